@@ -28,6 +28,12 @@ def get_config() -> ConfigDict:
     return config
 
 
+def tiny(config: ConfigDict) -> ConfigDict:
+    """For a smoke test: one job of each kind at both ends, and one training to a target."""
+    config.ops, config.sizes, config.cores = "product,lstm,train_lstm", "1,64", "1"
+    return config
+
+
 def build(config: ConfigDict) -> CaseSet:
     impls = choose("impls", config.impls, versus.IMPLS)
     (dtype,) = choose("dtypes", config.dtypes, versus.DTYPES)

@@ -154,13 +154,12 @@ class _Arm:
 
     def prepare(self, workers: Workers) -> None:
         workers.wait_ready()
-        todo = {point.point for point in self.asked.points}
-        while todo:  # a point that needs another process discards what the old one had prepared for other points
-            for point in self.asked.points:
-                if point.point in todo:
-                    self.ask(workers, point.point, {"do": "prepare", "point": point.to_json()})
-            todo = workers.lost()
-        note_workers(self.folder, workers)
+        # A point that needs another process discards what the old one had prepared for other points.
+        while todo := [point for point in self.asked.points if point.point not in workers.ready]:
+            for point in todo:
+                self.ask(workers, point.point, {"do": "prepare", "point": point.to_json()})
+                workers.ready.add(point.point)
+        note_workers(self.folder, [workers])
 
     def done(self, pairs: int) -> None:
         """Writes the number of rounds into the manifest, so that the folder reads as a finished run."""
@@ -264,7 +263,7 @@ def _pair(arms: list[_Arm], number: int, order: random.Random) -> None:
         # The threads are the outer context: an interrupt must end the processes first, as the threads wait for them.
         with ThreadPoolExecutor() as threads, ExitStack() as stack:
             # Numbered by pair, because records with one worker name must come from one process.
-            pools = (Workers(arm.job, arm.asked.points, begun=number) for arm in group)
+            pools = (Workers(arm.job, arm.asked.points, number=number) for arm in group)
             workers = [stack.enter_context(pool) for pool in pools]
             # Prepare both at the same time, unless the block length is still unknown: finding it times a step.
             each = threads.map if all(arm.knows_steps for arm in group) else map

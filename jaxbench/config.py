@@ -42,20 +42,19 @@ from jaxbench.records.store import flatten
 S = TypeVar("S", bound="_Measured")
 
 
-# With measure.rounds=auto the run looks at its intervals after the fifth process and after each later one: with enough
-# rounds for an interval. Five processes of one round narrow it to half of what three processes of two rounds do, in the
-# same time. benchmarks/interval_coverage.py simulates these numbers.
-FIRST_LOOK, MOST_PROCESSES, ROUNDS_EACH = 5, 10, 1  # processes, processes, rounds of each
-PROCESSES = 5  # that share a fixed number of rounds
-BUDGET_S = 55.0  # `make run EXP=cnn` then takes less than 90 s on two cores
+# Sets of processes that take turns: of fewer, an interval knows too little about how processes differ. With
+# measure.rounds=auto each of them measures a point twice at least. benchmarks/interval_coverage.py simulates both.
+SETS, LEAST_SETS = 4, 3
+BUDGET_S = 40.0  # of rounds: `make run EXP=cnn` then takes about a minute on two cores
 
 
 def counts(rounds: Any, processes: Any) -> tuple[int, int]:
-    """(rounds, processes) that the values of `measure.rounds` and `measure.processes` ask for; with rounds=auto, those
-    before its first look. None counts as auto."""
+    """(rounds, sets of processes) that the values of `measure.rounds` and `measure.processes` ask for; with
+    rounds=auto, the least rounds. None counts as auto."""
     if rounds in (AUTO, None):
-        return FIRST_LOOK * ROUNDS_EACH, FIRST_LOOK
-    return int(rounds), min(PROCESSES, int(rounds)) if processes in (AUTO, None) else int(processes)
+        sets = SETS if processes in (AUTO, None) else int(processes)
+        return 2 * sets, sets
+    return int(rounds), min(SETS, int(rounds)) if processes in (AUTO, None) else int(processes)
 
 
 MAX_SEED = 2**32 - 1  # a key takes 32 bits; larger seeds repeat the keys of smaller ones or fail
@@ -73,10 +72,10 @@ class _Measured:
     mesh_processes: str = setting("mesh.processes", "1", as_is)  # that run a point: a number, or per_device
     # None: as many as the machine needs for narrow intervals; docs/METRICS.md, Rounds.
     rounds: int | None = setting("measure.rounds", AUTO, integer_or_auto(1, 10_000, like=10), mixed=True)
-    # The rounds are divided among so many processes, one after the other; only 3 or more show how much they differ.
-    # With rounds=auto: at most so many.
+    # Sets of processes, which take turns in the rounds; only 3 or more show how much they differ. There are fewer where
+    # the memory is short.
     processes: int | None = setting("measure.processes", AUTO, integer_or_auto(1, 10_000, like=5), mixed=True)
-    blocks: int = setting("measure.blocks", 1, integer(1, 1_000))  # timed in each round
+    blocks: int = setting("measure.blocks", 1, integer(1, 1_000))  # timed in each visit
     block_s: float = setting("measure.block_s", 0.05, positive)  # the minimum length of a block
 
     def __post_init__(self) -> None:
@@ -88,7 +87,7 @@ class _Measured:
 
     @property
     def counts(self) -> tuple[int, int]:
-        """(rounds, processes): all of them; with rounds=auto, those before its first look."""
+        """(rounds, sets of processes); with rounds=auto, the least rounds."""
         return counts(self.rounds, self.processes)
 
 
@@ -117,15 +116,15 @@ class Settings(_Measured):
     profile: bool = setting("profile", False, as_is)  # trace one block of each point and show where its time goes
     # Steps of real training per point before it is timed; their loss and accuracy are reported beside its speed.
     train_steps: int = setting("measure.train_steps", 0, integer(0, 1_000_000))
-    # With rounds=auto: no further processes when the rounds have taken so many seconds.
+    # With rounds=auto: no further rounds when they have taken so many seconds.
     budget_s: float = setting("measure.budget_s", BUDGET_S, positive)
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        if self.rounds is None and self.processes is not None and self.processes < FIRST_LOOK:
+        if self.rounds is None and self.processes is not None and self.processes < LEAST_SETS:
             raise UserError(
                 f"--config.measure.processes={self.processes} is too few for --config.measure.rounds=auto, which looks "
-                f"at how processes differ: use {FIRST_LOOK} or more, or a number of rounds."
+                f"at how processes differ: use {LEAST_SETS} or more, or a number of rounds."
             )
         if self.rounds is not None and self.budget_s != BUDGET_S:
             raise UserError(

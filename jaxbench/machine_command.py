@@ -9,7 +9,7 @@ from rich.console import Console
 
 from jaxbench import config as config_lib
 from jaxbench import discovery
-from jaxbench.analysis import machine_card, stopping
+from jaxbench.analysis import allocation, machine_card
 from jaxbench.errors import NothingToMeasure
 from jaxbench.records.store import RunFolder, write_atomic, write_json
 from jaxbench.report.build import RunOutcome
@@ -33,7 +33,7 @@ def machine(workdir: Path, *, preset: str, console: Console) -> RunOutcome:
         module = discovery.load_preset("machine" if preset == "auto" else preset)
         config = config_lib.compose(name, discovery.load_experiment(name), module)
         try:
-            runner.run(name, config, workdir / name, console, stopping.look)
+            runner.run(name, config, workdir / name, console, allocation.look)
         except NothingToMeasure as error:  # a property of the machine, not a failure
             console.print(f"{name}: {error}", style="yellow", soft_wrap=True)
             continue

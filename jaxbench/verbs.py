@@ -24,7 +24,7 @@ FLAGS = flags.FLAGS
 
 
 def run(experiment: str, workdir: Path, console: Console, crew: Crew | None = None) -> int:
-    from jaxbench.analysis import stopping
+    from jaxbench.analysis import allocation
     from jaxbench.machine_command import add_links, adopt
     from jaxbench.price_command import Meter
     from jaxbench.records.store import RunFolder
@@ -42,7 +42,7 @@ def run(experiment: str, workdir: Path, console: Console, crew: Crew | None = No
         return report(workdir, console)
     if FLAGS.dry_run:
         return 0 if runner.dry_run(experiment, FLAGS.config, console, crew) else 1
-    runner.run(experiment, FLAGS.config, workdir, console, stopping.look, crew)
+    runner.run(experiment, FLAGS.config, workdir, console, allocation.look, crew)
     meter.stop()
     if FLAGS.config.get("measures") == "cases" and FLAGS.preset != "smoke":
         add_links(workdir, console)

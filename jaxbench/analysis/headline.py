@@ -15,7 +15,7 @@ from jaxbench.analysis.scaling import Control, Row
 # The same program, measured twice, may differ by this much, or by this many times what a headline claims, before the
 # headline is doubted. The ratio of two times that do not differ is off by about the width of its interval.
 NOISE, DOUBT = 0.05, 2.0
-WIDEST = 0.25  # half the width of an efficiency's interval: beyond it a headline would say nothing
+WIDEST = 0.10  # half the width of an efficiency's interval: beyond it a headline would say too little
 # The share of a point's CPUs that others may have. Beyond it the efficiency is that of what they left, and its
 # interval, which knows of the rounds only, may exclude the truth.
 TAKEN = 0.10
@@ -70,7 +70,8 @@ def _too_wide(largest: list[Row]) -> str:
         if half > WIDEST:
             return (
                 f"the efficiency of {row.point.point}, {percent(row.efficiency)}, is known to ±{100 * half:.0f} points "
-                f"only, and a headline needs ±{100 * WIDEST:.0f}"
+                f"only, and a headline needs ±{100 * WIDEST:.0f}; a quieter machine would narrow it, and so would "
+                f"{math.ceil((half / WIDEST) ** 2)} times as many rounds (--config.measure.budget_s)"
             )
     return ""
 

@@ -1,5 +1,5 @@
 # Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
-"""Bootstrap intervals for measurements taken in interleaved rounds, by several processes one after the other.
+"""Bootstrap intervals for measurements in interleaved rounds, by several processes one after the other or in turns.
 
 A round visits every point once, so a disturbance of the machine (clock speed, another job) hits all points of a round:
 blocks of one round are not independent. Nor are the rounds of one process, which share its memory layout and the
@@ -13,6 +13,9 @@ Few resampled units spread too little: by sqrt((k - 1) / k), and with a normal q
 corrects both. One or two processes cannot show how processes differ: that variation (`Spread`) is added to their draws,
 for each point its own, because the points of one process were seen to differ almost as those of two do.
 An interval of any number that is computed from draws is then the percentiles of that number's draws.
+
+Where processes take turns, a neighbour of a few seconds reaches rounds of several, and resampling processes alone does
+not cover. Draws of such *alternating* rounds have random factors for processes and for batches of time (`two_way`).
 """
 
 from __future__ import annotations
@@ -26,6 +29,7 @@ from typing import Any
 import numpy as np
 from scipy import special  # scipy.stats takes a second to import
 
+from jaxbench.analysis import two_way
 from jaxbench.analysis.spread import ASSUMED, Spread
 
 DRAWS = 2000
@@ -80,6 +84,7 @@ class Draws:
       spread: between processes, for the points that fewer than MIN_PROCESSES measured.
       weights: (draws, R) float32, how often each draw contains each unit: rounds resampled within each process.
       process_weights: (draws, processes) float32, the same when processes are resampled.
+      two_way: how alternating rounds depend on each other; None where each process has its rounds to itself.
     """
 
     def __init__(
@@ -100,6 +105,9 @@ class Draws:
         for number, size in enumerate(sizes):
             self.weights[:, self.process == number] = self._multinomial(int(size))
         self.process_weights = self._multinomial(len(sizes))
+        turns = np.count_nonzero(np.diff(self.process)) + 1
+        self.two_way = two_way.fit(self.process) if turns > max(1, len(sizes)) else None
+        self._factors = np.zeros((draws, 0))
         known = math.isinf(spread.df)  # otherwise the spread is an estimate, too
         self._doubt = np.ones(draws) if known else np.sqrt(self._random.chisquare(spread.df, draws) / spread.df)
 
@@ -112,7 +120,31 @@ class Draws:
     def only(self, units: Collection[Unit]) -> Draws:
         """Draws of their own for some of the units."""
         workers = [(unit, worker) for unit, worker in self._workers if unit in units]
-        return Draws(units, workers, spread=self.spread, draws=len(self.weights), seed=self._seed, looked=self.looked)
+        some = Draws(units, workers, spread=self.spread, draws=len(self.weights), seed=self._seed, looked=self.looked)
+        some.two_way = self.two_way and self.two_way.only(self._columns(some.units))
+        return some
+
+    def fit(self, series: Iterable[tuple[Sequence[Unit], np.ndarray]], seconds: float) -> None:
+        """Finds how alternating rounds depend on each other. series: of each point that may claim something, its units
+        and the logarithm of its time in each. seconds: from the first round to the last."""
+        if self.two_way is not None:
+            found = [(np.array(self._columns(units)), values) for units, values in series]
+            self.two_way = two_way.fit(self.process, found, seconds)
+
+    def mean(self, values: np.ndarray, units: Sequence[Unit]) -> two_way.Mean:
+        """The mean of one value a unit, in alternating rounds."""
+        assert self.two_way is not None
+        by_process = self.processes(units) >= MIN_PROCESSES
+        times = LOOKED if self.looked else 1.0
+        return self.two_way.mean(np.array(self._columns(units)), values, by_process=by_process, times=times)
+
+    def _drawn(self, mean: two_way.Mean) -> np.ndarray:
+        """The draws of a mean over alternating rounds."""
+        if self._factors.shape[1] != len(mean.loadings):  # their sample covariance is exactly that of the factors
+            normal = self._random.standard_normal((len(self.weights), len(mean.loadings)))
+            orthogonal, _ = np.linalg.qr(normal - normal.mean(axis=0))
+            self._factors = orthogonal * math.sqrt(len(normal))
+        return mean.value + np.einsum("df,f->d", self._factors, mean.loadings)
 
     def processes(self, units: Sequence[Unit]) -> int:
         """How many processes measured these units."""
@@ -127,7 +159,8 @@ class Draws:
     def centre(
         self, samples: np.ndarray, owners: np.ndarray, units: Sequence[Unit], *, signed: bool = False
     ) -> tuple[float, np.ndarray]:
-        """The geometric mean over processes of each one's median, of the data and (draws,) of each draw.
+        """The geometric mean over processes of each one's median, of the data and (draws,) of each draw; of alternating
+        rounds the geometric mean of each one's median, without outliers.
 
         The draws vary as these processes do: `differing` adds what one or two processes cannot show.
 
@@ -135,6 +168,11 @@ class Draws:
           samples: (n,), above 0. owners: (n,) int, which of `units` each belongs to.
           signed: samples may be negative, and the mean is arithmetic.
         """
+        if self.two_way is not None and len(units) > 1:
+            each = np.array([np.median(samples[owners == number]) for number in range(len(units))])
+            mean = self.mean(each if signed else np.log(each), units)
+            drawn = self._drawn(mean)
+            return (mean.value, drawn) if signed else (math.exp(mean.value), np.exp(drawn))
         process = self.process[self._columns(units)]
         found = np.unique(process)
         parts = [process[owners] == number for number in found]

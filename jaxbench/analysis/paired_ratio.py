@@ -92,7 +92,8 @@ def best(rows: list[R], work: Callable[[R], float | None]) -> Best[R] | None:
     """The row with the most work per second, or None.
 
     The largest of many noisy medians is too large even if every median is unbiased. So every second (session, round) of
-    the rows selects, and the others measure. The odd one measures, because an interval needs rounds.
+    the rows selects, and the others measure. The odd one measures, because an interval needs rounds. Where processes
+    take turns, it is every second turn of all of them.
     """
     rows = [row for row in rows if row.timing.step_s.known and (work(row) or 0) > 0]
     if not rows:
@@ -102,7 +103,10 @@ def best(rows: list[R], work: Callable[[R], float | None]) -> Best[R] | None:
         return float(work(row) or 0)
 
     units = sorted({unit for row in rows for unit in row.point.units})
-    measuring, choosing = set(units[::2]), set(units[1::2])
+    draws = rows[0].timing.draws
+    turn = draws.processes(units) if draws.two_way is not None else 1
+    choosing = {unit for place, unit in enumerate(units) if place // turn % 2}
+    measuring = set(units) - choosing
     split = [row for row in rows if measuring & set(row.point.units) and choosing & set(row.point.units)]
     if len(rows) == 1 or len(units) < MIN_SPLIT or not split:
         winner = max(rows, key=lambda row: work_of(row) / row.timing.step_s.value)

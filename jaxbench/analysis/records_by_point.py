@@ -111,6 +111,18 @@ def session(record: PointRecord | CaseRecord | RoundRecord) -> int:
     return int(match[1]) if match else 0
 
 
+def elapsed_s(rounds: Iterable[RoundRecord]) -> float:
+    """Seconds from the start of the first round to the end of the last, each session by itself; 0 if no line says."""
+    spans: dict[int, tuple[float, float]] = {}
+    for each in rounds:
+        end = _moment(each)
+        if math.isfinite(end):
+            start = end - sum((*each.warmup_block_s, *each.block_s, *each.double_block_s))
+            first, last = spans.get(session(each), (start, end))
+            spans[session(each)] = (min(first, start), max(last, end))
+    return sum(last - first for first, last in spans.values())
+
+
 def units(rounds: Iterable[RoundRecord]) -> tuple[tuple[int, int], ...]:
     """(session, round) of each round."""
     return tuple((session(r), r.round) for r in rounds)

@@ -1,54 +1,17 @@
 # Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
-"""When a run with measure.rounds=auto has measured enough: docs/METRICS.md, Rounds.
+"""What the rows of a run with measure.rounds=auto claim, and how widely: docs/METRICS.md, Rounds.
 
-The runner asks after each set of processes from the fifth on. The answer follows from the records alone, so a run that
-was killed and continued ends where it would have ended. What stopping by the data does to an interval's coverage is
-corrected in `intervals.LOOKED`.
+While it measures, `allocation` asks the same of its times alone.
 """
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterable, Sequence
-from datetime import datetime
-from typing import Any
 
-from jaxbench.analysis import paired_ratio, points, scaling, spread
+from jaxbench.analysis import paired_ratio
 from jaxbench.analysis.intervals import Estimate
-from jaxbench.analysis.records_by_point import session
 from jaxbench.analysis.scaling import Row
-from jaxbench.records.schema import Record, RoundRecord
-from jaxbench.records.store import RunFolder
-
-HALF_WIDTH = 0.03  # of the interval of each efficiency; 1 is 100 %
-
-
-def look(run: RunFolder) -> dict[str, Any]:
-    """Whether the rounds that the run's plan asks for so far are enough. They are all measured.
-
-    Returns:
-      rounds: how many there are. ended: "precise" | "budget" | "processes" (no more are allowed) | "nothing" (no point
-        has an interval, because all failed) | "" to go on.
-      half_width, point: of the widest interval; None and "" if nothing has one.
-      spent_s: seconds from the first round to the last, the start of later processes included.
-    """
-    plan = run.manifest()["plan"]
-    rounds, about, records = int(plan["rounds"]), plan["auto"], run.records()
-    rows = scaling.analyse(points.load(run), config=run.config(), spread=spread.read(run.path))
-    widest, point = max(half_widths(rows), default=(math.nan, ""))
-    spent = spent_s(records, rounds)
-    another = spent - spent_s(records, rounds - int(about["rounds_each"]))
-    ended = ""
-    if not point:
-        ended = "nothing"
-    elif widest <= HALF_WIDTH:
-        ended = "precise"
-    elif rounds >= int(about["most_rounds"]):
-        ended = "processes"
-    elif spent + another > float(about["budget_s"]):
-        ended = "budget"
-    known = round(widest, 5) if point else None
-    return {"rounds": rounds, "ended": ended, "half_width": known, "point": point, "spent_s": round(spent, 3)}
+from jaxbench.analysis.timing import explains
 
 
 def half_widths(rows: Sequence[Row]) -> Iterable[tuple[float, str]]:
@@ -65,23 +28,8 @@ def half_widths(rows: Sequence[Row]) -> Iterable[tuple[float, str]]:
 
 def claimed(row: Row) -> bool:
     """Whether a report may claim something of this point, so that its interval should be narrow."""
-    explains = getattr(row.point, "explains", "")  # a point that explains another is no headline
-    return row.timing.step_s.known and not (row.point.oversubscribed or row.gate == "refused" or explains)
+    return row.timing.step_s.known and not (row.point.oversubscribed or row.gate == "refused" or explains(row.point))
 
 
 def half_width(estimate: Estimate) -> float:
     return (estimate.hi - estimate.lo) / 2
-
-
-def spent_s(records: Iterable[Record], rounds: int) -> float:
-    """Seconds from the start of the first round to the end of the last of the first `rounds`, each session by
-    itself."""
-    spans: dict[int, tuple[float, float]] = {}
-    for record in records:
-        if not isinstance(record, RoundRecord) or record.round >= rounds:
-            continue
-        end = datetime.fromisoformat(record.time).timestamp()
-        start = end - sum((*record.warmup_block_s, *record.block_s, *record.double_block_s))
-        first, last = spans.get(session(record), (start, end))
-        spans[session(record)] = (min(first, start), max(last, end))
-    return sum(last - first for first, last in spans.values())

@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+from jaxbench.analysis import records_by_point
 from jaxbench.analysis.intervals import (
     MIN_PROCESSES,
     MIN_ROUNDS,
@@ -23,6 +24,7 @@ from jaxbench.analysis.intervals import (
 from jaxbench.analysis.measured import Measured
 from jaxbench.analysis.spread import ASSUMED, Spread
 from jaxbench.digits import digits
+from jaxbench.records.schema import RoundRecord
 
 CLOCK_LIMIT = 0.05  # relative difference of the two clocks from which a row has a note
 
@@ -33,8 +35,8 @@ class Timing:
 
     Attributes:
       samples: how many blocks of K steps. rounds: of how many rounds. processes: of how many independent processes.
-      step_s: geometric mean over processes of each one's median of block_s / K. p95 and cv (standard deviation over
-        mean) are of all blocks.
+      step_s: geometric mean over processes of each one's median of block_s / K; where they take turns, over rounds.
+      step_s_p95, step_s_cv (standard deviation over mean): of all blocks.
       examples_per_s: the examples of a step over step_s.
       clock_ratio: slope between K and 2 K steps, over step_s; 1 when both clocks agree.
       draws: of the run. step_draws: (draws,) step_s of each of them, NaN for a draw without samples.
@@ -56,10 +58,13 @@ class Timing:
 
     @property
     def rests_on(self) -> str:
-        """What the interval of step_s rests on: processes | rounds + calibrated | rounds + assumed | "" without one."""
+        """What the interval of step_s rests on: processes | processes and time | rounds + calibrated | rounds +
+        assumed; "" without one."""
         if not self.step_s.has_interval:
             return ""
-        return "processes" if self.processes >= MIN_PROCESSES else f"rounds + {self.draws.spread.kind}"
+        if self.processes < MIN_PROCESSES:
+            return f"rounds + {self.draws.spread.kind}"
+        return "processes" if self.draws.two_way is None else "processes and time"
 
     @property
     def inside(self) -> Timing:
@@ -94,7 +99,18 @@ def draws_of(points: Sequence[Measured[Any]], spread: Spread = ASSUMED) -> Draws
         for unit, r in zip(point.units, point.rounds, strict=True)
     ]
     workers = [(unit, worker) for unit, worker, oversubscribed in rounds if not oversubscribed]
-    return Draws((unit for unit, *_ in rounds), workers, spread=spread, looked=any(point.looked for point in points))
+    draws = Draws((unit for unit, *_ in rounds), workers, spread=spread, looked=any(point.looked for point in points))
+    claiming = [point for point in points if not (point.oversubscribed or explains(point))]
+    draws.fit(
+        [(point.units, np.log(round_medians(point.rounds))) for point in claiming if point.rounds],
+        records_by_point.elapsed_s(r for point in claiming for r in point.rounds),
+    )
+    return draws
+
+
+def explains(point: Measured[Any]) -> bool:
+    """Whether it only explains another point, so that it is no headline."""
+    return bool(getattr(point, "explains", ""))
 
 
 def samples_of(point: Measured[Any], units: Collection[Unit]) -> tuple[np.ndarray, np.ndarray, list[Unit]]:
@@ -154,15 +170,23 @@ def measure_loop(point: Measured[Any], timing: Timing) -> LoopTime:
 
 
 def _clock_ratio(point: Measured[Any], draws: Draws, step_s: float, inside: np.ndarray) -> Estimate:
-    """The second clock: the cost of one more step, from blocks of K and 2 K steps of the same round, over step_s."""
+    """The second clock: the cost of one more step, from blocks of K and 2 K steps of the same round, over step_s of the
+    rounds that have both."""
     indices = [i for i, r in enumerate(point.rounds) if r.double_block_s]
     if not indices:
         return UNKNOWN
     doubled = [point.rounds[i] for i in indices]
     slopes = _slopes([r.block_s for r in doubled], [r.double_block_s for r in doubled], [r.steps for r in doubled])
     units = [point.units[i] for i in indices]
+    if len(indices) < len(point.rounds):
+        step_s, inside, _ = centre(point, set(units), draws)
     slope, slope_draws = draws.centre(slopes, np.arange(len(units)), units, signed=True)
     return estimate(slope / step_s, slope_draws / inside, rounds=len(indices))
+
+
+def round_medians(rounds: Sequence[RoundRecord]) -> np.ndarray:
+    """(rounds,) seconds per step."""
+    return medians([each.block_s for each in rounds]) / np.array([each.steps for each in rounds])
 
 
 def _slopes(single: Sequence[Sequence[float]], double: Sequence[Sequence[float]], steps: Sequence[int]) -> np.ndarray:

@@ -152,7 +152,9 @@ def _of(base: Row, row: Row, predicted_s: float) -> Waterfall:
     if same_share:
         times["alone"] = times["one"]
     values, communication = _factors(base, row, times)
-    whole = row.work * times["one"] / (row.point.devices * times["all"])
+    both = paired_ratio.times([base, row])  # also in rounds without what explains them, so that it is the row's own
+    ratio = np.array([both.step_s[0] / both.step_s[1], *(both.draws[0] / both.draws[1])])
+    whole = row.work / row.point.devices * ratio
     rest = whole / np.prod(list(values.values()), axis=0) if values else whole
     steps = {name: values[name] for name in NAMES if name in values} | {NOT_EXPLAINED: rest}
     needless = {"alone": same_share, "schedule": bubble.stages(row.point) == 1}

@@ -21,7 +21,7 @@ from jaxbench.first_run.progress import Parts
 from jaxbench.machine.start import only_cpu_here
 from jaxbench.records.store import lock_folder
 from jaxbench.report import first_run as page
-from jaxbench.runner.progress import format_s, heartbeat
+from jaxbench.runner.progress import format_s
 from jaxbench.runner.run import interrupt, probe_machine
 
 BUDGET_S = 1800.0  # of one start
@@ -49,7 +49,7 @@ def first_run(
         console.print(title, highlight=False, soft_wrap=True)
         signal.signal(signal.SIGTERM, interrupt)
         try:
-            with Parts(console, todo) as progress, heartbeat(console, lambda: progress.said):
+            with Parts(console, todo) as progress:
                 one = _Start(folder, document, progress, launch, clock, began)
                 for part in todo:
                     one.measure(part)

@@ -37,6 +37,7 @@ class Round:
     others_s: tuple[float, ...] = ()
     steal_s: tuple[float, ...] = ()
     cpus: int = 0
+    probe_s: tuple[float, ...] = ()
 
     def blocks(self) -> int:
         """How many blocks of K steps ran, the warm-up included."""
@@ -57,11 +58,12 @@ class Timer:
     """How blocks are timed.
 
     Attributes:
-      blocks: timed blocks of K steps per round, alternating with as many of 2 K steps.
+      blocks: timed blocks of K steps per round, alternating with as many of 2 K steps if the round has a second clock.
       max_steps: K is at most this.
       warmup_blocks: the most blocks to run until two successive ones agree within `agreement` (relative).
       clock: seconds, monotonic. fence: waits until its argument is computed.
       before, after: read the load of the machine, outside the timed span of a block.
+      probe: seconds of a fixed piece of work, done before each timed block; None: there is none.
       meet: waits for the other processes that run the step, so that all begin a block together. decided: a value of
         this process's clock -> that of the process which decides for all; if each decided for itself, one could run
         a step that the others do not.
@@ -75,6 +77,7 @@ class Timer:
     fence: Callable[[Any], Any] = jax.block_until_ready
     before: Callable[[], LoadCounters] = load.before
     after: Callable[[], LoadCounters] = load.after
+    probe: Callable[[], float] | None = None
     meet: Callable[[], None] = lambda: None
     decided: Callable[[bool], bool] = lambda value: value
 
@@ -142,26 +145,42 @@ class Timer:
         return self.round_and_state(step, state, batch, steps)[0]
 
     def round_and_state(
-        self, step: Callable[..., Any], state: Any, batch: Any, steps: int, *, guard: str = "disallow"
+        self,
+        step: Callable[..., Any],
+        state: Any,
+        batch: Any,
+        steps: int,
+        *,
+        guard: str = "disallow",
+        again: bool = False,
+        double: bool = True,
     ) -> tuple[Round, Any]:
-        """(`round`, the state after its last step). guard: "allow" for a step that is itself a transfer."""
+        """(`round`, the state after its last step). guard: "allow" for a step that is itself a transfer.
+
+        again: this process has settled with the step before, so one block warms it up. double: the round has the second
+        clock, too.
+        """
         warmup: list[float] = []
         settled = False
         while not settled and len(warmup) < self.warmup_blocks:
             seconds, state = self.block(step, state, batch, steps)
             warmup.append(seconds)
             agree = len(warmup) > 1 and abs(warmup[-1] - warmup[-2]) <= self.agreement * min(warmup[-2:])
-            settled = self.decided(agree)
+            settled = again or self.decided(agree)
         times: list[float] = []
+        probed: list[float] = []
         samples: list[tuple[LoadCounters, LoadCounters]] = []
         with jax.transfer_guard(guard), count_compilations() as compilations:
-            for count in self.blocks * (steps, 2 * steps):
+            for count in self.blocks * ((steps, 2 * steps) if double else (steps,)):
+                if self.probe is not None:
+                    probed.append(self.probe())
                 before = self.before()
                 seconds, state = self.block(step, state, batch, count)
                 samples.append((before, self.after()))
                 times.append(seconds)
-        timed = tuple(times[::2]), tuple(times[1::2]), tuple(warmup)
-        return Round(*timed, settled, len(compilations), **loads(samples)), state
+        each = 2 if double else 1
+        timed = tuple(times[::each]), tuple(times[1::2]) if double else (), tuple(warmup)
+        return Round(*timed, settled, len(compilations), probe_s=tuple(probed), **loads(samples)), state
 
 
 def loads(samples: Sequence[tuple[LoadCounters, LoadCounters]]) -> dict[str, Any]:

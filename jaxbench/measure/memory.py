@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import ctypes
+import math
 import re
 import resource
 from pathlib import Path
@@ -67,6 +68,20 @@ class PeakMemory:
 
     def _stat(self, name: str) -> int | None:
         return (self._device.memory_stats() or {}).get(name)
+
+
+def available() -> float:
+    """The bytes of the machine that processes may still take; infinite where the system does not say."""
+    free = _in_kib(_MACHINE, "MemAvailable")
+    return math.inf if free is None else USABLE * free
+
+
+def room(device: jax.Device) -> float:
+    """The bytes that are free: of the machine for a CPU, else of the device; infinite where nobody says."""
+    if device.platform == "cpu":
+        return available()
+    stats = device.memory_stats() or {}
+    return stats["bytes_limit"] - stats["bytes_in_use"] if {"bytes_limit", "bytes_in_use"} <= stats.keys() else math.inf
 
 
 def give_back() -> None:

@@ -3,12 +3,13 @@
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import hashlib
 import math
 import re
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -20,6 +21,7 @@ from jaxbench.records.schema import Passport
 from jaxbench.workloads import flops
 from jaxbench.workloads.base import KEY, Batch, PyTree, TrainWorkload
 
+LOAD_EVENT = "/jax/compilation_cache/cache_hits"
 _TABLES = "FileNames|FunctionNames|FileLocations|StackFrames"
 _SOURCE_LINES = re.compile(rf', metadata=\{{(?:"[^"]*"|[^}}"])*\}}|^\d+ .*\n|^(?:{_TABLES})\n', re.MULTILINE)
 
@@ -29,7 +31,7 @@ class CompiledStep:
     """The executable, which cannot retrace, and its passport (`first_run_s` is still 0).
 
     hlo: of the optimized module. inputs: the shapes and shardings of state and batch that it takes. host_calls: what it
-    asks of the host.
+    asks of the host. loaded: it came from the compilation cache, so that its compile time is none.
     """
 
     call: Callable[[Any, Any], tuple[Any, Any]]
@@ -37,6 +39,7 @@ class CompiledStep:
     hlo: str = ""
     inputs: tuple[TrainState, Batch] | None = None
     host_calls: tuple[str, ...] = ()
+    loaded: bool = False
 
     @property
     def text(self) -> str:
@@ -78,7 +81,8 @@ def compile_step(
         traced_at = clock()
         lowered = traced.lower() if traced is not None else program.step.lower(state, batch)
         lowered_at = clock()
-        compiled = lowered.compile(options) if options else lowered.compile()
+        with _count_loaded() as loaded:
+            compiled = lowered.compile(options) if options else lowered.compile()
         compiled_at = clock()
     memory, hlo = compiled.memory_analysis(), compiled.as_text()
     counted = dot_flops.count(hlo)
@@ -103,7 +107,24 @@ def compile_step(
         metrics=len(jax.tree.leaves(lowered.out_info[1])),
         compiler_peak_bytes=getattr(memory, "peak_memory_in_bytes", None) or None,
     )
-    return CompiledStep(compiled, passport, hlo, (state, batch), _asked_of_host(hlo, traced, program))
+    host = _asked_of_host(hlo, traced, program)
+    return CompiledStep(compiled, passport, hlo, (state, batch), host, loaded=bool(loaded))
+
+
+@contextlib.contextmanager
+def _count_loaded() -> Iterator[list[str]]:
+    """Yields a list that grows by one entry for each program that is loaded from the compilation cache."""
+    loaded: list[str] = []
+
+    def listen(event: str, **kwargs: str | int) -> None:
+        if event == LOAD_EVENT:
+            loaded.append(event)
+
+    jax.monitoring.register_event_listener(listen)
+    try:
+        yield loaded
+    finally:
+        jax.monitoring.unregister_event_listener(listen)
 
 
 def _asked_of_host(hlo: str, traced: Any, program: Program) -> tuple[str, ...]:

@@ -179,9 +179,9 @@ class RoundRecord(Line):
     round: int
     steps: int  # K: steps per block
     block_s: tuple[float, ...]  # blocks of K steps
-    double_block_s: tuple[float, ...]  # blocks of 2 K steps: the second clock is the slope between the two
+    double_block_s: tuple[float, ...]  # blocks of 2 K steps: the second clock is the slope; () in most rounds
     warmup_block_s: tuple[float, ...]
-    settled: bool  # two successive warm-up blocks agreed before timing began
+    settled: bool  # two successive warm-up blocks agreed before timing began, or the process had measured the point
     compilations: int  # programs compiled inside the timed region; must be 0
     worker: str
     loop_steps: int = 0  # iterations of a jitted loop whose body is the step; 0: the point has no such loop
@@ -194,8 +194,11 @@ class RoundRecord(Line):
     others_s: tuple[float, ...] = ()  # processor time of others on the CPUs that it may use
     steal_s: tuple[float, ...] = ()  # time that the hypervisor took from those CPUs
     cpus: int = 0  # how many CPUs it may use; 0: unknown
-    checks: tuple[Verdict, ...] = ()  # of the state that the round left: all of the first round, else the failed ones
-    loss_after: float | None = None  # of that state on the timed batch, after a point's first round
+    # Seconds of a fixed product on each of the point's cores, just before each timed block, in the same order. () in
+    # older records, and for what runs on accelerators
+    probe_s: tuple[float, ...] = ()
+    checks: tuple[Verdict, ...] = ()  # of the state that the round left: all of the first and the last, else the failed
+    loss_after: float | None = None  # of that state on the timed batch, where all was checked
     # block_s as each process of the point timed it, process x block; block_s has the slowest. The processes run it
     # together or, with lever.trainings, each trains for itself at the same time. (): one process
     process_block_s: tuple[tuple[float, ...], ...] = ()
@@ -312,7 +315,7 @@ def _of_processes(line: dict[str, Any]) -> tuple[tuple[float, ...], ...]:
 
 def _loads(line: dict[str, Any]) -> dict[str, tuple[float, ...]]:
     """The load of each timed block of a round. Others' time is a difference of clocks with ticks: it may be below 0."""
-    loads = {name: tuple(line.get(name, ())) for name in _LOADS}
+    loads = {name: tuple(line.get(name, ())) for name in (*_LOADS, "probe_s")}
     for name, values in loads.items():
         if len(values) not in (0, len(line["block_s"]) + len(line["double_block_s"])):
             raise ValueError(f"{name} has {len(values)} values, not one for each timed block")

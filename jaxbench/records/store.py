@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import datetime
 import errno
 import fcntl
@@ -136,8 +137,8 @@ class RunFolder:
             cut = len(data) - end
             self.notes.append(f"{path}: the last line was cut off by a crash and was removed ({cut} bytes).")
 
-    def append(self, record: schema.Record) -> None:
-        """Writes one record and syncs it to the disk.
+    def append(self, record: schema.Record) -> schema.Record:
+        """Writes one record and syncs it to the disk. Returns it with its time.
 
         Raises:
           UserError: it cannot be written, or it is the passport of another model than the one measured so far.
@@ -157,6 +158,7 @@ class RunFolder:
             os.fsync(self._file.fileno())
         except OSError as error:
             raise UserError(f"cannot write to '{self.path}' ({error.strerror}): make room and continue.") from error
+        return dataclasses.replace(record, time=line["time"])
 
     def _require_same_model(self, record: schema.Record) -> None:
         """Two models under the name of one point would end in one median."""

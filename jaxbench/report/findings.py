@@ -36,6 +36,7 @@ from jaxbench.report.table import Table
 
 LEGEND = "Medians with 95 % bootstrap intervals."
 NO_INTERVAL = f"Medians without intervals, which need {MIN_ROUNDS} rounds: no number here compares speeds."
+LEGEND_IN_TURNS = "Geometric means over rounds with 95 % intervals."
 OVERSUBSCRIBED = " ° more devices than cores: proves correctness, not speed."
 
 
@@ -209,7 +210,8 @@ def unit(rows: Iterable[Row]) -> str:
 
 def legend(rows: Sequence[Any]) -> str:
     """What the numbers and marks of a table mean."""
+    in_turns = any(row.timing.draws.two_way is not None for row in rows)
     known = any(row.timing.step_s.has_interval for row in rows)
-    return (LEGEND if known else NO_INTERVAL) + (
+    return (LEGEND_IN_TURNS if in_turns and known else LEGEND if known else NO_INTERVAL) + (
         OVERSUBSCRIBED if any(row.point.oversubscribed for row in rows) else ""
     )

@@ -7,9 +7,10 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from jaxbench.analysis import load
+from jaxbench.analysis.allocation import HALF_WIDTH
 from jaxbench.analysis.measured import Measured
 from jaxbench.analysis.scaling import Control, Row
-from jaxbench.analysis.stopping import HALF_WIDTH, half_widths
+from jaxbench.analysis.stopping import half_widths
 from jaxbench.report import machine_state
 
 SLACK = 1.25  # a page may refuse a row, or know a spread, that the look did not
@@ -32,7 +33,9 @@ def sentences(
     last = about["looks"][-1]
     if reason := _not_ended(about, last, manifest["plan"]["rounds"], rows):
         return [f"Not ended by its own rule, but by hand: {reason}. Its intervals promise too much."]
-    count = f"{last['rounds']} rounds in {last['rounds'] // about['rounds_each']} processes"
+    sets = manifest["plan"].get("sets")  # in older plans, processes followed each other
+    shared = f"{sets} sets of processes" if sets else f"{last['rounds'] // about['rounds_each']} processes"
+    count = f"{last['rounds']} rounds in {shared}"
     widest = f"{last['point']} is known to ± {100 * last['half_width']:.1f} points"
     if about["ended"] == "precise":
         return [f"Ended after {count}, because every interval is as narrow as ± {GOAL}: the widest, {widest}."]

@@ -16,12 +16,13 @@ import numpy as np
 from jaxbench.records.schema import RoundRecord
 
 WIDTH, HEIGHT, EDGE = 1000, 150, 8  # in units of the drawing; EDGE: of the marks from its border
+SPEED = 50  # the height of the band of the machine's speed
 LONGEST = 2.0  # a block that takes longer than this times the median is drawn at the upper edge
 
 
 @dataclass(frozen=True, kw_only=True)
 class Strip:
-    """An SVG element, made of numbers alone, and what it shows."""
+    """SVG elements, made of numbers alone, and what they show."""
 
     svg: str
     caption: str
@@ -32,7 +33,8 @@ def draw(rounds: Sequence[RoundRecord]) -> Strip | None:
 
     Heights are times per step, linear, from the shortest timed block to the longest or to `LONGEST` medians.
     """
-    marks = [(number, kind, seconds) for number, each in enumerate(rounds) for kind, seconds in _blocks(each)]
+    marks = [(number, kind, seconds) for number, each in enumerate(rounds) for kind, seconds, _ in _blocks(each)]
+    probes = [probe for each in rounds for *_, probe in _blocks(each)]
     timed = [seconds for _, kind, seconds in marks if kind != "warm"]
     if not timed:
         return None
@@ -48,9 +50,37 @@ def draw(rounds: Sequence[RoundRecord]) -> Strip | None:
     paths = {"rule": rules, "median": [f"M0 {_y(middle, low, high):.1f}h{WIDTH}"], **dict(sorted(dots.items()))}
     paths["hollow"] = [each for name, many in dots.items() if name.startswith("warm") for each in many]
     shapes = "".join(f'<path class="{name}" d="{"".join(many)}"/>' for name, many in paths.items())
-    about = f'class="strip" viewBox="0 0 {WIDTH} {HEIGHT}" role="img" aria-label="blocks in the order of time"'
     outside = sum(not low <= seconds <= high for *_, seconds in marks)
-    return Strip(svg=f"<svg {about}>{shapes}</svg>", caption=_caption(low, middle, high, outside))
+    speed, said = _speed(probes, step)
+    return Strip(
+        svg=_svg(HEIGHT, "blocks in the order of time", shapes) + speed,
+        caption=_caption(low, middle, high, outside) + said,
+    )
+
+
+def _svg(height: int, label: str, shapes: str) -> str:
+    return f'<svg class="strip" viewBox="0 0 {WIDTH} {height}" role="img" aria-label="{label}">{shapes}</svg>'
+
+
+def _speed(probes: Sequence[float | None], step: float) -> tuple[str, str]:
+    """The band of the machine's speed at the blocks above it, and its caption; nothing without probes.
+
+    probes: seconds of the probe before each block.
+    """
+    known = [(place, seconds) for place, seconds in enumerate(probes) if seconds is not None]
+    if not known:
+        return "", ""
+    speeds = np.median([seconds for _, seconds in known]) / np.array([seconds for _, seconds in known])
+    low, high = float(speeds.min()), float(speeds.max())
+    dots = "".join(
+        f"M{EDGE + place * step:.1f} {_y(speed, low, high) * SPEED / HEIGHT:.1f}h0"
+        for (place, _), speed in zip(known, speeds.tolist(), strict=True)
+    )
+    said = (
+        f" The band below is the speed of the machine during the run, from {100 * low:.0f} % of its median (bottom) to "
+        f"{100 * high:.0f} % (top), by a small product before each block. It is shown and corrects nothing."
+    )
+    return _svg(SPEED, "speed of the machine", f'<path class="probe p0" d="{dots}"/>'), said
 
 
 def _caption(low: float, middle: float, high: float, outside: int) -> str:
@@ -62,14 +92,15 @@ def _caption(low: float, middle: float, high: float, outside: int) -> str:
     )
 
 
-def _blocks(each: RoundRecord) -> Iterator[tuple[str, float]]:
-    """(kind, seconds per step) of the blocks of a round, in the order in which they ran."""
-    yield from (("warm", seconds / each.steps) for seconds in each.warmup_block_s)
+def _blocks(each: RoundRecord) -> Iterator[tuple[str, float, float | None]]:
+    """(kind, seconds per step, seconds of its probe) of the blocks of a round, in the order in which they ran."""
+    yield from (("warm", seconds / each.steps, None) for seconds in each.warmup_block_s)
+    probes = iter(getattr(each, "probe_s", ()))
     for one, two in zip_longest(each.block_s, each.double_block_s):
         if one is not None:
-            yield "block", one / each.steps
+            yield "block", one / each.steps, next(probes, None)
         if two is not None:
-            yield "double", two / (2 * each.steps)
+            yield "double", two / (2 * each.steps), next(probes, None)
 
 
 def _processes(rounds: Sequence[RoundRecord]) -> list[int]:

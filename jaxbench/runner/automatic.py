@@ -1,34 +1,41 @@
 # Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
-"""measure.rounds=auto: rounds are added, a set of new processes at a time, until a look at their intervals ends it.
+"""measure.rounds=auto: rounds are added until a look at their intervals, or the time that they have, ends the run.
 
-The plan in the manifest says how many rounds are asked for so far, so a run that was interrupted is incomplete and
-continues, and one that has ended stays ended. The look itself (`analysis.stopping`) is given by the roof: no floor of
-this wing imports the analysis.
+The plan in the manifest says whether the run has ended, so one that was interrupted continues, and one that has ended
+stays ended. The look itself (`analysis.allocation`) is given by the roof: no floor of this wing imports the analysis.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import math
+from collections import Counter
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Protocol
 
-from jaxbench.config import MOST_PROCESSES, ROUNDS_EACH, Settings
+from jaxbench.config import Settings
+from jaxbench.records.schema import Record, RoundRecord
 from jaxbench.records.store import MANIFEST, RunFolder, write_json
-from jaxbench.runner.plan import OVERSUBSCRIBED_ROUNDS
 
-Look = Callable[[RunFolder], dict[str, Any]]  # see analysis.stopping.look; "ended" and "rounds" are read here
+
+class Looked(Protocol):
+    """What a look says: whether and why the run ends, and the points that each of the next rounds visits."""
+
+    @property
+    def ended(self) -> str: ...
+
+    @property
+    def visits(self) -> tuple[str, ...]: ...
+
+    def to_json(self) -> dict[str, Any]: ...
+
+
+Look = Callable[..., Looked]  # analysis.allocation.look
 
 
 def plan(settings: Settings) -> dict[str, Any]:
     """The manifest's plan of what `look` needs, and of the looks that were taken."""
-    most = (settings.processes or MOST_PROCESSES) * ROUNDS_EACH
-    return {
-        "budget_s": settings.budget_s,
-        "rounds_each": ROUNDS_EACH,  # of each process
-        "most_rounds": most,
-        "ended": "",
-        "looks": [],
-    }
+    return {"budget_s": settings.budget_s, "ended": "", "looks": []}
 
 
 @dataclass(frozen=True)
@@ -39,30 +46,42 @@ class Automatic:
     look: Look
 
     @property
-    def asked(self) -> int:
-        """How many rounds are asked for so far."""
-        return int(self.run.manifest()["plan"]["rounds"])
+    def ended(self) -> str:
+        return str(self.run.manifest()["plan"]["auto"]["ended"])
 
     @property
-    def rounds_each(self) -> int:
-        """How many rounds each process measures, as the run began."""
-        return int(self.run.manifest()["plan"]["auto"]["rounds_each"])
+    def budget_s(self) -> float:
+        return float(self.run.manifest()["plan"]["auto"]["budget_s"])
 
-    def more(self) -> bool:
-        """Looks at the finished rounds, and asks for those of one more set of processes unless that ends the run.
-        Returns whether it did. Everything is written before anything is measured."""
+    def looked(self, records: Sequence[Record], sets: int, failed: Collection[str]) -> Looked:
+        """Looks at the rounds so far. sets: that take turns. The sweep itself ends the run by its budget, because it
+        knows how long the next rounds take."""
+        asked = self.run.manifest()["plan"]
+        return self.look({**asked, "auto": {**asked["auto"], "budget_s": math.inf}}, records, sets=sets, failed=failed)
+
+    @property
+    def asked(self) -> dict[str, int]:
+        """The rounds of each point that the plan asks for so far."""
+        return {point["point"]: point["rounds"] for point in self.run.manifest()["plan"]["points"]}
+
+    @property
+    def spent_s(self) -> float:
+        """The seconds that rounds took until the last look."""
+        return max((float(each["spent_s"]) for each in self.run.manifest()["plan"]["auto"]["looks"]), default=0.0)
+
+    def note(
+        self, found: Looked, records: Sequence[Record], spent_s: float, ends: str = "", failed: Collection[str] = ()
+    ) -> None:
+        """Writes down a look and, if it `ends` the run, why. The plan then asks for what there is, but not of points
+        that have failed. spent_s: the seconds that rounds took, without what was prepared between them."""
         manifest = self.run.manifest()
-        about = manifest["plan"]["auto"]
-        if about["ended"]:
-            return False
-        found = self.look(self.run)
-        if found["ended"] == "nothing":  # all points failed; once they recover, there is something to look at
-            return False
-        about["looks"].append(found)
-        about["ended"] = found["ended"]
-        if not found["ended"]:
-            rounds = manifest["plan"]["rounds"] = found["rounds"] + about["rounds_each"]
-            for point in manifest["plan"]["points"]:
-                point["rounds"] = min(rounds, OVERSUBSCRIBED_ROUNDS) if point["oversubscribed"] else rounds
+        plan, made = manifest["plan"], [record for record in records if isinstance(record, RoundRecord)]
+        plan["rounds"] = max((record.round for record in made), default=-1) + 1
+        about = found.to_json() | {"spent_s": round(spent_s, 3)}
+        plan["auto"]["looks"].append(about | {"rounds": plan["rounds"], "ended": ends})
+        plan["auto"]["ended"] = ends
+        done = Counter(record.point for record in made)
+        for point in plan["points"]:
+            if ends and not point["oversubscribed"] and point["point"] not in failed:
+                point["rounds"] = done[point["point"]]
         write_json(self.run.path / MANIFEST, manifest)
-        return not found["ended"]

@@ -32,17 +32,21 @@ from jaxbench.measure import (
 )
 from jaxbench.measure.clock import Timer
 from jaxbench.measure.passport import CompiledStep, op_by_op
+from jaxbench.measure.probe import Probe
 from jaxbench.parallel.program import Program, TrainState, jit_once
 from jaxbench.records.schema import Passport, PointRecord, ProfileRecord, RoundRecord, Verdict
 from jaxbench.runner import explaining
 from jaxbench.runner.compiler import Compiler
-from jaxbench.runner.plan import Point, block_s_of
+from jaxbench.runner.plan import Point
 from jaxbench.runner.stages import stage
 from jaxbench.workloads.adapters import named_axes
 from jaxbench.workloads.base import Batch, Dataset, TrainWorkload
 from jaxbench.workloads.data import own
 
 OVERSUBSCRIBED_WARMUP = 2  # blocks
+LOADED_WARMUP = 3  # of a program that another process has warmed up: only this one's memory is cold
+LIFE = 32  # visits after which a point starts from a fresh state, so that no model is driven far beyond its training
+FREE_STEPS = 4  # the memory that stays free while states are kept, as many times that of the largest step
 LATENCIES = 200  # samples of a latency over all rounds: two of them lie above the 99th percentile
 
 
@@ -55,6 +59,17 @@ class PreparedStep:
     program: Program
     compiled: CompiledStep
     steps: int
+
+
+@dataclass(frozen=True)
+class Held:
+    """The state that a point keeps from one visit to the next. steps: that it has made, in so many visits. counted: how
+    many of them it counted."""
+
+    state: TrainState
+    steps: int = 0
+    visits: int = 0
+    counted: int = 0
 
 
 class Bench(Compiler):
@@ -72,7 +87,13 @@ class Bench(Compiler):
         self._draw = jit_once(self.plain.synthetic, static_argnums=1)
         self.prepared: dict[str, PreparedStep] = {}
         self._facts: dict[int, dict[str, float]] = {}  # by workload, which the arms keep
-        self._checked: set[str] = set()  # points whose timed state was compared with one device's
+        self._accepted: set[str] = set()  # points that another process has checked
+        self._visited: set[str] = set()  # points that this process has measured
+        self._held: dict[str, Held] = {}  # by point
+        self._placed: dict[str, Batch] = {}  # on the devices of each point
+        self._drawn: dict[int, Batch] = {}  # on a CPU, by its size
+        self._keeps = True  # until the memory is needed
+        self._probes: dict[int, Probe] = {}  # by how many devices
 
     @functools.cached_property
     def data(self) -> Dataset | None:
@@ -91,7 +112,10 @@ class Bench(Compiler):
         if EXECUTION.of(point.levers) == "eager":
             compiled = CompiledStep(program.step.__wrapped__, compiled.passport)
         self.prepared[point.point] = PreparedStep(point, workload, program, compiled, steps)
-        self._checked.add(point.point)  # the process that has the references compares the timed state, too
+        self._accepted.add(point.point)  # the process that has the references compares the timed state, too
+        if not _fed(point):
+            with stage("measure"), self._running(self.prepared[point.point]) as (_, state, _):
+                self._held[point.point] = Held(state)
         return True
 
     def prepare(self, placed: dict[str, Any], *, paced: bool = True) -> PointRecord:
@@ -123,7 +147,7 @@ class Bench(Compiler):
         is one. Raises StageError."""
         ready = self.prepared[point]
         with stage("measure"), self._running(ready) as (call, state, supply):
-            least_s = block_s_of(ready.point, self.config.measure.block_s)
+            least_s = self.config.measure.block_s
             steps, state = self._timer(ready).steps_per_block(call, state, supply, least_s)
             self.prepared[point] = dataclasses.replace(ready, steps=steps)
             return self._waiting(ready, call, state, supply, steps)
@@ -180,21 +204,34 @@ class Bench(Compiler):
             jax.block_until_ready(compiled.call(state, batch))
             return {"peak_bytes": compiled.passport.peak_bytes, "measured_bytes": watch.peak_bytes()}
 
-    def round(self, point: str, number: int, steps: int | None = None) -> RoundRecord:
-        """Measures one round of a prepared point on a fresh state. steps: of a block; None: as `prepare` found.
+    def round(
+        self, point: str, number: int, steps: int | None = None, *, double: bool = True, last: bool = False
+    ) -> RoundRecord:
+        """Visits a prepared point once. Raises StageError.
 
-        Raises StageError.
+        The first visit of this process warms up until the step has settled. A later one goes on from the state that the
+        one before left. steps: of a block; None: as `prepare` found. double: with the second clock. last: the state is
+        checked, as it is after the first visit.
         """
         ready = self.prepared[point]
-        steps = steps or ready.steps
-        levers = ready.point.levers
-        guard = "allow" if EXECUTION.of(levers) == "eager" or _fed(ready.point) else "disallow"
+        steps, fed = steps or ready.steps, _fed(ready.point)
+        again, check = point in self._visited and not fed, last or point not in self._visited
+        self._visited.add(point)
+        guard = "allow" if EXECUTION.of(ready.point.levers) == "eager" or fed else "disallow"
+        held = self._held.pop(point, None)
+        before = (held.steps, held.visits, held.counted) if held else (0, 0, 0)
         with stage("measure"):
-            with self._running(ready) as (call, state, supply):
-                measured, state = self._timer(ready).round_and_state(call, state, supply, steps, guard=guard)
-            del supply  # the checks need its memory
-            counted = timed_state.counted(state)
-            checks, loss = self._after_round(ready, state, steps * measured.blocks())
+            with self._running(ready, held) as (call, state, supply):
+                del held  # the step overwrites its state
+                timed = self._timer(ready).round_and_state
+                measured, state = timed(call, state, supply, steps, guard=guard, again=again, double=double)
+            del supply
+            counted, ran = timed_state.counted(state), before[0] + steps * measured.blocks()
+            checks, loss = self._after_round(ready, state, ran, check=check)
+            donated = check and point not in self._accepted and not ready.point.explains
+            if not (donated or fed or before[1] == LIFE):
+                self._held[point] = Held(state, ran, before[1] + 1, counted)
+            self._spare()
         times = dataclasses.asdict(measured)
         return RoundRecord(
             point=point,
@@ -203,28 +240,46 @@ class Bench(Compiler):
             worker=self.worker,
             checks=checks,
             loss_after=loss,
-            counted=counted,
+            counted=counted - before[2],
             **times,
         )
 
+    def _spare(self) -> None:
+        """Keeps nothing any more if the memory is needed for a step."""
+        step = max(each.compiled.passport.peak_bytes or 0 for each in self.prepared.values())
+        devices = len(self.devices) if self.device.platform == "cpu" else 1
+        if self._keeps and memory.room(self.device) < FREE_STEPS * devices * step:
+            self._keeps = False
+        if not self._keeps:
+            self._forget()
+
+    def _forget(self) -> None:
+        for kept in (self._held, self._placed, self._drawn):
+            kept.clear()
+
     def _after_round(
-        self, ready: PreparedStep, state: TrainState, steps: int
+        self, ready: PreparedStep, state: TrainState, steps: int, *, check: bool
     ) -> tuple[tuple[Verdict, ...], float | None]:
-        """The verdicts on the state that `steps` steps left, which this may donate: all of them after a point's first
-        round, with the loss that it has, later those that failed."""
+        """The verdicts on the state that `steps` steps left, which `check` may donate, with the loss that it has.
+
+        Without `check` only whether it has counted its steps, if it has not. Of a point that another process has
+        checked, only those that failed.
+        """
         point = ready.point
         if point.explains:
-            return explaining.after_round(point, state, steps), None
-        counted = steps if PART.of(point.levers) in ("step", "local") else 0
-        checks = timed_state.judge(state, counted)
-        if point.point in self._checked:
-            return tuple(verdict for verdict in checks if not verdict.ok), None
-        if not ready.program.members.all(all(verdict.ok for verdict in checks)):
-            return checks, None
-        self._checked.add(point.point)
+            judged = explaining.after_round(point, state, steps, parameters=check)
+        else:
+            counted = steps if PART.of(point.levers) in ("step", "local") else 0
+            judged = timed_state.judge(state, counted) if check else (timed_state.judge_steps(state, counted),)
+        if not check or point.point in self._accepted:
+            return tuple(verdict for verdict in judged if not verdict.ok), None
+        if point.explains or not ready.program.members.all(all(verdict.ok for verdict in judged)):
+            return judged, None
+        if self.device.platform != "cpu":
+            self._forget()  # the result of one device needs the memory
         about = point, self._grown(point), ready.program, ready.compiled.call, self.batch(point), state
         more, loss = self.proof.after_round(*about)
-        return checks + more, loss
+        return judged + more, loss
 
     def profile(self, point: str, folder: str) -> ProfileRecord:
         """Traces one block of a prepared point into `folder`. Raises StageError."""
@@ -245,14 +300,17 @@ class Bench(Compiler):
             )
 
     @contextlib.contextmanager
-    def _running(self, ready: PreparedStep) -> Iterator[tuple[Any, Any, Any]]:
-        """(call, a fresh state, the input of every step: a batch on the devices, or a feed)."""
+    def _running(self, ready: PreparedStep, held: Held | None = None) -> Iterator[tuple[Any, Any, Any]]:
+        """(call, a state, the input of every step: a batch on the devices, or a feed). held: None for a fresh state."""
         program, point, call = ready.program, ready.point, ready.compiled.call
-        memory.give_back()
+        if held is None:
+            memory.give_back()
         with jax.set_mesh(program.mesh), contextlib.ExitStack() as stack:
-            state = program.init(self.key)
+            state = program.init(self.key) if held is None else held.state
             if not _fed(point):
-                placed = program.put(self.batch(point))
+                placed = self._placed.get(point.point)
+                if placed is None:
+                    placed = self._placed[point.point] = program.put(self.batch(point))
                 jax.block_until_ready((state, placed))
                 yield call, state, placed
                 return
@@ -276,7 +334,14 @@ class Bench(Compiler):
         members = ready.program.members if self.others.alone else self.others
         timer = dataclasses.replace(self.timer, meet=members.meet, decided=members.decided)
         if ready.point.oversubscribed:  # its times claim nothing
-            timer = dataclasses.replace(timer, warmup_blocks=OVERSUBSCRIBED_WARMUP)
+            return dataclasses.replace(timer, warmup_blocks=OVERSUBSCRIBED_WARMUP)
+        if self.device.platform == "cpu":
+            mine = ready.program.mesh.local_devices
+            if len(mine) not in self._probes:
+                self._probes[len(mine)] = Probe(mine)
+            timer = dataclasses.replace(timer, probe=self._probes[len(mine)])
+        if ready.point.point in self._accepted:
+            timer = dataclasses.replace(timer, warmup_blocks=min(LOADED_WARMUP, timer.warmup_blocks))
         if ready.point.levers.get(PART.name) != "inference":
             return timer
         rounds, _ = counts(self.config.measure.rounds, self.config.measure.processes)
@@ -306,7 +371,10 @@ class Bench(Compiler):
         For several processes too: inside the context of a mesh it would lie in all of them.
         """
         if self.devices[0].platform == "cpu" and self.members.alone:
-            return self._draw(jax.random.fold_in(self.key, 2), point.global_batch)
+            if point.global_batch not in self._drawn:
+                drawn = self._draw(jax.random.fold_in(self.key, 2), point.global_batch)
+                self._drawn[point.global_batch] = drawn
+            return self._drawn[point.global_batch]
         with on_host():
             return jax.device_get(self._draw(jax.random.fold_in(self.key, 2), point.global_batch))
 

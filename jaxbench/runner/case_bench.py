@@ -25,7 +25,6 @@ from jaxbench.parallel import collectives, multihost
 from jaxbench.parallel.chain import Chain
 from jaxbench.records.schema import CaseRecord, CompiledRecord, RoundRecord, Verdict
 from jaxbench.runner.placement import Placement
-from jaxbench.runner.plan import block_s_of
 from jaxbench.runner.stages import stage
 from jaxbench.workloads.cases import VIEWS, CaseSet, CollectiveWorkload, KernelWorkload, TransferWorkload
 from jaxbench.workloads.payloads import COLLECTIVES, TRANSFERS
@@ -57,6 +56,7 @@ class CaseBench:
         self.timer = Timer(blocks=self.config.measure.blocks, max_steps=MAX_STEPS)
         self.cores = cores.available_cores()
         self.prepared: dict[str, PreparedCase] = {}
+        self._visited: set[str] = set()  # cases that this process has measured
         self._launch_s: float | None = None
         self.hosts = Members.of(devices).gathered(socket.gethostname())  # of each process, by number
 
@@ -129,7 +129,7 @@ class CaseBench:
             zeros = ready.zeros(seed)
             outcome = ready.outcome(state)
         with stage("measure"), ready.context():
-            least_s = block_s_of(placement, self.config.measure.block_s)
+            least_s = self.config.measure.block_s
             timer = dataclasses.replace(self.timer, fence=ready.fence, meet=members.meet, decided=members.decided)
             steps, state = timer.steps_per_block(ready.step, state, batch, least_s)
             loop_steps = 0
@@ -148,15 +148,18 @@ class CaseBench:
             self._launch_s = runnable.launch_s(multihost.first_here(self.devices), self.timer)
         return self._launch_s
 
-    def round(self, point: str, number: int) -> RoundRecord:
-        """Measures one round of a prepared case on fresh arrays. Raises StageError."""
+    def round(self, point: str, number: int, *, double: bool = True) -> RoundRecord:
+        """Measures one round of a prepared case on fresh arrays. double: with the second clock. Raises StageError."""
+        again = point in self._visited
+        self._visited.add(point)
         known = self.prepared[point]
         ready = known.ready
         with stage("measure"), ready.context(), double_precision(known.placement.dtype):
             state, batch = ready.draw(self.config.seed)
             ready.fence((state, batch) if ready.loop is not None else state)
             timer = dataclasses.replace(known.timer, fence=fence_of_blocks(ready))
-            measured, state = timer.round_and_state(ready.step, state, batch, known.steps, guard=ready.guard)
+            how: dict[str, Any] = {"guard": ready.guard, "again": again, "double": double}
+            measured, state = timer.round_and_state(ready.step, state, batch, known.steps, **how)
             loops = Loops(0, (), ())
             if ready.loop is not None and ready.place is not None:
                 timer = dataclasses.replace(known.timer, fence=self.timer.fence)

@@ -202,10 +202,14 @@ class Worker:
         where = f" (on {self._crew.hosts[number]})" if self._crew else ""
         return f"process {number} of {len(self._children)}{where}"
 
+    def let_go(self) -> None:
+        """Lets the worker finish: all its processes at once, because one that is left would complain of the others."""
+        for child in self._children:
+            child.let_go()
+
     def close(self) -> None:
         """Lets the worker finish and waits for it."""
-        for child in self._children:
-            child.let_go()  # all at once: one that is left would complain of the others
+        self.let_go()
         for child in self._children:
             child.close()
 

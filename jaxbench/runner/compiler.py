@@ -46,6 +46,7 @@ class Compiler:
                 known_options.require(arm.levers, devices[0])
         self._inits: dict[tuple[Any, ...], Any] = {}
         self.passports: dict[str, Passport] = {}  # of every point that was compiled
+        self._compile_s: dict[str, float] = {}  # of the programs that this process compiled, by their digests
         own = experiment in discovery.experiments()
         self.proof = Proof(self.arms, self.plain, devices, self.key, own=own, keep=keep)
 
@@ -81,6 +82,11 @@ class Compiler:
         with stage("compile"):
             options = {**compiler_options(point.levers, program), **(extra or {})}
             compiled = compile_step(workload, program, point.global_batch, options=options, asked=point.devices)
+            if compiled.loaded:  # another point has the same program: it takes as long to compile
+                compile_s = self._compile_s.get(compiled.sha256, compiled.passport.compile_s)
+                passport = dataclasses.replace(compiled.passport, compile_s=compile_s)
+                compiled = dataclasses.replace(compiled, passport=passport)
+            self._compile_s[compiled.sha256] = compiled.passport.compile_s
             require_threads(point.devices // len(program.members.processes), concurrent_collectives(compiled.hlo))
             _require_one_program(program.members, compiled)
             if point.explains:

@@ -135,15 +135,16 @@ def build(workload: TrainWorkload, point: Point, devices: Sequence[jax.Device]) 
     return make[part](workload, program, point.global_batch)
 
 
-def after_round(point: Point, state: TrainState, steps: int) -> tuple[Verdict, ...]:
-    """The verdicts on the state that `steps` timed steps left.
+def after_round(point: Point, state: TrainState, steps: int, *, parameters: bool) -> tuple[Verdict, ...]:
+    """The verdicts on the state that `steps` timed steps left. parameters: also on those, where they must be finite.
 
     Without its collectives a step learns nothing, and its parameters may leave the finite numbers, which takes no work
     away. Payloads and a product must stay finite: others would be as fast on some devices, and slower on a processor.
     """
-    if point.levers[PART.name] in (COMMUNICATION, PEAK):
+    counted = 0 if point.levers[PART.name] in (COMMUNICATION, PEAK) else steps
+    if parameters and not counted:
         return timed_state.judge(state, 0)
-    return (timed_state.judge_steps(state, steps),)
+    return (timed_state.judge_steps(state, counted),)
 
 
 def passport(point: Point, whole: Passport, platform: str) -> Passport:

@@ -11,7 +11,7 @@ from jaxbench.machine import world
 from jaxbench.runner.worker import IDLE
 
 # Of a block of all processes: it lasts as long as the slowest.
-SLOWEST = ("block_s", "double_block_s", "warmup_block_s", "loop_s", "double_loop_s")
+SLOWEST = ("block_s", "double_block_s", "warmup_block_s", "loop_s", "double_loop_s", "probe_s")
 ADDED = ("cpu_s", "switches")
 
 

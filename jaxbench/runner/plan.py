@@ -24,10 +24,9 @@ from jaxbench.runner import sharing
 CPU_DEVICES = (1, 2, 4, 8)
 PER_DEVICE = "per_device"
 
-# Devices that share cores prove that a program is right, and nothing about speed: a few short rounds of one process
-# show that nothing is compiled anew while a step runs.
-OVERSUBSCRIBED_ROUNDS = 3
-OVERSUBSCRIBED_BLOCK_S = 0.02
+# Devices that share cores prove that a program is right, and nothing about speed: after all others, one round of one
+# process and of blocks of one step shows that nothing is compiled anew while a step runs.
+OVERSUBSCRIBED_ROUNDS = 1
 
 # By default glibc takes large blocks from the system and returns them in every call, page by page. XLA's CPU client
 # allocates a program's scratch at each execution: a gpt step took a quarter longer, a collective up to four times as
@@ -106,11 +105,6 @@ class Placed(Protocol):
 def rounds_of(point: Placed, rounds: int) -> int:
     """The rounds in which a point is measured. rounds: of the run."""
     return min(rounds, OVERSUBSCRIBED_ROUNDS) if point.oversubscribed else rounds
-
-
-def block_s_of(point: Placed, block_s: float) -> float:
-    """The least seconds of a block of a point. block_s: of the run."""
-    return min(block_s, OVERSUBSCRIBED_BLOCK_S) if point.oversubscribed else block_s
 
 
 def device_counts(settings: Settings | CaseSettings, machine: dict[str, Any]) -> tuple[int, ...]:

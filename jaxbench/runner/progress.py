@@ -11,7 +11,7 @@ import threading
 import time
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from types import TracebackType
 from typing import Any, Self
 
@@ -76,15 +76,30 @@ class ProgressLine:
             transient=True,
         )
         self._task = self._bar.add_task("starting", total=total, left="")
-        self.said = "starting"  # the current task and the time left, for `heartbeat`
+        self._alive = ExitStack()
 
     def __enter__(self) -> Self:
         self._bar.start()
+        self._alive.enter_context(heartbeat(self._console, self._status))
         return self
+
+    def _status(self) -> str:
+        task = self._bar.tasks[0]
+        return f"{task.description}: {task.completed:.0f} of {task.total or 0:.0f} done, {task.fields['left']}"
+
+    def say(self, sentence: str) -> None:
+        """A line that stays, on a terminal too."""
+        self._console.print(Text(sentence), soft_wrap=True)
+
+    def _say(self, sentence: str) -> None:
+        """A line for a log; a terminal has the bar instead."""
+        if not self._console.is_terminal:
+            self._console.print(Text(sentence), soft_wrap=True)
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
+        self._alive.close()
         self._bar.stop()
 
     def left_s(self) -> float:
@@ -97,9 +112,7 @@ class ProgressLine:
 
     def show(self, text: str) -> None:
         """Names the current task."""
-        left = f"about {format_s(self.left_s())} left"
-        self.said = f"{text}, {left}"
-        self._bar.update(self._task, description=text, left=left, refresh=True)
+        self._bar.update(self._task, description=text, left=f"about {format_s(self.left_s())} left", refresh=True)
 
     def advance(self) -> None:
         """One more is done."""
@@ -138,11 +151,6 @@ class SweepProgress(ProgressLine):
         if kind is None:
             for sentence in self._so_far.sentences():
                 self._say(sentence)
-
-    def _say(self, sentence: str) -> None:
-        """A line for a log; a terminal has the table instead."""
-        if not self._console.is_terminal:
-            self._console.print(Text(sentence), soft_wrap=True)
 
     def begin(self, kind: str, point: str, text: str) -> None:
         """A task that was not expected, such as one that has to be repeated, is added."""
@@ -183,10 +191,10 @@ class SweepProgress(ProgressLine):
     def left_s(self) -> float:
         """Seconds: each task takes as long as the same one before, else the mean of its kind, else the first guess."""
         by_kind = defaultdict(list)
-        for (kind, _), seconds in self._seen.items():
+        for (kind, _), seconds in list(self._seen.items()):  # the log's thread reads it, too
             by_kind[kind].append(seconds)
         mean = {kind: sum(by_kind[kind]) / len(by_kind[kind]) if by_kind[kind] else GUESS_S[kind] for kind in GUESS_S}
-        return sum(self._seen.get(task, mean[task[0]]) for task in self._left)
+        return sum(self._seen.get(task, mean[task[0]]) for task in list(self._left))
 
 
 def format_s(seconds: float) -> str:

@@ -117,7 +117,7 @@ def run(
 ) -> None:
     """Measures every point of the sweep that the folder lacks. Raises UserError. An interrupt loses nothing.
 
-    look: says when measure.rounds=auto has enough rounds; `analysis.stopping.look`. crew: of a launch.
+    look: says when measure.rounds=auto has enough rounds; `analysis.allocation.look`. crew: of a launch.
     """
     asked = ask(experiment, config, console, crew)
     folder = RunFolder.begin(workdir, config_lib.plain(config))
@@ -197,14 +197,14 @@ def _dry_point(point: plan.Placed, workers: Workers, asked: Asked, *, every: boo
         asked.notes.append(f"{point.point}: {note}")
     used = min(getattr(point, "devices", 1), asked.machine["cores"])
     step_s = answer["flops"] / (GUESS_FLOP_PER_S_PER_CORE * used)
-    blocks = 2 + 3 * settings.blocks  # two for warm-up; each pair has K and 2 K steps
+    blocks = 2.0 * settings.blocks  # as many for warm-up; few rounds have 2 K steps
     if answer.get("loop"):  # cases are also timed in a loop on the device
         blocks += 1 + 3 * settings.blocks
     cells = [f"{compile_s:.1f} s", f"{answer['peak_bytes'] / 1e6:.1f} MB"]
     prepare_s = 2 * compile_s + (GUESS_CASE_S if isinstance(settings, CaseSettings) else GUESS_S["prepare"] / 2)
-    rounds, processes = settings.counts
-    again_s = 0 if point.oversubscribed else (processes - 1) * (compile_s + GUESS_S[AGAIN] / 2)
-    block_s = max(plan.block_s_of(point, settings.block_s), step_s)
+    rounds, sets = settings.counts
+    again_s = 0 if point.oversubscribed else (sets - 1) * GUESS_S[AGAIN] / 2
+    block_s = max(0.0 if point.oversubscribed else settings.block_s, step_s)
     return cells, prepare_s + again_s + plan.rounds_of(point, rounds) * blocks * block_s
 
 
@@ -245,10 +245,10 @@ def free_cores() -> list[int]:
 
 def size_of(asked: Asked) -> str:
     """How much is measured, in words."""
-    rounds, processes = asked.settings.counts
+    rounds, sets = asked.settings.counts
     least = "at least " if asked.settings.rounds is None else ""
     return f"{len(asked.points)} points x {least}{rounds} rounds" + (
-        f" in {processes} processes" if processes > 1 else ""
+        f" in {sets} sets of processes" if sets > 1 else ""
     )
 
 
@@ -265,6 +265,7 @@ def job_of(
         run=folder,
         points=asked.points,
         order=asked.machine.get("free_cores", ()),
+        memory_bytes=float(asked.machine.get("memory_bytes") or "inf"),
         config=config_lib.plain(config),
         experiment=absolute(experiment),
         session=session,

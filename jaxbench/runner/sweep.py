@@ -1,145 +1,301 @@
 # Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
-"""The sweep: prepares every point, then measures all in rounds of random order, so that drift affects all alike."""
+"""The sweep: sets of processes take turns in short rounds, each of which visits points in random order.
+
+On CPUs all sets live at the same time, and only one of them runs: the first compiles and checks, the others load what
+it has compiled. An accelerator belongs to one process, so there the sets follow each other. Points whose devices share
+cores claim no speed: they are compiled and checked after all others are measured, and visited once.
+"""
 
 from __future__ import annotations
 
 import dataclasses
 import random
+import shutil
+import statistics
+import time
+from collections import Counter
 from collections.abc import Iterable, Sequence
+from pathlib import Path
+from types import TracebackType
 from typing import Any
 
 from absl import logging
 from rich.console import Console
 
 from jaxbench.errors import UserError
+from jaxbench.levers.input import INPUT
+from jaxbench.measure import memory
 from jaxbench.records import schema
 from jaxbench.records.schema import FailureRecord, PointRecord, RoundRecord
+from jaxbench.runner.automatic import Automatic
 from jaxbench.runner.client import WorkerError
 from jaxbench.runner.job import SweepJob
 from jaxbench.runner.plan import Placed, Point, rounds_of
 from jaxbench.runner.progress import AGAIN, PACE, SweepProgress
-from jaxbench.runner.workers import Workers, note_workers
+from jaxbench.runner.workers import Workers, affordable, note_workers, processes_of
+
+# Fewer rounds than an interval needs claim no speed, so nothing is lost when those of a point follow its preparation at
+# once: a run that is interrupted keeps the points that it has finished.
+FEW = 5
+DOUBLE_EVERY = 4  # visits of a process to a point, of which one has the second clock
 
 
 def missing_rounds(records: list[schema.Record], points: Sequence[Placed], rounds: int) -> dict[str, list[int]]:
-    """The missing rounds of each incomplete point. rounds: of the run."""
+    """The missing rounds of each incomplete point. rounds: of the run. Points that share cores come after them."""
     measured: dict[str, set[int]] = {point.point: set() for point in points}
     for record in records:
         if isinstance(record, RoundRecord) and record.point in measured:
             measured[record.point].add(record.round)
-    asked = {point.point: range(rounds_of(point, rounds)) for point in points}
-    missing = {point: [r for r in asked[point] if r not in done] for point, done in measured.items()}
-    return {point: todo for point, todo in missing.items() if todo}
+    missing = {}
+    for point in points:
+        done = measured[point.point]
+        if point.oversubscribed:
+            todo = [] if done else [rounds]
+        else:
+            todo = [number for number in range(rounds_of(point, rounds)) if number not in done]
+        if todo:
+            missing[point.point] = todo
+    return missing
 
 
 def run(job: SweepJob, console: Console) -> None:
     """Measures what the run folder lacks. Failures are recorded and the other points go on; Ctrl-C loses nothing."""
     records = job.run.records()
-    todo = missing_rounds(records, job.points, job.rounds)
-    while not todo and job.more():  # it was interrupted before it looked
-        todo = missing_rounds(records, job.points, job.rounds)
-    if not todo:
-        return
-    later = job.automatic is not None  # further rounds are of all points but the oversubscribed ones
-    points = [point for point in job.points if point.point in todo or (later and not point.oversubscribed)]
-    first = min(min(missing) for missing in todo.values())
-    fresh = [number for number in job.fresh if number > first]
-    again = [point for point in points if not point.oversubscribed for _ in fresh]
-    tasks = [("prepare", point.point) for point in points]
-    tasks += [(AGAIN if isinstance(point, Point) else "prepare", point.point) for point in again]
-    tasks += [("round", p) for p, missing in todo.items() for _ in missing]
     rounds = [record for record in records if isinstance(record, RoundRecord)]
-    steps = {record.point: record.steps for record in rounds}
-    with Workers(job, points) as workers, SweepProgress(console, tasks, rounds) as progress:
-        workers.wait_ready()
-        _Sweep(job, workers, progress, points, todo, steps).run(fresh)
+    number = max((record.round for record in rounds), default=-1) + 1  # of the next round
+    auto = job.automatic if job.automatic is not None and not job.automatic.ended else None
+    todo = missing_rounds(records, job.points, job.counts[0])
+    if job.automatic and not auto:  # it has ended: only points without enough rounds, as of one that failed, get more
+        asked, done = job.automatic.asked, Counter(record.point for record in rounds)
+        todo = {name: [number + i for i in range(asked[name] - done[name])] for name in asked}
+    points = [point for point in job.points if todo.get(point.point) or (auto and not point.oversubscribed)]
+    if not points:
+        return
+    tasks = [("prepare", point.point) for point in points]
+    tasks += [("round", name) for name, missing in todo.items() for _ in missing]
+    with SweepProgress(console, tasks, rounds) as progress, _Sweep(job, progress, points, todo, records) as sweep:
+        sweep.run(auto)
 
 
 class _Sweep:
-    """steps: K of the points that have a round. checked: the newest record of those that this session has checked."""
+    """steps: K of the points that have a round or a length. checked: the record of those that this session has checked.
+    sets: those that live."""
 
     def __init__(
         self,
         job: SweepJob,
-        workers: Workers,
         progress: SweepProgress,
         points: Sequence[Placed],
         todo: dict[str, list[int]],
-        steps: dict[str, int],
+        records: Sequence[schema.Record],
     ):
-        self.job, self.workers, self.progress, self.steps = job, workers, progress, steps
-        self.todo = {point.point: todo.get(point.point, []) for point in points}
+        self.records = [*records]
+        rounds = [record for record in records if isinstance(record, RoundRecord)]
+        self.job, self.progress, self.todo = job, progress, todo
+        self.steps = {record.point: record.steps for record in rounds}
+        self.number = max((record.round for record in rounds), default=-1) + 1  # of the next round of rounds=auto
         self.points = {point.point: point for point in points}
         self.random_order = random.Random(f"{job.config['seed']}/{job.session}")
-        self.ready: set[str] = set()
         self.failed: set[str] = set()
         self.checked: dict[str, PointRecord] = {}
         self.unreported: dict[str, list[str]] = {}  # failed points by reason
+        self.visits: Counter[tuple[int, str]] = Counter()  # by set and point
+        self.sets: list[Workers] = []
+        self.cache = job.run.path / "compiled"
+        self.spent_s = job.automatic.spent_s if job.automatic else 0.0  # in rounds that a budget limits
 
-    def run(self, fresh: Sequence[int]) -> None:
-        """fresh: the rounds that start with new processes."""
-        self.prepare_all(name for name, missing in self.todo.items() if missing)
-        rounds = self.job.rounds
-        self.measure_all(range(rounds), fresh)
-        while self.job.more():
-            new = range(rounds, rounds := self.job.rounds)
-            for name in self.alone():
-                self.todo[name] = [*self.todo[name], *new]
-            self.measure_all(new, [new.start])
+    def __enter__(self) -> _Sweep:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        """Kills the processes after an exception, such as an interrupt."""
+        self.end(kill=kind is not None)
+        shutil.rmtree(self.cache, ignore_errors=True)
+
+    def run(self, auto: Automatic | None) -> None:
+        alone = [name for name, point in self.points.items() if not point.oversubscribed]
+        if alone:
+            self.measure(alone, auto)
+        shared = [name for name, point in self.points.items() if point.oversubscribed and self.todo.get(name)]
+        if shared:
+            self.begin([0], shared)
+            self.prepare(shared)
+            last = max(self.number, *(number for name in shared for number in self.todo[name]))
+            self.round(self.sets[0], last, shared)
+            self.finish(shared)
+        self.report_failures()
+
+    def waves(self, names: Sequence[str]) -> list[list[int]]:
+        """The numbers of the sets, by those that live at the same time."""
+        job = self.job
+        rounds, asked = job.counts
+        asked = asked if job.automatic else max(1, min(asked, len({n for name in names for n in self.todo[name]})))
+        if not job.live:
+            return [[number] for number in range(asked)]
+        points = [self.points[name] for name in names]
+        sets = affordable(asked, points, job.memory_bytes)
+        if asked > 1:
+            fewer = f", because no more of the {asked} fit the memory that is free" if sets < asked else ""
+            self.progress.say(f"{sets} sets of {processes_of(points)} processes take turns{fewer}.")
+        return [[*range(sets)]]
+
+    def measure(self, names: list[str], auto: Automatic | None) -> None:
+        """Measures the points whose devices share no cores."""
+        waves = self.waves(names)
+        for at, wave in enumerate(waves):
+            if auto is not None:
+                self.begin(wave, names)
+                if self.automatic(auto, names, (at + 1) / len(waves), last=at == len(waves) - 1):
+                    break
+            else:
+                self.fixed(names, wave, at, len(waves))
+        self.finish(names)
+
+    def fixed(self, names: list[str], wave: list[int], at: int, waves: int) -> None:
+        """The rounds of a wave, of a run that asks for a number of rounds."""
+        total = self.job.counts[0]
+        numbers = sorted({n for name in names for n in self.todo[name] if waves == 1 or n * waves // total == at})
+        if not numbers:
+            return
+        self.begin(wave, names)
+        every = max(1, min(DOUBLE_EVERY, total // FEW))
+        alternately = total < FEW and len(wave) == waves == 1
+        for some in [[name] for name in names] if alternately else [names]:
+            self.prepare(some)
+            if not alternately:  # else one after the other: a reason that many points have is said once, at the end
+                self.report_failures()
+            for i, number in enumerate(numbers):
+                visited = [name for name in some if number in self.todo[name]]
+                workers, last = self.sets[i % len(self.sets)], i >= len(numbers) - len(self.sets)
+                self.round(workers, number, visited, every=every, last=last)
+
+    def automatic(self, auto: Automatic, names: list[str], share: float, *, last: bool) -> bool:
+        """The rounds of a wave, until their intervals are narrow or it has had its share of the budget. Returns whether
+        that ends the run. last: no wave follows.
+
+        The first rounds visit what a headline may rest on, and what explains a loss is compiled after them.
+        """
+        visits: Sequence[str] = [name for name in names if not getattr(self.points[name], "explains", "")]
+        closing, budget_s = visits, share * auto.budget_s  # the last rounds, in which the states are checked
+        while visits:
+            self.prepare(visits)
+            self.report_failures()
+            self.turns(visits)
+            found = auto.looked(self.records, len(self.sets), self.failed)
+            auto.note(found, self.records, self.spent_s)
+            visits = [name for name in found.visits if name in self.points]
+            if self.spent_s + self.guess_s(visits) + self.guess_s(closing) > budget_s:
+                break
+        main = [name for name in names if name not in self.failed and not getattr(self.points[name], "explains", "")]
+        if not main:  # once they recover, there is something to look at
+            return True
+        self.turns(main, last=True)
+        ends = "precise" if found.ended == "precise" else "budget" if last else ""
+        found = auto.looked(self.records, len(self.sets), self.failed)
+        auto.note(found, self.records, self.spent_s, ends=ends, failed=self.failed)
+        return bool(ends)
+
+    def guess_s(self, names: Sequence[str]) -> float:
+        """The seconds of a round of each set: of points without one, of the median point."""
+        timed = {record.point: 2 * sum(record.block_s) for record in self.records if isinstance(record, RoundRecord)}
+        usual = statistics.median(timed.values()) if timed else 0.0
+        return len(self.sets) * sum(timed.get(name, usual) for name in names)
+
+    def turns(self, names: Sequence[str], *, last: bool = False) -> None:
+        """A round of each set."""
+        start = time.monotonic()
+        for workers in self.sets:
+            self.round(workers, self.number, names, last=last)
+            self.number += 1
+        self.spent_s += time.monotonic() - start
+
+    def begin(self, wave: Sequence[int], names: Sequence[str]) -> None:
+        """Starts the processes of a wave, instead of those of the one before."""
+        learned = self.sets[0].learned if self.sets else {}
+        self.end()
+        points = [self.points[name] for name in names]
+        how: dict[str, Any] = {"cache": self.cache if self.job.live else None, "learned": learned}
+        for number in wave:
+            self.sets.append(Workers(self.job, points, number=number, **how))
+
+    def finish(self, names: Iterable[str]) -> None:
+        """Traces the points, if that is asked for, and ends the processes."""
         if self.job.config.get("profile"):
-            for name in sorted(self.ready):
-                if not getattr(self.points[name], "explains", ""):
-                    self.trace(name)
-        self.report_failures()
-
-    def alone(self) -> list[str]:
-        """The points whose devices share no cores."""
-        return [name for name, point in self.points.items() if not point.oversubscribed]
-
-    def measure_all(self, rounds: Iterable[int], fresh: Sequence[int]) -> None:
-        """Measures what is missing of these rounds, each in random order."""
-        for number in rounds:
-            if number in fresh:
-                self.ready.difference_update(self.alone())
-                self.workers.renew(self.alone())
-                self.prepare_all(self.alone())
-            names = [name for name in self.points if number in self.todo[name]]
-            self.random_order.shuffle(names)
             for name in names:
-                self.measure(name, number)
+                if self.sets and name in self.sets[0].ready and not getattr(self.points[name], "explains", ""):
+                    self.trace(name)
+        self.end()
 
-    def prepare_all(self, names: Iterable[str]) -> None:
-        """Processes work at the same time on what was checked before, on points that only explain others, and on
-        points whose times claim nothing. The others are prepared one by one, because their compile times are recorded
-        and finding the length of their blocks times a step."""
+    def end(self, *, kill: bool = False) -> None:
+        while self.sets:
+            workers = self.sets.pop()
+            workers.kill() if kill else workers.close()
+
+    def prepare(self, names: Iterable[str]) -> None:
+        """The first set checks what is new; the others compile the same programs, all at the same time."""
         names = [name for name in names if name not in self.failed]
-        again = [name for name in names if name in self.checked and name in self.steps]
-        for name in again:
-            self.workers.send_ahead(name, self.again(name))
-        for name in again:
-            self.prepare_again(name)
-        new = [name for name in names if name not in self.ready and name not in self.failed]
-        together = [name for name in new if self.points[name].oversubscribed or self.unpaced(name)]
-        for name in new:
-            if name not in together:
-                self.prepare(name)
-        requests = {name: self.new(name) | self.unpaced(name) for name in together}
-        for name, request in requests.items():
-            self.workers.send_ahead(name, request)
-        for name, request in requests.items():
-            self.prepare(name, request)
-        for name in together:
-            lost = name not in self.ready  # with its process: it will be prepared by itself
-            if self.unpaced(name) and not lost and name not in self.steps:
-                self.attempt(PACE, name, f"time {self.points[name].text}", {"do": "pace", "point": name})
-        self.report_failures()
-        note_workers(self.job.run, self.workers)
+        first = self.sets[0]
+        new = [name for name in names if name not in self.checked and name not in first.ready]
+        if all(name in workers.ready for workers in self.sets for name in names):
+            return
+        self.check(first, new)
+        self.fit()
+        for workers in self.sets:
+            for name in self.known(workers, names):
+                workers.send_ahead(name, self.again(name))
+        for workers in self.sets:
+            for name in self.known(workers, names):
+                self.prepare_again(workers, name)
+            for name in names:
+                if name not in self.failed and name not in workers.ready:
+                    self.prepare_new(workers, name)
+        note_workers(self.job.run, self.sets)
 
-    def unpaced(self, name: str) -> dict[str, Any]:
-        """What asks to prepare a point without timing its steps, which is done later, alone; {} unless it only
-        explains another."""
-        explains = getattr(self.points[name], "explains", "") and not self.points[name].oversubscribed
-        return {"paced": False} if explains else {}
+    def known(self, workers: Workers, names: Sequence[str]) -> list[str]:
+        """What another process has checked, and this set has not prepared."""
+        checked = [name for name in names if name in self.checked and name not in self.failed]
+        return [name for name in checked if name not in workers.ready]
+
+    def check(self, workers: Workers, names: Sequence[str]) -> None:
+        """Processes compile and check at the same time; then the length of each point's blocks is found, alone. A case
+        finds it while it is prepared, and a step that is fed waits for its input then: they come one by one."""
+        together = [name for name in names if self.apart(name)]
+        for name in names:
+            if name not in together:
+                self.prepare_new(workers, name)
+        if together and not self.checked:  # the others take the kind of its loss
+            self.prepare_new(workers, together.pop(0), {"paced": False})
+        requests = {name: self.new(name) | {"paced": False} for name in together}
+        for name, request in requests.items():
+            workers.send_ahead(name, request)
+        for name, request in requests.items():
+            self.prepare_new(workers, name, request)
+        for name in names:
+            if self.apart(name) and name in workers.ready and name not in self.steps:
+                self.pace(workers, name)
+
+    def apart(self, name: str) -> bool:
+        """Whether the length of its blocks is found after it is prepared."""
+        point = self.points[name]
+        return isinstance(point, Point) and (point.oversubscribed or INPUT.of(point.levers).kind == "device")
+
+    def pace(self, workers: Workers, name: str) -> None:
+        """Of devices that share cores, a block has one step."""
+        if self.points[name].oversubscribed:
+            self.steps[name] = 1
+            return
+        answer = self.attempt(workers, PACE, name, f"time {self.points[name].text}", {"do": "pace", "point": name})
+        if answer is not None:
+            self.steps[name] = answer["steps"]
+
+    def fit(self) -> None:
+        """Ends the sets that would not find the memory which the first one has taken."""
+        first, *others = self.sets
+        while others and len(others) * (first.bytes - others[0].bytes) > memory.available():
+            others.pop()
+            self.sets.pop().close()
 
     def new(self, name: str) -> dict[str, Any]:
         """The request to prepare a point for the first time. Every point has the loss of the first."""
@@ -151,36 +307,57 @@ class _Sweep:
         about = {"program_sha256": self.checked[name].program_sha256, "steps": self.steps[name]}
         return {"do": "prepare_again", "point": self.points[name].to_json(), **about}
 
-    def prepare_again(self, name: str) -> None:
-        """Another program, as a compiler that tries variants may make, is prepared and checked like a new point."""
-        answer = self.attempt(AGAIN, name, f"compile {self.points[name].text} again", self.again(name))
-        first = self.checked.pop(name)
+    def prepare_again(self, workers: Workers, name: str) -> None:
+        """Another program, as a compiler that tries variants may make, is then checked like a new point."""
+        text = f"load {self.points[name].text} in set {workers.number + 1}"
+        answer = self.attempt(workers, AGAIN, name, text, self.again(name))
         if answer is not None and answer["same"]:
-            self.checked[name] = first
+            first = self.checked[name]
             made = first.checked_by or first.worker
-            self.job.run.append(dataclasses.replace(first, worker=self.workers.name(name), checked_by=made))
-            self.ready.add(name)
+            self.job.run.append(dataclasses.replace(first, worker=workers.name(name), checked_by=made))
+            workers.ready.add(name)
 
-    def prepare(self, name: str, request: dict[str, Any] | None = None) -> None:
-        """request: that of `new`, if it was sent ahead."""
-        answer = self.attempt("prepare", name, f"compile and check {self.points[name].text}", request or self.new(name))
+    def prepare_new(self, workers: Workers, name: str, request: dict[str, Any] | None = None) -> None:
+        """request: that of `new`, if it was sent ahead, or what it has more."""
+        whole = request if request and "do" in request else self.new(name) | (request or {})
+        answer = self.attempt(workers, "prepare", name, f"compile and check {self.points[name].text}", whole)
         if answer is not None:
             record = self.append(answer)
             if isinstance(record, PointRecord):
-                self.checked[name] = record
-            self.ready.add(name)
+                self.checked.setdefault(name, record)
+                if whole.get("paced", True):
+                    self.steps.setdefault(name, answer["steps"])
+            workers.ready.add(name)
 
-    def measure(self, name: str, number: int) -> None:
+    def round(
+        self, workers: Workers, number: int, names: Sequence[str], *, every: int = DOUBLE_EVERY, last: bool = False
+    ) -> None:
+        """A set visits these points in random order. every: how many visits there are to one second clock. last: of the
+        set."""
+        names = [name for name in names if name not in self.failed]
+        self.random_order.shuffle(names)
+        for name in names:
+            self.visit(workers, name, number, every=every, last=last)
+
+    def visit(self, workers: Workers, name: str, number: int, *, every: int, last: bool) -> None:
         point = self.points[name]
-        if name not in self.ready and name not in self.failed:
-            self.prepare(name)  # it was lost with the worker that another point killed
-        if name not in self.ready:
+        if name not in workers.ready and name not in self.failed:  # it was lost with the process of another point
+            if self.known(workers, [name]):
+                self.prepare_again(workers, name)
+            if name not in workers.ready and name not in self.failed:
+                self.prepare_new(workers, name)
+        if name not in workers.ready:
             return
-        text = f"round {number + 1}/{rounds_of(point, self.job.rounds)}: {point.text}"
         request = {"do": "round", "point": name, "round": number}
-        if isinstance(point, Point) and name in self.steps:  # blocks of other lengths would be other samples
-            request["steps"] = self.steps[name]
-        answer = self.attempt("round", name, text, request)
+        if point.oversubscribed or self.visits[workers.number, name] % every:
+            request["double"] = False
+        if isinstance(point, Point):
+            if name in self.steps:  # blocks of other lengths would be other samples
+                request["steps"] = self.steps[name]
+            if last:
+                request["last"] = True
+        self.visits[workers.number, name] += 1
+        answer = self.attempt(workers, "round", name, f"round {number + 1}: {point.text}", request)
         if answer is not None:
             record = self.append(answer)
             assert isinstance(record, RoundRecord)
@@ -188,28 +365,28 @@ class _Sweep:
             self.progress.measured(record)
 
     def append(self, answer: dict[str, Any]) -> schema.Record:
-        record = schema.from_json(answer["record"])
-        self.job.run.append(record)
+        record = self.job.run.append(schema.from_json(answer["record"]))
+        self.records.append(record)
         return record
 
     def trace(self, name: str) -> None:
         """Runs last, so that no after-effect of the tracer reaches a measurement."""
-        folder = self.job.run.path / "profiles" / name.replace("/", "-")
+        folder: Path = self.job.run.path / "profiles" / name.replace("/", "-")
         request = {"do": "profile", "point": name, "folder": str(folder.resolve())}
-        answer = self.attempt("profile", name, f"trace {self.points[name].text}", request)
+        answer = self.attempt(self.sets[0], "profile", name, f"trace {self.points[name].text}", request)
         if answer is not None:
             self.append(answer)
 
-    def attempt(self, kind: str, name: str, text: str, request: dict[str, Any]) -> dict[str, Any] | None:
-        """The worker's answer; None if it fails, which is recorded."""
+    def attempt(
+        self, workers: Workers, kind: str, name: str, text: str, request: dict[str, Any]
+    ) -> dict[str, Any] | None:
+        """The answer of a set; None if it fails, which is recorded."""
         self.progress.begin(kind, name, text)
         try:
-            answer = self.workers.ask(name, request)
+            answer = workers.ask(name, request)
         except WorkerError as error:
             self.fail(self.points[name], error)
             return None
-        finally:
-            self.ready -= self.workers.lost()
         self.progress.end(kind, name)
         return answer
 
@@ -237,7 +414,6 @@ class _Sweep:
             )
         )
         self.failed.add(point.point)
-        self.ready.discard(point.point)
         self.progress.drop(point.point)
         if self.job.crew and self.job.crew.missing:
             raise UserError(

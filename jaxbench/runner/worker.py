@@ -14,7 +14,9 @@ absent hardware, and accepts only "compile_for". The requests are
     {"do": "prepare_again", "point": {...}, "program_sha256": of the program that was checked, "steps": K}
     {"do": "describe"}
     {"do": "run_within", "point": {...}, "limit_bytes": n}
-    {"do": "round", "point": id, "round": r}          for a training optionally "steps", the block length to use
+    {"do": "round", "point": id, "round": r}          optionally "double": false, without the second clock; and for a
+                                                      training "steps", the block length to use, and "last": true,
+                                                      which checks the state that the visit leaves
     {"do": "profile", "point": id, "folder": a path}
 
 The answer {"concurrent_collectives": n} asks for another process with threads for n. The process ends as soon as stdin
@@ -118,8 +120,8 @@ def concerns(bench: Any, request: dict[str, Any], counts: dict[str, int]) -> boo
 def handle(bench: Any, request: dict[str, Any]) -> dict[str, Any]:
     """Carries out one request and returns its answer."""
     if request["do"] == "round":
-        steps = (request["steps"],) if "steps" in request else ()
-        return {"record": schema.to_json(bench.round(request["point"], request["round"], *steps))}
+        how = {name: request[name] for name in ("steps", "double", "last") if name in request}
+        return {"record": schema.to_json(bench.round(request["point"], request["round"], **how))}
     if request["do"] in ("describe", "try"):
         from jaxbench.runner import trial_answers
 
@@ -137,11 +139,12 @@ def handle(bench: Any, request: dict[str, Any]) -> dict[str, Any]:
     if request["do"] == "prepare_again":
         return {"same": bench.prepare_again(request["point"], request["program_sha256"], request["steps"])}
     if request["do"] == "pace":
-        return bench.pace(request["point"])
+        return {**bench.pace(request["point"]), "steps": bench.prepared[request["point"]].steps}
     if "loss" in request:
         bench.proof.take(request["loss"])
     how = {"paced": request["paced"]} if "paced" in request else {}
-    return {"record": schema.to_json(bench.prepare(request["point"], **how))}
+    record = bench.prepare(request["point"], **how)
+    return {"record": schema.to_json(record), "steps": bench.prepared[record.point].steps}
 
 
 def _attempt(action: Callable[[], Any]) -> tuple[Any, dict[str, Any] | None]:

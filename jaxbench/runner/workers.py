@@ -1,26 +1,34 @@
 # Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
-"""The worker processes of a sweep: which one measures a point, and how one replaces another."""
+"""The worker processes of a sweep: sets of them that take turns, and how one process replaces another."""
 
 from __future__ import annotations
 
 import os
-import shutil
+import re
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from types import MappingProxyType, TracebackType
 from typing import Any
 
+from jaxbench.measure import memory
 from jaxbench.records.store import MANIFEST, RunFolder, write_json
 from jaxbench.runner.client import Worker, WorkerError
 from jaxbench.runner.job import SweepJob
 from jaxbench.runner.plan import Placed, groups
 
+PROCESS_BYTES = 4.2e8  # of one that waits, before it has a model
+SHARE = 0.5  # of the memory that is free, for all sets
 
-def note_workers(run: RunFolder, workers: Workers) -> None:
-    """Writes into the manifest what each process has: its CPUs and its variables."""
+
+def note_workers(run: RunFolder, sets: Sequence[Workers]) -> None:
+    """Writes into the manifest what each process has: its CPUs and its variables; and how many sets there were."""
     manifest = run.manifest()
-    write_json(run.path / MANIFEST, {**manifest, "workers": {**manifest.get("workers", {}), **workers.surroundings}})
+    about = {name: each for workers in sets for name, each in workers.surroundings.items()}
+    if "plan" in manifest:
+        most = max(workers.number for workers in sets) + 1
+        manifest["plan"]["sets"] = max(most, manifest["plan"].get("sets", 1))
+    write_json(run.path / MANIFEST, {**manifest, "workers": {**manifest.get("workers", {}), **about}})
 
 
 def kept_in(folder: str) -> dict[str, str]:
@@ -32,26 +40,49 @@ def kept_in(folder: str) -> dict[str, str]:
     }
 
 
-class Workers:
-    """The worker processes of a sweep, by group; a dead one is restarted."""
+def processes_of(points: Sequence[Placed]) -> int:
+    """How many processes a set has."""
+    return sum(setup.get("processes", setup.get("trainings", 1)) for _, setup in groups(points).values())
 
-    def __init__(self, job: SweepJob, points: Sequence[Placed], *, begun: int = 0):
-        """begun: the number of processes that each group has already had."""
-        self._job = job
+
+def affordable(asked: int, points: Sequence[Placed], memory_bytes: float) -> int:
+    """How many sets may live at the same time, at most `asked`. memory_bytes: of the machine."""
+    free = min(memory.available(), memory_bytes)
+    return max(1, min(asked, int(min(1e6, SHARE * free / (PROCESS_BYTES * processes_of(points))))))
+
+
+class Workers:
+    """A set of worker processes, one for each group of points; a dead one is replaced.
+
+    Attributes:
+      ready: the points that its processes have prepared, which whoever asks them adds.
+    """
+
+    def __init__(
+        self,
+        job: SweepJob,
+        points: Sequence[Placed],
+        *,
+        number: int = 0,
+        cache: Path | None = None,
+        learned: Mapping[str, dict[str, Any]] = MappingProxyType({}),
+    ):
+        """number: of the set, which the names of its processes carry. cache: the folder in which they keep what they
+        compile for each other; None: each compiles for itself. learned: as another set has `learned` it."""
+        self._job, self.number, self._cache = job, number, cache
         self._groups = groups(points)
-        self._started: Counter[str] = Counter(dict.fromkeys(self._groups, begun))
         self._of = {point: name for name, (members, _) in self._groups.items() for point in members}
-        self._keep = begun == 0  # else each group has one process here
-        self._workers = {name: self._start(name) for name in self._groups}
-        self._lost: set[str] = set()
+        self._died: Counter[str] = Counter()
+        self._workers = {name: self._start(name, learned.get(name, {})) for name in self._groups}
+        self.ready: set[str] = set()
 
     def _start(self, name: str, learned: Mapping[str, Any] = MappingProxyType({})) -> Worker:
-        logs = self._job.run.path / "logs"
-        again = f"#{self._started[name]}" if self._started[name] else ""
-        self._started[name] += 1
+        again = f"#{self.number}" if self.number or self._died[name] else ""
+        log = self._job.run.path / "logs" / f"{name}{again}.log"
+        again += f".{self._died[name]}" if self._died[name] else ""
         setup = self._groups[name][1]
-        if again and self._keep and setup["platform"] == "cpu" and not self._job.crew:  # other hosts lack the folder
-            setup = {**setup, "environment": {**setup.get("environment", {}), **self._compiled()}}
+        if self._cache is not None and setup["platform"] == "cpu":
+            setup = {**setup, "environment": {**setup.get("environment", {}), **self._compiled(self._cache)}}
         setup = {
             **setup,
             **learned,
@@ -61,22 +92,17 @@ class Workers:
             "worker": f"session{self._job.session}/{name}{again}",
             **({"source": self._job.source} if self._job.source else {}),
         }
-        return Worker(setup, logs / f"{name}.log", self._job.crew)
+        return Worker(setup, log, self._job.crew)
 
-    @property
-    def _cache(self) -> Path:
-        return self._job.run.path.resolve() / "compiled"
+    def _compiled(self, folder: Path) -> dict[str, str]:
+        """The variables with which a process loads what another has compiled.
 
-    def _compiled(self) -> dict[str, str]:
-        """The variables with which a process keeps what it compiles for those after it.
-
-        Not for the first of a group: its compile times are recorded. Not on accelerators, whose compilers try variants:
-        there another choice is part of how processes differ.
+        Not on accelerators, whose compilers try variants: there another choice is part of how processes differ.
         """
-        return {name: os.environ.get(name, value) for name, value in kept_in(str(self._cache)).items()}
+        return {name: os.environ.get(name, value) for name, value in kept_in(str(folder.resolve())).items()}
 
     def wait_ready(self) -> None:
-        """Waits until all workers have started: a starting one takes cores from the first that compiles."""
+        """Waits until all workers have started."""
         for worker in self._workers.values():
             worker.wait_ready()
 
@@ -85,17 +111,21 @@ class Workers:
         """The CPUs and variables of each process, by the name that records give it."""
         return {worker.name: worker.surroundings for worker in self._workers.values()}
 
+    @property
+    def learned(self) -> dict[str, dict[str, Any]]:
+        """What its processes found out themselves, by group, for those of another set."""
+        return {name: worker.learned for name, worker in self._workers.items()}
+
+    @property
+    def bytes(self) -> float:
+        """The memory that its processes on this machine hold, as far as the system says."""
+        files = [Path(f"/proc/{pid}/status") for worker in self._workers.values() for pid in worker.pids if pid]
+        texts = [file.read_text() for file in files if file.exists()]
+        return 1024.0 * sum(int(kib) for text in texts for kib in re.findall(r"^VmRSS:\s+(\d+) kB", text, re.MULTILINE))
+
     def name(self, point: str) -> str:
         """Of the process that measures a point, as records give it."""
         return self._workers[self._of[point]].name
-
-    def renew(self, points: Iterable[str]) -> None:
-        """Replaces the processes that measure these points, which discards all that they have prepared."""
-        names = sorted({self._of[point] for point in points})
-        for name in names:
-            self._workers[name].close()
-            self._workers[name] = self._start(name, self._workers[name].learned)
-        self.wait_ready()
 
     def send_ahead(self, point: str, request: dict[str, Any]) -> None:
         """Lets the process of a point begin with what `ask` is about to ask of it."""
@@ -110,21 +140,24 @@ class Workers:
         except WorkerError as error:
             if not error.alive or error.stage in ("start", "model"):
                 worker.close()
+                self._died[name] += 1
                 self._workers[name] = self._start(name)
-                self._lose(point)
+                self.ready -= set(self._groups[name][0])
             raise
         finally:
             if worker.restarts > restarts:
-                self._lose(point)
+                self.ready -= set(self._groups[name][0])
 
-    def lost(self) -> set[str]:
-        """The points whose preparation was lost with a process since the last call."""
-        lost, self._lost = self._lost, set()
-        return lost
+    def close(self) -> None:
+        """Lets the workers finish."""
+        for worker in self._workers.values():
+            worker.let_go()
+        for worker in self._workers.values():
+            worker.close()
 
-    def _lose(self, point: str) -> None:
-        """The process that was working on this point is gone, and with it the group's other points."""
-        self._lost.update(other for other in self._groups[self._of[point]][0] if other != point)
+    def kill(self) -> None:
+        for worker in self._workers.values():
+            worker.kill()
 
     def __enter__(self) -> Workers:
         return self
@@ -133,6 +166,4 @@ class Workers:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         """Lets the workers finish; after an exception, such as an interrupt, kills them."""
-        for worker in self._workers.values():
-            worker.close() if kind is None else worker.kill()
-        shutil.rmtree(self._cache, ignore_errors=True)
+        self.close() if kind is None else self.kill()

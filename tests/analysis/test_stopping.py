@@ -1,5 +1,5 @@
 # Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
-"""measure.rounds=auto: what a look at made records decides, and what looking costs the intervals."""
+"""measure.rounds=auto: what its rounds took and claim, and what a page says of why it ended."""
 
 import json
 from datetime import UTC, datetime, timedelta
@@ -10,6 +10,7 @@ import pytest
 
 from jaxbench.analysis import points, scaling, stopping
 from jaxbench.analysis.intervals import LOOKED, Draws
+from jaxbench.analysis.records_by_point import elapsed_s
 from jaxbench.records import store
 from jaxbench.records.store import RunFolder
 from jaxbench.report import findings, rounds
@@ -41,32 +42,21 @@ def looked_at(path, noise, *, rounds=6, every_s=1.0, budget_s=60.0, most=20, dev
     return RunFolder(path)
 
 
-@pytest.mark.parametrize(
-    ("noise", "how", "ended"),
-    [
-        (QUIET, {}, "precise"),
-        (QUIET, {"every_s": 100.0}, "precise"),  # however long it took
-        (NOISY, {}, ""),
-        (NOISY, {"budget_s": 15.0}, "budget"),  # 12 s and 4 s for another process
-        (NOISY, {"budget_s": 18.0}, ""),
-        (NOISY, {"most": 6}, "processes"),
-        (QUIET, {"devices": (1,)}, "precise"),  # no efficiency: the step time itself
-        (NOISY, {"devices": (1,)}, ""),
-        (QUIET, {"devices": (1,), "strategies": ("pmap", "shard_map")}, "precise"),  # the ratio of both
-    ],
-)
-def test_a_look(tmp_path, noise, how, ended):
-    found = stopping.look(looked_at(tmp_path, noise, **how))
-    assert (found["ended"], found["rounds"]) == (ended, 6)
-    assert (found["half_width"] <= stopping.HALF_WIDTH) == (noise == QUIET)
+def look_of(run, ended=""):
+    """A look, as the manifest keeps it."""
+    rows = scaling.analyse(points.load(run), config=run.config())
+    width, point = max(stopping.half_widths(rows))
+    return {"rounds": 6, "ended": ended, "half_width": width, "point": point, "spent_s": 12.0}
+
+
+def timed(run):
+    return [record for record in run.records() if record.kind == "round"]
 
 
 def test_the_budget_is_the_time_of_rounds_and_of_what_lies_between(tmp_path):
-    run = looked_at(tmp_path, NOISY)
-    first = next(record for record in run.records() if record.kind == "round")
+    first, *others = timed(looked_at(tmp_path, NOISY))
     own = sum((*first.warmup_block_s, *first.block_s, *first.double_block_s))
-    assert stopping.spent_s(run.records(), 6) == pytest.approx(11 + own)  # twelve rounds of two points, a second apart
-    assert stopping.spent_s(run.records(), 4) == pytest.approx(7 + own)
+    assert elapsed_s([first, *others]) == pytest.approx(11 + own)  # twelve rounds of two points, a second apart
 
 
 def test_time_between_sessions_is_not_spent(tmp_path):
@@ -76,7 +66,7 @@ def test_time_between_sessions_is_not_spent(tmp_path):
         if line["kind"] == "round" and line["round"] >= 4:
             line["time"] = (datetime.fromisoformat(line["time"]) + timedelta(days=1)).isoformat()
     write_lines(tmp_path, lines)
-    assert 10 < stopping.spent_s(run.records(), 6) < 20
+    assert 10 < elapsed_s(timed(run)) < 20
 
 
 def test_only_what_a_report_claims_must_be_narrow(tmp_path):
@@ -95,8 +85,8 @@ def test_the_intervals_of_a_run_that_looked_are_wider():
 
 def test_the_page_says_what_ended_it(tmp_path):
     run = looked_at(tmp_path, NOISY, budget_s=12.0, scalings=("strong", "weak"))
-    manifest, found = run.manifest(), stopping.look(run)
-    manifest["plan"]["auto"].update(ended=found["ended"], looks=[found])
+    manifest, found = run.manifest(), look_of(run, "budget")
+    manifest["plan"]["auto"].update(ended="budget", looks=[found])
     store.write_json(tmp_path / store.MANIFEST, manifest)
     (section,) = [part for part in findings.find(run).sections() if part.heading == "Rounds"]
     text = " ".join(section.sentences)
@@ -109,8 +99,7 @@ def ended(path, noise, **changes):
     """The folder of such a run after a look, with changes of what its manifest says of the end; and what is said."""
     run = looked_at(path, noise)
     manifest = run.manifest()
-    look = stopping.look(run) | {"ended": "precise"}
-    manifest["plan"]["auto"] |= {"ended": "precise", "looks": [look], **changes}
+    manifest["plan"]["auto"] |= {"ended": "precise", "looks": [look_of(run, "precise")], **changes}
     rows = scaling.analyse(points.load(run), config=run.config())
     return rounds.sentences(manifest, [row.point for row in rows], rows=rows)
 

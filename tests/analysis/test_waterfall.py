@@ -246,6 +246,18 @@ def test_few_rounds_explain_nothing(tmp_path: Path, rounds: int, explained: int)
     assert len(made(tmp_path, rounds=rounds)) == explained
 
 
+def test_the_efficiency_is_that_of_the_row_although_its_parts_have_fewer_rounds(tmp_path: Path) -> None:
+    """The parts of a run get the rounds that their factors need, and the headline stood beside another efficiency."""
+    run = RunFolder(fab.folder(tmp_path, {2: USUAL}, rounds=20, noise=0.1))
+    few = [
+        dataclasses.replace(point, rounds=point.rounds[::3]) if point.explains else point for point in points.load(run)
+    ]
+    rows = scaling.analyse(few, config=run.config())
+    (one,) = waterfall.find(rows)
+    assert (one.efficiency, one.row.timing.rounds) == (one.row.efficiency, 20) and one.efficiency.has_interval
+    assert whole(one) == pytest.approx(one.efficiency.value)
+
+
 @pytest.mark.parametrize(
     ("loss", "said"),
     [

@@ -9,12 +9,13 @@ from jax.sharding import NamedSharding, PartitionSpec
 from jaxbench import parallel
 from jaxbench.parallel import step_phases
 
-FAULTS = ("skips", "counts", "forgets", "idle", "replicates")
+FAULTS = ("skips", "counts", "tires", "forgets", "idle", "replicates")
 
 
 def build(workload, devices, fault):
     """skips: after three updates the step returns the state that it was given. counts: it counts, and does no more.
-    forgets: of a part of the step, which counts its calls in a parameter's last bits, and after three has no loss.
+    tires: the same after 30 updates. forgets: of a part of the step, which counts its calls in a parameter's last bits,
+    and after three has no loss.
     idle: one of the devices has nothing to do. replicates: each device does all the work."""
     if fault == "idle":
         return parallel.build("shard_map", workload, devices[:1])
@@ -28,9 +29,10 @@ def build(workload, devices, fault):
         def lie(state):
             _, metrics = jax.eval_shape(right.step, state, batch)
             unmeasured = jax.tree.map(lambda x: jax.numpy.zeros(x.shape, x.dtype), metrics)
-            return (dataclasses.replace(state, step=state.step + 1) if fault == "counts" else state), unmeasured
+            return (state if fault == "skips" else dataclasses.replace(state, step=state.step + 1)), unmeasured
 
-        return jax.lax.cond(state.step < 3, lambda state: right.step(state, batch), lie, state)
+        last = 30 if fault == "tires" else 3
+        return jax.lax.cond(state.step < last, lambda state: right.step(state, batch), lie, state)
 
     whole = right.state_sharding
     return dataclasses.replace(right, step=jax.jit(step, donate_argnums=0, out_shardings=(whole, whole)))

@@ -67,6 +67,16 @@ def test_a_machine_that_never_settles_is_said_to():
     assert not measured.settled
 
 
+def test_a_later_visit_is_one_block_to_warm_up_and_one_that_is_timed():
+    machine = FakeMachine(fence_s=0.5)
+    measured, _ = machine.timer().round_and_state(machine.step, 0, None, 4, again=True, double=False)
+    assert measured.warmup_block_s == measured.block_s == (1.5,) and measured.double_block_s == ()
+    assert measured.settled and measured.blocks() == 2 and len(measured.cpu_s) == 1
+    measured, _ = machine.timer(blocks=2).round_and_state(machine.step, 0, None, 4, again=True)
+    assert len(measured.warmup_block_s) == 1
+    assert measured.block_s == (1.5, 1.5) and measured.double_block_s == (2.5, 2.5)
+
+
 @pytest.mark.parametrize(
     ("step_s", "least_s", "steps"), [(0.25, 1.0, 4), (2.0, 1.0, 1), (0.3, 1.0, 4), (1e-6, 1, 1024)]
 )
@@ -126,6 +136,20 @@ def test_each_timed_block_has_its_load():
     assert measured.cpu_s == pytest.approx((0.8, 1.6, 0.8, 1.6))  # in the order in which they were timed
     assert measured.others_s == pytest.approx(4 * (0.3,)) and measured.steal_s == pytest.approx(4 * (0.1,))
     assert measured.switches == (3, 3, 3, 3) and measured.cpus == 2
+
+
+def test_the_machine_is_probed_before_each_timed_block():
+    machine, probed = FakeMachine(fence_s=0.5), []
+
+    def probe():
+        probed.append(machine.steps)
+        machine.now += 100.0  # is in no block
+        return float(len(probed))
+
+    measured = machine.timer(blocks=2, probe=probe).round(machine.step, 0, None, 4)
+    assert measured.probe_s == (1.0, 2.0, 3.0, 4.0) and probed == [8, 12, 20, 24]
+    assert measured.block_s == (1.5, 1.5) and measured.double_block_s == (2.5, 2.5)
+    assert machine.timer().round(machine.step, 0, None, 4).probe_s == ()
 
 
 def test_what_the_system_does_not_say_is_not_recorded():

@@ -73,7 +73,7 @@ def build(config):
 
 
 class Measured:
-    """The records of a point that was measured in two rounds, and what a report makes of it."""
+    """The records of a point that was measured in some rounds, and what a report makes of it."""
 
     def __init__(self, record: schema.PointRecord, rounds: list[schema.RoundRecord]):
         self.record, self.rounds = record, rounds
@@ -84,7 +84,7 @@ class Measured:
 
     @property
     def wrong(self) -> set[str]:
-        return {v.name for v in (*self.record.checks, *self.rounds[0].checks) if not v.ok}
+        return {v.name for v in (*self.record.checks, *(v for each in self.rounds for v in each.checks)) if not v.ok}
 
 
 def measure(
@@ -96,8 +96,10 @@ def measure(
     part: str = "step",
     steps: int = 4,
     options: str = "default",
+    more: int = 1,
 ) -> Measured:
-    """steps: of a block; a round has five blocks' worth."""
+    """A round, `more` and one more, of which the first and the last are checked. steps: of a block; the first round has
+    five blocks' worth, the others two."""
     path = folder / "squares.py"
     path.write_text(MODEL)
     config = config_lib.compose("squares", discovery.load_experiment(str(path)), TINY)
@@ -114,7 +116,9 @@ def measure(
         global_batch=16, levers={**arm.levers, "part": part, "compiler": options},
     )  # fmt: skip
     record = mine.prepare(point.to_json())
-    return Measured(record, [mine.round("p", 0), mine.round("p", 1)])
+    rounds = [mine.round("p", 0), *(mine.round("p", number, double=False) for number in range(1, more + 1))]
+    rounds.append(mine.round("p", more + 1, double=False, last=True))
+    return Measured(record, rounds)
 
 
 def test_the_truth_passes_and_says_what_was_checked(tmp_path, monkeypatch):
@@ -122,6 +126,9 @@ def test_the_truth_passes_and_says_what_was_checked(tmp_path, monkeypatch):
     assert found.ok is True, found.reason
     assert {*found.checks} == {"parameters", "optimizer", "collectives", "host", "devices", "inputs"}
     assert {*found.after} == {"finite", "steps", "timed update"} and found.rounds[1].checks == ()
+    assert [each.counted for each in found.rounds] == [20, 8, 8]
+    last = {v.name: v for v in found.rounds[2].checks}
+    assert {*last} == {*found.after} and last["steps"].reason == "the state counted 16 updates in 16 steps"
     assert found.after["steps"].reason == "the state counted 20 updates in 20 steps"
     assert "from the state after 20 timed steps: relative L2" in found.after["timed update"].reason
     assert "one device after 1 updates" in found.after["timed update"].reason
@@ -169,6 +176,13 @@ def test_a_step_that_only_counts_after_the_checked_updates(tmp_path, monkeypatch
     found = measure(tmp_path, monkeypatch, fault="counts", steps=steps)
     assert found.wrong == {"timed update"} and found.ok is False
     assert "NOT within 1e-05" in found.after["timed update"].reason
+
+
+def test_a_step_that_does_nothing_from_the_second_visit_on(tmp_path, monkeypatch):
+    """The state is kept between visits, so the work of the last one is asked for again."""
+    found = measure(tmp_path, monkeypatch, fault="tires", more=5)
+    assert all(verdict.ok for each in found.rounds[:-1] for verdict in each.checks)
+    assert found.ok is False and found.wrong == {"timed update"} and "in round 6" in found.reason
 
 
 @pytest.mark.parametrize("part", ["forward", "gradient"])

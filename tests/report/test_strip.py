@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import re
 
 from jaxbench.records.schema import RoundRecord
@@ -50,3 +51,23 @@ def test_blocks_alike_lie_in_the_middle_and_nothing_has_no_strip() -> None:
     drawn = strip.draw([measured("a", (2.0, 2.0), ())])
     assert drawn is not None and {y for _, y in marks(drawn.svg, "block p0")} == {strip.HEIGHT / 2}
     assert strip.draw([]) is None and strip.draw([measured("a", (), (), (1.0,))]) is None
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Probed(RoundRecord):
+    probe_s: tuple[float, ...] = ()
+
+
+def test_the_speed_of_the_machine_is_a_band_below_the_blocks() -> None:
+    plain = [measured("a", (2.0,), (4.0,), (2.0,)), measured("b", (2.0,), ())]
+    assert (drawn := strip.draw(plain)) is not None and "speed" not in drawn.caption and drawn.svg.count("<svg") == 1
+    probed = [Probed(**{**vars(each), "probe_s": p}) for each, p in zip(plain, ((0.001, 0.001), (0.002,)), strict=True)]
+    shown = strip.draw(probed)
+    assert shown is not None and shown.svg.startswith(drawn.svg) and shown.svg.count("<svg") == 2
+    band = marks(shown.svg, "probe p0")
+    assert [x for x, _ in band] == [x for kind in ("block", "double") for x, _ in marks(shown.svg, f"{kind} p0")] + [
+        x for x, _ in marks(shown.svg, "block p1")
+    ]
+    heights = [y for _, y in band]
+    assert heights[0] == heights[1] < heights[2] <= strip.SPEED, "half the speed lies below"
+    assert "from 50 % of its median (bottom) to 100 % (top)" in shown.caption

@@ -47,7 +47,13 @@ def test_the_same_machine_continues(tmp_path: Path) -> None:
         ({"identity": {"product_s": 0.00122, "product_by": "numpy 2"}}, "reference product 0.001, here 0.00122"),
         ({"identity": {"kernel": "6.2"}}, "kernel '6.1', here '6.2'"),
         ({"cores": 4}, "usable cores 2, here 4"),
-        ({"environment": {"MALLOC_ARENA_MAX": "1"}}, r"measured with other environment \(MALLOC_ARENA_MAX none, now 1\)"),
+        (
+            {"environment": {"MALLOC_ARENA_MAX": "1"}},
+            r"measured with other environment \(MALLOC_ARENA_MAX none, now 1\)",
+        ),
+            {"environment": {"MALLOC_ARENA_MAX": "1"}},
+            r"measured with other environment \(MALLOC_ARENA_MAX none, now 1\)",
+        ),
         ({"experiment_sha256": "b"}, r"measured with other experiment_sha256 \(a, now b\)"),
     ],
 )

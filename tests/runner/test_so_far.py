@@ -6,11 +6,13 @@ from __future__ import annotations
 import io
 import random
 import statistics
+import time
 
 import pytest
 from rich.console import Console
 
 from jaxbench.records.schema import RoundRecord
+from jaxbench.runner import progress
 from jaxbench.runner.progress import SweepProgress
 from jaxbench.runner.so_far import SoFar, interval
 
@@ -27,16 +29,16 @@ def swept(*, terminal: bool) -> str:
     console = Console(file=io.StringIO(), force_terminal=terminal, width=120, height=40, color_system=None)
     tasks = [("prepare", "a/1"), ("prepare", "[b]/2"), ("prepare", "c/4")]
     tasks += [("round", point) for point in ("a/1", "[b]/2", "c/4")]
-    with SweepProgress(console, tasks, [measured("a/1", 0, 0.02, 0.03, 0.04)]) as progress:
+    with SweepProgress(console, tasks, [measured("a/1", 0, 0.02, 0.03, 0.04)]) as shown:
         for point in ("a/1", "[b]/2", "c/4"):
-            progress.begin("prepare", point, f"compile {point}")
-            progress.end("prepare", point)
-        progress.drop("c/4")
+            shown.begin("prepare", point, f"compile {point}")
+            shown.end("prepare", point)
+        shown.drop("c/4")
         for number, point in enumerate(("a/1", "[b]/2")):
-            progress.begin("round", point, f"round {number}")
-            progress.end("round", point)
-            progress.measured(measured(point, 1, 0.042, 0.038, 0.1))
-        progress.show("the last")
+            shown.begin("round", point, f"round {number}")
+            shown.end("round", point)
+            shown.measured(measured(point, 1, 0.042, 0.038, 0.1))
+        shown.show("the last")
     return console.file.getvalue()  # type: ignore[attr-defined]
 
 
@@ -48,6 +50,19 @@ def test_without_a_terminal_each_point_has_a_line_when_prepared_and_one_at_the_e
         "a/1: 18 ms per step [15, 21] in 2 rounds",
         "[b]/2: 21 ms per step [21, 21] in 1 round",
     ], "the median of the rounds' medians over K steps; a failed point has no line"
+
+
+def test_a_log_is_never_silent_for_long(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A task may last for minutes: services that run jobs end those that say nothing."""
+    monkeypatch.setattr(progress, "SILENT_S", 0.05)
+    console = Console(file=io.StringIO(), width=120)
+    with SweepProgress(console, [("prepare", "a/1"), ("round", "a/1")]) as shown:
+        shown.begin("prepare", "a/1", "compile and check a")
+        shown.end("prepare", "a/1")
+        shown.begin("round", "a/1", "round 1/3: a")
+        time.sleep(0.4)
+    said = console.file.getvalue()  # type: ignore[attr-defined]
+    assert said.count("round 1/3: a: 1 of 2 done, about") >= 2
 
 
 def test_a_terminal_shows_the_points_as_they_come() -> None:

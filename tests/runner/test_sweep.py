@@ -17,7 +17,6 @@ from jaxbench.records.store import MANIFEST, RunFolder, write_json
 from jaxbench.runner import sweep
 from jaxbench.runner.client import WorkerError
 from jaxbench.runner.plan import Point
-from jaxbench.runner.progress import SweepProgress
 
 SLOW = (*QUICK_MLP, *(f"--config.measure.{one}" for one in ("rounds=10", "processes=2", "block_s=0.02")))
 
@@ -115,13 +114,21 @@ def test_a_model_that_cannot_be_built_ends_the_run_with_its_sentence(tmp_path):
 class Refusing:
     """Workers that refuse every point, the last for a reason of its own."""
 
+    ready, number, closed = frozenset(), 0, False
+
+    def __init__(self, *args, **how):
+        pass
+
+    def close(self):
+        pass
+
     def ask(self, point, request):
         raise WorkerError("no memory." if point == "p8" else "no such lever.", stage="build")
 
-    surroundings = {}
+    def send_ahead(self, point, request):
+        pass
 
-    def lost(self):
-        return set()
+    learned, surroundings, bytes = {}, {}, 0.0
 
 
 def test_a_reason_that_many_points_failed_for_is_said_once(tmp_path, monkeypatch):
@@ -134,9 +141,8 @@ def test_a_reason_that_many_points_failed_for_is_said_once(tmp_path, monkeypatch
         run=RunFolder.begin(tmp_path / "run", config), points=points, config=config, experiment="mlp", session=0
     )
     write_json(job.run.path / MANIFEST, {})
-    with SweepProgress(Console(quiet=True), [("prepare", p.point) for p in points]) as progress:
-        one = sweep._Sweep(job, Refusing(), progress, points, {p.point: [0, 1] for p in points}, {})
-        one.run([])
+    monkeypatch.setattr(sweep, "Workers", Refusing)
+    sweep.run(job, Console(quiet=True))
     assert said == ["p0 and 7 more points failed: no such lever.", "p8 failed: no memory."]
     job.run.close()
     assert len(lines(tmp_path / "run")) == 9

@@ -66,11 +66,10 @@ class Restarting:
 
 
 def test_what_the_first_process_had_prepared_is_lost(tmp_path, monkeypatch):
-    monkeypatch.setattr(Workers, "_start", lambda self, name: Restarting("pmap/strong/2"))
+    monkeypatch.setattr(Workers, "_start", lambda self, name, learned: Restarting("pmap/strong/2"))
     points = [point("shard_map"), point("pmap"), point("jit_auto"), point("jit_auto", devices=1)]
     workers = Workers(SimpleNamespace(), points)
     assert workers.ask("shard_map/strong/2", {"point": "shard_map/strong/2"}) == {"asked": "shard_map/strong/2"}
-    assert workers.lost() == set()
+    workers.ready |= {"shard_map/strong/2", "jit_auto/strong/2", "jit_auto/strong/1"}
     workers.ask("pmap/strong/2", {"point": "pmap/strong/2"})
-    assert workers.lost() == {"shard_map/strong/2", "jit_auto/strong/2"}
-    assert workers.lost() == set()
+    assert workers.ready == {"jit_auto/strong/1"}

@@ -1,0 +1,147 @@
+# Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
+"""Simulated runs whose worker sets take turns, with the allocation and the end that `analysis.allocation` decides.
+
+Four points, one and two devices with strong and weak scaling, are visited in rounds: each visit takes 0.17 s, so a
+round of all takes 0.7 s. A visit's time is what the state of the machine makes of it at that moment, more with two
+devices than with one, and a noise of its own. Each set has an effect of its own on each point. The machine:
+
+  independent   nothing lasts
+  two-state     switches between two speeds; which of two devices and one suffers more is drawn for each run
+  autoregressive   the same autocorrelation as two-state
+  bursts        a neighbour half of the time, which only slows down, two devices three times as much as one
+  drift         the machine becomes 10 % slower during the run, two devices 15 %
+  heavy tails   visits are Student's with 2 degrees of freedom
+
+What lasts, lasts for 0.2, 1 or 5 s on average.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from jaxbench.analysis import allocation, two_way
+from jaxbench.analysis.allocation import Times
+
+VISIT_S, STEP_S = 0.17, 0.05  # of a visit, and of the state of the machine
+LASTING = ("two-state", "autoregressive", "bursts")
+KINDS = ("independent", *(f"{kind} {d} s" for kind in LASTING for d in ("0.2", "1", "5")), "drift", "heavy tails")
+EFFECTS = (0.0, 0.01, 0.03, 0.05)
+SETS = (3, 4, 8)
+BUDGET_S = 40.0  # as measure.budget_s is by default
+NAMES = ("one/strong", "two/strong", "one/weak", "two/weak")
+POINTS: dict[str, dict[str, Any]] = {
+    name: {
+        "strategy": "s", "scaling": name[4:], "arm": "", "devices": 1 + name.startswith("two"), "point": name,
+        "global_batch": 1 + (name == "two/weak"), "explains": "",
+    }
+    for name in NAMES
+}  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Ended:
+    """A run: of each claim the error of the logarithm of its ratio, half the width of its interval, and its rounds."""
+
+    error: Mapping[str, float]
+    half: Mapping[str, float]
+    rounds: Mapping[str, int]
+    spent_s: float
+
+    @property
+    def hits(self) -> list[bool]:
+        return [abs(self.error[name]) <= self.half[name] for name in self.error]
+
+
+def states(random: np.random.Generator, kind: str, runs: int, seconds: float) -> np.ndarray:
+    """The state of the machine, (runs, time)."""
+    name, _, lasts = kind.removesuffix(" s").partition(" ")
+    count = int(seconds / STEP_S)
+    if name == "drift":
+        return np.broadcast_to(np.arange(count) * STEP_S / BUDGET_S, (runs, count))
+    if name not in LASTING:
+        return np.zeros((runs, count))
+    state, rate = np.empty((runs, count)), STEP_S / float(lasts)
+    if name == "autoregressive":
+        keep = math.exp(-2 * rate)
+        noise = math.sqrt(1 - keep**2) * random.standard_normal((runs, count))
+        state[:, 0] = random.standard_normal(runs)
+        for i in range(1, count):
+            state[:, i] = keep * state[:, i - 1] + noise[:, i]
+        return state
+    switches = random.random((runs, count)) < (1 - math.exp(-2 * rate)) / 2
+    return (random.integers(2, size=(runs, 1)) + np.cumsum(switches, axis=1)) % 2
+
+
+def own(random: np.random.Generator, kind: str, runs: int, visits: int) -> np.ndarray:
+    """The noise of each visit, (points, runs, visits)."""
+    shape = (len(NAMES), runs, visits)
+    if kind == "heavy tails":
+        return 0.04 * random.standard_t(2, shape)
+    return (0.07 if kind == "independent" else 0.03) * random.standard_normal(shape)
+
+
+def sensitivity(random: np.random.Generator, kind: str, runs: int) -> np.ndarray:
+    """By how much the state slows each point down, (points, runs): one device and two, with both scalings."""
+    one, two = {"autoregressive": (0.05, 0.15), "drift": (0.10, 0.15)}.get(kind.split()[0], (0.1, 0.3))
+    each = np.repeat(np.array([one, two, one, two])[:, None], runs, axis=1)
+    return each * random.choice([-1.0, 1.0], runs) if kind.startswith("two-state") else each
+
+
+def mean_state(kind: str, state: np.ndarray) -> float:
+    """Of a long run; of a drift, of this one. state: (time,) of a run."""
+    return float(state.mean()) if kind == "drift" else 0.5 * kind.startswith(("bursts", "two-state"))
+
+
+def simulate(random: np.random.Generator, kind: str, effect: float, sets: int, runs: int) -> list[Ended]:
+    """Runs that end when they are precise, or at BUDGET_S."""
+    most = int(BUDGET_S / VISIT_S) + 4 * len(NAMES)
+    state, noise = states(random, kind, runs, BUDGET_S + 10), own(random, kind, runs, most)
+    slow = sensitivity(random, kind, runs)
+    effects = effect / math.sqrt(2) * random.standard_normal((len(NAMES), runs, sets))
+    shift = (random.random(runs) * 0.1).tolist()
+    found = []
+    for i in range(runs):
+        times, look = _run(state[i], noise[:, i], slow[:, i], effects[:, i], shift[i], sets)
+        mean = mean_state(kind, state[i, int(shift[i] / STEP_S) : int((shift[i] + times.spent_s) / STEP_S)])
+        found.append(_ended(times, look, {name: mean * each for name, each in zip(NAMES, slow[:, i], strict=True)}))
+    return found
+
+
+def _run(
+    state: np.ndarray, noise: np.ndarray, slow: np.ndarray, effects: np.ndarray, begun: float, sets: int
+) -> tuple[Times, allocation.Look]:
+    """noise: (points, visits). slow: (points,). effects: (points, sets). begun: the moment of the first visit."""
+    values: dict[str, dict[int, float]] = {name: {} for name in NAMES}
+    visits, now, number, visited = NAMES, begun, 0, 0
+    while True:
+        for _ in range(sets):
+            for name in visits:
+                p = NAMES.index(name)
+                at = state[int(now / STEP_S)]
+                values[name][number] = slow[p] * at + noise[p, visited] + effects[p, number % sets]
+                now, visited = now + VISIT_S, visited + 1
+            number += 1
+        if number < allocation.LEAST_ROUNDS:
+            continue
+        workers = [(unit, str(unit % sets)) for unit in range(number)]
+        times = Times(POINTS, values, workers, now - begun)
+        found = allocation.judge(POINTS, times, sets=sets, budget_s=BUDGET_S)
+        if found.ended:
+            return times, found
+        visits = found.visits
+
+
+def _ended(times: Times, found: allocation.Look, truth: Mapping[str, float]) -> Ended:
+    """truth: the logarithm of the time of each point."""
+    error, half = {}, {}
+    for point, base in (claim.points for claim in found.claims):
+        means = times.means(times.shared(point, base), point, base)
+        assert means is not None
+        error[point] = means[0].value - means[1].value - (truth[point] - truth[base])
+        half[point] = two_way.half_width(*means)
+    return Ended(error, half, {claim.point: claim.rounds for claim in found.claims}, times.spent_s)

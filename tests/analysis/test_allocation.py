@@ -1,0 +1,135 @@
+# Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
+"""What a look at the rounds of worker sets that take turns decides, and which points the next rounds visit."""
+
+import dataclasses
+import math
+import time
+from datetime import UTC, datetime, timedelta
+
+import numpy as np
+import pytest
+
+from jaxbench.analysis import allocation
+from jaxbench.records.schema import RoundRecord
+
+BEGUN = datetime(2026, 11, 25, tzinfo=UTC)
+WHOLE = ("jit_auto/strong/1", "jit_auto/strong/2", "jit_auto/weak/1", "jit_auto/weak/2")
+PARTS = ("jit_auto/strong/2/alone", "jit_auto/strong/2/local")
+OVERSUBSCRIBED = "jit_auto/strong/4"
+
+
+def planned(names, budget_s=60.0):
+    """The plan of these points, and of one that shares cores."""
+    points = []
+    for name in (*names, OVERSUBSCRIBED):
+        strategy, scaling, devices, *part = name.split("/")
+        explains = name.rpartition("/")[0] if part else ""
+        points.append({
+            "point": name, "strategy": strategy, "scaling": scaling, "devices": int(devices), "arm": "",
+            "global_batch": 64 * (int(devices) if scaling == "weak" else 1), "explains": explains,
+            "oversubscribed": name == OVERSUBSCRIBED,
+        })  # fmt: skip
+    return {"points": points, "auto": {"budget_s": budget_s}}
+
+
+def measured(names, rounds, noise, *, sets=4, first=0, every_s=1.0, seed=0):
+    """The records of rounds that visit all of these points. noise: of each, a standard deviation of its logarithm."""
+    random, made = np.random.default_rng(seed), []
+    for r in range(first, first + rounds):
+        for name in names:
+            seconds = 0.1 * math.exp(noise.get(name, 0.01) * random.standard_normal())
+            worker = f"session0/cpu{name.split('/')[2]}#{r % sets}"
+            when = (BEGUN + timedelta(seconds=every_s * r)).isoformat()
+            made.append(RoundRecord(
+                point=name, round=r, steps=1, block_s=(seconds,), double_block_s=(), warmup_block_s=(), settled=True,
+                compilations=0, worker=worker, time=when,
+            ))  # fmt: skip
+    return made
+
+
+def look(names, records, budget_s=60.0, **how):
+    return allocation.look(planned(names, budget_s), records, sets=4, **how)
+
+
+def test_the_first_rounds_visit_everything_but_what_shares_cores():
+    found = look((*WHOLE, *PARTS), [])
+    assert (found.ended, found.visits) == ("", (*WHOLE, *PARTS))
+    assert math.isinf(found.half_width) and found.spent_s == 0
+
+
+def test_a_quiet_run_ends_when_it_has_enough_rounds():
+    names = (*WHOLE, *PARTS)
+    early = look(names, measured(names, 16, {}))
+    assert early.half_width < allocation.HALF_WIDTH and early.ended == "" and set(early.visits) == set(WHOLE)
+    late = look(names, measured(names, 32, {}))
+    assert (late.ended, late.visits) == ("precise", ())
+    assert late.to_json()["half_width"] == round(late.half_width, 5) and late.to_json()["rounds"] == 32
+
+
+def test_the_widest_claim_gets_the_next_rounds():
+    found = look(WHOLE, measured(WHOLE, 40, {"jit_auto/weak/2": 0.3}))
+    assert found.ended == "" and found.claims[0].point == "jit_auto/weak/2"
+    assert found.visits == ("jit_auto/weak/1", "jit_auto/weak/2")
+    assert found.claims[0].shares["jit_auto/weak/2"] > 0.9 and sum(found.claims[0].shares.values()) == pytest.approx(1)
+
+
+def test_claims_that_are_almost_as_wide_are_narrowed_together():
+    """The efficiency of twice the devices at the same time is a half: so is the width of its interval."""
+    found = look(WHOLE, measured(WHOLE, 40, {"jit_auto/weak/2": 0.2, "jit_auto/strong/2": 0.4}))
+    assert set(found.visits) == set(WHOLE)
+
+
+def test_the_budget_ends_a_noisy_run_before_the_rounds_that_would_exceed_it():
+    records = measured(WHOLE, 40, {"jit_auto/weak/2": 0.3})
+    assert look(WHOLE, records, budget_s=42.0).ended == "budget"
+    assert look(WHOLE, records, budget_s=44.5).ended == ""
+
+
+def test_points_that_explain_others_get_what_their_factor_needs():
+    """One factor is resolved after a few rounds; one that cannot be told from 1 has every third round until then."""
+    names, noise = (*WHOLE, *PARTS), {"jit_auto/strong/2": 0.3, PARTS[0]: 0.3, PARTS[1]: 0.01}
+    few = look(names, measured(WHOLE, 32, noise) + measured(PARTS, 8, noise, first=4))
+    assert PARTS[0] in few.visits and PARTS[1] in few.visits  # nothing excludes 1
+    quiet = {"jit_auto/weak/2": 0.3}
+    resolved = look(names, measured(WHOLE, 40, quiet) + measured(PARTS, 8, quiet, first=4))
+    assert not set(PARTS) & set(resolved.visits)
+
+
+def test_where_noise_lasts_a_narrow_interval_does_not_end_the_run():
+    """All rounds may lie in the same spell. Then all claims go on together, because they need time and not visits."""
+    records, random = measured(WHOLE, 36, {}), np.random.default_rng(0)
+    slow = dict(enumerate(np.exp(0.02 * np.repeat(random.standard_normal(6), 6))))
+    lasting = [dataclasses.replace(r, block_s=(r.block_s[0] * slow[r.round],)) for r in records]
+    assert look(WHOLE, records).ended == "precise"
+    found = look(WHOLE, lasting)
+    assert found.half_width < allocation.HALF_WIDTH and (found.ended, found.visits) == ("", WHOLE)
+
+
+def test_what_failed_is_visited_no_more_and_without_claims_there_is_nothing():
+    records = measured(WHOLE, 12, {})
+    found = look(WHOLE, records, failed=("jit_auto/weak/2", "jit_auto/weak/1"))
+    assert found.visits == WHOLE[:2]
+    assert look(WHOLE, records, failed=WHOLE).ended == "nothing"
+
+
+def test_one_point_alone_claims_its_time():
+    found = look(WHOLE[:1], measured(WHOLE[:1], 40, {}, seed=1))
+    assert (found.ended, found.to_json()["point"]) == ("precise", WHOLE[0])
+
+
+def test_the_noise_of_a_claim_does_not_depend_on_the_order_of_equal_sets():
+    """The half width agrees with what a report will say of the same rounds."""
+    records = measured(WHOLE, 40, {"jit_auto/weak/2": 0.1})
+    (weak,) = (claim for claim in look(WHOLE, records).claims if claim.point == "jit_auto/weak/2")
+    logs = [np.log([r.block_s[0] for r in records if r.point == name]) for name in ("jit_auto/weak/1", weak.point)]
+    naive = 1.96 * np.std(logs[0] - logs[1]) / 40**0.5
+    assert naive < weak.half_width < 4 * naive
+
+
+def test_a_look_is_fast():
+    names = (*WHOLE, *(f"jit_auto/{s}/2/{part}" for s in ("strong", "weak") for part in ("a", "b", "c", "d")))
+    records = measured(names, 60, {"jit_auto/weak/2": 0.3})
+    look(names, records)
+    began = time.process_time()
+    look(names, records)
+    assert time.process_time() - began < 0.05

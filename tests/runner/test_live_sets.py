@@ -1,0 +1,56 @@
+# Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
+"""Sets of real processes: those that wait use no processor, and a later visit is two blocks and little else."""
+
+from __future__ import annotations
+
+import os
+import time
+from pathlib import Path
+from types import SimpleNamespace
+
+import pytest
+from doorway import environment
+
+from jaxbench import config as config_lib
+from jaxbench import discovery, parallel
+from jaxbench.runner import plan, sweep
+from jaxbench.runner.workers import Workers
+
+
+def processor_s(pid: int) -> float:
+    user, system = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[11:13]
+    return (int(user) + int(system)) / os.sysconf("SC_CLK_TCK")
+
+
+@pytest.mark.skipif(not Path("/proc/self/stat").exists(), reason="the system does not say what a process used")
+def test_a_set_that_waits_uses_no_processor_and_a_later_visit_is_two_blocks(tmp_path, monkeypatch):
+    for name, value in environment().items():
+        monkeypatch.setenv(name, value)
+    config = config_lib.compose("mlp", discovery.load_experiment("mlp"), discovery.load_preset("smoke"))
+    with config.unlocked():
+        config.strategy, config.scaling, config.mesh.devices = "jit_auto", "strong", "2"
+    settings = config_lib.parse(config, parallel.strategy_names(), parallel.of_any_model())
+    machine = {"platform": "cpu", "device_kind": "cpu", "devices": 1, "device_kinds": ["cpu"], "cores": 2}
+    (point,) = plan.make(settings, machine)
+    job = sweep.SweepJob(
+        run=SimpleNamespace(path=tmp_path), points=[point], config=config_lib.plain(config), experiment="mlp",
+        session=0,
+    )  # fmt: skip
+    with Workers(job, [point], cache=tmp_path / "compiled") as workers:
+        steps = workers.ask(point.point, {"do": "prepare", "point": point.to_json()})["steps"]
+        visit = {"do": "round", "point": point.point, "round": 0, "steps": steps}
+        first = workers.ask(point.point, visit)["record"]
+        assert (
+            first["double_block_s"]
+            and first["checks"]
+            and first["counted"]
+            == steps * sum((len(first["warmup_block_s"]), len(first["block_s"]), 2 * len(first["double_block_s"])))
+        )
+        for number in (1, 2):
+            later = workers.ask(point.point, visit | {"round": number, "double": False})["record"]
+            assert [len(later[name]) for name in ("warmup_block_s", "block_s", "double_block_s")] == [1, 1, 0]
+            assert later["counted"] == 2 * steps and later["checks"] == [] and len(later["probe_s"]) == 1
+        pids = [pid for worker in workers._workers.values() for pid in worker.pids]
+        before = sum(map(processor_s, pids))
+        time.sleep(2.0)
+        assert sum(map(processor_s, pids)) - before <= 0.1  # a thread that spins would have used 2 s
