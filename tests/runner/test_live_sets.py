@@ -1,5 +1,5 @@
 # Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
-"""Sets of real processes: those that wait use no processor, and a later visit is two blocks and next to nothing else."""
+"""Sets of real processes: those that wait use no processor, and a later visit is two blocks and little else."""
 
 from __future__ import annotations
 
