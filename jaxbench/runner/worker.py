@@ -120,8 +120,8 @@ def concerns(bench: Any, request: dict[str, Any], counts: dict[str, int]) -> boo
 def handle(bench: Any, request: dict[str, Any]) -> dict[str, Any]:
     """Carries out one request and returns its answer."""
     if request["do"] == "round":
-        how = {name: request[name] for name in ("steps", "double", "last") if name in request}
-        return {"record": schema.to_json(bench.round(request["point"], request["round"], **how))}
+        visit = {name: request[name] for name in ("steps", "double", "last") if name in request}
+        return {"record": schema.to_json(bench.round(request["point"], request["round"], **visit))}
     if request["do"] in ("describe", "try"):
         from jaxbench.runner import trial_answers
 
