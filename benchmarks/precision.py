@@ -123,8 +123,9 @@ def draw(pairs: Pairs) -> Figure:
             widths = [(pair[design].seconds, 100 * pair[design].half_width(p)) for pair in some for p in points(some)]
             axes.plot(*zip(*widths, strict=True), **style)
             handles += [marks.style_handle(design, **style)] * (column == 0)
-        axes.set_xlim(left=0)
-        axes.set_ylim(bottom=0)
+        runs = [run for pair in some for run in pair.values()]
+        axes.set_xlim(0, 1.1 * max(run.seconds for run in runs))
+        axes.set_ylim(0, 110 * max(run.half_width(point) for run in runs for point in points(some)))
         entitle(axes, condition, x="seconds of a run", y="half width of an efficiency, points")
     return sheet.finish("Precision and time of two designs", handles, ["one mark: an efficiency of a run"])
 
@@ -134,7 +135,7 @@ def main() -> int:
     parser.add_argument("--experiment", default="cnn")
     parser.add_argument("--pairs", type=int, default=3)
     parser.add_argument("--workdir", type=Path, default=Path("results/precision"))
-    flags, console = parser.parse_args(), Console()
+    flags, console = parser.parse_args(), Console(width=120)
     runs = Runs(flags.workdir, {"experiment": flags.experiment, "before": BEFORE}, console)
     pairs = measure(runs, flags.experiment, flags.pairs)
     console.print(table(pairs))

@@ -91,7 +91,7 @@ def main() -> int:
     parser.add_argument("--experiment", default="cnn")
     parser.add_argument("--runs", type=int, default=10)
     parser.add_argument("--workdir", type=Path, default=Path("results/repeatability"))
-    flags, console = parser.parse_args(), Console()
+    flags, console = parser.parse_args(), Console(width=120)
     kept = Runs(flags.workdir, {"experiment": flags.experiment}, console)
     runs = [kept.measure(f"run-{number + 1:02d}", [flags.experiment]) for number in range(flags.runs)]
     points = [point for point in runs[0].efficiencies if all(point in run.efficiencies for run in runs)]

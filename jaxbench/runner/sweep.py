@@ -186,7 +186,10 @@ class _Sweep:
             found = auto.looked(self.records, len(self.sets), self.failed)
             auto.note(found, self.records, self.spent_s)
             visits = [name for name in found.visits if name in self.points]
-            if self.spent_s + self.guess_s(visits) + self.guess_s(closing) > budget_s:
+            left_s = budget_s - self.spent_s - self.guess_s(closing)
+            if self.guess_s(visits) > left_s:  # what explains a loss comes last
+                visits = [name for name in visits if name in closing]
+            if self.guess_s(visits) > left_s:
                 break
         main = [name for name in names if name not in self.failed and not getattr(self.points[name], "explains", "")]
         if not main:  # once they recover, there is something to look at
