@@ -51,9 +51,6 @@ def test_the_same_machine_continues(tmp_path: Path) -> None:
             {"environment": {"MALLOC_ARENA_MAX": "1"}},
             r"measured with other environment \(MALLOC_ARENA_MAX none, now 1\)",
         ),
-            {"environment": {"MALLOC_ARENA_MAX": "1"}},
-            r"measured with other environment \(MALLOC_ARENA_MAX none, now 1\)",
-        ),
         ({"experiment_sha256": "b"}, r"measured with other experiment_sha256 \(a, now b\)"),
     ],
 )
