@@ -94,6 +94,7 @@ CASES: dict[tuple[str, int], Words] = {
     ("card", 0): lambda path: ("card", f"--run={made(path / 'a')}"),
     ("cards", 0): lambda path: ((path / "cards").symlink_to(ROOT / "cards"), ("cards",))[1],
     ("list", 0): lambda path: ("list",),
+    ("version", 0): lambda path: ("version",),
     ("help", 0): lambda path: ("help",),
 }
 # Bad input of the others: a flag that none of them takes.

@@ -95,7 +95,7 @@ def _caption(low: float, middle: float, high: float, outside: int) -> str:
 def _blocks(each: RoundRecord) -> Iterator[tuple[str, float, float | None]]:
     """(kind, seconds per step, seconds of its probe) of the blocks of a round, in the order in which they ran."""
     yield from (("warm", seconds / each.steps, None) for seconds in each.warmup_block_s)
-    probes = iter(getattr(each, "probe_s", ()))
+    probes = iter(each.probe_s)
     for one, two in zip_longest(each.block_s, each.double_block_s):
         if one is not None:
             yield "block", one / each.steps, next(probes, None)
