@@ -44,6 +44,14 @@ def clocks_disagree(line: dict[str, Any]) -> None:
         line["double_block_s"] = [1.35 * seconds for seconds in line["double_block_s"]]
 
 
+def clocks_disagree_under_load(line: dict[str, Any]) -> None:
+    """The same while another process has half of the CPUs: it preempts the longer blocks."""
+    clocks_disagree(line)
+    if line["kind"] == "round":
+        blocks = [*line["block_s"], *line["double_block_s"]]
+        line |= {"cpu_s": [0.5 * each for each in blocks], "others_s": [0.1 + each for each in blocks], "cpus": 2}
+
+
 def work_does_not_grow(line: dict[str, Any]) -> None:
     if line["kind"] == "round":
         line["double_block_s"] = line["block_s"][:2]
@@ -135,6 +143,14 @@ def table() -> set[tuple[str, int]]:
         verbs_, *cells = [cell.strip() for cell in line.strip("|").split("|")]
         found |= {(name, code) for name in re.findall(r"`([^`]+)`", verbs_) for code, cell in enumerate(cells) if cell}
     return found
+
+
+def test_noise_is_never_impossible(tmp_path: Path) -> None:
+    """A slope that is too high refuses its point, but on a contended machine it proves nothing."""
+    for lie, code in ((clocks_disagree_under_load, 0), (clocks_disagree, 1)):
+        run = made(tmp_path / lie.__name__, lie=lie)
+        done = sketched("report", f"--run={run}", cwd=tmp_path, limit_s=600)
+        assert done.returncode == code and ("Failed: " in done.stdout) == bool(code), done.stdout
 
 
 def test_the_table_has_every_verb_and_each_code_is_seen() -> None:

@@ -9,11 +9,13 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from typing import Any
 
-from jaxbench.analysis import quantities
+from jaxbench.analysis import load, quantities
 from jaxbench.analysis.cases import CasePoint
 from jaxbench.analysis.intervals import Estimate
 from jaxbench.analysis.limits import FLOP, Demand
+from jaxbench.analysis.measured import Measured
 from jaxbench.analysis.quantities import seconds
 from jaxbench.analysis.timing import LoopTime, Timing
 from jaxbench.digits import digits
@@ -118,7 +120,7 @@ def two_clocks(point: CasePoint, timing: Timing, loop: LoopTime) -> Gate:
     overhead of a call, has lost work: the compiler removed it or hoisted it out of the loop.
     """
     if not loop.iteration_s.known:
-        return blocks(timing.clock_ratio)
+        return blocks(point, timing.clock_ratio)
     call_s, iteration_s, launch_s = timing.step_s.value, loop.iteration_s.value, _launch_s(point)
     lo, hi = _ends(loop.ratio)
     text = f"a call takes {seconds(call_s)}, an iteration of the loop {seconds(iteration_s)}"
@@ -139,15 +141,20 @@ def two_clocks(point: CasePoint, timing: Timing, loop: LoopTime) -> Gate:
     return Gate(name=TWO_CLOCKS, passed=True, reason=text)
 
 
-def blocks(ratio: Estimate) -> Gate:
-    """The second clock of calls or steps without a loop: the slope between blocks of K and of 2 K of them."""
+def blocks(point: Measured[Any], ratio: Estimate) -> Gate:
+    """The second clock of calls or steps without a loop: the slope between blocks of K and of 2 K of them.
+
+    A contended machine can slow down the longer blocks of a point in every round, because others preempt them and leave
+    shorter ones alone. So a slope that is too high is certain only where no round was contended.
+    """
     if not ratio.known:
         return Gate(name=TWO_CLOCKS, passed=None, reason="unknown: there is no second clock")
     lo, hi = _ends(ratio)
     tolerance = 1.0 if ratio.has_interval else FEW_ROUNDS
     text = f"one more call costs {100 * ratio.value:.0f} % of the time per call (blocks of K and 2 K calls)"
     passed = BLOCKS_FASTER / tolerance <= hi and lo <= BLOCKS_SLOWER * tolerance
-    return Gate(name=TWO_CLOCKS, passed=passed, reason=text, certain=ratio.has_interval)
+    quiet = not any(load.contended(point, each) for each in point.rounds)
+    return Gate(name=TWO_CLOCKS, passed=passed, reason=text, certain=ratio.has_interval and (quiet or lo <= 1))
 
 
 def _launch_s(point: CasePoint) -> float:

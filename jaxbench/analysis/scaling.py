@@ -133,7 +133,7 @@ def analyse(
 
 def _explaining(row: Row) -> Row:
     """The row of a point that explains another one. Only its clocks are judged: it is not a whole step."""
-    return _gated(row, (gates.blocks(row.timing.clock_ratio),)) if row.timing.step_s.known else row
+    return _gated(row, (gates.blocks(row.point, row.timing.clock_ratio),)) if row.timing.step_s.known else row
 
 
 def fault(row: Row) -> str:

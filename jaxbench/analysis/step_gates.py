@@ -34,7 +34,7 @@ def two_clocks(point: MeasuredPoint, timing: Timing) -> Gate:
     """As of a case. A latency is the time of one call with its start and its fence, which the slope leaves out."""
     if PART.of(point.levers) == "inference":
         return Gate(name=gates.TWO_CLOCKS, passed=None, reason="a latency has one clock")
-    return gates.blocks(timing.clock_ratio)
+    return gates.blocks(point, timing.clock_ratio)
 
 
 def below_peak(step_s: Estimate, use: Utilisation) -> Gate:
