@@ -199,7 +199,7 @@ class Times:
         relative = int(about["devices"]) / int(of["devices"])
         if relative == 1:
             return 0.0
-        if base in self.work and point in self.work:
+        if self.work.get(base) and self.work.get(point):  # sums over rows, such as boosted trees, state no FLOPs
             return self.work[point] / self.work[base] / relative
         return float(about["global_batch"]) / float(of["global_batch"]) / relative
 

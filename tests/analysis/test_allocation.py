@@ -6,6 +6,7 @@ import math
 import time
 from datetime import UTC, datetime, timedelta
 
+import fabricate
 import numpy as np
 import pytest
 
@@ -133,3 +134,15 @@ def test_a_look_is_fast():
     began = time.process_time()
     look(names, records)
     assert time.process_time() - began < 0.05
+
+
+def test_points_without_stated_flops_are_compared_by_their_examples():
+    """Boosted trees state none: the work of a pair was 0 over 0."""
+    records = measured(WHOLE, 12, {})
+    prepared = [
+        dataclasses.replace(each, passport=dataclasses.replace(each.passport, flops_per_step=0.0))
+        for name in WHOLE
+        for each in [fabricate.point_record(strategy="jit_auto", devices=int(name[-1]), scaling=name.split("/")[1])]
+    ]
+    assert {each.point for each in prepared} == set(WHOLE)
+    assert look(WHOLE, [*prepared, *records]).claims == look(WHOLE, records).claims
