@@ -276,6 +276,9 @@ class _Sweep:
         for name, request in requests.items():
             self.prepare_new(workers, name, request)
         for name in names:
+            # A program that needs more threads replaces its process, which loses what that had prepared before.
+            if name in self.checked and name not in workers.ready and name not in self.failed:
+                self.prepare_again(workers, name)
             if self.apart(name) and name in workers.ready and name not in self.steps:
                 self.pace(workers, name)
 
@@ -307,7 +310,7 @@ class _Sweep:
 
     def again(self, name: str) -> dict[str, Any]:
         """The request to prepare a point that another process has checked."""
-        about = {"program_sha256": self.checked[name].program_sha256, "steps": self.steps[name]}
+        about = {"program_sha256": self.checked[name].program_sha256, "steps": self.steps.get(name, 1)}
         return {"do": "prepare_again", "point": self.points[name].to_json(), **about}
 
     def prepare_again(self, workers: Workers, name: str) -> None:

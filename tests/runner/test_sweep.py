@@ -1,6 +1,7 @@
 # Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
 """The sweep as real processes: killed, interrupted, resumed, and with points that fail."""
 
+import dataclasses
 import json
 import signal
 import subprocess
@@ -8,11 +9,13 @@ import time
 from contextlib import contextmanager
 from pathlib import Path
 
+import fabricate
 import pytest
 from doorway import QUICK_MLP, command, environment, jaxbench, sketched
 from rich.console import Console
 from thin import thin
 
+from jaxbench.records.schema import to_json
 from jaxbench.records.store import MANIFEST, RunFolder, write_json
 from jaxbench.runner import sweep
 from jaxbench.runner.client import WorkerError
@@ -146,3 +149,42 @@ def test_a_reason_that_many_points_failed_for_is_said_once(tmp_path, monkeypatch
     assert said == ["p0 and 7 more points failed: no such lever.", "p8 failed: no memory."]
     job.run.close()
     assert len(lines(tmp_path / "run")) == 9
+
+
+class Replaced(Refusing):
+    """Workers that need another process for p1, with which the preparation of p0 is lost."""
+
+    def __init__(self, *args, **how):
+        self.ready, self.asked = set(), []
+
+    def name(self, point):
+        return "session0/cpu1"
+
+    def ask(self, point, request):
+        self.asked.append((request["do"], point))
+        if request["do"] == "prepare_again":
+            return {"same": True}
+        if request["do"] == "pace":
+            assert point in self.ready
+            return {"steps": 7}
+        if point == "p1":
+            self.ready.clear()
+        record = fabricate.point_record(strategy="jit_auto")
+        return {"record": to_json(dataclasses.replace(record, point=point)), "steps": 1}
+
+
+def test_a_point_that_is_lost_with_its_process_is_prepared_again_before_it_is_timed(tmp_path):
+    """Its block length was missing: a run of `zero`, where some programs need more threads, ended in a traceback."""
+    about = {"strategy": "jit_auto", "scaling": "strong", "devices": 1, "global_batch": 8, "oversubscribed": False}
+    points = [Point(point=name, **about, levers={"input": "device"}) for name in ("p0", "p1")]
+    config = {"measure": {"rounds": 20, "processes": 1}, "seed": 0, "experiment": "mlp"}
+    run = RunFolder.begin(tmp_path / "run", config)
+    write_json(run.path / MANIFEST, {})
+    job = sweep.SweepJob(run=run, points=points, config=config, experiment="mlp", session=0)
+    workers = Replaced()
+    with sweep.SweepProgress(Console(quiet=True), []) as progress:
+        found = sweep._Sweep(job, progress, points, {}, [])
+        found.check(workers, ["p0", "p1"])
+    run.close()
+    assert found.steps == {"p0": 7, "p1": 7}
+    assert workers.asked[2:] == [("prepare_again", "p0"), ("pace", "p0"), ("pace", "p1")]
