@@ -42,13 +42,23 @@ _CHUNKS = 64
 Unit = Any  # of resampling, hashable and ordered: (session, round) in a run
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True, eq=False)
 class Estimate:
     """A number with its 95 % interval. NaN means unknown; `lo` and `hi` are unknown together."""
 
     value: float = math.nan
     lo: float = math.nan
     hi: float = math.nan
+
+    # Unknown equals unknown. From Python 3.13 on, the generated method compares NaN with NaN, which are never equal.
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, Estimate):
+            return NotImplemented
+        pairs = ((self.value, other.value), (self.lo, other.lo), (self.hi, other.hi))
+        return all(a == b or (a != a and b != b) for a, b in pairs)
+
+    def __hash__(self) -> int:
+        return hash(tuple(None if each != each else each for each in (self.value, self.lo, self.hi)))
 
     @property
     def known(self) -> bool:

@@ -138,3 +138,9 @@ def test_devices_that_share_cores_do_not_make_one_process_of_several(tmp_path: P
     loaded = [measured(point) for point in points.load(run)]
     draws = timing.draws_of(loaded)
     assert draws.processes(loaded[0].units) == 3
+
+
+def test_unknown_estimates_are_equal_on_every_python() -> None:
+    alone, other = Estimate(value=1.0), Estimate(value=1.0, lo=float("nan"), hi=float("nan"))
+    assert alone == other and hash(alone) == hash(other) and Estimate() == Estimate()
+    assert alone != Estimate(value=1.0, lo=0.9, hi=1.1) and alone != 1.0
