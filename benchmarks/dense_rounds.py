@@ -1,5 +1,5 @@
 # Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
-"""Simulated runs whose worker sets take turns, with the allocation and the end that `analysis.allocation` decides.
+"""Simulated runs with worker sets that take turns, with the allocation and the end that `analysis.allocation` decides.
 
 Four points, one and two devices with strong and weak scaling, are visited in rounds: each visit takes 0.17 s, so a
 round of all takes 0.7 s. A visit's time is what the state of the machine makes of it at that moment, more with two

@@ -12,7 +12,7 @@ it. Each process has an effect of its own on each point. What the rounds add dep
 The second table is of runs with measure.rounds=auto, which look after each process from the fifth on and stop when the
 interval is narrow, or when a budget for five or ten processes is spent.
 
-The last table is of runs whose worker sets take turns in short rounds: benchmarks/dense_rounds.py.
+The last table is of runs with worker sets that take turns in short rounds: benchmarks/dense_rounds.py.
 
 Run: python -m benchmarks.interval_coverage [--runs=700] [--only=turns --sets=4], half an hour on one core. Exit code 1
 below 93 % anywhere.
@@ -110,7 +110,7 @@ def looked(kind: str, effect: float, runs: int) -> dict[int, tuple[float, float]
 
 
 def in_turns(runs: int, sets: Sequence[int], console: Console) -> float:
-    """Prints the table of runs whose sets take turns. Returns the least coverage."""
+    """Prints the table of runs with sets that take turns. Returns the least coverage."""
     effects = " | ".join(f"effect {100 * effect:.0f} %" for effect in dense_rounds.EFFECTS)
     console.print(f"| sets | noise | {effects} |\n|{'---|' * (2 + len(dense_rounds.EFFECTS))}", highlight=False)
     least = 1.0
@@ -129,7 +129,7 @@ def in_turns(runs: int, sets: Sequence[int], console: Console) -> float:
 
 
 def one_after_the_other(runs: int, console: Console) -> float:
-    """Prints the tables of runs whose processes follow each other. Returns the least coverage."""
+    """Prints the tables of runs with processes that follow each other. Returns the least coverage."""
     least = 1.0
     console.print(f"| processes | rounds | effect | {' | '.join(KINDS)} |\n|{'---|' * (3 + len(KINDS))}")
     for processes, rounds, effect in itertools.product(PROCESSES, ROUNDS, EFFECTS):

@@ -116,7 +116,7 @@ class Settings(_Measured):
     profile: bool = setting("profile", False, as_is)  # trace one block of each point and show where its time goes
     # Steps of real training per point before it is timed; their loss and accuracy are reported beside its speed.
     train_steps: int = setting("measure.train_steps", 0, integer(0, 1_000_000))
-    # With rounds=auto: no further rounds when they have taken so many seconds.
+    # With rounds=auto: no further rounds when they have taken this many seconds.
     budget_s: float = setting("measure.budget_s", BUDGET_S, positive)
 
     def __post_init__(self) -> None:
@@ -159,7 +159,7 @@ TRAINING_ONLY = (
     ConfigField("train.strategy", "jit_auto", as_is),
     ConfigField("train.batch", 64, as_is),
     ConfigField("train.epochs", 20, as_is),
-    ConfigField("train.metric", "accuracy", as_is),  # of the test set, whose target ends the training
+    ConfigField("train.metric", "accuracy", as_is),  # of the test set; its target ends the training
     ConfigField("train.mode", "auto", one_of("auto", "max", "min")),  # auto: a loss is minimised
     ConfigField("train.target", 0.97, as_is),
     ConfigField("train.checkpoint_every", 50, as_is),

@@ -28,7 +28,7 @@ LAUNCH = ("launch", "mpi", "--devices=cpu:1", "--dry_run")
 
 
 def made(path: Path, *, lie: Callable[[dict[str, Any]], None] | None = None, **facts: Any) -> Path:
-    """A run folder, whose records a `lie` may change."""
+    """A run folder. A `lie` may change its records."""
     fabricate.run_folder(path, devices=(1, 2), scalings=("strong",), rounds=12, processes=3, noise=0.002, **facts)
     if lie is not None:
         lines = [json.loads(line) for line in (path / "records.jsonl").read_text().splitlines()]

@@ -56,7 +56,7 @@ def contradiction(card: dict[str, Any], made: dict[str, Any]) -> str:
         for key, each in found.items():
             for number in NUMBERS:
                 says, is_ = stated[key].get(number), each.get(number)
-                if "again" in each and "again" not in stated[key]:  # an older card, whose value that is
+                if "again" in each and "again" not in stated[key]:  # an older card: this is its value
                     is_ = {"value": each["again"], "hi": says}.get(number, is_)
                 if not _agree(says, is_):
                     return f"it has {number} {says!r} of {' '.join(filter(None, map(str, key)))}, and its runs {is_!r}"

@@ -22,7 +22,6 @@ from jaxbench.report.page import Page, Picture, Section
 from jaxbench.report.table import ALWAYS, TEXT, Column, Table, fill, to_csv
 
 FILE, PAGE, CSV, DEFINITION = "advise.json", "advise.html", "advise.csv", "advice"
-_GRADES = {"estimated": "Cheapest by an estimate", "at best": "Cheapest by a bound, which no step beats"}
 _DAY_S, _KWH = 86400.0, 3.6e6
 Line = dict[str, Any]
 

@@ -37,7 +37,7 @@ from jaxbench.runner.workers import Workers, affordable, note_workers, processes
 # Fewer rounds than an interval needs claim no speed, so nothing is lost when those of a point follow its preparation at
 # once: a run that is interrupted keeps the points that it has finished.
 FEW = 5
-DOUBLE_EVERY = 4  # visits of a process to a point, of which one has the second clock
+DOUBLE_EVERY = 4  # visits of a process to a point; one of them has the second clock
 
 
 def missing_rounds(records: list[schema.Record], points: Sequence[Placed], rounds: int) -> dict[str, list[int]]:
@@ -142,7 +142,7 @@ class _Sweep:
         return [[*range(sets)]]
 
     def measure(self, names: list[str], auto: Automatic | None) -> None:
-        """Measures the points whose devices share no cores."""
+        """Measures the points that have a core for each device."""
         waves = self.waves(names)
         for at, wave in enumerate(waves):
             if auto is not None:

@@ -97,7 +97,7 @@ class Workers:
     def _compiled(self, folder: Path) -> dict[str, str]:
         """The variables with which a process loads what another has compiled.
 
-        Not on accelerators, whose compilers try variants: there another choice is part of how processes differ.
+        Not on accelerators: their compilers try variants, and another choice is part of how processes differ.
         """
         return {name: os.environ.get(name, value) for name, value in kept_in(str(folder.resolve())).items()}
 

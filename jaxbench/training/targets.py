@@ -38,7 +38,6 @@ from jaxbench.training.metrics import METRICS
 
 MODULE = "jaxbench.training.target_worker"
 LONGEST_S = 1e6  # that a training may take
-FIELDS_OF_ALL = ("seed", "optimizer.learning_rate", "train.batch", "train.epochs", "train.target")
 
 
 @dataclass(frozen=True, kw_only=True)

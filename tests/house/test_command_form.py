@@ -66,7 +66,7 @@ def test_every_verb_and_every_variable_is_the_makefiles() -> None:
 
 
 def test_the_makefile_says_that_it_started_the_app(tmp_path: Path) -> None:
-    """A real make and a real app, whose environment looks installed."""
+    """A real make and a real app in an environment that looks installed."""
     (tmp_path / "bin").mkdir()
     (tmp_path / "bin" / "python").symlink_to(sys.executable)
     for stamp in (".created", ".installed-run"):

@@ -102,7 +102,7 @@ def test_the_interval_holds_the_median_in_at_least_95_of_100_samples() -> None:
 
 
 def test_a_log_has_a_line_for_each_kernel_and_type_of_many_points() -> None:
-    """`jaxbench machine` measures a hundred sizes, each of which had two lines."""
+    """`jaxbench machine` measures a hundred sizes, and each had two lines."""
     points = [f"{op}/float32/{2**size}/jit" for op in ("triad", "copy") for size in range(40)]
     console = Console(file=io.StringIO(), width=200)
     with SweepProgress(console, [("prepare", point) for point in points]) as progress:

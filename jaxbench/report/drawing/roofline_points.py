@@ -48,7 +48,7 @@ def of_cases(rows: Sequence[CaseRow]) -> list[Spot]:
 
 
 def of_training(rows: Sequence[Row]) -> list[Spot]:
-    """Training steps whose bytes the compiler counted, a series for each strategy and, if they are
+    """Training steps with bytes that the compiler counted, a series for each strategy and, if they are
     few, device count. On an accelerator, FLOP/s are per device.
     """
     spots = []
