@@ -100,7 +100,8 @@ def compile_chain(
     cost, memory, text = step.cost_analysis() or {}, step.memory_analysis(), step.as_text()
     facts = Facts(
         compile_s=compile_s,
-        flops=_known(cost.get("flops")),
+        # XLA alone counts the body of a loop once.
+        flops=max((f for f in (_known(cost.get("flops")), dot_flops.count(text)) if f is not None), default=None),
         bytes=_known(cost.get("bytes accessed")),
         temp_bytes=None if memory is None else int(memory.temp_size_in_bytes),
         collectives=census.kinds(text) if chain.mesh is not None else (),

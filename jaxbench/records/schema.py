@@ -130,7 +130,7 @@ class CaseRecord(CasePlace, Prepared):
     wrong: int | None  # incorrect result values; None: the correct result is unknown
     launch_s: float | None  # cost of a call of an empty program in this process
     compile_s: float | None
-    compiler_flops: float | None  # XLA's counts of one call: a cross-check only
+    compiler_flops: float | None  # XLA's count of one call, or that of the products in its text: a cross-check only
     compiler_bytes: float | None
     temp_bytes: int | None  # scratch of the compiled call, per device
     collectives: tuple[str, ...] = ()  # kinds in the compiled program of a collective; () in older records

@@ -47,6 +47,17 @@ def test_wrong_values_are_counted() -> None:
     assert ready.wrong(after(ready, 1), 7) == 1000
 
 
+def test_the_products_in_a_loop_are_counted_as_often_as_they_run() -> None:
+    ready = runnable.compile_kernel(
+        tanh(
+            64 * 64, arguments=(Array((64, 64)),), elementwise=False, answer=lambda x: x,
+            function=lambda x: jax.lax.map(lambda row: jnp.tanh(row @ x), x),
+        ),
+        jax.devices()[0],
+    )  # fmt: skip
+    assert ready.facts.flops is not None and 1 <= ready.facts.flops / (2 * 64**3) < 1.2
+
+
 def test_a_large_array_repeats_its_block_and_is_compared_part_by_part() -> None:
     size = kernel.BLOCK + 1000
     (array,) = kernel.draw((Array((size,)),), 3)
