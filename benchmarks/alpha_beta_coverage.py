@@ -1,5 +1,5 @@
 # Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
-"""Coverage of the 95 % intervals of alpha and beta: the table of docs/METRICS.md, Fits of time against size.
+"""Coverage of the 95 % intervals of alpha and beta: the table of docs/metrics, Fits of time against size.
 
 Simulates a collective of nine sizes whose line is known. Rounds, processes and blocks vary as in
 `benchmarks.interval_coverage`, in the column `noise` with an effect of 1 % of each process on each size.

@@ -5,7 +5,7 @@
     python -m benchmarks.forecasts_memory --only=16b     # asks again for these rows; the others stay as they were
 
 Each row of `jaxbench/catalog/published/forecast_configurations.csv` on a TPU that is not left out is asked of its
-compiler, as `make forecast` with `--depths` does (docs/METRICS.md, Forecasts). Results go to
+compiler, as `make forecast` with `--depths` does (docs/metrics, Forecasts). Results go to
 `docs/figures/forecasts/memory.csv`. The exit code is 1 where a run is said not to fit.
 """
 

@@ -1,5 +1,5 @@
 # Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
-"""A training under injected faults: does its measured goodput agree with the formula's (docs/METRICS.md, Goodput)?
+"""A training under injected faults: does its measured goodput agree with the formula's (docs/metrics, Goodput)?
 
 It runs `jaxbench train` as a child process and sends it SIGKILL after a time drawn from an exponential distribution,
 again and again until the training is done. The times are spread evenly over the distribution (a golden-ratio sequence

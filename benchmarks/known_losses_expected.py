@@ -1,7 +1,7 @@
 # Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
 """What the factors of a step with a known loss must be, and whether they are (`benchmarks.known_losses`).
 
-The loss is added to the times of a step without it, and the factors follow by their definitions (docs/METRICS.md,
+The loss is added to the times of a step without it, and the factors follow by their definitions (docs/metrics,
 Waterfall). How long a loss takes by itself is known: gradients that are sent again by their collectives alone, a wait
 and passes over memory by the same in a plain loop. A bubble is its closed form, and at most as much more as all
 messages of the step take alone.
@@ -78,7 +78,7 @@ class Times:
         return min(max(self.step - self.local, 0), self.communication)
 
     def factors(self) -> dict[str, float]:
-        """As docs/METRICS.md defines them, written out once more."""
+        """As docs/metrics defines them, written out once more."""
         return {
             SMALLER_SHARE: self.one / (DEVICES * self.alone),
             SHARED_MACHINE: self.alone / self.local,

@@ -1,5 +1,5 @@
 # Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
-"""The cost of XLA's thread pool, which all fake CPU devices of a process share (docs/METRICS.md, Threads).
+"""The cost of XLA's thread pool, which all fake CPU devices of a process share (docs/metrics, Threads).
 
 XLA splits products and large kernels over this pool. One device alone has a pool of one thread, and splits nothing.
 Each device trains on its own batch, so without contention a step would take as long as on one device alone. Ways:

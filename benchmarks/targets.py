@@ -96,7 +96,7 @@ def page(results: dict[str, dict[str, tuple[list[CompiledRow], str]]], version: 
         "- *memory*: per device.",
         "- *sent*: what one device sends in a step.",
         "- *closed form*: whether the collectives in the compiled program move exactly the numbers that the strategy",
-        "  must move, see [the `collectives` check](METRICS.md#the-collectives-check).",
+        "  must move, see [the `collectives` check](metrics/checks.md#the-collectives-check).",
         "",
         "| target | points | compile | fit | closed form equal | differ | failed |",
         "|---|---|---|---|---|---|---|",
@@ -139,7 +139,7 @@ def _exceptions(by_job: dict[str, tuple[list[CompiledRow], str]]) -> list[str]:
     items = [f"- {name}: {sentence}" for name, (rows, _) in by_job.items() for sentence in compiled.problems(rows)]
     heading = (
         "Exceptions, with reasons. A collective that the compiler wrote as another one is still measured: its time is "
-        "valid, its bandwidth is refused ([Gates](METRICS.md#gates))."
+        "valid, its bandwidth is refused ([Gates](metrics/gates.md#gates))."
     )
     return [heading, "", *items] if items else ["No exceptions."]
 

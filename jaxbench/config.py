@@ -70,7 +70,7 @@ class _Measured:
     devices: tuple[int, ...] | None = setting("mesh.devices", "auto", device_counts)
     max_devices: int | None = setting("mesh.devices", None, device_limit)
     mesh_processes: str = setting("mesh.processes", "1", as_is)  # that run a point: a number, or per_device
-    # None: as many as the machine needs for narrow intervals; docs/METRICS.md, Rounds.
+    # None: as many as the machine needs for narrow intervals; docs/metrics, Rounds.
     rounds: int | None = setting("measure.rounds", AUTO, integer_or_auto(1, 10_000, like=10), mixed=True)
     # Sets of processes, which take turns in the rounds; only 3 or more show how much they differ. There are fewer where
     # the memory is short.

@@ -1,5 +1,5 @@
 # Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
-"""What one call takes whose data lie on the host: transfer, start and work (docs/METRICS.md, Transfer, start and work).
+"""What one call takes whose data lie on the host: transfer, start and work (docs/metrics, Transfer, start and work).
 
 Three calls of one program, in the same rounds: "jit+copies" sends its arguments and fetches its result, "waited" finds
 them on the device, and "start" is a program of the same arguments that does next to nothing. So transfer is the first

@@ -2,7 +2,7 @@
 """Gates: an impossible number never reaches a headline.
 
 Each gate answers one question about one row, from its record, its clocks and its ceilings. A refused row stays in the
-records, with the reason. docs/METRICS.md justifies the limits.
+records, with the reason. docs/metrics justifies the limits.
 """
 
 from __future__ import annotations

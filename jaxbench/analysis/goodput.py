@@ -1,5 +1,5 @@
 # Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
-"""Goodput under failures: the best time between checkpoints, and the goodput to expect (docs/METRICS.md, Goodput).
+"""Goodput under failures: the best time between checkpoints, and the goodput to expect (docs/metrics, Goodput).
 
 Failures come at random with a constant rate (a Poisson process). A failure ends the job, which starts again from the
 newest sealed checkpoint; it may fail while it starts.

@@ -1,5 +1,5 @@
 # Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
-"""Whether a point had its CPUs for itself while it was timed: docs/METRICS.md, "Load"."""
+"""Whether a point had its CPUs for itself while it was timed: docs/metrics, "Load"."""
 
 from __future__ import annotations
 

@@ -50,7 +50,7 @@ class SharedTimes:
 
 
 def times(rows: Sequence[Timed]) -> SharedTimes:
-    """The rows must be measured, and of one run, since they use the same draws (docs/METRICS.md, Intervals)."""
+    """The rows must be measured, and of one run, since they use the same draws (docs/metrics, Intervals)."""
     units = [row.point.units for row in rows]
     shared = set(units[0]).intersection(*units[1:])
     if len(shared) < MIN_ROUNDS or all(len(each) == len(shared) for each in units):

@@ -22,7 +22,7 @@ def communication_s(
 ) -> float:
     """Seconds of all collectives of one step, one after the other; NaN if the card lacks one of them.
 
-    The sum of count x alpha + wire bytes / bus bandwidth (docs/METRICS.md, Communication). workers: of the manifest,
+    The sum of count x alpha + wire bytes / bus bandwidth (docs/metrics, Communication). workers: of the manifest,
     which has the hosts of a point's processes.
     """
     if point.record is None or card is None:

@@ -1,5 +1,5 @@
 # Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
-"""What steps cost on a machine whose price by the hour is known (docs/METRICS.md, Prices).
+"""What steps cost on a machine whose price by the hour is known (docs/metrics, Prices).
 
 The whole machine is paid for, however many of its devices a point uses.
 """

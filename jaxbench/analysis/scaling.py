@@ -275,7 +275,7 @@ def _pairing(row: Row, base: Row) -> list[str]:
 
 
 def _shared_threads(row: Row) -> list[str]:
-    """Devices of one CPU process share XLA's thread pool (docs/METRICS.md, Threads). A waterfall has it as a factor."""
+    """Devices of one CPU process share XLA's thread pool (docs/metrics, Threads). A waterfall has it as a factor."""
     point, local = row.point, row.explained_by.get("local")
     if local is not None and not fault(local):
         return []

@@ -1,5 +1,5 @@
 # Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
-"""Trainings that run at once on the same devices: what each of them pays, and how evenly (docs/METRICS.md, Sharing)."""
+"""Trainings that run at once on the same devices: what each of them pays, and how evenly (docs/metrics, Sharing)."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 # Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
 """Gates of a training step: an impossible time, rate, FLOP count or efficiency is in no headline, fit or base.
 
-`gates.py` asks the same of a case. A refused row stays on the page, with the reason. docs/METRICS.md justifies the
+`gates.py` asks the same of a case. A refused row stays on the page, with the reason. docs/metrics justifies the
 limits.
 """
 

@@ -1,5 +1,5 @@
 # Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
-"""What the rows of a run with measure.rounds=auto claim, and how widely: docs/METRICS.md, Rounds.
+"""What the rows of a run with measure.rounds=auto claim, and how widely: docs/metrics, Rounds.
 
 While it measures, `allocation` asks the same of its times alone.
 """

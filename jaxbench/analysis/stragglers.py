@@ -2,7 +2,7 @@
 """Which process of a point is slow: the time of each over the median of all, block by block.
 
 In a whole step each process waits for the others in every collective, so all of them take as long as the slowest. The
-step without its collectives (the part "local" of the waterfall) shows each at its own speed. docs/METRICS.md,
+step without its collectives (the part "local" of the waterfall) shows each at its own speed. docs/metrics,
 Stragglers, defines the numbers.
 """
 

@@ -1,5 +1,5 @@
 # Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
-"""Steps and seconds to a target over batch sizes, the knee, and the noise scale (docs/METRICS.md, Time to target).
+"""Steps and seconds to a target over batch sizes, the knee, and the noise scale (docs/metrics, Time to target).
 
 A training that did not reach its target is censored: it would have taken more than its budget. Where one of several
 seeds is censored, their mean is a lower limit.

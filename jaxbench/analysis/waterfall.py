@@ -6,7 +6,7 @@ without communication, tn the whole step and tc its collectives alone:
 
     E = work t1 / (n tn) = [work t1 / (n ta)] x [ta / tl] x [tl / tn]
 
-are a smaller share, the shared machine, and communication that is not hidden. docs/METRICS.md has the other factors,
+are a smaller share, the shared machine, and communication that is not hidden. docs/metrics has the other factors,
 among them the slowest process over the mean of all, a pipeline's bubble by the step whose stages wait for each other
 and send next to nothing, and waiting for input by the same step with its input resident.
 What no factor explains is a factor of its own, so that the product is E exactly.

@@ -1,5 +1,5 @@
 # Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
-"""How soon each way trains to a target: NumPy and XLA by place, over seeds (docs/METRICS.md, Ways to a target)."""
+"""How soon each way trains to a target: NumPy and XLA by place, over seeds (docs/metrics, Ways to a target)."""
 
 from __future__ import annotations
 

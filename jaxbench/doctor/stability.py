@@ -103,7 +103,7 @@ def resolvable(blocks: np.ndarray, *, block_s: float = BLOCK_S, total_s: float =
     """The smallest relative difference of two arms, alternating by blocks for `total_s` in all, that can be detected.
 
     The two-sample formula (Cohen 1988, ch. 2; NIST e-Handbook 7.2.2.2) with Student's t in place of the normal, as
-    METRICS.md writes it out. A positive `autocorrelation` of the blocks makes it too large.
+    docs/metrics/machine.md writes it out. A positive `autocorrelation` of the blocks makes it too large.
 
     Returns delta of `blocks`, (k,) means that count as independent, and the 95 % interval that comes from estimating s
     with k blocks (chi-squared); unknown below MIN_BLOCKS.

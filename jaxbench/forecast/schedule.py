@@ -200,7 +200,7 @@ def regrouped(events: tuple[Event, ...], old: int, new: int) -> tuple[Event, ...
     """The same schedule with the messages of groups of `old` devices, which are all, among `new` devices.
 
     The array that is summed or gathered stays what it is; a reduce-scatter leaves an n-th of it, and what a device
-    sends follows from the group (docs/METRICS.md, Communication).
+    sends follows from the group (docs/metrics, Communication).
     """
     return tuple(_regrouped(event, old, new) for event in events)
 

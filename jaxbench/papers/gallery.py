@@ -49,7 +49,7 @@ def markdown(papers: Sequence[Mapping[str, Any]]) -> list[str]:
         f"# {TITLE}",
         "",
         page.ABOUT,
-        "Made by `make gallery`; METRICS.md (Claims) defines the verdicts.",
+        "Made by `make gallery`; docs/metrics/suites.md defines the verdicts.",
         "",
         *page.overview(papers).markdown(_escaped),
         "",

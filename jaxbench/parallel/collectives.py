@@ -51,7 +51,7 @@ def resident_bytes(workload: CollectiveWorkload, places: int, n: int, platform: 
     if workload.op == "broadcast" and not has_broadcast(platform):
         carried += argument
     scratch = 2 * result if workload.op == "all_to_all" else 0
-    if platform == "cpu" and workload.dtype == "bfloat16":  # computed in float32, see docs/METRICS.md
+    if platform == "cpu" and workload.dtype == "bfloat16":  # computed in float32, see docs/metrics
         scratch = 2 * carried
     return places * (carried + scratch) * jnp.dtype(workload.dtype).itemsize
 

@@ -1,5 +1,5 @@
 # Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
-"""Where the wall time of a training went, over all its starts: `account.jsonl`, read (docs/METRICS.md, Goodput).
+"""Where the wall time of a training went, over all its starts: `account.jsonl`, read (docs/metrics, Goodput).
 
 Each line holds the whole account of one start up to a moment, in nanoseconds that add up to the start's age. So the
 last line of a start is its account, a kill loses at most what came after it, and a damaged line only itself.

@@ -30,7 +30,7 @@ def at_target(row: dict[str, Any], metric: str, mode: str, target: float) -> boo
 
 @dataclass(frozen=True, kw_only=True)
 class Learned:
-    """One training. rows: as docs/METRICS.md (Training) defines them. target: of `metric`. seed: of its config."""
+    """One training. rows: as docs/metrics (Training) defines them. target: of `metric`. seed: of its config."""
 
     name: str
     experiment: str

@@ -42,7 +42,7 @@ class Collective:
     axis: str = ""  # the mesh axis, "data"; several "data+fsdp"; "" in older records, or if unknown
     group: int = 0  # devices of one group; 0: unknown
     scalars: int = 0  # how many rank-0 values
-    wire_bytes: int = 0  # sent by one device: docs/METRICS.md
+    wire_bytes: int = 0  # sent by one device: docs/metrics
     packed: int = 0  # of `elements`, those that contain two 16-bit numbers each, padding included
 
 
@@ -188,7 +188,7 @@ class RoundRecord(Line):
     loop_s: tuple[float, ...] = ()  # seconds of the loop of `loop_steps` iterations, started and fenced once
     double_loop_s: tuple[float, ...] = ()  # the same for 2 x loop_steps iterations
     # The load during each block, in the order in which they were timed: a block of K, one of 2 K steps, and again.
-    # () in older records, and where the system does not say. docs/METRICS.md defines them.
+    # () in older records, and where the system does not say. docs/metrics defines them.
     cpu_s: tuple[float, ...] = ()  # processor time of the measuring process
     switches: tuple[int, ...] = ()  # its involuntary context switches
     others_s: tuple[float, ...] = ()  # processor time of others on the CPUs that it may use

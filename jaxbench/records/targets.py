@@ -1,5 +1,5 @@
 # Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
-"""The trainings to a target of a run: targets.jsonl, one line each (docs/METRICS.md, Time to target)."""
+"""The trainings to a target of a run: targets.jsonl, one line each (docs/metrics, Time to target)."""
 
 from __future__ import annotations
 

@@ -3,7 +3,7 @@
 
 Columns with ``csv`` are in the file, in the order of ``summary_columns.txt``: other people's scripts read it, so a new
 column comes last, wherever it is declared. A cell is empty if its value is unknown, never 0 or inf.
-docs/METRICS.md has a table of these columns, which a test compares.
+docs/metrics has a table of these columns, which a test compares.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from jaxbench.analysis.intervals import Estimate
 from jaxbench.analysis.scaling import Row
 from jaxbench.analysis.summary import Entry, gradient_bytes
 from jaxbench.levers import LEVERS
-from jaxbench.report import table
+from jaxbench.report import definitions, table
 from jaxbench.report.numbers import giga, milliseconds, ratio, share, throughput, time
 from jaxbench.report.table import ALWAYS, DISTINCT, TEXT, Column, Get, Kind, Position, Table, take
 
@@ -31,7 +31,7 @@ _VERDICTS = {"cannot tell": "unchecked", "faster": "ok"}
 
 
 def _defined_in(anchor: str, *columns: Column) -> tuple[Column, ...]:
-    """The columns that one section of docs/METRICS.md defines."""
+    """The columns that one section of docs/metrics defines."""
     return tuple(dataclasses.replace(column, definition=anchor) for column in columns)
 
 
@@ -331,9 +331,10 @@ def rate(view: str) -> Column | None:
     return next((column for column in COLUMNS if view in column.views), None)
 
 
-def definitions() -> Table:
-    """The table of these columns in docs/METRICS.md. Columns with the same unit and section share a line."""
+def documentation() -> Table:
+    """The table of these columns in docs/metrics. Columns with the same unit and section share a line."""
     groups: list[list[Column]] = []
+    sections = definitions.sections()
     for column in FILE:
         alike = groups and (groups[-1][0].unit, groups[-1][0].definition) == (column.unit, column.definition)
         groups[-1].append(column) if alike else groups.append([column])
@@ -341,7 +342,7 @@ def definitions() -> Table:
         (
             ", ".join(f"`{name}`" for column in group for name in column.names),
             group[0].unit,
-            f"[{group[0].definition.replace('-', ' ').capitalize()}](#{group[0].definition})",
+            f"[{group[0].definition.replace('-', ' ').capitalize()}]({sections[group[0].definition].file}#{group[0].definition})",
         )
         for group in groups
     ]

@@ -1,5 +1,5 @@
 # Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
-"""The definitions of a page's numbers, as sections of docs/METRICS.md: the page is one file and carries them."""
+"""The definitions of a page's numbers, as sections of docs/metrics/: the page is one file and carries them."""
 
 from __future__ import annotations
 
@@ -17,26 +17,29 @@ _PREFIX = "def-"  # of the ids on a page, where figures have ids too
 
 @dataclass(frozen=True, kw_only=True)
 class Definition:
-    """A section of docs/METRICS.md. text: in Markdown, without its heading."""
+    """A section of docs/metrics/. file: its name there. text: in Markdown, without its heading."""
 
+    file: str
     anchor: str
     heading: str
     text: str
 
 
 def sections() -> dict[str, Definition]:
-    """Every section of docs/METRICS.md by its anchor, in the order of the file."""
-    parts = re.split(r"^##+ (.*)$", _file().read_text(encoding="utf-8"), flags=re.MULTILINE)
-    found = {}
-    for heading, text in zip(parts[1::2], parts[2::2], strict=True):
-        anchor = re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-")
-        found[anchor] = Definition(anchor=anchor, heading=heading.replace("`", ""), text=text.strip())
-    return found
+    """Every section of docs/metrics/ by its anchor, in the order of the files. Anchors are unique among all files."""
+    definitions = {}
+    for file in sorted(_folder().glob("*.md")):
+        parts = re.split(r"^##+ (.*)$", file.read_text(encoding="utf-8"), flags=re.MULTILINE)
+        for heading, text in zip(parts[1::2], parts[2::2], strict=True):
+            anchor = re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-")
+            plain = heading.replace("`", "")
+            definitions[anchor] = Definition(file=file.name, anchor=anchor, heading=plain, text=text.strip())
+    return definitions
 
 
 @functools.cache
 def used(anchors: frozenset[str]) -> tuple[tuple[str, str, str], ...]:
-    """(id, heading, HTML) of the sections with these anchors, in the order of the file.
+    """(id, heading, HTML) of the sections with these anchors, in the order of the files.
 
     A link to a section that is not among them, or to another file, is its text alone.
     """
@@ -59,16 +62,16 @@ def _linked(tokens: list[Token], anchors: Iterable[str]) -> list[Token]:
     kept, leads = [], False
     for token in tokens:
         if token.type == "link_open":
-            anchor = str(token.attrs["href"]).removeprefix("#")
-            leads = anchor in anchors
+            file, _, anchor = str(token.attrs["href"]).partition("#")
+            leads = "/" not in file and anchor in anchors
             token.attrs = {"href": f"#{_PREFIX}{anchor}"}
         if leads or token.type not in ("link_open", "link_close"):
             kept.append(token)
     return kept
 
 
-def _file() -> Path:
-    # An installed wheel carries the file inside the package; a checkout has it beside it.
+def _folder() -> Path:
+    # A wheel carries the folder inside the package; in a checkout it is next to the package.
     package = Path(__file__).resolve().parents[1]
-    bundled = package / "_bundled" / "docs" / "METRICS.md"
-    return bundled if bundled.is_file() else package.parent / "docs" / "METRICS.md"
+    bundled = package / "_bundled" / "docs" / "metrics"
+    return bundled if bundled.is_dir() else package.parent / "docs" / "metrics"

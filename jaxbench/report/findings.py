@@ -59,7 +59,7 @@ class Findings:
     config: dict[str, Any]
     manifest: dict[str, Any]
     card: dict[str, Any] | None = None
-    DEFINITION: ClassVar[str] = ""  # the section of docs/METRICS.md that says what the headlines give
+    DEFINITION: ClassVar[str] = ""  # the section of docs/metrics that says what the headlines give
 
     @property
     def title(self) -> str:

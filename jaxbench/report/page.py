@@ -34,7 +34,7 @@ class Purpose(enum.Enum):
 
 @dataclass(frozen=True)
 class Section:
-    """Sentences under a heading. definition: the anchor in docs/METRICS.md of the numbers that they give."""
+    """Sentences under a heading. definition: the anchor in docs/metrics of the numbers that they give."""
 
     heading: str
     sentences: Sequence[str]
@@ -42,7 +42,7 @@ class Section:
     definition: str = ""
 
 
-# Each heading once, in the order of every page: (purpose, anchor in docs/METRICS.md of the numbers under it).
+# Each heading once, in the order of every page: (purpose, anchor in docs/metrics of the numbers under it).
 HEADINGS = {
     "Incomplete or failed": (Purpose.SHORTFALL, ""),
     "Not supported": (Purpose.NOTE, ""),
@@ -118,7 +118,7 @@ class Page:
     """Everything on one page. links: (relative address, text). sources: (heading, JSON-able value), shown last.
 
     brief: a shorter `table` for the terminal; None: the terminal shows all of it. definition: the anchor in
-    docs/METRICS.md of what the headlines say.
+    docs/metrics of what the headlines say.
     """
 
     name: str

@@ -1,5 +1,5 @@
 # Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
-"""Why a run with measure.rounds=auto has as many rounds as it has: docs/METRICS.md, Rounds."""
+"""Why a run with measure.rounds=auto has as many rounds as it has: docs/metrics, Rounds."""
 
 from __future__ import annotations
 

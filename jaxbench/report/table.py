@@ -66,7 +66,7 @@ class Column:
       short: the heading on the terminal.
 
     Of the columns of summary.csv:
-      unit: of the number in the file. definition: the anchor of its definition in docs/METRICS.md.
+      unit: of the number in the file. definition: the anchor of its definition in docs/metrics.
       bounds: whether the file also has `name`_lo and `name`_hi.
       csv: whether it is in the file at all.
       on: the kinds of run that show it. shown: the `get` of displayed tables; None: that of the file.

@@ -30,7 +30,7 @@ PAGE = "training.html"
 # {"mtbf_s": the stated mean time between injected kills, "kills": how many there were, "down_s": from one to the next
 # process, as whoever killed knows it: in the account it holds starts that did not live to open it}
 FAULTS = "faults.json"
-GOODPUT = "goodput"  # where docs/METRICS.md defines the numbers
+GOODPUT = "goodput"  # where docs/metrics defines the numbers
 
 
 def write(folder: Path, console: Console | None = None, *, look: Mapping[str, Any] | None = None) -> float | None:

@@ -1,5 +1,5 @@
 # Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
-"""The points that explain another one's loss of efficiency, and their Programs (docs/METRICS.md, Waterfall).
+"""The points that explain another one's loss of efficiency, and their Programs (docs/metrics, Waterfall).
 
 alone           one device does one device's share, the others idle
 local           all devices do their share, and nothing is sent

@@ -134,12 +134,12 @@ class TrainWorkload:
         examples: scalars, or WeightedMeans too.
       optimizer: an optax transformation.
       example: the fields of one example.
-      flops_per_example: analytic, forward and backward, two per multiply-add (docs/METRICS.md). None: count the
+      flops_per_example: analytic, forward and backward, two per multiply-add (docs/metrics). None: count the
         products in the jaxpr of the gradient of the whole batch.
       flops_per_pair: additional FLOPs of each pair of examples of the global batch, for a loss that compares examples:
         a step of G examples takes G flops_per_example + G^2 flops_per_pair.
       masked_flops_per_example: of products whose result is masked out. `flops_per_example` leaves them out, and others'
-        formulas count them (docs/METRICS.md, FLOPs of attention).
+        formulas count them (docs/metrics, FLOPs of attention).
       unit: the name of an example in a throughput ("images").
       tokens: predicted tokens of an example, padding included, for a throughput in tokens; 0: not a sequence.
       data: the real data, or a function that loads them: a Dataset, or another form that `data.own` reads, such as a

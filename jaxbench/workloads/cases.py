@@ -47,7 +47,7 @@ class KernelWorkload:
       op, dtype, impl: operation, number format and implementation ("jit", "numpy", "python", ...).
       shape: for display, "2048x2048x2048"; empty where the number of elements suffices.
       elements: the size axis of its figure; 0: it is on none, and `shape` says which it is.
-      flops, bytes_moved: of one call, analytic (docs/METRICS.md); None where the number would mean nothing.
+      flops, bytes_moved: of one call, analytic (docs/metrics); None where the number would mean nothing.
       arguments: drawn anew for each round. The first has at least one element.
       function: jax arrays -> array or tuple of arrays. It is jitted, in a step and in a loop, with the result fed back;
         None for a kernel with `prepare`.

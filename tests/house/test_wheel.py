@@ -32,7 +32,7 @@ def test_wheel_carries_code_experiments_presets_and_data(wheel: Path) -> None:
     data = [p.as_posix() for p in files() if p.parts[0] == "jaxbench" and p.suffix != ".py"]
     assert any("csv" in name for name in data) and any("html" in name for name in data)
     assert set(data) <= names
-    assert "jaxbench/_bundled/docs/METRICS.md" in names, "a page carries the definitions of its numbers"
+    assert "jaxbench/_bundled/docs/metrics/README.md" in names, "a page carries the definitions of its numbers"
 
 
 def test_wheel_puts_one_name_into_site_packages(wheel: Path) -> None:

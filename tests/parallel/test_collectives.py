@@ -268,7 +268,7 @@ def test_no_more_is_held_than_said(op: str, dtype: str) -> None:
 
 
 def test_a_cpu_moves_bfloat16_as_float32() -> None:
-    """docs/METRICS.md says so: the payload counts two bytes a value, the module moves four. float16 moves as it is."""
+    """docs/metrics says so: the payload counts two bytes a value, the module moves four. float16 moves as it is."""
     for dtype, bytes_moved in (("bfloat16", 2 * S), ("float16", S)):
         (found,) = census.read(compiled(make("all_reduce", dtype=dtype)).as_text())
         assert found.bytes == bytes_moved

@@ -50,7 +50,7 @@ def test_the_page_shows_where_the_time_went(folder):
     for said in ("Goodput 60.0%: 60.0 of 100.0 s, in 2 starts", "steps done again", "Llama 3", "idle between starts"):
         assert said in text.getvalue()
     page = (folder / training.PAGE).read_text()
-    assert "<svg" in page and "Expected goodput" in page  # its figure, and the definition from docs/METRICS.md
+    assert "<svg" in page and "Expected goodput" in page  # its figure, and the definition from docs/metrics
     assert (folder / "figures" / "goodput.svg").exists()
 
 
