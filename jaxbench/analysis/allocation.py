@@ -1,5 +1,5 @@
 # Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
-"""When worker sets that take turns have measured enough, and which points their next rounds visit: docs/metrics/intervals.md.
+"""When worker sets that take turns have measured enough, and which points their next rounds visit.
 
 A pure function of the plan and the records, without a clock, so that a run that was killed and continued goes on as it
 would have. What stopping by the data does to the coverage of an interval is corrected in `intervals.LOOKED`.

@@ -342,8 +342,9 @@ def documentation() -> Table:
         (
             ", ".join(f"`{name}`" for column in group for name in column.names),
             group[0].unit,
-            f"[{group[0].definition.replace('-', ' ').capitalize()}]({sections[group[0].definition].file}#{group[0].definition})",
+            "[{}]({}#{})".format(anchor.replace("-", " ").capitalize(), sections[anchor].file, anchor),
         )
         for group in groups
+        for anchor in (group[0].definition,)
     ]
     return table.plain(dict.fromkeys(("columns", "unit", "defined in"), TEXT), rows)
