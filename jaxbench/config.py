@@ -45,7 +45,7 @@ S = TypeVar("S", bound="_Measured")
 # Sets of processes that take turns: of fewer, an interval knows too little about how processes differ. With
 # measure.rounds=auto each of them measures a point twice at least. benchmarks/interval_coverage.py simulates both.
 SETS, LEAST_SETS = 4, 3
-BUDGET_S = 40.0  # of rounds: `make run EXP=cnn` then takes about a minute on two cores
+BUDGET_S = 30.0  # of rounds: `make run EXP=cnn` then takes about a minute on two cores
 
 
 def counts(rounds: Any, processes: Any) -> tuple[int, int]:

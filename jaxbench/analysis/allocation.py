@@ -30,7 +30,7 @@ STEADY = (
     0.75  # of `two_way.TwoWay.alike`: below it noise lasts, and a narrow interval before the budget ends may be luck
 )
 NEXT = 0.6  # claims of at least this share of the widest half width, which is an estimate, are narrowed with it
-EXPLAINING_ROUNDS = 8  # of a point that explains another one, if that resolves its factor
+EXPLAINING_ROUNDS = 6  # of a point that explains another one, if that resolves its factor
 EXPLAINING_SHARE = 3  # it has at most every third round of the point that it explains, while a claim is not precise
 
 
@@ -122,14 +122,14 @@ def look(
 def judge(points: Mapping[str, Mapping[str, Any]], times: Times, *, sets: int, budget_s: float) -> Look:
     """The same of times that were read. points: of the plan, by id."""
     claims = tuple(sorted((times.claim(*pair) for pair in _pairs(points)), key=lambda claim: -claim.half_width))
-    taken, visits = len(times.draws.units), _visits(claims, points, times, sets)
+    taken, visits = len(times.draws.units), _visits(claims, points, times)
     late = taken > 0 and times.spent_s + sets * times.spent_s / taken > budget_s
     ended = "nothing" if not claims else "precise" if not visits else "budget" if late else ""
     return Look(ended=ended, spent_s=times.spent_s, claims=claims, visits=() if ended else visits)
 
 
 def _visits(
-    claims: Sequence[Claim], points: Mapping[str, Mapping[str, Any]], times: Times, sets: int
+    claims: Sequence[Claim], points: Mapping[str, Mapping[str, Any]], times: Times
 ) -> tuple[str, ...]:
     """The points that the next rounds need, in the order of the plan; () if none does."""
     wanted: set[str] = set()
@@ -141,7 +141,7 @@ def _visits(
     bases = {claim.point: claim.points for claim in claims}
     for name, about in points.items():
         whole = about.get("explains", "")
-        if not whole or times.resolved(name, whole, max(EXPLAINING_ROUNDS, 2 * sets)):
+        if not whole or times.resolved(name, whole, EXPLAINING_ROUNDS):
             continue
         due = not open_ or times.count(name) == 0 or EXPLAINING_SHARE * times.count(name) < times.count(whole)
         if due or whole not in points:

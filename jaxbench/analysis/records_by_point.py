@@ -175,7 +175,7 @@ def check(lines: PointLines) -> tuple[bool | None, str]:
 
 def _miscounted(record: RoundRecord, passport: PointRecord | CaseRecord | None) -> str:
     """A clause, if a round has the times of more or fewer steps, or processes, than it had; "" if not."""
-    stated, made = record.counted, record.steps * record.blocks
+    stated, made = record.counted, record.steps_made
     if stated and stated != made:
         return f"steps: the state counted {stated} updates, and the blocks of round {record.round} have {made} steps"
     if passport is None:

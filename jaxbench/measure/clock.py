@@ -38,10 +38,7 @@ class Round:
     steal_s: tuple[float, ...] = ()
     cpus: int = 0
     probe_s: tuple[float, ...] = ()
-
-    def blocks(self) -> int:
-        """How many blocks of K steps ran, the warm-up included."""
-        return len(self.warmup_block_s) + len(self.block_s) + 2 * len(self.double_block_s)
+    warmup_steps: int = 0
 
 
 @dataclass(frozen=True)
@@ -157,13 +154,14 @@ class Timer:
     ) -> tuple[Round, Any]:
         """(`round`, the state after its last step). guard: "allow" for a step that is itself a transfer.
 
-        again: this process has settled with the step before, so one block warms it up. double: the round has the second
-        clock, too.
+        again: this process has settled with the step before, so half a block brings its data back into the caches.
+        double: the round has the second clock, too.
         """
         warmup: list[float] = []
         settled = False
+        warmup_steps = -(-steps // 2) if again else steps
         while not settled and len(warmup) < self.warmup_blocks:
-            seconds, state = self.block(step, state, batch, steps)
+            seconds, state = self.block(step, state, batch, warmup_steps)
             warmup.append(seconds)
             agree = len(warmup) > 1 and abs(warmup[-1] - warmup[-2]) <= self.agreement * min(warmup[-2:])
             settled = again or self.decided(agree)
@@ -180,7 +178,8 @@ class Timer:
                 times.append(seconds)
         each = 2 if double else 1
         timed = tuple(times[::each]), tuple(times[1::2]) if double else (), tuple(warmup)
-        return Round(*timed, settled, len(compilations), probe_s=tuple(probed), **loads(samples)), state
+        more: dict[str, Any] = {"probe_s": tuple(probed), "warmup_steps": warmup_steps, **loads(samples)}
+        return Round(*timed, settled, len(compilations), **more), state
 
 
 def loads(samples: Sequence[tuple[LoadCounters, LoadCounters]]) -> dict[str, Any]:

@@ -203,12 +203,14 @@ class RoundRecord(Line):
     # together or, with lever.trainings, each trains for itself at the same time. (): one process
     process_block_s: tuple[tuple[float, ...], ...] = ()
     counted: int = 0  # updates that the state counted in all of these blocks; 0 in older records, and if it counts none
+    warmup_steps: int = 0  # steps per warm-up block; 0 in older records: K
     kind: str = "round"
 
     @property
-    def blocks(self) -> int:
-        """How many blocks of K steps ran, the warm-up included."""
-        return len(self.warmup_block_s) + len(self.block_s) + 2 * len(self.double_block_s)
+    def steps_made(self) -> int:
+        """The steps of all blocks, the warm-up included."""
+        timed = len(self.block_s) + 2 * len(self.double_block_s)
+        return self.steps * timed + (self.warmup_steps or self.steps) * len(self.warmup_block_s)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -94,7 +94,7 @@ def _caption(low: float, middle: float, high: float, outside: int) -> str:
 
 def _blocks(each: RoundRecord) -> Iterator[tuple[str, float, float | None]]:
     """(kind, seconds per step, seconds of its probe) of the blocks of a round, in the order in which they ran."""
-    yield from (("warm", seconds / each.steps, None) for seconds in each.warmup_block_s)
+    yield from (("warm", seconds / (each.warmup_steps or each.steps), None) for seconds in each.warmup_block_s)
     probes = iter(each.probe_s)
     for one, two in zip_longest(each.block_s, each.double_block_s):
         if one is not None:

@@ -44,7 +44,6 @@ from jaxbench.workloads.base import Batch, Dataset, TrainWorkload
 from jaxbench.workloads.data import own
 
 OVERSUBSCRIBED_WARMUP = 2  # blocks
-LOADED_WARMUP = 3  # of a program that another process has warmed up: only this one's memory is cold
 LIFE = 32  # visits after which a point starts from a fresh state, so that no model is driven far beyond its training
 FREE_STEPS = 4  # the memory that stays free while states are kept, as many times that of the largest step
 LATENCIES = 200  # samples of a latency over all rounds: two of them lie above the 99th percentile
@@ -89,6 +88,7 @@ class Bench(Compiler):
         self._facts: dict[int, dict[str, float]] = {}  # by workload, which the arms keep
         self._accepted: set[str] = set()  # points that another process has checked
         self._visited: set[str] = set()  # points that this process has measured
+        self._warm: set[str] = set()  # those with a step that has settled
         self._held: dict[str, Held] = {}  # by point
         self._placed: dict[str, Batch] = {}  # on the devices of each point
         self._drawn: dict[int, Batch] = {}  # on a CPU, by its size
@@ -114,8 +114,13 @@ class Bench(Compiler):
         self.prepared[point.point] = PreparedStep(point, workload, program, compiled, steps)
         self._accepted.add(point.point)  # the process that has the references compares the timed state, too
         if not _fed(point):
-            with stage("measure"), self._running(self.prepared[point.point]) as (_, state, _):
-                self._held[point.point] = Held(state)
+            ready = self.prepared[point.point]
+            with stage("measure"), self._running(ready) as (call, state, batch):
+                # Another process has seen the step settle. What is cold here is the memory, which the first block
+                # touches, while other sets load their programs; so no round waits for it.
+                _, state = self._timer(ready).block(call, state, batch, steps)
+            self._warm.add(point.point)
+            self._held[point.point] = Held(state, steps, counted=timed_state.counted(state))
         return True
 
     def prepare(self, placed: dict[str, Any], *, paced: bool = True) -> PointRecord:
@@ -215,8 +220,9 @@ class Bench(Compiler):
         """
         ready = self.prepared[point]
         steps, fed = steps or ready.steps, _fed(ready.point)
-        again, check = point in self._visited and not fed, last or point not in self._visited
+        again, check = point in self._warm and not fed, last or point not in self._visited
         self._visited.add(point)
+        self._warm.add(point)
         guard = "allow" if EXECUTION.of(ready.point.levers) == "eager" or fed else "disallow"
         held = self._held.pop(point, None)
         before = (held.steps, held.visits, held.counted) if held else (0, 0, 0)
@@ -226,23 +232,15 @@ class Bench(Compiler):
                 timed = self._timer(ready).round_and_state
                 measured, state = timed(call, state, supply, steps, guard=guard, again=again, double=double)
             del supply
-            counted, ran = timed_state.counted(state), before[0] + steps * measured.blocks()
+            times = dataclasses.asdict(measured)
+            record = RoundRecord(point=point, round=number, steps=steps, worker=self.worker, **times)
+            counted, ran = timed_state.counted(state), before[0] + record.steps_made
             checks, loss = self._after_round(ready, state, ran, check=check)
             donated = check and point not in self._accepted and not ready.point.explains
             if not (donated or fed or before[1] == LIFE):
                 self._held[point] = Held(state, ran, before[1] + 1, counted)
             self._spare()
-        times = dataclasses.asdict(measured)
-        return RoundRecord(
-            point=point,
-            round=number,
-            steps=steps,
-            worker=self.worker,
-            checks=checks,
-            loss_after=loss,
-            counted=counted - before[2],
-            **times,
-        )
+        return dataclasses.replace(record, checks=checks, loss_after=loss, counted=counted - before[2])
 
     def _spare(self) -> None:
         """Keeps nothing any more if the memory is needed for a step."""
@@ -340,8 +338,6 @@ class Bench(Compiler):
             if len(mine) not in self._probes:
                 self._probes[len(mine)] = Probe(mine)
             timer = dataclasses.replace(timer, probe=self._probes[len(mine)])
-        if ready.point.point in self._accepted:
-            timer = dataclasses.replace(timer, warmup_blocks=min(LOADED_WARMUP, timer.warmup_blocks))
         if ready.point.levers.get(PART.name) != "inference":
             return timer
         rounds, _ = counts(self.config.measure.rounds, self.config.measure.processes)

@@ -38,6 +38,8 @@ from jaxbench.runner.workers import Workers, affordable, note_workers, processes
 # once: a run that is interrupted keeps the points that it has finished.
 FEW = 5
 DOUBLE_EVERY = 4  # visits of a process to a point; one of them has the second clock
+AUTO_DOUBLE_EVERY = 8  # with rounds=auto, which has many; and each last visit
+ABLATION_SETS = 3  # that measure the points which explain a loss: as few as show how processes differ
 
 
 def missing_rounds(records: list[schema.Record], points: Sequence[Placed], rounds: int) -> dict[str, list[int]]:
@@ -241,7 +243,7 @@ class _Sweep:
         names = [name for name in names if name not in self.failed]
         first = self.sets[0]
         new = [name for name in names if name not in self.checked and name not in first.ready]
-        if all(name in workers.ready for workers in self.sets for name in names):
+        if all(name in workers.ready for workers in self.sets for name in names if self.visits_in(workers, name)):
             return
         self.check(first, new)
         self.fit()
@@ -252,14 +254,20 @@ class _Sweep:
             for name in self.known(workers, names):
                 self.prepare_again(workers, name)
             for name in names:
-                if name not in self.failed and name not in workers.ready:
+                if name not in self.failed and name not in workers.ready and self.visits_in(workers, name):
                     self.prepare_new(workers, name)
         note_workers(self.job.run, self.sets)
+
+    def visits_in(self, workers: Workers, name: str) -> bool:
+        """Whether this set measures the point. With rounds=auto, time goes to the headline: more sets for a point that
+        explains a loss would each compile and warm it up."""
+        ablation = bool(getattr(self.points[name], "explains", ""))
+        return not (ablation and self.job.automatic and workers.number >= ABLATION_SETS)
 
     def known(self, workers: Workers, names: Sequence[str]) -> list[str]:
         """What another process has checked, and this set has not prepared."""
         checked = [name for name in names if name in self.checked and name not in self.failed]
-        return [name for name in checked if name not in workers.ready]
+        return [name for name in checked if name not in workers.ready and self.visits_in(workers, name)]
 
     def check(self, workers: Workers, names: Sequence[str]) -> None:
         """Processes compile and check at the same time; then the length of each point's blocks is found, alone. A case
@@ -340,7 +348,7 @@ class _Sweep:
     ) -> None:
         """A set visits these points in random order. every: how many visits there are to one second clock. last: of the
         set."""
-        names = [name for name in names if name not in self.failed]
+        names = [name for name in names if name not in self.failed and self.visits_in(workers, name)]
         self.random_order.shuffle(names)
         for name in names:
             self.visit(workers, name, number, every=every, last=last)
@@ -355,7 +363,12 @@ class _Sweep:
         if name not in workers.ready:
             return
         request = {"do": "round", "point": name, "round": number}
-        if point.oversubscribed or self.visits[workers.number, name] % every:
+        visit = self.visits[workers.number, name]
+        if self.job.automatic:  # not in the first visits, for which the explanation of the loss waits
+            double = last or visit % AUTO_DOUBLE_EVERY == 1
+        else:
+            double = visit % every == 0
+        if point.oversubscribed or not double:
             request["double"] = False
         if isinstance(point, Point):
             if name in self.steps:  # blocks of other lengths would be other samples

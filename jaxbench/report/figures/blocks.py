@@ -67,7 +67,7 @@ def _deviations(each: RoundRecord, step_s: float) -> list[tuple[float, bool]]:
     """Of each block of a round: its time per step over the median, minus 1, and whether it is a warm-up."""
     timed = [(seconds, each.steps) for seconds in each.block_s]
     timed += [(seconds, 2 * each.steps) for seconds in each.double_block_s]
-    warm = [(seconds / (each.steps * step_s) - 1, True) for seconds in each.warmup_block_s]
+    warm = [(seconds / ((each.warmup_steps or each.steps) * step_s) - 1, True) for seconds in each.warmup_block_s]
     return [*warm, *((seconds / (steps * step_s) - 1, False) for seconds, steps in timed)]
 
 
