@@ -58,7 +58,7 @@ HEADINGS = {
     "Communication": (Purpose.DETAIL, "communication-alone-and-hidden"),
     "Base": (Purpose.DETAIL, "speed-up-and-efficiency"),
     "Notes": (Purpose.NOTE, ""),
-    "Rounds": (Purpose.NOTE, "raw-samples-recordsjsonl"),
+    "Rounds": (Purpose.NOTE, "rounds"),
     "Crossings": (Purpose.NOTE, "crossings"),
     "Where the time goes": (Purpose.NOTE, "transfer-start-and-work"),
     "Training to a target": (Purpose.NOTE, "ways-to-a-target"),
