@@ -1,5 +1,5 @@
 # Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
-"""A model of one's own, from the example that `jaxbench new` writes and the README shows."""
+"""A model of one's own, from the example that `jaxbench new` writes and docs/OWN_MODEL.md shows."""
 
 import csv
 import re
@@ -14,13 +14,13 @@ from jaxbench import new, parallel
 from jaxbench.errors import UserError
 from jaxbench.measure import check
 
-README = (ROOT / "README.md").read_text()
+DOCUMENTATION = (ROOT / "docs" / "OWN_MODEL.md").read_text()
 STYLES = [style for style in new.TEMPLATES if style != "sums"]  # which is no model: tests/workloads/test_sums.py
 
 
-def test_the_readme_shows_what_is_written(tmp_path):
+def test_the_documentation_shows_what_is_written(tmp_path):
     new.write(tmp_path / "mine.py", "nnx")
-    assert re.findall(r"```python\n(.*?)```", README, re.DOTALL)[0] == (tmp_path / "mine.py").read_text()
+    assert re.findall(r"```python\n(.*?)```", DOCUMENTATION, re.DOTALL)[0] == (tmp_path / "mine.py").read_text()
 
 
 def test_there_is_one_for_each_adapter():
