@@ -32,7 +32,7 @@ LASTING = ("two-state", "autoregressive", "bursts")
 KINDS = ("independent", *(f"{kind} {d} s" for kind in LASTING for d in ("0.2", "1", "5")), "drift", "heavy tails")
 EFFECTS = (0.0, 0.01, 0.03, 0.05)
 SETS = (3, 4, 8)
-BUDGET_S = 40.0  # as measure.budget_s is by default
+BUDGET_S = 30.0  # as measure.budget_s is by default
 NAMES = ("one/strong", "two/strong", "one/weak", "two/weak")
 POINTS: dict[str, dict[str, Any]] = {
     name: {

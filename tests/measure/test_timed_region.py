@@ -99,7 +99,7 @@ def measure(
     more: int = 1,
 ) -> Measured:
     """A round, `more` and one more, of which the first and the last are checked. steps: of a block; the first round has
-    five blocks' worth, the others two."""
+    five blocks, the others one and a half."""
     path = folder / "squares.py"
     path.write_text(MODEL)
     config = config_lib.compose("squares", discovery.load_experiment(str(path)), TINY)
@@ -126,9 +126,9 @@ def test_the_truth_passes_and_says_what_was_checked(tmp_path, monkeypatch):
     assert found.ok is True, found.reason
     assert {*found.checks} == {"parameters", "optimizer", "collectives", "host", "devices", "inputs"}
     assert {*found.after} == {"finite", "steps", "timed update"} and found.rounds[1].checks == ()
-    assert [each.counted for each in found.rounds] == [20, 8, 8]
+    assert [each.counted for each in found.rounds] == [20, 6, 6]
     last = {v.name: v for v in found.rounds[2].checks}
-    assert {*last} == {*found.after} and last["steps"].reason == "the state counted 16 updates in 16 steps"
+    assert {*last} == {*found.after} and last["steps"].reason == "the state counted 12 updates in 12 steps"
     assert found.after["steps"].reason == "the state counted 20 updates in 20 steps"
     assert "from the state after 20 timed steps: relative L2" in found.after["timed update"].reason
     assert "one device after 1 updates" in found.after["timed update"].reason
