@@ -1,8 +1,8 @@
 # Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
 """Coverage of the 95 % intervals of alpha and beta: the table of docs/metrics, Fits of time against size.
 
-Simulates a collective of nine sizes whose line is known. Rounds, processes and blocks vary as in
-`benchmarks.interval_coverage`, in the column `noise` with an effect of 1 % of each process on each size.
+Simulates a collective of nine sizes with a known line. Rounds, processes and blocks vary as in the column `noise` of
+`benchmarks.interval_coverage`; each process has an effect of 1 % on each size.
 
 Run: python -m benchmarks.alpha_beta_coverage [--runs=200], a minute on one core. Exit code 1 below 92 % anywhere.
 """
@@ -25,7 +25,7 @@ LEAST = 0.92
 
 
 def simulate(random: np.random.Generator, process: np.ndarray) -> np.ndarray:
-    """Seconds, (sizes, rounds, BLOCKS). process: (rounds,) int, which one measured each round."""
+    """Seconds, (sizes, rounds, BLOCKS). process: (rounds,) int, the process of each round."""
     shape = len(SIZES), len(process)
     own = EFFECT * random.standard_normal((len(SIZES), process.max() + 1))[:, process]
     rounds = own + ROUND * random.standard_normal(len(process))

@@ -2,9 +2,9 @@
 """Where a training step's time goes on one CPU core: each of XLA's kernels, its share, and its distance from the peak.
 
 Traces some steps of a model on one device with one core, as `benchmarks.peers` configures it, and counts the FLOPs of
-each kernel in the compiled text. Kernels that do the same (layers of equal shape) are one row. The peak is the best
-product of 1024 by 1024 before and after the trace, in the same process. A trace takes time itself, and other work on
-the machine too, so rates are lower bounds.
+each kernel in the compiled text. Equal kernels (layers of equal shape) are one row. The peak is the best product of
+1024 by 1024 before and after the trace, in the same process. Tracing and other work on the machine take time, so rates
+are lower bounds.
 
 Run: python -m benchmarks.cpu_kernels [--only=mlp,gpt,cnn,lstm,resnet18] [--rows=10] [--give_back]
 """
@@ -56,7 +56,7 @@ COSTLY = (
 
 @dataclass
 class Kernel:
-    """All kernels that do the same: seconds and FLOPs of a step, and how many run in it."""
+    """All equal kernels: their seconds, FLOPs and number in a step."""
 
     seconds: float = 0.0
     flops: float = 0.0
@@ -75,7 +75,7 @@ def peak() -> float:
 
 
 def what(line: Instruction, kind: str, module: Module) -> str:
-    """What a kernel computes: "product 512x512 by 512x2048", "element-wise 512x2048 (exponential, reduce)"."""
+    """The computation of a kernel: "product 512x512 by 512x2048", "element-wise 512x2048 (exponential, reduce)"."""
     inside, products, others = [line], [], set()
     while inside:
         one = inside.pop()
@@ -95,7 +95,7 @@ def shape(line: Instruction) -> str:
 
 
 def trace(name: str, folder: Path) -> tuple[dict[str, Kernel], float]:
-    """(kernels by what they compute, seconds of a step)."""
+    """(kernels by their computation, seconds of a step)."""
     config = configured(name)
     device = jax.devices()[0]
     workload = Arms(config, name, device).workload({})
@@ -161,7 +161,7 @@ def main() -> None:
     names = args.only.split(",")
     if len(names) == 1 and (args.give_back or KEEP_MEMORY.items() <= os.environ.items()):
         return report(names[0], args.rows)
-    for name in names:  # a process for each: a backend starts once, and keeps the memory that it has, as in a run
+    for name in names:  # one process each: a backend starts only once, and keeps its memory as in a run
         command = [sys.executable, "-m", "benchmarks.cpu_kernels", f"--only={name}", f"--rows={args.rows}"]
         subprocess.run(command, check=True, env={**os.environ, **KEEP_MEMORY})
 

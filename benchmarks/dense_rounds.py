@@ -1,18 +1,18 @@
 # Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
-"""Simulated runs with worker sets that take turns, with the allocation and the end that `analysis.allocation` decides.
+"""Simulated runs with worker sets that take turns; `analysis.allocation` chooses the visits and the end.
 
 Four points, one and two devices with strong and weak scaling, are visited in rounds: each visit takes 0.17 s, so a
-round of all takes 0.7 s. A visit's time is what the state of the machine makes of it at that moment, more with two
-devices than with one, and a noise of its own. Each set has an effect of its own on each point. The machine:
+round of all takes 0.7 s. A visit's time depends on the state of the machine at that moment, more for two devices than
+for one, plus independent noise. Each set has a separate effect on each point. The machine:
 
-  independent   nothing lasts
-  two-state     switches between two speeds; which of two devices and one suffers more is drawn for each run
+  independent   no lasting disturbance
+  two-state     switches between two speeds; each run draws whether one or two devices suffer more
   autoregressive   the same autocorrelation as two-state
-  bursts        a neighbour half of the time, which only slows down, two devices three times as much as one
+  bursts        a neighbour is active half of the time and slows two devices three times as much as one
   drift         the machine becomes 10 % slower during the run, two devices 15 %
-  heavy tails   visits are Student's with 2 degrees of freedom
+  heavy tails   visits follow Student's distribution with 2 degrees of freedom
 
-What lasts, lasts for 0.2, 1 or 5 s on average.
+Lasting disturbances last 0.2, 1 or 5 s on average.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ POINTS: dict[str, dict[str, Any]] = {
 
 @dataclass(frozen=True)
 class Ended:
-    """A run: of each claim the error of the logarithm of its ratio, half the width of its interval, and its rounds."""
+    """A run: for each claim the error of the logarithm of its ratio, its interval's half-width, and its rounds."""
 
     error: Mapping[str, float]
     half: Mapping[str, float]
@@ -86,19 +86,19 @@ def own(random: np.random.Generator, kind: str, runs: int, visits: int) -> np.nd
 
 
 def sensitivity(random: np.random.Generator, kind: str, runs: int) -> np.ndarray:
-    """By how much the state slows each point down, (points, runs): one device and two, with both scalings."""
+    """The slowdown of each point by the state, (points, runs): one device and two, with both scalings."""
     one, two = {"autoregressive": (0.05, 0.15), "drift": (0.10, 0.15)}.get(kind.split()[0], (0.1, 0.3))
     each = np.repeat(np.array([one, two, one, two])[:, None], runs, axis=1)
     return each * random.choice([-1.0, 1.0], runs) if kind.startswith("two-state") else each
 
 
 def mean_state(kind: str, state: np.ndarray) -> float:
-    """Of a long run; of a drift, of this one. state: (time,) of a run."""
+    """The mean over a long run; for a drift, over this run. state: (time,) of a run."""
     return float(state.mean()) if kind == "drift" else 0.5 * kind.startswith(("bursts", "two-state"))
 
 
 def simulate(random: np.random.Generator, kind: str, effect: float, sets: int, runs: int) -> list[Ended]:
-    """Runs that end when they are precise, or at BUDGET_S."""
+    """Runs that end when their intervals are narrow, or at BUDGET_S."""
     most = int(BUDGET_S / VISIT_S) + 4 * len(NAMES)
     state, noise = states(random, kind, runs, BUDGET_S + 10), own(random, kind, runs, most)
     slow = sensitivity(random, kind, runs)

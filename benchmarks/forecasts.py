@@ -1,16 +1,16 @@
 # Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
-"""Every published training run that says enough of itself, forecast and held against what was published.
+"""Forecasts published training runs with sufficient detail, and compares the forecasts with the published times.
 
-    python -m benchmarks.forecasts                       # compiles what FOLDER lacks, one at a time, then judges
-    python -m benchmarks.forecasts --only=maxtext        # compiles only these rows; the others stay as they were
+    python -m benchmarks.forecasts                       # compiles the rows missing in FOLDER in turn, then judges
+    python -m benchmarks.forecasts --only=maxtext        # compiles only these rows; the others do not change
 
 A row of `jaxbench/catalog/published/forecast_configurations.csv` is a run of `gpt`. Two shallow models are compiled
-for its target (`--depths`), and a line through them is the forecast. Nothing is fitted to a row, nor to its family: the
-band that judges a row is widened by what the platform's *other* families missed (`widening`). Results go to
-`docs/figures/forecasts/accountability.csv`, and the figure beside it; without a compiler (`--only=`) it judges those.
+for its target (`--depths`), and a line through them is the forecast. Nothing is fitted to a row or to its family: the
+band of a row is widened by the errors of the platform's *other* families (`widening`). The results and the figure are
+in `docs/figures/forecasts` (`accountability.csv`); `--only=` judges them without a compiler.
 
 The goals: a median error of 10 % for TPUs and 20 % for GPUs, and nine published values of ten in their band. The exit
-code is 1 where one is missed.
+code is 1 if a goal is missed.
 """
 
 from __future__ import annotations
@@ -47,11 +47,10 @@ _MODEL = ("layers", "width", "heads", "kv_heads", "head_width", "hidden", "gated
 
 @dataclass(frozen=True, kw_only=True)
 class Judged:
-    """A forecast beside the published step. Seconds of a step.
+    """A forecast and the published step. Times are seconds per step.
 
-    published_s: what was published. hidden_s: forecast with everything hidden; scheduled_s: in the compiler's order;
-    bare_s: nothing hidden. bound: whether no step is to be faster than hidden_s (a GPU's). kernel_s: the mean of a
-    kernel; 0: not written.
+    hidden_s: forecast with all communication hidden; scheduled_s: in the compiler's order; bare_s: none hidden. bound:
+    whether hidden_s is a lower bound (on a GPU). kernel_s: the mean of a kernel; 0: not written.
     """
 
     id: str
@@ -67,7 +66,7 @@ class Judged:
 
     @property
     def forecast_s(self) -> float:
-        """On a GPU in the compiler's order; on a TPU with everything hidden, which those runs were tuned for."""
+        """On a GPU in the compiler's order; on a TPU with all communication hidden, as those runs were tuned for it."""
         return self.scheduled_s if self.bound else self.hidden_s
 
     @property
@@ -77,7 +76,7 @@ class Judged:
 
     @property
     def error(self) -> float:
-        """How far the published step is from the forecast, as a share of the published step."""
+        """The difference between published and forecast step, as a share of the published step."""
         return abs(self.over - 1)
 
     def band(self, widened: float) -> tuple[float, float]:
@@ -93,10 +92,10 @@ def others(rows: Sequence[Judged], row: Judged) -> float:
 
 
 def widening(misses: Sequence[float]) -> float:
-    """The share by which a band is widened so that it holds one more run with a chance of 90 %.
+    """The share by which a band is widened so that it contains one more run with a probability of 90 %.
 
-    A further miss is larger than the largest of n with a chance of 1 / (n + 1), whatever their distribution. Fewer than
-    nine say too little for that: then it is at least Student's, of n misses about no miss at all.
+    For any distribution, the next miss exceeds the largest of n misses with probability 1 / (n + 1). Fewer than nine
+    misses are too few for this rule; then the width is at least Student's, for n misses around zero.
     """
     count, largest = len(misses), max(misses, default=0.0)
     if count == 0 or count + 1 >= round(1 / (1 - IN_BAND)):
@@ -106,7 +105,7 @@ def widening(misses: Sequence[float]) -> float:
 
 
 def miss(row: Judged) -> float:
-    """How far the published step lies outside of (hidden, bare), as a share of the nearer end; of a bound, above it."""
+    """The distance of the published step from (hidden, bare), as a share of the nearer end; for a bound, above it."""
     if row.bound:
         return max(0.0, row.published_s / row.hidden_s - 1)
     return max(0.0, 1 - row.published_s / row.hidden_s, row.published_s / row.bare_s - 1)
@@ -144,7 +143,7 @@ def words(row: dict[str, str]) -> list[str]:
 
 
 def judged(row: dict[str, str], folder: Path, console: Console) -> Judged:
-    """Compiles what the folder lacks. Raises UserError if no program came of it."""
+    """Compiles the missing programs of the folder. Raises UserError if a program does not compile."""
     start.only_cpu_here()
     preset = discovery.load_preset("auto")
     composed = config.compose("gpt", discovery.load_experiment("gpt"), preset)
@@ -174,7 +173,7 @@ def judged(row: dict[str, str], folder: Path, console: Console) -> Judged:
 
 
 def published_s(row: dict[str, str], flops: float) -> float:
-    """Seconds of the published step. flops: of an example, masked attention in full, as TFLOP/s were published."""
+    """Seconds of the published step. flops: per example, masked attention counted in full as in published TFLOP/s."""
     examples = int(row["batch"]) * int(row["micro_batches"])
     if row["seconds"]:
         return float(row["seconds"])
@@ -208,7 +207,7 @@ def read(path: Path) -> list[Judged]:
 
 
 def summary(rows: Sequence[Judged]) -> list[tuple[str, int, float, float, float, int]]:
-    """(family or platform, rows, median, mean and largest error, how many are in their band)."""
+    """(family or platform, rows, median, mean and largest error, number of rows in their band)."""
     groups: dict[str, list[Judged]] = {}
     for row in rows:
         groups.setdefault(row.family, []).append(row)
@@ -245,7 +244,7 @@ def show(rows: Sequence[Judged], every: Sequence[dict[str, str]], console: Conso
 
 
 def missed(rows: Sequence[Judged]) -> list[str]:
-    """The goals that were missed, as sentences."""
+    """The missed goals, as sentences."""
     found = []
     for platform, goal in GOALS.items():
         some = [row for row in rows if row.platform == platform]
@@ -263,7 +262,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--workdir", type=Path, default=Path("results/accountability"), help="keeps compiled texts")
     parser.add_argument("--results", type=Path, default=RESULTS, help="accountability.csv and the figure")
-    parser.add_argument("--only", default=None, help="forecast the rows whose id contains this; '' for none")
+    parser.add_argument("--only", default=None, help="forecast rows if their id contains this; '' for none")
     asked = parser.parse_args()
     console = Console(width=None if sys.stdout.isatty() else 140, markup=False, highlight=False)
     every = configurations()

@@ -1,12 +1,12 @@
 # Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
-"""Published training runs on TPUs fitted their devices: do their forecasts say so?
+"""Memory forecasts for published training runs on TPUs, which all fitted their devices.
 
-    python -m benchmarks.forecasts_memory                # asks the compiler for what the results lack, a minute a run
-    python -m benchmarks.forecasts_memory --only=16b     # asks again for these rows; the others stay as they were
+    python -m benchmarks.forecasts_memory                # compiles the missing rows, a minute per run
+    python -m benchmarks.forecasts_memory --only=16b     # compiles these rows again; the others do not change
 
-Each row of `jaxbench/catalog/published/forecast_configurations.csv` on a TPU that is not left out is asked of its
-compiler, as `make forecast` with `--depths` does (docs/metrics, Forecasts). Results go to
-`docs/figures/forecasts/memory.csv`. The exit code is 1 where a run is said not to fit.
+Compiles the TPU rows of `jaxbench/catalog/published/forecast_configurations.csv` that are not left out, as
+`make forecast` with `--depths` does (docs/metrics, Forecasts). Results go to `docs/figures/forecasts/memory.csv`. The
+exit code is 1 if a run does not fit by its forecast.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from jaxbench.errors import UserError
 from jaxbench.machine import start
 
 FILE = "memory.csv"
-Memory = tuple[int, int]  # bytes that a step needs on a device, and that a device has
+Memory = tuple[int, int]  # bytes that a step needs on a device, and the device's memory
 
 
 def runs() -> list[dict[str, str]]:
@@ -37,7 +37,7 @@ def runs() -> list[dict[str, str]]:
 
 
 def asked(row: dict[str, str], folder: Path, console: Console) -> Memory:
-    """What the compiler says of a run. Raises UserError if it does not say."""
+    """The compiler's memory for a run. Raises UserError if the compiler does not report it."""
     start.only_cpu_here()
     composed = config.compose("gpt", discovery.load_experiment("gpt"), discovery.load_preset("auto"))
     made, target = commandline.changed(composed, forecasts.words(row)), targets.parse(row["target"])
@@ -78,7 +78,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--workdir", type=Path, default=Path("results/accountability"), help="keeps what was said")
     parser.add_argument("--results", type=Path, default=forecasts.RESULTS, help="memory.csv")
-    parser.add_argument("--only", default=None, help="ask again for rows whose id contains this; '' for none")
+    parser.add_argument("--only", default=None, help="compile rows again if their id contains this; '' for none")
     flags = parser.parse_args()
     console = Console(width=None if sys.stdout.isatty() else 140, markup=False, highlight=False)
     known = read(flags.results / FILE)

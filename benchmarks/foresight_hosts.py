@@ -1,17 +1,17 @@
 # Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
-"""A training on two hosts, forecast from its step on one and the measured link, beside the step that was measured.
+"""Compares the forecast of a training on two hosts, from its step on one and the measured link, with its measured step.
 
-FOLDER is that of `benchmarks.links`: a folder for each rate of the link, with a run of collectives on two hosts, the
-card `machine.json` that it made, and a training on one and on two devices.
+FOLDER is that of `benchmarks.links`: a folder for each rate of the link, with a run of collectives on two hosts, its
+machine profile `machine.json`, and a training on one and on two devices.
 
-The forecast is what `jaxbench forecast --from=FOLDER/RATE/cnn --counts=2 --card=FOLDER/RATE/machine.json` gives: the
-measured step of one process, and the messages of the step compiled for two over the alpha and beta of the card. No time
-of two processes goes into it but the link's. The band goes from everything hidden to nothing hidden.
+The forecast is that of `jaxbench forecast --from=FOLDER/RATE/cnn --counts=2 --card=FOLDER/RATE/machine.json`: the
+measured step of one process, plus the messages of the step compiled for two, with the alpha and beta of the profile.
+Except for the link, it uses no time measured with two processes. The band goes from all communication hidden to none.
 
-These two hosts are one machine: what one does slows the other, as two machines would not. So the forecast is made once
-more from the step of a host beside the other one at work: the part "local", in which nothing is sent and none waits.
-The goal is for that one with nothing hidden, as XLA's CPU collectives hide nothing: within 10 % of the measured step at
-every rate. The exit code is 1 where it is not.
+These two hosts are one machine and slow each other down; two machines would not. So a second forecast starts from the
+step of one host while both work: the part "local", without communication and waiting. The goal is for the second
+forecast with nothing hidden, because XLA's CPU collectives hide nothing: within 10 % of the measured step at every
+rate. The exit code is 1 if it is missed.
 
 Run: python -m benchmarks.foresight_hosts FOLDER
 """
@@ -41,17 +41,17 @@ GOAL, HOSTS = 0.10, 2
 
 @dataclass(frozen=True)
 class Trial:
-    """A training at one rate. step_s: measured on two hosts. beside: forecast from the step of a host beside the other
-    one at work; None where that was not measured."""
+    """A training at one rate. step_s: measured on two hosts. both_busy: forecast from the step of one host while both
+    work; None if that was not measured."""
 
     rate: str
     forecast: ForecastRecord
     step_s: Estimate
-    beside: ForecastRecord | None = None
+    both_busy: ForecastRecord | None = None
 
     @property
     def judged(self) -> ForecastRecord:
-        return self.beside or self.forecast
+        return self.both_busy or self.forecast
 
     def over(self, made: ForecastRecord) -> float:
         """A forecast with nothing hidden over the measured step."""
@@ -68,7 +68,7 @@ class Trial:
 
 
 def read(folder: Path) -> list[Trial]:
-    """The rates of a folder, the fastest first. Exits where there is none, or a run or a card is missing."""
+    """The rates of a folder, the fastest first. Exits if there is none, or a run or a machine profile is missing."""
     rates = [path.name for path in folder.glob("*") if bits_per_s(path.name) > 0]
     if not rates:
         raise SystemExit(f"'{folder}' has no rates: name its folders unlimited, 1gbit or 100mbit.")
@@ -97,7 +97,7 @@ def _of(run: RunFolder, rate: str, network: Carded) -> list[Trial]:
             rate,
             measured.forecast(family, HOSTS, rate, network),
             row.timing.step_s,
-            measured.forecast(_beside(family, row), HOSTS, rate, network) if _local(row) is not None else None,
+            measured.forecast(_both_busy(family, row), HOSTS, rate, network) if _local(row) is not None else None,
         )
         for family in families.values()
         for row in family
@@ -106,13 +106,13 @@ def _of(run: RunFolder, rate: str, network: Carded) -> list[Trial]:
 
 
 def _local(row: scaling.Row) -> scaling.Row | None:
-    """Its step without communication; None without a time, or under strong scaling, where a share is another batch."""
+    """The step without communication; None without a time, or under strong scaling, which changes the local batch."""
     local = row.explained_by.get("local")
     return local if local is not None and not scaling.fault(local) and row.point.scaling == "weak" else None
 
 
-def _beside(family: list[scaling.Row], row: scaling.Row) -> list[scaling.Row]:
-    """The rows, with the time of a host beside the other one at work as that of one host."""
+def _both_busy(family: list[scaling.Row], row: scaling.Row) -> list[scaling.Row]:
+    """The rows, with the time of one host while both work in place of the time of one host alone."""
     local = _local(row)
     assert local is not None
     return [dataclasses.replace(each, timing=local.timing) if each.point.devices == 1 else each for each in family]
@@ -128,8 +128,8 @@ def main() -> None:
         "step of one",
         "messages",
         "forecast / measured",
-        "beside the other",
-        "the same",
+        "while both work",
+        "forecast / measured",
         "band",
     )
     table = Table(*headings, "measured", "in band", title=WHERE)

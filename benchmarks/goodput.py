@@ -2,13 +2,13 @@
 """A training under injected faults: does its measured goodput agree with the formula's (docs/metrics, Goodput)?
 
 It runs `jaxbench train` as a child process and sends it SIGKILL after a time drawn from an exponential distribution,
-again and again until the training is done. The times are spread evenly over the distribution (a golden-ratio sequence
-from a seeded start), and the formula is asked at the rate of kills that the training saw. A short training sees few:
-by chance alone its goodput would be 10 to 20 % off at the stated rate, while so it is within 4 %.
+repeatedly until the training is done. The times are spread evenly over the distribution (a golden-ratio sequence
+from a seeded start), and the formula uses the observed rate of kills. A short training has few kills: at the nominal
+rate its goodput would differ by 10 to 20 % by chance alone; at the observed rate it is within 4 %.
 
-The folder then has the training's page, `training.html`, with where the time went, the expected goodput beside the
-measured one, and the best interval between checkpoints. The exit code is 1 when they differ by more than 10 %,
-or when there were fewer than 10 kills.
+The folder then has the training's page, `training.html`, with the wall-time table, the expected and the measured
+goodput, and the best interval between checkpoints. The exit code is 1 if they differ by more than 10 %, or if there
+were fewer than 10 kills.
 
 Run: python -m benchmarks.goodput [--experiment=cnn] [--mtbf_s=30] [--seed=0] [--workdir=DIR] [--config....=...]
 """
@@ -37,7 +37,7 @@ FEWEST = 10  # kills
 
 
 def times_before_faults(mtbf_s: float, seed: int) -> Iterator[float]:
-    """Exponential times of mean `mtbf_s`, without end; the first of them are spread over the distribution too."""
+    """Endless exponential times with mean `mtbf_s`; also the first ones are spread over the distribution."""
     share = np.random.default_rng(seed).uniform()
     while True:
         share = (share + GOLDEN) % 1
@@ -47,7 +47,7 @@ def times_before_faults(mtbf_s: float, seed: int) -> Iterator[float]:
 def train(command: list[str], times: Iterator[float], most: int, console: Console) -> tuple[int, float]:
     """Starts the training until it is done; kills it after each of `times`.
 
-    Returns how many kills that took, and the mean seconds from one of them to the next process.
+    Returns the number of kills, and the mean seconds from a kill to the next process.
     """
     down_s, killed = 0.0, time.monotonic()
     for kills in range(most + 1):

@@ -1,18 +1,19 @@
 # Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
 """Coverage of the 95 % intervals of an efficiency: the table of docs/STATISTICS.md, Coverage.
 
-Simulates two points of one run whose true ratio is 1, and counts how often the interval of the measured ratio contains
-it. Each process has an effect of its own on each point. What the rounds add depends on the column:
+Simulates two points of one run with a true ratio of 1, and counts how often the interval of the measured ratio contains
+it. Each process has a separate effect on each point. The noise of the rounds depends on the column:
 
   noise         2 % shared by both points of a round, 1 % of each block
   drift         autocorrelated from visit to visit by 0.9, 2 %
-  heavy tails   effects and blocks are Student's with 3 degrees of freedom, one round of 20 takes 1.3 times as long
-  two modes     each process has one of two speeds; so have the blocks of 3 rounds of 10, 5 % apart
+  heavy tails   effects and blocks follow Student's distribution with 3 degrees of freedom, one round of 20 takes 1.3
+                times as long
+  two modes     each process has one of two speeds, and so do the blocks of 3 rounds of 10, 5 % apart
 
-The second table is of runs with measure.rounds=auto, which look after each process from the fifth on and stop when the
-interval is narrow, or when a budget for five or ten processes is spent.
+The second table simulates runs with measure.rounds=auto. They look after each process from the fifth on and stop when
+the interval is narrow, or when a budget for five or ten processes is spent.
 
-The last table is of runs with worker sets that take turns in short rounds: benchmarks/dense_rounds.py.
+The last table simulates runs with worker sets that take turns in short rounds: benchmarks/dense_rounds.py.
 
 Run: python -m benchmarks.interval_coverage [--runs=700] [--only=turns --sets=4], half an hour on one core. Exit code 1
 below 93 % anywhere.
@@ -33,7 +34,7 @@ from jaxbench.analysis.allocation import HALF_WIDTH
 from jaxbench.analysis.intervals import MIN_ROUNDS, Draws, Estimate, estimate
 from jaxbench.analysis.stopping import half_width
 
-FIRST_LOOK, MOST_PROCESSES, ROUNDS_EACH = 5, 10, 1  # of the design that this simulates
+FIRST_LOOK, MOST_PROCESSES, ROUNDS_EACH = 5, 10, 1  # of the simulated design
 
 EFFECTS, PROCESSES, ROUNDS, BLOCKS = (0.0, 0.01, 0.02, 0.05), (1, 3, 5), (3, 5, 10, 30), 2
 STOPPED_EFFECTS = (0.0, 0.01, 0.02, 0.03, 0.05)
@@ -49,7 +50,7 @@ def unit(random: np.random.Generator, kind: str, shape: tuple[int, ...]) -> np.n
 
 
 def simulate(random: np.random.Generator, kind: str, effect: float, process: np.ndarray) -> np.ndarray:
-    """Seconds per step of two points, (2, rounds, BLOCKS). process: (rounds,) int, which one measured each round."""
+    """Seconds per step of two points, (2, rounds, BLOCKS). process: (rounds,) int, the process of each round."""
     rounds, shape = len(process), (2, len(process), BLOCKS)
     own = effect * unit(random, kind, (2, process.max() + 1))[:, process, None]
     shared = np.broadcast_to(0.02 * random.standard_normal(rounds), (2, rounds))
@@ -67,14 +68,14 @@ def simulate(random: np.random.Generator, kind: str, effect: float, process: np.
 
 
 def bootstrapped(name: str, times: np.ndarray, draws: Draws) -> tuple[float, np.ndarray]:
-    """(the median of one point, its draws), made as a run's are made. times: (rounds, blocks)."""
+    """(the median of one point, its bootstrap samples), computed as for a run. times: (rounds, blocks)."""
     owners = np.repeat(np.arange(len(times)), times.shape[1])
     value, inside = draws.centre(times.ravel(), owners, draws.units)
     return value, inside * draws.differing(name, draws.units)
 
 
 def interval(times: np.ndarray, draws: Draws) -> Estimate:
-    """Of the ratio of both points, made as a run's efficiency is made."""
+    """Of the ratio of both points, computed like a run's efficiency."""
     (a, of_a), (b, of_b) = (bootstrapped(name, point, draws) for name, point in zip("ab", times, strict=True))
     return estimate(a / b, of_a / of_b, rounds=times.shape[1])
 
@@ -93,8 +94,8 @@ def coverage(kind: str, effect: float, processes: int, rounds: int, runs: int) -
 
 
 def looked(kind: str, effect: float, runs: int) -> dict[int, tuple[float, float]]:
-    """Of runs that stop by looking: by the most processes that their budget allows, the share of intervals that contain
-    the truth, and the mean number of processes."""
+    """For runs with optional stopping, by the largest number of processes within the budget: the share of intervals
+    that contain the truth, and the mean number of processes."""
     looks = range(FIRST_LOOK, MOST_PROCESSES + 1)
     process = np.arange(MOST_PROCESSES * ROUNDS_EACH) // ROUNDS_EACH
     workers = [(unit, str(number)) for unit, number in enumerate(process)]
@@ -129,7 +130,7 @@ def in_turns(runs: int, sets: Sequence[int], console: Console) -> float:
 
 
 def one_after_the_other(runs: int, console: Console) -> float:
-    """Prints the tables of runs with processes that follow each other. Returns the least coverage."""
+    """Prints the tables of runs with one process after the other. Returns the least coverage."""
     least = 1.0
     console.print(f"| processes | rounds | effect | {' | '.join(KINDS)} |\n|{'---|' * (3 + len(KINDS))}")
     for processes, rounds, effect in itertools.product(PROCESSES, ROUNDS, EFFECTS):

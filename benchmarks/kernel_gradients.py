@@ -1,12 +1,12 @@
 # Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
-"""Other ways to the gradient of a convolution's kernel on one CPU core, beside XLA's own: is one of them faster?
+"""Alternatives to XLA's gradient of a convolution's kernel on one CPU core: is one of them faster?
 
-  taps:    a product for each place of the kernel, of the shifted image
-  rows:    a product for each row of the kernel, whose places lie side by side
-  im2col:  one product, with all places side by side
+  taps:    one product per position of the kernel, with the shifted image
+  rows:    one product per row of the kernel, with its positions concatenated
+  im2col:  one product, with all positions concatenated
 
-Prints XLA's time, and its time over that of each other way (above 1: the other way is faster): medians over rounds in
-which all alternate, with the interval that follows from their order. Every way must give the same gradient.
+Prints XLA's time, and XLA's time over that of each alternative (above 1: the alternative is faster). These are medians
+over rounds in which all alternate, with intervals by order statistics. All must give the same gradient.
 
 Run: python -m benchmarks.kernel_gradients [--rounds=15]
 """
@@ -44,7 +44,7 @@ def own(x_BHWC: jax.Array, d_BHWO: jax.Array, side: int) -> jax.Array:
 
 
 def by_product(together: int, x_BHWC: jax.Array, d_BHWO: jax.Array, side: int) -> jax.Array:
-    """together: places of the kernel in one product."""
+    """together: positions of the kernel in one product."""
     batch, height, width, channels = x_BHWC.shape
     half, outputs = side // 2, d_BHWO.shape[-1]
     padded = jnp.pad(x_BHWC, ((0, 0), (half, half), (half, half), (0, 0)))

@@ -70,7 +70,7 @@ def arm(name: str, block: Block) -> Arm:
 
 
 def suite_arm(case: KernelWorkload) -> Arm:
-    """The kernel as `jaxbench run` measures it: its step, in the timer's blocks."""
+    """The kernel as measured by `jaxbench run`: its step, in the timer's blocks."""
     ready = runnable.compile_kernel(case, jax.devices()[0])
     timer = Timer(fence=ready.fence)
     state, batch = ready.draw(0)

@@ -2,7 +2,7 @@
 """Blocks that wait and hardly compute: an experiment of `benchmarks.known_losses`.
 
 Each block waits for `config.model.wait_s` in its forward and in its backward pass. Waiting needs no core, so stages of
-a pipeline do not slow each other, all ticks are equally long, and an idle tick is free: the bubble is its closed form.
+a pipeline do not slow each other, all ticks are equally long, and an idle tick is free: the bubble equals its formula.
 """
 
 from __future__ import annotations
@@ -72,7 +72,7 @@ def loss(stages: Stages, params: Any, state: Any, batch: Any, key: jax.Array) ->
 
 @partial(jax.custom_vjp, nondiff_argnums=(0,))
 def waited(wait_s: float, x: jax.Array) -> jax.Array:
-    """x, after a wait; and so is its gradient."""
+    """x, after a wait; its gradient waits too."""
 
     def sleep(_: np.ndarray) -> np.ndarray:
         time.sleep(wait_s)

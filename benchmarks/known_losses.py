@@ -1,24 +1,24 @@
 # Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
-"""Losses of known size in real steps on two devices: is each found in its factor of the waterfall, and in no other?
+"""Losses of known size in real steps on two devices: does the waterfall find each in its own factor only?
 
-Each loss is one run of the suite. `benchmarks.known_losses_expected` says what its factors must be.
+Each loss is one run of the suite. `benchmarks.known_losses_expected` computes the expected factors.
 
   again:   all gradients are sent four more times -> communication
-  late:    the second device waits 10 ms when its gradients are ready -> shared machine and not explained, together.
-           Without communication the first device need not wait for it and may use both cores meanwhile: what that
-           saves, only the whole step loses.
-  heard:   both devices wait 10 ms in the whole step only -> not explained
-  fixed:   each device waits 10 ms however small its share is, so a small batch costs more -> smaller share
-  memory:  elementwise passes over arrays larger than a core's caches -> smaller share and shared machine, each
-  few:     a pipeline of two stages with 2 micro-batches, whose blocks wait -> pipeline bubble
+  late:    the second device waits 10 ms when its gradients are ready -> contention and unexplained, together.
+           Without communication the first device does not wait for the second and may use both cores. Only the whole
+           step loses this saving.
+  heard:   both devices wait 10 ms in the whole step only -> unexplained
+  fixed:   each device waits 10 ms for any per-device batch, so a small one costs more -> smaller per-device batch
+  memory:  elementwise passes over arrays larger than a core's caches -> smaller per-device batch, and contention
+  few:     a pipeline of two stages and 2 micro-batches with waiting blocks -> pipeline bubble
   many:    the same with 8 micro-batches
 
-A factor is FOUND if it is as expected, and the interval of measured over expected does not contain the value without
-the loss; with both one cannot tell. As expected is an interval that contains 1, or a value within 2 points. Of about 25
-intervals of 95 %, one or two miss by chance.
+A factor is FOUND if it is as expected, and the interval of measured over expected excludes the value without the loss.
+If the interval contains both, the answer is "cannot tell". As expected means that the interval contains 1, or that the
+value is within 2 points. Of about 25 intervals of 95 %, one or two miss by chance.
 
-Steps that wait do so in a callback to Python, for which the check `host` refuses a run: that verdict, and no other, is
-taken out of the records before they are read.
+Waiting steps call back to Python, and the check `host` refuses such runs. This verdict, and no other, is removed from
+the records before they are read.
 
 Run: python -m benchmarks.known_losses [--only=again,late,heard,fixed,memory,few,many] [--rounds=5]
 """
@@ -49,14 +49,14 @@ WAITING = (str(HERE / "known_bubble_model.py"), "strategy=pipeline")
 
 
 def settings(name: str) -> tuple[str, ...]:
-    """Of the run with this loss; "none": without one."""
+    """Settings of the run with this loss; "none": without a loss."""
     if name in MICRO_BATCHES:
         return (*WAITING, f"lever.accumulate={MICRO_BATCHES[name]}")
     return (*MODEL, f"model.loss={name}")
 
 
 def measure(name: str, rounds: int, folder: Path) -> Waterfall:
-    """Runs two devices under strong scaling. Exits if that gives no waterfall, or one with a part missing."""
+    """Runs two devices under strong scaling. Exits if there is no complete waterfall."""
     experiment, *chosen = *settings(name), "scaling=strong", f"mesh.devices=1,{DEVICES}", f"measure.rounds={rounds}"
     flags = [f"--config.{setting}" for setting in chosen]
     command = [sys.executable, "-m", "jaxbench", "run", experiment, f"--workdir={folder}", "--share_machine", *flags]
@@ -72,7 +72,7 @@ def measure(name: str, rounds: int, folder: Path) -> Waterfall:
 
 
 def without_host_verdict(path: Path) -> None:
-    """Takes the verdict `host` out of the records of a point."""
+    """Removes the verdict `host` from the records of a point."""
     lines = [json.loads(line) for line in path.read_text().splitlines()]
     for line in lines:
         if line.get("kind") == "point":
@@ -88,14 +88,14 @@ def shown(value: Estimate | None) -> str:
 
 
 def alone(what: str, *more: str) -> list[tuple[float, ...]]:
-    """What `benchmarks.known_losses_alone` prints."""
+    """The output of `benchmarks.known_losses_alone`."""
     command = [sys.executable, "-m", "benchmarks.known_losses_alone", what, *more]
     done = subprocess.run(command, check=True, stdout=subprocess.PIPE, text=True)
     return [tuple(map(float, line.split())) for line in done.stdout.splitlines()]
 
 
 def measured(name: str, rounds: int, folder: Path) -> tuple[Waterfall, Alone]:
-    """A run with this loss, and what the loss takes by itself, before and after it."""
+    """A run with this loss, and the time of the loss alone, before and after the run."""
     if name not in (*WAITS, "memory"):
         return measure(name, rounds, folder), Alone()
     asked = ("passes",) if name == "memory" else ("wait", f"--wait_s={WAIT_S}")
@@ -107,7 +107,7 @@ def measured(name: str, rounds: int, folder: Path) -> tuple[Waterfall, Alone]:
 
 
 def fill(table: Table, names: list[str], rounds: int, folder: Path, console: Console) -> None:
-    """Measures each loss, after a step without one if its factors follow from that."""
+    """Measures each loss; first a step without a loss, if the expected factors need it."""
     plain = None
     if set(names) - set(MICRO_BATCHES):
         with console.status("without a loss"):
@@ -132,7 +132,7 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as folder:
         try:
             fill(table, args.only.split(","), args.rounds, Path(folder), console)
-        finally:  # a run that fails does not take the others with it
+        finally:  # a failed run does not end the others
             console.print(table)
 
 

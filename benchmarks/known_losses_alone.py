@@ -1,12 +1,12 @@
 # Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
-"""How long what `benchmarks.known_losses_model` builds in takes by itself, in a plain loop.
+"""Times the losses of `benchmarks.known_losses_model` alone, in a plain loop.
 
   passes: a line for each set of processes, medians of its repeats: seconds over all examples on one device, over half
-          of them on it, and over half of them on each of two devices at once. As in a run of the suite, one device is a
-          process of its own with one thread, and processes keep the memory that they have. Where in memory that lies
-          differs from process to process, and with it the time.
-  wait:   a line: the median seconds that a step with a wait of --wait_s takes more than the same without. That is more
-          than the wait, because a step calls Python for it and the system wakes a thread a little late.
+          of them on one device, and over half of them on each of two devices at once. As in a run of the suite, each
+          device is a separate process with one thread, and processes keep freed memory. The location in memory differs
+          between processes, and so does the time.
+  wait:   a line: the median extra seconds of a step with a wait of --wait_s. They exceed the wait, because the step
+          calls Python for it and the system wakes threads a little late.
 
 Run: python -m benchmarks.known_losses_alone passes|wait [--processes=4] [--repeats=7] [--wait_s=0.01]
 """
@@ -36,7 +36,7 @@ _jitted: Any = None
 
 
 def prepare(devices: int) -> None:
-    """Makes this process one of so many devices, each with a thread."""
+    """Gives this process a number of devices, each with one thread."""
     global _jitted
     start.start_fake_cpu(devices)
     mesh, spread = Mesh(np.array(jax.devices()), ("data",)), PartitionSpec("data")
@@ -44,7 +44,7 @@ def prepare(devices: int) -> None:
 
 
 def seconds(rows: int) -> float:
-    """Of the passes over so many examples, split over this process's devices."""
+    """Seconds of the passes over a number of examples, split over this process's devices."""
     examples = jax.block_until_ready(jnp.full((rows, model.WIDTH), 0.5))
     begun = time.perf_counter()
     jax.block_until_ready(_jitted(examples))
@@ -52,7 +52,7 @@ def seconds(rows: int) -> float:
 
 
 def waits(wait_s: float, repeats: int) -> float:
-    """Median seconds of a step with a wait less those of one without, measured in turns."""
+    """Median extra seconds of a step with a wait over a step without, measured in turns."""
     gradients = jax.block_until_ready({"layer0": jnp.zeros((model.WIDTH, model.WIDTH))})
     # On one device "late" calls Python and never waits.
     steps = {when: jax.jit(partial(model.waited, when, wait_s)) for when in ("fixed", "late")}

@@ -1,10 +1,10 @@
 # Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
-"""What the factors of a step with a known loss must be, and whether they are (`benchmarks.known_losses`).
+"""The expected factors of a step with a known loss, compared with the measured ones (`benchmarks.known_losses`).
 
 The loss is added to the times of a step without it, and the factors follow by their definitions (docs/metrics,
-Waterfall). How long a loss takes by itself is known: gradients that are sent again by their collectives alone, a wait
-and passes over memory by the same in a plain loop. A bubble is its closed form, and at most as much more as all
-messages of the step take alone.
+Waterfall). The time of a loss alone is measured: for repeated gradients by the collectives alone, for a wait and for
+passes over memory in a plain loop. A bubble follows from its formula, plus at most the time of all messages of the
+step.
 """
 
 from __future__ import annotations
@@ -29,8 +29,8 @@ from jaxbench.analysis.waterfall import (
 )
 
 DEVICES, WAIT_S = 2, 0.01
-NEAR = 0.02  # as expected are factors that differ by less
-# The factors into which a loss is built: those in one parenthesis as a product.
+NEAR = 0.02  # factors that differ by less are as expected
+# The factors of each loss; factors in one parenthesis count as a product.
 BUILT_IN: dict[str, tuple[tuple[str, ...], ...]] = {
     "again": ((COMMUNICATION,),),
     "late": ((SHARED_MACHINE, NOT_EXPLAINED),),
@@ -42,12 +42,14 @@ BUILT_IN: dict[str, tuple[tuple[str, ...], ...]] = {
 }
 MICRO_BATCHES = {"few": 2, "many": 8}
 Factors = dict[str, Estimate]
-Line = tuple[str, Estimate | None, Estimate | None, Estimate, str]  # factor, without the loss, must be, found, verdict
+Line = tuple[
+    str, Estimate | None, Estimate | None, Estimate, str
+]  # factor, without the loss, expected, measured, verdict
 
 
 @dataclass(frozen=True)
 class Alone:
-    """Seconds of what is built in, in a plain loop (`benchmarks.known_losses_alone`).
+    """Seconds of a loss in a plain loop (`benchmarks.known_losses_alone`).
 
     wait_s: of a wait of WAIT_S. passes: by repeat, of all examples, of a half, and of a half on each device.
     """
@@ -58,8 +60,8 @@ class Alone:
 
 @dataclass(frozen=True)
 class Times:
-    """Seconds per step: of one device with all of the work and with its share, of all devices without communication, of
-    the collectives alone, and of the whole step."""
+    """Seconds per step: one device with all of the work and with its share, all devices without communication, the
+    collectives alone, and the whole step."""
 
     one: float
     alone: float
@@ -74,11 +76,11 @@ class Times:
 
     @property
     def seen(self) -> float:
-        """Of the communication, what is not hidden."""
+        """The communication time that is not hidden."""
         return min(max(self.step - self.local, 0), self.communication)
 
     def factors(self) -> dict[str, float]:
-        """As docs/metrics defines them, written out once more."""
+        """As defined in docs/metrics, implemented independently."""
         return {
             SMALLER_SHARE: self.one / (DEVICES * self.alone),
             SHARED_MACHINE: self.alone / self.local,
@@ -87,14 +89,14 @@ class Times:
         }
 
     def with_loss(self, name: str, found: Times, wait_s: float = WAIT_S) -> Times:
-        """The times with a loss built in. found: those that were measured with it."""
+        """The times with an added loss. found: the times that were measured with it."""
         if name == "again":  # its squares are work of each device, with or without communication
             more = found.communication - self.communication
             return replace(found, step=found.local + self.seen + more + max(self.step - self.local - self.seen, 0))
         if name == "fixed":
             one, alone, local = (seconds + wait_s for seconds in (self.one, self.alone, self.local))
             return replace(self, one=one, alone=alone, local=local, step=self.step + wait_s)
-        if name == "heard":  # only the whole step has it, so the others of its run say more than those of another one
+        if name == "heard":  # only the whole step has it, so the other times of the same run are the better estimate
             return replace(found, step=found.local + max(self.step - self.local, 0) + wait_s)
         local = min(max(found.local, self.local), self.local + wait_s)
         return replace(self, local=local, step=self.step + wait_s)
@@ -109,7 +111,7 @@ def factors_of(measured: Waterfall | None) -> Factors:
 
 
 def expected(name: str, plain: Waterfall | None, found: Waterfall, alone: Alone) -> Factors:
-    """What the factors must be; those of which nothing is known are left out."""
+    """The expected factors; factors without a prediction are left out."""
     exact = Estimate(value=1.0)
     if name in MICRO_BATCHES:
         own, busy = Times.of(found), 1 - bubble.idle(DEVICES, MICRO_BATCHES[name])
@@ -139,7 +141,7 @@ def product(factors: Factors, names: tuple[str, ...]) -> Estimate:
 
 
 def times(left: Estimate, right: Estimate, power: int = 1) -> Estimate:
-    """left x right^power, as of independent estimates: relative half widths add up as squares."""
+    """left x right^power for independent estimates: relative half-widths add in quadrature."""
     value = left.value * right.value**power
     known = [each for each in (left, right) if each.has_interval]
     half = math.sqrt(sum(math.log(each.hi / each.lo) ** 2 for each in known)) / 2
@@ -148,7 +150,7 @@ def times(left: Estimate, right: Estimate, power: int = 1) -> Estimate:
 
 
 def interval(ordered: Sequence[float]) -> Estimate:
-    """The median of values with the interval of 95 % that follows from their order."""
+    """The median of values with its 95 % interval by order statistics."""
     rank = int(stats.binom.ppf(0.025, len(ordered), 0.5))
     return Estimate(value=ordered[len(ordered) // 2], lo=ordered[max(rank - 1, 0)], hi=ordered[min(-rank, -1)])
 
@@ -173,7 +175,7 @@ def _as_expected(found: Estimate, wanted: Estimate) -> bool:
 
 
 def lines(name: str, measured: Waterfall, plain: Waterfall | None, alone: Alone = Alone()) -> list[Line]:
-    """The factors of one run into which the loss was built, and then all others."""
+    """The factors of one run: first those of the loss, then all others."""
     wanted, found, before = expected(name, plain, measured, alone), factors_of(measured), factors_of(plain)
     made: list[Line] = []
     for into in BUILT_IN[name]:

@@ -1,13 +1,13 @@
 # Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
-"""A perceptron into whose step a loss of known size can be built: the experiment of `benchmarks.known_losses`.
+"""A perceptron with an optional loss of known size in its step: the experiment of `benchmarks.known_losses`.
 
-`config.model.loss` is what is built in:
+`config.model.loss` chooses the loss:
 
   none:    nothing.
   again:   every gradient is sent four more times, multiplied by itself.
   late:    the second device waits for `config.model.wait_s` at the end of its gradients, with or without communication.
-  heard:   each device waits so long if it hears from another one, so in the whole step only.
-  fixed:   each device waits so long in each step, however small its share is.
+  heard:   each device waits that long if it receives from another device, so in the whole step only.
+  fixed:   each device waits that long in each step, for any per-device batch.
   memory:  elementwise passes over copies of all examples, which do not fit into any cache.
 """
 
@@ -29,7 +29,7 @@ from jaxbench.workloads.flops import dense, training
 
 WIDTH, DEPTH = 512, 4
 COPIES, PASSES = 128, 8  # of an example: 128 MB for the batch of 512
-TIMES = 4  # that gradients are sent again
+TIMES = 4  # how many more times gradients are sent
 
 
 def get_config() -> ConfigDict:
@@ -60,8 +60,8 @@ def init(key: jax.Array) -> tuple[Any, Any]:
 def loss(
     before: Callable[[Any], Any] | None, after: Callable[[Any], Any] | None, params: Any, state: Any, batch: Any, _: Any
 ) -> Any:
-    """before: what the examples go through before the first layer. after: what the gradients go through when all of
-    them are computed and none is sent."""
+    """before: a function of the examples before the first layer. after: a function of the gradients when all are
+    computed and none is sent."""
     x_BF = jax.lax.stop_gradient(batch["x"])
     x_BF = before(x_BF) if before else x_BF
     params = of_gradients(after, params) if after else params
@@ -82,7 +82,7 @@ def sent_again(grads: Any) -> Any:
     axis = sharding_context.current().axis
 
     def again(grad: jax.Array) -> jax.Array:
-        # Other numbers each time: equal sums would be one.
+        # Other numbers each time: XLA would merge equal sums.
         sums = [jax.lax.pmean(factor * grad * grad, axis)[0, 0] for factor in range(1, 1 + TIMES)]
         return grad + 0 * sum(sums)
 
@@ -103,7 +103,7 @@ WAITS: dict[str, Callable[[], jax.Array]] = {"late": _second, "heard": _heard, "
 
 
 def waited(when: str, wait_s: float, grads: Any) -> Any:
-    """The gradients, which are sent after the wait; it begins when the last of them, the first layer's, is computed."""
+    """The gradients after a wait that begins when the last gradient, the first layer's, is computed."""
 
     def sleep(asked: np.ndarray, _: np.ndarray) -> np.ndarray:
         if asked:

@@ -1,20 +1,20 @@
 # Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
-"""Efficiency against the rate of the link between two hosts, beside what alpha, beta and the gradient's bytes predict.
+"""Efficiency over the rate of the link between two hosts, with the prediction from alpha, beta and the gradient bytes.
 
-FOLDER has a folder for each rate, named as `tc` has it (unlimited, 1gbit, 300mbit, 100mbit), with two runs that both
-hosts made together, in this order (docs/CLUSTERS.md; both with --coordinator, --processes=2 and --process):
+FOLDER has a folder for each rate, named as for `tc` (unlimited, 1gbit, 300mbit, 100mbit), with two runs of both hosts
+together, in this order (docs/CLUSTERS.md; both with --coordinator, --processes=2 and --process):
 
   jaxbench run collectives --workdir=FOLDER/RATE/collectives --config.mesh.devices=2 --config.ops=all_reduce
       --config.sizes=1Ki,16Ki,512Ki,2Mi
   jaxbench run cnn --workdir=FOLDER/RATE/cnn --config.mesh.devices=1,2 --config.scaling=weak
 
 The hosts are network namespaces of one machine, joined by a pair of virtual interfaces: `tc qdisc add dev eth0 root tbf
-rate 100mbit burst 16kb latency 50ms` on both sets the rate. A larger burst would let the first part of every gradient
-pass at once, which no wire does. Each host has a core of its own (taskset).
+rate 100mbit burst 16kb latency 50ms` on both sets the rate. With a larger burst the first part of every gradient would
+pass at once, unlike on a real link. Each host has its own core (taskset).
 
-The predicted step is the measured one without its collectives (the part "local"), and the communication that the
-machine's card predicts, which the first run made: nothing is hidden. Goal: within 15 % of the measured step at every
-rate. The exit code is 1 where it is not.
+The predicted step is the measured step without its collectives (the part "local"), plus the communication predicted by
+the machine profile of the first run, without overlap. Goal: within 15 % of the measured step at every rate. The exit
+code is 1 if the goal is missed.
 
 Run: python -m benchmarks.links FOLDER
 """
@@ -86,7 +86,7 @@ def bits_per_s(rate: str) -> float:
 
 
 def read(folder: Path) -> list[Measured]:
-    """The rates of a folder, the fastest first. Exits where there is none, or one cannot be predicted."""
+    """The rates of a folder, the fastest first. Exits if there is none, or one cannot be predicted."""
     rates = [path.name for path in folder.glob("*") if bits_per_s(path.name) > 0]
     if not rates:
         raise SystemExit(f"'{folder}' has no rates: name its folders unlimited, 1gbit or 100mbit.")
@@ -96,7 +96,7 @@ def read(folder: Path) -> list[Measured]:
 def _measured(folder: Path) -> Measured:
     trainings = [path.parent for path in sorted(folder.glob("*/records.jsonl")) if path.parent.name != "collectives"]
     if len(trainings) != 1:
-        raise SystemExit(f"{folder} has {len(trainings)} trainings: put one beside its run of collectives.")
+        raise SystemExit(f"{folder} has {len(trainings)} trainings: put one next to its run of collectives.")
     (path,) = trainings
     run = findings.find(RunFolder(path))
     found = max(run.waterfalls, key=lambda one: one.point.devices, default=None)
@@ -148,7 +148,7 @@ def draw(every: list[Measured]) -> Figure:
 
 
 def _line(axes: Axes, measured: list[Estimate], predicted: list[float]) -> float:
-    """Draws both. Returns where the highest ends."""
+    """Draws measurement and prediction. Returns the upper end of the highest bar."""
     seen = [Mark(at=at, value=value) for at, value in enumerate(measured)]
     marks.line(axes, seen, place=0)
     marks.line(axes, [Mark(at=at, value=exact(value)) for at, value in enumerate(predicted)], place=1, between="--")

@@ -24,11 +24,11 @@ from jaxbench.measure.passport import compile_step
 from jaxbench.runner.arm import build_workload
 
 BLOCK_S = 0.1
-MODELS = "cnn", "mlp"  # short steps, on which an overhead is visible
+MODELS = "cnn", "mlp"  # short steps, so that an overhead is visible
 
 
 def suite_arm(workload, batch):
-    """() -> seconds per step as `jaxbench run` measures it."""
+    """() -> seconds per step, measured as in `jaxbench run`."""
     program = parallel.build("jit_auto", workload, jax.devices()[:1])
     step = compile_step(workload, program, len(batch["label"])).call
     timer = Timer(blocks=1)

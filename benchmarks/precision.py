@@ -1,11 +1,11 @@
 # Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
-"""How narrow an efficiency becomes in a given time: this design and that of commit 8c27c55, in turns on one machine.
+"""The width of an efficiency's interval in a given time: this design against that of commit 8c27c55, on one machine.
 
-Both measure the same experiment with their own defaults: worker sets that take turns in short rounds, and before them
-five sets one after the other. They run in pairs, each first in every second pair, on the machine as it is and beside a
-process that uses one core half of the time, in bursts of 0.2 to 2 s. Since one of them may take longer, what is
-compared is the half width times the root of the seconds, the start and the page included: by that law the ratio is that
-of the half widths after the same wall time. Goal: at most a half, in both conditions.
+Both measure the same experiment with their own defaults: worker sets that take turns in short rounds, and previously
+five sets one after the other. They run in pairs, each first in every second pair, on the machine as found and with a
+second process that uses one core half of the time, in bursts of 0.2 to 2 s. Because one design may take longer, the
+benchmark compares the half-width times the square root of the seconds, including the start and the page. By this
+scaling the ratio is that of the half-widths after the same wall time. Goal: at most a half, in both conditions.
 
 Run: python -m benchmarks.precision [--pairs=3] [--workdir=results/precision]. The same command continues. Exit code 1
 if the goal is missed.
@@ -32,7 +32,7 @@ from jaxbench.report.drawing.kit import Figure, Sheet, entitle
 
 BEFORE = "8c27c55"
 GOAL = 0.5
-CONDITIONS = ("as it is", "beside bursts")
+CONDITIONS = ("as found", "with bursts")
 HERE, THERE = "this design", BEFORE
 _BURSTS = """
 import random, time
@@ -60,7 +60,7 @@ def bursts(wanted: bool) -> Iterator[None]:
 
 
 def measure(runs: Runs, experiment: str, count: int) -> Pairs:
-    """All pairs of both conditions, those that were measured before included."""
+    """All pairs of both conditions, including those measured before."""
     pairs: dict[str, list[dict[str, Run]]] = {condition: [] for condition in CONDITIONS}
     with checkout.files(f"{checkout.PREFIX}{BEFORE}") as before:
         environment = {HERE: {}, THERE: source.environment(source.of(before.folder / "jaxbench"))}
@@ -76,7 +76,7 @@ def measure(runs: Runs, experiment: str, count: int) -> Pairs:
 
 
 def cost(run: Run, point: str) -> float:
-    """The half width of an interval times the root of the seconds that the run took."""
+    """The half-width of an interval times the square root of the seconds of the run."""
     return run.half_width(point) * math.sqrt(run.seconds)
 
 
@@ -87,7 +87,7 @@ def points(pairs: list[dict[str, Run]]) -> list[str]:
 
 
 def ratios(pairs: list[dict[str, Run]]) -> dict[str, float]:
-    """By point: the geometric mean over pairs of the cost here over that before."""
+    """By point: the geometric mean over pairs of the cost of this design over that of the previous one."""
     return {
         point: math.exp(np.mean([math.log(cost(pair[HERE], point) / cost(pair[THERE], point)) for pair in pairs]))
         for point in points(pairs)
@@ -112,7 +112,7 @@ def table(pairs: Pairs) -> Table:
 
 
 def draw(pairs: Pairs) -> Figure:
-    """Each run: its half widths over its seconds."""
+    """Each run: its half-widths over its seconds."""
     sheet = Sheet(1, len(pairs), heights=[2.8])
     handles = []
     for column, (condition, some) in enumerate(pairs.items()):

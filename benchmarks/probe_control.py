@@ -1,12 +1,12 @@
 # Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
-"""Would the probe of the machine's speed make intervals narrower? A simulation, of docs/STATISTICS.md, Dense rounds.
+"""Would correcting by the speed probe make intervals narrower? A simulation for docs/STATISTICS.md, Dense rounds.
 
-Each visit has a probe, a small product just before its block: what the state of the machine makes of it, and 3 % of
-noise. The logarithm of a point's time is then corrected by a coefficient of its own, of a least-squares fit, times the
-distance of the probe from the mean of all probes of the run. (From the mean of the point's own probes, the correction
-would leave the ratio as it is and make its interval narrower.) Printed for runs of 40 s, four sets and no process
-effects: the standard deviation of the errors and the half widths, both over those without the correction; the coverage;
-and what the correction adds to the efficiency if the same probe is 2 % slower in the process of two devices.
+Each visit has a probe, a small product just before its block. Its time depends on the state of the machine, with 3 %
+noise. The logarithm of a point's time is then corrected by the distance of the probe from the mean of all probes of the
+run, times a coefficient of the point from a least-squares fit. (Relative to the mean of the point's own probes, the
+correction would not change the ratio, only narrow its interval.) Printed for runs of 40 s, four sets and no process
+effects: the standard deviation of the errors and the half-widths, both relative to those without the correction; the
+coverage; and the change of the efficiency if the same probe is 2 % slower in the process of two devices.
 
 Run: python -m benchmarks.probe_control [--runs=150]
 """
@@ -33,7 +33,7 @@ def corrected(logs: np.ndarray, probes: np.ndarray) -> np.ndarray:
 
 
 def ratio(logs: np.ndarray) -> tuple[float, float]:
-    """The logarithm of the ratio of the last two points, and half the width of its interval."""
+    """The logarithm of the ratio of the last two points, and the half-width of its interval."""
     columns = np.arange(ROUNDS)
     layout = two_way.fit(columns % SETS, [(columns, each) for each in logs], ROUNDS * 4 * simulation.VISIT_S)
     one, two = (layout.mean(columns, each, by_process=True) for each in logs[2:])

@@ -1,12 +1,12 @@
 # Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
-"""Two devices in one process or in two: how each scales, and what the suite's way of running two processes costs.
+"""Two devices in one process or in two: the scaling of each, and the suite's overhead with two processes.
 
 The points are measured by the workers of `jaxbench run`, with their requests, checks, warm-up and blocks:
 
-  alone:           one process of one device.
-  one process:     one process of two devices, which share XLA's threads.
-  two processes:   a world of two processes of a device each, whose collectives go through the loopback.
-  by hand:         the same step in a loop as anybody would write it with `jax.distributed`, without barrier or leader.
+  alone:           one process with one device.
+  one process:     one process with two devices, which share XLA's threads.
+  two processes:   two processes with one device each; collectives go through the loopback.
+  by hand:         the same step in a plain `jax.distributed` loop, without barrier or leader.
 
 Every round visits all in random order. Efficiency, strong: T(alone) / (2 T), with the same global batch; weak:
 T(alone) / T, with twice the batch. The goal is 0.9 strong for the better one, on two quiet cores. Overhead: T(two
@@ -40,7 +40,7 @@ from jaxbench.records.store import write_json
 from jaxbench.runner.client import Worker
 from jaxbench.runner.plan import Point
 
-LEAST_STEP_S = 0.03  # of the step alone: of a shorter one the loopback's latency is the larger part
+LEAST_STEP_S = 0.03  # of the step alone: in a shorter step the latency of the loopback would dominate
 EFFICIENCY, OVERHEAD = 0.9, 1.01
 ALONE, ONE, TWO, BY_HAND = "alone", "one process", "two processes", "by hand"
 Times = dict[tuple[str, str], np.ndarray]  # (way, scaling) -> seconds per step, (rounds,)
@@ -48,7 +48,7 @@ Times = dict[tuple[str, str], np.ndarray]  # (way, scaling) -> seconds per step,
 
 @dataclass
 class Way:
-    """A point and the worker that measures it. steps: of a block."""
+    """A point and its worker. steps: of a block."""
 
     point: Point
     worker: Worker
@@ -94,10 +94,10 @@ def start(args: argparse.Namespace, stack: ExitStack) -> dict[tuple[str, str], W
 
 
 def by_hand(args: argparse.Namespace, stack: ExitStack) -> list[Arm]:
-    """The two processes of the hand-written loop, started together, because each waits for the other."""
+    """The two processes of the plain loop, started together, because each waits for the other."""
     words = args.model, str(args.batch), world.free_address()
     arms = [Arm(BY_HAND, "processes_arm", *words, str(process), ready=False) for process in range(2)]
-    for arm in arms:  # the last is closed first: the first holds their service
+    for arm in arms:  # close the last one first: the first process runs the coordination service
         stack.callback(arm.close)
     for arm in arms:
         arm.hello()
@@ -133,7 +133,7 @@ def measure(args: argparse.Namespace, console: Console) -> Times:
 
 
 def ratios(times: Times) -> dict[str, np.ndarray]:
-    """What the page and the goals are about, (rounds,) each."""
+    """The ratios of the page and the goals, (rounds,) each."""
     alone = times[ALONE, "strong"]
     found = {f"efficiency, strong, {way}": alone / (2 * times[way, "strong"]) for way in (ONE, TWO)}
     found |= {f"efficiency, weak, {way}": alone / times[way, "weak"] for way in (ONE, TWO)}

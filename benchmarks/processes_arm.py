@@ -1,7 +1,7 @@
 # Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
-"""One of two processes of `benchmarks.processes` by hand: plain JAX, the model's loss and optax, and no barrier.
+"""One of two processes of the plain loop in `benchmarks.processes`: JAX, the model's loss and optax, and no barrier.
 
-Cores, threads and flags of XLA are those of the suite's processes, so that only the way of running them differs.
+Cores, threads and XLA flags are those of the suite's processes, so that only the harness differs.
 Run by the parent: python -m benchmarks.processes_arm MODEL BATCH ADDRESS PROCESS
 """
 
@@ -28,7 +28,7 @@ PROCESSES = 2
 
 
 def join(address: str, process: int) -> None:
-    """One device of a world of two, as the documentation of `jax.distributed` has it."""
+    """Joins a group of two processes with one device each, as in the documentation of `jax.distributed`."""
     pin_to_cores(PROCESSES)
     os.environ["NPROC"] = "1"
     os.environ["XLA_FLAGS"] = "--xla_cpu_multi_thread_eigen=false"
@@ -36,7 +36,7 @@ def join(address: str, process: int) -> None:
     jax.config.update("jax_cpu_collectives_implementation", "gloo")
     jax.distributed.initialize(address, PROCESSES, process)
     jax.devices()
-    read_sockets_last()  # a choice of the machine's, not of the loop's
+    read_sockets_last()  # a choice for the machine, not for the loop
 
 
 def main() -> None:
@@ -76,7 +76,7 @@ def main() -> None:
         return time.perf_counter() - start_s
 
     serve(f"jax {jax.__version__}, by hand", [], run)
-    os._exit(0)  # without JAX's farewell, which waits for the other process
+    os._exit(0)  # skips JAX's shutdown, which waits for the other process
 
 
 if __name__ == "__main__":

@@ -1,8 +1,8 @@
 # Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
-"""Draws the committed figures again, from the committed runs, in the formats that are committed; measures nothing.
+"""Redraws the committed figures from the committed runs, in the committed formats; measures nothing.
 
-Figures of runs that are not committed (of papers, flags, compiled and forecast steps) are left as they are: they are
-drawn when those are run again.
+Figures of runs that are not committed (papers, flags, compiled and forecast steps) do not change until those runs are
+repeated.
 
 Run: python -m benchmarks.redraw
 """
@@ -24,13 +24,13 @@ FIGURES = Path("docs/figures")
 
 
 def rebuild_card() -> None:
-    """Judges the machine's committed runs again. Every run that drew with the old card gets the new one."""
+    """Recomputes the machine profile from its committed runs. Runs that used the old profile get the new one."""
     folder = FIGURES / "machine"
     old = (folder / machine_card.NAME).read_bytes()
     card = machine_card.build([RunFolder(folder / name) for name in machine_command.EXPERIMENTS])
     before = json.loads(old)
     if all(before.get(name) == value for name, value in card.items() if name not in ("made", sealed.SHA256)):
-        return  # else each redraw would change the committed files
+        return  # otherwise each redraw would change the committed files
     for path in FIGURES.rglob(machine_card.NAME):
         if path.read_bytes() == old:
             write_json(path, card)

@@ -1,9 +1,9 @@
 # Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
-"""The main job ten times on one machine: do its intervals contain what all runs together say?
+"""The main job ten times on one machine: do its intervals contain the mean of all runs?
 
-Of each efficiency: how many of the intervals contain the mean of all runs, and the standard deviation of the values
-over the one that their intervals claim. An interval is Student's, 2.4 to 3.2 standard errors each way for the few
-worker sets and batches of time that it rests on; ERRORS is taken. Goals: nine of ten, and a ratio within a factor of
+For each efficiency: the number of intervals that contain the mean of all runs, and the standard deviation of the values
+over the one that their intervals imply. An interval is Student's, 2.4 to 3.2 standard errors on each side, because it
+is based on few worker sets and batches of time; ERRORS is assumed. Goals: nine of ten, and a ratio within a factor of
 1.5.
 
 Run: python -m benchmarks.repeatability [--runs=10] [--workdir=results/repeatability]. The same command continues. Exit
@@ -32,8 +32,8 @@ ERRORS = 2.5  # standard errors in half an interval
 
 @dataclass(frozen=True, kw_only=True)
 class Repeated:
-    """An efficiency over all runs. contained: how many intervals contain the mean. claimed: the standard deviation of a
-    value that the intervals claim."""
+    """An efficiency over all runs. contained: number of intervals that contain the mean. claimed: the standard
+    deviation of a value that the intervals imply."""
 
     point: str
     runs: int

@@ -2,12 +2,12 @@
 """The cost of XLA's thread pool, which all fake CPU devices of a process share (docs/metrics, Threads).
 
 XLA splits products and large kernels over this pool. One device alone has a pool of one thread, and splits nothing.
-Each device trains on its own batch, so without contention a step would take as long as on one device alone. Ways:
+Each device trains on its own batch, so without contention a step would take as long as on one device alone. Arms:
 
-  processes:   a process for each device, at the same time: contention of the cores themselves.
-  programs:    one process, an independent program for each device: plus the shared pool.
-  together:    one data-parallel program, as `jaxbench run` measures it: plus its collective.
-  16 threads:  the same with a larger pool than needed: the reason why `machine/start.py` counts threads.
+  processes:   one process per device, concurrently: contention for the cores only.
+  programs:    one process, an independent program for each device: adds the shared pool.
+  together:    one data-parallel program, as in `jaxbench run`: adds its collective.
+  16 threads:  the same with a larger pool than needed; this is why `machine/start.py` sets the number of threads.
 
 Every round visits all ways in random order. A result is the median over the rounds of the time over that of one device
 alone, with its 95 % bootstrap interval.
@@ -34,7 +34,7 @@ Way = list[Arm]  # processes that run at the same time
 
 
 def start(name: str, block_s: float, stack: ExitStack) -> dict[str, Way]:
-    """The ways; the first is one device alone. A block of every way has as many steps as take that one `block_s`."""
+    """The arms; the first is one device alone. All have the number of steps per block with which it takes `block_s`."""
 
     def arm(way: str, core: int = 0, threads: int = 0) -> Arm:
         process = Arm(way, "sharing_arm", name, way, str(core), str(threads))
@@ -64,7 +64,7 @@ def block_s(way: Way) -> float:
 
 
 def measure(name: str, args: argparse.Namespace, console: Console) -> dict[str, np.ndarray]:
-    """Seconds per step of each way, (rounds,)."""
+    """Seconds per step of each arm, (rounds,)."""
     random = np.random.default_rng(0)
     with ExitStack() as stack:
         ways = start(name, args.block_s, stack)

@@ -58,7 +58,7 @@ COMPARED["reduction"] = Compared(
         for way in ("fused", "bucketed")
     ),
 )
-# 4 sequences per micro-batch of a model whose products outweigh their launch cost, and 2 of gpt's default.
+# 4 sequences per micro-batch of a model with products much longer than a launch, and 2 of gpt's default.
 LARGE, SMALL = ("batch=32", "model.width=512", "model.heads=8", "model.layers=2"), ("batch=16",)
 for size, settings in (("", LARGE), ("_small", SMALL)):
     COMPARED[f"pipeline{size}"] = Compared(
@@ -79,7 +79,7 @@ for size, settings in (("", LARGE), ("_small", SMALL)):
 
 
 def run(compared: Compared, rounds: int, folder: Path) -> list[tuple[str, Estimate, float]]:
-    """Measures, and returns (name, ratio, goal) of each ratio. Exits where a point cannot be used."""
+    """Measures, and returns (name, ratio, goal) of each ratio. Exits if a point cannot be used."""
     settings = [f"--config.{setting}" for setting in (*compared.settings, f"measure.rounds={rounds}")]
     command = [sys.executable, "-m", "jaxbench", "run", compared.experiment, f"--workdir={folder}", *settings]
     subprocess.run(command, check=False, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)

@@ -1,18 +1,18 @@
 # Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
-"""Boosted trees beside LightGBM and XGBoost; a forest, regressions and k-means beside scikit-learn: time and answer.
+"""Compares boosted trees with LightGBM and XGBoost, and a forest, regressions and k-means with scikit-learn.
 
-All get the same rows, drawn in the shape of Higgs, the same settings and all physical cores, on each of which jaxbench
-has a device. Boosted trees have depth 6 and 256 bins everywhere; LightGBM grows them leaf by leaf, with at most 64. In
-every repetition each way trains once, in random order; what compiles or builds bins is outside the clock. Busy
-processors slow down most who waits for all threads most often, so the quietest repetitions count, with the most that
-other processes took in them. Seconds of a processor, summed over threads, say the same of a busy machine: those of one
-core (--cores=1) hold no waiting.
+All get the same rows, drawn in the shape of Higgs, the same settings and all physical cores; jaxbench has one device
+per core. Boosted trees have depth 6 and 256 bins everywhere; LightGBM grows them leaf by leaf, with at most 64. In
+every repetition each library trains once, in random order; compilation and building bins are not timed. Busy cores slow
+down programs that often wait for all threads, so only the quietest repetitions count; the largest share of other
+processes in them is printed. CPU seconds, summed over threads, are also valid on a busy machine: with one core
+(--cores=1) they contain no waiting.
 
-At the end: where the time of a tree goes on a device with its share of the rows, each part compiled and timed alone,
+At the end: the time of each part of a tree on a device with its share of the rows, each part compiled and timed alone,
 from the shortest times.
 
-Goals: boosted trees within 0.5 points of the others' accuracy and at half of LightGBM's speed; the other answers as
-in `sums_ways`. The exit code is 1 where an answer is further off.
+Goals: boosted trees within 0.5 points of the peers' accuracy and at half of LightGBM's speed; the other answers as
+in `sums_ways`. The exit code is 1 if an answer is further off.
 
 Run: python -m benchmarks.sums_peers [--rows=100000] [--trees=50] [--repetitions=5] [--tries=10] [--csv=FILE]
 """
@@ -47,8 +47,8 @@ TEST_ROWS = 50_000
 
 @dataclass(frozen=True)
 class Timed:
-    """One training. processor_s: seconds of one CPU that it took, in all its threads. others: the share of the CPUs
-    that other processes took meanwhile."""
+    """One training. processor_s: CPU seconds, summed over its threads. others: the share of the CPUs used by other
+    processes at the same time."""
 
     job: str
     way: str
@@ -118,7 +118,7 @@ def shown(console: Console, found: dict[str, list[Timed]], best: float) -> bool:
 
 
 def seconds_of(function: Any, *arguments: Any, times: int = 15) -> float:
-    """The shortest of so many calls, compiled."""
+    """The shortest of several compiled calls."""
     compiled = jax.jit(function).lower(*arguments).compile()
     took = []
     for _ in range(times):
@@ -129,7 +129,7 @@ def seconds_of(function: Any, *arguments: Any, times: int = 15) -> float:
 
 
 def parts_of_a_tree(rows: int) -> dict[str, float]:
-    """Seconds of each part of a tree, over all its levels, of so many rows on one device."""
+    """Seconds of each part of a tree, over all its levels, for a number of rows on one device."""
     keys = jax.random.split(jax.random.PRNGKey(0), 3)
     table = trees.drawn(keys[0], rows)
     bins, target, margin = table[:, :-1], table[:, -1].astype(jnp.float32), jax.random.normal(keys[1], (rows,))

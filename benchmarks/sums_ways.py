@@ -1,8 +1,8 @@
 # Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
-"""What `sums_peers` times: each job in jaxbench's way and in those of others, with the same settings and rows.
+"""The jobs of `sums_peers`: each in jaxbench and in other libraries, with the same settings and rows.
 
-A way is made of the rows to train on, and prepared (compiled, its bins built) outside the clock. Called, it trains, and
-returns what it answers for other rows: margins, a class or a center's inertia, as the job says.
+A way is made from the training rows, and prepared (compiled, its bins built) outside the timed region. Calling it
+trains the model and returns its answer for other rows: margins, a class or a center's inertia, depending on the job.
 """
 
 from __future__ import annotations
@@ -31,8 +31,8 @@ Train = Callable[[], Answer]
 
 @dataclasses.dataclass(frozen=True)
 class Job:
-    """answer: the name of what a way answers. goal: how far jaxbench's answer may be from each other way's, relative to
-    the answer for an inertia; the difference for an accuracy. ways: by name; `package`: what the others need."""
+    """answer: the name of the answer. goal: the largest allowed distance between jaxbench's answer and any other:
+    relative for an inertia, a difference for an accuracy. ways: by name; `package`: the dependency of the others."""
 
     answer: str
     goal: float
@@ -100,7 +100,7 @@ def xgboost(rows: np.ndarray, count: int) -> Train:
 
 
 def stepped(workload: TrainWorkload, batch: dict[str, Any], steps: int) -> Callable[[], Any]:
-    """Trains by the measured step: `shard_map` over all devices. Returns the parameters after so many steps."""
+    """Trains by the measured step: `shard_map` over all devices. Returns the parameters after a number of steps."""
     program = parallel.build("shard_map", workload, jax.devices())
     with jax.set_mesh(program.mesh):
         placed = program.put(batch)
@@ -145,7 +145,7 @@ def their_forest(rows: np.ndarray, count: int) -> Train:
 
 
 def our_regression(kind: Callable[..., TrainWorkload], steps: int, middle: float) -> Callable[[np.ndarray, int], Train]:
-    """middle: the prediction from which on a row is of class 1."""
+    """middle: the smallest prediction of class 1."""
 
     def way(rows: np.ndarray, count: int) -> Train:
         workload = kind("regression", columns=tables.COLUMNS, l2=PENALTY, draw=tables.higgs_like)

@@ -32,10 +32,10 @@ LEVERS = (
 )
 CASES = ("collectives", "matmul", "stream", "activation", "fusion", "linalg", "dispatch")
 _GPT = ("--config.model.heads=8", "--config.model.context=16", "--config.model.layers=16")
-# The preset's batch is too small for micro-batches on that many devices.
+# The preset's batch is too small to split into micro-batches on all devices of a target.
 _EXTRA = {"accumulate": ("--config.batch=128",), "hybrid": ("--config.batch=128",)}
 _ONE_DEVICE = ("inference",)
-# Strategies that split the model, which "all" leaves out.
+# Strategies that split the model; "all" leaves them out.
 SPLIT = {
     "mlp-tensor": ("mlp", "--config.strategy=tensor"),
     "gpt-split": ("gpt", "--config.strategy=tensor,context", *_GPT),
@@ -88,17 +88,17 @@ def compile_all(target: str, folder: Path, only: Sequence[str]) -> dict[str, tup
 def page(results: dict[str, dict[str, tuple[list[CompiledRow], str]]], version: str) -> str:
     """The Markdown of docs/TARGETS.md."""
     lines = [
-        "# Compiled for hardware that is not here",
+        "# Compiled for absent hardware",
         "",
         "Every experiment with each of its strategies, compiled for a TPU slice and for a host of GPUs. Sizes are",
         f"those of the preset `smoke`. Nothing was run. `python -m benchmarks.targets` made this page with {version}.",
         "",
         "- *memory*: per device.",
         "- *sent*: what one device sends in a step.",
-        "- *closed form*: whether the collectives in the compiled program move exactly the numbers that the strategy",
-        "  must move, see [the `collectives` check](metrics/checks.md#the-collectives-check).",
+        "- *expected communication*: whether the collectives in the compiled program move exactly the numbers that the",
+        "  strategy must move, see [the `collectives` check](metrics/checks.md#the-collectives-check).",
         "",
-        "| target | points | compile | fit | closed form equal | differ | failed |",
+        "| target | points | compile | fit | as expected | differ | failed |",
         "|---|---|---|---|---|---|---|",
     ]
     for target, by_job in results.items():
@@ -116,7 +116,7 @@ def page(results: dict[str, dict[str, tuple[list[CompiledRow], str]]], version: 
 
 def _table(by_job: dict[str, tuple[list[CompiledRow], str]]) -> list[str]:
     lines = [
-        "| experiment | point | compiles | memory | sent | closed form | compile, s |",
+        "| experiment | point | compiles | memory | sent | expected communication | compile, s |",
         "|---|---|---|---|---|---|---|",
     ]
     for name, (rows, message) in by_job.items():
@@ -138,8 +138,8 @@ def _table(by_job: dict[str, tuple[list[CompiledRow], str]]) -> list[str]:
 def _exceptions(by_job: dict[str, tuple[list[CompiledRow], str]]) -> list[str]:
     items = [f"- {name}: {sentence}" for name, (rows, _) in by_job.items() for sentence in compiled.problems(rows)]
     heading = (
-        "Exceptions, with reasons. A collective that the compiler wrote as another one is still measured: its time is "
-        "valid, its bandwidth is refused ([Gates](metrics/gates.md#gates))."
+        "Exceptions, with reasons. If the compiler replaced a collective by another one, the collective is still "
+        "measured: its time is valid, but its bandwidth is refused ([Gates](metrics/gates.md#gates))."
     )
     return [heading, "", *items] if items else ["No exceptions."]
 

@@ -1,13 +1,13 @@
 # Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
 """False alarms and power of the verdicts: the table of docs/STATISTICS.md, Validation.
 
-Simulated runs, whose truth is known: all points of a process share its effect, all processes of a run share the effect
+Simulated runs with a known truth: all points of a process share its effect, all processes of a run share the effect
 of its day, rounds drift, blocks have heavy tails and occasional outliers of 1.5 times. A false alarm is a table of
 POINTS points with any "faster" or "slower" although nothing differs. On the machine (--machine): `jaxbench ab` compares
 steps of the mlp on 640 examples with themselves, and with steps on 704 examples, which is 10 % more work.
 
 Run: python -m benchmarks.verdicts [--simulations=400] [--machine=0] [--budget_s=600]
-Exit code 1 if a false alarm, or a false "same", is more frequent than 5 % (and what 400 simulations leave to chance).
+Exit code 1 if a false alarm, or a false "same", is more frequent than 5 % (plus the sampling error of 400 simulations).
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ def run(
     random: Random, *, processes: int = 5, rounds: int = 4, blocks: int = 3, effect: float = 1.0,
     between: float = 0.01, day: float = 0.0, drift: float = 0.0, points: int = POINTS,
 ) -> dict[str, Sample]:  # fmt: skip
-    """Seconds per step of every point, from a distribution whose median is `effect`.
+    """Seconds per step of every point, from a distribution with median `effect`.
 
     between, day: standard deviations of the effects of a process and of the run. drift: of an autocorrelation of 0.9
     from round to round.
@@ -66,7 +66,7 @@ def run(
 
 
 def calibrated(random: Random, sessions: int, **facts: float) -> Spread:
-    """What so many sessions of `jaxbench calibrate` would find."""
+    """The result of a number of sessions of `jaxbench calibrate`."""
     found = [
         calibration.session_of(run(random, processes=8, rounds=3, **facts), f"2026-01-{day + 1:02}")  # type: ignore[arg-type]
         for day in range(sessions)
@@ -178,7 +178,7 @@ FOUND: dict[str, Pairs] = {
 
 
 def simulated(times: int, console: Console) -> bool:
-    """Prints the tables as Markdown. Returns whether every false alarm keeps the goal, within two standard errors."""
+    """Prints the tables as Markdown. Returns whether all false alarm rates meet the goal within two standard errors."""
     limit = GOAL + 2 * math.sqrt(GOAL * (1 - GOAL) / times)
     rates = {name: tables(times, **facts)["alarm"] / times for name, facts in ALARMS.items()}  # type: ignore[arg-type]
     for name, made in SEQUENCES.items():

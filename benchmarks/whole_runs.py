@@ -1,8 +1,8 @@
 # Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
-"""Whole runs of `jaxbench run`, one after the other: what `precision` and `repeatability` measure, and how they go on.
+"""Whole runs of `jaxbench run` in sequence, resumable, for `precision` and `repeatability`.
 
-Each run that has ended is kept in a JSON file beside the run folders, so that the same command continues after an
-interruption. A run that was interrupted is begun anew, because its wall time would not be that of one run.
+A JSON file next to the run folders keeps each run that has ended, so that the same command continues after an
+interruption. An interrupted run starts again, because otherwise its wall time would not be that of one run.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from jaxbench.records.store import write_json
 
 @dataclass(frozen=True, kw_only=True)
 class Run:
-    """A run that has ended. seconds: of wall time, from the command to its end. efficiencies: [value, lo, hi] by
+    """A run that has ended. seconds: wall time from the command to its end. efficiencies: [value, lo, hi] by
     point."""
 
     name: str
@@ -39,7 +39,7 @@ class Run:
 
 
 class Runs:
-    """The runs of a benchmark. document: what its JSON file has, "runs" among it."""
+    """The runs of a benchmark. document: the content of its JSON file, including "runs"."""
 
     def __init__(self, folder: Path, about: dict[str, Any], console: Console):
         """Raises SystemExit: the folder has runs of other settings."""
@@ -60,14 +60,14 @@ class Runs:
         return {run["name"]: Run(**run) for run in self.document["runs"]}
 
     def measure(self, name: str, words: list[str], environment: Mapping[str, str] | None = None) -> Run:
-        """The run of this name, made unless it has ended before. words: after `jaxbench run`."""
+        """The run of this name; it starts unless it has ended before. words: after `jaxbench run`."""
         if name in self.done:
             return self.done[name]
         place = self.folder / name
         shutil.rmtree(place, ignore_errors=True)
         log = self.folder / f"{name}.log"
         log.parent.mkdir(parents=True, exist_ok=True)
-        # -P: the current folder may have another copy of the package than the environment names
+        # -P: the current folder may have another copy of the package than the environment
         command = [sys.executable, "-P", "-m", "jaxbench", "run", *words, f"--workdir={place}"]
         began = time.monotonic()
         with log.open("w") as output:
@@ -84,13 +84,13 @@ class Runs:
         return run
 
     def write(self, name: str, value: Any) -> None:
-        """Keeps a result beside the runs."""
+        """Writes a result next to the runs."""
         self.document[name] = value
         write_json(self.path, self.document)
 
 
 def efficiencies(summary: Path) -> dict[str, list[float]]:
-    """Of each point that is no base and shares no cores; {} without a table."""
+    """Efficiencies of all points except bases and points that share cores; {} without a table."""
     if not summary.exists():
         return {}
     found = {}

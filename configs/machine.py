@@ -1,9 +1,9 @@
 # Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
-"""What `make machine` measures: enough for a machine card in under three minutes."""
+"""The measurements of `make machine`: enough for a machine profile in under three minutes."""
 
 from ml_collections import ConfigDict
 
-# By experiment: only the sizes at which the limits of a machine show.
+# By experiment: only the sizes at which the limits of a machine are visible.
 NARROW = {
     "matmul": {
         "shapes": "square",

@@ -1,7 +1,7 @@
 # Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
 """For publication: every strategy, 30 rounds of longer blocks in 10 processes; about an hour for cnn on two cores.
 
-An experiment about certain strategies keeps them.
+Experiments about specific strategies keep theirs.
 """
 
 from ml_collections import ConfigDict

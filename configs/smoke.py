@@ -19,7 +19,7 @@ def get_config(config: ConfigDict) -> ConfigDict:
         return config
     config.measure.block_s = 0.01
     config.batch = 16
-    config.explain = "off"  # three rounds explain nothing
+    config.explain = "off"  # three rounds are too few for an ablation
     if config.mesh.devices == "auto":  # experiments with a lever choose their own devices
         config.mesh.devices, config.strategy = "auto:2", "all"
     return config

@@ -2,7 +2,7 @@
 """AlexNet on 224x224 images: 61 million parameters, most of them in dense layers (15 min).
 
 make run EXP=alexnet
-Its gradient, 244 MB an update, is large for its work, so the cost of data parallelism shows here first.
+Its gradient, 244 MB per update, is large relative to its work, so the cost of data parallelism shows here first.
 """
 
 from __future__ import annotations

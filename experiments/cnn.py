@@ -47,7 +47,7 @@ def flat_features(config: ConfigDict) -> int:
 
 
 def partition(config: ConfigDict) -> Partition:
-    """Each device computes the convolutions of its own examples, and its part of the dense layers for all."""
+    """Each device computes the convolutions of its own examples, and its part of the dense layers for all examples."""
     dense_sizes = [("hidden", flat_features(config), config.hidden), ("logits", config.hidden, CLASSES)]
     return dense_layers.partition(dense_sizes, convolutions="convolutions/*")
 

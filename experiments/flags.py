@@ -5,7 +5,7 @@
 
 The sets are those of jaxbench/catalog/compiler_options.csv. Try your own, on any training experiment:
 ``--config.lever.compiler="default; xla_cpu_prefer_vector_width=512; wide_vectors+fast_math"``. Expect most of them to
-make no difference that can be shown: that is why they are not the default.
+make no measurable difference; that is why they are not the default.
 """
 
 from jaxbench.discovery import changed, load_experiment

@@ -1,5 +1,5 @@
 # Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
-"""Layer freezing: the time, FLOPs and gradient bytes of a step whose first blocks are frozen (2 min).
+"""Layer freezing: the time, FLOPs and gradient bytes of a step with frozen first blocks (2 min).
 
     make run EXP=freeze
 
@@ -10,7 +10,7 @@ share: the compiled program keeps their forward pass and drops their backward pa
 from jaxbench.discovery import changed, load_experiment
 
 base = load_experiment("gpt")
-FIRST = "tokens|positions"  # the embeddings: training them would take the backward pass through every block
+FIRST = "tokens|positions"  # the embeddings too: training them would need the backward pass through every block
 PATTERNS = f"none,{FIRST},{FIRST}|blocks/[01]/,{FIRST}|blocks/[012]/"
 get_config = changed(
     base.get_config, lever={"freeze": PATTERNS}, mesh={"devices": "1,2", "oversubscribe": True}, scaling="strong"

@@ -4,9 +4,9 @@
     make run EXP=gbdt
     make train EXP=gbdt                    # a whole training, to a target accuracy
     make train EXP=gbdt ARGS="--config.model.table=digits --config.train.batch=1024 --config.train.target=0.9"
-    python -m benchmarks.sums_peers        # beside LightGBM and XGBoost, where they are installed
+    python -m benchmarks.sums_peers        # compare with LightGBM and XGBoost, if installed
 
-The table is drawn in the shape of Higgs: 28 columns, two classes. Devices exchange the histograms, whatever the rows.
+The table is drawn in the shape of Higgs: 28 columns, two classes. Devices exchange histograms, for any number of rows.
 Training also takes scikit-learn's breast_cancer, digits, iris and wine, and a .csv file (--config.data.path=mine.csv).
 """
 
@@ -20,7 +20,7 @@ from jaxbench.workloads.sums import boosting, tables, trees
 
 
 def get_config() -> ConfigDict:
-    # trees: 0 measures one level in the middle of a training; else a training of so many trees from the first
+    # trees: 0 measures one level in the middle of a training; n > 0 measures a training of n trees from the start
     tree = {"depth": 6, "rate": 0.1, "l2": 1e-5, "min_hessian": 1e-4, "loss": "logistic"}
     model = {**tree, "trees": 0, "table": tables.DRAWN}
     train = {"batch": 8192, "epochs": 40, "target": 0.77}

@@ -6,17 +6,17 @@
     make run EXP=gpt ARGS="--config.data.pad=packed"             # uneven documents; the loss is a mean over real tokens
     make train EXP=gpt                                           # to 45 % of the next bytes of unseen source files
 
-`--config.model.layers`, `.width`, `.heads`, `.context` and `.vocab` replace the preset's numbers where they are not 0;
-`.experts` makes each perceptron a mixture of so many. `.padded_vocab` is the number of rows of the embedding, padded so
+`--config.model.layers`, `.width`, `.heads`, `.context` and `.vocab` replace the preset's numbers if they are not 0;
+`.experts` replaces each perceptron by a mixture of that many experts. `.padded_vocab` pads the rows of the embedding so
 that they divide over devices: 50,304 for GPT-2's 50,257 words. The padding stays zero and changes neither loss nor
-gradient, but the passport counts it among the parameters: 36,096 numbers in "small".
+gradient, but the compile report counts it among the parameters: 36,096 numbers in "small".
 
-`.hidden` is the width of the perceptrons (0: four widths), `.gated`=1 gives them a gate, `.kv_heads` heads of keys and
-values are shared by all heads, each of `.head_width`, and `.rms`=1 takes RMSNorm and no biases. `.attention` is plain,
-or flash: JAX's kernel on a TPU or a GPU.
+`.hidden` is the width of the perceptrons (0: four widths). `.gated`=1 adds a gate to them. `.kv_heads` is the number of
+heads for keys and values, shared by all heads of width `.head_width`. `.rms`=1 uses RMSNorm and no biases. `.attention`
+is plain, or flash: JAX's kernel on a TPU or a GPU.
 
-`--config.data.pad` is "" (contiguous text), "padded" (one document a row, padded) or "packed" (documents one after the
-other, with attention across their boundaries as in GPT-3). FLOPs count all tokens.
+`--config.data.pad` is "" (contiguous text), "padded" (one padded document per row) or "packed" (concatenated documents,
+with attention across their boundaries as in GPT-3). FLOPs count all tokens.
 """
 
 from __future__ import annotations
@@ -61,7 +61,7 @@ def build(config: ConfigDict) -> TrainWorkload:
     if weights:
         draw = lambda key, batch: language.draw_weights(data().train[weights], key, batch)  # noqa: E731
         example[weights] = Field((shape.context,), jnp.int32, classes=2, draw=draw)
-    flops = training([0.0, *gpt.layer_flops(config.model)])  # the 0: every product needs its input's gradient
+    flops = training([0.0, *gpt.layer_flops(config.model)])  # 0: every product needs its input's gradient
     return TrainWorkload(
         name="gpt",
         init=model.init,

@@ -6,7 +6,7 @@
     make run EXP=hybrid ARGS='--config.lever.mesh="data=2,tensor=2;fsdp=4"'
 
 Each arm is a mesh, one for each factorization of the device count; plain data parallelism comes first. Memory and bytes
-are exact even when oversubscribed. The ranking by time then means nothing and is drawn hollow.
+are exact even when oversubscribed; the ranking by time is then meaningless and is drawn hollow.
 """
 
 from jaxbench.discovery import changed, load_experiment

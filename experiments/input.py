@@ -4,7 +4,7 @@
     make run EXP=input
 
 The pipeline decodes PNG images and augments them on the CPU (Grain). Expect the host batch to be nearly as fast as the
-resident one. Expect the pipeline to be far slower unless it prefetches, most of all where training has its own cores.
+resident one. Expect the pipeline to be far slower unless it prefetches, especially if training has its own cores.
 """
 
 from jaxbench.discovery import changed, load_experiment

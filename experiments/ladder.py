@@ -3,7 +3,7 @@
 
     make run EXP=ladder
 
-Each rung keeps the rungs below it. Expect the largest gain from jit, and a loss from bfloat16 on a CPU.
+Each rung includes the rungs below it. Expect the largest gain from jit, and a loss from bfloat16 on a CPU.
 """
 
 from jaxbench.discovery import changed, load_experiment

@@ -1,9 +1,9 @@
 # Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
-"""An LSTM that classifies text bytewise, by default lines of Python's own sources by their kind (2 min).
+"""An LSTM that classifies text bytewise, by default the kinds of lines in Python's own sources (2 min).
 
     make run EXP=lstm
     make train EXP=lstm                                          # to 85 % accuracy on lines of unseen files
-    make train EXP=lstm ARGS=--config.data.path=reviews.csv      # columns text and label, or one folder a class
+    make train EXP=lstm ARGS=--config.data.path=reviews.csv      # columns text and label, or one folder per class
 
 Expect a step far slower than its FLOPs suggest: its 64 products run in sequence. `textcnn` learns the task faster.
 """

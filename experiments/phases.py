@@ -11,7 +11,7 @@ from jaxbench.discovery import changed, load_experiment
 base = load_experiment("cnn")
 get_config = changed(
     base.get_config,
-    strategy="shard_map",  # it writes out its communication, which can therefore be left out
+    strategy="shard_map",  # its communication is explicit and can therefore be left out
     lever={"part": "forward,gradient,local,step"},
     mesh={"devices": "1,2"},
     scaling="strong",

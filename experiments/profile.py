@@ -1,5 +1,5 @@
 # Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
-"""The time of a step by kind of operation, from a trace that also opens in Perfetto and TensorBoard (1 min).
+"""The time of a step by category of operation, from a trace that also opens in Perfetto and TensorBoard (1 min).
 
     make run EXP=profile
 

@@ -4,7 +4,7 @@
     make run EXP=recsys                                          # random data: lookups cost the same
     make run EXP=recsys ARGS="--config.model.rows=10000"         # a small table, for comparison
 
-Expect far lower efficiency than other models: the whole table's gradient is reduced, however small the batch.
+Expect far lower efficiency than other models: the whole table's gradient is reduced, even for a small batch.
 """
 
 from __future__ import annotations

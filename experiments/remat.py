@@ -4,7 +4,7 @@
     make run EXP=remat
 
 The step of each policy is also compiled, but not run, at other depths: this shows the square-root law of Chen et al.
-(2016). Expect none to be the fastest and to take most memory, and sqrt to take least.
+(2016). Expect `none` to be the fastest and to need most memory, and `sqrt` to need least.
 """
 
 from jaxbench.discovery import changed, load_experiment
@@ -16,7 +16,7 @@ get_config = changed(
     model={"layers": 16, "width": 64, "heads": 2},
     lever={"remat": "none,dots_saveable,sqrt,block"},
     depths="4,8,16,32",
-    measure={"rounds": 10, "processes": 1},  # to compile 16 blocks takes longer than to measure them
+    measure={"rounds": 10, "processes": 1},  # compiling 16 blocks takes longer than measuring them
     mesh={"devices": "1", "oversubscribe": True},
     scaling="strong",
 )

@@ -3,9 +3,9 @@
 
     make run EXP=textcnn
     make train EXP=textcnn                                       # to 95 % accuracy on lines of unseen files
-    make train EXP=textcnn ARGS=--config.data.path=reviews.csv   # columns text and label, or one folder a class
+    make train EXP=textcnn ARGS=--config.data.path=reviews.csv   # columns text and label, or one folder per class
 
-Expect it to reach its target in one or two epochs; the lstm needs several for a lower one.
+Expect it to reach its target in one or two epochs; the lstm needs several epochs for a lower target.
 """
 
 from __future__ import annotations

@@ -6,8 +6,8 @@
     make run EXP=time_to_target ARGS=--price_per_hour=2.50      # of this machine: targets.csv then has costs, too
     make run EXP=time_to_target ARGS="--config.models=path/to/mine.py --config.target=0.9"
 
-Expect twice the batch to need half the steps, until the batch is about the gradient noise scale; from there on a
-larger batch buys little. The learning rate follows a rule: linear or sqrt in the batch, or tuned over a grid.
+Expect doubling the batch to halve the steps until the batch reaches about the gradient noise scale. Beyond that a
+larger batch saves little. The learning rate follows a rule: linear or sqrt in the batch, or tuned over a grid.
 """
 
 from ml_collections import ConfigDict
@@ -20,5 +20,5 @@ def get_config() -> ConfigDict:
 
 
 def build(config: ConfigDict) -> dict[str, object]:
-    """The modules of the models that are trained, by name; each is built with its own config."""
+    """The modules of the trained models, by name; each is built with its own config."""
     return {name: load_experiment(name) for name in str(config.models).split(",")}

@@ -2,11 +2,12 @@
 """The sports car and the lorry: products, gradients and trainings in Python, NumPy and XLA, by place (10 min).
 
     make run EXP=versus
-    make run EXP=versus ARGS=--config.ops=train_lstm    # only how soon a classifier of texts reaches its target
+    make run EXP=versus ARGS=--config.ops=train_lstm    # only the time of a text classifier to its target
 
-Latency is the time of one row, throughput the rows per second of 4,096. Expect plain Python to be ahead of nothing,
-NumPy of XLA at one row, and an accelerator of a core from some size on. Data that do not stay on an accelerator
-(jit+copies) move that size up; of the smallest and the largest size the report says what transfer, start and work are.
+Latency is the time of one row, throughput the rows per second of 4,096. Expect plain Python to be the slowest, NumPy to
+be faster than XLA at one row, and an accelerator to be faster than a core above some size. This size is larger for data
+that do not stay on the accelerator (jit+copies). For the smallest and the largest size the report splits a call into
+transfer, start and work.
 """
 
 from __future__ import annotations
@@ -29,7 +30,7 @@ def get_config() -> ConfigDict:
 
 
 def tiny(config: ConfigDict) -> ConfigDict:
-    """For a smoke test: one job of each kind at both ends, and one training to a target."""
+    """For a smoke test: one job of each kind at the smallest and largest size, and one training to a target."""
     config.ops, config.sizes, config.cores = "product,lstm,train_lstm", "1,64", "1"
     return config
 
@@ -42,7 +43,7 @@ def build(config: ConfigDict) -> CaseSet:
         if op in to_target.OPS:
             cases += [case for seed in range(to_target.SEEDS) for case in to_target.cases(op, dtype, seed, impls)]
             continue
-        for size in rows:  # the parts of a call only at both ends
+        for size in rows:  # the parts of a call only at the smallest and largest size
             of_size = impls if size in (min(rows), max(rows)) else [i for i in impls if i not in versus.PARTS]
             cases += versus.cases(op, dtype, size, tuple(of_size))
     return CaseSet(name="versus", view="versus", cases=tuple(cases), typed=typed(config.sizes))

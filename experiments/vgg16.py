@@ -1,5 +1,5 @@
 # Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
-"""VGG-16 on 224x224 images: 138 million parameters and 93 GFLOP an image, in few large convolutions (35 min).
+"""VGG-16 on 224x224 images: 138 million parameters and 93 GFLOP per image, in few large convolutions (35 min).
 
 make run EXP=vgg16
 Nearly all of its time goes to 3x3 convolutions of many channels, so it comes closest to the machine's peak.

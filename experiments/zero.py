@@ -3,9 +3,9 @@
 
     make run EXP=zero
 
-Mixed-precision Adam, 16 bytes a parameter: 2 of the parameter, 2 of its gradient, 12 of the optimizer (Rajbhandari et
-al., 2020). Bytes are those of the arrays on the first device, exact even when oversubscribed; the published curves are
-drawn behind them. The table shows the cost: stage 3 sends 1.5 times the bytes.
+Mixed-precision Adam has 16 bytes per parameter: 2 for the parameter, 2 for its gradient, 12 for the optimizer
+(Rajbhandari et al., 2020). Bytes are those of the arrays on the first device, exact even when oversubscribed; the
+published curves are drawn behind them. The table shows the cost: stage 3 sends 1.5 times the bytes.
 """
 
 from jaxbench.discovery import changed, load_experiment

@@ -5,12 +5,12 @@ Models: mlp, cnn, resnet18 (for 32 images of 32x32), gpt ("tiny") and lstm, with
 optimizers, in float32. All arms train the same model from the same weights on the same batch on the same cores, each
 in its own process. The losses before the first and after each of three updates must agree, or nothing is timed.
 
-On the CPU the suite has two forms: one device with all cores, and one device per core with the batch split over them.
-Every round visits all arms in random order, one at a time. Each starts from the initial weights and takes some warm-up
-steps, in which the threads of the previous arm go to sleep. On both sides one half of the rounds selects the faster
-form, and the other half measures the ratio. A ratio is PyTorch's time over the suite's, so above 1 the suite is faster,
-with its 95 % bootstrap interval. Goals: a geometric mean of at least 1.0, and no model below 0.8. Needs the extra
-"peers". On shared cores use --cores=1: with more, one delayed thread delays all.
+On the CPU the suite has two variants: one device with all cores, and one device per core with the batch split over
+them. Every round visits all arms in random order, one at a time. Each arm starts from the initial weights with some
+warm-up steps, in which the threads of the previous arm go to sleep. On both sides one half of the rounds selects the
+faster variant, and the other half measures the ratio. A ratio is PyTorch's time over the suite's (above 1 the suite is
+faster), with its 95 % bootstrap interval. Goals: a geometric mean of at least 1.0, and no model below 0.8. Needs the
+extra "peers". On shared cores use --cores=1: with more, one delayed thread delays all.
 
 Run: python -m benchmarks.peers [--rounds=30] [--only=mlp,cnn] [--block_s=0.3] [--cores=2] [--platform=cpu|gpu]
 """
@@ -36,7 +36,7 @@ from jaxbench.machine.manifest import probe
 
 MODELS = ("mlp", "cnn", "resnet18", "gpt", "lstm")
 IN_KERAS = ("mlp", "cnn")
-# Relative, of each loss. On a GPU both may multiply in TF32, each in its own order.
+# Relative tolerance of each loss. On a GPU both may multiply in TF32, in different orders.
 TOLERANCE = {"cpu": 1e-3, "gpu": 1e-2}
 MEAN_GOAL, LEAST_GOAL = 1.0, 0.8
 WHOLE, SPLIT = "suite", "suite, a device per core"

@@ -25,7 +25,7 @@ class Arm:
     """The parent's side of an arm. Raises SystemExit if it does not start; its error is on stderr."""
 
     def __init__(self, name: str, module: str, *words: str, ready: bool = True):
-        """ready: waits until it is. Else `hello` does: of arms that start together."""
+        """ready: waits until the arm has started. False: `hello` waits, so that several arms can start together."""
         command = [sys.executable, "-m", f"benchmarks.{module}", *words]
         self._process = subprocess.Popen(
             command,
@@ -41,7 +41,7 @@ class Arm:
             self.hello()
 
     def hello(self) -> None:
-        """Waits until it has started."""
+        """Waits until the arm has started."""
         about = self._answer()
         self.what: str = about["what"]
         self.losses: list[float] = about["losses"]

@@ -22,7 +22,7 @@ class Ratio:
     """A median ratio of times.
 
     Attributes:
-      best: the peer that the first, third, ... rounds selected. ours: the form of the suite that they selected.
+      best: the peer that the first, third, ... rounds selected. ours: the variant of the suite that they selected.
       middle: the median over the other rounds of (time of `best` / time of `ours`); above 1 the suite is faster.
       draws: (DRAWS,), the same with both kinds of rounds resampled, selection included.
       rounds: the number of rounds that `middle` uses.
@@ -43,14 +43,14 @@ class Ratio:
 def best_over(ours: dict[str, np.ndarray], peers: dict[str, np.ndarray], random: np.random.Generator) -> Ratio:
     """The ratio of the best of `peers` to the best of `ours`, both seconds per step by name, (rounds,), at least 2.
 
-    One half of the rounds selects the faster one on each side, by its median. The other half measures the ratio. With
-    the same rounds for both, the selection would favour whatever was fast by chance.
+    One half of the rounds selects the fastest arm on each side by its median. The other half measures the ratio. If the
+    same rounds did both, the selection would favour arms that were fast by chance.
     """
     suite, peer = np.stack(list(ours.values())), np.stack(list(peers.values()))  # (arms, rounds)
     rounds = suite.shape[1]
     selecting, measuring = (random.integers(n, size=(DRAWS, n)) for n in (len(range(0, rounds, 2)), rounds // 2))
     best = [int(np.argmin(np.median(times[:, 0::2], axis=1))) for times in (suite, peer)]
-    # for each draw, (DRAWS,), the place of the arm that it would have selected
+    # for each bootstrap sample, (DRAWS,), the index of the arm that it would have selected
     fastest = [np.argmin(np.median(times[:, 0::2][:, selecting], axis=-1), axis=0) for times in (suite, peer)]
     ratios = peer[None, :, 1::2] / suite[:, None, 1::2]  # (ours, peers, rounds / 2)
     draws = np.median(ratios[fastest[0], fastest[1]][np.arange(DRAWS)[:, None], measuring], axis=-1)
@@ -59,7 +59,7 @@ def best_over(ours: dict[str, np.ndarray], peers: dict[str, np.ndarray], random:
 
 
 def geometric_mean(ratios: list[Ratio]) -> Ratio:
-    """The mean over models, which were measured one after the other, so that their draws are independent."""
+    """The mean over models. They were measured one after the other, so their bootstrap samples are independent."""
     middle = np.exp(np.mean([np.log(ratio.middle) for ratio in ratios]))
     draws = np.exp(np.mean([np.log(ratio.draws) for ratio in ratios], axis=0))
     return Ratio("", "", float(middle), draws, min(ratio.rounds for ratio in ratios))

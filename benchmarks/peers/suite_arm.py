@@ -1,5 +1,5 @@
 # Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
-"""The suite's arm: a training step as `jaxbench run` measures it, in the timer's blocks.
+"""The suite's arm: a training step, measured as in `jaxbench run`, in the timer's blocks.
 
 On the CPU there are two ways to use several cores. "whole": one device that has all cores and XLA's own threads, JAX's
 default. "split": one device per core with the batch split over them, as in `jaxbench run` (strategy shard_map,
@@ -42,7 +42,7 @@ def configured(name: str) -> ConfigDict:
 
 
 def leave(folder: Path, config: ConfigDict, params: Any, batch: Any) -> None:
-    """Writes what the other arms need to train the same model: start.npz and config.json."""
+    """Writes the files from which the other arms train the same model: start.npz and config.json."""
     arrays = {f"params/{path}": value for path, value in flat(params).items()}
     np.savez(folder / "start.npz", **arrays, **{f"batch/{field}": value for field, value in batch.items()})
     model = vars(gpt.shape(config.model)) if config.experiment == "gpt" else config.model.to_dict()

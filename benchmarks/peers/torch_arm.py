@@ -1,8 +1,8 @@
 # Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
-"""PyTorch's arms, eager and compiled, each in its fastest form.
+"""PyTorch's arms, eager and compiled, each in its fastest variant.
 
-The fastest form differs by model and machine, so the arm times its forms interleaved before it is ready, and keeps the
-fastest. Forms: images channel last or not; the optimizer's update fused into one call, or one call for each kind of
+The fastest variant depends on model and machine, so the arm first times its variants interleaved and keeps the fastest.
+Variants: images channels-last or not; the optimizer's update fused into one call, or one call for each kind of
 arithmetic (foreach); in the compiled arm also the update compiled.
 Subnormal numbers count as zero, as in XLA. There are as many threads as cores. After their work they spin for about a
 millisecond (libgomp's default) and then sleep, long before another arm's warm-up steps end.
@@ -34,7 +34,7 @@ WEIGHT_DECAY = 1e-4  # the default of optax.adamw
 
 @dataclass(frozen=True)
 class Form:
-    """One way of doing the same steps."""
+    """One variant of the same steps."""
 
     mode: str  # eager, compile
     layout: str  # contiguous, channels_last
@@ -45,7 +45,7 @@ class Form:
 
 
 class Training:
-    """A model in one form. Each run starts from the suite's initial weights."""
+    """A model in one variant. Each run starts from the suite's initial weights."""
 
     def __init__(self, name: str, folder: Path, device: str, form: Form):
         config = json.loads((folder / "config.json").read_text())
@@ -99,7 +99,7 @@ KINDS = ("params/", "batch/")
 
 
 def optimizer(config: dict[str, Any], model: torch.nn.Module, *, fused: bool) -> torch.optim.Optimizer:
-    """The optax optimizer that `jaxbench.workloads.optimizers` makes of this config."""
+    """The optax optimizer that `jaxbench.workloads.optimizers` makes from this config."""
     parameters = [p for p in model.parameters() if p.requires_grad]
     options: dict[str, Any] = {"lr": config["learning_rate"], **({"fused": True} if fused else {"foreach": True})}
     if config["name"] == "adamw":
@@ -110,7 +110,7 @@ def optimizer(config: dict[str, Any], model: torch.nn.Module, *, fused: bool) ->
 
 
 def fastest(trainings: list[Training]) -> Training:
-    """The one with the smallest median over interleaved blocks."""
+    """The variant with the smallest median over interleaved blocks."""
     steps = []
     for training in trainings:
         steps.append(1)

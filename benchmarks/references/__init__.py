@@ -1,5 +1,5 @@
 # Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
-"""PyTorch's answers for small models of the same mathematics, stored as files that the tests compare with.
+"""PyTorch's results for small, mathematically equal models, stored in files for the tests.
 
 A file ``tests/workloads/references/<model>.npz`` has the loss, the logits and the gradient of every parameter. The
 weights and the batch are not stored: both sides draw them with NumPy from a fixed seed, in the order of the paths.
@@ -25,7 +25,7 @@ def flat(tree: Any) -> dict[str, Any]:
 
 
 def weights(avals: Any) -> Any:
-    """Values for a tree of parameter shapes, float32, of the size of a trained network's, and none of them 0 or 1.
+    """Float32 values for a tree of parameter shapes, with the magnitude of trained weights, none of them 0 or 1.
 
     Kernels are normal with variance 1 / inputs, scales near 1, all else near 0.
     """

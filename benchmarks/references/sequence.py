@@ -5,8 +5,8 @@
 results, and shows the relative errors of float32 in PyTorch and in the suite.
 
 The weights stay in the suite's layout and are converted to PyTorch's inside the differentiated function, so gradients
-come back in the suite's: dense (in, out) -> (out, in). The LSTM is PyTorch's own, whose gates are in the same order and
-whose second bias is 0. Attention is written out.
+come back in the suite's: dense (in, out) -> (out, in). The LSTM is PyTorch's own; its gates have the same order and its
+second bias is 0. Attention is written out.
 """
 
 from __future__ import annotations
@@ -109,7 +109,7 @@ def _gpt(w: dict, tokens: Any, config: ConfigDict) -> Any:
 
 
 def _attention(w: dict, path: str, x: Any, heads: int) -> Any:
-    """Head by head and query by query, so that nothing after a query's position can enter."""
+    """Head by head and query by query, so that later positions cannot affect a query."""
     queries, keys, values = _dense(w, f"{path}/qkv", x).chunk(3, dim=-1)
     width = x.shape[-1] // heads
     mixed = []

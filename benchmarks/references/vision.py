@@ -3,8 +3,8 @@
 
 ``python -m benchmarks.references.vision`` needs PyTorch. It rewrites the files, which contain PyTorch's float64
 results, and shows the relative errors of float32 in PyTorch and in the suite. The last column is the largest of ten
-errors in float64 after the weights were perturbed by 1e-6 of themselves. It is small if no ReLU and no pool is so near
-a tie that rounding alone could change the gradient. `SEEDS` are those of such batches.
+errors in float64 after a relative perturbation of the weights by 1e-6. It is small if every ReLU and pool is far enough
+from a tie that rounding cannot change the gradient. `SEEDS` give batches with this property.
 
 The weights stay in the suite's layout and are converted to PyTorch's inside the differentiated function, so gradients
 come back in the suite's. Kernels: HWIO -> OIHW. Dense: (in, out) -> (out, in). The first dense layer reads pixels

@@ -128,9 +128,7 @@ def judge(points: Mapping[str, Mapping[str, Any]], times: Times, *, sets: int, b
     return Look(ended=ended, spent_s=times.spent_s, claims=claims, visits=() if ended else visits)
 
 
-def _visits(
-    claims: Sequence[Claim], points: Mapping[str, Mapping[str, Any]], times: Times
-) -> tuple[str, ...]:
+def _visits(claims: Sequence[Claim], points: Mapping[str, Mapping[str, Any]], times: Times) -> tuple[str, ...]:
     """The points that the next rounds need, in the order of the plan; () if none does."""
     wanted: set[str] = set()
     early = times.spent_s < LEAST_S or not times.steady

@@ -30,9 +30,9 @@ _COUNTED = {
     NOT_TESTABLE: ("is not testable here", "are not testable here"),
 }
 ABOUT = (
-    "Each claim is a sentence of the paper with one quantity, which is read from runs of this machine. It holds here "
-    "if the whole 95 % interval of the quantity is within the claim's limit. It does not hold here if all of it is "
-    "outside. Otherwise the runs cannot tell. Dashed and grey: published; coloured: measured here."
+    "Each claim is a sentence of the paper with one quantity, measured on this machine. It holds here if the whole "
+    "95 % confidence interval of the quantity is within the claim's limit. It does not hold here if the whole interval "
+    "is outside. Otherwise the runs cannot tell. Dashed and grey: published; coloured: measured here."
 )
 
 

@@ -1,5 +1,5 @@
 # Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
-"""The papers: one file each, found by its name. A file defines `PAPER`, whose id is the file's name."""
+"""The papers: one file each, found by its name. A file defines `PAPER`; its id is the file's name."""
 
 from __future__ import annotations
 

@@ -100,31 +100,31 @@ PAPER = Paper(
     claims=(
         Claim(
             name="efficiency",
-            sentence="Images per second grow with the devices at about 90 % of the ideal.",
+            sentence="Images per second grow with the number of devices at about 90 % of the ideal.",
             source="abstract and section 5.5",
             quantity="weak-scaling efficiency on the most devices",
             low=0.9,
             read=efficiency,
-            here="Two cores show two devices without a network between them, and a far smaller model.",
+            here="Two cores are two devices without a network between them, and the model is far smaller.",
         ),
         Claim(
             name="kept accuracy",
             sentence="With the learning rate proportional to the batch and a warm-up, a batch up to 32 times larger "
             "loses no accuracy (23.60 % error at 256, 23.74 % at 8,192).",
             source="Figure 3",
-            quantity="accuracy of the smallest batch less that of the largest up to 32 times it, in points",
+            quantity="accuracy at the smallest batch minus that at the largest up to 32 times as large, in points",
             high=0.5,
             read=kept,
-            here="The batch is a matter of mathematics, not of the machine; the data set is small.",
+            here="The effect of the batch does not depend on the machine; the data set is small.",
         ),
         Claim(
             name="lost accuracy",
             sentence="Beyond that the error grows (24.79 % at 16,384, 33.96 % at 65,536).",
             source="Figure 3",
-            quantity="accuracy of the smallest batch less that of the largest beyond 32 times it, in points",
+            quantity="accuracy at the smallest batch minus that at the largest beyond 32 times, in points",
             low=0.5,
             read=far,
-            here="The batch is a matter of mathematics, not of the machine; the data set is small.",
+            here="The effect of the batch does not depend on the machine; the data set is small.",
         ),
     ),
     panels=(

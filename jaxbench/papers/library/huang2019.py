@@ -21,14 +21,14 @@ STAGES = (2, 4)
 
 
 def formula(found: Evidence) -> Reading:
-    """The largest distance of an executed schedule's idle share from the formula."""
+    """The largest difference between an executed schedule's idle share and the formula."""
     rows = _rows(found, "pipeline")
     worst = max(abs(idle(row) - bubble.idle(bubble.stages(row.point), bubble.micro_batches(row.point))) for row in rows)
     return Reading(exact(worst), f"{len(rows)} pipelines of {min(STAGES)} to {max(STAGES)} stages")
 
 
 def divided(found: Evidence) -> Reading:
-    """Idle over busy slots of 1F1B over the same of the interleaved schedule with two chunks a stage."""
+    """Idle / busy slots of 1F1B over idle / busy slots of the interleaved schedule with two chunks per stage."""
     rows = {SCHEDULE.of(row.point.levers): row for row in _rows(found, "interleaved")}
     if not {"1f1b", "interleaved"} <= rows.keys():
         raise NotTestable("The run 'interleaved' lacks one of the two schedules.")
@@ -37,11 +37,12 @@ def divided(found: Evidence) -> Reading:
 
 
 def mixture(found: Evidence) -> Reading:
-    raise NotTestable("It needs several hosts, so that a tensor axis can lie inside one or across two; this is one.")
+    reason = "It needs several hosts, so that a tensor axis can lie inside one or across two; there is only one."
+    raise NotTestable(reason)
 
 
 def idle(row: Row) -> float:
-    """The share of slots in which a stage of the executed schedule does nothing."""
+    """The share of idle slots in the executed schedule."""
     return 1 - row.point.fact("busy_share")
 
 
@@ -134,21 +135,21 @@ PAPER = Paper(
             name="bubble",
             sentence="With K stages and M micro-batches (K - 1) / (M + K - 1) of a pipeline's time is idle.",
             source="GPipe, section 2.3",
-            quantity="largest distance of the executed schedules' idle share from the formula",
+            quantity="largest difference between an executed schedule's idle share and the formula",
             high=0.001,
             read=formula,
-            here="Exact: the slots of the schedule that ran, counted on the devices. Times of more stages than "
-            "cores say nothing.",
+            here="Exact: the slots of the executed schedule, counted on the devices. Times with more stages than "
+            "cores mean nothing.",
         ),
         Claim(
             name="interleaving",
-            sentence="With V chunks of blocks a stage, the bubble is V times smaller than that of 1F1B.",
+            sentence="With V chunks of blocks per stage, the bubble is V times smaller than that of 1F1B.",
             source="PTD-P, section 2.2",
-            quantity="idle over busy slots of 1F1B over the same of the interleaved schedule, V = 2",
+            quantity="idle / busy slots of 1F1B over idle / busy slots of the interleaved schedule, V = 2",
             low=1.999,
             high=2.001,
             read=divided,
-            here="Exact: the slots of the schedule that ran, counted on the devices.",
+            here="Exact: the slots of the executed schedule, counted on the devices.",
         ),
         Claim(
             name="mixture",

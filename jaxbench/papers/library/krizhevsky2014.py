@@ -17,7 +17,7 @@ DATA, MIXTURE = "data=2", "tensor=2"
 
 
 def dense_share(found: Evidence) -> Reading:
-    """Gradient bytes that remain when the convolutions are frozen, over all of them."""
+    """Gradient bytes with frozen convolutions over all gradient bytes."""
     places = [place for place in found.levers("freeze").places if place.devices == 2]
     if not places:
         raise NotTestable("The run 'freeze' has no step on two devices.")
@@ -38,7 +38,7 @@ def images(found: Evidence) -> Reading:
 
 
 def sent(found: Evidence) -> Reading:
-    """Bytes that a device sends in a step of the mixture over those of data parallelism."""
+    """Bytes sent per device and step by the mixture over those of data parallelism."""
     place, *arms = _arms(found)
     records = [arm.point.record for arm in arms]
     data, mixture = (sum(c.wire_bytes for c in r.passport.collectives) for r in records if r is not None)
@@ -130,13 +130,14 @@ PAPER = Paper(
             quantity="weak-scaling efficiency of data parallelism on the most devices",
             high=0.95,
             read=data_parallel,
-            here="Two cores share one memory: the gradient is summed in it and not sent over a link.",
+            here="Two cores share one memory: the gradient is summed there, not sent over a link.",
         ),
         Claim(
             name="less is sent",
-            sentence="With the dense layers split, a step sends activations in place of their gradients: less.",
+            sentence="With the dense layers split, a step sends activations instead of gradients for them, which is "
+            "less.",
             source="section 4",
-            quantity="bytes that a device sends in a step of the mixture over those of data parallelism",
+            quantity="bytes sent per device and step by the mixture over those of data parallelism",
             high=1.0,
             read=sent,
             here="Exact: the bytes of the compiled step. They depend on the batch: activations grow with it.",
@@ -148,8 +149,8 @@ PAPER = Paper(
             quantity="images/s of the mixture over those of data parallelism alone",
             low=1.0,
             read=images,
-            here="Two devices that share one memory: each reads half of the dense weights, and no link is saved. Model "
-            "parallelism alone is not measured: it leaves the convolutions, nine tenths of the work, undivided.",
+            here="Two devices share one memory: each reads half of the dense weights, and there is no link to relieve. "
+            "Model parallelism alone is not measured: it does not split the convolutions, nine tenths of the work.",
         ),
     ),
     panels=(

@@ -28,7 +28,7 @@ def accuracy(found: Evidence, precision: str) -> np.ndarray:
 
 
 def lost(found: Evidence) -> Reading:
-    """Pairs of trainings with one seed, so that what the seed does is common to both."""
+    """Pairs of trainings with one seed, so that the effect of the seed cancels."""
     difference = accuracy(found, WHOLE) - accuracy(found, HALF)
     return Reading(targets.student(100 * difference), f"cnn, {len(SEEDS)} seeds, 400 steps")
 
@@ -71,7 +71,7 @@ PAPER = Paper(
             name="same accuracy",
             sentence="With loss scaling, training in 16 bits reaches the accuracy of 32 bits (within 0.3 points).",
             source="Table 1",
-            quantity="accuracy in float32 less that in float16 with dynamic loss scaling, in points",
+            quantity="accuracy in float32 minus that in float16 with dynamic loss scaling, in points",
             high=1.0,
             read=lost,
             here="Arithmetic in float16 is the same on a core, only slower; the test set has a few hundred images.",
@@ -80,7 +80,7 @@ PAPER = Paper(
             name="gradients vanish",
             sentence="Without loss scaling, small gradients become zero in 16 bits, and some trainings diverge.",
             source="section 3.2",
-            quantity="accuracy with loss scaling less that without, in points",
+            quantity="accuracy with loss scaling minus that without, in points",
             low=0.5,
             read=unscaled,
             here="Arithmetic, not speed: one core can show it, but a network this small need not lose anything; the "

@@ -27,7 +27,7 @@ def bytes_held(found: Evidence) -> Reading:
 
 
 def volume_of(strategy: str) -> Reader:
-    """A reader of the bytes that a device sends in a step over those of data parallelism."""
+    """A reader of the bytes sent per device and step over those of data parallelism."""
 
     def read(found: Evidence) -> Reading:
         sent = {row.point.strategy: _sent(row) for row in found.training("volume").rows if row.believed}
@@ -69,9 +69,9 @@ def published_held() -> Sequence[PublishedSeries]:
 def _volume(strategy: str, name: str, times: float) -> Claim:
     return Claim(
         name=f"volume of {name}",
-        sentence=f"{name} sends {times:g} times what data parallelism sends.",
+        sentence=f"{name} sends {times:g} times the bytes of data parallelism.",
         source="section 7",
-        quantity=f"bytes that a device sends in a step of {strategy} over those of {PLAIN}",
+        quantity=f"bytes sent per device and step by {strategy} over those of {PLAIN}",
         low=0.95 * times,
         high=1.05 * times,
         read=volume_of(strategy),
@@ -107,12 +107,12 @@ PAPER = Paper(
     claims=(
         Claim(
             name="bytes",
-            sentence="Of 16 bytes a parameter a device keeps 4 + 12/N, 2 + 14/N and 16/N in the three stages.",
+            sentence="Of 16 bytes per parameter, a device keeps 4 + 12/N, 2 + 14/N and 16/N in the three stages.",
             source="Figure 1 and Table 1",
             quantity="largest relative error of the bytes on the first device against the formulas",
             high=0.02,
             read=bytes_held,
-            here="Exact: the sizes of the arrays on fake devices, as on any other.",
+            here="Exact: array sizes on fake devices are the same as on any other.",
         ),
         *(_volume(strategy, _NAMES[strategy], times) for strategy, times in STAGES.items()),
     ),

@@ -95,7 +95,7 @@ PAPER = Paper(
             quantity="weak-scaling efficiency of resnet18 on the most devices",
             low=0.9,
             read=of_resnet,
-            here="Two cores share one memory and no network, so little is lost that a network would cost.",
+            here="Two cores share one memory and have no network, so the cost of a network does not appear.",
         ),
         Claim(
             name="vgg below resnet",
@@ -105,7 +105,7 @@ PAPER = Paper(
             quantity="efficiency of vgg16 over that of resnet18, on the most devices",
             high=1.0,
             read=vgg_over_resnet,
-            here="Two cores show the sign at two devices; the size of the effect belongs to the network between hosts.",
+            here="Two cores show the sign for two devices; its size depends on the network between hosts.",
         ),
     ),
     panels=(

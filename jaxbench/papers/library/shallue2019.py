@@ -30,7 +30,7 @@ def large(found: Evidence) -> Reading:
 
 
 def predicted(found: Evidence) -> Reading:
-    """The knee over the mean noise scale, on logarithms; the noise scale's own spread is small beside the knee's."""
+    """The knee over the mean noise scale, on logarithms; the spread of the noise scale is small next to the knee's."""
     trainings = targets.read(found, RULE)
     knee = targets.knee(trainings)
     if not knee.known or not len(trainings.noise):
@@ -86,7 +86,7 @@ PAPER = Paper(
     claims=(
         Claim(
             name="perfect scaling",
-            sentence="At small batches twice the batch needs half the steps.",
+            sentence="At small batches, doubling the batch halves the steps.",
             source="Shallue, Figure 1",
             quantity="examples to the target at the second smallest batch over those at the smallest",
             low=0.8,
@@ -96,7 +96,7 @@ PAPER = Paper(
         ),
         Claim(
             name="no further gain",
-            sentence="At large batches a larger batch saves no more steps.",
+            sentence="At large batches, a larger batch saves no further steps.",
             source="Shallue, Figure 1",
             quantity="steps at the largest batch over those at the next smaller one",
             low=0.8,

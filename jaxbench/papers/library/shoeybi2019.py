@@ -1,5 +1,5 @@
 # Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
-"""Shoeybi et al. 2019 (Megatron-LM): tensor parallelism, its weak scaling and its four all-reduces a block."""
+"""Shoeybi et al. 2019 (Megatron-LM): tensor parallelism, its weak scaling and its four all-reduces per block."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def efficiency(found: Evidence) -> Reading:
 
 
 def all_reduces(found: Evidence) -> Reading:
-    """All-reduces over the tensor axis that two more blocks add, for each of them: of two depths the rest cancels."""
+    """All-reduces over the tensor axis per block: the difference of two depths, in which the rest cancels."""
     few, many = (_tensor_sums(found, depth) for depth in DEPTHS)
     return Reading(exact((many - few) / (DEPTHS[1] - DEPTHS[0])), f"{DEPTHS[0]} and {DEPTHS[1]} blocks")
 
@@ -73,12 +73,12 @@ PAPER = Paper(
     claims=(
         Claim(
             name="weak scaling",
-            sentence="A model that grows with the devices keeps 77 % of the FLOP/s of each on eight (95 % on two).",
+            sentence="If the model grows with the devices, eight reach 77 % of the ideal FLOP/s (95 % on two).",
             source="Table 1 and Figure 5",
             quantity="weak-scaling efficiency on the most devices, in FLOP/s",
             low=0.77,
             read=efficiency,
-            here="Two cores show two devices that share one memory; the paper's loss is that of a link.",
+            here="Two cores are two devices that share one memory; the paper's loss comes from a link.",
         ),
         Claim(
             name="all-reduces",

@@ -17,7 +17,7 @@ from jaxbench.report.drawing import marks
 
 
 def under_the_roof(found: Evidence) -> Reading:
-    """The largest share of its roof that any kernel of a run after the card reached."""
+    """The largest share of its roof that any kernel reached in a run after the machine profile."""
     rows = [row for row in found.cases("kernels").rows if row.peak_share.known and row.point.honest]
     if not rows:
         raise NotTestable("No kernel has a share of a measured roof: the machine's card is missing.")
@@ -130,12 +130,12 @@ PAPER = Paper(
     claims=(
         Claim(
             name="Williams",
-            sentence="No kernel exceeds the roof: the lesser of the peak and of intensity times bandwidth.",
+            sentence="No kernel exceeds the roof: the smaller of the peak and intensity times bandwidth.",
             source="Roofline",
             quantity="largest share of its measured roof that a kernel reaches",
             high=1.1,
             read=under_the_roof,
-            here="The roof is measured too, at another time: up to 1.1 of it is believed, as everywhere in the suite.",
+            here="The roof is also a measurement, from another time: up to 1.1 of it is accepted, as everywhere here.",
         ),
         Claim(
             name="Hockney",
@@ -147,8 +147,8 @@ PAPER = Paper(
             here="Between two cores a message is a copy through caches, which have several bandwidths.",
         ),
         _law("Amdahl", "Amdahl", "A serial share s limits the speed-up of fixed work to 1 / (s + (1 - s) / n)."),
-        _law("Gustafson", "Gustafson", "Of work that grows with the devices, the speed-up is n - s (n - 1)."),
-        _law("USL", "Gunther", "Contention and coherency make it n / (1 + a (n - 1) + b n (n - 1))."),
+        _law("Gustafson", "Gustafson", "If the work grows with the devices, the speed-up is n - s (n - 1)."),
+        _law("USL", "Gunther", "With contention and coherency, the speed-up is n / (1 + a (n - 1) + b n (n - 1))."),
     ),
     panels=(
         Panel(title="all-reduce", x="bytes", y="time, µs", log="xy", base=10, ours=times, laws=hockney),
