@@ -1,11 +1,11 @@
 # Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
-"""Whether a new run agrees with a card: the step time and efficiency of each point are within a margin, or outside.
+"""Whether a new run agrees with a card: each step time and each efficiency is within a margin of the card's or not.
 
-Each question is a ratio, new over card, with the interval of `jaxbench.verdicts`, which covers the spread of rounds and
-of processes, and `judge.decide` answers it. Within: the whole interval is within the margin, so a larger difference
-would have been seen. Consistent: the interval contains 1 and reaches beyond the margin, which proves nothing. A table
-asks several questions, so its intervals hold jointly with 95 % (Bonferroni): 19 of 20 reproduced cards have no point
-outside, however many points they have.
+Each question is a ratio, new over card. Its confidence interval comes from `jaxbench.verdicts` and covers the variation
+between rounds and between processes. `judge.decide` answers the question. "within": the whole interval is within the
+margin, so a larger difference would have been seen. "consistent": the interval contains 1 but reaches beyond the
+margin, which proves nothing. A table asks several questions, so its intervals have a joint confidence of 95 %
+(Bonferroni): 19 of 20 reproduced cards have no point outside, however many points they have.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from jaxbench.verdicts.comparable import FinishedRun
 from jaxbench.verdicts.judge import CANNOT_TELL
 from jaxbench.verdicts.ratio import Drawn, Ratio
 
-ALPHA = 0.05  # chance that anything in a table is outside by chance
+ALPHA = 0.05  # the probability that anything in a table is outside by chance
 MARGIN = 0.2  # a smaller difference counts as reproduced
 WITHIN, OUTSIDE, CONSISTENT, NOT_JUDGED = "within", "outside", "consistent", ""
 _VERDICTS = {judge.SAME: WITHIN, judge.FASTER: OUTSIDE, judge.SLOWER: OUTSIDE}
@@ -36,7 +36,13 @@ Any_ = MeasuredPoint | CasePoint
 
 @dataclass(frozen=True, kw_only=True)
 class Question:
-    """card, now: seconds per step, or efficiency. ratio: now over card, with the joint interval."""
+    """One ratio and its verdict.
+
+    Attributes:
+      card, now: seconds per step, or efficiencies.
+      ratio: now over card, with the joint interval.
+      why: what makes it inconclusive; "" otherwise.
+    """
 
     verdict: str = NOT_JUDGED
     card: float = math.nan
@@ -47,7 +53,8 @@ class Question:
 
 @dataclass(frozen=True, kw_only=True)
 class PointAgreement:
-    """One point. outcome: OUTSIDE if it was correct in the card and is not now, for the reason `why`."""
+    """The verdicts on one point. outcome: set if the point cannot be compared; OUTSIDE if it was correct in the card
+    and is not now. why: the reason for `outcome`."""
 
     point: str
     time: Question = Question()
@@ -63,10 +70,10 @@ class PointAgreement:
 def agree(
     card: FinishedRun, now: FinishedRun, spreads: tuple[Spread, Spread], *, same_machine: bool, margin: float = MARGIN
 ) -> list[PointAgreement]:
-    """All points of both runs, those of the card first. spreads: of the card's machine and of this one. margin: as in
-    `judge`.
+    """The verdicts on all points of both runs, the card's points first.
 
-    same_machine: only then step times are judged; efficiencies are in any case.
+    spreads: the run-to-run variance of the card's machine and of this one. same_machine: whether to judge step times
+    too; efficiencies are always judged. margin: as in `judge`.
     """
     mine, theirs = ({point.point: point for point in run.points} for run in (card, now))
     both = [name for name in mine if not _fault(mine[name]) and name in theirs and not _fault(theirs[name])]
@@ -91,14 +98,14 @@ def agree(
 
 
 def _fault(point: Any_) -> str:
-    """Why the point has no time to compare; "" if it has one."""
+    """Why the point has no time to compare; "" if it has a correct time."""
     if not point.rounds or point.status in ("failed", "unsupported"):
         return f"{point.status} ({point.reason})"
     return f"wrong ({point.reason})" if point.check_ok is False else ""
 
 
 def _absent(name: str, card: Any_ | None, now: Any_ | None) -> PointAgreement:
-    """The answer for a point that has no correct time on one side."""
+    """The answer for a point without a correct time on at least one side."""
     then, here = (None if point is None else _fault(point) for point in (card, now))
     if then is None:
         return PointAgreement(point=name, outcome=CANNOT_TELL, why="the card does not have it")
@@ -117,15 +124,16 @@ def _draw(run: FinishedRun, names: list[str], spread: Spread, seed: int) -> dict
 
 
 def _rows(run: FinishedRun) -> dict[str, Row]:
-    """The rows of a training; none of a run of cases."""
+    """The rows of a training by point; {} for a run of cases."""
     training = [point for point in run.points if isinstance(point, MeasuredPoint)]
     return {row.point.point: row for row in scaling.analyse(training, config=run.config)} if training else {}
 
 
 def _share(name: str, rows: list[dict[str, Row]], drawn: list[dict[str, Drawn]]) -> Ratio | None:
-    """The ratio of the efficiencies; None for a base, for other bases, and for more devices than cores.
+    """The ratio of the efficiencies; None for a base, for different bases, and for more devices than cores.
 
-    An efficiency is work over devices times the base's time over the point's, and the work is the same on both sides.
+    An efficiency is (work / devices) x (base time / point time), and the work is the same on both sides. So only the
+    quotient of the times remains.
     """
     pair = [side.get(name) for side in rows]
     bases = {row.base.point for row in pair if row is not None and row.base is not None}
@@ -157,7 +165,7 @@ def _question(quotient: Ratio, alpha: float, margin: float, values: list[float])
 
 
 def exit_code(answers: list[PointAgreement]) -> int:
-    """0 all within, 1 some outside, 2 some inconclusive, 3 nothing could be judged."""
+    """0: all within; 1: some outside; 2: some inconclusive; 3: nothing could be judged."""
     verdicts = [verdict for answer in answers for verdict in answer.verdicts]
     judged = [verdict for verdict in verdicts if verdict in (WITHIN, OUTSIDE, CONSISTENT)]
     if OUTSIDE in verdicts:
@@ -168,7 +176,7 @@ def exit_code(answers: list[PointAgreement]) -> int:
 
 
 def widest(answers: list[PointAgreement]) -> Mapping[str, float]:
-    """The largest relative difference that an interval could hide, of step times and of efficiencies."""
+    """The largest relative difference that an interval could hide, for "time" and for "efficiency"."""
     reaches: dict[str, float] = {}
     for name in ("time", "efficiency"):
         questions = [getattr(answer, name) for answer in answers]

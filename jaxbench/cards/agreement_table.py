@@ -1,5 +1,5 @@
 # Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
-"""What `jaxbench repro` prints: a line per point, and how large a difference "within" could hide."""
+"""The output of `jaxbench repro`: one line per point, and how large a difference "within" could hide."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def show(
     margin: float,
 ) -> None:  # fmt: skip
     console.print()
-    console.print(Text(f"{printable(card.path.name)}, run again", style="bold"))
+    console.print(Text(f"{printable(card.path.name)}, rerun", style="bold"))
     console.print(fill(_COLUMNS, answers).terminal(console.width))
     for answer in answers:
         for what, why in (("", answer.why), ("step time", answer.time.why), ("efficiency", answer.efficiency.why)):
@@ -59,7 +59,7 @@ def _change(card: str, now: str) -> str:
 
 
 def _ratio(question: Question) -> Estimate:
-    """Without an interval that is too wide to be informative."""
+    """The ratio, without its interval if that is too wide to be informative."""
     ratio = question.ratio
     return ratio if ratio.has_interval and ratio.hi < 100 else ratio.alone()
 
@@ -87,15 +87,18 @@ _COLUMNS = (
 
 
 def _widest(answers: list[PointAgreement]) -> list[str]:
-    """ "13 % in a step time", "2 % in an efficiency": the largest differences that could be missed."""
+    """The largest differences that could be missed: "13 % in a step time", "2 % in an efficiency"."""
     names = {"time": "a step time", "efficiency": "an efficiency"}
     return [f"{100 * share:.0f} % in {names[name]}" for name, share in agreement.widest(answers).items()]
 
 
 def _remarks(answers: list[PointAgreement], spreads: tuple[Spread, Spread], *, same_machine: bool) -> list[str]:
-    sentences = ["Intervals hold jointly with 95 %; within: the whole interval is; consistent: it contains 1."]
+    sentences = [
+        "The intervals have a joint confidence of 95 %. within: the whole interval is within the margin; consistent: "
+        "the interval contains 1."
+    ]
     if hidden := _widest(answers):
         sentences.append(f"This can hide differences of up to {' and '.join(hidden)}; more rounds or processes help.")
     sources = dict.fromkeys(f"{100 * spread.sd:.1f} %, {spread.source}" for spread in spreads)
-    sentences.append(f"Spread between processes of one program: {'; '.join(sources)}.")
+    sentences.append(f"A/A spread (processes of the same program): {'; '.join(sources)}.")
     return sentences if same_machine else [*sentences, "Step times of another kind of machine are not judged."]

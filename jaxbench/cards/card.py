@@ -1,8 +1,8 @@
 # Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
-"""A run as one document: config, manifest, raw samples, results, the machine's own numbers, and a hash.
+"""A result card: a run as one document with config, manifest, raw samples, results, the machine profile and a hash.
 
-The schema is `schema/card.schema.json`. A card does not record when it was made, so that a run has exactly one card,
-and its name comes from its content.
+The schema is `schema/card.schema.json`. A card does not record when it was made, so a run always gives the same card.
+The file name comes from the content.
 """
 
 from __future__ import annotations
@@ -27,10 +27,10 @@ from jaxbench.verdicts.comparable import FinishedRun
 
 
 def make(run: Path) -> dict[str, Any]:
-    """The card of a run folder.
+    """The card of the run folder `run`, as JSON values.
 
     Raises:
-      UserError: it is no run folder, is damaged or of another schema, or holds nothing measured.
+      UserError: it is not a run folder, it is damaged or of another schema, or it holds no measurement.
     """
     measured = comparable.read(run)
     machine, why_not = _machine(run, measured.manifest)
@@ -58,7 +58,7 @@ def make(run: Path) -> dict[str, Any]:
 
 
 def write(card: dict[str, Any], folder: Path) -> Path:
-    """Writes the card under a name made from its content, so that the same card is always the same file.
+    """Writes the card into `folder` under a name made from its content, so the same card is always the same file.
 
     Raises:
       UserError: another file has that name, or the folder cannot be written.
@@ -81,7 +81,7 @@ def write(card: dict[str, Any], folder: Path) -> Path:
 
 
 def save(run: Path, folder: Path, console: Console) -> int:
-    """Makes the card of a run, writes it, and prints its path and notes. Returns 0. Raises UserError."""
+    """Makes and writes the card of a run, and prints its path and notes. Returns the exit code 0. Raises UserError."""
     made = make(run)
     path = write(made, folder)
     for note in made["notes"]:
@@ -98,12 +98,12 @@ def _slug(name: str) -> str:
 
 
 def _lines(path: Path) -> list[Any]:
-    """Every finished line as it stands in the file, which has been read and found valid."""
+    """Every complete line of a records file that has already been validated."""
     return [json.loads(line) for line in path.read_bytes().splitlines(keepends=True) if line.endswith(b"\n")]
 
 
 def _machine(run: Path, manifest: dict[str, Any]) -> tuple[dict[str, Any] | None, str]:
-    """Peaks and links from the machine's card in the run folder, or why there are none."""
+    """(peaks and links from the machine profile in the run folder, or None; why there are none)."""
     machine = machine_card.read(run / machine_card.NAME)
     if machine is None:
         return None, "the run has no machine.json: 'jaxbench machine' makes one, and later runs take it with them."
@@ -112,12 +112,12 @@ def _machine(run: Path, manifest: dict[str, Any]) -> tuple[dict[str, Any] | None
 
 
 def _short(run: FinishedRun) -> list[str]:
-    """A sentence for each point that is not as it was asked for, or that few samples speak for."""
+    """A sentence for each point that failed, is incomplete or wrong, or has too few rounds for an interval."""
     sentences = [f"{p.point}: {p.status} ({p.reason})." for p in run.points if p.status != "ok"]
     sentences += [f"{p.point}: wrong ({p.reason})." for p in run.points if p.status == "ok" and p.check_ok is False]
     few = MIN_ROUNDS
     return sentences + [
-        f"{p.point}: no interval, {len(p.rounds)} of the {few} rounds that one needs."
+        f"{p.point}: no interval, because it has {len(p.rounds)} of the {few} rounds that an interval needs."
         for p in run.points
         if 0 < len(p.rounds) < few
     ]

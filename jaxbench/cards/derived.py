@@ -1,5 +1,5 @@
 # Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
-"""What a card says of its records: derived when it is made, and again whenever it is read."""
+"""The results in a card. They are derived from its records when it is made, and again whenever it is read."""
 
 from __future__ import annotations
 
@@ -28,21 +28,21 @@ CASES = (
     "bytes_per_s", "bytes_per_s_lo", "bytes_per_s_hi", "algbw", "busbw", "busbw_lo", "busbw_hi", "peak_share", "wrong",
     "gate", "gate_reason",
 )  # fmt: skip
-CLAIMS = ("step_s", "efficiency", "busbw", "bytes_per_s", "flop_per_s")  # the numbers that a card is believed for
+CLAIMS = ("step_s", "efficiency", "busbw", "bytes_per_s", "flop_per_s")  # the numbers that must follow from the records
 WORDS = ("status", "devices", "global_batch")
-# Relative. A later version may compute a number from the same records in another way: a step time was once the median
-# of all blocks, and is the mean over processes of their medians. What is shown is derived, so an edit within it changes
-# nothing.
+# The relative difference allowed between a card's number and the number derived from its records. A later version may
+# compute it differently: a step time was once the median of all blocks, and is now the mean over processes of their
+# medians. Pages show the derived number, so an edit within this tolerance has no effect.
 SLACK = 0.1
 
 
 def measures(run: FinishedRun) -> str:
-    """training | cases."""
+    """"training" or "cases"."""
     return "cases" if run.points and isinstance(run.points[0], CasePoint) else "training"
 
 
 def name(run: FinishedRun) -> dict[str, Any]:
-    """What was measured, on what and on how many of it."""
+    """The experiment, the kind of device, and the largest number of devices."""
     measured = [point for point in run.points if point.rounds]
     kinds = [point.record.device_kind for point in measured if point.record is not None]
     return {
@@ -53,7 +53,7 @@ def name(run: FinishedRun) -> dict[str, Any]:
 
 
 def points(run: FinishedRun, machine: dict[str, Any] | None) -> list[dict[str, Any]]:
-    """One entry a point, failed and missing ones included. None where a number is unknown.
+    """One entry per point, including failed and missing points. Unknown numbers are None.
 
     machine: the peaks and links of its machine (`machine_card.read`), or None.
     """
@@ -73,7 +73,7 @@ def points(run: FinishedRun, machine: dict[str, Any] | None) -> list[dict[str, A
 
 
 def _plain(value: Any) -> Any:
-    """What JSON has a word for: numpy's numbers become Python's."""
+    """The value as JSON can hold it: NumPy scalars become Python numbers."""
     return value.item() if hasattr(value, "item") else value
 
 

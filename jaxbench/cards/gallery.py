@@ -1,5 +1,5 @@
 # Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
-"""`jaxbench cards`: all cards of a folder as one table and one figure. Damaged cards are shown as damaged."""
+"""`jaxbench cards`: all cards of a folder as one table and one figure. Damaged cards are listed as damaged."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ FOLDER = Path("cards")
 
 
 def cards(folder: Path, filters: Sequence[str], console: Console) -> int:
-    """Prints the table and writes `folder`/cards.svg, .pdf and .png. Returns 1 when a card is damaged, else 0.
+    """Prints the table and writes `folder`/cards.svg, .pdf and .png. Returns 1 if a card is damaged, else 0.
 
     filters: `field=pattern` words; every field must match one of its patterns.
 
@@ -52,7 +52,7 @@ def cards(folder: Path, filters: Sequence[str], console: Console) -> int:
 
 
 def _read(folder: Path) -> tuple[list[Card], list[tuple[Path, str]]]:
-    """The cards, and each damaged file with what is wrong with it."""
+    """(the valid cards, (path, problem) of each damaged file)."""
     readable: list[Card] = []
     damaged: list[tuple[Path, str]] = []
     for path in sorted(folder.glob("*.json")):
@@ -87,7 +87,7 @@ def _table(shown: Sequence[Shown], damaged: Sequence[Path]) -> Table:
 
 
 def _time(row: Shown) -> Estimate:
-    """Without interval if oversubscribed: it would look like a finding."""
+    """The step time. If oversubscribed it has no interval, because an interval would look like a finding."""
     return row.step_s.alone() if row.oversubscribed else row.step_s
 
 
@@ -114,12 +114,12 @@ _COLUMNS = (
 
 
 def _legend(shown: Sequence[Shown]) -> str:
-    note = "Medians with 95 % bootstrap intervals, from the records of each card."
+    note = "Medians with 95 % bootstrap confidence intervals, from the records of each card."
     return note + (OVERSUBSCRIBED if any(row.oversubscribed for row in shown) else "")
 
 
 def _draw(shown: Sequence[Shown], folder: Path, filters: Sequence[str]) -> list[str]:
-    """Writes the figure. Returns its path and what it leaves out, as sentences."""
+    """Writes the figure. Returns sentences: its path, and what it leaves out."""
     lines = rows.lines(shown)
     alone = sorted({rows.printable(line.experiment) for line in lines if len(line.marks) < 2})
     cases = sorted({row.experiment for row in shown if row.card.of_cases})

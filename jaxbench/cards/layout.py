@@ -37,7 +37,7 @@ _TEXTS = ("strategy", "scaling", "arm", "op", "dtype", "shape")
 
 @dataclass(frozen=True, kw_only=True)
 class Card:
-    """A card that was read and verified. points: derived from its records, one entry a point."""
+    """A card that was read and verified. points: one entry per point, derived from its records."""
 
     path: Path
     data: dict[str, Any]
@@ -52,7 +52,7 @@ class Card:
         return self.data["measures"] == "cases"
 
     def run(self) -> FinishedRun:
-        """The run that it was made of, analysed again from its samples."""
+        """The run that the card was made from, analysed again from the samples."""
         with tempfile.TemporaryDirectory() as name:
             folder = Path(name)
             write_json(folder / CONFIG, self.data["config"])
@@ -68,7 +68,7 @@ class Card:
 
 
 def to_text(card: dict[str, Any]) -> str:
-    """One line for each field and each entry of a list, so that cards can be compared line by line."""
+    """The card as JSON, one line for each field and each list entry, so that `diff` can compare cards."""
     lines = []
     for name, value in sorted(card.items()):
         if isinstance(value, list) and value:
@@ -80,7 +80,7 @@ def to_text(card: dict[str, Any]) -> str:
 
 
 def read(path: Path) -> Card:
-    """Reads a card and checks its schema, its hash, that every field is there, and its table against its records.
+    """Reads a card. Checks its schema, its hash, its fields, and its table against its records.
 
     Raises:
       UserError: one sentence that names the card and what is wrong with it.

@@ -1,5 +1,5 @@
 # Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
-"""`jaxbench repro`: runs a card's config again and says whether each point is within a margin of it."""
+"""`jaxbench repro`: reruns a card's config and decides whether each point is within a margin of the card's."""
 
 from __future__ import annotations
 
@@ -28,15 +28,15 @@ NOT_COMPARABLE = 3
 def repro(
     card_path: Path, workdir: Path, console: Console, *, experiment: str = "", margin: float = agreement.MARGIN
 ) -> int:
-    """Repeats the card's run in `workdir` and compares. An earlier run of the same config there is continued.
+    """Reruns the card's config in `workdir` and compares. Continues an earlier run of that config in `workdir`.
 
-    experiment: the file of the experiment, if it is not one of jaxbench's and has been moved.
+    experiment: the file of the experiment, for an experiment outside jaxbench that has been moved.
 
     Returns:
       0 all within, 1 some outside, 2 inconclusive, 3 not comparable.
 
     Raises:
-      UserError: the card is damaged, or its config is not one of this jaxbench's. KeyboardInterrupt loses nothing.
+      UserError: the card is damaged, or this jaxbench does not know its config. A KeyboardInterrupt loses no rounds.
     """
     import jax
 
@@ -63,9 +63,9 @@ def compare(card: Card, then: FinishedRun, workdir: Path, console: Console, marg
         console.print(Text(f"Not comparable: {error}", style="bold red"), soft_wrap=True)
         return NOT_COMPARABLE
     other = comparable.models(then, now)
-    if {*other} - {"flops"}:  # a newer version may count the FLOPs of one model in another way
+    if {*other} - {"flops"}:  # a newer version may count the FLOPs of the same model differently
         differences = model.sentence(other, "in the card", "now")
-        console.print(Text(f"Not comparable: another model ({differences}).", style="bold red"), soft_wrap=True)
+        console.print(Text(f"Not comparable: the model differs ({differences}).", style="bold red"), soft_wrap=True)
         return NOT_COMPARABLE
     same = not identity.hardware(then.manifest, now.manifest)
     named = str(card.data["name"].get("experiment", ""))
@@ -78,7 +78,7 @@ def compare(card: Card, then: FinishedRun, workdir: Path, console: Console, marg
 
 
 def source(card: Card, experiment: str = "") -> str:
-    """The name or path of the card's experiment: as given, from the card's command, or by name.
+    """The card's experiment: `experiment` if given, else the file in the card's command, else its name.
 
     Raises UserError if it does not exist here.
     """
@@ -113,7 +113,7 @@ def config_of(card: Card, experiment: str) -> tuple[ConfigDict, list[str]]:
 
 
 def other_machine(card: Card, here: dict[str, Any]) -> list[str]:
-    """A warning if the card is from another kind of machine than `here`, a manifest."""
+    """A warning if the card is from another kind of machine. here: the manifest of this machine."""
     other = identity.hardware(card.manifest, here)
     if not other:
         return []

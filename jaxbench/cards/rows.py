@@ -23,10 +23,10 @@ class Shown:
     """One row of the table.
 
     Attributes:
-      strategy: with the arm, if there is one; the operation in a card of cases.
-      base: whether it is the base of the efficiencies of its line.
-      state: ok | wrong | unchecked | partial | failed | missing; the worst of several cases.
-      cases: how many cases the row stands for (it has the time of the largest); 0 in a training.
+      strategy: the strategy and the arm, if there is one; the operation in a card of cases.
+      base: whether the efficiencies of its curve are relative to it.
+      state: ok | wrong | unchecked | partial | failed | missing; the worst state if the row stands for several cases.
+      cases: how many cases the row stands for; it shows the time of the largest. 0 in a training.
     """
 
     card: Card
@@ -76,7 +76,7 @@ def version(card: Card) -> str:
 
 
 def date(card: Card) -> str:
-    """The day its run began, "2026-11-21"."""
+    """The day on which the run began, such as "2026-11-21"."""
     return printable(card.manifest.get("started", ""))[:10]
 
 
@@ -86,7 +86,7 @@ def printable(text: Any) -> str:
 
 
 def machine(card: Card) -> str:
-    """The accelerator or processor, and how many there are."""
+    """The accelerator or the processor, with the number of devices or cores."""
     manifest = card.manifest
     kind = printable(card.data["name"].get("device_kind", "unknown"))
     if kind != "cpu":
@@ -163,7 +163,7 @@ def matches(row: Shown, filters: dict[str, list[str]]) -> bool:
 
 
 def lines(rows: Sequence[Shown]) -> list[CardCurve]:
-    """The lines of the figure: one for each card, strategy and scaling, of the points with an efficiency."""
+    """The curves of the figure: one for each card, strategy and scaling, over the points with an efficiency."""
     groups: dict[tuple[Any, ...], list[Shown]] = {}
     for row in rows:
         if row.efficiency.known and row.state not in ("failed", "missing", "unsupported"):

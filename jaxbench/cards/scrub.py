@@ -1,15 +1,14 @@
 # Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
-"""Removes private data from a card: home folders, names of users and hosts, and paths.
+"""Removes private data from a card: home folders, user names, host names and paths.
 
-It removes, here and nowhere else:
+This is the only place that removes private data. It changes:
 
-- in every string: the folder this process runs in and that of the package (paths below them become relative), and home
-  folders, which become "~";
-- in `PRIVATE` fields: the host's name, the user's name in a path or before an @, and all of any other absolute path but
-  its last part;
-- environment variables whose name says that they hold an address, a host, a user or a secret.
+- in every string: paths below the working folder and below the package become relative, and home folders become "~";
+- in `PRIVATE` fields: the host's name, the user's name in a path or before an @, and every other absolute path except
+  for its last part;
+- environment variables with a name such as ADDRESS, HOST, USER or TOKEN: the value is removed.
 
-Numbers are never touched, nor are the names of fields.
+Numbers and the names of fields never change.
 """
 
 from __future__ import annotations
@@ -31,7 +30,7 @@ _PATH = re.compile(r"(?<![\w.~/>)-])/(?:[\w.+@-]+/)+([\w.+@-]+)")
 
 
 def scrub(value: Any, *, private: bool = False) -> Any:
-    """A copy of a JSON value without private data. private: it is inside one of the `PRIVATE` fields."""
+    """A copy of a JSON value without private data. private: whether it is inside one of the `PRIVATE` fields."""
     if isinstance(value, dict):
         return {key: _field(key, inner, private=private) for key, inner in value.items()}
     if isinstance(value, list | tuple):
@@ -55,13 +54,13 @@ def text(string: str, *, private: bool = False) -> str:
         return string
     string = _PATH.sub(r".../\1", string)
     host, user = socket.gethostname(), _user()
-    if len(host) > 2 and host != "localhost":  # a shorter one would be found in words that mean something else
+    if len(host) > 2 and host != "localhost":  # a shorter name would also match parts of ordinary words
         string = re.sub(rf"(?<![\w.]){re.escape(host)}(?![\w])", "<host>", string)
     return re.sub(rf"(?<=/){re.escape(user)}(?=/|$)|\b{re.escape(user)}(?=@)", "<user>", string) if user else string
 
 
 def _folders() -> list[str]:
-    """The folders that become ".", the longest first so that one inside the other is found."""
+    """The folders that become ".", longest first, so that a folder inside another is replaced before it."""
     folders = {str(Path.cwd()), str(Path(__file__).resolve().parents[2])} - {"/", str(Path.home())}
     return sorted(folders, key=len, reverse=True)
 

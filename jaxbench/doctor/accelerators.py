@@ -1,7 +1,7 @@
 # Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
-"""Compares the accelerators of the machine with those that JAX sees, and the versions of what lies between.
+"""Compares the machine's accelerators with the devices that JAX sees, and checks the driver and package versions.
 
-jax is not imported here, because a jax that does not fit fails on import: a child process is asked.
+This file does not import jax, because an incompatible jax fails on import. A child process imports it.
 """
 
 from __future__ import annotations
@@ -23,15 +23,21 @@ from jaxbench.errors import UserError
 from jaxbench.machine import manifest
 
 _HIDING = ("JAX_PLATFORMS", *(f"{maker}_VISIBLE_DEVICES" for maker in ("CUDA", "ROCR", "HIP", "TPU")))
-# The oldest NVIDIA driver, major version, that a plug-in can use (JAX installation guide).
+# The oldest major version of NVIDIA's driver that each plug-in supports (JAX installation guide).
 DRIVERS = {"cuda13": 580, "cuda12": 525}
-_EXTRA = re.compile(r'(extra == "(tpu|cuda1\d|rocm\d+-local)")?')  # the markers of jax's requirements that always hold
+_EXTRA = re.compile(r'(extra == "(tpu|cuda1\d|rocm\d+-local)")?')  # the markers of the jax requirements to check
 
 
 @dataclass(frozen=True)
 class Host:
-    """What the operating system shows: the version of NVIDIA's driver ("": not loaded), the number of NVIDIA GPUs
-    (device files or PCI cards), whether AMD's compute driver is loaded, and the number of Google's TPU chips."""
+    """The accelerators that the operating system shows.
+
+    Attributes:
+      nvidia_driver: the version of NVIDIA's driver; "": not loaded.
+      nvidia: the number of NVIDIA GPUs, as device files or PCI cards.
+      amd: whether AMD's compute driver is loaded.
+      tpu: the number of Google's TPU chips.
+    """
 
     nvidia_driver: str = ""
     nvidia: int = 0
@@ -40,7 +46,7 @@ class Host:
 
 
 def read_host(root: Path = Path("/")) -> Host:
-    """Reads the files of the operating system; runs nothing."""
+    """Reads system files below `root`. It starts no process."""
     text = read(root / "proc" / "driver" / "nvidia" / "version")
     driver = re.search(r"Kernel Module\s+(?:for \S+\s+)?(\d[\d.]*)", text)
     cards = [
@@ -56,7 +62,7 @@ def read_host(root: Path = Path("/")) -> Host:
 
 
 def probe() -> tuple[dict[str, Any] | None, Finding]:
-    """How a run would find this machine (`manifest.capture`), or None; and whether JAX starts."""
+    """(the manifest of this machine as a run would record it, or None; the finding whether JAX starts)."""
     try:
         facts = manifest.probe("auto")
     except UserError as error:
@@ -67,7 +73,10 @@ def probe() -> tuple[dict[str, Any] | None, Finding]:
 
 
 def examine(facts: Mapping[str, Any] | None, packages: Mapping[str, str], host: Host | None = None) -> list[Finding]:
-    """facts: of `probe`. packages: versions by name, of `manifest.versions`. host: by default this machine."""
+    """The findings on versions, driver and accelerators.
+
+    facts: from `probe`. packages: versions by name, from `manifest.versions`. host: this machine by default.
+    """
     host = read_host() if host is None else host
     findings = [versions(packages), *([driver(host, packages)] if host.nvidia or host.nvidia_driver else [])]
     return [*findings, *([accelerators(host, facts["platform"], facts["devices"], packages)] if facts else [])]
@@ -75,8 +84,8 @@ def examine(facts: Mapping[str, Any] | None, packages: Mapping[str, str], host: 
 
 @check("versions", "the requirements of jax")
 def versions(packages: Mapping[str, str], lines: Iterable[str] | None = None) -> Result | None:
-    """What is installed against the requirements of jax, by default of the one installed. A jax that does not fit
-    fails on import, and a plug-in that does not fit is left out with a warning."""
+    """Compares the installed packages with the requirements of jax. lines: those requirements; by default those of the
+    installed jax. An incompatible jaxlib fails on import, and jax skips an incompatible plug-in with a warning."""
     missing = [name for name in ("jax", "jaxlib") if packages.get(name, "not installed") == "not installed"]
     if missing:
         return (
@@ -93,8 +102,8 @@ def versions(packages: Mapping[str, str], lines: Iterable[str] | None = None) ->
     }  # fmt: skip
     if not requirements or wrong:
         advice = f"Install {' '.join(wrong.values())}."
-        return ("bad", f"jax {packages['jax']} does not fit: {', '.join(wrong)}.", advice, {}) if wrong else None
-    return "good", f"jax {packages['jax']} and jaxlib {packages['jaxlib']} fit each other.", "", {}
+        return ("bad", f"jax {packages['jax']} is incompatible: {', '.join(wrong)}.", advice, {}) if wrong else None
+    return "good", f"jax {packages['jax']} and jaxlib {packages['jaxlib']} are compatible.", "", {}
 
 
 @check("NVIDIA driver")
@@ -115,7 +124,7 @@ def driver(host: Host, packages: Mapping[str, str]) -> Result:
 
 
 def extra_for(version: str) -> str:
-    """The newest extra that NVIDIA's driver supports; "" if it is too old for all. version: such as "580.65.06"."""
+    """The newest extra that a driver supports; "" if it is too old for all. version: such as "580.65.06"."""
     return next((extra for extra, oldest in DRIVERS.items() if Version(version).major >= oldest), "")
 
 
@@ -123,7 +132,7 @@ def extra_for(version: str) -> str:
 def accelerators(
     host: Host, platform: str, devices: int, packages: Mapping[str, str], environment: Mapping[str, str] = os.environ
 ) -> Result:
-    """JAX should see each accelerator of the machine. platform, devices: what it sees."""
+    """Whether JAX sees every accelerator of the machine. platform, devices: what JAX sees."""
     missing = []  # (accelerators, advice)
     if host.nvidia and (platform != "gpu" or devices < host.nvidia):
         missing.append((f"{host.nvidia} NVIDIA GPU{'s' * (host.nvidia > 1)}", _cuda_advice(host, packages)))

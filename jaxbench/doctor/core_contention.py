@@ -1,9 +1,9 @@
 # Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
-"""The speed of a core while all others work too: an upper bound of any scaling efficiency on this machine's cores.
+"""The speed of a core while all other cores work too: an upper bound on scaling efficiency on this machine's cores.
 
-One process per core multiplies small matrices that fit its cache, alone and then all at the same time, in turns. The
-processes share no data, no lock and no framework. So what they lose together is the machine's: two logical cores on one
-physical core, a lower clock, a neighbour on the same host. No training step can scale better.
+One process per core multiplies small matrices that fit the core's cache. The processes take turns: each alone, then all
+at the same time. They share no data, no lock and no framework, so any slowdown is contention in the machine: two
+logical cores on one physical core, a lower clock, a neighbour on the same host. No training step can scale better.
 """
 
 from __future__ import annotations
@@ -24,9 +24,9 @@ from jaxbench.doctor.finding import Finding, Result, check, graded
 from jaxbench.machine.cores import physical_cores
 from jaxbench.machine.identity import ONE_THREAD
 
-SIZE = 256  # three matrices of float32 are 768 KiB
+SIZE = 256  # rows of each matrix: three float32 matrices take 768 KiB
 BLOCK_S = 0.2
-SAMPLED = 8  # only so many cores, evenly spread, are also timed alone: all of a large machine would take minutes
+SAMPLED = 8  # this many cores, evenly spread, are also timed alone; timing every core of a large machine takes minutes
 DRAWS = 2000
 # (good up to, bad above): lost share of a core's speed, missing share of the CPU time, the slowest core's lag.
 LOSS, MISSING, UNEVEN = (0.05, 0.30), (0.03, 0.20), (0.10, 0.50)
@@ -35,8 +35,12 @@ COMMAND = [sys.executable, "-P", "-m", "jaxbench.doctor.core_contention"]  # and
 
 @dataclass(frozen=True)
 class CoreRates:
-    """Products per second of the sampled cores, (rounds, sampled), alone and together; and the CPU time over the wall
-    time of every core while all work, (rounds, cores)."""
+    """Speeds of the cores.
+
+    Attributes:
+      alone, together: (rounds, sampled) products per second of the sampled cores.
+      cpu_share: (rounds, cores) CPU time over wall time of every core while all work.
+    """
 
     alone: np.ndarray
     together: np.ndarray
@@ -48,7 +52,8 @@ class Silent(Exception):
 
 
 def work(core: int) -> None:
-    """For each line of standard input, multiplies for so many seconds and answers: products per second, CPU share."""
+    """Reads seconds from each line of standard input, multiplies for that long, and writes a line to standard output:
+    products per second and CPU share."""
     if hasattr(os, "sched_setaffinity"):
         os.sched_setaffinity(0, {core})
     a = np.random.default_rng(0).random((SIZE, SIZE), np.float32)
@@ -69,7 +74,10 @@ def worker(core: int) -> subprocess.Popen[bytes]:
 
 
 def ask(workers: Sequence[subprocess.Popen[bytes]], seconds: float, limit_s: float = 60.0) -> np.ndarray:
-    """These workers at the same time. Returns (workers, 2): products per second and CPU share. Raises Silent."""
+    """Runs these workers at the same time for `seconds`. Returns (workers, 2): products per second and CPU share.
+
+    Raises Silent if a worker died or did not answer within `limit_s` seconds.
+    """
     answers = []
     try:
         for each in workers:
@@ -96,7 +104,7 @@ def measure(cores: Sequence[int], seconds: float) -> CoreRates:
     workers = [worker(core) for core in cores]
     alone, together = [], []
     try:
-        ask(workers, BLOCK_S / 4)  # until all have started
+        ask(workers, BLOCK_S / 4)  # returns when all workers have started
         for _ in range(rounds):
             alone.append([ask([workers[index]], BLOCK_S)[0, 0] for index in sampled])
             together.append(ask(workers, BLOCK_S))
@@ -128,7 +136,7 @@ def examine(seconds: float = 5.0) -> list[Finding]:
 
 @check("cores granted")
 def granted(rates: CoreRates) -> Result:
-    """CPU time over wall time, summed over all cores, while one process works on each: the rest went to others."""
+    """CPU time over wall time, summed over all cores, while one process works on each. Other programs got the rest."""
     count, total = rates.cpu_share.shape[1], float(np.median(rates.cpu_share.sum(axis=1)))
     message = f"With all {count} cores at work, the system granted the CPU time of {total:.2f}."
     advice = "Others use these cores, or a quota pauses them: see other load and quota."
@@ -140,14 +148,14 @@ def side_by_side(rates: CoreRates) -> Result:
     share, rounds = worth(rates), len(rates.alone)
     percent = f"{100 * share.value:.0f} % [{100 * share.lo:.0f}, {100 * share.hi:.0f}]"
     message = f"With all cores busy, a core runs at {percent} of its speed alone ({rounds} rounds)"
-    advice = "Read scaling against this ceiling; look at turbo, hyper-threads and other load."
+    advice = "Compare scaling efficiencies with this ceiling; check turbo, hyper-threads and other load."
     numbers = {"core_worth": share.value, "core_worth_lo": share.lo, "core_worth_hi": share.hi, "rounds": rounds}
     return graded(1 - share.value, *LOSS), f"{message}: no program can scale more efficiently.", advice, numbers
 
 
 @check("equal cores")
 def evenness(rates: CoreRates) -> Result:
-    """The slowest of the sampled cores against the fastest, each alone: big and little cores, or a busy neighbour."""
+    """The slowest sampled core over the fastest, each alone. Cores of two sizes or a busy neighbour make it small."""
     speed = np.median(rates.alone, axis=0)
     ratio = float(speed.min() / speed.max())
     message = f"Alone, the slowest core runs at {100 * ratio:.0f} % of the speed of the fastest."

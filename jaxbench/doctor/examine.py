@@ -1,5 +1,5 @@
 # Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
-"""Runs every check of this machine, shows the findings as a table, and ends with a verdict of one sentence."""
+"""Runs every check of this machine, shows the findings as a table, and ends with a one-sentence verdict."""
 
 from __future__ import annotations
 
@@ -25,7 +25,8 @@ Question = tuple[str, Callable[[], list[Finding]]]  # (progress text, check)
 
 
 def examine(console: Console, *, folder: Path, seconds: float = 10.0) -> list[Finding]:
-    """Examines this machine and prints the findings. folder: for results. seconds: length of the reference kernel."""
+    """Examines this machine and prints the findings. folder: where results would go. seconds: how long to run the
+    reference kernel."""
     findings = []
     # Refreshed by hand: a refreshing thread would run on the cores that are examined.
     with Live(console=console, auto_refresh=False, transient=True) as line:
@@ -33,14 +34,14 @@ def examine(console: Console, *, folder: Path, seconds: float = 10.0) -> list[Fi
             line.update(Text(f"{text} ..."), refresh=True)
             try:
                 findings += question()
-            except (OSError, ValueError) as error:  # something unreadable is a finding too
-                findings.append(Finding(text, "unknown", f"This could not be examined ({error})."))
+            except (OSError, ValueError) as error:  # an unreadable system file is a finding, too
+                findings.append(Finding(text, "unknown", f"This check could not run ({error})."))
     show(findings, console)
     return findings
 
 
 def questions(folder: Path, seconds: float) -> Iterator[Question]:
-    """The order matters: other load is read before our own work starts, the clock just after work, heat after all."""
+    """The checks in order. Other load is read before our own work starts, the clock right after work, and heat last."""
     throttled = processor.throttles()
     yield "Watching other load", processor.other_load
     yield "Working on every core, alone and together", core_contention.examine
@@ -54,7 +55,7 @@ def questions(folder: Path, seconds: float) -> Iterator[Question]:
 
 
 def kernel(platform: str, seconds: float) -> list[Finding]:
-    """The reference kernel, and other load at that time: load that starts late looks like drift."""
+    """Times the reference kernel and watches other load meanwhile, because load that starts late looks like drift."""
     before, start, own_s = processor.cpu_times(), time.perf_counter(), sum(os.times()[:4])
     findings = stability.examine(platform, seconds)
     wall_s, own_s = time.perf_counter() - start, sum(os.times()[:4]) - own_s
@@ -67,7 +68,7 @@ def ok(findings: Sequence[Finding]) -> bool:
 
 
 def verdict(findings: Sequence[Finding]) -> str:
-    """One sentence; unknown findings do not count."""
+    """The verdict as one sentence. Unknown findings do not count."""
     state = worst(finding.state for finding in findings)
     names = ", ".join(dict.fromkeys(finding.name for finding in findings if finding.state == state))
     if state == "bad":
@@ -82,7 +83,7 @@ def show(findings: Sequence[Finding], console: Console) -> None:
 
 
 def write(findings: Sequence[Finding], path: Path) -> None:
-    """`doctor.json`: every finding with its numbers, and the verdict. Raises UserError."""
+    """Writes `doctor.json`: every finding with its numbers, and the verdict. Raises UserError."""
     value = {"ok": ok(findings), "verdict": verdict(findings), "findings": [each.as_json() for each in findings]}
     try:
         write_json(path, value)

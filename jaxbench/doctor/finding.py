@@ -1,5 +1,5 @@
 # Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
-"""The result of one check: a state, a sentence that names the value, and advice."""
+"""The result of one check: a state, a sentence with the measured value, and advice."""
 
 from __future__ import annotations
 
@@ -26,13 +26,14 @@ class Finding:
     numbers: Mapping[str, float] = field(default_factory=dict)
 
     def as_json(self) -> dict[str, Any]:
-        """Without NaN and infinity, which JSON does not have."""
+        """The finding as JSON values, without NaN and infinity, which JSON cannot hold."""
         numbers = {name: value for name, value in self.numbers.items() if math.isfinite(value)}
         return {**asdict(self), "numbers": numbers}
 
 
 def check(name: str, subject: str = "") -> Callable[[Callable[P, Result | None]], Callable[P, Finding]]:
-    """Names what a check finds, and drops the advice if it is good. None: the system does not report `subject`."""
+    """Turns a check's result into a finding named `name`, without advice if the state is good. A check that returns
+    None becomes the unknown finding that the system does not report `subject`."""
 
     def named(examine: Callable[P, Result | None]) -> Callable[P, Finding]:
         @functools.wraps(examine)
@@ -49,7 +50,8 @@ def check(name: str, subject: str = "") -> Callable[[Callable[P, Result | None]]
 
 
 def graded(value: float, good: float, bad: float) -> State:
-    """Good up to `good`, bad above `bad`; where good > bad, good from `good`, bad below `bad`. Unknown for NaN."""
+    """Small values are good: good up to `good`, bad above `bad`. If good > bad, large values are good: good from
+    `good`, bad below `bad`. NaN is unknown."""
     if math.isnan(value):
         return "unknown"
     if good > bad:
@@ -62,7 +64,7 @@ def good_if(condition: bool) -> State:
 
 
 def worst(states: Iterable[State]) -> State:
-    """bad before doubtful before good; unknown counts as good."""
+    """The worst state, where unknown counts as good."""
     states = set(states)
     return "bad" if "bad" in states else "doubtful" if "doubtful" in states else "good"
 

@@ -1,6 +1,7 @@
 # Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
-"""The cores this process may use, who else uses them, and whether their clock is constant. Everything is read below
-`root`, so that a test can fabricate a machine. `core_contention.py` measures the cores' speed.
+"""The cores that this process may use, their other users, and whether their clock is constant.
+
+Everything is read below `root`, so that a test can fabricate a machine. `core_contention.py` measures the cores' speed.
 """
 
 from __future__ import annotations
@@ -15,16 +16,16 @@ from jaxbench.machine import cores, load
 
 ROOT = Path("/")
 WATCH_S = 1.0
-# Share of CPU time (good up to, bad above) that others use, and that a hypervisor takes away.
+# (good up to, bad above): the share of CPU time that other programs use, and the share that a hypervisor takes away.
 OTHERS, STEAL = (0.05, 0.25), (0.01, 0.05)
-THROTTLED_GOOD = 0.01  # share of the quota's periods in which the container was paused
-SLOW = 0.7  # of the highest clock that the system allows, while one core works
-TURBO_ON = {"intel_pstate/no_turbo": 0, "cpufreq/boost": 1}  # the value that means "on", by file
+THROTTLED_GOOD = 0.01  # good up to this share of the quota's periods in which the container was paused
+SLOW = 0.7  # doubtful below this share of the highest clock that the system allows, while one core works
+TURBO_ON = {"intel_pstate/no_turbo": 0, "cpufreq/boost": 1}  # by file: the value that means "on"
 Times = dict[int, load.CpuTime]  # by CPU
 
 
 def sleep() -> float:
-    """Sleeps for WATCH_S. Returns the seconds that it took."""
+    """Sleeps for WATCH_S. Returns the seconds that have passed."""
     start = time.perf_counter()
     time.sleep(WATCH_S)
     return time.perf_counter() - start
@@ -44,7 +45,7 @@ def affinity() -> set[int] | None:
 
 
 def other_load(root: Path = ROOT, allowed: set[int] | None = None, watch: Callable[[], float] = sleep) -> list[Finding]:
-    """Watches for a second. Call it first: later this process's own work is in the load average."""
+    """Watches other load for a second. Call it first: later, this process's own work is in the counters."""
     before, wall_s, after = cpu_times(root), watch(), cpu_times(root)
     boot_s = float((read(root / "proc" / "uptime") or "nan").split()[0])
     return [others(before, after, wall_s, allowed or affinity()), steal(before, after, wall_s, boot_s)]
@@ -52,9 +53,10 @@ def other_load(root: Path = ROOT, allowed: set[int] | None = None, watch: Callab
 
 @check("other load", "other load")
 def others(before: Times, after: Times, wall_s: float, allowed: set[int] | None, own_s: float = 0.0) -> Result | None:
-    """CPU time that was used between two readings, less the `own_s` seconds that the doctor's own children used.
+    """The CPU time used between two readings, minus `own_s`: the seconds that doctor's own processes used.
 
-    On our CPUs that is lost time. On other CPUs it costs memory bandwidth, cache and clock, so it is at most doubtful.
+    Other load on our CPUs is lost time. On other CPUs it costs memory bandwidth, cache and clock, so it is at most
+    doubtful.
     """
     busy_s = {cpu: after[cpu].busy_s - before[cpu].busy_s for cpu in after if cpu in before}
     ours = [seconds for cpu, seconds in busy_s.items() if allowed is None or cpu in allowed]
@@ -69,8 +71,8 @@ def others(before: Times, after: Times, wall_s: float, allowed: set[int] | None,
 
 @check("steal", "what a hypervisor takes")
 def steal(before: Times, after: Times, wall_s: float, boot_s: float) -> Result | None:
-    """Now, and since boot: a neighbour on the host may pause during the second that is watched."""
-    if not any(time.steal_s for time in after.values()):  # a hypervisor that reports has taken some since boot
+    """The stolen share now and since boot, because a neighbour on the host may pause during the watched second."""
+    if not any(time.steal_s for time in after.values()):  # a hypervisor that reports steal has taken some since boot
         return None
     taken, since_boot = ([times[cpu].steal_s for cpu in after if cpu in times] for times in (before, after))
     now, ever = (sum(since_boot) - sum(taken)) / wall_s / len(after), sum(since_boot) / boot_s / len(after)
@@ -81,14 +83,14 @@ def steal(before: Times, after: Times, wall_s: float, boot_s: float) -> Result |
 
 
 def examine(root: Path = ROOT, allowed: set[int] | None = None) -> list[Finding]:
-    """Call it just after all cores have worked: a sleeping core's clock is low."""
+    """The findings on cores, quota and clock. Call it right after all cores worked: an idle core's clock is low."""
     allowed = affinity() if allowed is None else allowed
     return [visible(root, allowed), quota(root, allowed), clock(root, allowed)]
 
 
 @check("cores", "which CPUs this process may use, so it cannot be pinned: expect more noise")
 def visible(root: Path, allowed: set[int] | None) -> Result | None:
-    """Physical cores count: two threads of one core share it, also with processes outside this one's affinity mask."""
+    """How many physical cores this process may use, and whether CPUs outside its affinity mask share them."""
     if allowed is None:
         return None
     total = len(list(cpus(root).glob("cpu[0-9]*/topology"))) or os.cpu_count() or 1
@@ -103,7 +105,7 @@ def visible(root: Path, allowed: set[int] | None) -> Result | None:
 
 @check("quota", "a CPU quota: it has no control groups")
 def quota(root: Path, allowed: set[int] | None) -> Result | None:
-    """A quota pauses every process of the container for the rest of a period (100 ms) once its CPU time is used up."""
+    """The container's CPU quota. Once it is used up, every process pauses for the rest of the period (100 ms)."""
     cgroup = root / "sys" / "fs" / "cgroup"
     limit = cores.quota(cgroup)
     if limit is None:
@@ -120,8 +122,8 @@ def quota(root: Path, allowed: set[int] | None) -> Result | None:
 
 @check("clock", "the clock of its cores (usual in virtual machines)")
 def clock(root: Path, allowed: set[int] | None) -> Result | None:
-    """The governor, turbo, and how fast the fastest core runs just after work. With turbo, one busy core is clocked
-    higher than many: the base of a scaling curve is too fast."""
+    """The governor, turbo, and the clock of the fastest core right after work. With turbo, one busy core has a higher
+    clock than many busy cores, so the base of a scaling curve is too fast."""
     folders = [cpus(root) / f"cpu{cpu}" / "cpufreq" for cpu in sorted(allowed or {0})]
     files = ("scaling_cur_freq", "cpuinfo_max_freq", "scaling_max_freq")  # kHz
     now, top, cap = (max(number(folder / name) or 0 for folder in folders) for name in files)
@@ -139,7 +141,7 @@ def clock(root: Path, allowed: set[int] | None) -> Result | None:
 
 
 def throttles(root: Path = ROOT) -> int | None:
-    """How often heat slowed the cores since boot, summed over all counters; None without counters."""
+    """How often heat has slowed the cores since boot, summed over all counters; None without counters."""
     counts = [number(path) for path in cpus(root).glob("cpu[0-9]*/thermal_throttle/*_throttle_count")]
     return sum(count or 0 for count in counts) if counts else None
 

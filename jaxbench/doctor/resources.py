@@ -1,5 +1,5 @@
 # Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
-"""The other resources of a run: memory, room for its results, a clock to time with."""
+"""The other resources of a run: memory, disk space for results, and the timer."""
 
 from __future__ import annotations
 
@@ -16,18 +16,18 @@ MEMORY_BYTES, DISK_BYTES = (4e9, 1e9), (2e9, 100e6)
 SWAPPED = 0.01  # share of memory that may be swapped out
 _UNLIMITED = 2**60  # cgroup v1 writes a number near 2**63 for "no limit"
 READINGS = 20_000
-TIMER_S = (1e-6, 1e-4)  # good up to, bad above: the shortest blocks of a run last some milliseconds
+TIMER_S = (1e-6, 1e-4)  # (good up to, bad above): the shortest timed blocks last a few milliseconds
 
 
 def examine(folder: Path, root: Path = Path("/")) -> list[Finding]:
-    """folder: where results would be written."""
+    """The findings on memory, disk and timer. folder: where results would be written; it need not exist."""
     existing = next(path for path in (folder.absolute(), *folder.absolute().parents) if path.is_dir())
     readings = np.array([time.perf_counter() for _ in range(READINGS)])
     return [memory(root), room(shutil.disk_usage(existing).free), resolution(readings, root)]
 
 
 def container(root: Path) -> tuple[int, int] | None:
-    """(limit, in use) of the container's memory, bytes, by cgroup v2, then v1; None when it has no limit."""
+    """(limit, in use) of the container's memory in bytes, from cgroup v2, else v1; None if there is no limit."""
     cgroup = root / "sys" / "fs" / "cgroup"
     for folder, limit, usage in ((cgroup, "max", "current"), (cgroup / "memory", "limit_in_bytes", "usage_in_bytes")):
         limit_bytes = number(folder / f"memory.{limit}")
@@ -38,7 +38,7 @@ def container(root: Path) -> tuple[int, int] | None:
 
 @check("memory", "how much memory is free")
 def memory(root: Path) -> Result | None:
-    """The memory that can be used now (the kernel's estimate, or less in a container), and what is swapped out."""
+    """The available memory (the kernel's estimate, or less in a container), and how much is swapped out."""
     lines = (line.split() for line in read(root / "proc" / "meminfo").splitlines())
     info = {words[0].rstrip(":"): 1024 * int(words[1]) for words in lines if words[2:] == ["kB"]}
     if not {"MemTotal", "MemAvailable"} <= info.keys():
@@ -63,9 +63,9 @@ def room(free: int) -> Result:
 
 @check("timer")
 def resolution(readings: np.ndarray, root: Path = Path("/")) -> Result:
-    """The smallest step that is not zero, and the median difference of two readings, the cost of one.
+    """The clock's smallest nonzero step, and the cost of a reading: the median difference of consecutive readings.
 
-    readings: (n,) seconds, taken one after the other as fast as possible. root: below which the clock's source is read.
+    readings: (n,) seconds, taken as fast as possible. root: the name of the clock source is read below it.
     """
     steps = np.diff(readings)
     if (steps < 0).any() or not (steps > 0).any():

@@ -1,10 +1,10 @@
 # Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
-"""How steadily this machine repeats the same work, and so the smallest difference that it can resolve.
+"""How repeatable the same work is on this machine, and the smallest difference that it can therefore resolve.
 
-The work is a square float32 matrix product, the reference kernel, timed call by call in a child process. Single calls
-are not independent: a disturbance (a clock step, a new process) affects neighbouring calls alike. Means over blocks of
-half a second are nearly independent, and their scatter contains that correlation (Flyvbjerg and Petersen 1989,
-doi:10.1063/1.457480). They are the units of the power formula.
+The work is the reference kernel: a square float32 matrix product, timed call by call in a child process. Single calls
+are not independent, because a disturbance (a clock step, a new process) affects neighbouring calls alike. Means over
+blocks of half a second are nearly independent, and their scatter includes that correlation (Flyvbjerg and Petersen
+1989, doi:10.1063/1.457480). The power formula uses these means as its units.
 """
 
 from __future__ import annotations
@@ -28,16 +28,19 @@ from jaxbench.doctor.finding import Finding, Result, check, graded
 BLOCK_S, MINUTE_S, MIN_BLOCKS = 0.5, 60.0, 5
 CONFIDENCE, POWER = 0.95, 0.80
 START_LIMIT_S = 120.0
-# Relative: (good up to, bad above).
+# Relative (good up to, bad above).
 SCATTER, DRIFT, RESOLVABLE = (0.05, 0.50), (0.01, 0.10), (0.01, 0.05)
-CALL_S = 0.010  # intended length of a call: long against its launch, short against disturbances
+CALL_S = 0.010  # intended length of a call: long compared with its launch, short compared with disturbances
 MIN_CALL_S, WARM_UP_S = 0.004, 0.5
 SMALLEST, LARGEST, STEP = 256, 16384, 64  # rows
 
 
 def rows_for(seconds_of: Callable[[int], float]) -> int:
-    """The rows of matrices whose product takes about CALL_S: by doubling, then by the cube root, as n rows cost n ** 3.
-    seconds_of: rows -> the seconds of a product."""
+    """The size of square matrices, in rows, so that a product takes about CALL_S.
+
+    seconds_of: rows -> seconds of a product. The size doubles until a product is long enough to time. A product costs
+    rows ** 3, so the cube root then scales it to CALL_S.
+    """
     rows = SMALLEST
     while (took := seconds_of(rows)) < MIN_CALL_S and rows < LARGEST:
         rows *= 2
@@ -48,7 +51,8 @@ def rows_for(seconds_of: Callable[[int], float]) -> int:
 def run(platform: str, seconds: float) -> dict[str, Any]:
     """Times products on one device of `platform` for `seconds`, in this process.
 
-    Returns rows, device_kind, and for each call its begin (after the first one's) and its duration, in seconds.
+    Returns rows, device_kind, began_s and took_s: for each call its start, in seconds after the warm-up, and its
+    duration.
     """
     import jax
     import jax.numpy as jnp
@@ -79,7 +83,7 @@ def run(platform: str, seconds: float) -> dict[str, Any]:
 
 
 def measure(platform: str, seconds: float, command: Sequence[str] | None = None) -> dict[str, Any]:
-    """`run` in a child, which may crash or hang. Raises SubprocessError, or ValueError for an answer that is none."""
+    """`run` in a child, which may crash or hang. Raises SubprocessError, or ValueError for an invalid answer."""
     words = command or [sys.executable, "-P", "-m", "jaxbench.doctor.stability", platform, str(seconds)]
     pipes: dict[str, Any] = {"stdin": subprocess.DEVNULL, "capture_output": True, "text": True, "errors": "replace"}
     child = {**os.environ, "TF_CPP_MIN_LOG_LEVEL": "2"}
@@ -88,9 +92,9 @@ def measure(platform: str, seconds: float, command: Sequence[str] | None = None)
 
 
 def block_means(began_s: np.ndarray, took_s: np.ndarray) -> np.ndarray:
-    """Means over the calls that began in each block of wall time. Both (n,) seconds, in order; returns (blocks,).
+    """(blocks,): the mean duration of the calls that began in each block of wall time.
 
-    A last block that is not full is left out, and so are blocks in which no call began.
+    began_s, took_s: (n,) seconds, in order. An incomplete last block and blocks without a call are left out.
     """
     block = np.floor(began_s / BLOCK_S).astype(int)
     full = block < math.floor((began_s[-1] + took_s[-1]) / BLOCK_S + 1e-9)
@@ -100,13 +104,13 @@ def block_means(began_s: np.ndarray, took_s: np.ndarray) -> np.ndarray:
 
 
 def resolvable(blocks: np.ndarray, *, block_s: float = BLOCK_S, total_s: float = MINUTE_S) -> Estimate:
-    """The smallest relative difference of two arms, alternating by blocks for `total_s` in all, that can be detected.
+    """The smallest detectable relative difference between two arms that alternate by blocks for `total_s` in total.
 
-    The two-sample formula (Cohen 1988, ch. 2; NIST e-Handbook 7.2.2.2) with Student's t in place of the normal, as
-    docs/metrics/machine.md writes it out. A positive `autocorrelation` of the blocks makes it too large.
+    It is the two-sample formula (Cohen 1988, ch. 2; NIST e-Handbook 7.2.2.2) with Student's t in place of the normal
+    distribution; docs/metrics/machine.md has it in full. A positive `autocorrelation` of the blocks makes it too large.
 
-    Returns delta of `blocks`, (k,) means that count as independent, and the 95 % interval that comes from estimating s
-    with k blocks (chi-squared); unknown below MIN_BLOCKS.
+    blocks: (k,) means, taken as independent. The 95 % interval covers the error of a standard deviation from k blocks
+    (chi-squared). Unknown below MIN_BLOCKS.
     """
     if len(blocks) < MIN_BLOCKS:
         return Estimate()
@@ -118,7 +122,7 @@ def resolvable(blocks: np.ndarray, *, block_s: float = BLOCK_S, total_s: float =
 
 
 def autocorrelation(blocks: np.ndarray) -> float:
-    """Of neighbouring blocks (lag 1); near 0 when blocks are long enough to be independent."""
+    """The correlation of neighbouring blocks (lag 1). It is near 0 if blocks are long enough to be independent."""
     deviation = blocks - blocks.mean()
     total = float(deviation @ deviation)
     return float(deviation[:-1] @ deviation[1:]) / total if total > 0 else 0.0
@@ -135,7 +139,7 @@ def examine(platform: str, seconds: float, command: Sequence[str] | None = None)
 
 
 def judge(answer: dict[str, Any]) -> list[Finding]:
-    """answer: of `run`."""
+    """The findings on scatter, drift and resolution. answer: the result of `run`."""
     began, took = (np.array(answer[key], dtype=float) for key in ("began_s", "took_s"))
     if len(took) < 2:
         return [Finding("reference kernel", "unknown", "The reference kernel ran at most once.", "Give it more time.")]
@@ -157,7 +161,7 @@ def scatter(took: np.ndarray, shape: str) -> Result:
 
 @check("drift")
 def drift(took: np.ndarray) -> Result:
-    """The median of the last half of the calls over the median of the first half, less 1."""
+    """The median of the second half of the calls over the median of the first half, minus 1."""
     half = len(took) // 2
     change = float(np.median(took[half:]) / np.median(took[:half]) - 1)
     direction = "slower" if change > 0 else "faster"

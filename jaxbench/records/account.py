@@ -1,8 +1,8 @@
 # Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
-"""Where the wall time of a training went, over all its starts: `account.jsonl`, read (docs/metrics, Goodput).
+"""The time ledger of a training over all its starts: reads `account.jsonl` (docs/metrics, Goodput).
 
-Each line holds the whole account of one start up to a moment, in nanoseconds that add up to the start's age. So the
-last line of a start is its account, a kill loses at most what came after it, and a damaged line only itself.
+Each line holds all the time of one start up to a moment, by category. The nanoseconds add up to the start's age. So the
+last line of a start is complete, a kill loses only the time after it, and a damaged line loses only itself.
 """
 
 from __future__ import annotations
@@ -15,13 +15,13 @@ from typing import Any
 from jaxbench.errors import UserError
 
 ACCOUNT = "account.jsonl"
-STEPS = "steps"  # which `totals` divides into steps that count and steps done again
-# What a process can be doing. All its time is in exactly one of them.
+STEPS = "steps"  # `totals` divides these into steps that count and repeated steps
+# What a process can be doing. At any moment it is doing exactly one of them.
 KINDS = ("start", "compile", "restore", STEPS, "input", "evaluation", "checkpoint")
-# What the time of a training divides into, in the order of tables, and what people call it.
+# Wall-time categories of a training run, in table order, with display names.
 LABELS = {
     "steps": "steps that count",
-    "again": "steps done again",
+    "again": "repeated steps",
     "start": "starting the process",
     "compile": "compiling",
     "restore": "restoring",
@@ -34,7 +34,7 @@ LABELS = {
 
 @dataclass(frozen=True)
 class Save:
-    """A checkpoint that a start began to save. step: it has completed so many; steps_ns: spent on steps until then."""
+    """A checkpoint that a start began to save. step: the steps completed by then. steps_ns: the time spent on them."""
 
     step: int
     steps_ns: int
@@ -45,13 +45,13 @@ class Start:
     """The account of one start.
 
     Attributes:
-      begun_ns: Unix time in ns at which its process was created, or the previous start ended if that was later.
-      ns: by kind; the sum is its age.
-      from_step: that it restored; None when it ended before.
-      step: completed.
-      saves: in their order.
-      sealed, sealing_ns: how many of them were sealed, and the time that this took in the background, in all.
-      finished: the training had come to its end; what follows is another request, and the time until then is no loss.
+      begun_ns: the Unix time in ns at which its process was created, or at which the previous start ended if later.
+      ns: nanoseconds by category of KINDS. The sum is the age of the start.
+      from_step: the step that it restored; None if it ended before restoring.
+      step: the last completed step.
+      saves: the checkpoints in order.
+      sealed, sealing_ns: how many checkpoints were sealed, and the total background time for it.
+      finished: whether the training reached its end. A later start is a new request, so the time until then is no loss.
     """
 
     begun_ns: int
@@ -69,7 +69,7 @@ class Start:
 
 
 def read(folder: Path) -> list[Start]:
-    """The starts of the training in `folder`; [] when it has no account. Lines that are damaged are left out."""
+    """The starts of the training in `folder`; [] without a ledger. Damaged lines are skipped."""
     path = folder / ACCOUNT
     starts: dict[int, Start] = {}
     for text in path.read_bytes().splitlines() if path.exists() else ():
@@ -93,7 +93,7 @@ def _start(line: dict[str, Any], saves: tuple[Save, ...]) -> Start:
 
 
 def require_possible(starts: list[Start]) -> None:
-    """Raises UserError if a start ended after the next one began: a longer time in steps would be a better goodput."""
+    """Raises UserError if a start ended after the next one began: edited step times would improve the goodput."""
     for number, (before, after) in enumerate(zip(starts, starts[1:], strict=False), start=1):
         late = before.end_ns - after.begun_ns
         if late > 0:
@@ -104,7 +104,7 @@ def require_possible(starts: list[Start]) -> None:
 
 
 def kept_saves(starts: list[Start]) -> list[tuple[Save, ...]]:
-    """Of each start, the saves that no later start went back behind."""
+    """For each start, the checkpoints at or before the earliest step that a later start restored."""
     kept, limit = [], float("inf")
     for start in reversed(starts):
         kept.append(tuple(save for save in start.saves if save.step <= limit))
@@ -114,7 +114,7 @@ def kept_saves(starts: list[Start]) -> list[tuple[Save, ...]]:
 
 
 def again_ns(starts: list[Start]) -> list[int]:
-    """Of each start, the time of the steps that a later start did again: those after the checkpoint it went back to."""
+    """For each start, the ns of the steps that a later start repeated: the steps after the restored checkpoint."""
     lost = []
     for place, (start, saves) in enumerate(zip(starts, kept_saves(starts), strict=True)):
         later = [other.from_step for other in starts[place + 1 :] if other.from_step is not None]
@@ -124,13 +124,13 @@ def again_ns(starts: list[Start]) -> list[int]:
 
 
 def idle_ns(starts: list[Start]) -> list[int]:
-    """The time before each start but the first in which none ran; 0 after a start that finished the training."""
+    """The ns without a running process before each start except the first; 0 after a start that finished."""
     pairs = zip(starts, starts[1:], strict=False)
     return [0 if before.finished else after.begun_ns - before.end_ns for before, after in pairs]
 
 
 def totals(starts: list[Start]) -> dict[str, int]:
-    """Nanoseconds by the names of `LABELS`. They add up to the wall time of the training, exactly."""
+    """Nanoseconds by the keys of `LABELS`. They add up exactly to the wall time of the training."""
     spent = {kind: sum(start.ns[kind] for start in starts) for kind in KINDS}
     again = sum(again_ns(starts))
     spent |= {STEPS: spent[STEPS] - again, "again": again, "idle": sum(idle_ns(starts))}
@@ -138,6 +138,6 @@ def totals(starts: list[Start]) -> dict[str, int]:
 
 
 def goodput(spent: dict[str, int]) -> float:
-    """The share of steps that count in `totals`; 0 of an empty account."""
+    """The share of `totals` spent on steps that count; 0 for an empty ledger."""
     whole = sum(spent.values())
     return spent[STEPS] / whole if whole else 0.0

@@ -1,8 +1,8 @@
 # Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
-"""Forecasts of steps on hardware that is not here: `forecast.jsonl`, a kind of record of its own.
+"""Forecasts of steps on absent hardware: `forecast.jsonl`, with its own kind of record.
 
-No field is a measured time, and none is called like one. Three grades are never mixed: *exact* numbers are the
-compiler's, of a point with basis "compiled"; *estimated* times are a band; *at best* is a bound that no step beats.
+No field is a measured time or is named like one. Three grades are never mixed. *Exact* numbers come from the compiler,
+at a point with basis "compiled". *Estimated* times are a range. *At best* is a lower bound on the time.
 """
 
 from __future__ import annotations
@@ -29,20 +29,28 @@ class ForecastRecord:
     """One point on one target.
 
     Attributes:
-      point: its id, as a run would name it. target: "v5e:16x16", or the link of a forecast from a measured step.
-      basis: compiled (for just these devices) | reckoned (from compiled points of other device counts or depths) |
-        measured (from a measured step). sources: what it is reckoned from.
-      status: ok | too large | unsupported | failed | slow (the compiler took longer than its limit). reason: of the
-        others, the compiler's.
-      peak_bytes: memory of a step on one device, and memory_bytes what a device has. None: unknown.
-      collectives: by kind and axis, as one device takes part in them.
+      point: its id, as a run would name it.
+      target: such as "v5e:16x16", or the link for a forecast from a measured step.
+      basis: compiled (for exactly these devices) | reckoned (extrapolated from compiled points with other device counts
+        or depths) | measured (from a measured step).
+      sources: the points that it is extrapolated from.
+      status: ok | too large | unsupported | failed | slow (the compiler exceeded its time limit).
+      reason: the compiler's message if the status is not ok.
+      peak_bytes: the memory of a step on one device; None: unknown.
+      memory_bytes: the memory that a device has; None: unknown.
+      collectives: by kind and axis, for one participating device.
       grade: of the times below: estimated | at best; "" without times.
-      low_s: everything that can be is hidden, and high_s: nothing is, or None for a bound; widened by the method's
-        error. scheduled_s: in the compiler's order.
-      work_s: without communication. communication_s: all messages one after the other. seconds_by: work_s by the way in
-        which it was found. kernels: of a step on one device; 0: unknown. error: of the method, relative.
-      flops: analytic, of a step on all devices. peak_flop_per_s: of a device, for utilisation.
-      notes: what a reader must know, as sentences.
+      low_s, high_s: the step time if all communication that can overlap does, and if none does, each widened by the
+        method's error. high_s is None for a bound.
+      scheduled_s: the step time in the compiler's order.
+      work_s: the time without communication.
+      communication_s: the time of all messages one after another.
+      seconds_by: the parts of work_s by estimation method.
+      kernels: the number of kernels in a step on one device; 0: unknown.
+      error: the relative error of the method.
+      flops: analytic FLOPs of a step on all devices.
+      peak_flop_per_s: the peak of one device, for utilisation.
+      notes: sentences that a reader needs.
     """
 
     point: str
@@ -79,7 +87,7 @@ class ForecastRecord:
 
     @property
     def fits(self) -> bool | None:
-        """Whether a step's memory is within a device's; None: unknown."""
+        """Whether a step fits into a device's memory; None: unknown."""
         if self.status == "too large":
             return False
         if self.peak_bytes is None or not self.memory_bytes:
@@ -88,28 +96,28 @@ class ForecastRecord:
 
     @property
     def wire_bytes(self) -> int:
-        """Sent by one device in a step."""
+        """The bytes that one device sends in a step."""
         return sum(each.wire_bytes for each in self.collectives)
 
     def utilisation(self, seconds: float | None) -> float | None:
-        """Model FLOP utilisation at a step of so many seconds; None: unknown."""
+        """Model FLOP utilisation if a step takes `seconds`; None: unknown."""
         if not seconds or not self.flops or not self.peak_flop_per_s:
             return None
         return self.flops / (seconds * self.devices * self.peak_flop_per_s)
 
     def rate(self, seconds: float | None) -> float | None:
-        """Examples per second at a step of so many seconds."""
+        """Examples per second if a step takes `seconds`; None: unknown."""
         return self.global_batch / seconds if seconds else None
 
 
 def write(folder: Path, records: Sequence[ForecastRecord]) -> None:
-    """Writes `forecast.jsonl`, one line a record: the same records make the same bytes."""
+    """Writes `forecast.jsonl`, one line per record. Equal records give equal bytes."""
     lines = (json.dumps(dataclasses.asdict(record), sort_keys=True) + "\n" for record in records)
     write_atomic(folder / FILE, "".join(lines))
 
 
 def read(folder: Path) -> list[ForecastRecord]:
-    """Raises UserError for a folder without forecasts, and for a damaged line."""
+    """The forecasts in `folder`. Raises UserError for a folder without forecasts, and for a damaged line."""
     try:
         lines = (folder / FILE).read_text(encoding="utf-8").splitlines()
     except OSError as error:

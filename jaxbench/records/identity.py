@@ -1,8 +1,8 @@
 # Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
 """Whether two manifests describe the same machine, and how they differ. `machine/identity.py` gathers the facts.
 
-Two machines are the same when all facts that both manifests know are equal. A fact is unknown in an older manifest, and
-where the system does not report it.
+Two machines are the same if all facts that both manifests know are equal. A fact can be unknown because the manifest is
+older, or because the system does not report it.
 """
 
 from __future__ import annotations
@@ -32,15 +32,16 @@ FACTS = {  # fields of a manifest that identify a machine, with their names in s
     "identity.product_s": "processor seconds of the reference product",
 }
 FIELDS = tuple(dict.fromkeys(name.partition(".")[0] for name in FACTS))  # the manifest's top level
-TOLERANCE = {"identity.nominal_hz": 0.02, "identity.product_s": 0.15}  # relative; a virtual machine measures its clock
+# Relative. A virtual machine measures its nominal clock, so that varies, too.
+TOLERANCE = {"identity.nominal_hz": 0.02, "identity.product_s": 0.15}
 Differences = dict[str, tuple[Any, Any]]
 
 
 def differences(then: Mapping[str, Any], now: Mapping[str, Any]) -> Differences:
     """{field: (value in `then`, value in `now`)} of the facts by which two machines differ; {} for the same machine.
 
-    then, now: manifests, or the `machine` of a machine's card. CPU devices are made on demand, so their number says
-    nothing. The reference product is compared only between equal versions of its library.
+    then, now: manifests, or the `machine` entry of a machine profile. CPU devices are created on demand, so their
+    number is ignored. The reference product is compared only between equal versions of its library.
     """
     left, right = _facts(then), _facts(now)
     ignored = {"devices"} if left.get("platform") == right.get("platform") == "cpu" else set()
@@ -55,17 +56,17 @@ def differences(then: Mapping[str, Any], now: Mapping[str, Any]) -> Differences:
 
 
 def hardware(then: Mapping[str, Any], now: Mapping[str, Any]) -> Differences:
-    """`differences` without the kernel, for what an update of the system leaves valid."""
+    """`differences` without the kernel, for facts that a system update does not invalidate."""
     return {name: both for name, both in differences(then, now).items() if name != KERNEL}
 
 
 def sentence(found: Differences) -> str:
-    """ "processor 'A', here 'B'; usable cores 2, here 4": both values of each difference."""
+    """Both values of each difference: "processor 'A', here 'B'; usable cores 2, here 4"."""
     return "; ".join(f"{FACTS[name]} {a!r}, here {b!r}" for name, (a, b) in found.items())
 
 
 def changes(then: Any, now: Any) -> str:
-    """ "jax 0.10.1, now 0.10.2; flax 0.12, now none": the fields in which two values differ, or both values."""
+    """Each field that differs: "jax 0.10.1, now 0.10.2; flax 0.12, now none". Both values if they have no fields."""
     if not isinstance(then, Mapping) or not isinstance(now, Mapping):
         return f"{then}, now {now}"
     left, right = flatten(dict(then)), flatten(dict(now))
@@ -74,13 +75,13 @@ def changes(then: Any, now: Any) -> str:
 
 
 def commit(git: Mapping[str, Any]) -> str:
-    """ "commit 1a2b3c4d5e6f with changes": `git` of a manifest."""
+    """The commit of a manifest's `git` entry: "commit 1a2b3c4d5e6f with changes"."""
     known = f"commit {str(git.get('commit', ''))[:12]}{' with changes' if git.get('dirty') else ''}"
     return known if git else "an installed package"
 
 
 def cannot_tell(then: Mapping[str, Any], now: Mapping[str, Any]) -> str:
-    """What nobody can say about two machines that look the same, as a sentence; "" when both have an identity."""
+    """A sentence with the remaining doubt about two machines that look the same; "" if both have an identity."""
     if "identity" in then and "identity" in now:
         return ""
     return (

@@ -1,8 +1,8 @@
 # Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
-"""A run that was launched as several jobs: a folder with one run folder for each job, and these gathered into one.
+"""A run that was launched as several jobs: a folder with one run folder per job, which `gather` merges into one run.
 
-Each job has a run folder of its own, because a run folder belongs to one process at a time and to one machine. So jobs
-that run at the same time never write the same file. `gather` makes one run of what they have recorded so far.
+A run folder belongs to one process at a time and to one machine, so each job has its own. Jobs that run at the same time
+never write the same file. `gather` may be called at any time: it merges the records so far.
 """
 
 from __future__ import annotations
@@ -17,14 +17,14 @@ from jaxbench.errors import UserError
 from jaxbench.records import identity
 from jaxbench.records.store import CONFIG, LAUNCH, MANIFEST, RECORDS, RunFolder, flatten, write_atomic, write_json
 
-DEVICES = "mesh.devices"  # the one field in which the configs of jobs differ
-SESSIONS = 1000  # of one job: the sessions of the next are counted from there, because nothing of two jobs is at once
+DEVICES = "mesh.devices"  # the only field in which the configs of jobs may differ
+SESSIONS = 1000  # the offset between the session numbers of two jobs, so that no session spans two jobs
 
 
 def note(workdir: Path, engine: str, command: Sequence[str], job: dict[str, Any]) -> None:
-    """Writes that a job adds to a folder. It replaces a job that was launched before into the same folder of a run.
+    """Adds a job to the list in `workdir`. It replaces an earlier job with the same run folder.
 
-    job: its "folder" within the workdir, "nodes", "text" for people and "id" in the queue.
+    job: its "folder" within the workdir, its "nodes", a "text" for people and its "id" in the queue.
 
     Raises UserError if the folder has jobs of another command, or cannot be written.
     """
@@ -45,7 +45,7 @@ def note(workdir: Path, engine: str, command: Sequence[str], job: dict[str, Any]
 
 
 def forget(workdir: Path, folder: str) -> None:
-    """Takes a job off the list, which the engine refused; with the last one the list itself."""
+    """Removes a job that the engine refused from the list. Without any job left, the list itself is deleted."""
     about = json.loads((workdir / LAUNCH).read_text(encoding="utf-8"))
     if jobs := [job for job in about["jobs"] if job["folder"] != folder]:
         write_json(workdir / LAUNCH, {**about, "jobs": jobs})
@@ -63,7 +63,7 @@ def is_launched(workdir: Path) -> bool:
 
 
 def read(workdir: Path) -> dict[str, Any]:
-    """Raises UserError if it is damaged."""
+    """The list of jobs: "engine", "command" and "jobs". Raises UserError if the file is damaged."""
     path = workdir / LAUNCH
     try:
         value = json.loads(path.read_text(encoding="utf-8"))
@@ -74,13 +74,13 @@ def read(workdir: Path) -> dict[str, Any]:
 
 
 def gather(workdir: Path) -> None:
-    """Makes `workdir` a run folder with all that its jobs have recorded. What has not begun is in its manifest.
+    """Makes `workdir` a run folder with all records of its jobs so far. Its manifest lists the jobs that wait.
 
-    Raises UserError if no job has begun, the jobs trained, or what they recorded is damaged or of different configs.
+    Raises UserError if no job has begun, if the job is a training, or if records are damaged or of different configs.
     """
     about = read(workdir)
     if about["command"][:1] == ["train"]:
-        raise UserError(f"the job in '{workdir}' is a training, whose page lies in {about['jobs'][0]['folder']}.")
+        raise UserError(f"the job in '{workdir}' is a training: its page is in {about['jobs'][0]['folder']}.")
     begun = [job for job in about["jobs"] if (workdir / job["folder"] / MANIFEST).exists()]
     waiting = [f"{job['text']}: {_queued(about['engine'], job)}." for job in about["jobs"] if job not in begun]
     if not begun:
@@ -99,7 +99,7 @@ def _queued(engine: str, job: dict[str, Any]) -> str:
 
 
 def _config(parts: Sequence[RunFolder]) -> dict[str, Any]:
-    """The first, with the device counts of all. Raises UserError if they differ in more."""
+    """The first job's config, with the device counts of all jobs. Raises UserError if another setting differs."""
     configs = [part.config() for part in parts]
     first = flatten(configs[0])
     for part, other in zip(parts, map(flatten, configs), strict=True):
@@ -111,7 +111,7 @@ def _config(parts: Sequence[RunFolder]) -> dict[str, Any]:
 
 
 def _manifest(parts: Sequence[RunFolder], first: Sequence[int]) -> dict[str, Any]:
-    """That of the first job, with the plans of all, their processes, and how their machines differ."""
+    """The first job's manifest, with the plans and workers of all jobs, and the differences between their machines."""
     manifests = [part.manifest() for part in parts]
     plans = [manifest.get("plan", {}) for manifest in manifests]
     points = {point["point"]: point for plan in plans for point in plan.get("points", ())}
@@ -123,7 +123,7 @@ def _manifest(parts: Sequence[RunFolder], first: Sequence[int]) -> dict[str, Any
     apart = []
     for part, manifest in zip(parts[1:], manifests[1:], strict=True):
         found = identity.differences(manifests[0], manifest)
-        found.pop("devices", None)  # is what the jobs are for
+        found.pop("devices", None)  # jobs are meant to differ in this
         if found:
             apart.append(f"{parts[0].path.name} and {part.path.name}: {_differing(found)}.")
     plan = {**plans[0], "points": [*points.values()], "processes": max(int(each.get("processes", 1)) for each in plans)}
@@ -135,13 +135,13 @@ def _differing(found: identity.Differences) -> str:
 
 
 def _lines(part: RunFolder, session: int) -> list[str]:
-    """The complete lines of its records, with sessions that no other job has."""
+    """The complete lines of a job's records, with session numbers that no other job uses."""
     path = part.path / RECORDS
     if not path.exists():
         return []
     moved = []
     for number, line in enumerate(path.read_bytes().splitlines(keepends=True), start=1):
-        if not line.endswith(b"\n"):  # is being written
+        if not line.endswith(b"\n"):  # the job is still writing this line
             break
         try:
             record = json.loads(line)
@@ -153,5 +153,5 @@ def _lines(part: RunFolder, session: int) -> list[str]:
 
 
 def _moved(worker: str, first: int) -> str:
-    """ "session1/cpu2" -> "session2001/cpu2"."""
+    """The worker's name with its session number moved: "session1/cpu2" -> "session2001/cpu2" for first=2000."""
     return re.sub(r"^session(\d+)", lambda match: f"session{first + int(match[1])}", worker)

@@ -1,5 +1,5 @@
 # Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
-"""What a training has learnt: the rows of metrics.jsonl, with the settings by which they are read."""
+"""The learning curve of a training: the rows of metrics.jsonl, with the settings needed to interpret them."""
 
 from __future__ import annotations
 
@@ -16,21 +16,21 @@ ACCURACY, AUTO = "accuracy", "auto"
 
 
 def minimised(metric: str, mode: str) -> bool:
-    """Whether the target of a metric is an upper limit: with mode="min" and, with "auto", for a loss."""
+    """Whether the target of a metric is an upper limit: if mode is "min", or "auto" for a loss."""
     return mode == "min" or (mode == AUTO and metric.endswith("loss"))
 
 
 def at_target(row: dict[str, Any], metric: str, mode: str, target: float) -> bool:
     """Whether a row of metrics.jsonl has reached the target."""
     value = row.get(f"test_{metric}")
-    if value is None:  # it was not finite
+    if value is None:  # the value was not finite
         return False
     return bool(value <= target if minimised(metric, mode) else value >= target)
 
 
 @dataclass(frozen=True, kw_only=True)
 class Learned:
-    """One training. rows: as docs/metrics (Training) defines them. target: of `metric`. seed: of its config."""
+    """One training. rows: as docs/metrics (Training) defines them. target: the value of `metric` to reach."""
 
     name: str
     experiment: str
@@ -46,21 +46,21 @@ class Learned:
         return next((row for row in self.rows if at_target(row, self.metric, self.mode, self.target)), None)
 
     def series(self, what: str, over: str) -> tuple[list[float], list[float]]:
-        """(x, y): the metric `what` over "steps", "examples" or "seconds", where it is known. Seconds are without
+        """(x, y): the metric `what` over "steps", "examples" or "seconds", for the rows that have it. Seconds exclude
         compiling."""
         known = [row for row in self.rows if row.get(what) is not None]
         return [position(row, over, self.batch) for row in known], [float(row[what]) for row in known]
 
 
 def position(row: dict[str, Any], over: str, batch: int) -> float:
-    """Where a row stands: steps, examples (steps x batch) or seconds of work without compiling."""
+    """The position of a row: in steps, in examples (steps x batch) or in seconds of work without compiling."""
     if over == "seconds":
         return float(row["elapsed_s"] - row["compile_s"])
     return float(row["step"] * (batch if over == "examples" else 1))
 
 
 def read(folder: Path) -> Learned:
-    """Raises UserError when `folder` holds no training, or a damaged one. A last line that is cut off is left out."""
+    """The training in `folder`. A truncated last line is skipped. Raises UserError without a training, or for damage."""
     path = folder / FILE
     if not path.exists():
         raise UserError(f"'{folder}' has no {FILE}: give the folder of a 'jaxbench train'.")
@@ -93,21 +93,21 @@ def is_training(folder: Path) -> bool:
 
 
 def holds_trainings(folder: Path) -> bool:
-    """Whether it is a training, or a folder of trainings."""
+    """Whether `folder` is a training, or a folder of trainings."""
     return is_training(folder) or (folder.is_dir() and any(is_training(path) for path in folder.iterdir()))
 
 
 def read_all(folder: Path) -> list[Learned]:
-    """The training in `folder`, or those in the folders that it holds, by name: seeds of one training.
+    """The training in `folder`, or the trainings in its subfolders in order of name: seeds of one training.
 
-    Raises UserError when there is none, or when they differ in more than their seed.
+    Raises UserError if there is none, or if they differ in model, batch, metric or target.
     """
     if is_training(folder) or not folder.is_dir():
         return [read(folder)]
     folders = sorted(path for path in folder.iterdir() if is_training(path))
     found = [read(path) for path in folders]
     if not found:
-        raise UserError(f"'{folder}' holds no training: give the folder of a 'jaxbench train', or one that holds some.")
+        raise UserError(f"'{folder}' holds no training: give the folder of a 'jaxbench train', or a folder of several.")
     if len({(one.experiment, one.batch, one.metric, one.target) for one in found}) > 1:
         raise UserError(f"the trainings in '{folder}' differ in model, batch or target: give seeds of one training.")
     return found

@@ -1,5 +1,6 @@
 # Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
-"""Whether two passports are of one model: a name, a file and a config can stay while the model changes."""
+"""Whether two records are of the same model. The name, the file and the config may be equal although the model changed.
+"""
 
 from __future__ import annotations
 
@@ -8,15 +9,15 @@ from typing import Any
 
 from jaxbench.records.schema import CaseRecord, PointRecord
 
-# What a step or a case computes. Times of two that differ in one of these are no two times of one thing.
+# Facts about what a step or a case computes. Times are comparable only if all of them are equal.
 STEP_FACTS = ("parameters", "flops", "global_batch", "gradient_bytes")
 CASE_FACTS = ("op", "dtype", "shape", "elements", "payload_bytes", "flops", "bytes_moved")
 EXACT = 1e-9  # relative: FLOPs are floating-point numbers
 
 
 def facts(record: PointRecord | CaseRecord) -> dict[str, Any]:
-    """The facts of a passport: parameters, FLOPs and examples of a global step, bytes of its gradients; of a case its
-    size, FLOPs and bytes."""
+    """The facts of a step: parameters, FLOPs, global batch and gradient bytes. The facts of a case: size, FLOPs and
+    bytes."""
     if isinstance(record, CaseRecord):
         return {name: getattr(record, name) for name in CASE_FACTS}
     passport = record.passport
@@ -33,7 +34,7 @@ def differences(a: PointRecord | CaseRecord, b: PointRecord | CaseRecord) -> dic
 
 
 def sentence(found: dict[str, tuple[Any, Any]], then: str, now: str) -> str:
-    """ "parameters: 3,466 then, 85,002 now; ..." in the given words."""
+    """Both values of each difference, such as "parameters: 3,466 in A, 85,002 in B". then, now: "in A", "in B"."""
     return "; ".join(f"{name}: {_shown(a)} {then}, {_shown(b)} {now}" for name, (a, b) in found.items())
 
 

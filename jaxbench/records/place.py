@@ -1,7 +1,7 @@
 # Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
-"""Where a point is measured: the fields that its plan, its records and the rows of its analysis share.
+"""What identifies a point: the fields that its plan, its records and its analysis rows share.
 
-Each of those inherits from `StepPlace` or `CasePlace`. A field that does not apply to a point is None or "".
+All of them inherit from `StepPlace` or `CasePlace`. A field that does not apply to a point is None or "".
 """
 
 from __future__ import annotations
@@ -14,26 +14,26 @@ class Place:
     """Common to training steps and cases."""
 
     point: str  # the id: of a step "strategy/scaling/devices", and "/arm" if there is one
-    devices: int  # participants: 1 for a kernel, n of the group for a collective
+    devices: int  # participants: 1 for a kernel, the group size n for a collective
     platform: str  # cpu | gpu | tpu
     oversubscribed: bool  # more devices than cores
 
 
 @dataclass(frozen=True, kw_only=True)
 class StepPlace(Place):
-    """A training step under one strategy, scaling, device count and setting of the levers."""
+    """A training step with one strategy, scaling, device count and setting of the levers."""
 
     strategy: str
     scaling: str  # strong | weak
     global_batch: int
     arm: str = ""  # the swept levers, if the run sweeps any: "precision=bfloat16"
     levers: dict[str, str] = field(default_factory=dict)  # every lever, including defaults; {} in old records
-    explains: str = ""  # the point whose loss of efficiency it explains, by a part of its step; "": a point of its own
+    explains: str = ""  # of an ablation: the point that it explains, which runs more of the same step; "": not one
 
 
 @dataclass(frozen=True, kw_only=True)
 class CasePlace(Place):
-    """A kernel, a transfer or a collective of one size in one place."""
+    """A kernel, a transfer or a collective of one size on given devices."""
 
     family: str  # kernel | transfer | collective
     op: str
@@ -47,6 +47,6 @@ class CasePlace(Place):
     flops: float | None = None  # analytic, one call
     bytes_moved: float | None = None  # analytic, one call: bytes that must be read and written
     mesh: str = ""  # the mesh a collective runs on: "8", "2x4"
-    axis: str = ""  # the mesh axis whose groups take part: "x"
-    source: str = ""  # of a transfer: "host", "cpu:0"
+    axis: str = ""  # the mesh axis along which the groups of a collective lie: "x"
+    source: str = ""  # where a transfer starts: "host", "cpu:0"
     target: str = ""

@@ -2,14 +2,15 @@
 """The kinds of line in ``records.jsonl``. Units live in the names: ``_s`` seconds, ``_bytes`` bytes.
 
 A *point* is one measured program: a training step as (strategy, scaling, devices), or a *case*: a kernel, a transfer or
-a collective of one size in one place. A run is a sweep over points, measured in rounds that visit every point once in
-random order. The lines of a point are
+a collective of one size on given devices. A run is a sweep over points, measured in rounds that visit every point once
+in random order. The lines of a point are
 
     point | case (compiled, weighed, checked)  ->  round 0 .. round R-1  ->  profile     or at any time  ->  failure
 
-A `point` line of a resumed run replaces the earlier passport, and a `round` after a `failure` means that the point has
-recovered. A failed verdict of an earlier passport remains while rounds of its session are in use. Of two rounds with
-one number the first counts: only a round that is missing is measured again, so a second one was added to the file.
+A `point` line of a resumed run replaces the earlier compile report, and a `round` after a `failure` means that the point
+has recovered. A failed check of an earlier compile report still counts while rounds of its session are in use. If two
+rounds have the same number, the first counts: jaxbench reruns only missing rounds, so the second one was added to the
+file by hand.
 """
 
 from __future__ import annotations
@@ -32,23 +33,23 @@ COLLECTIVES = (
 
 @dataclass(frozen=True, kw_only=True)
 class Collective:
-    """One kind of collective over one mesh axis in the compiled step, as one device executes it."""
+    """All collectives of one kind over one mesh axis in the compiled step, as one device executes them."""
 
     kind: str  # all-reduce, all-gather, reduce-scatter, all-to-all, collective-permute, ...
-    count: int  # operands reduced or moved (XLA may combine several into one instruction)
-    bytes: int  # sum of the result sizes of all of them
-    elements: int = 0  # how many numbers those bytes are, rank-0 values left out
+    count: int  # operands reduced or moved; XLA may combine several into one instruction
+    bytes: int  # total size of their results
+    elements: int = 0  # how many numbers those bytes hold, without rank-0 values
     scalar_bytes: int = 0  # the part of `bytes` that is rank-0 values (the loss and other metrics)
-    axis: str = ""  # the mesh axis, "data"; several "data+fsdp"; "" in older records, or if unknown
-    group: int = 0  # devices of one group; 0: unknown
-    scalars: int = 0  # how many rank-0 values
-    wire_bytes: int = 0  # sent by one device: docs/metrics
-    packed: int = 0  # of `elements`, those that contain two 16-bit numbers each, padding included
+    axis: str = ""  # the mesh axis, "data"; for several axes "data+fsdp"; "" in older records, or if unknown
+    group: int = 0  # devices per group; 0: unknown
+    scalars: int = 0  # the number of rank-0 values
+    wire_bytes: int = 0  # bytes that one device sends, as defined in docs/metrics
+    packed: int = 0  # how many of `elements` hold two 16-bit numbers each, padding included
 
 
 @dataclass(frozen=True, kw_only=True)
 class Passport:
-    """What the compiler did for a point. None in a time: the strategy cannot separate that phase."""
+    """The compile report of a point. A time is None if the strategy cannot separate that phase."""
 
     trace_s: float | None
     lower_s: float
@@ -56,9 +57,9 @@ class Passport:
     first_run_s: float
     parameters: int
     flops_per_step: float  # analytic, the whole global batch, forward and backward
-    compiler_flops_per_step: float | None  # XLA's own count x devices: a cross-check only
+    compiler_flops_per_step: float | None  # XLA's own count x devices, used only as a cross-check
     collectives: tuple[Collective, ...]
-    expected_gradient_bytes: int  # closed form of data parallelism: 4 bytes x parameters in float32, 0 on one device
+    expected_gradient_bytes: int  # expected with data parallelism: 4 bytes x parameters in float32, 0 on one device
     argument_bytes: int  # the memory_analysis of the compiled step, per device
     output_bytes: int
     temp_bytes: int | None  # None: the step is not compiled as a whole
@@ -66,18 +67,18 @@ class Passport:
     peak_bytes: int | None  # per device: argument + output + temp - alias
     compiler_bytes_per_step: float | None = None  # XLA's own count of bytes read and written x devices
     product_flops_per_step: float | None = None  # dots and convolutions in the compiled text x devices
-    metrics: int = 1  # scalars that the step returns, the loss among them
+    metrics: int = 1  # the scalars that the step returns, including the loss
     compiler_peak_bytes: int | None = None  # the compiler's own peak memory, per device; None: unknown
 
 
-AT_LEAST = ("products",)  # verdicts whose value must reach the limit; the value of all others must not exceed it
+AT_LEAST = ("products",)  # checks in which the value must reach the limit; in all others it must not exceed the limit
 
 
 @dataclass(frozen=True, kw_only=True)
 class Verdict:
-    """The outcome of one check of a point, with the sentence that explains it.
+    """The outcome of one check of a point, with a sentence that explains it.
 
-    `ok` also depends on things that are not recorded, but no verdict is ok with a value on the wrong side of its limit.
+    `ok` also depends on facts that are not recorded, but it is never True with a value on the wrong side of the limit.
     """
 
     name: str  # parameters | collectives | retrace | ...
@@ -85,8 +86,8 @@ class Verdict:
     reason: str
     value: float | None = None
     limit: float | None = None
-    unchecked: bool = False  # the check could not be made: `ok` is False, but nothing is known to be wrong
-    excess_bytes: int | None = 0  # of "collectives": sent by a device beyond the closed form; None: unknown
+    unchecked: bool = False  # the check could not run: `ok` is False, but nothing is known to be wrong
+    excess_bytes: int | None = 0  # in "collectives": sent by a device beyond the expected bytes; None: unknown
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -100,13 +101,13 @@ class Line:
 
 @dataclass(frozen=True, kw_only=True)
 class Prepared(Line):
-    """Common to the passports of steps and cases, written when a point is ready to be measured."""
+    """Common to the `point` and `case` lines, which are written when a point is ready to be measured."""
 
     experiment: str
     processes: int
     device_kind: str
     checks: tuple[Verdict, ...]
-    worker: str  # names the process that measured it
+    worker: str  # the name of the process that measured it
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -114,13 +115,13 @@ class PointRecord(StepPlace, Prepared):
     unit: str  # what one example is: "images"
     passport: Passport
     outcome: dict[str, float] = dataclasses.field(default_factory=dict)  # results of a short training
-    # numbers of a step other than its time: state_bytes and held_gradient_bytes of a device, busy_share, dropped,
-    # real_share, tokens of an example
+    # numbers of a step other than its time: state_bytes and held_gradient_bytes per device, busy_share, dropped,
+    # real_share, tokens per example
     facts: dict[str, float] = dataclasses.field(default_factory=dict)
     loss: str = ""  # the kind of mean of the loss, as named in measure/loss_kind.py; "" in older records
-    annotations: str = ""  # what is ignored of the sharding that the model names for its own arrays, as a sentence
-    program_sha256: str = ""  # of the text of the compiled program; "" in older records
-    checked_by: str = ""  # the worker that made passport, checks, outcome and facts of the same program; "": this one
+    annotations: str = ""  # a sentence: which sharding annotations in the model are ignored
+    program_sha256: str = ""  # a hash of the compiled program's text; "" in older records
+    checked_by: str = ""  # the worker that made compile report, checks, outcome and facts of this program; "": `worker`
     kind: str = "point"
 
 
@@ -130,7 +131,7 @@ class CaseRecord(CasePlace, Prepared):
     wrong: int | None  # incorrect result values; None: the correct result is unknown
     launch_s: float | None  # cost of a call of an empty program in this process
     compile_s: float | None
-    compiler_flops: float | None  # XLA's count of one call, or that of the products in its text: a cross-check only
+    compiler_flops: float | None  # one call: XLA's count, or the products in the compiled text; only a cross-check
     compiler_bytes: float | None
     temp_bytes: int | None  # scratch of the compiled call, per device
     collectives: tuple[str, ...] = ()  # kinds in the compiled program of a collective; () in older records
@@ -143,7 +144,7 @@ class CaseRecord(CasePlace, Prepared):
 
 @dataclass(frozen=True, kw_only=True)
 class Unmeasured(Line):
-    """A line about a point without a passport. strategy to arm are of a training step; "" and 0 for a case."""
+    """A line about a point without a compile report. For a case, strategy to arm are "" and 0."""
 
     experiment: str
     devices: int
@@ -155,18 +156,18 @@ class Unmeasured(Line):
 
 @dataclass(frozen=True, kw_only=True)
 class CompiledRecord(Unmeasured):
-    """A point that was compiled for hardware that is not here: it has no times and no result."""
+    """A point that was compiled for absent hardware, so it has no times and no result."""
 
     platform: str  # of the target: gpu | tpu
     device_kind: str
     mesh: dict[str, int]  # devices by axis
     compile_s: float  # tracing, lowering and compiling
     collectives: tuple[Collective, ...]
-    checks: tuple[Verdict, ...]  # "collectives" of a step, "implementation" of a case
+    checks: tuple[Verdict, ...]  # "collectives" for a step, "implementation" for a case
     peak_bytes: int | None  # per device: argument + output + temp - alias
     compiler_peak_bytes: int | None  # per device, as stated by the compiler
     temp_bytes: int | None
-    flops: float | None  # of a step on all devices, or of a call
+    flops: float | None  # of a step on all devices, or of one call
     product_flops: float | None  # in the compiled text, all devices
     parameters: int = 0
     kind: str = "compiled"
@@ -174,35 +175,36 @@ class CompiledRecord(Unmeasured):
 
 @dataclass(frozen=True, kw_only=True)
 class RoundRecord(Line):
-    """Raw samples: each number is the wall time of one block of dependent steps that ends in one fence."""
+    """The raw samples of one round. Each time is the wall time of one block of dependent steps that ends in one fence."""
 
     round: int
     steps: int  # K: steps per block
     block_s: tuple[float, ...]  # blocks of K steps
-    double_block_s: tuple[float, ...]  # blocks of 2 K steps: the second clock is the slope; () in most rounds
+    double_block_s: tuple[float, ...]  # blocks of 2 K steps: their slope is the second clock; () in most rounds
     warmup_block_s: tuple[float, ...]
     settled: bool  # two successive warm-up blocks agreed before timing began, or the process had measured the point
     compilations: int  # programs compiled inside the timed region; must be 0
     worker: str
-    loop_steps: int = 0  # iterations of a jitted loop whose body is the step; 0: the point has no such loop
-    loop_s: tuple[float, ...] = ()  # seconds of the loop of `loop_steps` iterations, started and fenced once
+    loop_steps: int = 0  # iterations of a jitted loop around the step; 0: the point has no such loop
+    loop_s: tuple[float, ...] = ()  # seconds of that loop with `loop_steps` iterations, started and fenced once
     double_loop_s: tuple[float, ...] = ()  # the same for 2 x loop_steps iterations
-    # The load during each block, in the order in which they were timed: a block of K, one of 2 K steps, and again.
-    # () in older records, and where the system does not say. docs/metrics defines them.
+    # The load during each timed block, in the order of timing: a block of K steps, a block of 2 K steps, and so on. () in
+    # older records, and where the system does not report it. docs/metrics defines these values.
     cpu_s: tuple[float, ...] = ()  # processor time of the measuring process
     switches: tuple[int, ...] = ()  # its involuntary context switches
-    others_s: tuple[float, ...] = ()  # processor time of others on the CPUs that it may use
+    others_s: tuple[float, ...] = ()  # processor time of other processes on the CPUs that it may use
     steal_s: tuple[float, ...] = ()  # time that the hypervisor took from those CPUs
     cpus: int = 0  # how many CPUs it may use; 0: unknown
-    # Seconds of a fixed product on each of the point's cores, just before each timed block, in the same order. () in
-    # older records, and for what runs on accelerators
+    # Seconds of a fixed product on each of the point's cores, right before each timed block, in the same order. () in
+    # older records, and on accelerators
     probe_s: tuple[float, ...] = ()
-    checks: tuple[Verdict, ...] = ()  # of the state that the round left: all of the first and the last, else the failed
-    loss_after: float | None = None  # of that state on the timed batch, where all was checked
-    # block_s as each process of the point timed it, process x block; block_s has the slowest. The processes run it
-    # together or, with lever.trainings, each trains for itself at the same time. (): one process
+    # Checks of the state after the round: all of them in the first and the last round, otherwise only failed ones
+    checks: tuple[Verdict, ...] = ()
+    loss_after: float | None = None  # the loss of that state on the timed batch; None if not all was checked
+    # block_s as each process of the point timed it, process x block; block_s has the slowest. The processes run one step
+    # together or, with lever.trainings, train separately at the same time. (): one process
     process_block_s: tuple[tuple[float, ...], ...] = ()
-    counted: int = 0  # updates that the state counted in all of these blocks; 0 in older records, and if it counts none
+    counted: int = 0  # updates counted by the state over all blocks; 0 in older records, and if the state has no count
     warmup_steps: int = 0  # steps per warm-up block; 0 in older records: K
     kind: str = "round"
 
@@ -224,15 +226,15 @@ class FailureRecord(Unmeasured):
 
 @dataclass(frozen=True, kw_only=True)
 class ProfileRecord(Line):
-    """The time of some steps under a profiler, by kind of operation. It is not a sample, because tracing takes time."""
+    """The time of a few profiled steps by op category. It is not a sample, because tracing takes time itself."""
 
     steps: int
-    wall_s: float  # of all those steps and one fence
-    kinds: dict[str, float]  # seconds by kind of operation, mean over devices; with "idle" they add up to wall_s
+    wall_s: float  # the wall time of all those steps and one fence
+    kinds: dict[str, float]  # seconds by op category, mean over devices; with "idle" they add up to wall_s
     top: tuple[
         tuple[str, str, float], ...
-    ]  # the longest operations: (name, kind, seconds of all steps, mean over devices)
-    trace: str  # the file for Perfetto, below the run's folder
+    ]  # the longest operations: (name, category, seconds of all steps, mean over devices)
+    trace: str  # the trace file for Perfetto, relative to the run folder
     worker: str
     kind: str = "profile"
 
@@ -247,7 +249,7 @@ _TIMES = ("block_s", "double_block_s", "warmup_block_s", "loop_s", "double_loop_
 
 
 def to_json(record: Record) -> dict[str, Any]:
-    """Returns the record as a JSON-able dictionary."""
+    """The record as a dictionary that JSON can hold."""
     return dataclasses.asdict(record)
 
 
@@ -275,7 +277,8 @@ def from_json(line: dict[str, Any]) -> Record:
 
 
 def _verdict(line: dict[str, Any]) -> Verdict:
-    """A verdict as its value and limit have it. Numbers of 4 bytes that are named as excess may be above the limit."""
+    """A verdict, with ok=False if its value contradicts its limit. `value` counts numbers of 4 bytes, so a value may
+    exceed the limit by the declared excess bytes / 4."""
     verdict = Verdict(**line)
     if not verdict.ok or verdict.value is None or verdict.limit is None:
         return verdict
@@ -316,13 +319,13 @@ def _of_processes(line: dict[str, Any]) -> tuple[tuple[float, ...], ...]:
 
 
 def _loads(line: dict[str, Any]) -> dict[str, tuple[float, ...]]:
-    """The load of each timed block of a round. Others' time is a difference of clocks with ticks: it may be below 0."""
+    """The load of each timed block of a round. `others_s` is a difference of clocks with ticks, so it may be below 0."""
     loads = {name: tuple(line.get(name, ())) for name in (*_LOADS, "probe_s")}
     for name, values in loads.items():
         if len(values) not in (0, len(line["block_s"]) + len(line["double_block_s"])):
             raise ValueError(f"{name} has {len(values)} values, not one for each timed block")
         if not all(math.isfinite(value) and (value >= 0 or name == "others_s") for value in values):
-            raise ValueError(f"{name} has a value that cannot be")
+            raise ValueError(f"{name} has an impossible value")
     return loads
 
 

@@ -1,5 +1,5 @@
 # Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
-"""A run folder: created, resumed, appended to and read without losing a finished measurement."""
+"""A run folder: it can be created, resumed, appended to and read without losing a finished measurement."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ RECORDS = "records.jsonl"
 CONFIG = "config.json"
 MANIFEST = "manifest.json"
 LOCK = ".lock"
-LAUNCH = "launch.json"  # of a folder whose jobs have run folders of their own: records/launched.py
+LAUNCH = "launch.json"  # marks a folder of launched jobs, each with its own run folder: records/launched.py
 
 
 def write_atomic(path: Path, text: str | bytes) -> None:
@@ -70,7 +70,7 @@ class RunFolder:
         self.notes: list[str] = []  # sentences to show, such as a repaired file
         self._file: FileIO | None = None
         self._lock: TextIO | None = None
-        self._models: dict[str, schema.PointRecord | schema.CaseRecord] = {}  # a passport of each point
+        self._models: dict[str, schema.PointRecord | schema.CaseRecord] = {}  # the first record of each point
 
     @classmethod
     def begin(cls, path: str | os.PathLike[str], config: dict[str, Any]) -> RunFolder:
@@ -82,7 +82,7 @@ class RunFolder:
         """
         run = cls(path)
         try:
-            config = json.loads(json.dumps(config))  # as it will be read: a tuple becomes a list
+            config = json.loads(json.dumps(config))  # as it will be read back: a tuple becomes a list
         except TypeError as error:
             raise UserError(f"the config cannot be written as JSON ({error}): use numbers, strings, lists.") from error
         try:
@@ -91,7 +91,7 @@ class RunFolder:
             run._claim(config)
             (run.path / "figures").mkdir(exist_ok=True)
             write_json(run.path / CONFIG, config)
-            run._file = FileIO(run.path / RECORDS, "a")  # without a buffer, which a full disk would leave to `close`
+            run._file = FileIO(run.path / RECORDS, "a")  # unbuffered: with a buffer, a full disk would fail in `close`
         except OSError as error:
             run.close()
             raise UserError(f"cannot write to '{run.path}' ({error.strerror}): choose another --workdir.") from error
@@ -110,13 +110,13 @@ class RunFolder:
         elif (self.path / RECORDS).exists():
             raise UserError(f"'{self.path}' has records but no {CONFIG}: choose a new --workdir.")
         notes = list(self.notes)
-        for record in self.records():  # raises for damage, or another schema, before anything is changed
+        for record in self.records():  # raises for damage or another schema before anything is changed
             self._require_same_model(record)
         self.notes = notes
         self._repair_last_line()
 
     def _require_same_config(self, config: dict[str, Any]) -> None:
-        """The fields report.* may change."""
+        """Raises UserError if a field differs that is not in report.*, which may change."""
         old, new = flatten(self.config()), flatten(config)
         names = (name for name in old.keys() | new.keys() if not name.startswith("report."))
         changed = sorted(name for name in names if old.get(name) != new.get(name))
@@ -126,7 +126,7 @@ class RunFolder:
             raise UserError(f"'{self.path}' has results of another config ({shown}{more}): choose a new --workdir.")
 
     def _repair_last_line(self) -> None:
-        """Removes a last line that a crash left unfinished, with a note."""
+        """Removes a last line that a crash left unfinished, and adds a note."""
         path = self.path / RECORDS
         if not path.exists():
             return
@@ -141,7 +141,7 @@ class RunFolder:
         """Writes one record and syncs it to the disk. Returns it with its time.
 
         Raises:
-          UserError: it cannot be written, or it is the passport of another model than the one measured so far.
+          UserError: it cannot be written, or it is of another model than the point's earlier records.
         """
         if self._file is None:
             raise ValueError("this run folder was opened for reading")
@@ -161,7 +161,7 @@ class RunFolder:
         return dataclasses.replace(record, time=line["time"])
 
     def _require_same_model(self, record: schema.Record) -> None:
-        """Two models under the name of one point would end in one median."""
+        """Raises UserError if the model of a point has changed: one median would mix the times of two models."""
         if not isinstance(record, schema.PointRecord | schema.CaseRecord):
             return
         first = self._models.setdefault(record.point, record)
@@ -224,7 +224,7 @@ class RunFolder:
 
 
 def flatten(tree: dict[str, Any], prefix: str = "") -> dict[str, Any]:
-    """{"a": {"b": 1}} -> {"a.b": 1}."""
+    """Nested names joined by dots: {"a": {"b": 1}} -> {"a.b": 1}."""
     flat: dict[str, Any] = {}
     for key, value in tree.items():
         if isinstance(value, dict):

@@ -1,5 +1,5 @@
 # Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
-"""The trainings to a target of a run: targets.jsonl, one line each (docs/metrics, Time to target)."""
+"""The trainings of a time-to-target run: targets.jsonl, one line each (docs/metrics, Time to target)."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ from jaxbench.errors import UserError
 from jaxbench.records.store import write_atomic
 
 FILE = "targets.jsonl"
-TRAININGS = "trainings"  # the folder of the folders of the trainings
-RESULT = "result.json"  # in each of them, once it has ended
+TRAININGS = "trainings"  # the subfolder with one folder per training
+RESULT = "result.json"  # in the folder of a training that has ended
 HOUR_S = 3600.0
-GRID = "tuned grid"  # the rule of a training that only helped to choose a rate
+GRID = "tuned grid"  # the rule of a training that only served to choose a learning rate
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -26,15 +26,16 @@ class Trained:
     """A training that has ended.
 
     Attributes:
-      rule: by which its learning rate was found, one of `config_targets.RULES`, or GRID.
-      steps: at the first evaluation that reached the target; if none did, those of its budget: it is censored there.
-      diverged: the step whose loss was not finite; None: none.
-      accuracy: of the newest evaluation; None before the first.
-      step_s: seconds a step, by the training's own clock; None: it took none.
+      rule: how its learning rate was found: one of `config_targets.RULES`, or GRID.
+      steps: the steps at the first evaluation that reached the target. Without one, the training is censored at the
+        steps of its budget.
+      diverged: the step with a loss that was not finite; None: it did not diverge.
+      accuracy: at the newest evaluation; None before the first.
+      step_s: seconds per step, by the training's own clock; None without a step.
       noise: (step, estimate of |G|^2, estimate of tr(Sigma)) of each measurement.
-      folder: below TRAININGS.
-      joules: of the counters of energy while it trained, compiling and evaluating included; None: not known.
-      price_per_hour: of the whole machine; None: not given.
+      folder: its folder, relative to TRAININGS.
+      joules: energy used while it trained, compiled and evaluated, from the energy counters; None: unknown.
+      price_per_hour: the price of the whole machine; None: not given.
     """
 
     model: str
@@ -56,20 +57,20 @@ class Trained:
 
     @property
     def cost(self) -> float | None:
-        """Of `seconds`, in the currency of the price."""
+        """The price of `seconds`, in the currency of `price_per_hour`; None: unknown."""
         known = self.seconds is not None and self.price_per_hour is not None
         return self.seconds * self.price_per_hour / HOUR_S if known else None  # type: ignore[operator]
 
     @property
     def seconds(self) -> float | None:
-        """Of the steps to the target, or at least so many of a censored training."""
+        """The seconds of the steps to the target; of a censored training, a lower limit. None: unknown."""
         return None if self.step_s is None else self.steps * self.step_s
 
     @property
     def noise_scale(self) -> float | None:
-        """tr(Sigma) / |G|^2 in examples, both averaged over the steps of the training; None where |G|^2 is not above 0.
+        """tr(Sigma) / |G|^2 in examples, both averaged over the steps of the training; None unless |G|^2 > 0.
 
-        A measurement stands for the steps since the one before.
+        A measurement stands for the steps since the previous one.
         """
         at, signal, noise = 0, 0.0, 0.0
         for step, square, trace in self.noise:
@@ -78,7 +79,7 @@ class Trained:
 
 
 def parse(line: dict[str, Any], **known: Any) -> Trained:
-    """A line of the file, or a result with `known` fields. Raises KeyError and TypeError for what is none."""
+    """A training from a line of the file, or from a result with `known` fields added. Raises KeyError or TypeError."""
     values = {**line, **known}
     values["noise"] = tuple((int(step), float(a), float(b)) for step, a, b in values["noise"])
     values = {"joules": None, "price_per_hour": None, **values}  # older lines lack them
@@ -90,7 +91,7 @@ def write(folder: Path, trained: Sequence[Trained]) -> None:
 
 
 def read(folder: Path) -> list[Trained]:
-    """The trainings of a run. Raises UserError when there is no such file, or a damaged one."""
+    """The trainings of a run. Raises UserError if the file is missing or damaged."""
     path = folder / FILE
     if not path.exists():
         raise UserError(f"'{folder}' has no {FILE}: give the folder of a 'jaxbench run time_to_target'.")
@@ -101,7 +102,7 @@ def read(folder: Path) -> list[Trained]:
 
 
 def sentence(one: Trained) -> str:
-    """One training, as a line of a terminal."""
+    """One training as a line for the terminal."""
     where = f"{one.model}, {one.devices} device{'s' if one.devices > 1 else ''}, batch {one.batch}, seed {one.seed}"
     how = f"{one.steps} steps" if one.reached else f"not reached in {one.steps} steps"
     if one.diverged:

@@ -1,5 +1,5 @@
 # Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
-"""Baselines: finished runs stored under a name, each an ordinary run folder without its report."""
+"""Baselines: finished runs stored under a name. Each is an ordinary run folder without its report."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}")  # also the name of a fol
 
 
 def path_of(name: str, folder: Path = FOLDER) -> Path:
-    """Raises UserError for an invalid name, so that no path leaves the folder."""
+    """The folder of the baseline `name`. Raises UserError for an invalid name, so no path can leave `folder`."""
     if not _NAME.fullmatch(name):
         legal = "use at most 100 letters, digits, dots and dashes, such as main-cnn"
         raise UserError(f"'{name[:120]}' is not a valid name for a baseline: {legal}.")
@@ -25,7 +25,10 @@ def path_of(name: str, folder: Path = FOLDER) -> Path:
 
 
 def keep(run: Path, name: str, folder: Path = FOLDER) -> Path:
-    """Copies a run. Raises UserError: incomplete or incorrect, or the name is taken."""
+    """Copies the run folder `run` to the baseline `name`. Returns its folder.
+
+    Raises UserError if the run is incomplete or incorrect, or if the name is taken.
+    """
     target, source = path_of(name, folder), comparable.read(run)
     faults = [f"{point.point} ({point.reason or 'never checked'})" for point in source.points if not _whole(point)]
     if faults:
@@ -33,6 +36,7 @@ def keep(run: Path, name: str, folder: Path = FOLDER) -> Path:
     if target.exists():
         raise UserError(f"there is a baseline '{name}' already: choose another NAME, or delete '{target}'.")
     folder.mkdir(parents=True, exist_ok=True)
+    # Copied to a temporary folder, then renamed: an interrupted copy never looks like a baseline.
     with tempfile.TemporaryDirectory(dir=folder) as scratch:
         part = Path(scratch) / name
         part.mkdir()
@@ -47,7 +51,7 @@ def _whole(point: object) -> bool:
 
 
 def find(name: str, folder: Path = FOLDER) -> Path:
-    """The folder of a baseline. Raises UserError that names the known ones."""
+    """The folder of the baseline `name`. Raises UserError with similar names if there is none."""
     path = path_of(name, folder)
     if not (path / RECORDS).is_file():
         known = sorted(each.parent.name for each in folder.glob(f"*/{RECORDS}"))

@@ -1,8 +1,9 @@
 # Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
-"""How much processes and sessions of one program differ on this machine, measured by `jaxbench calibrate`.
+"""How much the time of one program varies between processes and between sessions on this machine.
 
-Each call is a session: a run compared with itself. It shows how processes differ. Sessions at least `APART_S` apart
-show how days differ, from MIN_SESSIONS on; until then that is assumed.
+`jaxbench calibrate` measures it. Each call is one session: a run compared with itself, which shows how processes
+differ. MIN_SESSIONS sessions, each at least `APART_S` after the one before, also show how days differ. With fewer
+sessions, the variation between days is assumed.
 """
 
 from __future__ import annotations
@@ -32,11 +33,11 @@ from jaxbench.verdicts.samples import Sample, Side
 FOLDER = Path("baselines")
 FILE = "calibration.json"
 SCHEMA = 1
-MIN_CALIBRATION_PROCESSES = 2 * MIN_PROCESSES  # each half has MIN_PROCESSES
-MAX_SPLIT_PROCESSES = 12  # into two halves: 462 ways, twice as many for each further one
+MIN_CALIBRATION_PROCESSES = 2 * MIN_PROCESSES  # the run is split in two, and each half needs MIN_PROCESSES
+MAX_SPLIT_PROCESSES = 12  # 12 processes split into two halves in 462 ways; each extra pair about quadruples that
 MIN_SESSIONS = 3
-UNSURE = " (known by its name only: another processor of the same name would not be noticed)"
-APART_S = 3600.0  # between sessions: closer ones share the state of the machine
+UNSURE = " (matched by its name only: another processor of the same name would not be noticed)"
+APART_S = 3600.0  # the least time between sessions: closer ones share the state of the machine
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -44,9 +45,10 @@ class CalibrationSession:
     """One call of `jaxbench calibrate`.
 
     Attributes:
-      time: when, ISO 8601. sd, df: as in `Calibration`, of this session alone.
+      time: when it ran, ISO 8601.
+      sd, df: as in `Calibration`, for this session alone.
       logs: {point: mean over processes of the logarithm of its median time}.
-      software: what was measured, as one word; sessions of other software are no repetitions.
+      software: a hash of what was measured. Sessions with different hashes are not repetitions of each other.
     """
 
     time: str
@@ -58,18 +60,19 @@ class CalibrationSession:
 
 @dataclass(frozen=True, kw_only=True)
 class Calibration:
-    """A run compared with itself, and with those of earlier sessions.
+    """A run compared with itself, and with the runs of earlier sessions.
 
     Attributes:
-      sd: standard deviation of the logarithm of a process's median time, root of the mean variance over points and
-        sessions. It includes variation between rounds, so it is conservative.
-      df: its degrees of freedom; points that the same processes measured count once.
-      threshold: 95 % of all ways to split the newest session's processes into two halves show a smaller overall
-        difference.
-      comparisons, alarms: how many such ways there are, and how many of them have a verdict of faster or slower. They
-        share their data, so alarms / comparisons is not an error rate.
-      experiment, time: which experiment was measured, and when last.
-      sessions: oldest first; none in files from before there were any.
+      sd: the A/A spread between processes: the standard deviation of the logarithm of a process's median time. It is
+        the root of the mean variance over points and sessions. It includes variation between rounds, so it is
+        conservative.
+      df: its degrees of freedom. Points measured by the same processes count once.
+      threshold: 95 % of the ways to split the newest session's processes into two halves show a smaller relative
+        difference over all points.
+      comparisons, alarms: the number of such splits, and the number of them with a verdict of faster or slower. The
+        splits share their data, so alarms / comparisons is not an error rate.
+      experiment, time: the experiment that was measured, and the time of the newest session.
+      sessions: oldest first; empty in files of versions without sessions.
     """
 
     sd: float
@@ -83,8 +86,8 @@ class Calibration:
 
     @property
     def session_sd(self) -> float:
-        """Standard deviation between sessions of the logarithm of a point's time, root of the mean variance over
-        points; what the processes of a session leave uncertain is in it. NaN below MIN_SESSIONS."""
+        """The standard deviation between sessions of the logarithm of a point's time: the root of the mean variance
+        over points. It includes the uncertainty that the processes of a session leave. NaN below MIN_SESSIONS."""
         if len(self.sessions) < MIN_SESSIONS:
             return math.nan
         logs = [[session.logs[point] for session in self.sessions] for point in self.sessions[0].logs]
@@ -92,7 +95,7 @@ class Calibration:
 
     @property
     def spread(self) -> Spread:
-        """Both variations. That between sessions is assumed until there are enough."""
+        """The variation between processes and between sessions. The latter is assumed below MIN_SESSIONS sessions."""
         count = len(self.sessions)
         many = f" in {count} sessions, the newest" if count > 1 else " in 1 session," if count else ""
         source = f"calibrated on this machine with {self.experiment}{many} at {self.time}"
@@ -104,8 +107,11 @@ class Calibration:
         )  # fmt: skip
 
     def after(self, earlier: Calibration | None) -> Calibration:
-        """With the sessions of an earlier calibration that repeat the same, APART_S before this one's single session
-        and before each other."""
+        """This calibration of one session, extended by the sessions of an earlier calibration.
+
+        Only sessions that measured the same points with the same software are kept, each at least APART_S before the
+        next.
+        """
         kept = list(self.sessions[-1:])
         for session in reversed(earlier.sessions if earlier else ()):
             same = (session.software, session.logs.keys()) == (kept[0].software, kept[0].logs.keys())
@@ -121,7 +127,11 @@ def _seconds(first: str, second: str) -> float:
 
 
 def calibrate(side: Side, experiment: str, time: str, software: str = "") -> Calibration:
-    """Of one session. Raises UserError when a point was measured by fewer than MIN_CALIBRATION_PROCESSES processes."""
+    """The calibration from one session's run.
+
+    side: the samples of its points. experiment: its name. time: now, ISO 8601. software: as in `CalibrationSession`.
+    Raises UserError if fewer than MIN_CALIBRATION_PROCESSES processes measured a point.
+    """
     counts = {name: len(sample.processes) for name, sample in side.items()}
     few = {name: count for name, count in counts.items() if count < MIN_CALIBRATION_PROCESSES}
     if few or not side:
@@ -143,7 +153,7 @@ def calibrate(side: Side, experiment: str, time: str, software: str = "") -> Cal
 
 
 def session_of(side: Side, time: str, software: str = "") -> CalibrationSession:
-    """How the processes of one run differ. side: at least two processes a point."""
+    """How the processes of one run differ. side: at least two processes per point."""
     variances = [float(np.var(sample.log_medians(), ddof=1)) for sample in side.values()]
     groups = {sample.names: len(sample.processes) - 1 for sample in side.values()}
     logs = {name: float(np.mean(sample.log_medians())) for name, sample in side.items()}
@@ -152,9 +162,13 @@ def session_of(side: Side, time: str, software: str = "") -> CalibrationSession:
 
 
 def _against_itself(side: Side) -> tuple[list[float], int]:
-    """The absolute logarithm of the overall ratio for each way to halve the processes; and the false alarms."""
+    """(differences, alarms) over all ways to split the processes into two halves.
+
+    differences: the absolute logarithm of the overall ratio, for each split. alarms: the number of splits with a
+    verdict of faster or slower. All of them are false.
+    """
     count = min(MAX_SPLIT_PROCESSES, *(len(sample.processes) for sample in side.values())) // 2 * 2
-    one_session = dataclasses.replace(ASSUMED, session_sd=0.0)
+    one_session = dataclasses.replace(ASSUMED, session_sd=0.0)  # both halves are of one session
     differences, alarms = [], 0
     for half in itertools.combinations(range(1, count), count // 2 - 1):
         first = (0, *half)  # the first process is always in A: B's halves are the complements
@@ -172,14 +186,15 @@ def _part(sample: Sample, which: tuple[int, ...]) -> Sample:
 
 
 def machine_key(manifest: Mapping[str, Any]) -> str:
-    """The machine's key in the file, by which people know it; files of today have no other facts."""
+    """The machine's key in the file, readable by people. Older files identify the machine by this key alone."""
     return ", ".join(str(manifest.get(name, "")) for name in ("platform", "device_kind", "cores", "cpu_model"))
 
 
 def _key_in(file: dict[str, Any], manifest: Mapping[str, Any]) -> str | None:
-    """The key under which the file has this machine; None if it has not.
+    """The key of this machine in the file; None if the file does not have it.
 
-    "facts" are the manifests' facts by key. A kernel does not change how much processes differ.
+    "facts" holds the manifest's hardware facts by key. The kernel is not compared, because it does not change how much
+    processes differ.
     """
     facts = file.get("facts", {})
     keys = [key for key in file["machines"] if key.partition(" #")[0] == machine_key(manifest)]
@@ -187,7 +202,7 @@ def _key_in(file: dict[str, Any], manifest: Mapping[str, Any]) -> str | None:
 
 
 def load(manifest: Mapping[str, Any], experiment: str, folder: Path = FOLDER) -> Calibration | None:
-    """This machine's calibration with this experiment, else its largest one with any; None without one.
+    """This machine's calibration with this experiment, or its largest spread with any other; None without one.
 
     Raises UserError for a damaged file.
     """
@@ -195,7 +210,7 @@ def load(manifest: Mapping[str, Any], experiment: str, folder: Path = FOLDER) ->
 
 
 def _find(manifest: Mapping[str, Any], experiment: str, folder: Path) -> tuple[Calibration | None, str]:
-    """As `load`, with what cannot be known of the match, as a clause."""
+    """(as `load`, UNSURE or ""): UNSURE if the file cannot prove that its machine is this one."""
     path = folder / FILE
     if not path.exists():
         return None, ""
@@ -211,11 +226,11 @@ def _find(manifest: Mapping[str, Any], experiment: str, folder: Path) -> tuple[C
 
 
 def _parsed(entry: Mapping[str, Any]) -> Calibration:
-    """Raises ValueError if it does not follow from its sessions; older ones have none."""
+    """A calibration from its JSON entry. Raises ValueError if its sd does not follow from its sessions."""
     sessions: Sequence[Any] = entry.get("sessions", ())
     found = Calibration(**{**entry, "sessions": tuple(CalibrationSession(**session) for session in sessions)})
     if found.sessions and not math.isclose(found.sd, pooled(found.sessions)[0], rel_tol=1e-6):
-        raise ValueError(f"sd is {found.sd:g}, and {pooled(found.sessions)[0]:.3g} by its sessions")
+        raise ValueError(f"sd is {found.sd:g}, but its sessions give {pooled(found.sessions)[0]:.3g}")
     return found
 
 
@@ -226,7 +241,10 @@ def pooled(sessions: Sequence[CalibrationSession]) -> tuple[float, int]:
 
 
 def adopt(run: Path, manifest: Mapping[str, Any], experiment: str, folder: Path = FOLDER) -> None:
-    """Keeps the calibrated spread with a run's records, for its intervals; nothing without one, or if it has one."""
+    """Copies this machine's calibrated spread into the run folder `run`, so the run's intervals can use it.
+
+    Does nothing if this machine is not calibrated, or if the run folder has a spread already.
+    """
     known, target = spread_of(manifest, experiment, folder), run / spreads.NAME
     if known is not ASSUMED and not target.exists():
         content = asdict(known)
@@ -234,13 +252,13 @@ def adopt(run: Path, manifest: Mapping[str, Any], experiment: str, folder: Path 
 
 
 def spread_of(manifest: Mapping[str, Any], experiment: str, folder: Path = FOLDER) -> Spread:
-    """The calibrated spread, or ASSUMED."""
+    """This machine's calibrated spread, or ASSUMED without a calibration."""
     known, unsure = _find(manifest, experiment, folder)
     return ASSUMED if known is None else dataclasses.replace(known.spread, source=known.spread.source + unsure)
 
 
 def save(manifest: Mapping[str, Any], calibration: Calibration, folder: Path = FOLDER) -> Path:
-    """Adds a calibration to the file, or replaces the one of the same machine and experiment."""
+    """Writes a calibration to the file, in place of an earlier one of this machine and experiment."""
     path = folder / FILE
     folder.mkdir(parents=True, exist_ok=True)
     file: dict[str, Any] = _read(path) if path.exists() else {"schema": SCHEMA, "machines": {}}

@@ -1,9 +1,9 @@
 # Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
-"""Does a published claim hold here? The verdict on one number with its interval, against the limits of the claim.
+"""Does a published claim hold here? The verdict compares one number's confidence interval with the claim's limits.
 
-It follows the rule of `judge`: only an interval that lies wholly on one side of a limit decides. The interval is the
-ordinary one of 95 %. The claims of a paper are judged one by one, so of 20 that are just at their limit about one is
-decided wrongly. A number without noise, such as bytes or counts, is its own interval.
+As in `judge`, only an interval that lies entirely on one side of a limit decides. The confidence level is 95 %. The
+claims of a paper are judged separately, so of 20 true values exactly at their limit about one is decided wrongly. A
+number without noise, such as a byte count, is its own interval.
 """
 
 from __future__ import annotations
@@ -19,9 +19,9 @@ VERDICTS = (HOLDS, FAILS, CANNOT_TELL, DIVERGED, NOT_MEASURED, NOT_TESTABLE)
 
 
 def decide(found: Estimate, low: float, high: float) -> str:
-    """HOLDS if the whole interval is within [low, high], FAILS if it is wholly outside on one side, else CANNOT_TELL.
+    """HOLDS if the whole interval is within [low, high], FAILS if all of it is on one side outside, else CANNOT_TELL.
 
-    low, high: the limits of the claim in the unit of `found`; -inf or inf where it has none.
+    low, high: the limits of the claim, in the unit of `found`; -inf or inf where the claim has no limit.
     """
     if not (found.known and found.has_interval):
         return CANNOT_TELL
@@ -31,7 +31,7 @@ def decide(found: Estimate, low: float, high: float) -> str:
 
 
 def why(found: Estimate, low: float, high: float) -> str:
-    """What a CANNOT_TELL lacks, as a sentence."""
+    """Why `decide` returned CANNOT_TELL and what would help, as a sentence."""
     if not found.has_interval:
         return "The number has no interval: more rounds or seeds would give one."
     limit = low if math.isfinite(low) and found.lo < low else high

@@ -1,5 +1,5 @@
 # Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
-"""Whether two runs may be compared: they must have measured the same, except for what is declared to differ."""
+"""Whether two runs may be compared: they must have measured the same thing, except for declared differences."""
 
 from __future__ import annotations
 
@@ -21,12 +21,13 @@ from jaxbench.records.store import RunFolder, flatten
 from jaxbench.verdicts import samples
 from jaxbench.verdicts.samples import Side
 
-# Of the manifest, the machine's identity must be equal. Of the config, everything except how a run is measured and
-# shown (HOW). SOFTWARE is reported, never refused.
+# The manifests must agree on the machine's identity. The configs must agree on everything except how a run is measured
+# and shown (HOW). A difference in SOFTWARE is reported and never refused.
 SOFTWARE = ("versions", "python", "environment", "git", "source_sha256", "experiment_sha256", "os")
 HOW = ("measure.", "report.", "train.", "seed", "profile", "search", "mesh.devices")
 POINT = ("strategy", "scaling", "devices", "arm")
-# Settings that change the batch, or how it and the model are spread, but not the model. Freezing changes the model.
+# Settings that change the batch, or how the batch and the model are sharded, but not the model itself. Freezing is an
+# exception among the levers: it changes the model.
 SPREAD, RESHAPED = ("strategy", "scaling", "devices", "batch", "lever.", "mesh."), "lever.freeze"
 
 
@@ -36,7 +37,7 @@ class NotComparable(UserError):
 
 @dataclass(frozen=True, kw_only=True)
 class FinishedRun:
-    """A finished run, read. explaining: the points that explain the loss of others, which are not compared."""
+    """A finished run in memory. explaining: its ablation points, which are not compared."""
 
     path: Path
     config: dict[str, Any]
@@ -60,9 +61,9 @@ class Pair:
     """The comparable points of two runs.
 
     Attributes:
-      a, b: with the same names of points.
+      a, b: the samples by point name; both have the same names.
       left_out: the points that are not compared.
-      software: a sentence for each difference of software, or of the model beyond what is declared to differ.
+      software: a sentence for each difference in software, and for each undeclared consequence for the model.
     """
 
     a: Side
@@ -72,7 +73,7 @@ class Pair:
 
 
 def read(path: Path) -> FinishedRun:
-    """Raises NotComparable: not a run folder, of another schema, or nothing was measured."""
+    """Reads a run folder. Raises NotComparable if it is no run folder, has another schema, or measured nothing."""
     try:
         if not path.is_dir():
             raise UserError(f"'{path}' is not a folder: give the results folder of a 'jaxbench run'.")
@@ -91,9 +92,9 @@ def read(path: Path) -> FinishedRun:
 
 
 def pair(a: FinishedRun, b: FinishedRun, across: Sequence[str] = ()) -> Pair:
-    """Matches the points of two runs. across: fields that may differ, or prefixes of their names.
+    """Matches the points of two runs. across: the fields that may differ, or prefixes of their names.
 
-    Raises NotComparable: the same run twice, undeclared differences (all are listed), or no common point.
+    Raises NotComparable for the same run twice, for undeclared differences (it lists all), and without a common point.
     """
     if a.path.resolve() == b.path.resolve():
         raise NotComparable(f"A and B are both '{a.path}': give two runs.")
@@ -121,13 +122,13 @@ def _require_same(differing: dict[str, tuple[Any, Any]], across: Sequence[str]) 
     if undeclared:
         shown = "; ".join(f"{name} is {x!r} in A and {y!r} in B" for name, (x, y) in undeclared.items())
         raise NotComparable(
-            f"these runs did not measure the same: {shown}. "
+            f"these runs did not measure the same thing: {shown}. "
             f"To compare across this difference, add --across={','.join(undeclared)}."
         )
 
 
 def models(a: FinishedRun, b: FinishedRun, across: Sequence[str] = ()) -> dict[str, tuple[Any, Any]]:
-    """Like `differences`: the facts by which the models differ, each with the values of the first point that does."""
+    """{fact: (A's value, B's value)} where the models differ, with the values of the first point that differs."""
     left, right = (_by_name(run, across) for run in (a, b))
     found: dict[str, tuple[Any, Any]] = {}
     for name in (name for name in left if name in right):
@@ -138,7 +139,7 @@ def models(a: FinishedRun, b: FinishedRun, across: Sequence[str] = ()) -> dict[s
 
 
 def follows(declared: Iterable[str]) -> tuple[str, ...]:
-    """The facts of a model that may differ when these fields do. A machine and its kernel change none."""
+    """The facts of a model that may differ when these fields do. Another machine or kernel changes none of them."""
     fields = [name for name in declared if name not in identity.FACTS or name == "devices"]
     if not fields:
         return ()
@@ -148,7 +149,7 @@ def follows(declared: Iterable[str]) -> tuple[str, ...]:
 
 
 def differences(a: FinishedRun, b: FinishedRun) -> dict[str, tuple[Any, Any]]:
-    """{name: (A's value, B's value)} of the fields that must be equal and differ."""
+    """{name: (A's value, B's value)} of the fields that must be equal but differ."""
     left, right = (
         {name: value for name, value in flatten(run.config).items() if not name.startswith(HOW) and name not in POINT}
         for run in (a, b)
@@ -159,14 +160,14 @@ def differences(a: FinishedRun, b: FinishedRun) -> dict[str, tuple[Any, Any]]:
 
 
 def measured(run: FinishedRun) -> str:
-    """sha256 over what was measured, by which software and in which environment: equal for repetitions."""
+    """A sha256 of what was measured, with which software, in which environment: equal for repetitions."""
     config = {name: value for name, value in flatten(run.config).items() if not name.startswith(HOW)}
     facts = {name: run.manifest.get(name) for name in ("versions", "experiment_sha256", "environment")}
     return hashlib.sha256(json.dumps([config, facts], sort_keys=True, default=str).encode()).hexdigest()
 
 
 def software(a: FinishedRun, b: FinishedRun) -> list[str]:
-    """Differences of versions, flags and sources, and whether the machines can be told apart, as sentences."""
+    """Sentences: differences in versions, flags and sources, and a doubt whether both machines are the same."""
     left, right = (flatten({name: run.manifest.get(name) for name in SOFTWARE}) for run in (a, b))
     names = [*left, *(name for name in right if name not in left)]
     found = [f"{n}: {left.get(n)} in A, {right.get(n)} in B" for n in names if left.get(n) != right.get(n)]
@@ -175,7 +176,7 @@ def software(a: FinishedRun, b: FinishedRun) -> list[str]:
 
 
 def places(a: FinishedRun, b: FinishedRun) -> dict[str, tuple[Any, Any]]:
-    """The fields in which all points of A differ from all points of B, so that none would match."""
+    """The fields in which every point of A differs from every point of B, so that no point would match."""
     differing = {}
     for field in POINT:
         left, right = ({str(getattr(point, field, "")) for point in run.points} for run in (a, b))
@@ -196,7 +197,7 @@ def _covered(name: str, across: Sequence[str]) -> bool:
 
 
 def name_of(point: MeasuredPoint | CasePoint, across: Sequence[str]) -> str:
-    """Its name without the fields that may differ."""
+    """A point's name without the fields that may differ."""
     if not isinstance(point, MeasuredPoint):
         return point.point
     return "/".join(str(getattr(point, f)) for f in POINT if f not in across and str(getattr(point, f)))
@@ -216,7 +217,7 @@ def _by_name(run: FinishedRun, across: Sequence[str]) -> dict[str, MeasuredPoint
 
 
 def impossible(run: FinishedRun, which: str = "") -> dict[tuple[str, str], str]:
-    """The points that a gate refused for what cannot be, by (which, id), each with why."""
+    """{(which, point id): reason} of the points with a physically impossible result, as a gate found it."""
     every: Any = [*run.points, *run.explaining]
     training = [point for point in every if isinstance(point, MeasuredPoint)]
     known = spread.read(run.path)
@@ -232,7 +233,7 @@ def impossible(run: FinishedRun, which: str = "") -> dict[tuple[str, str], str]:
 def _matched(
     a: dict[str, Any], b: dict[str, Any], impossible: dict[tuple[str, str], str]
 ) -> tuple[list[str], list[LeftOut]]:
-    """The names that both have, and the points that are not compared."""
+    """(the names that both runs have, the points that are not compared)."""
     common, left_out = [], []
     for name in dict.fromkeys((*a, *b)):
         faults = [_fault(side.get(name), which, impossible) for side, which in ((a, "A"), (b, "B"))]
@@ -256,7 +257,7 @@ def _fault(point: MeasuredPoint | CasePoint | None, which: str, impossible: dict
 
 
 def samples_of(run: FinishedRun) -> Side:
-    """Every measured point, under its own name. Raises NotComparable if all of them are impossible."""
+    """Every measured point by its own name. Raises NotComparable if all of them are physically impossible."""
     refused = impossible(run)
     found = {point.point: _sample(point) for point in run.points if point.rounds and ("", point.point) not in refused}
     if not found:

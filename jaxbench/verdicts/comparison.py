@@ -1,5 +1,5 @@
 # Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
-"""From two run folders to a comparison: the answers, and everything that a reader needs to judge them."""
+"""Compares two run folders: the answers, and the facts that a reader needs to judge them."""
 
 from __future__ import annotations
 
@@ -21,9 +21,9 @@ class Comparison:
     Attributes:
       a, b: names of the runs, such as their paths.
       left_out: the points that are not compared.
-      software: a sentence for each difference of software, which may explain a different time.
+      software: a sentence for each difference in software, which may explain a difference in time.
       across: the fields that were declared to differ.
-      waterfalls: of each point that has one in both runs.
+      waterfalls: one pair for each point with a waterfall in both runs.
     """
 
     a: str
@@ -36,7 +36,7 @@ class Comparison:
 
     @property
     def factors(self) -> tuple[Change, ...]:
-        """How much faster B is by each factor of `waterfalls`."""
+        """How much faster B is by each factor of the waterfalls."""
         return factors.changes(self.waterfalls)
 
     @property
@@ -49,7 +49,11 @@ class Comparison:
 
 
 def compare(a: Path, b: Path, metric: Metric, *, margin: float, across: Sequence[str] = ()) -> Comparison:
-    """margin: between 0 and 1. Raises NotComparable."""
+    """Compares the run folders `a` and `b`.
+
+    margin: the relative difference that counts as none, between 0 and 1. across: as in `comparable.pair`.
+    Raises NotComparable.
+    """
     left, right = comparable.read(a), comparable.read(b)
     pair = comparable.pair(left, right, across)
     known = calibration.spread_of(right.manifest, str(right.config.get("experiment", "")))

@@ -1,8 +1,8 @@
 # Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
-"""Which factor made B faster: the waterfalls of two runs, factor by factor.
+"""Which factor made B faster: compares the waterfalls of two runs factor by factor.
 
-A step of n devices takes t1 work / (n E), and E is the product of its factors. So B's time over A's is that of one
-device, over the product of B's factors over A's: how much of a difference each factor makes adds up in logarithms.
+A step on n devices takes t1 work / (n E), where E is the product of the factors. So B's time over A's is the ratio of
+their one-device times, divided by the ratio of each factor. In logarithms, the contributions of the factors add up.
 """
 
 from __future__ import annotations
@@ -27,9 +27,10 @@ class Change:
     """One factor of one point in both runs.
 
     Attributes:
-      point: its name, without the fields that were declared to differ.
-      name: of `waterfall.NAMES`; or ONE_DEVICE, whose values are seconds per step of the base.
-      faster: how many times as fast B is by this factor alone; above 1, B is faster.
+      point: the point's name, without the fields that were declared to differ.
+      name: one of `waterfall.NAMES`, or ONE_DEVICE.
+      a, b: the factor in each run; for ONE_DEVICE the seconds per step of the base.
+      faster: B's speed over A's if only this factor differed. Above 1, B is faster.
     """
 
     point: str
@@ -54,13 +55,13 @@ class WaterfallPair:
 
 
 def pairs(a: FinishedRun, b: FinishedRun, across: Sequence[str] = ()) -> tuple[WaterfallPair, ...]:
-    """Of each point that has a waterfall in both runs; () without any. across: as in `comparable.pair`."""
+    """One pair for each point with a waterfall in both runs. across: as in `comparable.pair`."""
     left, right = _waterfalls(a, across), _waterfalls(b, across)
     return tuple(WaterfallPair(point=name, a=left[name], b=right[name]) for name in left if name in right)
 
 
 def changes(found: Sequence[WaterfallPair]) -> tuple[Change, ...]:
-    """The factors of these points, each in both runs."""
+    """The factors of these points, each with its value in both runs."""
     return tuple(change for pair in found for change in _changes(pair.point, pair.a, pair.b))
 
 
@@ -84,7 +85,7 @@ def _changes(point: str, a: Waterfall, b: Waterfall) -> list[Change]:
 
 
 def _ratio(top: Estimate, bottom: Estimate) -> Estimate:
-    """Of two independent estimates: the relative half widths of both add up as squares."""
+    """The quotient of two independent estimates. The squares of their relative half widths add up."""
     if not (top.known and bottom.known and top.value > 0 and bottom.value > 0):
         return UNKNOWN
     value = top.value / bottom.value
@@ -96,7 +97,10 @@ def _ratio(top: Estimate, bottom: Estimate) -> Estimate:
 
 
 def sentences(changes: Sequence[Change], answers: Sequence[Answer]) -> list[str]:
-    """For each point that is faster or slower: the factor that made most of it. answers: of the same comparison."""
+    """For each point that is faster or slower, a clause with the factor that contributed most.
+
+    answers: the answers of the same comparison.
+    """
     found = []
     for answer in answers:
         parts = [change for change in changes if change.point == answer.name]
@@ -107,9 +111,9 @@ def sentences(changes: Sequence[Change], answers: Sequence[Answer]) -> list[str]
         gains = {part.name: sign * math.log(part.faster.value) for part in able if part.faster.known}
         most = max(gains, key=lambda name: gains[name], default="")
         if most and gains[most] > 0:
-            share = f"{math.exp(gains[most]):.2f} times as {'fast' if sign > 0 else 'slow'} by it alone"
-            found.append(f"{answer.name}: B is {answer.verdict} most of all by {_CALLED.get(most, most)} ({share})")
+            share = f"this factor alone makes B {math.exp(gains[most]):.2f}x as {'fast' if sign > 0 else 'slow'}"
+            found.append(f"{answer.name}: B is {answer.verdict} mostly because of {_CALLED.get(most, most)} ({share})")
     return found
 
 
-_CALLED = {ONE_DEVICE: "what one device takes", NOT_EXPLAINED: "what no factor explains"}
+_CALLED = {ONE_DEVICE: "the time on one device", NOT_EXPLAINED: "the unexplained factor"}

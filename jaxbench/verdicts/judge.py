@@ -1,13 +1,14 @@
 # Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
 """Faster, slower, same, or cannot tell, for each point and for the whole table, with a bounded rate of false alarms.
 
-The verdict follows from the interval of the ratio. "same": all of it is within the margin around 1. "faster", "slower":
-all of it is on one side of 1, and its middle is beyond the margin. Otherwise: "cannot tell".
+The verdict follows from the confidence interval of the ratio B / A. "same": the whole interval is within the margin
+around 1. "faster", "slower": the whole interval is on one side of 1, and the ratio is beyond the margin. Otherwise:
+"cannot tell".
 
-A table answers several questions. Half of ALPHA is for the overall ratio, and the other half is divided by the number
-of points (Bonferroni, which allows any dependence between points: one process measures several). So if nothing differs,
-the chance of any "faster" or "slower" in a table is at most ALPHA. The intervals shown are ordinary 95 % intervals.
-One or two processes on a machine that is not calibrated are never enough: nothing says how much processes differ there.
+A table answers several questions. The overall ratio gets half of ALPHA, and the points share the other half equally
+(Bonferroni, which is valid for any dependence between points: one process measures several). So if nothing differs, the
+chance of any "faster" or "slower" in a table is at most ALPHA. The intervals shown are ordinary 95 % intervals.
+One or two processes on a machine without a calibration never decide, because nothing shows how much processes differ.
 """
 
 from __future__ import annotations
@@ -39,7 +40,7 @@ class Answer:
     Attributes:
       name: of the point, or OVERALL.
       a, b: the metric of each side, the geometric mean of its processes' medians; NaN in the overall answer.
-      ratio: B's metric over A's, with its 95 % interval; in a sequence, with the interval that decides.
+      ratio: B's metric over A's with its 95 % interval; in a sequential test, with the interval that decides.
       why: what would decide a "cannot tell"; "" otherwise.
       processes, rounds: of A and of B.
     """
@@ -56,16 +57,16 @@ class Answer:
 
 @dataclass(frozen=True, kw_only=True)
 class Answers:
-    """A whole table. verdict: slower if any answer is, else the overall one: a mean may be conclusive although its
-    points are not."""
+    """A whole table. verdict: slower if any point is slower, else the overall verdict. The overall mean may be
+    conclusive although no single point is."""
 
     metric: Metric
     margin: float
     points: tuple[Answer, ...]
     overall: Answer
     spread: Spread
-    looks: int | None = None  # of a sequence; None: two finished runs, judged once
-    autocorrelation: float = math.nan  # of a sequence: of neighbouring pairs, over all points
+    looks: int | None = None  # the looks of a sequential test so far; None: two finished runs, judged once
+    autocorrelation: float = math.nan  # in a sequential test: between neighbouring pairs, over all points
 
     @property
     def verdict(self) -> str:
@@ -76,7 +77,11 @@ EXIT = {SAME: 0, FASTER: 0, SLOWER: 1, CANNOT_TELL: 2}
 
 
 def judge(a: Side, b: Side, metric: Metric, spread: Spread, *, margin: float = MARGIN) -> Answers:
-    """a, b: the same points, at least one. margin: between 0 and 1."""
+    """Judges B against A, for each point and overall.
+
+    a, b: samples of the same points, at least one. spread: the run-to-run variance to assume or as calibrated. margin:
+    the relative difference that counts as none, between 0 and 1.
+    """
     if metric.power < 0:
         a, b = per_example(a), per_example(b)
     left, right = ratios.draw(a, spread, 0), ratios.draw(b, spread, 1)
@@ -112,7 +117,7 @@ def make_answer(
     name: str, times: Ratio, sides: tuple[Sample, Sample], metric: Metric, *, verdict: str, why: str,
     shown: float = 0.05,
 ) -> Answer:  # fmt: skip
-    """The answer to one question. shown: 1 - confidence of the interval to show; 0: show none."""
+    """The answer to one question. shown: 1 - confidence level of the interval to show; 0: show none."""
     ratio = times if metric.power > 0 else times.inverse()
     values = [math.nan if name == OVERALL else math.exp(metric.power * float(np.mean(s.log_medians()))) for s in sides]
     return Answer(
@@ -128,7 +133,7 @@ def make_answer(
 
 
 def decide(times: Ratio, alpha: float, margin: float) -> str:
-    """times: B's time over A's for the same work: above 1 is slower, whatever the metric."""
+    """The verdict at error rate `alpha`. times: B's time over A's for the same work. Above 1, B is slower."""
     half, limit = times.half(alpha), math.log1p(margin)
     if not math.isfinite(half):
         return CANNOT_TELL
@@ -140,33 +145,33 @@ def decide(times: Ratio, alpha: float, margin: float) -> str:
 
 
 def help_for(times: Ratio, alpha: float, margin: float, sides: Sequence[Sample], spread: Spread) -> str:
-    """What would decide the question if the ratio stays the same."""
+    """What would decide the question if the ratio stays the same, as a clause."""
     half, limit = times.half(alpha), math.log1p(margin)
     if not math.isfinite(half):
-        return "one round on a side: at least 2 rounds would"
+        return "a side has only one round: at least 2 rounds are needed"
     few = min(map(_processes, sides)) < MIN_PROCESSES
     if few and spread.kind != CALIBRATED:
         return (
-            f"nothing says how much processes differ here: {MIN_PROCESSES} a side "
-            f"(--config.measure.processes={MIN_PROCESSES}), jaxbench calibrate or jaxbench ab would"
+            f"the variation between processes is unknown here: measure {MIN_PROCESSES} processes a side "
+            f"(--config.measure.processes={MIN_PROCESSES}), or use jaxbench calibrate or jaxbench ab"
         )
     goal, between = wanted(times, limit) ** 2, (half / times.se) ** 2 * times.session
     if between >= goal:
         return (
-            f"no more processes would, because sessions differ by {100 * spread.session_sd:.2g} % "
-            f"({spread.session_kind}): jaxbench ab would, which measures both sides at the same time"
+            f"more processes would not help, because sessions differ by {100 * spread.session_sd:.2g} % "
+            f"({spread.session_kind}): use jaxbench ab, which measures both sides in the same session"
         )
     factor = (half**2 - between) / (goal - between)
     processes, rounds = (float(np.mean([get(side) for side in sides])) for get in (_processes, _rounds))
     if few:
         needed = max(MIN_PROCESSES, math.ceil(factor * processes))
-        return f"about {needed} processes a side would (--config.measure.processes={needed})"
+        return f"about {needed} processes a side are needed (--config.measure.processes={needed})"
     more = max(1, math.ceil((factor - 1) * processes))
-    return f"about {more * max(1, round(rounds / processes))} more rounds in {more} more processes a side would"
+    return f"about {more * max(1, round(rounds / processes))} more rounds in {more} more processes a side are needed"
 
 
 def wanted(times: Ratio, limit: float) -> float:
-    """The half width that decides: "same" inside the margin, "slower" or "faster" beyond it."""
+    """The half width at which the interval decides: "same" inside the margin, "slower" or "faster" beyond it."""
     size = abs(times.log)
     return size if size > limit else max(limit - size, 0.05 * limit)
 

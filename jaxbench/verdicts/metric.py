@@ -10,7 +10,7 @@ from jaxbench.errors import UserError, did_you_mean
 
 @dataclass(frozen=True)
 class Metric:
-    """power: the exponent of the time per step in the metric, for the same work: 1 of a time, -1 of a rate."""
+    """power: the metric is proportional to (time per step) ** power: 1 for a time, -1 for a rate."""
 
     name: str
     unit: str
@@ -25,7 +25,7 @@ METRICS = {
 
 
 def named(name: str) -> Metric:
-    """Raises UserError for an unknown name."""
+    """The metric `name`. Raises UserError for an unknown name."""
     if name not in METRICS:
         raise UserError(f"--metric={name} cannot be compared: {did_you_mean(name, METRICS)}")
     return METRICS[name]

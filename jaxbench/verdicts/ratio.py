@@ -1,21 +1,22 @@
 # Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
-"""How much slower one run is than another, by a bootstrap over the independent units of each.
+"""How much slower one run is than another, from a bootstrap over the independent units of each.
 
-The value of a point is the geometric mean of its processes' median times per step. On the logarithmic scale, with P
-processes of R rounds each:
+The value of a point is the geometric mean of its processes' median times per step. All arithmetic is on logarithms.
+With P processes of R rounds each:
 
-- P >= MIN_PROCESSES: whole processes are resampled with replacement. (Resampling their rounds, too, would count the
-  variation between rounds twice; Davison & Hinkley 1997, "Bootstrap Methods and their Application", section 3.8,
-  recommend resampling the highest level only.)
-- fewer: rounds are resampled. The variation between processes, which these data cannot show, is added: a deviation of
-  `Spread` for each process, measured by `jaxbench calibrate`, or assumed.
+- P >= MIN_PROCESSES: whole processes are resampled with replacement. Resampling their rounds as well would count the
+  variation between rounds twice (Davison & Hinkley 1997, "Bootstrap Methods and their Application", section 3.8,
+  recommend resampling the highest level only).
+- P < MIN_PROCESSES: rounds are resampled. These data cannot show the variation between processes, so it is added: one
+  random deviation per process with the standard deviation of `Spread`, which `jaxbench calibrate` measured or which is
+  assumed.
 
-Two runs are two sessions. What differs between sessions, such as two days, is the same for all processes of one, so no
-number of them shows it: its variance, calibrated or assumed, is added to that of every ratio.
+Two runs are two sessions. An effect of the session, such as the day, is the same for all its processes, so more
+processes cannot show it. Its variance, calibrated or assumed, is added to the variance of every ratio.
 
-Points that one process measured get the same resampled processes in every draw. The standard error of the draws is
-widened by sqrt(n / (n - 1)) for n resampled units. The interval is Student's, with the degrees of freedom of Welch and
-Satterthwaite for the sum of both sides' variances (Welch 1947, doi:10.1093/biomet/34.1-2.28).
+Points measured by the same processes share the resampled processes of every bootstrap sample. The standard error is
+widened by sqrt(n / (n - 1)) for n resampled units. The interval is Student's t, with the Welch-Satterthwaite degrees of
+freedom for the sum of both sides' variances (Welch 1947, doi:10.1093/biomet/34.1-2.28).
 """
 
 from __future__ import annotations
@@ -37,7 +38,13 @@ DRAWS = 2000
 
 @dataclass(frozen=True, kw_only=True)
 class Drawn:
-    """The logarithm of a point's time on one side. df: of its variance; inf if that was not estimated."""
+    """The logarithm of a point's time on one side.
+
+    Attributes:
+      value: the estimate.
+      draws: (DRAWS,) deviations of the bootstrap samples from it.
+      df: degrees of freedom of its variance; inf if the variance was not estimated.
+    """
 
     value: float
     draws: np.ndarray
@@ -46,8 +53,8 @@ class Drawn:
 
 @dataclass(frozen=True, kw_only=True)
 class Ratio:
-    """B over A on the logarithmic scale. se: NaN when unknown. session: the part of se^2 that more processes do not
-    reduce, because it is between sessions."""
+    """B over A on the logarithmic scale. se: the standard error; NaN: unknown. df: its degrees of freedom. session: the
+    part of se^2 between sessions, which more processes do not reduce."""
 
     log: float
     se: float
@@ -55,11 +62,11 @@ class Ratio:
     session: float = 0.0
 
     def half(self, alpha: float) -> float:
-        """Half the width of the logarithm's interval of confidence 1 - alpha; NaN when unknown."""
+        """Half the width of the logarithm's confidence interval at level 1 - alpha; NaN: unknown."""
         return float(special.stdtrit(self.df, 1 - alpha / 2) * self.se) if self.se > 0 else self.se
 
     def estimate(self, alpha: float = 0.05) -> Estimate:
-        """The ratio itself, with its interval of confidence 1 - alpha."""
+        """The ratio itself, with its confidence interval at level 1 - alpha."""
         half, value = self.half(alpha), math.exp(self.log)
         return Estimate(value=value, lo=value * math.exp(-half), hi=value * math.exp(half))
 
@@ -68,9 +75,9 @@ class Ratio:
 
 
 def draw(side: Side, spread: Spread, seed: int) -> dict[str, Drawn]:
-    """Each point of one run. Points without samples are left out."""
+    """The bootstrap samples of each point of one run. Points without samples are left out."""
     random = np.random.default_rng(seed)
-    resampled: dict[tuple[str, ...], np.ndarray] = {}  # points of the same processes share their draws
+    resampled: dict[tuple[str, ...], np.ndarray] = {}  # points measured by the same processes share their draws
     return {name: _draw(sample, spread, random, resampled) for name, sample in side.items() if sample.processes}
 
 
@@ -95,7 +102,7 @@ def _draw(sample: Sample, spread: Spread, random: np.random.Generator, resampled
 
 
 def _rounds(sample: Sample, random: np.random.Generator) -> np.ndarray | None:
-    """(DRAWS,) deviations from the value with each process's rounds resampled; None if a process has a single round."""
+    """(DRAWS,) deviations from the value when each process's rounds are resampled; None if a process has one round."""
     total = np.zeros(DRAWS)
     for rounds in sample.processes:
         count = len(rounds)
@@ -108,7 +115,7 @@ def _rounds(sample: Sample, random: np.random.Generator) -> np.ndarray | None:
 
 
 def _medians(rounds: Sequence[np.ndarray], chosen: np.ndarray) -> np.ndarray:
-    """(DRAWS,): the median of all blocks of the chosen rounds. chosen: (DRAWS, rounds)."""
+    """(DRAWS,): the median over all blocks of the chosen rounds. chosen: (DRAWS, rounds) indices."""
     if len({len(one) for one in rounds}) == 1:
         return np.median(np.stack(rounds)[chosen].reshape(len(chosen), -1), axis=1)
     table = np.full((len(rounds), max(len(one) for one in rounds)), np.nan)
@@ -118,10 +125,10 @@ def _medians(rounds: Sequence[np.ndarray], chosen: np.ndarray) -> np.ndarray:
 
 
 def ratio(a: Sequence[Drawn], b: Sequence[Drawn], sessions: Spread | None = None) -> Ratio:
-    """B's time over A's, the geometric mean over points. a, b: the same points in the same order.
+    """B's time over A's as the geometric mean over points. a, b: the same points in the same order.
 
-    sessions: how sessions differ, of which A and B are two; None: nothing is added, as for a ratio of two efficiencies,
-    in which a session's effect cancels.
+    sessions: the variation between sessions, because A and B are two of them. None adds nothing, as for a ratio of two
+    efficiencies, where the effect of a session cancels.
     """
     log = float(np.mean([two.value - one.value for one, two in zip(a, b, strict=True)]))
     sides = [np.mean([point.draws for point in points], axis=0) for points in (a, b)]
@@ -134,15 +141,16 @@ def ratio(a: Sequence[Drawn], b: Sequence[Drawn], sessions: Spread | None = None
 
 
 def welch(parts: Sequence[tuple[float, float]]) -> float:
-    """Degrees of freedom of a sum of variances. parts: (variance, its degrees of freedom)."""
+    """Welch-Satterthwaite degrees of freedom of a sum of variances. parts: (variance, its degrees of freedom)."""
     total = sum(variance for variance, _ in parts)
     lost = sum(variance**2 / df for variance, df in parts if df > 0)
     return total**2 / lost if lost > 0 else math.inf
 
 
 def of_seeds(a: np.ndarray, b: np.ndarray) -> Ratio:
-    """Independent logarithms of each side -> mean of b less that of a, with Welch's degrees of freedom (Welch 1947,
-    doi:10.1093/biomet/34.1-2.28); se is NaN with fewer than two of a side."""
+    """The mean of `b` minus the mean of `a`, with Welch's degrees of freedom (Welch 1947,
+    doi:10.1093/biomet/34.1-2.28). a, b: independent logarithms, such as one per seed. se is NaN if a side has fewer
+    than two."""
     log = float(np.mean(b) - np.mean(a))
     if min(len(a), len(b)) < 2:
         return Ratio(log=log, se=math.nan, df=math.inf)

@@ -1,8 +1,8 @@
 # Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
 """The samples of a run as a hierarchy: point, process, round, block.
 
-Blocks of one round share the disturbances of that moment. Rounds of one process share its memory layout and its
-compiler's choices. So only processes are independent samples.
+The blocks of one round share the disturbances of that moment. The rounds of one process share its memory layout and its
+compiled program. So only processes are independent samples.
 """
 
 from __future__ import annotations
@@ -20,8 +20,8 @@ class Sample:
     """One point of one run.
 
     Attributes:
-      processes: for each process its rounds, and for each round the seconds per step of its blocks.
-      names: of the processes; points that were measured by one process share a name.
+      processes: for each process its rounds; a round is an array (blocks,) of seconds per step.
+      names: the names of the processes. Points measured by the same process share its name.
       work: examples per step; 1 for a case.
     """
 
@@ -35,11 +35,11 @@ class Sample:
 
     @property
     def blocks(self) -> np.ndarray:
-        """All seconds per step."""
+        """(blocks,): the seconds per step of all blocks of all processes."""
         return np.concatenate([block for rounds in self.processes for block in rounds])
 
     def per_example(self) -> Sample:
-        """The same with seconds per example."""
+        """The same sample in seconds per example."""
         times = tuple(tuple(block / self.work for block in rounds) for rounds in self.processes)
         return Sample(processes=times, names=self.names)
 
@@ -49,7 +49,7 @@ class Sample:
 
 
 def of_rounds(rounds: Iterable[RoundRecord], work: float = 1.0) -> Sample:
-    """The rounds of one point, by the process that measured each."""
+    """The sample of one point from its rounds, grouped by the process that measured them."""
     by_worker: dict[str, list[np.ndarray]] = {}
     for each in rounds:
         by_worker.setdefault(each.worker, []).append(np.array(each.block_s) / each.steps)
@@ -57,7 +57,7 @@ def of_rounds(rounds: Iterable[RoundRecord], work: float = 1.0) -> Sample:
 
 
 def of_times(times: Sequence[Sequence[Sequence[float]]], name: str = "process") -> Sample:
-    """times: seconds per step by process, round, block."""
+    """The sample from plain numbers. times: seconds per step, indexed by process, round and block."""
     processes = tuple(tuple(np.asarray(blocks, dtype=float) for blocks in rounds) for rounds in times)
     return Sample(processes=processes, names=tuple(f"{name} {i}" for i in range(len(processes))))
 

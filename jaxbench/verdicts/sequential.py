@@ -1,20 +1,21 @@
 # Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
-"""A sequential test: a verdict that can be requested repeatedly while measuring, at a bounded error rate.
+"""A sequential test: a verdict that may be requested repeatedly while measuring, at a bounded error rate.
 
-Pairs of fresh processes, one of each arm, are measured in interleaved rounds. Each pair gives one logarithm of B's
-time over A's, the median over its rounds: disturbances of both arms of a round cancel. Testing after each pair would
-find a difference by chance sooner or later. So there is a look only after LOOKS pairs, and look k may spend
-6 / (pi k)^2 of the error rate. These shares add up to 1, so by Bonferroni's inequality the chance of a false alarm at
-any look is at most ALPHA, however many looks there are. The interval shown has the level of the last look, so it is
-wider than 95 %: the price of the earlier looks.
+Pairs of fresh processes, one for each arm, are measured in interleaved rounds. Each pair gives one logarithm of B's
+time over A's: the median over its rounds, because a disturbance that hits both arms of a round cancels. Testing after
+every pair would find a difference by chance sooner or later. So the test looks only after the numbers of pairs in
+LOOKS, and look k may spend 6 / (pi k)^2 of the error rate. These shares add up to 1, so by Bonferroni's inequality the
+chance of a false alarm at any look is at most ALPHA, however many looks there are. The interval shown has the
+confidence level of the last look, so it is wider than a 95 % interval: that is the price of the earlier looks.
 
-What keeps that promise where pairs are few and no sample of a normal distribution:
+Three rules keep that bound when pairs are few and not normally distributed:
 
-- Two modes: three pairs of a coin fall on the same side one time in four, six pairs one time in 32. So the first look
-  is after 6 pairs, and "same" needs SAME_PAIRS, which miss a mode that 3 of 10 pairs have 2 times in 100.
-- Pairs that agree by chance: their standard deviation is never taken to be below FLOOR.
-- Pairs that follow each other may resemble each other. n pairs of autocorrelation r say as much as n (1 - r) / (1 + r)
-  independent ones. Few pairs hardly show r, so it is the upper end of its interval that counts (`correlation`).
+- Two modes. If each pair is in one of two modes with equal chance, three pairs agree one time in four, six pairs one
+  time in 32. So the first look is after 6 pairs, and "same" needs SAME_PAIRS. A mode with probability 0.3 stays unseen
+  in 11 pairs 2 times in 100.
+- Agreement by chance. The standard deviation of pairs is never taken to be below FLOOR.
+- Autocorrelation. n neighbouring pairs with autocorrelation r hold as much information as n (1 - r) / (1 + r)
+  independent pairs. A few pairs hardly show r, so the upper end of its interval counts (`correlation`).
 """
 
 from __future__ import annotations
@@ -30,27 +31,28 @@ from jaxbench.verdicts.metric import Metric
 from jaxbench.verdicts.ratio import Ratio
 from jaxbench.verdicts.samples import Sample, Side
 
-LOOKS = (6, 8, 11, 15, 20, 27, 36, 48, 64, 86, 115, 153, 204)  # pairs
+LOOKS = (6, 8, 11, 15, 20, 27, 36, 48, 64, 86, 115, 153, 204)  # the numbers of pairs after which the test looks
 SAME_PAIRS = 11
-FLOOR = 0.01  # of the standard deviation of pairs
-MAX_AUTOCORRELATION = 0.97  # of an autocorrelation
+FLOOR = 0.01  # the least standard deviation between pairs that is used, on the logarithmic scale
+MAX_AUTOCORRELATION = 0.97  # larger estimates count as this one, so that the effective number of pairs stays above 0
 SEEN = Spread(sd=math.nan, df=math.nan, source="seen in the pairs of processes")
 
 
 def share(look: int) -> float:
-    """The share of ALPHA that the look of this number, from 1 on, may spend."""
+    """The share of ALPHA that look number `look` may spend, counted from 1."""
     return 6 / (math.pi * look) ** 2
 
 
 def looks(pairs: int) -> int:
-    """The number of looks after this many pairs."""
+    """The number of looks after `pairs` pairs."""
     return sum(pairs >= least for least in LOOKS)
 
 
 def judge(a: Side, b: Side, metric: Metric, *, margin: float) -> Answers:
-    """a, b: the same points, each with the same number of processes, the i-th of both being a pair.
+    """Judges B against A as of the newest look. Later pairs are not used.
 
-    As of the newest look: later pairs are not used. Before the first look, every answer is "cannot tell".
+    a, b: the same points with the same number of processes; the i-th processes of both sides are a pair. margin: as in
+    `judge.judge`. Before the first look, every answer is "cannot tell".
     """
     if metric.power < 0:
         a, b = judges.per_example(a), judges.per_example(b)
@@ -74,8 +76,10 @@ def judge(a: Side, b: Side, metric: Metric, *, margin: float) -> Answers:
 
 
 def _logs(a: Sample, b: Sample) -> np.ndarray:
-    """(pairs,): for each pair the median over its rounds of log(B / A), in which drift from round to round cancels; or
-    if its processes have different numbers of rounds, the difference of their medians."""
+    """(pairs,): log(B / A) of each pair, as the median over its rounds, so that drift between rounds cancels.
+
+    If the two processes have different numbers of rounds, it is the difference of the logarithms of their medians.
+    """
     logs = b.log_medians() - a.log_medians()
     for number, (left, right) in enumerate(zip(a.processes, b.processes, strict=True)):
         if len(left) == len(right):
@@ -84,7 +88,7 @@ def _logs(a: Sample, b: Sample) -> np.ndarray:
 
 
 def first(side: Side, pairs: int) -> dict[str, Sample]:
-    """Only the first pairs."""
+    """The samples of the first `pairs` processes of each point."""
     return {
         name: Sample(processes=sample.processes[:pairs], names=sample.names[:pairs], work=sample.work)
         for name, sample in side.items()
@@ -92,9 +96,11 @@ def first(side: Side, pairs: int) -> dict[str, Sample]:
 
 
 def correlation(logs: np.ndarray) -> tuple[float, float]:
-    """The autocorrelation of neighbouring pairs, and the upper end of its interval: without the bias of few pairs
-    (-1 / n), plus 1.5 standard errors (1 / sqrt(n), Bartlett 1946). logs: (pairs,), at least 2, whose differences below
-    FLOOR count as independent noise."""
+    """(autocorrelation of neighbouring pairs, upper end of its interval).
+
+    The upper end corrects the bias of few pairs (-1 / n) and adds 1.5 standard errors (1 / sqrt(n), Bartlett 1946).
+    logs: (pairs,), at least 2. Differences below FLOOR count as independent noise.
+    """
     apart, count = logs - logs.mean(), len(logs)
     total = float(apart @ apart)
     seen = float(apart[1:] @ apart[:-1]) / total if total > 0 else 0.0
@@ -103,8 +109,10 @@ def correlation(logs: np.ndarray) -> tuple[float, float]:
 
 
 def of_pairs(logs: np.ndarray) -> Ratio:
-    """(pairs,) logarithms of B's time over A's -> their mean, with Student's interval for as many independent pairs as
-    they are worth."""
+    """The mean of the pairs' logarithms, with Student's t for their effective number of independent pairs.
+
+    logs: (pairs,) logarithms of B's time over A's.
+    """
     count = len(logs)
     if count < 2:
         return Ratio(log=float(np.mean(logs)), se=math.nan, df=0)
@@ -115,7 +123,7 @@ def of_pairs(logs: np.ndarray) -> Ratio:
 
 
 def verdict(times: Ratio, pairs: int, alpha: float, margin: float) -> str:
-    """As `judge.decide`, but "same" needs SAME_PAIRS."""
+    """As `judge.decide`, but "same" needs at least SAME_PAIRS pairs."""
     found = decide(times, alpha, margin)
     return CANNOT_TELL if found == SAME and pairs < SAME_PAIRS else found
 
@@ -132,10 +140,10 @@ def _answer(
 
 def _help(times: Ratio, pairs: int, alpha: float, margin: float) -> str:
     if not alpha:
-        return f"at least {LOOKS[0]} pairs of processes would"
+        return f"at least {LOOKS[0]} pairs of processes are needed"
     needed = math.ceil((times.half(alpha) / wanted(times, math.log1p(margin))) ** 2 * pairs)
     least = SAME_PAIRS if abs(times.log) <= math.log1p(margin) else 0
-    return f"about {max(1, max(needed, least) - pairs)} more pairs of processes would"
+    return f"about {max(1, max(needed, least) - pairs)} more pairs of processes are needed"
 
 
 def next_look(pairs: int) -> int | None:

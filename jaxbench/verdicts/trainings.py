@@ -1,9 +1,9 @@
 # Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
 """Which of two trainings reaches its target sooner: B's seconds and steps over A's, with an interval over seeds.
 
-The value of a side is the geometric mean over its seeds. The interval of the ratio is Student's on the logarithms, with
-the degrees of freedom of Welch. A seed that did not reach the target is censored: it counts with what it took, which is
-a lower limit, so that only a verdict against its own side stands.
+The value of a side is the geometric mean over its seeds. The interval of the ratio is Student's t on the logarithms,
+with Welch's degrees of freedom. A seed that did not reach the target is censored: it counts with the time or steps that
+it used, which is a lower limit. So only a verdict against its own side stands.
 """
 
 from __future__ import annotations
@@ -22,7 +22,15 @@ from jaxbench.verdicts.ratio import Ratio, of_seeds
 
 @dataclass(frozen=True, kw_only=True)
 class Reached:
-    """One question: seconds or steps. a, b: geometric means over seeds; a_lost, b_lost: how many seeds are censored."""
+    """The answer in one unit.
+
+    Attributes:
+      what: "seconds" or "steps".
+      a, b: geometric means over seeds, in that unit.
+      times: B over A.
+      a_lost, b_lost: how many seeds did not reach the target.
+      seeds: how many seeds A and B have.
+    """
 
     what: str
     verdict: str
@@ -35,7 +43,7 @@ class Reached:
 
     @property
     def sentence(self) -> str:
-        """The answer, in words."""
+        """The answer as a sentence."""
         words = {FASTER: "B reaches the target sooner", SLOWER: "A reaches the target sooner"}
         answer = words.get(self.verdict, "both reach the target equally soon" if self.verdict != CANNOT_TELL else "")
         limits = ["at least " if lost else "" for lost in (self.a_lost, self.b_lost)]
@@ -52,14 +60,14 @@ class Reached:
 
     def _why(self) -> str:
         if min(self.seeds) < 2:
-            return "one seed does not say how much seeds differ: train others with --config.seed=1, and so on"
-        return "the seeds differ by more"
+            return "one seed does not show how much seeds differ: train more with --config.seed=1, and so on"
+        return "the difference is within the variation between seeds"
 
 
 def compare(a: Sequence[Learned], b: Sequence[Learned], *, margin: float) -> tuple[Reached, Reached]:
-    """The answers in seconds and in steps. a, b: the seeds of each side; margin: of `judge`.
+    """The answers in seconds and in steps. a, b: the seeds of each side. margin: as in `judge`.
 
-    Raises UserError when the targets differ, or when nothing was evaluated.
+    Raises UserError if the targets differ, or if a training has no evaluation.
     """
     targets = sorted({f"{one.metric} {one.target:g}" for one in (*a, *b)})
     if len(targets) > 1:
@@ -84,5 +92,5 @@ def _answer(what: str, a: Sequence[Learned], b: Sequence[Learned], margin: float
 
 
 def _taken(one: Learned, what: str) -> float:
-    """What a training took to its target, or has taken so far."""
+    """The seconds or steps that a training needed to its target, or has used so far."""
     return position(one.at_target() or one.rows[-1], what, one.batch)
