@@ -20,7 +20,7 @@ PyTree = Any
 
 @dataclass(frozen=True, kw_only=True)
 class Chain:
-    """A case as it is compiled and timed.
+    """A case in the form that is compiled and timed.
 
     Attributes:
       step: (state, batch) -> (state, None), pure; jitted with the state donated and, in a loop, iterated.

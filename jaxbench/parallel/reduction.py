@@ -72,7 +72,7 @@ def mean(grads: PyTree, axis: str, way: str, dtype: Any = None) -> PyTree:
 
 
 def _groups(leaves: Sequence[jax.Array | jax.ShapeDtypeStruct], way: str) -> list[list[int]]:
-    """The indices of the arrays that travel together. A group has one dtype, a bucket up to BUCKET_BYTES or one array."""
+    """The indices of arrays that travel together. A group has one dtype, a bucket up to BUCKET_BYTES or one array."""
     if way == "each":
         return [[i] for i in range(len(leaves))]
     groups: list[list[int]] = []

@@ -56,7 +56,9 @@ def _all_at_once(workload: TrainWorkload, program: Program, global_batch: int, r
 
 
 def alone(workload: TrainWorkload, program: Program, global_batch: int) -> Program:
-    """The Program in which only the first device runs, with the share of the last one, which in a pipeline has the loss.
+    """The Program in which only the first device runs, with the share of the last device.
+
+    In a pipeline that device has the loss.
 
     Raises Unsupported for a step that is not a per-device program.
     """
