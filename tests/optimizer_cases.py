@@ -137,7 +137,7 @@ REFUSED = {
     "lbfgs": (optax.lbfgs(), MORE),
     "momo": (contrib.momo(0.1), "needs 'value'"),
     "momo_adam": (contrib.momo_adam(0.1), "needs 'value'"),
-    "monitor": (optax.monitor({"norm": optax.tree.norm}), "a state whose structure differs"),
+    "monitor": (optax.monitor({"norm": optax.tree.norm}), "a state with another structure"),
     "polyak_sgd": (optax.polyak_sgd(), "needs 'value'"),
     "reduce_on_plateau": (contrib.reduce_on_plateau(), "needs 'value'"),
     "scale_by_backtracking_linesearch": (optax.scale_by_backtracking_linesearch(3), MORE),

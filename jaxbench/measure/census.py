@@ -1,9 +1,10 @@
 # Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
-"""The collective census: which collectives a compiled module contains, how many, how many bytes, over which devices.
+"""Collective counts: the collectives of a compiled module, with their number, bytes, kind and mesh axis.
 
-Compilers differ on the same step. The CPU's keeps arrays separate. The GPU's concatenates gradients, loss and metrics
-into one array, and splits a collective into a start and a done. The TPU's also drops dimensions of size 1, and runs a
-collective in several fusions in turn. In each case a collective is counted once.
+Compilers emit different programs for the same step. The CPU compiler keeps arrays separate. The GPU compiler
+concatenates gradients, loss and metrics into one array, and splits a collective into a start and a done. The TPU
+compiler also drops dimensions of size 1, and runs a collective in several consecutive fusions. In each case a
+collective is counted once.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ from jaxbench.records.schema import COLLECTIVES, Collective
 KINDS = COLLECTIVES
 
 _ARRAY = re.compile(r"\b(?P<dtype>pred|[sufc]\d+|bf16|f8\w+)\[(?P<shape>[\d,]*)\]")
-# Of a collective that a TPU overlaps with other work, the start has -1 here; the fusions that continue it do not.
+# When a TPU overlaps a collective with other work, the start has -1 here. The fusions that continue it do not.
 _CONTINUED = re.compile(r'"async_collective_fusion_config":\{"flag_start":"(?!-1)')
 # A TPU, which cannot add float16, sums it as pairs of numbers in one u32, in whole tiles of 128.
 _PAIRS = re.compile(r"\bu32\[((?:\d+,)*\d+)\]\{[^}]*T\(")
@@ -28,13 +29,13 @@ _CONTEXTS = re.compile(r"u32\[\](\{[^}]*\})?")  # in the type of a start, after 
 
 
 def read(hlo: str, mesh: Mapping[str, int] | None = None) -> tuple[Collective, ...]:
-    """Reads the optimized HLO text of one module; one entry for each kind and mesh axis.
+    """The collectives in the optimized HLO text of one module: one entry for each kind and mesh axis.
 
     Bytes are those of one device's results, summed over the operands that XLA combined into one instruction. A
-    collective in a loop counts once per iteration, or once if their number is unknown; one in a branch counts as if the
-    branch were taken. An asynchronous pair counts at its -start, with the type of its -done.
+    collective in a loop counts once per iteration, or once if the number of iterations is unknown. A collective in a
+    branch counts as if the branch were taken. An asynchronous pair counts at its -start, with the type of its -done.
 
-    mesh: devices by axis, in the order of the program's devices; None: groups are not named.
+    mesh: devices by axis, in the order of the program's devices. None: the axes of groups are not named.
     """
     module = parse(hlo)
     turns, devices = module.turns(), math.prod((mesh or {}).values())
@@ -54,15 +55,17 @@ def read(hlo: str, mesh: Mapping[str, int] | None = None) -> tuple[Collective, .
 
 
 def continued(line: Instruction) -> bool:
-    """Whether a collective of a TPU was started by another instruction."""
+    """Whether the instruction continues a TPU collective that another instruction started."""
     return _CONTINUED.search(line.rest) is not None
 
 
 def one(
     line: Instruction, module: Module, mesh: Mapping[str, int], done: Instruction | None = None
 ) -> tuple[Collective, int]:
-    """One instruction of a collective, as `read` counts it, and the distance between two neighbours of its first group
-    in the order of the program's devices; 0 if unknown. done: the end of an asynchronous pair."""
+    """(the collective of one instruction, as `read` counts it; the stride of its first group of devices).
+
+    The stride is the distance between two neighbours of the group in the order of the program's devices; 0 if unknown.
+    done: the end of an asynchronous pair."""
     devices, kind = math.prod(mesh.values()), line.opcode.removesuffix("-start")
     axis, group = _place(kind, line, mesh, devices)
     arrays = _without_padding(line, module) or _results(line, done)
@@ -87,8 +90,10 @@ def _place(kind: str, line: Instruction, mesh: Mapping[str, int], devices: int) 
 
 
 def _without_padding(line: Instruction, module: Module) -> list[tuple[int, int]]:
-    """For an all-reduce of a padded array, that array before padding; else []. XLA for a TPU writes a reduce-scatter
-    this way if its parts do not fill whole tiles."""
+    """For an all-reduce of a padded array, the array before padding; otherwise [].
+
+    XLA for a TPU writes a reduce-scatter this way if its parts do not fill whole tiles.
+    """
     padded = module.instructions.get(line.operands[0]) if line.opcode == "all-reduce" and line.operands else None
     if padded is None or padded.opcode != "pad" or len(line.operands) > 1 or "T(" not in line.type:  # T(: a TPU's tiles
         return []
@@ -96,7 +101,7 @@ def _without_padding(line: Instruction, module: Module) -> list[tuple[int, int]]
 
 
 def _pairs(line: Instruction) -> int:
-    """How many elements of an all-reduce hold a pair of numbers."""
+    """The number of elements of an all-reduce that each hold a pair of numbers."""
     if line.opcode != "all-reduce":
         return 0
     shapes = ([int(side) for side in text.split(",")] for text in _PAIRS.findall(line.type))
@@ -109,13 +114,14 @@ def _results(start: Instruction, done: Instruction | None) -> list[tuple[int, in
         return _arrays(start.type)
     if done is not None and done.opcode == start.opcode.removesuffix("-start") + "-done":
         return _arrays(done.type)
-    # The text has no done. A start's type is (operands..., results..., contexts...), an all-reduce's (results...).
+    # Without a done, the results are taken from the start. Its type is (operands..., results..., contexts...), except
+    # for an all-reduce: (results...).
     arrays = _arrays(_CONTEXTS.sub("", start.type))
     return arrays if start.opcode == "all-reduce-start" else arrays[len(arrays) // 2 :]
 
 
 def _arrays(text: str) -> list[tuple[int, int]]:
-    """(bytes, elements) of each array in an HLO type; 0 elements for one of rank 0."""
+    """(bytes, elements) of each array in an HLO type; a rank-0 array counts as 0 elements."""
     out = []
     for match in _ARRAY.finditer(text):
         shape = [int(d) for d in match["shape"].split(",") if d]
@@ -148,8 +154,10 @@ def _sum(kind: str, axis: str, group: int, arrays: list[tuple[int, int]], packed
 
 
 def sent(kind: str, group: int) -> float:
-    """The bytes that each device of a group sends, in the algorithm that sends least, divided by the bytes of its
-    result; 0 if the group is unknown."""
+    """The bytes that each device of a group sends, divided by the bytes of its result; 0 if the group is unknown.
+
+    The bytes are those of the algorithm that sends least.
+    """
     if kind in ("collective-permute", "collective-broadcast"):
         return 1.0
     if group < 1:

@@ -1,5 +1,5 @@
 # Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
-"""Correctness checks: a program must make the same updates as one device does on the same global batch."""
+"""Correctness checks: a program must make the same updates as one device makes on the same global batch."""
 
 from __future__ import annotations
 
@@ -33,17 +33,18 @@ from jaxbench.workloads.levers.freeze import not_frozen
 
 REDUCED_PRECISION = 1e-3  # parameters, relative: the default matrix precision of accelerators keeps 8 to 11 bits
 MOSTLY = 0.9  # share of the matmul and convolution FLOPs: models keep a few small products in float32 on purpose
-PART = 1e-2  # relative: the error of a 16-bit loss or prediction; a wrong computation is much further away
+PART = 1e-2  # relative: the error of a 16-bit loss or prediction; a wrong computation differs by much more
 ROUNDING = 3  # a strategy may differ by this many times the distance between two one-device references
-SHARE = 0.1  # of the updates' size: a check with a larger error cannot show that the updates were made
+SHARE = 0.1  # of the size of the updates: a check with a larger error cannot show that the updates were made
 OPTIMIZER_STATE = 3e-2  # relative: tolerates bfloat16 gradients, but not a wrong gradient scale
 
 
 def train(program: Program, call: Callable[..., Any], key: jax.Array, batch: Batch, count: int = STEPS) -> TrainedState:
-    """Makes `count` updates with a strategy's compiled step.
+    """Makes `count` updates with a strategy's compiled step, and returns the state as host arrays.
 
-    Waits for each one: a CPU allocates a step's scratch memory when the step is dispatched, so three steps in flight
-    hold three times as much (ViT-S/16, 32 images, two devices: 10.0 GiB; 8.3 waiting; 6.9 with `memory.give_back`).
+    Waits for each update. A CPU allocates the scratch memory of a step when the step is dispatched, so three steps in
+    flight hold three times as much. ViT-S/16 with 32 images on two devices: 10.0 GiB without waiting, 8.3 GiB with it,
+    6.9 GiB with `memory.give_back` too.
     """
     call = program.members.together(call)
     with jax.set_mesh(program.mesh):
@@ -62,10 +63,10 @@ def judge(
     rounding: Callable[[], float] = lambda: 0.0,
     updates: int | None = None,
 ) -> Verdict:
-    """The verdict on a program's parameters, all of them as one vector. NaN never passes.
+    """The verdict on all parameters of a program, compared as one vector. NaN never passes.
 
-    rounding: the relative L2 distance between two one-device references (`oracle.again`); called only when the program
-    exceeds the limit. updates: how many were made; None: as many as for `expected`.
+    rounding: returns the relative L2 distance between two one-device references (`oracle.again`). It is called only
+    when the program exceeds the limit. updates: how many were made; None: as many as for `expected`.
     """
     updates = updates or expected.count
     limit, why = workload.tolerance, workload.tolerance_reason
@@ -73,7 +74,7 @@ def judge(
         limit, why = REDUCED_PRECISION, f"a {platform} computes float32 products in TF32 or bfloat16 by default"
     distance, moved = relative_l2(actual.params, expected.end.params), relative_l2(expected.start, expected.end.params)
     doubt = distance
-    if expected.note:  # the host computes in float32 and the device does not, so any strategy differs from it
+    if expected.note:  # the host computed it in float32 and the device does not, so any strategy differs from it
         limit, why = max(limit, SHARE * moved), expected.note
     elif distance > limit and (alone := rounding()) * ROUNDING > limit:
         limit = doubt = ROUNDING * alone
@@ -82,7 +83,7 @@ def judge(
     if not distance <= limit:
         ok, reason = False, f"{message}, NOT within {limit:.0e} ({why})"
     elif not doubt < SHARE * moved:
-        # Parameters that hardly move agree whatever the strategy does. Neither can a strategy be checked where two
+        # Parameters that hardly move agree whatever the strategy does. A strategy cannot be checked either if two
         # one-device references disagree by as much as the parameters move.
         small = f"but the updates changed the parameters by only {moved:.1e}, so this proves nothing"
         if not moved:
@@ -96,10 +97,10 @@ def judge(
 
 
 def judge_each(verdict: Verdict, actual: TrainedState, expected: Reference, others: Iterable[TrainedState]) -> Verdict:
-    """The verdict on the parameters, which also fails if a single one (a leaf) does not agree with one device to within
-    SHARE of its own update. The distance over all of them does not show a small one whose gradient was never reduced.
+    """The verdict of `judge`, failed if a single parameter (a leaf) differs from one device by more than SHARE of its
+    own update. The distance over all parameters does not reveal that the gradient of a small one was never reduced.
 
-    others: as in `farthest`. A reference from the host, which rounds otherwise, proves no single parameter.
+    others: as in `farthest`. If the reference comes from the host, which rounds differently, only `judge` decides.
     """
     if not verdict.ok or expected.note:
         return verdict
@@ -111,16 +112,19 @@ def judge_each(verdict: Verdict, actual: TrainedState, expected: Reference, othe
 
 
 def each_proven(actual: TrainedState, expected: Reference, others: Iterable[TrainedState]) -> bool:
-    """Whether each parameter by itself agrees with one device, to within SHARE of its own update."""
+    """Whether each single parameter agrees with one device to within SHARE of its own update."""
     return farthest(actual, expected, others)[1] <= SHARE
 
 
 def farthest(actual: TrainedState, expected: Reference, others: Iterable[TrainedState]) -> tuple[str, float]:
-    """(path, |p - q| / |q - start|) of the parameter that is farthest from one device in units of its own update.
+    """(path, |p - q| / |q - start|) of the parameter that differs most from one device, relative to its own update.
 
-    others: further results of one device (`oracle.nudged`), computed only while a parameter is beyond SHARE. The
-    gradient of a bias before a normalization, or of an attention's keys, is zero except for rounding, which Adam scales
-    up to full-size steps. Such a parameter may differ by ROUNDING times as much as another result does.
+    p is the parameter after the program's updates, q after those of one device.
+
+    others: further one-device results (`oracle.nudged`), computed only while a parameter exceeds SHARE. The gradient
+    of a bias before a normalization, or of the key projection's bias in attention, is zero except for rounding, and
+    Adam scales that up to full-size steps. Such a parameter may differ by ROUNDING times as much as another one-device
+    result does.
     """
     paths = [path for path, _ in jax.tree.leaves_with_path(actual.params)]
     trees = [jax.tree.leaves(tree) for tree in (actual.params, expected.end.params, expected.start)]
@@ -137,7 +141,7 @@ def farthest(actual: TrainedState, expected: Reference, others: Iterable[Trained
 
 
 def _share(after: np.ndarray, right: np.ndarray, before: np.ndarray) -> float:
-    """|after - right| / |right - before|; 0 where nothing moved and nothing differs."""
+    """|after - right| / |right - before|; 0 if nothing moved and nothing differs, inf if only the program moved."""
     distance, moved = relative_l2([after], [right]), relative_l2([before], [right])
     return distance / moved if moved else math.inf if distance else distance
 
@@ -148,10 +152,10 @@ def unchecked(reason: str) -> Verdict:
 
 
 def judge_optimizer(actual: TrainedState, expected: Reference) -> Verdict:
-    """The verdict on the optimizer's state, which reveals a wrong gradient scale that the parameters hide.
+    """The verdict on the optimizer state, which reveals a wrong gradient scale that the parameters hide.
 
-    Adam normalizes the gradient, so one that is n times too large moves the parameters correctly; but Adam's running
-    means are then n and n^2 times too large.
+    Adam normalizes the gradient, so a gradient that is n times too large still moves the parameters correctly. Adam's
+    running means are then n and n^2 times too large.
     """
     distance = relative_l2(_floats(actual.opt_state), _floats(expected.end.opt_state))
     ok = distance <= OPTIMIZER_STATE
@@ -164,10 +168,10 @@ def judge_optimizer(actual: TrainedState, expected: Reference) -> Verdict:
 def judge_state(
     actual: TrainedState, expected: Reference, others: Iterable[TrainedState], *, limit: float
 ) -> tuple[Verdict, ...]:
-    """The verdict on the model's state, such as batch statistics; () for a model without one.
+    """The verdict on the model's state, such as batch statistics; () for a model without state.
 
-    As of the parameters, each array by itself must be within SHARE of its change on one device, or within `limit`,
-    relative. A count or a sum of one device's part of the batch is far from that.
+    As for the parameters, the error of each array must be within SHARE of the array's change on one device, or within
+    `limit` of the array, relative. A count or a sum over only one device's part of the batch fails both.
     """
 
     def states(trained: TrainedState) -> TrainedState:
@@ -178,13 +182,13 @@ def judge_state(
         return ()
     near = jax.tree.map(lambda x, y: y if relative_l2([x], [y]) <= limit else x, actual.model_state, right.end.params)
     name, share = farthest(dataclasses.replace(actual, params=near), right, map(states, others))
-    reason = f"the model's state '{name}' is {share:.1e} of its change on one device away from it after {STEPS} updates"
+    reason = f"after {STEPS} updates the model's state '{name}' differs from one device by {share:.1e} of its change"
     reason += f", {'within' if share <= SHARE else 'NOT within'} {SHARE}"
     return (_verdict("state", share <= SHARE, reason, distance=share, limit=SHARE),)
 
 
 def judge_products(workload: TrainWorkload, levers: dict[str, str]) -> tuple[Verdict, ...]:
-    """Whether a 16-bit step really multiplies in 16 bits; () for other precisions."""
+    """The verdict "products": whether a 16-bit step really multiplies in 16 bits; () for other precisions."""
     precision = PRECISION.of(levers)
     if precision not in SIXTEEN_BITS:
         return ()
@@ -200,9 +204,10 @@ def judge_products(workload: TrainWorkload, levers: dict[str, str]) -> tuple[Ver
 
 
 def judge_inputs(batch: Batch) -> Verdict:
-    """Whether the batch has values. Products of zeros take less power and, on some devices, less time.
+    """The verdict "inputs": whether the batch has values. Products of zeros take less power and, on some devices, less
+    time.
 
-    The largest field and the largest one of floating point must not be all zeros; a mask or a weight may be constant.
+    The largest field and the largest floating-point field must not be all zeros. A mask or a weight may be constant.
     """
     by_size = sorted(batch, key=lambda name: -batch[name].size)
     floats = [name for name in by_size if jnp.issubdtype(batch[name].dtype, jnp.floating)]
@@ -216,7 +221,7 @@ def judge_inputs(batch: Batch) -> Verdict:
 
 @dataclasses.dataclass(frozen=True)
 class ExpectedPart:
-    """What one device has for a part of a step: its predictions, or its loss."""
+    """One device's result for a part of a step: its predictions or its loss, and a note if the host computed it."""
 
     what: str
     leaves: list[np.ndarray]
@@ -233,7 +238,10 @@ def expected_part(
     flops: float = 0.0,
     draws: bool = False,
 ) -> ExpectedPart:
-    """One device's loss (for inference, its predictions) of the first state. Raises Unfit."""
+    """One device's loss (for inference, its predictions) of the first state. Raises Unfit if no device can compute it.
+
+    key: the run's, uint32 (2,). flops: of the whole part. draws: whether the loss uses its random key.
+    """
 
     def run(on: jax.Device) -> PyTree:
         state = initial_state(workload, key, device=on)
@@ -247,7 +255,10 @@ def expected_part(
 def judge_part(
     program: Program, call: Callable[..., Any], state: TrainState, batch: Batch, expected: ExpectedPart
 ) -> Verdict:
-    """Whether a part of a step gives what one device has. call: takes the state, and may donate it."""
+    """The verdict "part": whether a part of a step computes what one device computes.
+
+    call: the compiled part; it takes the state and may donate it. batch: canonical.
+    """
     with jax.set_mesh(program.mesh):
         _, outputs = program.members.together(call)(state, program.put(batch))
     if expected.what == "predictions":

@@ -1,8 +1,8 @@
 # Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
-"""Checks a compiled step's communication: the collective census against the strategy's closed form.
+"""Checks a compiled step's communication: its collective counts against the strategy's expected communication.
 
-The check compares *numbers*, not bytes. The compiler chooses how wide a number travels (XLA on a CPU sends 16 bits as
-32, and on a TPU it sends the operands of products as bfloat16), but not how many must travel.
+The check compares *numbers*, not bytes. The compiler chooses the width of each number (XLA on a CPU sends 16 bits as
+32, and on a TPU it sends the operands of products as bfloat16), but not how many numbers must travel.
 """
 
 from __future__ import annotations
@@ -29,14 +29,15 @@ BORDER = 0.06  # of the numbers scattered: what a TPU's compiler may send in add
 
 @dataclass(frozen=True, kw_only=True)
 class StepFacts:
-    """What `verify` must know of a step besides its closed form.
+    """What `verify` must know of a step in addition to its expected communication.
 
-    devices: in its mesh. platform: what it is compiled for. metrics: scalars that it returns, including the loss.
-    fewer: the least number of them that devices must sum (one that depends on no example need not be); called only
-    when it matters. sums: how many mesh axes each is summed over, one after the other. sizes: of the axes with more
-    than one device. statistics: of batches, which the step may also reduce.
-    equal: the numbers of the gradient that are equal to others, which need not be sent; called only when it matters.
-    widest: bytes of the widest number that may travel. weights: additional scalars, by which means are divided.
+    devices: the size of the mesh. platform: the one that the step is compiled for. metrics: scalars that the step
+    returns, including the loss. fewer: returns the least number of metrics that devices must sum (a metric that depends
+    on no example need not be summed); called only when it matters. sums: the number of mesh axes that each metric is
+    summed over, one after the other. sizes: of the axes with more than one device. statistics: batch statistics, which
+    the step may also reduce. equal: returns how many numbers of the gradient equal other numbers of it, so that the
+    compiler need not send them; called only when it matters. widest: bytes of the widest number that may travel.
+    weights: additional scalars, by which weighted means are divided.
     """
 
     devices: int
@@ -67,11 +68,11 @@ def judge(
     across: bool = False,
     devices: int | None = None,
 ) -> Verdict:
-    """The verdict on a compiled step, from the census in its passport.
+    """The verdict "collectives" on a compiled step, from the collective counts in its compile report.
 
-    own: it is one of the suite's own models, for which more than the closed form is an error. proven: whether every
-    parameter by itself was shown to be correct; called only when it matters. across: the loss looks across examples
-    without the suite's helpers, so what it needs from other devices is unknown. devices: as in `of`.
+    own: the model is one of the suite's own, for which excess communication is an error. proven: returns whether every
+    single parameter was shown to be correct; called only when it matters. across: the loss compares examples without
+    the suite's helpers, so it is unknown what it needs from other devices. devices: as in `of`.
     """
     bounds, step, single = of(workload, program, passport.metrics, global_batch, devices)
     verdict = verify(passport.collectives, bounds, step, single=single)
@@ -81,7 +82,7 @@ def judge(
 
 
 def _excused(verdict: Verdict, workload: TrainWorkload, *, proven: Callable[[], bool], across: bool) -> Verdict:
-    """Excuses a step that sends more than the closed form, which costs only time, or less, if every result is right."""
+    """Excuses a step that sends more or less than expected if every parameter is correct: an excess costs only time."""
     if verdict.excess_bytes is None or not proven():
         return verdict
     if verdict.excess_bytes == 0:
@@ -99,10 +100,10 @@ def _excused(verdict: Verdict, workload: TrainWorkload, *, proven: Callable[[], 
 def of(
     workload: TrainWorkload, program: Program, metrics: int, global_batch: int, devices: int | None = None
 ) -> tuple[CollectiveBounds, StepFacts, int]:
-    """The arguments of `verify`: (the closed form, the Step, the number of parameters of rank 0).
+    """The arguments of `verify`: (the expected communication, the step's facts, the number of rank-0 parameters).
 
-    devices: that were asked for; None: those of the mesh. A program on other ones than were asked for must send what
-    data parallelism over those sends, whatever its own closed form says.
+    devices: the number that the point asked for; None: the size of the mesh. A program on another number of devices
+    must send what data parallelism over the requested devices sends, whatever its own expected communication says.
     """
     params, model_state = jax.eval_shape(workload.init, KEY)
     devices = devices or program.mesh.size
@@ -134,8 +135,11 @@ def of(
 
 
 def _unused(bounds: CollectiveBounds, workload: TrainWorkload, params: PyTree) -> CollectiveBounds:
-    """Lowers the lower bounds by what an unused parameter saves. Its gradient need not be sent, although a program that
-    writes its own communication may send zeros; and the compiler does not gather a parameter that is not used."""
+    """Lowers the lower bounds by what unused parameters save.
+
+    The gradient of an unused parameter need not be sent, although a program with explicit collectives may send zeros.
+    The compiler does not gather an unused parameter either.
+    """
     unused = jax.tree.map(lambda leaf, no: leaf.size if no else 0, params, needed.without_gradient(workload))
     most = 2 * workload.micro_batches * sum(jax.tree.leaves(unused))
     return {kind: (max(0, least - most), many) for kind, (least, many) in bounds.items()} if most else bounds
@@ -144,10 +148,10 @@ def _unused(bounds: CollectiveBounds, workload: TrainWorkload, params: PyTree) -
 def _gathered(
     bounds: CollectiveBounds, workload: TrainWorkload, program: Program, global_batch: int
 ) -> CollectiveBounds:
-    """Adds what a loss gathers from all examples: their features to every device, and the gradients back as a sum.
+    """Adds what a loss gathers from all examples: the features to every device, and the gradients back as a sum.
 
-    A per-device program sends exactly that. In a program for the whole batch the compiler chooses, and may gather once
-    more for the backward pass.
+    A per-device program sends exactly this. In a program for the whole batch the compiler decides, and it may gather
+    once more for the backward pass.
     """
     if program.parts == 1 or not (per_device := needed.gathered(workload, global_batch // program.parts)):
         return bounds
@@ -165,27 +169,28 @@ def _gathered(
 
 
 def data_parallel(params: PyTree, unused: frozenset[int] = frozenset()) -> CollectiveBounds:
-    """The closed form of plain data parallelism: every parameter's gradient in one all-reduce, and nothing else.
+    """Expected communication of plain data parallelism: one all-reduce of every parameter's gradient, nothing else.
 
-    unused: the indices of parameters whose gradients the optimizer does not use; these may be left out.
+    unused: the indices of parameters for which the optimizer uses no gradient; their gradients may be left out.
     """
     sizes = [leaf.size for leaf in jax.tree.leaves(params)]
     return {SUM: (sum(size for i, size in enumerate(sizes) if i not in unused), sum(sizes))}
 
 
 def verify(collectives: Iterable[Collective], bounds: CollectiveBounds, step: StepFacts, *, single: int = 0) -> Verdict:
-    """The verdict "collectives". bounds: the least and most numbers in the results of each kind on one device.
+    """The verdict "collectives". bounds: by kind, the fewest and most numbers in the results on one device.
 
-    single: how many numbers in `bounds` are parameters of rank 0, which on a CPU look like metrics in the census.
+    single: how many numbers in `bounds` are rank-0 parameters, which on a CPU are counted like metrics.
     """
-    if step.devices == 1:  # a collective over one device, if the compiler left one in, sends nothing
+    if step.devices == 1:  # the compiler may leave in a collective over one device, which sends nothing
         return Verdict(name="collectives", ok=True, reason="one device: nothing to communicate", value=0, limit=0)
-    collectives = tuple(each for each in collectives if each.group != 1)  # over one device: it sends nothing
+    collectives = tuple(each for each in collectives if each.group != 1)  # a group of one device sends nothing
     by_kind = _by_kind(collectives)
     counted = {kind: _numbers(each, step) for kind, each in by_kind.items()}
     allowed = {kind: (float(least), float(most)) for kind, (least, most) in bounds.items()}
     least, most = allowed.get(SUM, (0.0, 0.0))
     if step.platform == "cpu":
+        # XLA on a CPU keeps rank-0 arrays separate, so `_numbers` leaves out the metrics and these parameters too.
         least = max(0.0, least - single)
     else:
         least, most = least + _least_metrics(counted, least, step), most + (step.metrics + step.weights) * step.sums
@@ -199,7 +204,7 @@ def verify(collectives: Iterable[Collective], bounds: CollectiveBounds, step: St
     sent = _described(by_kind) + rewritten
     beyond = {kind: _beyond(counted.get(kind, 0), *allowed.get(kind, (0, 0))) for kind in {**counted, **allowed}}
     wrong = [
-        f"{counted.get(kind, 0):,} numbers by {kind}, but the closed form is {_range(*allowed.get(kind, (0, 0)))}"
+        f"{counted.get(kind, 0):,} numbers by {kind}, but {_range(*allowed.get(kind, (0, 0)))} are expected"
         for kind in sorted(beyond)
         if beyond[kind]
     ]
@@ -208,7 +213,7 @@ def verify(collectives: Iterable[Collective], bounds: CollectiveBounds, step: St
     if wide and not wrong:
         wrong = [f"{by_kind[wide].bytes:,} bytes by {wide}, which is more than {8 * step.widest} bits per number"]
         excess = None
-    reason = f"the compiled step sends {wrong[0] if wrong else f'{sent}, equal to the closed form'}"
+    reason = f"the compiled step sends {wrong[0] if wrong else f'{sent}, as expected'}"
     if wrong and rewritten:
         reason += f" ({sent})"
     value, limit = sum(counted.values()), _upper(allowed)
@@ -216,8 +221,11 @@ def verify(collectives: Iterable[Collective], bounds: CollectiveBounds, step: St
 
 
 def _with_statistics(numbers: float, least: float, most: float, step: StepFacts) -> tuple[float, float]:
-    """The bounds on what is summed, with as many whole repeats of the batch statistics as fit the numbers; with one if
-    none fits. What is sent of equal gradients may be missing."""
+    """The bounds on what is summed, including the batch statistics.
+
+    The statistics are summed a whole number of times: the number that fits `numbers`, or once if none fits. Equal
+    gradients may be sent only once.
+    """
     for fewer in (lambda: 0, step.equal or (lambda: 0)):
         low = max(0.0, least - fewer())
         for extra, scalars in step.statistics.sums(step.platform):
@@ -227,7 +235,7 @@ def _with_statistics(numbers: float, least: float, most: float, step: StepFacts)
 
 
 def _beyond(numbers: float, least: float, most: float) -> float:
-    """By how much the numbers exceed the upper bound; negative: by how much they miss the lower bound."""
+    """How far the numbers exceed the upper bound; negative: how far they fall short of the lower bound."""
     return max(0.0, numbers - most) + min(0.0, numbers - least)
 
 
@@ -245,8 +253,11 @@ def _by_kind(collectives: Iterable[Collective]) -> dict[str, Collective]:
 
 
 def _numbers(each: Collective, step: StepFacts) -> int:
-    """How many numbers travel. On a CPU the rank-0 values of an all-reduce do not count: they are the loss and metrics,
-    which XLA keeps in separate arrays. Elsewhere they may share an array with the gradients."""
+    """How many numbers travel.
+
+    On a CPU the rank-0 values of an all-reduce do not count: they are the loss and metrics, which XLA keeps in separate
+    arrays. On other platforms they may share an array with the gradients.
+    """
     scalars = each.scalars or each.scalar_bytes // 4
     return each.elements + each.packed + (0 if each.kind == SUM and step.platform == "cpu" else scalars)
 
@@ -263,14 +274,17 @@ def _as_sums(
     allowed: dict[str, tuple[float, float]],
     step: StepFacts,
 ) -> tuple[dict[str, int], dict[str, tuple[float, float]], str]:
-    """(counted, allowed, a note) for a TPU, where XLA rewrites small all-gathers and one-dimensional reduce-scatters as
-    all-reduces: each device adds its part and zeros, or takes its part of the sum. So the three kinds are compared
-    together, as whole arrays."""
+    """(counted, allowed, a note) for a TPU, with all-reduce, all-gather and reduce-scatter compared together as whole
+    arrays.
+
+    XLA for a TPU rewrites small all-gathers and one-dimensional reduce-scatters as all-reduces: each device adds its
+    part and zeros, or takes its part of the sum.
+    """
     sizes = step.sizes or (step.devices,)
     scattered = sum(each.elements * each.group for each in collectives if each.kind == SCATTER)
     whole = {GATHER: (counted.get(GATHER, 0), 1, 1), SCATTER: (scattered, min(sizes), max(sizes))}
     counted, allowed = dict(counted), dict(allowed)
-    # A part that does not fill a tile is scattered with the border of the next one, which a permutation then sends on.
+    # A part that does not fill a tile is scattered with the border of the next part, which a permutation then sends on.
     border = BORDER * max(sizes) * allowed.get(SCATTER, (0, 0))[1]
     rewritten = [kind for kind in (GATHER, SCATTER) if counted.get(kind, 0) < allowed.get(kind, (0, 0))[0]]
     for kind, (numbers, smallest, largest) in whole.items():

@@ -1,5 +1,5 @@
 # Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
-"""How many collectives of a compiled program can wait for other devices at once."""
+"""The number of collectives of a compiled program that can wait for other devices at the same time."""
 
 from __future__ import annotations
 
@@ -17,8 +17,9 @@ _REFERENCE = re.compile(r"%([\w.\-]+)")
 def concurrent_collectives(text: str) -> int:
     """The size of the largest set of independent collectives. `text`: optimized HLO.
 
-    By Dilworth's theorem this equals the smallest number of dependency chains that cover all collectives: their count,
-    minus the largest matching of pairs in which one depends on the other. A loop or a call counts as its contents.
+    By Dilworth's theorem this equals the smallest number of dependency chains that cover all collectives: the number of
+    collectives minus the size of the largest matching between a collective and a collective that depends on it. A loop
+    or a call counts as its contents.
     """
     module = parse(text)
 
@@ -44,7 +45,7 @@ def concurrent_collectives(text: str) -> int:
 
 
 def _largest_matching(needs: list[frozenset[int]]) -> int:
-    """The most pairs (a collective, another that it needs) in which none is twice on the same side."""
+    """The size of the largest matching: pairs (a collective, another that it needs), each at most once on each side."""
     if not any(needs):
         return 0
     # Here: scipy.sparse takes as long to load as a small step takes to compile, and most steps do without.

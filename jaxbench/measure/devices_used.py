@@ -1,8 +1,8 @@
 # Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
 """Whether a step runs on the devices that it was given, and each of them has its own share of the work.
 
-What counts is how the inputs of the compiled step lie, which its calls enforce. What a strategy says is not believed:
-one that is given two devices and uses one sends nothing, which agrees with what one device must send.
+The check reads the shardings of the compiled step's inputs, which every call enforces. It does not trust the strategy:
+a strategy that is given two devices and uses one sends nothing, which is what one device is expected to send.
 """
 
 from __future__ import annotations
@@ -21,8 +21,8 @@ def judge(
 ) -> Verdict:
     """The verdict "devices".
 
-    asked: the devices of the point. parts: how many parts of the batch their mesh has. state, batch: the inputs of the
-    compiled step, as shapes with shardings. collectives: the census of the step.
+    asked: the devices of the point. parts: the number of parts into which their mesh splits the batch. state, batch:
+    the inputs of the compiled step, as shapes with shardings. collectives: the counts of the step.
     """
     inputs, count = jax.tree.leaves((state, batch)), len(asked)
     used = {device for leaf in inputs for device in leaf.sharding.device_set}
@@ -43,7 +43,7 @@ def judge(
 
 
 def _parts(leaf: Any) -> int:
-    """How many different parts of an array its devices hold."""
+    """The number of different parts of an array that its devices hold."""
     indices = leaf.sharding.devices_indices_map(leaf.shape)
     return len({str(index) for index in indices.values()})
 

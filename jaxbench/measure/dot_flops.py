@@ -1,8 +1,8 @@
 # Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
-"""Counts the FLOPs of the products and convolutions that a compiled program really contains, from its text.
+"""Counts the FLOPs of the products and convolutions in a compiled program, from its optimized HLO text.
 
-XLA's own count omits what its CPU compiler passes to a library, such as most products of a transformer. The optimized
-text has them all, inside fusions and calls, with their shapes. A multiply-add is two FLOPs.
+XLA's own count omits the products that its CPU compiler passes to a library, such as most products of a transformer.
+The optimized text contains all of them, inside fusions and calls, with their shapes. A multiply-add is two FLOPs.
 """
 
 from __future__ import annotations
@@ -22,10 +22,10 @@ _LIBRARY = re.compile(r'custom_call_target="[^"]*(gemm|matmul|conv|dot|cudnn|one
 
 
 def count(hlo: str) -> float | None:
-    """FLOPs of the products in optimized HLO text, for one device and one run; None if the text does not say.
+    """FLOPs of the products in optimized HLO text, for one device and one run; None if the text does not tell.
 
-    It does not say if a product is a library call, or is inside a loop of unknown length. A conditional counts as its
-    most expensive branch.
+    The text does not tell if a product is an opaque library call, or is in a loop of unknown length. A conditional
+    counts as its most expensive branch.
     """
     if not hlo or _LIBRARY.search(hlo):
         return None
@@ -34,9 +34,9 @@ def count(hlo: str) -> float | None:
 
 
 def of(line: Instruction, module: Module) -> float:
-    """FLOPs of the products in one instruction, those of a GPU's library calls included; 0 without a product.
+    """FLOPs of the products in one instruction, including a GPU's library calls; 0 without a product.
 
-    Source of a library call's FLOPs: the dimensions that cuBLAS contracts, and the window that cuDNN slides.
+    The FLOPs of a library call come from the dimensions that cuBLAS contracts and the window that cuDNN slides.
     """
     if line.opcode != "custom-call":
         return _instruction(line, module, {}) or 0.0
@@ -83,11 +83,11 @@ def _instruction(line: Instruction, module: Module, known: dict[str, float | Non
 
 
 def _convolution(rest: str, image: list[int], kernel: list[int], out: list[int]) -> float | None:
-    """2 x outputs x kernel, without the zeros of a dilated input and of large padding.
+    """2 x outputs x kernel, without multiplications by the zeros of a dilated input or of large padding.
 
-    Padding by up to half the window counts as work, as in a layer's formula (`workloads.flops`). With more padding the
-    compiler expresses another product: XLA for a TPU writes the gradient of a layer on 7 x 7 pixels as a one-pixel
-    image under a 7 x 7 window, in which 1 of 49 places meets the pixel.
+    Padding by up to half the window counts as work, as in a layer's formula (`workloads.flops`). More padding means
+    that the compiler expresses another product as a convolution: XLA for a TPU writes the gradient of a layer on 7 x 7
+    pixels as a one-pixel image under a 7 x 7 window, and only 1 of 49 window positions meets the pixel.
     """
     labels = _LABELS.search(rest)
     if labels is None or [len(names) for names in labels.groups()] != [len(image), len(kernel), len(out)]:
@@ -109,13 +109,13 @@ def _convolution(rest: str, image: list[int], kernel: list[int], out: list[int])
 
 
 def _meeting(size: int, inputs: int, outputs: int, *, low: int, dilation: int, stride: int, gap: int) -> int:
-    """The number of (output, place in the window) pairs, along one dimension, that meet an element of the input."""
+    """The number of (output, window position) pairs along one dimension that meet an element of the input."""
     places = (stride * output + gap * tap - low for output in range(outputs) for tap in range(size))
     return sum(place >= 0 and place % dilation == 0 and place // dilation < inputs for place in places)
 
 
 def _window(rest: str) -> dict[str, list[tuple[int, ...]]]:
-    """The fields of a window by dimension: pad=(low, high), one number for each of the others."""
+    """The fields of a window, one entry for each dimension: (low, high) for `pad`, one number for other fields."""
     match = _WINDOW.search(rest)
     fields = (word.split("=") for word in match[1].split() if "=" in word) if match else ()
     return {name: [tuple(map(int, side.split("_"))) for side in text.split("x")] for name, text in fields}

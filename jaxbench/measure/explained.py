@@ -1,6 +1,6 @@
 # Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
-"""Whether a program that explains a step's loss does what it claims: the step's work without sending anything, or what
-the step sends without its work."""
+"""Checks of ablation programs: a program without communication must do all the work of the step, and a program that
+only communicates must send what the step sends."""
 
 from __future__ import annotations
 
@@ -8,13 +8,13 @@ from collections.abc import Sequence
 
 from jaxbench.records.schema import Collective, Passport, Verdict
 
-# XLA merges reductions of equal gradients, such as of biases that are added, in the step only; and it may drop products
-# whose result a cut part no longer needs.
+# XLA merges reductions of equal gradients (such as those of biases that are added) in the step only. It may also drop
+# products that the ablated program no longer needs.
 TOLERANCE = 0.02
 
 
 def judge_silent(part: Passport) -> Verdict:
-    """The verdict "collectives" of a program that sends nothing."""
+    """The verdict "collectives" of a program that must send nothing."""
     sent = sum(each.count for each in part.collectives)
     reason = "the program has no collective" if not sent else f"the program has {sent} collectives, NOT none"
     return Verdict(name="collectives", ok=not sent, reason=reason, value=sent, limit=0)
@@ -35,7 +35,10 @@ def judge_schedule(part: Passport, step: Passport, axis: str) -> Verdict:
 
 
 def judge_work(part: Passport, step: Passport, *, share: float = 1.0) -> Verdict | None:
-    """Whether a part without collectives has the matrix products of the step, or `share` of them. None: unknown."""
+    """Whether a program without collectives has the matrix products of the step, or `share` of them.
+
+    None if the FLOPs of either are unknown.
+    """
     mine, whole = part.product_flops_per_step, step.product_flops_per_step
     if mine is None or not whole:
         return None
@@ -43,7 +46,7 @@ def judge_work(part: Passport, step: Passport, *, share: float = 1.0) -> Verdict
 
 
 def judge_communication(part: Passport, step: Passport) -> Verdict:
-    """Whether it sends as many numbers as the step, by kind of collective and mesh axis."""
+    """Whether a program sends as many numbers as the step, by kind of collective and mesh axis."""
     mine, whole = _numbers(part.collectives), _numbers(step.collectives)
     if mine.keys() != whole.keys():
         kinds = ", ".join(sorted(f"{kind} over '{axis}'" for kind, axis in mine.keys() ^ whole.keys()))

@@ -1,6 +1,6 @@
 # Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
-"""Diagnoses a model whose first step failed a check: runs that step on one device, without any strategy, and says in
-sentences what is wrong."""
+"""Diagnoses a model after its first step failed a check: reruns the step on one device, without any strategy, and
+describes the fault in sentences."""
 
 from __future__ import annotations
 
@@ -33,9 +33,10 @@ def explained(
     batch: Batch,
     device: jax.Device,
 ) -> tuple[Verdict, ...]:
-    """The verdicts on a step. If the first one failed, its reason also says what is wrong with the model.
+    """The verdicts on a step. If the first verdict failed, its reason also says what is wrong with the model.
 
-    outputs: of the first step. A loss that is not finite fails, even if it agrees with one device.
+    outputs: of the first step. A loss that is not finite fails, even if it agrees with one device. key: the run's,
+    uint32 (2,). batch: canonical. device: where the diagnosis runs.
     """
     first, *others = checks
     finite = _finite(outputs)
@@ -56,7 +57,7 @@ def _finite(outputs: Any) -> bool:
 
 
 def diagnosis(workload: TrainWorkload, key: jax.Array, batch: Batch, *, device: jax.Device) -> list[str]:
-    """What is wrong with the model's first step on one device, as sentences without a full stop; [] if nothing is.
+    """The faults of the model's first step on one device, as sentences without a full stop; [] if there are none.
 
     Args:
       key: the run's, uint32 (2,).
@@ -76,7 +77,7 @@ def diagnosis(workload: TrainWorkload, key: jax.Array, batch: Batch, *, device: 
 
 
 def _not_finite(workload: TrainWorkload, state: TrainState, batch: Batch, metrics: Any) -> str:
-    """Which inputs of the loss are not finite; if all are, the line that makes the loss so."""
+    """The inputs of the loss that are not finite. If all are finite, the line that makes the loss non-finite."""
     sources = ("the parameters", state.params), ("the model's state", state.model_state), ("the batch", batch)
     bad = [f"{what} {_names(paths)}" for what, tree in sources if (paths := _bad(tree))]
     if bad:
@@ -90,8 +91,8 @@ def _not_finite(workload: TrainWorkload, state: TrainState, batch: Batch, metric
 
 
 def _line(workload: TrainWorkload, state: TrainState, batch: Batch) -> str:
-    """ ", in 'mine.py', line 12", found by repeating the step one operation at a time; "" if no line of the user's own
-    code is to blame, or the value is not a NaN."""
+    """ ", in 'mine.py', line 12", found by repeating the step one operation at a time; "" if the fault is not in the
+    user's own code, or the value is not a NaN."""
     try:
         with jax.debug_nans(True), jax.disable_jit():
             gradients(workload, state, batch)
@@ -113,8 +114,10 @@ def _unchanged(workload: TrainWorkload, state: TrainState, grads: PyTree, model_
 
 
 def _not_linear(workload: TrainWorkload, state: TrainState, batch: Batch, grads: PyTree) -> str:
-    """Whether FACTOR times the loss has another gradient than FACTOR times as much; "" if not. On n devices the
-    backward pass starts from n times as much, because each device averages its own examples."""
+    """A sentence if the gradient of FACTOR times the loss is not FACTOR times the gradient; otherwise "".
+
+    On n devices the backward pass starts from n times as much, because each device averages its own examples.
+    """
 
     def loss(*given: Any) -> Any:
         value, about = workload.loss(*given)

@@ -1,5 +1,5 @@
 # Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
-"""Which devices a collective of a compiled program runs over: its groups, and the mesh axes that they lie along."""
+"""The groups of devices over which a collective of a compiled program runs, and the mesh axes that they span."""
 
 from __future__ import annotations
 
@@ -21,9 +21,10 @@ Groups = tuple[tuple[int, ...], ...]  # places of devices in the mesh, row by ro
 
 
 def read(rest: str, devices: int) -> Groups | None:
-    """The groups of a collective, from the text after its operands; None if the text does not say.
+    """The groups of a collective, from the text after its operands; None if the text does not tell.
 
-    devices: of the program; an empty list of groups means all of them. For a permutation: its (source, target) pairs.
+    devices: the number of the program's devices; an empty list of groups means all of them. A permutation gives its
+    (source, target) pairs.
     """
     if match := _PAIRS.search(rest) or _LISTED.search(rest):
         inner = match[1] or ""
@@ -43,7 +44,7 @@ def read(rest: str, devices: int) -> Groups | None:
 
 
 def axes(groups: Groups | None, mesh: Mapping[str, int], *, pairs: bool) -> str:
-    """The mesh axes that groups lie along, such as "data" or "data+tensor"; "" for none.
+    """The mesh axes that groups span, such as "data" or "data+tensor"; "" if they match no axes.
 
     mesh: devices by axis. pairs: the groups are the (source, target) pairs of a permutation.
     """
@@ -61,7 +62,7 @@ def axes(groups: Groups | None, mesh: Mapping[str, int], *, pairs: bool) -> str:
 
 
 def _along(mesh: Mapping[str, int], over: tuple[str, ...]) -> Groups:
-    """The places of a mesh that differ only in the axes `over`, group by group."""
+    """The device positions of a mesh that differ only in the axes `over`, group by group."""
     places = np.arange(math.prod(mesh.values())).reshape(tuple(mesh.values()))
     last = [list(mesh).index(name) for name in over]
     return _rows(np.moveaxis(places, last, range(-len(last), 0)).reshape(-1, math.prod(mesh[name] for name in over)))

@@ -26,7 +26,7 @@ _SAME = ("copy", "bitcast", "convert", "reshape")
 
 @dataclass(frozen=True)
 class Instruction:
-    """One line of HLO text. type: of its result. rest: everything after the opening parenthesis of its operands."""
+    """One line of HLO text. type: that of its result. rest: the text after the opening parenthesis of its operands."""
 
     opcode: str
     rest: str
@@ -39,7 +39,7 @@ class Instruction:
 
     @property
     def branches(self) -> list[str]:
-        """The computations of a conditional, one of which runs."""
+        """The computations of a conditional; exactly one of them runs."""
         match = _BRANCHES.search(self.rest)
         return [name.strip().lstrip("%") for name in match[1].split(",")] if match else []
 
@@ -51,7 +51,7 @@ class Instruction:
 
     @property
     def called(self) -> list[str]:
-        """All computations that it runs."""
+        """All computations that the instruction runs."""
         return _CALLED.findall(self.rest) + self.branches
 
 
@@ -67,8 +67,11 @@ class Module:
     roots: dict[str, str] = field(default_factory=dict)
 
     def turns(self) -> dict[str, int]:
-        """How often each computation runs in one run of the program: a loop's body `trip_count` times, or once if that
-        is unknown; every branch of a conditional as if it were taken."""
+        """How often each computation runs in one run of the program.
+
+        The body of a loop runs `trip_count` times, or counts once if that is unknown. Every branch of a conditional
+        counts as if it were taken.
+        """
         counts = dict.fromkeys(self.computations, 0)
 
         def visit(name: str, times: int) -> None:
@@ -85,10 +88,10 @@ class Module:
         return counts
 
     def trip_count(self, loop: Instruction) -> int | None:
-        """How often the body of a `while` runs; None if the text does not say.
+        """How often the body of a `while` runs; None if the text does not tell.
 
-        XLA's CPU and GPU compilers print this number. Its TPU compiler does not, so it is computed from loops of the
-        form `while i < end: i += step`, whose first value, end and step are constants.
+        XLA's CPU and GPU compilers print this number. Its TPU compiler does not, so the number is computed for loops of
+        the form `while i < end: i += step` with a constant first value, end and step.
         """
         if known := _TRIPS.search(loop.rest):
             return int(known[1])

@@ -1,9 +1,9 @@
 # Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
-"""Whether a compiled step waits for the host: the claim of a timed block is that nothing comes from there.
+"""Checks that a compiled step does not wait for the host: a timed block must need nothing from there.
 
-A step that calls back into Python, or is fed or read by the host while it runs, can be as slow or as fast as the host
-pleases. Compilers implement ordinary operations by custom calls too; those are not counted. On a CPU the
-host answers every custom call, so there each one is counted whose name is none of XLA's and jaxlib's.
+If a step calls back into Python, or the host feeds or reads it while it runs, the host decides how long it takes.
+Compilers implement ordinary operations by custom calls too; those are not counted. On a CPU the host executes every
+custom call, so there a custom call counts unless XLA or jaxlib registers its name.
 """
 
 from __future__ import annotations
@@ -26,10 +26,10 @@ _SENDS = frozenset({"send", "recv"})  # between devices, unless they are marked
 
 
 def find(hlo: str, jaxpr: Any = None, *, platform: str = "") -> tuple[str, ...]:
-    """What the program asks of the host, each once: the operation, and the names of the Python functions if `jaxpr`, of
-    the same step, has them.
+    """The program's requests to the host, each listed once: the operation and, if `jaxpr` has them, the names of the
+    Python functions.
 
-    hlo: optimized text of one module. platform: of the devices it is for.
+    hlo: optimized text of one module. jaxpr: of the same step. platform: of the devices that it is compiled for.
     """
     lines = list(parse(hlo).instructions.values())
     operations = dict.fromkeys(map(_operation, filter(_of_host, lines)))
@@ -54,19 +54,19 @@ def _of_host(line: Instruction) -> bool:
 
 
 def _unknown(line: Instruction) -> str:
-    """The target of a custom call that neither the compiler nor jaxlib brought; "" for others."""
+    """The target of a custom call that comes from neither the compiler nor jaxlib; "" for other instructions."""
     named = _TARGET.search(line.rest) if line.opcode == "custom-call" and not _of_host(line) else None
     return "" if named is None or _OWN.match(named[1]) else named[1]
 
 
 def _operation(line: Instruction) -> str:
-    """The primitive that an instruction comes from, such as pure_callback; its opcode if the text does not say."""
+    """The primitive that an instruction comes from, such as pure_callback; its opcode if the text does not tell."""
     named = _OPERATION.search(line.rest)
     return named[1] if named and line.opcode == "custom-call" else line.opcode
 
 
 def _functions(jaxpr: Any) -> dict[str, list[str]]:
-    """The Python functions that a step calls back, by primitive."""
+    """The names of the Python functions that a step calls back, by primitive."""
     names: dict[str, list[str]] = {}
     for equation in equations(jaxpr):
         function = getattr(equation.params.get("callback"), "callback_func", None)

@@ -1,5 +1,5 @@
 # Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
-"""Prepares a kernel for timing: draws its arguments, and compares its result with the right answer."""
+"""Prepares a kernel for timing: draws its arguments, and compares its result with the correct answer."""
 
 from __future__ import annotations
 
@@ -75,8 +75,11 @@ def _feeding_itself(workload: KernelWorkload, device: jax.Device) -> Chain:
 
 
 def put(array: np.ndarray, device: jax.Device) -> jax.Array:
-    """Puts an array on the device. A CPU may share the memory of `array`, which is safe: XLA writes in place only to
-    memory that it alone owns, and copies otherwise."""
+    """Puts an array on the device.
+
+    A CPU device may share the memory of `array`. That is safe: XLA writes in place only to memory that it alone owns,
+    and copies otherwise.
+    """
     return jax.device_put(array, device, may_alias=False)
 
 
@@ -107,7 +110,7 @@ def share_of_zeros(arrays: tuple[np.ndarray, ...]) -> float:
 
 
 def count_wrong(workload: KernelWorkload, result: Any, seed: int) -> int:
-    """How many values of `result` (device or host arrays, or a list) are not within the tolerance of the answer."""
+    """The number of values of `result` (device or host arrays, or a list) outside the tolerance of the answer."""
     arguments = draw(workload.arguments, seed)
     result = jax.device_get(result)
     if workload.wrong is not None:
@@ -121,7 +124,7 @@ def count_wrong(workload: KernelWorkload, result: Any, seed: int) -> int:
 
 
 class _CachedAnswer:
-    """The answer, cached for the latest arguments: the parts of a large array repeat."""
+    """The answer, cached for the latest arguments, because the parts of a large array repeat."""
 
     def __init__(self, answer: Callable[..., Any]):
         self.answer = answer

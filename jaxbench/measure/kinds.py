@@ -1,8 +1,8 @@
 # Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
-"""Classifies the operations of a trace by kind of work: from the compiled program, else from their names.
+"""Assigns the operations of a trace to op categories: from the compiled program or, without it, from their names.
 
-A table gives the kind of each HLO opcode. A fusion has the first kind of `KINDS` that it contains, so a matmul fused
-with its bias and activation is "matmul". An operation that only moves values, such as a transpose, is "copy".
+A table gives the category of each HLO opcode. A fusion has the first category of `KINDS` that it contains, so a matmul
+fused with its bias and activation is "matmul". An operation that only moves values, such as a transpose, is "copy".
 """
 
 from __future__ import annotations
@@ -74,10 +74,10 @@ class OperationClassifier:
         """One of KINDS.
 
         Args:
-          operation: the instruction's name.
-          module: the name of its HLO module. In another module than the traced program, such as the one-operation
+          operation: the name of the instruction.
+          module: the name of its HLO module. For a module other than the traced program, such as the one-operation
             "jit_dot_general", only the names are known.
-          category: from a TPU's trace. kernel: the name of a GPU's kernel.
+          category: from the trace of a TPU. kernel: the name of a GPU kernel.
         """
         if operation in self._module.instructions and module in ("", self._module.name):
             kind = self._of(operation)
@@ -90,7 +90,7 @@ class OperationClassifier:
         return _KIND_OF.get(opcode) or next(filter(None, named), "other")
 
     def _of(self, name: str) -> str | None:
-        """The kind from the program's text; None for an instruction that does no work, such as a tuple."""
+        """The category from the program's text; None for an instruction that does no work, such as a tuple."""
         instruction = self._module.instructions[name]
         opcode = re.sub(r"-(start|done|update)$", "", instruction.opcode)
         if opcode in _NO_WORK:
@@ -107,7 +107,7 @@ class OperationClassifier:
         return "other"
 
     def contains_others(self, operation: str) -> bool:
-        """Whether this is a loop, a branch or a call, whose contents the trace lists separately."""
+        """Whether this is a loop, a branch or a call. The trace lists the contents of these separately."""
         instruction = self._module.instructions.get(operation)
         return (instruction.opcode if instruction is not None else stem(operation)) in CONTAINERS
 

@@ -1,5 +1,5 @@
 # Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
-"""What kind of mean a loss is, found by evaluating it on a few examples: all together, and in two halves.
+"""Classifies a loss by how it averages over examples: evaluates it on a few examples, all together and in two halves.
 
     a mean over examples         the mean over equal parts equals the loss of the whole batch
     a weighted mean              it does not, but the loss returns its total and weight, which add up over parts
@@ -8,10 +8,10 @@
     a sum                        the losses of parts add up
 
 Random draws would hide the answer, so the loss is evaluated with draws that are the same for every row of an array.
-Parameters are perturbed, because at their initial values many models predict the same for every example.
+Parameters are perturbed, because with their initial values many models predict the same for every example.
 
-The same evaluations show whether the parts' states make the state of the whole batch, and which fields of an example
-the loss depends on.
+The same evaluations show whether the states of the parts combine to the state of the whole batch, and which fields of
+an example the loss depends on.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ from jaxbench.workloads.levers.freeze import not_frozen
 
 EXAMPLES = 4
 # The rounding error of a loss, relative: float32 sums in another order differ by about 1e-6. Two correct values differ
-# by at most SAME times the rounding error of the loss, and another formula by percents.
+# by at most SAME times the rounding error of the loss. A different formula differs by percents.
 ROUNDING, SAME = 2.5e-5, 4
 MOVED = 0.1  # perturbation of a parameter, as a share of its root mean square
 
@@ -49,10 +49,13 @@ MEAN, WEIGHTED, HIDDEN, ACROSS, SUM, PARTLY, CONSTANT, NO_NUMBER, UNTRIED = (
 
 @dataclass(frozen=True, kw_only=True)
 class LossKind:
-    """name: one of the constants above. gathers: the loss gathers the other parts' examples itself
+    """The result of `find`.
+
+    name: one of the constants above. gathers: the loss gathers the examples of the other parts itself
     (`workloads.examples`, statistics of the global batch), so it is correct in parts too unless its name says no.
-    ignored: the indices of examples, of EXAMPLES, that it does not use. unread: the fields of an example that do not
-    change it. state: the paths of the model's state that the parts' states do not make (`draws.together`).
+    ignored: the indices, out of EXAMPLES, of the examples that it does not use. unread: the fields of an example that
+    do not change it. state: the paths of the model's state for which the states of the parts do not combine to that of
+    the whole batch (`draws.together`).
     """
 
     name: str
@@ -73,14 +76,16 @@ class LossKind:
 
     @classmethod
     def of(cls, label: str) -> LossKind:
-        """The kind with this `label`, as far as it says that the loss may be computed in parts."""
+        """Reads a `label` back, as far as needed to know whether the loss may be computed in parts."""
         name = label.split("; ")[0]
         return cls(name=name.removesuffix(", gathered"), gathers=name.endswith(", gathered"))
 
 
 def flops(workload: TrainWorkload) -> float:
-    """The cost of `find` for a loss that is a mean: 2 x EXAMPLES forward passes for each of three batches and for each
-    field."""
+    """FLOPs of `find` for a loss that is a mean: 2 x EXAMPLES forward passes for each of three batches and each field.
+
+    A loss of another kind costs more.
+    """
     return 2 * (3 + len(workload.example)) * EXAMPLES * example_flops(workload) / 3
 
 
@@ -118,12 +123,12 @@ def find(workload: TrainWorkload, *, device: jax.Device) -> LossKind:
 def _unread(
     workload: TrainWorkload, drawn: Batch, evaluate: Callable[..., Values], params: list[PyTree], model_state: PyTree
 ) -> tuple[str, ...]:
-    """The fields without influence: other values change neither the loss nor its gradient."""
+    """The fields without influence: changing their values changes neither the loss nor its gradient."""
     batch = {name: x[:EXAMPLES] for name, x in drawn.items()}
     others = {name: _other_values(field, drawn[name]) for name, field in workload.example.items()}
 
     def quiet(names: list[str], of: Callable[..., Any], params: list[PyTree]) -> list[str]:
-        """Those that do not change `of`, (parameters, batch) -> arrays."""
+        """The fields that do not change the result of `of`: (parameters, batch) -> arrays."""
         right = [jax.device_get(of(p, batch)) for p in params] if names else []
 
         def same(name: str) -> bool:
@@ -146,14 +151,17 @@ def _gradient(workload: TrainWorkload, model_state: PyTree, params: PyTree, batc
 
 
 def _other_values(field: Field, drawn: Any) -> Any:
-    """Other values of a field for the first EXAMPLES of the drawn ones; the same ones if it has no others."""
+    """Other values of a field for the first EXAMPLES drawn examples; unchanged if the field has no other values."""
     if field.classes and field.draw is None and np.array_equal(drawn[:EXAMPLES], drawn[EXAMPLES:]):
         return ((drawn[:EXAMPLES].astype(np.int64) + 1) % field.classes).astype(drawn.dtype)
     return drawn[EXAMPLES:]
 
 
 def _ignored(losses: Callable[[Batch], list[float]], batch: Batch, more: Batch) -> tuple[int, ...]:
-    """The examples that every one of `more` can replace without changing any loss (one may have the same label)."""
+    """The indices of examples that any example of `more` can replace without changing a loss.
+
+    All of `more` are tried, because a single replacement may have the same label.
+    """
     whole = losses(batch)
 
     def same(i: int, j: int) -> bool:
@@ -172,9 +180,9 @@ def _parameters(workload: TrainWorkload) -> tuple[list[PyTree], PyTree]:
 
 
 def _batches(workload: TrainWorkload, drawn: Batch) -> tuple[Batch, Batch, Batch]:
-    """Three batches from 2 x EXAMPLES drawn examples (host arrays): some; others; the others as if padded.
+    """Three batches from 2 x EXAMPLES drawn examples (host arrays): some, others, and the others as if padded.
 
-    The others are sorted by label if each has one: otherwise two halves with few labels would often look the same.
+    The others are sorted by label if each has one. Otherwise two halves with few labels would often look the same.
     """
     batch = {name: x[:EXAMPLES] for name, x in drawn.items()}
     labels = [name for name, field in workload.example.items() if not field.shape and np.issubdtype(field.dtype, int)]
@@ -184,8 +192,10 @@ def _batches(workload: TrainWorkload, drawn: Batch) -> tuple[Batch, Batch, Batch
 
 
 class Values(NamedTuple):
-    """The losses of all examples, of each half (which can gather from the other), and of the halves together. state: by
-    path, how far the halves' states together are from that of all examples, relative."""
+    """The losses of all examples, of each half (which can gather from the other half), and of the halves combined.
+
+    state: by path, the relative difference between the combined states of the halves and the state of all examples.
+    """
 
     whole: Any
     halves: Any
@@ -221,7 +231,8 @@ def _distance(a: jax.Array, b: jax.Array) -> jax.Array:
 
 
 def _otherwise(by_batch: list[list[Values]], rounding: float) -> str:
-    """The kind of a loss that is not the mean of its halves. by_batch: values for two sets of parameters each."""
+    """The kind of a loss that is not the mean of its halves. by_batch: for each batch, values with two sets of
+    parameters."""
     if all(_same(values.whole, np.sum(values.halves), rounding) for pair in by_batch for values in pair):
         return SUM
 
@@ -235,7 +246,7 @@ def _otherwise(by_batch: list[list[Values]], rounding: float) -> str:
 
 
 def _share(values: Values, rounding: float) -> tuple[float, float]:
-    """(the weight of the first half with which the halves average to the whole, its error); NaN for equal halves."""
+    """(the weight of the first half for which the halves average to the whole, its error); NaN for equal halves."""
     first, second = map(float, values.halves)
     if first == second:
         return np.nan, np.nan
@@ -265,7 +276,7 @@ def _moved(params: PyTree, seed: int) -> PyTree:
 
 
 def _ending_in_zeros(batch: Batch) -> Batch:
-    """Imitates padding: example i of n is zero from (i + 1) / (n + 1) of its first dimension on."""
+    """Imitates padding: example i of n keeps the first (i + 1) / (n + 1) of its first dimension; the rest is zero."""
 
     def cut(x: Any) -> Any:
         if x.ndim < 2:
@@ -278,14 +289,14 @@ def _ending_in_zeros(batch: Batch) -> Batch:
 
 
 def _alike(function: Callable[..., Any], *arguments: PyTree) -> tuple[Callable[..., Any], float]:
-    """(the function, in which every draw is the same for all rows; the rounding error of its results, relative).
+    """(the function with random draws that are the same for all rows; the relative rounding error of its results).
 
-    The draws are replaced in its jaxpr, so it does not matter which generator makes them. arguments: of the function.
+    The draws are replaced in its jaxpr, so any random generator is covered. arguments: of the function.
     """
     closed, shapes = jax.make_jaxpr(function, return_shape=True)(*arguments)
     dtypes = {var.aval.dtype for equation in equations(closed.jaxpr) for var in equation.outvars}
     errors = [float(jnp.finfo(dtype).eps) for dtype in dtypes if jnp.issubdtype(dtype, jnp.inexact)]
-    # Coarser numbers than bfloat16 are scaled, and only some of a model's.
+    # Types coarser than bfloat16 (float8) are scaled, and models use them in few places, so they do not set the error.
     rounding = min(max(ROUNDING, *errors), float(jnp.finfo(jnp.bfloat16).eps))
 
     def alike(*given: PyTree) -> Any:
@@ -311,7 +322,7 @@ def _alike_split(equation: Any, given: Any) -> list[jax.Array]:
 
 
 def _alike_fold_in(equation: Any, given: Any) -> list[jax.Array]:
-    """Equal keys for the numbers of examples; another key for one number."""
+    """Equal keys if an array of numbers (one for each example) is folded in; the ordinary key for a single number."""
     (keys, numbers), (out,) = given, equation.outvars
     return [jnp.broadcast_to(keys, out.aval.shape) if numbers.ndim else equation.primitive.bind(keys, numbers)]
 

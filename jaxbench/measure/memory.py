@@ -1,5 +1,5 @@
 # Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
-"""How much memory this process really uses, and a limit on it: the test of the compiler's own figures."""
+"""The memory that this process really uses, against which the compiler's figures are tested; and a limit on it."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ SPARED = 2**30  # bytes: a small process has little to return, and would have to
 
 
 class Unfit(Exception):
-    """No device here can compute the reference; the message says why, as the end of a sentence."""
+    """No device here can compute the reference. The message gives the reason, as the end of a sentence."""
 
 
 def require(compiled: Any, platform: str) -> None:
     """Raises Unfit if a program compiled for a CPU needs more than USABLE of the machine's available memory.
 
-    Linux would grant the memory and later kill the process; an accelerator reports the error itself.
+    Linux would grant the memory and later kill the process. An accelerator reports the error itself.
     """
     available, sizes = _in_kib(_MACHINE, "MemAvailable"), compiled.memory_analysis()
     if platform != "cpu" or available is None or sizes is None:
@@ -37,11 +37,11 @@ def require(compiled: Any, platform: str) -> None:
 
 
 class PeakMemory:
-    """The peak memory, in bytes, above what was in use when the watch began.
+    """The peak memory, in bytes, above what was in use when this object was made.
 
-    On a CPU this is the process's resident memory, whose peak Linux can reset. An accelerator counts its allocations,
-    and its peak covers the process's whole life, including autotuning and initialization: it belongs to the step only
-    if it grew while the step ran.
+    On a CPU this is the resident memory of the process; Linux can reset its peak. An accelerator counts its
+    allocations, and its peak covers the whole life of the process, including autotuning and initialization. That peak
+    belongs to the step only if it grew while the step ran.
     """
 
     def __init__(self, device: jax.Device):
@@ -71,13 +71,13 @@ class PeakMemory:
 
 
 def available() -> float:
-    """The bytes of the machine that processes may still take; infinite where the system does not say."""
+    """The bytes of host memory that processes may still allocate; infinite if the system does not report it."""
     free = _in_kib(_MACHINE, "MemAvailable")
     return math.inf if free is None else USABLE * free
 
 
 def room(device: jax.Device) -> float:
-    """The bytes that are free: of the machine for a CPU, else of the device; infinite where nobody says."""
+    """The bytes that are free, of the host for a CPU and otherwise of the device; infinite if neither reports them."""
     if device.platform == "cpu":
         return available()
     stats = device.memory_stats() or {}
@@ -87,9 +87,10 @@ def room(device: jax.Device) -> float:
 def give_back() -> None:
     """Returns this process's freed memory to the system, if the process holds more than `SPARED` bytes.
 
-    A worker keeps freed memory for its next step (`runner.plan.KEEP_MEMORY`). But a new state that is allocated inside
-    an old scratch buffer leaves no room for the next one, so the process grew by one scratch buffer in each round
-    (ResNet-18, 64 images: 1 GiB). Only glibc keeps memory, and only glibc has a call to return it.
+    A worker keeps freed memory for its next step (`runner.plan.KEEP_MEMORY`). But when a new state is allocated inside
+    an old scratch buffer, the next scratch buffer no longer fits there. Without this call the process grew by one
+    scratch buffer in each round (ResNet-18, 64 images: 1 GiB). glibc keeps freed memory and has a call to return it;
+    on other systems this does nothing.
     """
     if (_status("VmRSS") or 0) > SPARED and hasattr(libc := ctypes.CDLL(None), "malloc_trim"):
         libc.malloc_trim(0)

@@ -1,5 +1,5 @@
 # Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
-"""What a workload must communicate, found in its jaxpr: its gradients, its scalars and its gathered examples."""
+"""Gradient traffic, scalars and gathered examples that a workload must communicate, found in its jaxpr."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from jaxbench.workloads.jaxprs import equations, numbered, reached
 
 
 def draws(workload: TrainWorkload) -> bool:
-    """Whether the loss, or anything else that it returns, depends on its random key."""
+    """Whether the loss, or anything else that the loss function returns, depends on its random key."""
     params, model_state = jax.eval_shape(workload.init, KEY)
     traced = jax.make_jaxpr(lambda key, params, model_state, batch: workload.loss(params, model_state, batch, key))
     jaxpr = traced(KEY, params, model_state, workload.batch_avals(2)).jaxpr
@@ -24,8 +24,10 @@ def draws(workload: TrainWorkload) -> bool:
 
 
 def without_gradient(workload: TrainWorkload) -> PyTree:
-    """A params-shaped tree: True if no example's loss depends on the parameter. Its gradient is then the same on all
-    devices, and zero unless the loss has a term of parameters alone."""
+    """A tree shaped like the parameters: True if no example's loss depends on the parameter.
+
+    Its gradient is then the same on all devices, and zero unless the loss has a term of parameters alone.
+    """
     params, model_state = jax.eval_shape(workload.init, KEY)
 
     def gradient(batch: Batch, params: PyTree, key: jax.Array) -> PyTree:
@@ -38,8 +40,10 @@ def without_gradient(workload: TrainWorkload) -> PyTree:
 
 
 def equal_gradients(workload: TrainWorkload) -> int:
-    """How many numbers of the gradient are computed a second time, such as that of the biases of two normalizations
-    whose results are added. A compiler may reduce both as one."""
+    """The number of gradient elements that repeat another gradient. A compiler may reduce both as one.
+
+    Example: the results of two normalizations are added, so the gradients of their biases are equal.
+    """
     params, model_state = jax.eval_shape(workload.init, KEY)
 
     def gradient(params: PyTree, batch: Batch, key: jax.Array) -> PyTree:
@@ -53,8 +57,10 @@ def equal_gradients(workload: TrainWorkload) -> int:
 
 
 def scalars_of_examples(workload: TrainWorkload) -> int:
-    """How many of a loss's scalars differ between devices with different examples. The compiler may see that the
-    others, such as constants, need not be summed."""
+    """The number of a loss's scalars that differ between devices with different examples.
+
+    The compiler may see that the others, such as constants, need not be summed.
+    """
     params, model_state = jax.eval_shape(workload.init, KEY)
 
     def scalars(batch: PyTree, params: PyTree, key: Any) -> PyTree:
@@ -68,14 +74,14 @@ def scalars_of_examples(workload: TrainWorkload) -> int:
 
 
 def weights(workload: TrainWorkload) -> int:
-    """How many weighted means a loss returns; the weight of each travels too."""
+    """The number of weighted means that a loss returns; the weight of each travels too."""
     params, model_state = jax.eval_shape(workload.init, KEY)
     loss, (_, metrics) = jax.eval_shape(workload.loss, params, model_state, workload.batch_avals(2), KEY)
     return sum(map(weighted.is_weighted, (loss, *metrics.values())))
 
 
 def gathered(workload: TrainWorkload, examples_given: int) -> int:
-    """How many numbers a loss gathers from a device that has so many examples."""
+    """The number of elements that a loss gathers from a device with `examples_given` examples."""
     with examples.recorded_sizes() as sizes:
         _loss_of_part(workload, examples_given)
     return sum(sizes)
@@ -99,7 +105,7 @@ def _loss_of_part(workload: TrainWorkload, examples_given: int) -> Any:
 
 
 def named(params: PyTree, numbers: float) -> str:
-    """The path of the only parameter that has so many numbers; "" if there is none, or more than one."""
+    """The path of the only parameter with `numbers` elements; "" if there is none, or more than one."""
     leaves = jax.tree.leaves_with_path(params)
     matches = [path for path, leaf in leaves if 0 < math.prod(leaf.shape) == numbers]
     return jax.tree_util.keystr(matches[0], simple=True, separator="/") if len(matches) == 1 else ""

@@ -36,7 +36,7 @@ HOST_FLOPS = 1e14  # of a whole reference: takes minutes on the CPU of a machine
 
 @dataclass(frozen=True)
 class TrainedState:
-    """The state after some updates, as host arrays."""
+    """The canonical state after some updates, as host arrays."""
 
     params: PyTree
     opt_state: PyTree
@@ -45,7 +45,7 @@ class TrainedState:
 
 @dataclass(frozen=True)
 class Reference:
-    """One device's result: parameters (host arrays) before the first update, and the state after the last."""
+    """One device's result: the parameters (host arrays) before the first update, and the state after the last."""
 
     start: PyTree
     end: TrainedState
@@ -69,8 +69,8 @@ class Reference:
 class BatchLayout:
     """How the judged program lays out its batch on the mesh, as far as that changes the result.
 
-    parts: of the batch, for statistics of each device's own examples. keys, order: as in `Program`. draws: whether the
-    loss uses its random key.
+    parts: the number of parts of the batch, for statistics of each device's own examples. keys, order: as in `Program`.
+    draws: whether the loss uses its random key.
     """
 
     parts: int = 1
@@ -83,7 +83,7 @@ class BatchLayout:
         return cls(program.parts, program.keys, program.order, draws)
 
     def identity(self, key: jax.Array, examples: int) -> tuple[Any, ...]:
-        """Equal for layouts that draw the same random numbers for each example."""
+        """A value that is equal for layouts that draw the same random numbers for each example."""
         keys = None if self.keys is None else np.asarray(self.keys(key)).tobytes()
         return keys, np.asarray(self.order({"at": jnp.arange(examples)})["at"]).tobytes()
 
@@ -98,7 +98,7 @@ class BatchLayout:
 def where_it_fits(run: Callable[[jax.Device], Answer], device: jax.Device, *, flops: float) -> tuple[Answer, str]:
     """(the result of `run` on the device, ""). If that runs out of memory: (the result on the host's CPU, a note).
 
-    flops: of the whole run. Raises Unfit if the host would need more than minutes.
+    flops: of the whole run. Raises Unfit if the host would take more than minutes.
     """
     host = mesh.host_device()
     try:
@@ -119,11 +119,12 @@ def initial_state(workload: TrainWorkload, key: jax.Array, *, device: jax.Device
 
 
 class Updates:
-    """Plain updates on one device: no mesh, no sharding, no strategy, the whole batch. Its programs are compiled by the
-    first call and kept; it keeps no arrays.
+    """Plain updates on one device with the whole batch: no mesh, no sharding, no strategy.
 
-    apart: instead, the parts of the batch one after the other. That takes less memory, but gives the same result only
-    for some losses (`loss_kind`), and for a model with state only if that is `independent`. jit: of the gradient.
+    The first call compiles the programs, which are kept. No arrays are kept.
+
+    apart: compute the parts of the batch one after the other. This takes less memory, but gives the same result only
+    for some losses (`loss_kind`), and for a model with state only if that is `independent`. jit: compiles the gradient.
     """
 
     def __init__(
@@ -162,8 +163,11 @@ def reference(
     apart: bool = False,
     jit: Callable[..., Any] = jit_once,
 ) -> Reference:
-    """STEPS `Updates` of `state` (host arrays) on one device, or twice as many, and again, until the optimizer has
-    collected enough gradients to change a parameter. Raises Unfit on a CPU with too little memory."""
+    """The result of STEPS updates of `state` (host arrays) on one device.
+
+    An optimizer that changes parameters only once in several steps gets twice as many updates, repeatedly, until a
+    parameter changes. Raises Unfit on a CPU with too little memory.
+    """
     updates = Updates(workload, device, layout=layout, apart=apart, jit=jit)
     end, count = updates(state, batch), STEPS
     while count < MOST_STEPS and collects(state, end):
@@ -173,7 +177,7 @@ def reference(
 
 
 def collects(before: TrainState | TrainedState, after: TrainState | TrainedState) -> bool:
-    """Whether updates changed the optimizer's state but no parameter."""
+    """Whether the updates changed the optimizer's state but no parameter, so it is still accumulating gradients."""
     same = [
         all(map(np.array_equal, jax.tree.leaves(old), jax.tree.leaves(new)))
         for old, new in ((before.params, after.params), (before.opt_state, after.opt_state))
@@ -206,7 +210,7 @@ def _whole(workload: TrainWorkload, layout: BatchLayout, device: jax.Device, jit
 
 
 def _apart(workload: TrainWorkload, layout: BatchLayout, device: jax.Device, jit: Callable[..., Any]) -> OfBatch:
-    """The same, computed part by part; each part counts with its weight."""
+    """The same as `_whole`, computed part by part; each part counts with its weight."""
 
     def loss(*args: Any) -> Any:
         value, (model_state, _) = workload.loss(*args)
@@ -251,11 +255,14 @@ def reference_that_fits(
     apart: Callable[[], bool] = lambda: False,
     start: TrainState | None = None,
 ) -> Reference:
-    """One device's result for the whole batch; if that does not fit, in parts if these give the same; else the host's.
-    Also in parts if the program computes a scaled loss in parts: a part's gradient is larger than that of the whole
-    batch, so it overflows, and skips the step, sooner.
+    """One device's result for the whole batch, or the first of these that is possible: in parts, or on the host.
 
-    flops: of one update. apart: whether parts give the same result. start: the initial state, if known. Raises Unfit.
+    If the whole batch does not fit, the parts of the batch are computed one after the other, provided that this gives
+    the same result. The host computes the rest. Parts are also used if the program computes a scaled loss in parts: the
+    gradient of a part is larger than that of the whole batch, so it overflows, and skips the step, sooner.
+
+    flops: of one update. apart: returns whether parts give the same result. start: the initial state, if known. Raises
+    Unfit if neither the device nor the host can compute it.
     """
 
     jit = functools.partial(jit_once, flops=flops) if flops >= LARGE else jit_once
@@ -289,16 +296,16 @@ def again(
     state: TrainState | None = None,
     count: int | None = None,
 ) -> TrainedState:
-    """A second one-device reference, from another program for the same formulas: the two differ by rounding only.
+    """The rerun reference: one device again, with another program for the same formulas. It differs only by rounding.
 
-    On a CPU this program is compiled with all optimizations, or with none if the first one has some. Elsewhere every
-    program has all, so the examples are reversed, which changes the order of sums; a model that draws random numbers
-    keeps the order, because its examples must.
+    On a CPU the other program is compiled with all optimizations, or with none if the first reference used some. On
+    other platforms every program has all optimizations, so the examples are reversed, which changes the order of sums.
+    A model that draws random numbers keeps the order, because each example must keep its draws.
 
     A large model on large inputs amplifies rounding: at a near-tie of a ReLU or a maximum, the last bit decides which
     way a gradient goes. A strategy is not at fault for a difference that one device shows too.
 
-    state: before the `count` updates (host arrays); None: the initial state. count: None for that of `expected`.
+    state: before the `count` updates (host arrays); None: the initial state. count: None: as many as for `expected`.
     """
     count = count or expected.count
     state = initial_state(workload, key, device=device) if state is None else state
@@ -310,9 +317,10 @@ def again(
 
 
 def nudged(expected: Reference, state: TrainState, batch: Batch) -> Iterator[TrainedState]:
-    """Further results of one device, by the same programs, whose initial parameters differ in the last bit (at random).
+    """Perturbed runs: one device, the same programs, initial parameters changed at random in the last bit.
 
-    A parameter's update that changes as much as it is long has no other cause than rounding. state: the initial one.
+    If this changes the update of a parameter by as much as the update itself, the update consists of rounding.
+    state: the initial state.
     """
     assert expected.updates is not None
 

@@ -1,5 +1,5 @@
 # Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
-"""Compiles a step ahead of time and records what the compiler did: the compile passport."""
+"""Compiles a step ahead of time, and records what the compiler did in a compile report."""
 
 from __future__ import annotations
 
@@ -28,10 +28,10 @@ _SOURCE_LINES = re.compile(rf', metadata=\{{(?:"[^"]*"|[^}}"])*\}}|^\d+ .*\n|^(?
 
 @dataclass(frozen=True)
 class CompiledStep:
-    """The executable, which cannot retrace, and its passport (`first_run_s` is still 0).
+    """The executable, which cannot retrace, and its compile report (`first_run_s` is still 0).
 
-    hlo: of the optimized module. inputs: the shapes and shardings of state and batch that it takes. host_calls: what it
-    asks of the host. loaded: it came from the compilation cache, so that its compile time is none.
+    hlo: the text of the optimized module. inputs: the shapes and shardings of the state and batch that it takes.
+    host_calls: its requests to the host. loaded: it came from the compilation cache, so its time is no compile time.
     """
 
     call: Callable[[Any, Any], tuple[Any, Any]]
@@ -43,12 +43,12 @@ class CompiledStep:
 
     @property
     def text(self) -> str:
-        """The optimized module's text without its lines of source, which also name who had it compiled."""
+        """The text of the optimized module without source locations, which depend on the caller of the compiler."""
         return _SOURCE_LINES.sub("", self.hlo)
 
     @property
     def sha256(self) -> str:
-        """Of `text`: equal for equal programs, in any process."""
+        """The digest of `text`: equal for equal programs, in any process."""
         return hashlib.sha256(self.text.encode()).hexdigest()
 
 
@@ -68,7 +68,7 @@ def compile_step(
 ) -> CompiledStep:
     """Traces, lowers and compiles `program.step` for a batch of `global_batch` examples; runs nothing.
 
-    options: compiler options. asked: the devices that the point has; None: those of the mesh.
+    options: compiler options. asked: the number of devices of the point; None: the size of the mesh. clock: seconds.
     """
     devices = program.mesh.size
     with jax.set_mesh(program.mesh):
@@ -132,8 +132,10 @@ def _asked_of_host(hlo: str, traced: Any, program: Program) -> tuple[str, ...]:
 
 
 def example_flops(workload: TrainWorkload, global_batch: int = 1) -> float:
-    """FLOPs of one example in a batch: by the workload's own formula or, without one, counted from the products in the
-    jaxpr of its gradient."""
+    """FLOPs of one example in a batch, by the workload's own formula.
+
+    Without a formula they are counted from the products in the jaxpr of the gradient.
+    """
     if workload.flops_per_example is not None:
         return workload.flops_per_example + global_batch * workload.flops_per_pair
     params, model_state = jax.eval_shape(workload.init, KEY)
@@ -142,7 +144,7 @@ def example_flops(workload: TrainWorkload, global_batch: int = 1) -> float:
 
 
 def _peak_bytes(memory: Any) -> int:
-    """What one device must hold while the step runs: its arguments, results and scratch, counting shared memory once.
+    """Bytes that one device holds while the step runs: arguments, results and scratch, counting shared memory once.
 
     The compiler's own ``peak_memory_in_bytes`` is recorded separately: on the CPU it omits scratch buffers. On a TPU it
     can be larger or smaller, because scratch reuses the memory of other arrays.
@@ -159,7 +161,7 @@ def _counted(compiled: Any, what: str, devices: int) -> float | None:
 
 
 def op_by_op(passport: Passport) -> Passport:
-    """The passport of a step that is never compiled as a whole, without the compiler's numbers."""
+    """The compile report without the compiler's numbers, for a step that is never compiled as a whole."""
     return dataclasses.replace(
         passport,
         compiler_flops_per_step=None,

@@ -1,10 +1,10 @@
 # Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
-"""Where a step's time goes: runs a few steps under JAX's profiler, and adds up the trace by kind of work.
+"""Where the time of a step goes: runs a few steps under JAX's profiler, and adds up the trace by op category.
 
-On each device, every moment of the traced steps is attributed to the operations running in it, or to "idle"; so the
-kinds and "idle" add up to the wall time. Concurrent compute operations share a moment equally. Copies and collectives
-get only the time in which nothing computes (their exposed part), and a loop or a call only the time in which nothing
-inside it runs. The results are means over devices.
+On each device, every moment of the traced steps is attributed to the operations that run in it, or to "idle". So the
+categories and "idle" add up to the wall time. Concurrent compute operations share a moment equally. Copies and
+collectives get only the time in which nothing computes (their exposed part). A loop or a call gets only the time in
+which nothing inside it runs. The results are means over devices.
 """
 
 from __future__ import annotations
@@ -25,12 +25,12 @@ from jaxbench.records.schema import ProfileRecord
 IDLE = "idle"
 STEPS = "jaxbench.steps"  # the name of the traced steps in the trace
 TOP = 20  # operations named in a record
-_OFF_DEVICE = ("ThreadpoolListener", "$", "end: ")  # a CPU's events whose names begin like this are not operations
+_OFF_DEVICE = ("ThreadpoolListener", "$", "end: ")  # prefixes of the CPU events that are not operations
 
 
 @dataclass(frozen=True)
 class Operation:
-    """One run of one operation on one device. container: a loop or a call, whose contents are listed too."""
+    """One run of one operation on one device. container: a loop or a call; its contents are listed separately."""
 
     name: str
     kind: str
@@ -40,7 +40,7 @@ class Operation:
 
     @property
     def rank(self) -> int:
-        """Of concurrent operations, those with the lowest rank get the time."""
+        """Of several concurrent operations, those with the lowest rank get the time."""
         return 2 if self.container else 1 if self.kind in ("collective", "copy") else 0
 
 
@@ -117,7 +117,10 @@ def _read(planes: Path, classifier: OperationClassifier) -> tuple[tuple[float, f
 
 
 def _cpu(planes: list[Any], classifier: OperationClassifier) -> list[list[Operation]]:
-    """A CPU's operations are on the threads that started them; one that others finish has an "end: " event there."""
+    """The operations of a CPU, from the threads that started them.
+
+    If other threads finish an operation, the thread that started it has an "end: " event.
+    """
     events = [event for plane in planes for line in plane.lines for event in line.events]
     ends = {
         (event.name, dict(event.stats).get("_c")): event.start_ns for event in events if event.name.startswith("end: ")
@@ -137,8 +140,11 @@ def _cpu(planes: list[Any], classifier: OperationClassifier) -> list[list[Operat
 
 
 def _accelerator(plane: Any, classifier: OperationClassifier) -> Iterator[Operation]:
-    """A GPU has one line per stream, with kernels and copies. A TPU has one for operations and one for asynchronous
-    operations. The other lines repeat these."""
+    """The operations of a GPU or TPU.
+
+    A GPU has one line for each stream, with kernels and copies. A TPU has one line for operations and one for
+    asynchronous operations. The other lines repeat these.
+    """
     lines = [line for line in plane.lines if line.name.startswith("Stream")]
     for line in lines or [line for line in plane.lines if line.name in ("XLA Ops", "Async XLA Ops")]:
         for event in line.events:
@@ -152,7 +158,8 @@ def _accelerator(plane: Any, classifier: OperationClassifier) -> Iterator[Operat
 def add_up(
     window: tuple[float, float], devices: list[list[Operation]]
 ) -> tuple[float, dict[str, float], tuple[tuple[str, str, float], ...]]:
-    """Device means: (seconds of the window; seconds by kind, and idle; the TOP operations as name, kind, seconds)."""
+    """Means over devices: (seconds of the window; seconds by category, including "idle"; the TOP operations as (name,
+    category, seconds))."""
     kinds = dict.fromkeys((*KINDS, IDLE), 0.0)
     names: dict[tuple[str, str], float] = defaultdict(float)
     wall_ns, scale = window[1] - window[0], 1e-9 / len(devices)
@@ -167,7 +174,7 @@ def add_up(
 
 
 def share(window: tuple[float, float], operations: list[Operation]) -> list[float]:
-    """The nanoseconds of `window` that each operation of one device gets; no time is counted twice."""
+    """The nanoseconds of `window` attributed to each operation of one device. No time is counted twice."""
     edges = []
     for number, operation in enumerate(operations):
         start, end = max(operation.start_ns, window[0]), min(operation.end_ns, window[1])

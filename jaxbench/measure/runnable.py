@@ -1,5 +1,5 @@
 # Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
-"""A case, compiled and ready to time: a jitted chain with its loop, or calls made one by one."""
+"""A case that is compiled and ready to time: a jitted chain with its loop, or individual calls."""
 
 from __future__ import annotations
 
@@ -24,29 +24,29 @@ from jaxbench.workloads.cases import KernelWorkload, TransferWorkload
 
 @dataclass(frozen=True, kw_only=True)
 class Facts:
-    """What the compiler reports about one call; None if nothing is compiled, or if it does not report this."""
+    """The compiler's figures for one call. None: nothing is compiled, or the compiler does not report the figure."""
 
     compile_s: float | None = None
     flops: float | None = None
     bytes: float | None = None
     temp_bytes: int | None = None
     collectives: tuple[str, ...] = ()  # kinds in the compiled step
-    calls_library: bool | None = None  # it has a custom call, whose FLOPs the compiler does not count
-    host_calls: tuple[str, ...] | None = None  # what the compiled step asks of the host; None: nothing is compiled
+    calls_library: bool | None = None  # it has a custom call; the compiler does not count the FLOPs of those
+    host_calls: tuple[str, ...] | None = None  # the compiled step's requests to the host; None: nothing is compiled
 
 
 @dataclass(frozen=True, kw_only=True)
 class Runnable:
-    """What the bench times.
+    """A case as the bench times it.
 
     Attributes:
       step: (state, batch) -> (state, None), compiled, or plain calls.
       loop: (state, batch, count) -> state, compiled; None if a loop would measure something else.
-      draw: seed -> (state, batch), fresh.
-      wrong: (state after some steps, seed) -> the number of wrong values; None: the right answer is unknown, because
-        of `why_unchecked`.
+      draw: seed -> (state, batch), new arrays.
+      wrong: (state after some steps, seed) -> the number of wrong values; None if the correct answer is unknown, for
+        the reason in `why_unchecked`.
       fence: waits until a state is computed.
-      outcome: state -> what its result says besides its values (`KernelWorkload.outcome`).
+      outcome: state -> further facts about its result (`KernelWorkload.outcome`).
       place: puts an integer where `loop` expects its count.
       guard: the transfer guard of the timed region.
     """
@@ -81,8 +81,8 @@ def compile_chain(
 ) -> Runnable:
     """Compiles the step and the loop over it ahead of time. `device`: holds the loop's count.
 
-    as_called: time the jitted function, as users call it, not the compiled executable, whose call takes half a
-    microsecond longer. This is for programs that measure nothing but the cost of a call.
+    as_called: time the jitted function, as users call it, instead of the compiled executable. A call of the executable
+    takes half a microsecond longer. This is for programs that measure only the cost of a call.
     """
     where = SingleDeviceSharding(device) if chain.mesh is None else NamedSharding(chain.mesh, PartitionSpec())
 
@@ -100,7 +100,8 @@ def compile_chain(
     cost, memory, text = step.cost_analysis() or {}, step.memory_analysis(), step.as_text()
     facts = Facts(
         compile_s=compile_s,
-        # XLA alone counts the body of a loop once.
+        # XLA's own count takes the body of a loop only once, and omits library calls on a CPU. Ours has products only.
+        # So the larger of the two is nearer to the work done.
         flops=max((f for f in (_known(cost.get("flops")), dot_flops.count(text)) if f is not None), default=None),
         bytes=_known(cost.get("bytes accessed")),
         temp_bytes=None if memory is None else int(memory.temp_size_in_bytes),
@@ -144,7 +145,7 @@ def compile_for(chain: Chain) -> Compiled:
 
 
 def _jit(function: Callable[..., Any]) -> Any:
-    # keep_unused: the result is written into an argument that the function does not read, the previous result.
+    # keep_unused: the function does not read the previous result, but that argument's memory takes the new result.
     return jax.jit(function, donate_argnums=0, keep_unused=True)
 
 
@@ -165,7 +166,7 @@ def compile_kernel(workload: KernelWorkload, device: jax.Device) -> Runnable:
 
 
 def calls(workload: KernelWorkload, device: jax.Device) -> Runnable:
-    """A kernel that is called as it is. state = its latest result; batch = the call itself."""
+    """A kernel that is called directly, without a chain. state = its latest result; batch = the call itself."""
     prepare = workload.prepare
     assert prepare is not None
 
@@ -225,7 +226,7 @@ def copies(workload: TransferWorkload, source: str, target: str, devices: list[j
 
 
 def launch_s(device: jax.Device, timer: Timer) -> float:
-    """Seconds for one of many calls of an empty program: the least that any call costs here."""
+    """Seconds per call of an empty program, over many calls: the lower limit for any call on this machine."""
     empty = Chain(
         step=lambda state, batch: (chain_lib.feed_back(state, state, batch), None),
         draw=lambda seed: (kernel.put(np.ones(1, np.float32), device), kernel.put(np.zeros((), np.float32), device)),

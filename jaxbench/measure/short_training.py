@@ -25,7 +25,7 @@ def train_briefly(
 
     Returns:
       steps; final_loss and, if the workload reports it, final_accuracy: means over the test examples;
-      skipped_steps under dynamic loss scaling. Without values that are not finite, which JSON cannot store.
+      skipped_steps under dynamic loss scaling. Values that are not finite are left out, because JSON cannot store them.
 
     Raises:
       UserError: the training split has fewer examples than a batch.

@@ -1,5 +1,5 @@
 # Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
-"""How many bytes of the training state one device holds, and which facts a step reports besides the loss."""
+"""Device memory of the training state, in bytes on one device, and the facts that a step reports in its metrics."""
 
 from __future__ import annotations
 
@@ -14,16 +14,16 @@ from jaxbench.parallel.program import Program, TrainState
 from jaxbench.workloads import flops
 from jaxbench.workloads.base import KEY, Batch, PyTree, TrainWorkload
 
-# Metrics of a step that are facts about its execution: the share of a pipeline's (tick, stage) slots that were busy, of
-# positions that their expert had no capacity for, of tokens that are not padding.
+# Metrics of a step that are facts about its execution: the share of a pipeline's (tick, stage) slots that were busy,
+# the share of positions that exceeded the capacity of their expert, and the share of tokens that are not padding.
 REPORTED = ("busy_share", "dropped", "real_share")
 
 
 def measure(program: Program, state: TrainState, batch: Batch, *, gradients: bool) -> dict[str, float]:
     """Bytes on one device, from its shards. state_bytes: parameters and optimizer state.
 
-    gradients: also measure held_gradient_bytes, the gradients as the strategy holds them between micro-batches. Unless
-    they are laid out as the parameters, this compiles and runs a second program.
+    gradients: also measure held_gradient_bytes, the gradients as the strategy holds them between micro-batches. If
+    they are laid out differently from the parameters, this compiles and runs a second program.
     """
     facts = {"state_bytes": held((state.params, state.opt_state), program)}
     if gradients:
@@ -33,7 +33,7 @@ def measure(program: Program, state: TrainState, batch: Batch, *, gradients: boo
 
 
 def of_workload(workload: TrainWorkload) -> dict[str, float]:
-    """What a throughput in tokens and other formulas of FLOPs need: numbers of one example that are not 0."""
+    """Facts about one example for throughput in tokens and for FLOP formulas; facts with the value 0 are left out."""
     facts = {"tokens": float(workload.tokens), "masked_flops": workload.masked_flops_per_example}
     found = {name: value for name, value in facts.items() if value}
     least = _least_work(workload)
@@ -41,8 +41,10 @@ def of_workload(workload: TrainWorkload) -> dict[str, float]:
 
 
 def _least_work(workload: TrainWorkload) -> float:
-    """The share of an update's FLOPs that every update does. Below 1: branches of the model or of its optimizer may
-    leave out some, by what they find in the state."""
+    """The share of an update's FLOPs that every update does.
+
+    It is below 1 if conditionals in the model or its optimizer may skip work, depending on the state.
+    """
 
     def update(params: PyTree, model_state: PyTree, opt_state: PyTree, batch: Batch, key: jax.Array) -> Any:
         _, grads = jax.value_and_grad(workload.mean_loss, has_aux=True)(params, model_state, batch, key)
@@ -54,15 +56,17 @@ def _least_work(workload: TrainWorkload) -> float:
 
 
 def held(tree: PyTree, program: Program) -> float:
-    """Bytes of all arrays on one device, the mesh's first of this process, without rank-0 counters."""
+    """Bytes of all arrays on one device, without rank-0 counters. The device is this process's first in the mesh."""
     first = multihost.first_here(program.mesh.devices.flat)
     shards = [shard for leaf in jax.tree.leaves(tree) if leaf.ndim for shard in leaf.addressable_shards]
     return float(sum(shard.data.nbytes for shard in shards if shard.device == first))
 
 
 def of_metrics(outputs: Any) -> dict[str, float]:
-    """The REPORTED metrics among the outputs of a step, and its `first_loss`; {} for a part of a step whose outputs are
-    not metrics."""
+    """The REPORTED metrics among the outputs of a step, and its `first_loss`.
+
+    {} for a part of a step that does not return metrics.
+    """
     if not isinstance(outputs, dict):
         return {}
     loss = loss_of(outputs)
@@ -72,7 +76,7 @@ def of_metrics(outputs: Any) -> dict[str, float]:
 
 
 def loss_of(outputs: Any) -> float | None:
-    """The loss among the outputs of a step; None without a finite one."""
+    """The loss among the outputs of a step; None if there is none or it is not finite."""
     if not (isinstance(outputs, dict) and "loss" in outputs):
         return None
     loss = float(np.mean(multihost.on_host(outputs["loss"])))

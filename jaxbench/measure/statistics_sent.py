@@ -1,5 +1,5 @@
 # Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
-"""How often a step may sum the numbers of a model's state, such as batch statistics, over devices: whole times."""
+"""The number of all-reduces of model state, such as batch statistics, that a step may do: whole repeats."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ from jaxbench.workloads.levers.freeze import not_frozen
 class Statistics:
     """The numbers in a model's state, which a step may sum over devices.
 
-    floats: such as batch statistics. others: whole numbers, which a program written by hand passes through once.
-    scalars: values of rank 0. repeats: how many times the floats are summed at most.
+    floats: floating-point numbers, such as batch statistics. others: whole numbers, which a program with explicit
+    collectives reduces once. scalars: values of rank 0. repeats: how often the floats are summed at most.
     """
 
     floats: int = 0
@@ -28,8 +28,11 @@ class Statistics:
 
     @classmethod
     def of(cls, workload: TrainWorkload, model_state: PyTree) -> Statistics:
-        """A device's own statistics are summed once. Those of the whole batch are summed in each forward and backward
-        pass, again where a pass is repeated, and then as the state."""
+        """Counts the state of a workload.
+
+        Statistics of each device's own examples are summed once. Statistics of the whole batch are summed in each
+        forward and backward pass, again where a pass is repeated, and finally as the state.
+        """
         leaves = jax.tree.leaves(not_frozen(model_state))
         floats = sum(leaf.size for leaf in leaves if leaf.ndim and jnp.issubdtype(leaf.dtype, jnp.inexact))
         return cls(
@@ -40,7 +43,7 @@ class Statistics:
         )
 
     def sums(self, platform: str) -> Iterator[tuple[int, int]]:
-        """(numbers, scalars among them at most) of each possible sum. On a CPU the census leaves scalars out."""
+        """(numbers, at most how many of them are scalars) of each possible sum. On a CPU scalars are not counted."""
         for repeats in range(self.repeats + 1):
             scalars = 0 if platform == "cpu" else self.scalars * max(1, repeats)
             for others in {0, self.others}:

@@ -1,8 +1,8 @@
 # Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
-"""Checks of the state that a round leaves behind: the steps that were timed are training steps too.
+"""Checks the state that a round leaves behind: the timed steps must be training steps too.
 
-The checks before the first round show that a program's first updates are right. Nothing in them shows that what runs
-later, while the clock runs, is the same work.
+The checks before the first round show that a program's first updates are correct. They do not show that the timed
+steps do the same work.
 """
 
 from __future__ import annotations
@@ -28,13 +28,15 @@ Again = Callable[[Reference, TrainState, int], TrainedState]
 
 
 def judge(state: TrainState, steps: int) -> tuple[Verdict, ...]:
-    """Whether the parameters are finite, and the step counter is `steps`, on every device. Compiles one small program
-    for the shapes of a device's parameters, outside the timed region."""
+    """Whether the parameters are finite and the step counter is `steps`, on every device.
+
+    Compiles one small program for the shapes of a device's parameters, outside the timed region.
+    """
     return _finite(state.params), judge_steps(state, steps)
 
 
 def _finite(params: PyTree) -> Verdict:
-    """Each device counts in its own shards: a program over all devices would wait for each other's answers."""
+    """The verdict on non-finite parameters. Each device counts in its own shards, so no device waits for another."""
     bad: dict[str, int] = {}
     shards: dict[Any, dict[str, jax.Array]] = {}
     for path, leaf in jax.tree.leaves_with_path(params):
@@ -60,7 +62,7 @@ def _not_finite() -> Callable[[dict[str, jax.Array]], dict[str, jax.Array]]:
 
 
 def counted(state: TrainState) -> int:
-    """How many updates the state has counted, on the first device."""
+    """The step counter of the state on the first device: the number of updates that it has counted."""
     return int(np.ravel(state.step.addressable_shards[0].data)[0])
 
 
@@ -85,10 +87,11 @@ def judge_update(
     platform: str,
     again: Again,
 ) -> tuple[Verdict, float | None]:
-    """Whether one more update of the timed state, which this donates, is that of one device, and the loss before it.
+    """(the verdict on one more update of the timed state, the loss before that update). Donates the state.
 
-    A model that has learnt its batch hardly moves, and then any update agrees. So where one update proves nothing, the
-    program makes the updates of the reference from its first state again, which now counts the steps that were timed.
+    The update must equal one device's update of the same state. A model that has learnt its batch hardly moves, and
+    then any update agrees. If one update therefore proves nothing, the program repeats the updates of the reference
+    from its first state, with the step counter set to the timed steps.
 
     batch: canonical. again: (reference, state, updates) -> a second reference's result, for `check.judge`.
     """
@@ -116,10 +119,10 @@ def judge_update(
 def judge_part(
     program: Program, call: Callable[..., Any], state: TrainState, batch: Batch, expected: check.ExpectedPart
 ) -> Verdict:
-    """Whether one more call of a part that updates nothing gives, from the timed state, what one device has. Donates
-    the state.
+    """Whether one more call of a part of a step, from the timed state, computes what one device computes.
 
-    The state has to be the first one still, so the call is one of those that were timed.
+    Donates the state. Such a part updates nothing, so the timed state must still equal the first one, and this call
+    does the same work as the timed calls.
     """
     verdict = check.judge_part(program, call, state, batch, expected)
     return dataclasses.replace(verdict, name=PART, reason=f"from the timed state: {verdict.reason}")
@@ -128,7 +131,7 @@ def judge_part(
 def _updated(
     program: Program, call: Callable[..., Any], state: TrainState, batch: Batch, updates: int
 ) -> tuple[TrainState, TrainedState, float | None]:
-    """(the canonical state before the updates, the result of them, the loss of the first). Donates `state`."""
+    """(the canonical state before the updates, the state after them, the loss of the first). Donates `state`."""
     call = program.members.together(call)
     with jax.set_mesh(program.mesh):
         before, placed = _copied(program.export(state)), program.put(batch)
@@ -139,7 +142,7 @@ def _updated(
 
 
 def _late(program: Program, key: jax.Array, step: int) -> TrainState:
-    """The first state, which counts `step` updates."""
+    """The first state, with its step counter set to `step`."""
     with jax.set_mesh(program.mesh):
         first = program.init(key)
         counted = multihost.put(np.full(first.step.shape, step, first.step.dtype), first.step.sharding)

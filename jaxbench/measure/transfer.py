@@ -2,11 +2,11 @@
 """Copies between host and device, and between devices: one at a time, waiting for each.
 
 JAX avoids copies where it can, but here every copy must be real. Copies to a device use `jax.device_put`, into new
-memory each time (on a CPU the system provides large blocks page by page, which is part of the time). Even with
-`may_alias=False` a CPU device may share the memory of a NumPy array that is aligned as XLA aligns its own, so the
-source is misaligned on purpose. Device to host is `numpy.asarray`. An array caches its host value, so each copy uses a
-new handle to the same buffer. On a CPU an array's host value is a view of it, which is then copied into a buffer that
-is allocated once.
+memory each time. On a CPU the system provides large blocks page by page, which is part of the time. Even with
+`may_alias=False` a CPU device may share the memory of a NumPy array that has XLA's alignment, so the source is
+misaligned on purpose. Device to host is `numpy.asarray`. An array caches its host value, so each copy uses a new handle
+to the same buffer. On a CPU the host value of an array is a view of it, which is then copied into a buffer that is
+allocated once.
 """
 
 from __future__ import annotations
@@ -33,9 +33,9 @@ class Transfer:
 
     Attributes:
       call: makes one copy, waits for it and returns it.
-      wrong: how many values of the latest copy differ from the source; all of them if no copy was made, or if it shares
-        the source's memory.
-      values: how many values are copied.
+      wrong: the number of values of the latest copy that differ from the source; all of them if no copy was made, or if
+        it shares the source's memory.
+      values: the number of values that are copied.
       zeros: the share of the source's values that are zero.
     """
 
@@ -60,7 +60,7 @@ def pairs(op: str, devices: Sequence[str]) -> list[tuple[str, str]]:
 
 
 def payload(workload: TransferWorkload) -> int:
-    """The bytes that are copied: a whole number of elements."""
+    """The bytes that are copied, rounded to a whole number of elements."""
     itemsize = jnp.dtype(workload.dtype).itemsize
     return max(1, round(workload.payload_bytes / itemsize)) * itemsize
 
@@ -131,8 +131,10 @@ def _to_host(array: jax.Array) -> Callable[[], Any]:
 
 
 def handle(array: jax.Array) -> jax.Array:
-    """A new array over the same device buffer, without a cached host value. The same array always returns the same
-    handle, so each handle must come from the previous one."""
+    """A new array over the same device buffer, without a cached host value.
+
+    The same array always returns the same handle, so each handle must be made from the previous one.
+    """
     return array.addressable_data(0)
 
 

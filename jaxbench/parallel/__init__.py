@@ -1,5 +1,5 @@
 # Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
-"""How a workload is spread over devices. The strategies are the files of `parallel/strategies/`."""
+"""Spreads a workload over devices. The strategies are the files of `parallel/strategies/`."""
 
 from __future__ import annotations
 
@@ -36,17 +36,17 @@ def takes_any_mesh(strategy: str) -> bool:
 
 
 def is_replicated(strategy: str) -> bool:
-    """Whether each device has the whole state and a part of the batch, so that its share is a smaller batch."""
+    """Whether each device has the whole state and a part of the batch, so that its work is a smaller batch."""
     return hasattr(load(strategy), "WRITTEN_OUT")
 
 
 def written_out(strategy: str) -> str:
-    """The strategy that does the same and writes every collective itself."""
+    """The equivalent strategy with explicit collectives: the strategy itself if it writes all of them."""
     return getattr(load(strategy), "WRITTEN_OUT", strategy)
 
 
 def of_any_model() -> list[str]:
-    """The strategies that take every workload, which `--config.strategy=all` means."""
+    """The strategies that take every workload: the meaning of `--config.strategy=all`."""
     return _along_axes_of(None)
 
 

@@ -1,5 +1,5 @@
 # Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
-"""Named meshes, such as "data=2,tensor=4": what each axis splits, and which models have it to split."""
+"""Named meshes, such as "data=2,tensor=4": what each axis splits, and which models can be split over it."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def text(sizes: Sizes) -> str:
 
 
 def require_product(sizes: Sizes, devices: int, typed: str) -> None:
-    """Raises UserError unless the mesh has one place for each device. typed: what the user typed."""
+    """Raises UserError unless the mesh has exactly one position for each device. typed: what the user typed."""
     places = math.prod(sizes.values())
     if places != devices:
         rest = devices // math.gcd(devices, sizes.get("tensor", 1))
@@ -59,7 +59,7 @@ def require_product(sizes: Sizes, devices: int, typed: str) -> None:
 
 
 def splits(partition: Partition | None, axis: str) -> bool:
-    """Whether a model can be split over a mesh axis. partition: of the model; None: it declares none."""
+    """Whether a model can be split over a mesh axis. partition: the model's; None if it declares none."""
     if axis in ("data", "fsdp"):  # these split the batch and the state, which every model has
         return True
     if partition is None:
@@ -87,7 +87,7 @@ def meshes(devices: int) -> list[dict[str, int]]:
 
 
 def _factorings(devices: int, names: tuple[str, ...]) -> list[dict[str, int]]:
-    """Every way to write `devices` as a product over the named axes, in decreasing order of the first."""
+    """Every way to write `devices` as a product over the named axes, in decreasing size of the first axis."""
     if not names:
         return [{}] if devices == 1 else []
     return [
@@ -99,6 +99,6 @@ def _factorings(devices: int, names: tuple[str, ...]) -> list[dict[str, int]]:
 
 
 def mesh_of(devices: list[jax.Device], sizes: Sizes) -> Mesh:
-    """The mesh with these axes. Devices along the last one are neighbours."""
+    """The mesh with these axes. Neighbours along the last axis are neighbouring devices."""
     places = arranged(devices, tuple(sizes.values()))
     return Mesh(places, tuple(sizes), axis_types=(AxisType.Auto,) * len(sizes))

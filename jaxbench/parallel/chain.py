@@ -1,5 +1,5 @@
 # Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
-"""A case as dependent steps: each call needs the previous result, so that no call can be skipped or overlapped.
+"""A case as dependent steps: each call needs the previous result, so no call can be skipped or overlapped.
 
 Each step passes on its whole result, so the compiler must compute all of it. One element of the result, times a zero
 that the compiler cannot see, is added in place to one element of the first argument. This changes no value and costs
@@ -20,13 +20,13 @@ PyTree = Any
 
 @dataclass(frozen=True, kw_only=True)
 class Chain:
-    """What is compiled and timed.
+    """A case in the form that is compiled and timed.
 
     Attributes:
       step: (state, batch) -> (state, None), pure; jitted with the state donated and, in a loop, iterated.
       draw: seed -> (state, batch), new arrays on the devices. The result in the first state may have any values.
       wrong: (state after some steps, seed) -> the number of wrong values in the result; None: the answer is unknown.
-      values: how many values `wrong` compares.
+      values: the number of values that `wrong` compares.
       zeros: seed -> the share of the input values that are zero.
       mesh: the mesh to run under; None for one device.
       avals: () -> (state, batch) as shapes with shardings, to compile for devices that are not here; None: unknown.
@@ -50,7 +50,7 @@ def feed_back(argument: jax.Array, result: PyTree, zero: jax.Array) -> jax.Array
 
 
 def loop(step: Callable[[PyTree, PyTree], tuple[PyTree, None]]) -> Callable[[PyTree, PyTree, Any], PyTree]:
-    """(state, batch, count) -> the state after `count` steps, in one program; `count` is known only when it runs."""
+    """(state, batch, count) -> the state after `count` steps, in one program. `count` is an argument at run time."""
 
     def iterate(state: PyTree, batch: PyTree, count: Any) -> PyTree:
         return jax.lax.fori_loop(0, count, lambda _, carried: step(carried, batch)[0], state)

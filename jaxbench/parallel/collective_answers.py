@@ -24,7 +24,7 @@ BLOCK = 2**22  # elements compared at once
 
 @dataclass(frozen=True)
 class Segment:
-    """A part of a result: the elementwise sum, over `places`, of `length` elements from element `start` on."""
+    """A part of a result: the elementwise sum over the devices `places` of their `length` elements from `start` on."""
 
     places: tuple[int, ...]
     start: int
@@ -32,10 +32,11 @@ class Segment:
 
 
 def segments(op: str, members: tuple[int, ...], rank: int, length: int) -> list[Segment]:
-    """The result of the device at place `members[rank]`, `length` elements, in order.
+    """The result of device `members[rank]`, as consecutive segments.
 
     Args:
-      members: the places of its group along the axis, in the axis's order.
+      members: the positions in the mesh of the devices of its group, in the order of the axis.
+      length: elements of the argument of one device.
     """
     part = length // len(members)
     return {
@@ -49,7 +50,7 @@ def segments(op: str, members: tuple[int, ...], rank: int, length: int) -> list[
 
 
 def largest_value(dtype: np.dtype, summands: int) -> int:
-    """The largest value for which a sum of `summands` values is exact; 0: no such sum is exact."""
+    """The largest value for which a sum of `summands` values is exact; 0 if no such sum is exact."""
     if jnp.issubdtype(dtype, jnp.integer):
         exact = int(jnp.iinfo(dtype).max)
     else:
@@ -79,7 +80,7 @@ def values(seed: int, places: Sequence[int], start: int, length: int, dtype: np.
 
 
 def count_wrong(found: np.ndarray, expected: list[Segment], seed: int, largest: int) -> int:
-    """How many elements of `found`, (length,), are wrong; all of them if the length is wrong."""
+    """The number of wrong elements of `found`, (length,); all of them if the length is wrong."""
     if found.size != sum(segment.length for segment in expected):
         return max(found.size, sum(segment.length for segment in expected))
     wrong, at = 0, 0

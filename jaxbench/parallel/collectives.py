@@ -1,10 +1,10 @@
 # Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
 """One collective as dependent steps on a mesh, under `jax.shard_map`. On a 2-D mesh all groups along an axis run it.
 
-The compiled step has one all-reduce, all-gather, reduce-scatter, all-to-all or collective-permute, whose operand and
+The compiled step has one all-reduce, all-gather, reduce-scatter, all-to-all or collective-permute. Its operand and
 result are in donated buffers (the tests check this). Broadcast is a collective-broadcast on a GPU, the only platform
-for which JAX lowers it. Elsewhere it is measured as what `jax.lax.pbroadcast` is defined as: an all-reduce in which
-all devices but the first contribute zeros.
+for which JAX lowers it. On other platforms the step follows the definition of `jax.lax.pbroadcast`: an all-reduce in
+which all devices except the first contribute zeros.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ SUMS = ("all_reduce", "reduce_scatter")
 
 
 def payload(workload: CollectiveWorkload, n: int) -> int:
-    """The bytes used for a payload in a group of `n` devices: whole elements, in n equal parts if DIVIDES."""
+    """The payload in bytes for a group of `n` devices: whole elements, in n equal parts if the op is in DIVIDES."""
     parts = n if workload.op in DIVIDES else 1
     itemsize = jnp.dtype(workload.dtype).itemsize
     return max(1, round(workload.payload_bytes / (itemsize * parts))) * parts * itemsize
@@ -45,7 +45,7 @@ def lengths(workload: CollectiveWorkload, n: int) -> tuple[int, int]:
 
 
 def resident_bytes(workload: CollectiveWorkload, places: int, n: int, platform: str) -> int:
-    """An upper bound on the bytes that `places` devices in groups of `n` hold: carried buffers and scratch."""
+    """An upper bound on the bytes that `places` devices in groups of `n` hold: carried buffers and scratch memory."""
     argument, result = lengths(workload, n)
     carried = argument + result
     if workload.op == "broadcast" and not has_broadcast(platform):
@@ -57,7 +57,7 @@ def resident_bytes(workload: CollectiveWorkload, places: int, n: int, platform: 
 
 
 def has_broadcast(platform: str) -> bool:
-    """Whether JAX lowers a broadcast there. platform: `jax.Device.platform`."""
+    """Whether JAX lowers a broadcast on the platform. platform: `jax.Device.platform`."""
     return platform == "gpu"
 
 
@@ -71,10 +71,10 @@ def instruction(op: str, platform: str) -> str:
 def build(workload: CollectiveWorkload, devices: list[jax.Device], mesh_shape: tuple[int, ...], axis: str) -> Chain:
     """The collective over the groups along `axis` of a mesh of `mesh_shape`, made of the first `devices`.
 
-    state = (argument, ..., result), one shard a device; batch = (zero,).
+    state = (argument, ..., result), one shard for each device; batch = (zero,).
 
     Raises:
-      UserError: a sum that is not exact, so that its result could not be checked.
+      UserError: the sum is not exact, so its result could not be checked.
     """
     devices = devices[: math.prod(mesh_shape)]
     mesh = grid(devices, mesh_shape)
@@ -93,7 +93,7 @@ def build(workload: CollectiveWorkload, devices: list[jax.Device], mesh_shape: t
         if not masked:
             out = collective(x)
             return (feed_back(x, out, zero), out), None
-        # `sent` is carried too: as scratch, its memory would be allocated by the system in each call.
+        # `sent` is carried too: as scratch memory, the system would have to provide it again in each call.
         sent = jnp.where(jax.lax.axis_index(axis) == 0, x, jnp.zeros_like(x))
         out = collective(sent)
         return (feed_back(x, out, zero), sent, out), None
@@ -124,7 +124,7 @@ def _avals(lengths: list[int], places: int, dtype: Any, split: NamedSharding, wh
 
 
 def _collective(op: str, axis: str, n: int) -> Callable[[jax.Array], jax.Array]:
-    """One device's argument -> its result, inside shard_map, over groups of `n` devices along `axis`."""
+    """A device's argument -> its result, for use inside shard_map, over groups of `n` devices along `axis`."""
     lax = jax.lax
     functions: dict[str, Callable[[jax.Array], jax.Array]] = {
         # Its result is equal on all devices. The cast to *varying*, as for the others, costs nothing.
@@ -141,7 +141,7 @@ def _collective(op: str, axis: str, n: int) -> Callable[[jax.Array], jax.Array]:
 def _shards(
     sharding: NamedSharding, devices: Sequence[jax.Device], parts: Iterable[np.ndarray], length: int
 ) -> jax.Array:
-    """An array of one part, (length,), per device. Other processes put their own parts."""
+    """An array with one part, (length,), for each device. Other processes put their own parts."""
     # On a CPU the array may share the memory of a part. XLA never writes there: such a donation has no effect.
     put = [
         jax.device_put(part, device)

@@ -25,8 +25,10 @@ WRITTEN_OUT = "shard_map"  # the strategy that writes out what a compiler or a w
 def on_device(
     passes: Callable[..., Any], workload: TrainWorkload, state: TrainState, batch: Batch, **options: Any
 ) -> Any:
-    """Inside a mapped function: `program.forward` or `program.gradients` of this device's examples, with its own random
-    key."""
+    """Runs `passes` on this device's examples with its own random key, inside a mapped function.
+
+    passes: `program.forward` or `program.gradients`. options: further arguments of `passes`.
+    """
     local = dataclasses.replace(state, key=draws.local_key(state.key, (AXIS,)))
     with sharding_context.over(axis=AXIS):
         return passes(workload, local, batch, **options)
@@ -40,7 +42,7 @@ def by_compiler(
 ) -> Program:
     """The Program of a step written for the whole batch, in which the compiler places the communication.
 
-    explained: a context to trace the loss in.
+    explained: a context in which the loss is traced, for example to turn errors into advice.
     """
 
     def step(state: TrainState, batch: Batch) -> tuple[TrainState, Metrics]:

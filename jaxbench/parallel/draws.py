@@ -1,8 +1,8 @@
 # Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
-"""How random keys reach examples, and how one device can draw the same numbers.
+"""Which RNG keys the examples get, and how one device can draw the same numbers as several.
 
 A strategy that gives the loss the whole batch (`jit`) draws for all examples from one key. A per-device program folds
-the device's place into the key, because dropout of the same units in every part of the batch would be weaker noise.
+the device's position into the key, because dropout of the same units in every part of the batch would be weaker noise.
 Both are correct, but they draw different numbers.
 """
 
@@ -25,14 +25,15 @@ Keys = Callable[[jax.Array], jax.Array]
 
 
 def local_key(key: jax.Array, axes: tuple[str, ...]) -> jax.Array:
-    """The key of a device's part of the batch: `key`, folded with its place on each axis that splits the batch."""
+    """The key of a device's part of the batch: `key`, folded with its position on each axis that splits the batch."""
     for axis in axes:
         key = jax.random.fold_in(key, jax.lax.axis_index(axis))
     return key
 
 
 def keys_of_parts(*sizes: int) -> Keys:
-    """key, uint32 (2,) -> what `local_key` gives each device of axes of these sizes, uint32 (devices, 2)."""
+    """The function from a key, uint32 (2,), to the `local_key` of each device on axes of these sizes, uint32
+    (devices, 2)."""
 
     def keys(key: jax.Array) -> jax.Array:
         folded_keys = key[None]
@@ -45,15 +46,17 @@ def keys_of_parts(*sizes: int) -> Keys:
 
 
 def folded(key: jax.Array, number: jax.Array | int) -> jax.Array:
-    """`fold_in` on one key, (2,), or on one key for each part, (parts, 2)."""
+    """`fold_in` of a number into one key, (2,), or into one key for each part, (parts, 2)."""
     if key.ndim == 1:
         return jax.random.fold_in(key, number)
     return jax.vmap(jax.random.fold_in, in_axes=(0, 0 if jnp.ndim(number) else None))(key, number)
 
 
 def by_parts(workload: TrainWorkload) -> TrainWorkload:
-    """The workload with a loss that takes the whole batch and one key for each part, (parts, 2). On one device it
-    computes what a per-device strategy does. The loss can still reach the other parts, through a mapped axis.
+    """The workload with a loss that takes the whole batch and one key for each part, (parts, 2).
+
+    On one device it computes the same as a per-device strategy. The loss can still reach the other parts, through a
+    mapped axis.
     """
 
     def loss(params: PyTree, model_state: PyTree, batch: Batch, keys: jax.Array) -> PyTree:
@@ -70,8 +73,10 @@ def by_parts(workload: TrainWorkload) -> TrainWorkload:
 
 
 def _alone(of_part: Callable[..., PyTree], part: Batch, key: jax.Array, *, count: int) -> bool:
-    """Whether each part has to be computed alone, and can be: generators other than JAX's default draw other numbers
-    for a key among several than for the key alone."""
+    """Whether each part must be computed alone, and can be.
+
+    Under `vmap`, generators other than JAX's default draw other numbers for a key than for the same key alone.
+    """
     jaxpr = jax.make_jaxpr(of_part, axis_env=[(PARTS, count)])(part, key).jaxpr
     default = jax.eval_shape(partial(jax.random.key, impl="threefry2x32"), 0).dtype
     draws = [each.invars[0].aval.dtype for each in equations(jaxpr) if each.primitive.name == "random_bits"]
@@ -79,5 +84,5 @@ def _alone(of_part: Callable[..., PyTree], part: Batch, key: jax.Array, *, count
 
 
 def together(tree: PyTree) -> PyTree:
-    """As `program.mean_over`, over the leading axis. Totals and weights are averaged separately."""
+    """`program.mean_over` for the leading axis. Totals and weights are averaged separately."""
     return jax.tree.map(lambda x: jnp.mean(x, 0) if jnp.issubdtype(x.dtype, jnp.inexact) else jnp.max(x, 0), tree)

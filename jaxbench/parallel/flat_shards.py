@@ -1,9 +1,8 @@
 # Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
-"""Arrays as flat shards of equal size, one for each device of an axis: how ZeRO shards an array without a dimension
-that divides over the devices.
+"""Flat shards of equal size, one for each device of an axis, for arrays without a dimension that divides over devices.
 
-The last shard is padded with zeros. A shard allows only element-wise work; an optimizer that does more gets the whole
-array (see `optimizer_view`).
+ZeRO shards such arrays this way. The last shard is padded with zeros. A shard allows only elementwise work. An
+optimizer that does more gets the whole array (see `optimizer_view`).
 """
 
 from __future__ import annotations
@@ -23,7 +22,7 @@ def cut(x: jax.Array, parts: int) -> jax.Array:
 
 
 def own_shard(x: jax.Array, axis: str) -> jax.Array:
-    """Inside a mapped function: this device's shard of an array that each device has, (padded / parts,)."""
+    """This device's shard, (padded / parts,), of an array that every device has. For use inside a mapped function."""
     parts = jax.lax.axis_size(axis)
     flat = cut(x, parts)
     size = flat.size // parts
@@ -31,6 +30,6 @@ def own_shard(x: jax.Array, axis: str) -> jax.Array:
 
 
 def mean_shard(x: jax.Array, axis: str) -> jax.Array:
-    """Inside a mapped function: this device's shard of the mean over devices, by a reduce-scatter."""
+    """This device's shard of the mean over devices, by a reduce-scatter. For use inside a mapped function."""
     parts = jax.lax.axis_size(axis)
     return jax.lax.psum_scatter(cut(x, parts), axis, tiled=True) / parts

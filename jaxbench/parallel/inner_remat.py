@@ -1,9 +1,9 @@
 # Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
-"""Recomputation that a model asks for, kept inside a strategy's own recomputation.
+"""Keeps the recomputation that a model asks for inside a strategy's own recomputation.
 
-`jax.checkpoint` applies its policy to the checkpoints inside it too. A strategy that stores everything but gathered
-parameters would therefore also store what a model said to recompute. Here each inner checkpoint becomes a function with
-its own backward pass, so that all the outer one sees of it are its arguments and what its own policy stores.
+`jax.checkpoint` applies its policy to the checkpoints inside it too. A strategy that stores everything except gathered
+parameters would therefore also store what the model wants to recompute. Here each inner checkpoint becomes a function
+with its own backward pass. The outer checkpoint then sees only its arguments and what its own policy stores.
 """
 
 from __future__ import annotations
@@ -18,8 +18,10 @@ _REMAT = ("checkpoint", "remat2", "remat")  # what the versions of JAX call the 
 
 
 def kept(function: Callable[..., Any]) -> Callable[..., Any]:
-    """The same function of arrays; each checkpoint at its top level stores what its own policy says, whatever the
-    policy of a checkpoint around `function`. Checkpoints inside a loop stay as they are."""
+    """The same function of arrays, with checkpoints that keep their own policy inside another checkpoint.
+
+    This holds for checkpoints at the top level of `function`; checkpoints inside a loop do not change.
+    """
 
     def run(*args: Any) -> Any:
         closed, out = jax.make_jaxpr(function, return_shape=True)(*args)
@@ -45,7 +47,7 @@ def _evaluate(closed: core.ClosedJaxpr, args: list[Any]) -> list[Any]:
 
 
 def _recomputed(params: dict[str, Any]) -> Callable[..., Any]:
-    """The body of a checkpoint, whose backward pass gets what its own policy stores."""
+    """The body of a checkpoint, with a backward pass of its own that gets what the checkpoint's policy stores."""
     body = core.jaxpr_as_fun(core.ClosedJaxpr(params["jaxpr"], ()))
     inner = jax.checkpoint(body, policy=params["policy"], prevent_cse=params["prevent_cse"])
 

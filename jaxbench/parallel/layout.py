@@ -33,10 +33,11 @@ from jaxbench.workloads.base import KEY, PyTree, TrainWorkload
 class Cut:
     """How one parameter is split.
 
-    shape: canonical. dims: (dimension, mesh axis) of each split dimension, in order; sizes: the devices of each.
-    over: the axis over which a device's part is gathered before use. flat: the devices of `over` that share the
-    flattened array, if no dimension divides; else 1. summed: the axes over which it is replicated and used for
-    different examples, besides those that split the batch: its gradient is a sum over them.
+    shape: canonical. dims: (dimension, mesh axis) of each split dimension, in order. sizes: the number of devices of
+    each. over: the axis over which a device's part is gathered before use. flat: the number of devices of `over` that
+    share the flattened array if no dimension divides, otherwise 1. summed: the further axes, in addition to those that
+    split the batch, over which the parameter is replicated and used for different examples. Its gradient is a sum over
+    them.
     """
 
     shape: tuple[int, ...]
@@ -67,7 +68,7 @@ class Cut:
         return (*(axis for _, axis in self.dims), *((self.over,) if self.flat > 1 else ()))
 
     def _grouped(self) -> tuple[list[int], list[int]]:
-        """The canonical shape with each split dimension as (devices, rest), and the indices of these `devices`."""
+        """(the canonical shape with each split dimension as (devices, rest), the indices of these `devices`)."""
         split = {dim: size for (dim, _), size in zip(self.dims, self.sizes, strict=True)}
         shape: list[int] = []
         indices = []
@@ -77,7 +78,7 @@ class Cut:
         return shape, indices
 
     def cut(self, x: jax.Array) -> jax.Array:
-        """From canonical shape to that of the global array."""
+        """Converts an array from canonical shape to the shape of the global array."""
         if self.flat == 1:
             return x
         shape, indices = self._grouped()
@@ -101,13 +102,13 @@ class Cut:
 
     @property
     def parts(self) -> int:
-        """The number of devices of the axis `over` that it is split over."""
+        """The number of devices of the axis `over` that the parameter is split over."""
         return self.flat * next(
             (size for (_, axis), size in zip(self.dims, self.sizes, strict=True) if axis == self.over), 1
         )
 
     def whole(self, shard: jax.Array) -> jax.Array:
-        """Inside `shard_map`: undoes the split over `over`, by an all-gather."""
+        """Undoes the split over `over` by an all-gather. For use inside `shard_map`."""
         if self._dim is not None:
             return jax.lax.all_gather(shard, self.over, axis=self._dim, tiled=True)
         if self.flat == 1:
@@ -116,27 +117,27 @@ class Cut:
         return jax.lax.reshape(jax.lax.slice(everything, (0,), (math.prod(self.local),)), self.local)
 
     def own(self, x: jax.Array) -> jax.Array:
-        """Inside `shard_map`: this device's shard of an array that each device of `over` has."""
+        """This device's shard of an array that every device of `over` has. For use inside `shard_map`."""
         if self._dim is None:
             return flat_shards.own_shard(x, self.over) if self.flat > 1 else x
         size = x.shape[self._dim] // self.parts
         return jax.lax.dynamic_slice_in_dim(x, jax.lax.axis_index(self.over) * size, size, self._dim)
 
     def mean(self, x: jax.Array) -> jax.Array:
-        """Inside `shard_map`: this device's shard of the mean over the devices of `over`, by a reduce-scatter."""
+        """This device's shard of the mean over `over`, by a reduce-scatter. For use inside `shard_map`."""
         if self._dim is None:
             return flat_shards.mean_shard(x, self.over) if self.flat > 1 else x
         return jax.lax.psum_scatter(x, self.over, scatter_dimension=self._dim, tiled=True) / self.parts
 
     @property
     def numbers(self) -> int:
-        """The numbers that `whole` gathers, including padding."""
+        """The number of elements that `whole` gathers, including padding."""
         split = self.parts if self._dim is not None else 1
         return flat_shards.padded(math.prod(self.local) * split, self.flat)
 
 
 def masked(tree: PyTree) -> bool:
-    """Whether this is the placeholder of `optax.masked` for parameters that an optimizer does not see."""
+    """Whether a tree is the placeholder of `optax.masked` for parameters that the optimizer does not see."""
     return isinstance(tree, optax.MaskedNode)
 
 
@@ -148,7 +149,8 @@ def map_arrays(function: Callable[..., Any], tree: PyTree, *others: PyTree) -> P
 class Mirrored:
     """Divides a state into its parameters, the parts of the optimizer's state that mirror them (moments), and the rest.
 
-    Some arrays of a mirroring part may be masked. also: a further condition on such a part.
+    A part mirrors the parameters if it has their structure and shapes, except for masked arrays. also: a further
+    condition on such a part.
     """
 
     def __init__(self, canonical: TrainState, also: Callable[[PyTree], bool] | None = None):
@@ -176,7 +178,7 @@ class Mirrored:
         other: Callable[[Any], Any],
         moments: Callable[[PyTree], PyTree] | None = None,
     ) -> TrainState:
-        """Applies a function to each. moments: for the parts that mirror the parameters; None: as `params`."""
+        """Applies a function to each group. moments: for the parts that mirror the parameters; None: as `params`."""
         moments, others = moments or params, partial(jax.tree.map, other)
         parts = zip(self._outside.flatten_up_to(state.opt_state), self._mirrors, strict=True)
         return TrainState(
@@ -194,8 +196,11 @@ class Mirrored:
 
 
 class Layout:
-    """The layout of a workload's state. cuts: a params-shaped tree of Cut. moments: the same for the optimizer's
-    moments; None: as the parameters."""
+    """The layout of a workload's state.
+
+    cuts: a tree of Cut with the structure of the parameters. moments: the same for the optimizer's moments; None: as
+    the parameters.
+    """
 
     def __init__(self, workload: TrainWorkload, cuts: PyTree, moments: PyTree | None = None):
         self.canonical = canonical_avals(workload)
@@ -203,7 +208,7 @@ class Layout:
         self.mirrored = Mirrored(self.canonical)
 
     def cut(self, state: TrainState) -> TrainState:
-        """From the canonical state to the global arrays."""
+        """Converts the canonical state to the global arrays."""
         return self._map(state, lambda x, cut: cut.cut(x), lambda x: x)
 
     def join_params(self, params: PyTree) -> PyTree:
@@ -234,7 +239,7 @@ def canonical_avals(workload: TrainWorkload) -> TrainState:
 
 
 def cuts(workload: TrainWorkload, sizes: Sizes) -> PyTree:
-    """A params-shaped tree of Cut, on a mesh of `sizes`.
+    """A tree of Cut with the structure of the parameters, for a mesh of `sizes`.
 
     Raises UserError for a dimension that does not divide, and for an axis that splits nothing of the model.
     """
@@ -263,8 +268,10 @@ def cuts(workload: TrainWorkload, sizes: Sizes) -> PyTree:
 
 
 def shared_out(cut: Cut, devices: int, over: str = "fsdp") -> Cut:
-    """The same parameter, also split over `devices` devices of the axis `over`: along its first unsplit dimension that
-    divides, or else flattened."""
+    """The parameter's Cut with a further split over `devices` devices of the axis `over`.
+
+    The split is along the first unsplit dimension that divides. If there is none, the array is flattened.
+    """
     taken, local = {dim for dim, _ in cut.dims}, cut.local
     dims = (dim for dim, length in enumerate(local) if dim not in taken and length and length % devices == 0)
     if devices == 1:

@@ -1,6 +1,8 @@
 # Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
-"""Arrays whose shards lie in several processes: how they are made of host arrays, and read. In one process this is
-`jax.device_put` and `numpy.asarray`."""
+"""Makes arrays with shards in several processes from host arrays, and reads them back.
+
+In one process this is `jax.device_put` and `numpy.asarray`.
+"""
 
 from __future__ import annotations
 
@@ -18,9 +20,9 @@ from jaxbench.workloads.base import PyTree
 
 @dataclass(frozen=True)
 class Rows:
-    """Some rows of a host array, which a process reads only where it needs them.
+    """Some rows of a host array. A process reads only the rows that its devices need.
 
-    numbers: of the rows, in any shape: the array has it in place of its leading axis.
+    numbers: the indices of the rows, in any shape, which replaces the leading axis of `array`.
     """
 
     array: np.ndarray
@@ -31,7 +33,7 @@ class Rows:
         return (*self.numbers.shape, *self.array.shape[1:])
 
     def reshape(self, *shape: int) -> Rows:
-        """Another shape of the numbers; the other axes stay."""
+        """Reshapes the row indices; the other axes do not change."""
         leading = len(shape) - self.array.ndim + 1
         return Rows(self.array, self.numbers.reshape(shape[:leading]))
 
@@ -46,11 +48,11 @@ class Rows:
 
 
 def put(tree: PyTree, sharding: PyTree, *, may_alias: bool | None = None) -> PyTree:
-    """Lays out arrays over the devices of `sharding`, a sharding or a tree of them. Every process has them whole, or as
-    `Rows`, of which it reads its own.
+    """Lays out arrays over the devices of `sharding`, a sharding or a tree of them.
 
-    `jax.device_put` would compare the values of all processes, which is a collective of its own, and a feed's thread
-    would run it at any moment.
+    Every process has the whole arrays, or `Rows`, and reads the part for its own devices. With several processes,
+    `jax.device_put` would compare the values of all of them. That is a collective, and a feed's thread would run it at
+    any moment, between the collectives of a step.
     """
 
     def each(x: Any, on: Sharding) -> Any:
@@ -67,8 +69,10 @@ def put(tree: PyTree, sharding: PyTree, *, may_alias: bool | None = None) -> PyT
 
 
 def on_host(tree: PyTree) -> PyTree:
-    """As host arrays. All processes that own a shard must call this together: what is split is gathered first, array
-    by array, so that no device holds more than one of them whole."""
+    """The tree as host arrays. All processes that own a shard must call this together.
+
+    Split arrays are gathered one by one, so no device holds more than one whole array at a time.
+    """
     return jax.tree.map(lambda x: np.asarray(_whole(x)), tree)
 
 
@@ -84,11 +88,11 @@ def _same(x: jax.Array) -> jax.Array:
 
 
 def here(x: Any) -> np.ndarray:
-    """The part of an array that lies on the first device of this process, as a host array."""
+    """The shard of an array on the first device of this process, as a host array."""
     return np.asarray(x.addressable_shards[0].data if isinstance(x, jax.Array) else x)
 
 
 def first_here(devices: Iterable[jax.Device]) -> jax.Device:
-    """The first of some devices that this process owns; of absent ones the first."""
+    """The first of the devices that this process owns; the first of all if it owns none (absent hardware)."""
     first, *_ = devices = list(devices)
     return next((device for device in devices if device.process_index == jax.process_index()), first)

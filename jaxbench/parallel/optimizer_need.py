@@ -1,5 +1,5 @@
 # Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
-"""How much of the gradients, parameters and moments an optimizer needs: read from its jaxpr, not from a list.
+"""Optimizer dependencies: how much of the gradients, parameters and moments an update needs, read from its jaxpr.
 
 Each value in the jaxpr of `update` on the canonical arrays is *like* one parameter (computed element by element from
 arrays of that parameter's shape, and scalars), or *alike* everywhere (a scalar from counts and schedules, possibly
@@ -39,11 +39,11 @@ REDUCTIONS = frozenset(("reduce_sum", "reduce_max", "reduce_min", "reduce_prod",
 
 @dataclass(frozen=True)
 class Need:
-    """What an optimizer needs beyond a device's own shards.
+    """The data that an optimizer needs in addition to a device's own shards.
 
-    values: nothing; every result is elementwise, so shards are enough. reductions: the number of reductions of whole
-    arrays to scalars, such as norms. whole: the leaf indices of parameters whose whole arrays it needs, for reductions
-    along an axis, products or sorting.
+    values: none; every result is elementwise, so shards are enough. reductions: the number of reductions of whole
+    arrays to scalars, such as norms. whole: the leaf indices of the parameters for which it needs whole arrays, for
+    reductions along an axis, products or sorting.
     """
 
     values: bool
@@ -57,12 +57,12 @@ class Need:
 
 
 def of(workload: TrainWorkload, canonical: TrainState, shards: TrainState | None = None) -> Need:
-    """The need of the workload's optimizer. canonical: avals of the state; gradients have those of its params.
+    """The dependencies of the workload's optimizer. canonical: avals of the state; gradients have those of its params.
 
-    shards: the avals of one device's part. The update traced on these must be the same except for shapes: an optimizer
-    that looks at shapes in Python, such as weight decay of matrices only, is not "values" if that changes its update.
+    shards: the avals of one device's part. The update traced on these must be the same except for shapes. An optimizer
+    that reads shapes in Python, such as weight decay of matrices only, is not "values" if that changes its update.
 
-    Raises UserError for an optimizer that `update` of a step cannot be called with.
+    Raises UserError for an optimizer that needs more arguments than a step passes.
     """
     closed = traced(workload, canonical)
     leaves, structure = jax.tree.flatten(canonical.params)
@@ -85,7 +85,7 @@ def of(workload: TrainWorkload, canonical: TrainState, shards: TrainState | None
 
 
 def same(workload: TrainWorkload, a: TrainState, b: TrainState) -> bool:
-    """Whether the updates of two states that differ only in shapes are the same except for shapes."""
+    """Whether the updates of two states, which differ only in shapes, differ only in shapes too."""
     try:
         each = [traced(workload, state) for state in (a, b)]
         first, second = (list(_steps(closed.jaxpr, closed.consts)) for closed in each)
@@ -101,8 +101,10 @@ def traced(workload: TrainWorkload, avals: TrainState) -> Any:
 
 
 def unused_gradients(workload: TrainWorkload, canonical: TrainState) -> frozenset[int]:
-    """The leaf indices of parameters whose gradients the optimizer does not use, such as those that it sets to
-    zero: XLA need not average them."""
+    """The leaf indices of parameters for which the optimizer does not use the gradient, for example sets it to zero.
+
+    XLA need not average these gradients.
+    """
     closed = traced(workload, canonical)
     _, used = partial_eval.dce_jaxpr(closed.jaxpr, [True] * len(closed.jaxpr.outvars))
     return frozenset(place for place, _ in enumerate(jax.tree.leaves(canonical.params)) if not used[place])
@@ -180,10 +182,10 @@ def _of_constant(value: Any) -> Label:
 
 
 def _steps(jaxpr: Any, constants: Sequence[Any]) -> Iterator[Any]:
-    """What a jaxpr does, one thing after the other, whatever the shapes of the arrays that it does it to.
+    """A shape-independent signature of a jaxpr: its primitives, in order.
 
-    Numbers written into it count; a number that is broadcast is that number. Of what is not done element by element the
-    shapes count too.
+    Literal numbers are part of the signature; a broadcast number counts as the number. For primitives that are not
+    elementwise the shapes are part of it too.
     """
     numbers: dict[Any, str | None]
     numbers = {var: str(value) for var, value in zip(jaxpr.constvars, constants, strict=True) if np.shape(value) == ()}

@@ -1,10 +1,10 @@
 # Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
-"""The update of an optimizer that needs more than a device's shards (see `optimizer_need`): on global arrays.
+"""The gathered update: global arrays for an optimizer that needs more than a device's shards (see `optimizer_need`).
 
-The gradient is computed in `shard_map`, which returns one global array for each parameter. The update of these is
-written as for one device, under `jit`, which turns the sum of a split array into sums of its parts and an all-reduce of
-one number. Arrays that are needed whole, or are flattened, are gathered before and cut again after. Nothing else is
-sent, because the sharding of every input and output is fixed.
+The gradient is computed in `shard_map`, which returns one global array for each parameter. The update of these arrays
+is written as for one device, under `jit`, which turns the sum of a split array into sums of its parts and an all-reduce
+of one number. Arrays that are needed whole, or are flattened, are gathered before the update and cut again after it.
+Nothing else is sent, because the sharding of every input and output is fixed.
 """
 
 from __future__ import annotations
@@ -29,12 +29,12 @@ WHOLE = PartitionSpec()
 
 @dataclass(frozen=True, kw_only=True)
 class View:
-    """How an optimizer sees the global arrays of a state.
+    """The layout in which an optimizer updates the global arrays of a state.
 
     seen: specs during the update, state-shaped or one for all; gathered arrays are whole. Gradients have the specs of
-    the parameters. join, join_gradients: from global arrays to the arguments of the update; cut: back. outside:
-    state-shaped specs of the results of `cut`. gathered: the leaf indices of the gathered parameters. sends: what the
-    view adds to the closed form.
+    the parameters. join, join_gradients: convert global arrays to the arguments of the update. cut: converts back.
+    outside: state-shaped specs of the results of `cut`. gathered: the leaf indices of the gathered parameters. sends:
+    the communication that the view adds to that of the step.
     """
 
     workload: TrainWorkload
@@ -60,10 +60,10 @@ class View:
 
 
 def of(workload: TrainWorkload, mesh: Mesh, layout: Layout, split: Layout | None = None) -> View | None:
-    """The view that the optimizer needs; None: it updates a device's shards as they are.
+    """The view that the optimizer needs; None if it can update a device's shards directly.
 
     layout: of the state. split: of gradients, and of parameters during the update; None: the same.
-    Raises UserError for an optimizer that `update` of a step cannot be called with.
+    Raises UserError for an optimizer that needs more arguments than a step passes.
     """
     split = split or layout
     cuts = jax.tree.leaves(split.cuts)
@@ -126,11 +126,11 @@ def sends(
     *,
     params: bool,
 ) -> CollectiveBounds:
-    """What a view adds to the closed form: all-gathers of gradients, moments and, if these are split too (params),
-    parameters, over one axis after the other; and one number for each reduction over each axis.
+    """The communication that a view adds.
 
-    All are upper bounds: XLA drops what the update does not use, and merges reductions. On a CPU, reductions to one
-    number do not count (see measure/closed_form.py).
+    It has all-gathers of gradients, moments and, if they are split too (params), parameters, over one axis after the
+    other; and one number for each reduction over each axis. All are upper bounds: XLA drops what the update does not
+    use, and merges reductions. On a CPU, reductions to one number do not count (see measure/closed_form.py).
     """
     places, axes = places_of(avals.params), {name: size for name, size in mesh.shape.items() if size > 1}
 

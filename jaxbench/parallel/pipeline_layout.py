@@ -30,7 +30,7 @@ def _the_same(*each: Any) -> Any:
 
 
 class PipelineLayout:
-    """As `layout.Layout`, for a workload with stages. Raises UserError for blocks that do not divide."""
+    """As `layout.Layout`, for a workload with stages. Raises UserError if the blocks do not divide over the stages."""
 
     def __init__(self, workload: TrainWorkload, sizes: Sizes, chunks: int):
         assert workload.partition is not None and workload.partition.stages is not None
@@ -44,15 +44,15 @@ class PipelineLayout:
         self.params = jax.eval_shape(self.stack, self.canonical.params)
 
     def cut(self, state: TrainState) -> TrainState:
-        """From the canonical state to the global arrays."""
+        """Converts the canonical state to the global arrays."""
         return self.mirrored.map(state, self.stack, lambda x: x)
 
     def join(self, state: TrainState) -> TrainState:
-        """From the global arrays to the canonical state. Inverse of `cut`."""
+        """Converts the global arrays to the canonical state. Inverse of `cut`."""
         return self.mirrored.map(state, self.unstack, lambda x: x)
 
     def export(self, state: TrainState) -> TrainState:
-        """From global arrays to the canonical state, as host arrays."""
+        """Converts the global arrays to the canonical state, as host arrays."""
         return self.join(multihost.on_host(state))
 
     def specs(self) -> TrainState:
@@ -72,7 +72,7 @@ class PipelineLayout:
         }
 
     def _rows(self, params: PyTree) -> list[PyTree]:
-        """The blocks' parameters, in order."""
+        """The parameters of the blocks, in order."""
         blocks = params[self._key]
         return [blocks[name] for name in sorted(blocks, key=int)]
 
@@ -85,7 +85,7 @@ class PipelineLayout:
         return all(other == first for other in others)
 
     def merged(self, params: PyTree, merge: Callable[..., Any] = _the_same) -> PyTree:
-        """A params-shaped tree with one subtree for all blocks. merge: one value for each block -> one for all."""
+        """A params-shaped tree with one subtree for all blocks. merge: (a value for each block) -> the common value."""
         outer = {name: tree for name, tree in params.items() if name != self._key}
         return {OUTER: outer, BLOCKS: jax.tree.map(merge, *self._rows(params))}
 
@@ -95,7 +95,7 @@ class PipelineLayout:
         return {**params[OUTER], self._key: {name: of_block(params[BLOCKS], i) for i, name in enumerate(names)}}
 
     def stack(self, params: PyTree) -> PyTree:
-        """A params-shaped tree, from the canonical form to that of the global arrays."""
+        """Converts a params-shaped tree from the canonical form to that of the global arrays."""
         shape = (self.chunks, self.stages, self.chunk)
         return self.merged(params, lambda *x: jnp.swapaxes(jnp.stack(x).reshape(*shape, *x[0].shape), 0, 1))
 

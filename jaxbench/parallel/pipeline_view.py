@@ -1,9 +1,9 @@
 # Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
-"""How an optimizer sees the stacked blocks of a pipeline (see `optimizer_view`).
+"""The gathered update for the stacked blocks of a pipeline (see `optimizer_view`).
 
-An optimizer that is elementwise, or that reduces over all parameters together, treats a stack of blocks as it treats
-the blocks. One that reduces over each parameter, or that depends on its path or dimensions, does not. The jaxprs of the
-two updates decide: each result must be computed in the same way.
+An optimizer that is elementwise, or that reduces over all parameters together, treats a stack of blocks like the
+separate blocks. An optimizer that reduces over each parameter, or that depends on its path or dimensions, does not. The
+jaxprs of the two updates decide: each result must be computed in the same way.
 """
 
 from __future__ import annotations
@@ -31,10 +31,10 @@ ZEROS = {hash("0"), hash("0.0")}
 
 
 def of(workload: TrainWorkload, mesh: Mesh, layout: PipelineLayout) -> View | None:
-    """The view that the optimizer needs; None: it updates a stage's blocks as they are.
+    """The view that the optimizer needs; None if it can update a stage's stacked blocks directly.
 
     If a stack would be updated differently, everything is gathered and unstacked, which is correct but sends more.
-    Raises UserError for an optimizer that `update` of a step cannot be called with.
+    Raises UserError for an optimizer that needs more arguments than a step passes.
     """
     avals, specs = jax.eval_shape(layout.cut, layout.canonical), layout.specs()
     join: Any = layout.join
@@ -62,7 +62,7 @@ def of(workload: TrainWorkload, mesh: Mesh, layout: PipelineLayout) -> View | No
 
 
 def as_good(workload: TrainWorkload, layout: PipelineLayout) -> bool:
-    """Whether the optimizer treats stacked blocks as it treats the blocks."""
+    """Whether the optimizer treats stacked blocks like the separate blocks."""
     stacked = jax.eval_shape(layout.cut, layout.canonical)
     names = jax.tree.map_with_path(lambda path, _: jax.tree_util.keystr(path), stacked.params)
 
@@ -82,7 +82,7 @@ def as_good(workload: TrainWorkload, layout: PipelineLayout) -> bool:
 
 @dataclass(frozen=True)
 class Made:
-    """How a value is computed. way: equal for values that differ only in their block. block: whose arrays are used.
+    """How a value is computed. way: equal for values that differ only in their block. block: the block that they use.
 
     The way of a reduction of whole arrays to a number is its name and the sorted (way, block) of its operands. So a sum
     over a stack equals the sum over its blocks.
@@ -92,12 +92,12 @@ class Made:
     block: int = OF_NONE
 
     def reduced(self, name: str) -> tuple[Any, ...] | None:
-        """The operands, if this is a reduction of this name."""
+        """The operands if this is a reduction called `name`."""
         return self.way[1] if isinstance(self.way, tuple) and self.way[0] == name else None
 
 
 def _ways(workload: TrainWorkload, layout: PipelineLayout, state: TrainState, names: PyTree) -> TrainState:
-    """How the arrays of the new state are computed. names: the same for the old parameters, params-shaped."""
+    """How each array of the new state is computed. names: the Made of the old parameters, params-shaped."""
     number = itertools.count()  # of the parts of the optimizer's state
 
     def called(tree: PyTree) -> PyTree:
@@ -113,7 +113,7 @@ def _ways(workload: TrainWorkload, layout: PipelineLayout, state: TrainState, na
 
 
 def _made(jaxpr: Any, constants: Sequence[Any], given: Sequence[Made], count: int) -> list[Made]:
-    """How the results of a jaxpr are computed. count: of the blocks."""
+    """How each result of a jaxpr is computed. count: the number of blocks."""
     made = dict(zip((*jaxpr.constvars, *jaxpr.invars), (*map(_written, constants), *given), strict=True))
 
     def of(atom: Any) -> Made:
@@ -140,7 +140,7 @@ def _written(value: Any) -> Made:
 
 
 def _reduction(equation: Any, operands: list[Made], count: int) -> Made | None:
-    """For an equation that reduces whole arrays to a number, or several such numbers to one; None for any other."""
+    """The Made of an equation that reduces whole arrays to a number, or several such numbers to one; otherwise None."""
     name = equation.primitive.name
     if name in REDUCTIONS and (parts := operands[0].reduced("concatenate")) is None:
         way, block = hash(operands[0].way), operands[0].block

@@ -47,12 +47,12 @@ class Program:
       step: jitted (state, batch) -> (state, metrics). The state is donated. Metrics are scalars over the global batch
         (or one equal copy per device).
       state_sharding, batch_sharding: trees (or prefixes) of shardings.
-      put: a canonical batch, host or device, (global_batch, ...) -> the layout `step` takes, on the devices.
+      put: a canonical batch, host or device, (global_batch, ...) -> the layout that `step` takes, on the devices.
       export: state -> canonical TrainState (device or host arrays), the same for every strategy and device count.
       load: canonical TrainState (host or device) -> state in this program's layout. Inverse of `export`.
-      expected: global batch -> the closed form of the step's communication, without metrics: for each kind of
-        collective, bounds on the numbers in its results on one device. None: an all-reduce of every gradient, as in
-        plain data parallelism.
+      expected: global batch -> the expected communication of the step, without metrics: for each kind of collective,
+        bounds on the numbers in its results on one device. None: an all-reduce of every gradient, as in plain data
+        parallelism.
       sums: the number of mesh axes that each metric is summed over.
       widest: bytes of the widest number that may be sent, unless the compiler widens it (XLA's CPU compiler widens 16
         bits to 32).
@@ -84,7 +84,7 @@ class Program:
 
     @property
     def members(self) -> Members:
-        """The processes that run it."""
+        """The process group that runs the program."""
         return Members.of(list(self.mesh.devices.flat))
 
     @property
@@ -112,13 +112,15 @@ def without(passes: Iterable[str]) -> dict[str, Any]:
 
 
 def keep_barriers(mesh: Mesh) -> tuple[str, ...]:
-    """The passes to turn off for a step that computes or sends something twice on purpose: XLA's CPU compiler drops the
-    barriers that prevent it from merging the two."""
+    """The compiler passes to turn off for a step that computes or sends something twice on purpose.
+
+    XLA's CPU compiler would drop the barriers that keep it from merging the two.
+    """
     return ("cse_barrier_expander",) if mesh.devices.flat[0].platform == "cpu" else ()
 
 
 def jit_once(function: Callable[..., Any], *, flops: float = 0.0, **options: Any) -> Any:
-    """`jax.jit` for a program that runs a few times and is never timed. flops: of one run, if that may be long."""
+    """`jax.jit` for a program that runs a few times and is never timed. flops: of one run, if it may take long."""
     return jax.jit(function, compiler_options=run_once_options(flops), **options)
 
 
@@ -141,9 +143,10 @@ def gradients(
     metrics.
 
     each: applied to the gradients of each micro-batch before they are added up.
+
     The mean of the gradients over the devices that hold the rest of the batch is the gradient of the whole batch. This
     holds for a WeightedMean too: each device's loss is multiplied by its weight over the mean weight of all devices.
-    Under loss scaling the gradients are those of the scaled loss; the loss returned is unscaled.
+    Under loss scaling the gradients are those of the scaled loss, and the returned loss is unscaled.
     """
 
     def run(state: TrainState, batch: Batch) -> tuple[tuple[PyTree, Metrics], PyTree]:
@@ -172,8 +175,10 @@ def gradients(
 
 
 def _share(loss: Any) -> jax.Array:
-    """What one device differentiates: not the total, whose gradient may overflow in 16 bits. The weights are applied
-    here, before the backward pass sums anything over devices, such as the gradients of gathered parameters."""
+    """The value that one device differentiates. It is not the total, because its gradient may overflow in 16 bits.
+
+    The weights are applied here, before the backward pass sums anything over devices, such as the gradients of gathered
+    parameters."""
     if not weighted.is_weighted(loss):
         return loss
     loss = weighted.float_weights(loss)
@@ -204,8 +209,11 @@ def update(workload: TrainWorkload, state: TrainState, grads: PyTree, model_stat
 def optimizer_update(
     workload: TrainWorkload, grads: PyTree, opt_state: PyTree, params: PyTree
 ) -> tuple[PyTree, PyTree]:
-    """(updates, optimizer's state). Raises UserError for an optimizer that needs more arguments than a step has, or
-    that returns a state with another structure."""
+    """(updates, optimizer's state).
+
+    Raises UserError for an optimizer that needs more arguments than a step passes, or that returns a state with another
+    structure.
+    """
     try:
         updates, new = workload.optimizer.update(grads, typed_keys.restored(opt_state), params)
         new = typed_keys.stored(new)
@@ -224,21 +232,23 @@ def optimizer_update(
     built: Callable[[PyTree], Any] = jax.tree.structure
     if built(opt_state) != built(new):
         raise UserError(
-            f"the optimizer of '{workload.name}' returns a state whose structure differs from its input, which the "
+            f"the optimizer of '{workload.name}' returns a state with another structure than its input, which the "
             "next step cannot take: remove transformations that extend it, such as optax.monitor."
         )
     return updates, new
 
 
 def _merged(old: PyTree, new: PyTree) -> PyTree:
-    """The new state merged into the old: a loss returns only what it changed, so without frozen weights."""
+    """The new state merged into the old: a loss returns only what it changes, so frozen weights are missing."""
     return {**old, **new} if isinstance(new, dict) else new
 
 
 def _in_micro_batches(run: Callable[..., Any], count: int, state: TrainState, batch: Batch) -> tuple[PyTree, PyTree]:
-    """`run`, (state, batch) -> (means over the batch, model_state), over `count` equal parts of each device's examples.
+    """Runs `run` over `count` equal parts of each device's examples.
 
-    If the compiler places the communication, it communicates in each part, because it cannot see that the sum over
+    run: (state, batch) -> (means over the batch, model_state).
+
+    If the compiler placed the communication, it would communicate in each part, because it cannot see that the sum over
     devices can wait. So in that case each device sums its own parts first, as in the strategy shard_map.
     """
     devices, mesh = sharding_context.current().parts, jax.sharding.get_abstract_mesh()
@@ -282,8 +292,8 @@ def _one_after_the_other(run: Callable[..., Any], count: int, state: TrainState,
 def _after(part: PyTree, total: PyTree) -> tuple[PyTree, PyTree]:
     """Returns both unchanged; `part` becomes available only after `total`.
 
-    Inside shard_map, all results of a barrier vary over every axis that any argument varies over. So only the arrays
-    that vary over the same axes as `part` pass through it.
+    Inside shard_map, all results of a barrier vary over every axis that any argument varies over. So only arrays that
+    vary over the same axes as `part` pass through the barrier.
     """
 
     def axes_of(x: jax.Array) -> frozenset[str]:

@@ -1,5 +1,5 @@
 # Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
-"""The mean of gradients over devices in several ways, which give the same sum with different communication.
+"""Several ways to average gradients over devices: the same sum with different communication.
 
     each      an all-reduce for each array; XLA may combine them
     fused     one all-reduce of all arrays, concatenated
@@ -7,8 +7,8 @@
     scatter   a reduce-scatter, then an all-gather
     ring      both written out as n - 1 steps from neighbour to neighbour (Patarasuk and Yuan, 2009)
 
-Each sends 2 (n - 1) / n of the gradient's bytes per device. In bfloat16 this halves, and each sum is rounded to 8 bits;
-but XLA's CPU compiler widens it to float32 again, and sends as much as before.
+In each way a device sends 2 (n - 1) / n of the gradient's bytes. In bfloat16 it sends half, and each sum is rounded to
+8 bits. XLA's CPU compiler widens bfloat16 to float32 again, and sends as much as before.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ BUCKET_BYTES = 4 * 2**20
 def build(workload: TrainWorkload, devices: list[jax.Device], way: str, dtype: str | None = None) -> Program:
     """Data parallelism as in the strategy shard_map, with gradients averaged in another `way`.
 
-    Type checking is off, because it cannot know that the result of a ring is equal on all devices.
+    Type checking is off, because the checker cannot know that the result of a ring is equal on all devices.
     """
     mesh = data_mesh(devices, AxisType.Auto)
 
@@ -55,7 +55,7 @@ def build(workload: TrainWorkload, devices: list[jax.Device], way: str, dtype: s
 def mean(grads: PyTree, axis: str, way: str, dtype: Any = None) -> PyTree:
     """The mean over `axis` of floating-point arrays that differ from device to device, inside an unchecked shard_map.
 
-    way: one of `levers.reduction.WAYS`. dtype: of the sums and of what is sent; None: each array's own.
+    way: one of `levers.reduction.WAYS`. dtype: of the sums and of the transfers; None: each array's own.
     """
     leaves, tree = jax.tree.flatten(grads)
     sent = [leaf.astype(dtype) if dtype is not None else leaf for leaf in leaves]
@@ -72,7 +72,7 @@ def mean(grads: PyTree, axis: str, way: str, dtype: Any = None) -> PyTree:
 
 
 def _groups(leaves: Sequence[jax.Array | jax.ShapeDtypeStruct], way: str) -> list[list[int]]:
-    """The indices of arrays that travel together: of one dtype; in a bucket, up to BUCKET_BYTES, or one array."""
+    """The indices of arrays that travel together. A group has one dtype, a bucket up to BUCKET_BYTES or one array."""
     if way == "each":
         return [[i] for i in range(len(leaves))]
     groups: list[list[int]] = []
@@ -95,8 +95,11 @@ def _scatter(x: jax.Array, axis: str) -> jax.Array:
 
 
 def _ring(x: jax.Array, axis: str) -> jax.Array:
-    """Step s of the first half passes on the partial sum of chunk (me - s); after n - 1 steps a device holds the whole
-    sum of chunk (me + 1). The second half passes these sums around the ring."""
+    """A ring all-reduce.
+
+    Step s of the first half passes on the partial sum of chunk (me - s). After n - 1 steps a device holds the whole sum
+    of chunk (me + 1). The second half passes these sums around the ring.
+    """
     chunks, count, me = _chunks(x, axis), jax.lax.axis_size(axis), jax.lax.axis_index(axis)
     pairs = [(i, (i + 1) % count) for i in range(count)]
 
@@ -129,9 +132,9 @@ _SUMS: dict[str, Callable[[jax.Array, str], jax.Array]] = {
 
 
 def expected(workload: TrainWorkload, way: str, devices: int, dtype: Any = None) -> CollectiveBounds:
-    """The closed form, as in `Program.expected`: numbers, with padding.
+    """The expected communication, as in `Program.expected`: numbers, with padding.
 
-    A group travels as a whole or not at all: it may be left out if the optimizer uses none of its gradients.
+    A group travels as a whole or not at all. It may be left out if the optimizer uses none of its gradients.
     """
     if devices == 1:
         return {}

@@ -1,5 +1,5 @@
 # Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
-"""Pipeline schedules: tables of work by tick and stage, made before anything is compiled.
+"""Pipeline schedules: tables of work by tick and stage, computed before anything is compiled.
 
 K stages, M micro-batches, V chunks of blocks per stage. In one tick a stage runs the forward or the backward pass of
 one micro-batch through one chunk, or is idle. Its neighbour has the result in the next tick.
@@ -9,8 +9,8 @@ one micro-batch through one chunk, or is idle. Its neighbour has the result in t
                  PipeDream, arXiv:1806.03377, with the flush of arXiv:2104.04473)
     interleaved  1f1b with V > 1 chunks per stage, so that the pipeline fills V times as fast (arXiv:2104.04473)
 
-In the first two, each stage is idle in 2 (K - 1) of 2 (M + K - 1) ticks; they differ in how many micro-batches a stage
-stores.
+In the first two, each stage is idle in 2 (K - 1) of 2 (M + K - 1) ticks. They differ in the number of micro-batches
+that a stage stores.
 """
 
 from __future__ import annotations
@@ -36,11 +36,12 @@ class Work:
 
 @dataclass(frozen=True)
 class Schedule:
-    """Tables [tick, stage], int32. kind: IDLE, FORWARD or BACKWARD. micro_batch, chunk: of which.
+    """Tables [tick, stage], int32. kind: IDLE, FORWARD or BACKWARD. micro_batch, chunk: those that the work processes.
 
-    A stage has `inputs` and `gradients` slots for what it received and has not used yet, and `kept` slots for what a
-    forward pass saves for its backward pass. input, gradient, keep: the slot that this tick's work uses. comes_input,
-    comes_gradient: the slot for what arrives from a neighbour at the start of this tick. NOWHERE: none.
+    A stage has `inputs` and `gradients` slots for arrays that it received and has not used yet, and `kept` slots for
+    what a forward pass saves for its backward pass. input, gradient, keep: the slot that this tick's work uses.
+    comes_input, comes_gradient: the slot for the array that arrives from a neighbour at the start of this tick.
+    NOWHERE: none.
     """
 
     kind: np.ndarray
@@ -73,7 +74,7 @@ class Schedule:
 
 
 def make(name: str, stages: int, micro_batches: int) -> Schedule:
-    """The schedule `name`. Raises UserError for micro-batches that an interleaved schedule cannot group."""
+    """The schedule `name`. Raises UserError if an interleaved schedule cannot group the micro-batches by stages."""
     chunks = CHUNKS[name]
     if name == "interleaved" and micro_batches % stages:
         near = max(1, round(micro_batches / stages)) * stages
@@ -91,6 +92,8 @@ def _order(name: str, stage: int, stages: int, micro_batches: int, chunks: int) 
     backward = [Work(BACKWARD, m, chunks - 1 - v) for m, v in _rounds(stages, micro_batches, chunks)]
     if name == "gpipe":
         return forward + backward
+    # The warm-up: forward passes before the first backward pass. With chunks, the micro-batch that returns first must
+    # have passed all chunks (arXiv:2104.04473).
     ahead = stages - 1 - stage if chunks == 1 else 2 * (stages - 1 - stage) + (chunks - 1) * stages
     ahead = min(ahead, len(forward))
     order = forward[:ahead]
@@ -107,7 +110,7 @@ def _rounds(stages: int, micro_batches: int, chunks: int) -> list[tuple[int, int
 
 
 def _simulated(orders: Sequence[list[Work]], chunks: int) -> list[list[Work | None]]:
-    """For each tick, the work of each stage: its next one, as soon as everything that it needs has arrived."""
+    """The work of each stage in each tick: a stage runs its next work as soon as all of its inputs have arrived."""
     stages, next_index = len(orders), [0] * len(orders)
     done: dict[tuple[int, int, int, int], int] = {}
     rows: list[list[Work | None]] = []
@@ -129,7 +132,7 @@ def _simulated(orders: Sequence[list[Work]], chunks: int) -> list[list[Work | No
 
 
 def _needs(work: Work, stage: int, stages: int, chunks: int) -> list[tuple[int, int, int, int]]:
-    """What must run first: the neighbour's pass; and before a backward pass, its own forward pass."""
+    """The work that must run first: the neighbour's pass and, before a backward pass, the stage's own forward pass."""
     if work.kind == FORWARD:
         source = _neighbour(work.chunk, stage, stages, chunks, -1)
         return [] if source is None else [(FORWARD, work.micro_batch, *source)]
@@ -182,8 +185,10 @@ class _Slots:
 
 
 def _arrivals(rows: list[list[Work | None]], stages: int, chunks: int, kind: int) -> tuple[np.ndarray, np.ndarray, int]:
-    """(the slot that is read, the slot that is filled, both by tick and stage; the slots needed) for the results of a
-    neighbour's `kind` of work, from their arrival until this stage's own work."""
+    """The slots for the results of a neighbour's `kind` of work, from their arrival until this stage's own work.
+
+    Returns (the slot that is read, the slot that is filled, both by tick and stage; the number of slots needed).
+    """
     read, filled = (np.full((len(rows), stages), NOWHERE, np.int32) for _ in range(2))
     slots = [_Slots() for _ in range(stages)]
     for t, row in enumerate(rows):
@@ -199,7 +204,7 @@ def _arrivals(rows: list[list[Work | None]], stages: int, chunks: int, kind: int
 
 
 def _keeping(rows: list[list[Work | None]], stages: int) -> tuple[np.ndarray, int]:
-    """(the slot by tick and stage; the slots needed) for what a forward pass saves for its backward pass."""
+    """The slots for what a forward pass saves for its backward pass: (the slot by tick and stage; the slots needed)."""
     table, slots = np.full((len(rows), stages), NOWHERE, np.int32), [_Slots() for _ in range(stages)]
     for t, row in enumerate(rows):
         for s, work in enumerate(row):

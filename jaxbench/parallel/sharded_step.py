@@ -1,12 +1,12 @@
 # Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
-"""A training step on a named mesh whose axes split the batch, the state, the model's products or its positions.
+"""A training step on a named mesh. Its axes split the batch, the state, the model's products or its positions.
 
-The step is written with `shard_map`, so that the communication is explicit: under `jit` the compiler would place it. If
+The step is written with `shard_map`, so the communication is explicit; under `jit` the compiler would place it. If
 products or positions are split, type checking is on. It tracks which arrays are *invariant*, that is, equal on all
-devices of an axis. The gradient of such an array is a sum over those devices, which JAX inserts: this is how the
-backward pass of a product that is split over `tensor` gets its all-reduces. Over axes that split examples or positions
-the gradient must be a mean, which is written here; for these the parameters are cast to *varying* first. If only the
-batch is split, type checking is off (see strategies/shard_map.py).
+devices of an axis. JAX sums the gradient of such an array over those devices: this is how the backward pass of a
+product that is split over `tensor` gets its all-reduces. Over axes that split examples or positions the gradient must
+be a mean, which is written here. For these axes the parameters are cast to *varying* first. If only the batch is split,
+type checking is off (see strategies/shard_map.py).
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ from jaxbench.parallel.program import (
 from jaxbench.workloads import positions, sharding_context
 from jaxbench.workloads.base import Batch, CollectiveBounds, DeviceShare, Metrics, PyTree, TrainWorkload
 
-# The axes over which the backward pass repeats communication instead of keeping its result.
+# The axes over which the backward pass repeats communication instead of storing its result.
 AGAIN = {"fsdp", "context"}
 
 
@@ -81,7 +81,7 @@ def build(workload: TrainWorkload, devices: list[jax.Device], sizes: Sizes, *, s
 
 @dataclass(frozen=True)
 class Step:
-    """What a step computes, independent of the layout of its arrays.
+    """The computation of a step, independent of the layout of its arrays.
 
     gradients: on one device, (state, batch) -> (gradients, model_state, metrics).
     update: (state, gradients, model_state) -> state: on one device without a view, on global arrays with one.
@@ -95,7 +95,7 @@ class Step:
 
     @property
     def sends(self) -> CollectiveBounds:
-        """The communication that the view adds to the closed form."""
+        """The communication that the view adds to that of the step."""
         return {} if self.view is None else self.view.sends
 
     def mapped(self, run: Callable[..., Any], specs: TrainState) -> Callable[..., Any]:
@@ -133,7 +133,7 @@ def require(workload: TrainWorkload, sizes: Sizes, *, sequence: bool = False) ->
 
 
 def mean_axes(sizes: Sizes) -> tuple[str, ...]:
-    """The axes over which gradients are averaged: those along which devices have different examples or positions."""
+    """The axes over which gradients are averaged: along them, devices have different examples or positions."""
     return tuple(axis for axis in sizes if AXES[axis] or axis == "context")
 
 
@@ -159,15 +159,20 @@ def varying(tree: PyTree, axes: tuple[str, ...]) -> PyTree:
 
 
 def _of_shards(workload: TrainWorkload, layout: Layout, *, gather: bool) -> Callable[..., Any]:
-    """The workload's loss as a function of a device's shards. Its gradient is summed over `fsdp` and cut, which is the
-    transpose of a gather. The backward pass gathers the parameters again instead of keeping them.
+    """The workload's loss as a function of a device's shards.
+
+    The transpose of the gather sums the gradient over `fsdp` and cuts it. The backward pass gathers the parameters
+    again instead of storing them.
     """
     if not gather:
         return workload.loss
 
     def saveable(primitive: Any, *operands: Any, **settings: Any) -> bool:
-        """Everything except what turns shards into a parameter. The model's own slices and reshapes are recomputed too,
-        which costs nothing, and complex numbers, which JAX cannot store here: it rounds what it stores."""
+        """Whether a result is stored: all are, except those that turn shards into a parameter.
+
+        The model's own slices and reshapes are recomputed too, which costs nothing. So are complex numbers, which JAX
+        cannot store here because it rounds what it stores.
+        """
         if primitive.name in ("fft", "complex") or jnp.issubdtype(settings.get("new_dtype", bool), jnp.complexfloating):
             return False
         if any(jnp.issubdtype(operand.dtype, jnp.complexfloating) for operand in operands):
@@ -184,9 +189,12 @@ def _of_shards(workload: TrainWorkload, layout: Layout, *, gather: bool) -> Call
 
 
 def mean(grad: jax.Array, cut: Cut, sizes: Sizes) -> jax.Array:
-    """A parameter's gradient as the mean over all devices that have different examples or positions. Along an axis that
-    splits the parameter itself, each part has met the examples of all devices, so its gradient is already a sum. Over
-    `cut.summed` each device has a part of the examples of one loss, so its gradient is a summand."""
+    """A parameter's gradient as the mean over all devices that have different examples or positions.
+
+    Along an axis that splits the parameter itself, each part was used for the examples of all devices, so its gradient
+    is already a sum. Over `cut.summed` each device has a part of the examples of one loss, so its gradient is a part of
+    a sum.
+    """
     for axis in mean_axes(sizes):
         grad = grad / sizes[axis] if axis in cut.axes else grad
     replicated = tuple(axis for axis in mean_axes(sizes) if axis not in cut.axes)
@@ -208,11 +216,11 @@ def program(
     typed: bool = True,
     sums: int = 1,
 ) -> Program:
-    """The Program of a step. layout: anything with the `cut`, `specs` and `export` of a `Layout`. bounds: global batch
-    -> the closed form.
+    """The Program of a step.
 
-    held: ((state, batch) -> the gradients that a device holds, their specs). typed: whether `shard_map` checks which
-    arrays are equal on all devices. sums: as `Program.sums`.
+    layout: anything with the `cut`, `specs` and `export` of a `Layout`. bounds: global batch -> the expected
+    communication. held: ((state, batch) -> the gradients that a device holds, their specs). typed: whether `shard_map`
+    checks which arrays are equal on all devices. sums: as `Program.sums`.
     """
     specs, whole = layout.specs(), PartitionSpec()
     examples = tuple(axis for axis in sizes if AXES[axis])
@@ -252,10 +260,10 @@ def expected(
     sequence: bool = False,
     platform: str = "cpu",
 ) -> CollectiveBounds:
-    """The closed form of a step's communication: gradients, parameters and the layers' own collectives, with padding.
+    """The expected communication of a step: gradients, parameters and the layers' own collectives, with padding.
 
-    Over `fsdp` the backward pass gathers again only what it needs: no biases, and nothing of a first layer, whose input
-    needs no gradient. The forward passes of micro-batches may share a gather.
+    Over `fsdp` the backward pass gathers again only what it needs: no biases, and nothing of a first layer, because its
+    input needs no gradient. The forward passes of micro-batches may share a gather.
     """
     passes, state = workload.micro_batches, jax.tree.leaves(layout.canonical.model_state)
     bounds: CollectiveBounds = {}
@@ -285,14 +293,14 @@ def expected(
 
 
 def add(bounds: CollectiveBounds, kind: str, least: int, most: int | None = None) -> None:
-    """Adds to a closed form, in place. most: None for `least`."""
+    """Adds a collective to the bounds, in place. most: None for `least`."""
     if most != 0 and (least or most):
         low, high = bounds.get(kind, (0, 0))
         bounds[kind] = low + least, high + (least if most is None else most)
 
 
 def both(*all_bounds: CollectiveBounds) -> CollectiveBounds:
-    """The sum of closed forms."""
+    """The sum of several bounds."""
     total: CollectiveBounds = {}
     for bounds in all_bounds:
         for kind, (least, most) in bounds.items():

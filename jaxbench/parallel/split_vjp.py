@@ -35,14 +35,14 @@ class SplitVjp:
         self.kept = [aval for aval, keep in zip(jaxpr.out_avals, self._keep, strict=True) if keep]
 
     def forward(self, params: PyTree, x: jax.Array, *given: Any) -> tuple[jax.Array, list[jax.Array]]:
-        """(y, what to keep)."""
+        """(y, the residuals for `backward`)."""
         y, pulled = self._vjp(params, x, given)
         return y, [leaf for leaf, keep in zip(jax.tree.leaves(pulled), self._keep, strict=True) if keep]
 
     def backward(
         self, params: PyTree, kept: Iterable[jax.Array], dy: jax.Array, *given: Any
     ) -> tuple[PyTree, jax.Array]:
-        """The gradients of <y, dy> by params and x. params, given: the same as in `forward`."""
+        """The gradients of <y, dy> with respect to params and x. params, given: the same as in `forward`."""
         # This forward pass, of zeros, is dead code except for what depends only on the parameters.
         pulled = self._vjp(params, self._zero(), given)[1]
         leaves, structure = jax.tree.flatten(pulled)

@@ -1,8 +1,9 @@
 # Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
 """One stage of a pipeline in a step: a compiled loop over the rows of a schedule's tables.
 
-The forward and backward pass of a micro-batch run in different ticks; `split_vjp` says what is stored between them. The
-prologue before the first block and the epilogue after the last run on the stages of those blocks, in the same ticks.
+The forward and backward pass of a micro-batch run in different ticks; `split_vjp` defines what is stored between them.
+The prologue before the first block and the epilogue after the last run on the stages of those blocks, in the same
+ticks.
 """
 
 from __future__ import annotations
@@ -27,7 +28,7 @@ _COLUMNS = ("kind", "micro_batch", "chunk", "input", "gradient", "keep", "comes_
 
 
 class Stage:
-    """One device's part of a step, inside `shard_map`. All arrays are per device."""
+    """The part of a step that one device runs, inside `shard_map`. All arrays are per device."""
 
     def __init__(self, workload: TrainWorkload, table: Schedule, sizes: Sizes, key: jax.Array, step: jax.Array):
         """key: for this device's part of the batch. step: the training step."""
@@ -39,7 +40,7 @@ class Stage:
         self._key, self._step = key, step
 
     def run(self, params: PyTree, batch: Batch) -> tuple[PyTree, Metrics]:
-        """(the gradients of the mean loss, zero for other stages' parameters; the metrics, zero except on the last)."""
+        """(the gradients of the mean loss, zero for parameters of other stages; the metrics, zero except on the last)."""
         params = {**params, BLOCKS: jax.tree.map(lambda x: x[0], params[BLOCKS])}  # (chunks, blocks of a chunk, ...)
         batches = jax.tree.map(lambda x: x.reshape(self._micro_batches, -1, *x.shape[1:]), batch)
         carry = self._empty_carry(params, batches)
@@ -101,7 +102,7 @@ class Stage:
         return {**carry, **moved, "kept": slots}, None
 
     def _sent(self, x: jax.Array, step: int) -> jax.Array:
-        """Sends to the neighbour; with several chunks the stages form a ring."""
+        """Sends x to the neighbour `step` further; with several chunks the stages form a ring."""
         around = self._chunks > 1
         pairs = [(s, (s + step) % self._count) for s in range(self._count) if around or 0 <= s + step < self._count]
         return jax.lax.ppermute(x, AXIS, pairs) if self._count > 1 else x
@@ -143,7 +144,7 @@ class Stage:
         no_residuals: list[jax.Array],
         carry: dict[str, Any],
     ) -> tuple[dict[str, Any], list[jax.Array]]:
-        """Starts from the gradient of the loss in the last chunk, else from the gradient received."""
+        """A backward pass: from the loss in the last chunk of the last stage, otherwise from the received gradient."""
         batch, key = _of_batch(batches, work), self._micro_key(work)
         y, *kept = (_at(place, work["keep"]) for place in slots)
         is_last = (self._me == self._count - 1) & (work["chunk"] == self._chunks - 1)

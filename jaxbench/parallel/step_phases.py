@@ -1,10 +1,10 @@
 # Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
-"""The phases of a data-parallel step, as separate programs: a phase costs what omitting it saves.
+"""The phases of a data-parallel step as separate programs. The cost of a phase is the time saved by omitting it.
 
     forward, gradient (adds backward), local (adds the update), step (adds the gradient's mean over devices)
 
 Each program is the next one without its last phase, written with `shard_map` as in the strategy of that name. It
-returns what that phase would use, so that the compiler cannot drop it. `inference` is the model's prediction.
+returns what the omitted phase would use, so the compiler cannot drop it. `inference` is the model's prediction.
 """
 
 from __future__ import annotations
@@ -23,7 +23,8 @@ from jaxbench.workloads.base import Batch, TrainWorkload
 
 
 def build(workload: TrainWorkload, devices: list[jax.Device], part: str, *, donate: bool = True) -> Program:
-    """A Program whose `step` runs the phases up to `part`, a value of the lever; unchanged state passes through.
+    """A Program with a step that runs the phases up to `part`, a value of the lever; unchanged state passes through.
+
     donate: whether the step may overwrite its state.
 
     The outputs of `step` are the metrics. The other parts of a training step return each device's values, along a
@@ -31,7 +32,7 @@ def build(workload: TrainWorkload, devices: list[jax.Device], part: str, *, dona
     After `local` the devices have different states. The outputs of `inference` are those of ``workload.predict``.
 
     Raises:
-      UserError: `inference` of a workload that has no `predict`.
+      UserError: `inference` for a workload without a `predict`.
     """
     if part == "inference" and workload.predict is None:
         raise UserError(
@@ -48,7 +49,7 @@ def build(workload: TrainWorkload, devices: list[jax.Device], part: str, *, dona
 
     whole, split = PartitionSpec(), PartitionSpec(AXIS)
     specs = whole, whole if part == "step" else split
-    # Unchecked: without the mean, arrays that differ between devices are declared to be equal.
+    # Type checking is off: without the mean, arrays that differ between devices are declared to be equal.
     step = jax.shard_map(local_step, mesh=mesh, in_specs=(whole, split), out_specs=specs, check_vma=False)
     shardings = tuple(NamedSharding(mesh, spec) for spec in specs)
     jitted = jax.jit(step, donate_argnums=(0,) if donate else (), out_shardings=shardings)

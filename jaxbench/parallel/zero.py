@@ -3,7 +3,7 @@
 
 Rajbhandari et al., arXiv:1910.02054. Stage 1 shards the optimizer's state, and stage 2 also the gradients; stage 3,
 which also shards the parameters, is strategies/fsdp.py. Stages 1 and 2 send a reduce-scatter of the gradients and an
-all-gather of the parameters: together as much as the all-reduce of data parallelism.
+all-gather of the parameters, which together send as much as the all-reduce of data parallelism.
 
 The step is written with `shard_map`, because under `jit` the compiler would choose between an all-reduce with a slice
 and a reduce-scatter. Type checking is off, because it cannot know that a gathered array is equal on all devices.
@@ -60,7 +60,10 @@ def build(workload: TrainWorkload, devices: list[jax.Device], *, stage: int) -> 
         return grads if stage > 1 else mean_shards(grads), *others
 
     def held_gradients(state: TrainState, batch: Batch) -> tuple[PyTree, PyTree, Metrics]:
-        """As the stage holds them between micro-batches: whole, of this device's examples, or a shard of the mean."""
+        """The gradients as the stage holds them between micro-batches.
+
+        Stage 1 holds whole gradients of this device's examples, stage 2 a shard of the mean gradients.
+        """
         each = {"each": mean_shards} if stage == 2 else {}
         grads, model_state, metrics = on_device(gradients, workload, state, batch, **each)
         return grads, *mean_over(AXIS, (model_state, metrics))
@@ -78,7 +81,7 @@ def build(workload: TrainWorkload, devices: list[jax.Device], *, stage: int) -> 
 
 
 def _leaving(shards: PyTree, whole: frozenset[int]) -> PyTree:
-    """The cuts, except that the parameters with these indices are whole."""
+    """The cuts, with the parameters of these indices left whole."""
     cuts, tree = jax.tree.flatten(shards)
     return jax.tree.unflatten(tree, [Cut(cut.shape) if place in whole else cut for place, cut in enumerate(cuts)])
 
@@ -86,7 +89,7 @@ def _leaving(shards: PyTree, whole: frozenset[int]) -> PyTree:
 def expected(
     workload: TrainWorkload, layout: Layout, shards: PyTree, updated: PyTree, stage: int, global_batch: int
 ) -> CollectiveBounds:
-    """The closed form, with padding. updated: the layout of the parameters after the update."""
+    """The expected communication, with padding. updated: the layout of the parameters after the update."""
     del global_batch  # the size of gradients does not depend on it
     cuts: list[Cut] = jax.tree.leaves(shards)
     if max(cut.parts for cut in cuts) == 1:

@@ -1,5 +1,5 @@
 # Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
-"""What can be measured: the workload types, adapters that build them from models, Flax models, and data."""
+"""Workloads to measure: their types, adapters that build them from models, Flax models, and data."""
 
 from jaxbench.workloads.adapters import from_equinox, from_functions, from_haiku, from_linen, from_nnx
 from jaxbench.workloads.base import Dataset, Field, TrainWorkload

@@ -1,5 +1,5 @@
 # Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
-"""The Workload interface: what is measured, as pure functions and facts, independent of devices."""
+"""The Workload interface: a workload is pure functions and facts, independent of devices."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ KEY = jax.ShapeDtypeStruct((2,), "uint32")  # the shape and dtype of a random ke
 class Field:
     """One array of an example, without the batch axis.
 
-    With `classes` it is an integer label in [0, classes); otherwise values are drawn from a normal distribution.
+    With `classes` it is an integer label in [0, classes). Otherwise synthetic values are normally distributed.
     `draw`, (key, batch) -> (batch, *shape), draws synthetic values in another way, such as a mask with the density of
     the real data.
     """
@@ -60,11 +60,12 @@ class Splits:
 
 @dataclass(frozen=True, kw_only=True)
 class DeviceShare:
-    """One device's share of a step, which determines what its layers send.
+    """One device's share of a step, which determines the communication of its layers.
 
     examples: per micro-batch. sizes: number of devices by mesh axis.
     sequence: whether positions are also split between the tensor-parallel products.
-    blocks: how many this device has; None: all. passes: those it runs; the loss belongs to the backward pass.
+    blocks: the number of blocks on this device; None: all. passes: the passes that it runs; the loss belongs to the
+    backward pass.
     """
 
     examples: int
@@ -87,9 +88,9 @@ class Stages:
 
     first: (params without blocks, nothing, batch, key) -> x. block: (one block's params, x, batch, key) -> x.
     last: (params without blocks, x, batch, key) -> (loss, metrics), as `TrainWorkload.loss`.
-    Of the loss's key, block b of n gets fold_in(key, b), `first` gets fold_in(key, n) and `last` fold_in(key, n + 1); a
-    loss that draws random numbers must do the same.
-    blocks: the key of `params` that holds the blocks' parameters, a dictionary by number.
+    From the key of the loss, block b of n gets fold_in(key, b), `first` gets fold_in(key, n) and `last` gets
+    fold_in(key, n + 1). A loss that draws random numbers must do the same.
+    blocks: the key of `params` that holds the parameters of the blocks, a dictionary by number.
     remat: which activations of the blocks are recomputed, a value of ``config.lever.remat``.
     """
 
@@ -102,16 +103,16 @@ class Stages:
 
 @dataclass(frozen=True, kw_only=True)
 class Partition:
-    """How a model can be split over devices, besides by its batch.
+    """How a model can be split over devices, in addition to splitting its batch.
 
     axes: by pattern of a parameter's path, the logical axis of each dimension ("heads", "hidden", "vocab", "experts"),
       None for a dimension that is never split. Parameters that match no pattern are replicated.
-    collective_bounds: what a device's layers send in the forward and backward pass of one micro-batch, without the
-      gradients of replicated parameters, except those summed over `tensor`.
-    positions: in a sequence; 0 for a model without sequences.
+    collective_bounds: the expected communication of a device's layers in the forward and backward pass of one
+      micro-batch, without the gradients of replicated parameters, except those summed over `tensor`.
+    positions: the number of positions of a sequence; 0 for a model without sequences.
     stages: for a pipeline; None for a model without blocks.
-    own_examples: patterns of replicated parameters, such as of convolutions, whose layers take only a part of the
-      examples on each device of the axis `tensor`. Their gradients are summed over it.
+    own_examples: patterns of replicated parameters, such as those of convolutions, in layers that take only a part of
+      the examples on each device of the axis `tensor`. Their gradients are summed over that axis.
     """
 
     axes: Mapping[str, tuple[str | None, ...]]
@@ -129,8 +130,8 @@ class TrainWorkload:
       name: the experiment's name.
       init: key -> (params, model_state). `model_state` holds what is not trained, such as batch statistics; {} if none.
       loss: (params, model_state, batch, key) -> (scalar, (model_state, metrics)). The scalar is the mean over the given
-        examples, so that the mean of the gradients of equal shards is the gradient of the whole batch. A mean over
-        anything but examples, such as real tokens, is a `WeightedMean`. Metrics ("accuracy") are means over the same
+        examples, so the mean of the gradients of equal shards is the gradient of the whole batch. A mean over anything
+        other than examples, such as real tokens, is a `WeightedMean`. Metrics ("accuracy") are means over the same
         examples: scalars, or WeightedMeans too.
       optimizer: an optax transformation.
       example: the fields of one example.
@@ -138,27 +139,29 @@ class TrainWorkload:
         products in the jaxpr of the gradient of the whole batch.
       flops_per_pair: additional FLOPs of each pair of examples of the global batch, for a loss that compares examples:
         a step of G examples takes G flops_per_example + G^2 flops_per_pair.
-      masked_flops_per_example: of products whose result is masked out. `flops_per_example` leaves them out, and others'
-        formulas count them (docs/metrics, FLOPs of attention).
+      masked_flops_per_example: FLOPs of products with a masked-out result. `flops_per_example` leaves them out, while
+        common formulas count them (docs/metrics, FLOPs of attention).
       unit: the name of an example in a throughput ("images").
       tokens: predicted tokens of an example, padding included, for a throughput in tokens; 0: not a sequence.
-      data: the real data, or a function that loads them: a Dataset, or another form that `data.own` reads, such as a
-        pair of dicts of arrays; None: no data to train on.
+      data: the real data, or a function that loads it: a Dataset, or another form that `data.own` reads, such as a
+        pair of dicts of arrays. None: no data to train on.
       evaluate: (params, model_state, batch) -> metrics in inference mode, means over the examples, "accuracy" included.
         None: the loss's metrics, allowed for a model without state.
-      tolerance: how much (relative L2) the parameters of two correct programs may differ after the check's updates.
-      tolerance_reason: why it is not the default.
+      tolerance: the relative L2 distance that the parameters of two correct programs may have after the check's
+        updates.
+      tolerance_reason: the reason for its value.
       predict: (params, model_state, batch) -> the model's output in inference mode; None: no inference.
       blocks: number of identical blocks that the lever `remat` recomputes; 0: none.
-      micro_batches: the gradient is the mean of this many equal parts' gradients, computed one after the other.
+      micro_batches: the number of equal parts of the batch. Their gradients are computed one after the other and
+        averaged.
       loss_scale: optimizer state -> factor of the loss during differentiation, which the optimizer divides out again.
         None: 1.
-      partition: for strategies that split the model; None: only its batch and its state can be split.
+      partition: how strategies may split the model; None: only its batch and its state can be split.
       dtype: the number format in which the model computes.
       independent: for a model with state, whether examples on different devices are independent, as with per-device
         batch statistics: the gradient is then the mean of the per-device gradients.
-      sent: the key of the parameters whose gradients are all that devices reduce, as with sums over rows
-        (`sums.adapt`); "": every parameter's.
+      sent: the key of the only parameters for which devices reduce gradients, as with sums over rows (`sums.adapt`);
+        "": devices reduce the gradients of all parameters.
     """
 
     name: str
@@ -185,7 +188,7 @@ class TrainWorkload:
     sent: str = ""
 
     def reduced(self, params: PyTree) -> PyTree:
-        """The part of the parameters whose gradients devices reduce."""
+        """The part of the parameters for which devices reduce gradients."""
         return params[self.sent] if self.sent else params
 
     def synthetic(self, key: jax.Array, batch: int) -> Batch:

@@ -1,5 +1,5 @@
 # Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
-"""What measures a machine: single kernels, transfers and collectives, as functions and facts.
+"""Workloads that measure a machine: single kernels, transfers and collectives, as functions and facts.
 
 Each is one *case*: one operation of one size. Like a `TrainWorkload` it is independent of devices:
 `runner/placement.py` decides where it runs (cores, platform, devices, mesh axis). An experiment returns a `CaseSet`.
@@ -26,7 +26,8 @@ VIEWS = ("curves", "matmul", "stream", "dispatch", "fusion", "linalg", "transfer
 class Array:
     """An argument of a kernel. Values are normal with standard deviation `scale`; integers are uniform in [-4, 4].
 
-    draw: (random generator, shape) -> float64 values, where a normal distribution does not suffice (positive definite).
+    draw: (random generator, shape) -> float64 values, for arguments that must not be normally distributed, such as a
+    positive definite matrix.
     """
 
     shape: tuple[int, ...]
@@ -45,27 +46,27 @@ class KernelWorkload:
 
     Attributes:
       op, dtype, impl: operation, number format and implementation ("jit", "numpy", "python", ...).
-      shape: for display, "2048x2048x2048"; empty where the number of elements suffices.
-      elements: the size axis of its figure; 0: it is on none, and `shape` says which it is.
-      flops, bytes_moved: of one call, analytic (docs/metrics); None where the number would mean nothing.
+      shape: for display, "2048x2048x2048"; empty if the number of elements is enough.
+      elements: the value on the size axis of its figure; 0: it is on no size axis, and `shape` identifies it.
+      flops, bytes_moved: of one call, analytic (docs/metrics); None if the number would be meaningless.
       arguments: drawn anew for each round. The first has at least one element.
       function: jax arrays -> array or tuple of arrays. It is jitted, in a step and in a loop, with the result fed back;
         None for a kernel with `prepare`.
-      prepare: arrays -> (() -> result), for anything but one jitted function: NumPy (`host` true: the arrays are NumPy
-        arrays), plain Python, one operation at a time. It allocates output buffers, outside the timed region.
-        The call may return before its result is ready, unless it `waits`.
-      answer: NumPy arrays (the arguments as float64, or as integers) -> the right result. The comparison allows
+      prepare: arrays -> (() -> result), for a kernel that is not a single jitted function: NumPy (with `host`, the
+        arrays are NumPy arrays), plain Python, one operation at a time. It allocates output buffers, outside the timed
+        region. The call may return before its result is ready, unless it `waits`.
+      answer: NumPy arrays (the arguments as float64, or as integers) -> the correct result. The comparison allows
         `tolerance` x the largest absolute value of the answer. None: the result is not compared, for the reason
         `why_unchecked`.
-      wrong: (result, arguments as float64) -> number of wrong values. It replaces `answer` where values cannot be
-        compared (a factorization is right when its product is the matrix).
-      outcome: result -> what it says besides its values, as "steps" and "final_accuracy" of a training.
-      elementwise: each value of the result depends only on the arguments' values at the same place, so that a large
+      wrong: (result, arguments as float64) -> number of wrong values. It replaces `answer` if values cannot be compared
+        directly (a factorization is correct if the product of its factors is the matrix).
+      outcome: result -> further facts about it, such as the "steps" and "final_accuracy" of a training.
+      elementwise: each value of the result depends only on the arguments' values at the same position, so a large
         result can be compared in parts.
-      idempotent: one argument and f(f(x)) = f(x), so that the result alone is fed back.
-      cpu_only: it exercises a processor's caches and means little elsewhere.
+      idempotent: one argument and f(f(x)) = f(x), so only the result is fed back.
+      cpu_only: it exercises a processor's caches and means little on other platforms.
       host: it runs on the host's cores and needs no device.
-      one_core: more cores do not help it, so it is measured on one where that is among the cores asked for.
+      one_core: more cores do not make it faster, so it is measured on one core if that is among the requested counts.
       in_flight_bytes: bytes held at once besides arguments and one result.
     """
 
@@ -131,8 +132,9 @@ class TransferWorkload(_Payload):
 class CollectiveWorkload(_Payload):
     """One collective.
 
-    payload_bytes: nccl-tests' S: one device's buffer for all_reduce, all_to_all, ppermute and broadcast, the gathered
-      result for all_gather, the un-scattered input for reduce_scatter. The nearest multiple that divides is used.
+    payload_bytes: S of nccl-tests: one device's buffer for all_reduce, all_to_all, ppermute and broadcast, the gathered
+      result for all_gather, the unscattered input for reduce_scatter. The nearest size that divides over the devices
+      is used.
     """
 
 
@@ -141,12 +143,12 @@ Case = KernelWorkload | TransferWorkload | CollectiveWorkload
 
 @dataclass(frozen=True, kw_only=True)
 class CaseSet:
-    """What an experiment measures.
+    """The cases that an experiment measures.
 
     Attributes:
-      view: one of VIEWS: the figures that show it.
-      cases: all of them. A case that does not fit or that the backend lacks is refused if the sizes are `typed`, and
-        otherwise skipped and listed by the run.
+      view: one of VIEWS: the figures that show the cases.
+      cases: all of them. If a case does not fit, or the backend lacks it, it is refused if the user typed the sizes
+        (`typed`). Otherwise it is skipped, and the run lists it.
     """
 
     name: str
@@ -166,7 +168,7 @@ def choose(field: str, text: str, legal: Iterable[str], *, everything: Iterable[
 def sizes(field: str, text: str, auto: Iterable[int]) -> tuple[int, ...]:
     """Reads comma-separated whole numbers such as 1024,1e6,64Ki,16Mi from a config; "auto" is `auto`.
 
-    "auto:1Ki,1Mi" are these, as far as they fit (see `typed`). Raises UserError.
+    "auto:1Ki,1Mi" means these sizes, as far as they fit (see `typed`). Raises UserError.
     """
     text = text.strip()
     if text == "auto":
@@ -179,7 +181,7 @@ def sizes(field: str, text: str, auto: Iterable[int]) -> tuple[int, ...]:
 
 
 def typed(text: str) -> bool:
-    """Whether the user typed exactly these sizes: a size that does not fit is then refused, not skipped."""
+    """Whether the user typed exact sizes. A size that does not fit is then refused, not skipped."""
     return not text.strip().startswith("auto")
 
 

@@ -1,8 +1,8 @@
 # Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
 """All examples of the global batch, for a loss that compares each example with every other one.
 
-Where the loss is given the whole batch, these functions change nothing. Where a strategy gives it one device's part,
-`gathered` is an all-gather; its gradient is a reduce-scatter, which returns to each device the gradient of its examples
+If the loss is given the whole batch, these functions change nothing. If a strategy gives it one device's part,
+`gathered` is an all-gather. Its gradient is a reduce-scatter, which returns to each device the gradient of its examples
 from the losses of all devices.
 """
 
@@ -39,7 +39,7 @@ def first(x: jax.Array) -> jax.Array | int:
 
 @contextlib.contextmanager
 def recorded_sizes() -> Iterator[list[int]]:
-    """Collects the size of each array that a loss, traced inside, asks to be gathered."""
+    """Collects the size of each array that a loss gathers. Trace the loss inside this context."""
     sizes: list[int] = []
     token = _sizes.set(sizes)
     try:

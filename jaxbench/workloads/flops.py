@@ -1,8 +1,8 @@
 # Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
-"""Floating-point operations by formula and from a jaxpr; two per multiply-add, convolutions and products only.
+"""FLOPs of convolutions and matrix products, by formula and from a jaxpr; a multiply-add is two FLOPs.
 
-Element-wise work is not counted: it is small beside the products and not part of an accelerator's quoted peak. The
-compiler's own count (``cost_analysis``) misses library calls on GPUs and is only a cross-check.
+Elementwise work is not counted: it is small compared with the products, and not part of an accelerator's quoted peak.
+The compiler's own count (``cost_analysis``) misses library calls on GPUs and is only a cross-check.
 """
 
 from __future__ import annotations
@@ -42,8 +42,10 @@ def count(function: Callable[..., Any], *avals: Any) -> float:
 
 
 def least_share(function: Callable[..., Any], *avals: Any) -> float:
-    """The share of FLOPs that every call does: of branches the cheapest counts, of loops of unknown length nothing. 1
-    if there is nothing to count."""
+    """The share of the FLOPs that every call does; 1 if there is nothing to count.
+
+    A conditional counts as its cheapest branch, a loop of unknown length as nothing.
+    """
     jaxpr = jax.make_jaxpr(function)(*avals).jaxpr
     whole = sum(flops for _, flops in _products(jaxpr, _most))
     return sum(flops for _, flops in _products(jaxpr, _least)) / whole if whole else 1.0
@@ -61,7 +63,7 @@ Product = tuple[str, float]  # the number format of the operands, the wider if t
 
 
 def _every(name: str, bodies: list[list[Product]]) -> list[Product]:
-    """Of each branch of a conditional, and each loop."""
+    """All products: of every branch of a conditional, and of every loop."""
     return [product for body in bodies for product in body]
 
 
@@ -80,8 +82,10 @@ def _total(products: list[Product]) -> float:
 
 
 def _products(jaxpr: Any, taken: Callable[[str, list[list[Product]]], list[Product]] = _every) -> Iterator[Product]:
-    """Each product and convolution. taken: (name of an equation, those of each function that it runs) -> those that
-    count."""
+    """Every product and convolution of a jaxpr.
+
+    taken: (the name of an equation, the products of each function that it runs) -> the products that count.
+    """
     for equation in jaxpr.eqns:
         name = equation.primitive.name
         if name in _COUNTS:
@@ -101,8 +105,8 @@ def _count_product(equation: Any) -> float:
 def _count_convolution(equation: Any) -> float:
     """2 x outputs x kernel size. Padding counts as work, the zeros of a dilated input do not.
 
-    The input gradient of a strided convolution is a convolution of a gradient dilated with zeros; counting these would
-    make the same product more work backward than forward.
+    The input gradient of a strided convolution is a convolution of a gradient that is dilated with zeros. If these
+    counted, the same product would be more work backward than forward.
     """
     params = equation.params
     rhs, out = equation.invars[1].aval.shape, equation.outvars[0].aval.shape

@@ -2,10 +2,10 @@
 """A fence around a function: XLA optimizes inside it, and neither fuses nor moves anything across it.
 
 A kernel is measured inside a step that reads one value of its result and changes one value of its argument
-(`parallel/chain.py`). Without a fence, XLA mixes the two: it computed a chain of element-wise operations twice, once
-for the result and once for the one value read, and copied the argument twice, because it could no longer tell which use
-comes first. On accelerators an optimization barrier is enough. XLA's CPU compiler removes barriers before it
-fuses operations; there, a call that is not inlined does the same job.
+(`parallel/chain.py`). Without a fence, XLA mixes the two. For a chain of elementwise operations it computed the chain
+twice, once for the result and once for the one value read, and copied the argument twice, because it could no longer
+tell which use comes first. On accelerators an optimization barrier is enough. XLA's CPU compiler removes barriers
+before it fuses operations; there, a call that is not inlined does the same job.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ _INLINEABLE = "inlineable"
 
 
 def fenced(function: Callable[..., Any]) -> Callable[..., Any]:
-    """`function` (arrays -> array or tuple of arrays) such that nothing is moved into it, out of it or across it."""
+    """`function` (arrays -> array or tuple of arrays) behind a fence: XLA moves nothing into, out of or across it."""
 
     @jax.jit
     def kernel(*arguments: jax.Array) -> Any:

@@ -1,5 +1,5 @@
 # Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
-"""The workload that all vision models of the papers share: an image classifier of synthetic or real images."""
+"""An image classifier of synthetic or real images: the workload of all vision models of the papers."""
 
 from __future__ import annotations
 
@@ -18,9 +18,10 @@ from jaxbench.workloads.optimizers import make_optimizer, tolerance
 def image_classifier(
     name: str, constructor: Callable[[Any], Any], config: Any, layer_flops: list[float], **facts: Any
 ) -> TrainWorkload:
-    """An NNX model, rngs -> module, of RGB images of `config.model.size` pixels and `config.model.classes` classes.
+    """The workload of an NNX model of RGB images with `config.model.size` pixels and `config.model.classes` classes.
 
-    layer_flops: forward FLOPs of each layer, one image. facts: further fields of the TrainWorkload.
+    constructor: rngs -> module. layer_flops: forward FLOPs of each layer for one image. facts: further fields of the
+    TrainWorkload.
     """
     model = from_nnx(constructor)
     size, classes = config.model.size, config.model.classes

@@ -2,7 +2,7 @@
 """Checks a user's workload before anything is compiled, and reports the first error in one sentence.
 
 Its functions are traced with shapes only, which needs no device and little time. An error names the user's own file and
-line, and what is legal.
+line, and a legal alternative.
 """
 
 from __future__ import annotations
@@ -62,8 +62,9 @@ def inspect(workload: TrainWorkload, *, batch: int = 8) -> None:
 
 
 def traced(workload: TrainWorkload, name: str, *avals: PyTree, batch: int = 8) -> tuple[PyTree, Any]:
-    """(the result of the workload's function `name`, each value as a Leaf; its jaxpr). Raises UserError, also for
-    any exception of the function.
+    """(the result of the workload's function `name`, with each value as a Leaf; its jaxpr).
+
+    Raises UserError, also for any exception of the function.
 
     avals: its arguments, as ``jax.ShapeDtypeStruct`` trees. batch: number of examples in them, for the error message.
     """
@@ -93,7 +94,7 @@ def metrics(returned: PyTree, where: str) -> list[str]:
 
 
 def _numbers(value: Any) -> tuple[Any, ...]:
-    """The parts of a loss or a metric. Each must be a scalar, and the first part of a loss a float."""
+    """The parts of a loss or a metric. Each must be a scalar, and the first part of a loss must be a float."""
     return (value.total, value.weight) if weighted.is_weighted(value) else (value,)
 
 
@@ -104,7 +105,7 @@ def _leaf(x: Any) -> Leaf:
 
 
 def _require_fields(workload: TrainWorkload) -> None:
-    """Raises UserError for fields of the example of which no batch can be drawn."""
+    """Raises UserError for an example field from which no batch can be drawn."""
     if not isinstance(workload.example, Mapping) or not workload.example:
         raise UserError(f"'{workload.name}': the example is {_kind(workload.example)} and must be a dict of Field.")
     for name, field in workload.example.items():
@@ -166,7 +167,7 @@ def _where(workload: TrainWorkload, name: str) -> str:
 
 
 def _initial(workload: TrainWorkload) -> tuple[PyTree, PyTree]:
-    """(params, model_state), as shapes and dtypes. Raises UserError for values that are neither."""
+    """(params, model_state) as shapes and dtypes. Raises UserError for values that are not arrays."""
     returned, _ = traced(workload, "init", KEY)
     where = _where(workload, "init")
     if not isinstance(returned, tuple | list) or len(returned) != 2:
@@ -261,7 +262,7 @@ def _names(value: Any) -> str:
 
 
 def _hint(error: Exception, workload: TrainWorkload, given: tuple[PyTree, ...], batch: int) -> str:
-    """Help for an error of a traced function: how models are called, or which fields there are."""
+    """Advice for an error of a traced function: how models are called, or which fields exist."""
     if isinstance(error, jax.errors.TracerArrayConversionError):
         return "Use jax.numpy instead of numpy: while a function is traced, its arrays have no values."
     if isinstance(error, jax.errors.ConcretizationTypeError):

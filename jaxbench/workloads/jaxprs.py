@@ -1,5 +1,5 @@
 # Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
-"""Walking through a jaxpr and the jaxprs inside it."""
+"""Walks through a jaxpr and the jaxprs inside it."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def inner(equation: Any) -> list[tuple[Any, list[Any]]]:
 
 
 def equations(jaxpr: Any) -> Iterator[Any]:
-    """Of a jaxpr and of all inside it."""
+    """The equations of a jaxpr and of all jaxprs inside it."""
     for equation in jaxpr.eqns:
         yield equation
         for each, _ in inner(equation):
@@ -29,7 +29,7 @@ def equations(jaxpr: Any) -> Iterator[Any]:
 
 
 def reached(jaxpr: Any, sources: Sequence[Any]) -> list[bool]:
-    """Of each result of a jaxpr, whether it is computed from one of these variables."""
+    """For each result of a jaxpr, whether it is computed from one of the variables `sources`."""
     tainted = {id(source) for source in sources}  # literals cannot be hashed
     for equation in jaxpr.eqns:
         given = [i for i, x in enumerate(equation.invars) if id(x) in tainted]

@@ -1,8 +1,8 @@
 # Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
-"""Both forms of random keys, and keys that are used twice, found in a jaxpr.
+"""Support for both forms of RNG keys, and a check of a jaxpr for keys that are used twice.
 
-Two draws from one key give equal or dependent numbers. Only keys that two of the user's own lines, or one repeated
-line, use directly are reported; loops inside a program and libraries are left alone. (JAX's experimental key checker
+Two draws from one key give equal or dependent numbers. A key is reported only if two of the user's own lines, or one
+repeated line, use it directly. Loops inside a program and libraries are not checked. (JAX's experimental key checker
 takes every unknown operation for a draw.)
 """
 
@@ -24,8 +24,11 @@ _SAME_KEY = {"random_wrap", "random_unwrap", "convert_element_type", "copy"}
 
 
 def either_form(function: Any) -> Callable[..., Any]:
-    """`function`, given the words of a key (uint32) as its last argument, gets a typed key, as of ``jax.random.key``.
-    It gets the words themselves if only they work: older code takes a key for an array of numbers."""
+    """Wraps `function` so that a key given as words (uint32), its last argument, arrives as a typed key.
+
+    A typed key is what ``jax.random.key`` returns. `function` gets the words if it works only with them: older code
+    expects a key to be an array of numbers.
+    """
     words_work: bool | None = None  # None: not known yet
 
     def call(*arguments: Any) -> Any:
@@ -86,7 +89,7 @@ def _draws_from(equation: Any, reuses: list[tuple[Line, Line]]) -> set[int]:
 
 
 def _frames(equation: Any) -> list[Line]:
-    """The stack of lines that made an equation, innermost first."""
+    """The stack of source lines that produced an equation, innermost first."""
     traceback = equation.source_info.traceback
     return [(frame.file_name, frame.line_num) for frame in traceback.frames] if traceback is not None else []
 

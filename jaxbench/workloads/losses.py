@@ -17,19 +17,20 @@ Inputs = str | tuple[str, ...]  # a field of the batch, or several
 
 
 def given(batch: Batch, inputs: Inputs) -> Any:
-    """What a model is given of a batch: the array of one field, or a dictionary of several."""
+    """The model's input from a batch: the array of one field, or a dictionary of several."""
     return batch[inputs] if isinstance(inputs, str) else {name: batch[name] for name in inputs}
 
 
 def classification(
     model: PureModel, *, inputs: Inputs = "image", labels: str = "label", weights: str | None = None
 ) -> Callable[..., Any]:
-    """Softmax cross-entropy and accuracy of a model that maps the field `inputs`, or a dictionary of several fields, to
-    logits (batch, classes).
+    """Softmax cross-entropy and accuracy of a model that maps its input to logits (batch, classes).
 
-    A one-hot product, not indexing, selects the log-likelihood: it keeps a sharded batch sharded (a gather over a
+    A one-hot product, not indexing, selects the log-likelihood. It keeps a sharded batch sharded (a gather over a
     sharded axis needs an output sharding), at negligible cost. The loss is computed in float32, whatever the model's
     number format.
+
+    inputs: the field that is the model's input, or several fields, which are passed as a dictionary.
 
     weights: the field with the weight of each example, (batch,), 0 for padding. Loss and accuracy are then
       WeightedMeans, exact for any distribution of the weights over devices.

@@ -26,11 +26,13 @@ from jaxbench.workloads.losses import given
 def contrastive(
     model: PureModel, *, inputs: tuple[str, str], columns: int = 0, remat: str = "none"
 ) -> Callable[..., Any]:
-    """The loss of a model that maps a dictionary of the fields `inputs` to (x_BD, y_BD, scale): unit features of both
-    kinds, and the factor (inverse temperature) of their products.
+    """The loss of a model that maps a dictionary of the fields `inputs` to (x_BD, y_BD, scale).
 
-    A device compares its examples with all others, B x G products of each kind. It gathers the features of all
-    examples, not the examples. columns: of the similarity matrix, computed at a time if the lever `remat` is block.
+    x_BD and y_BD are unit features of both kinds; scale is the factor (inverse temperature) of their products.
+
+    A device compares its examples with all others, which is B x G products of each kind. It gathers the features of all
+    examples, not the examples. columns: the number of columns of the similarity matrix that are computed at a time if
+    the lever `remat` is block.
 
     The loss raises UserError, when it is first traced, for any `remat` but none and block.
     """
@@ -46,11 +48,11 @@ def contrastive(
 
 
 def _held(remat: str, columns: int) -> int:
-    """Columns at a time, 0 for all. Checked while tracing, because a config may hold several values of a lever."""
+    """The number of columns at a time, 0 for all. Checked while tracing: a config may hold several values of a lever."""
     if remat not in ("none", "block"):
         raise UserError(
-            f"--config.lever.remat={remat} does not apply to a contrastive loss, whose similarity matrix is computed "
-            "whole or in blocks: use none or block."
+            f"--config.lever.remat={remat} does not apply to a contrastive loss, which computes its similarity "
+            "matrix whole or in blocks: use none or block."
         )
     return columns if remat == "block" else 0
 
@@ -58,9 +60,9 @@ def _held(remat: str, columns: int) -> int:
 def log_sums(x_BD: jax.Array, y_GD: jax.Array, columns: int = 0) -> jax.Array:
     """log of sum over g of exp(<x_b, y_g>), float32 (B,).
 
-    In blocks of at most `columns` columns, with a running sum scaled by the largest product so far (Milakov and
-    Gimelshein, arXiv:1805.02867). The backward pass recomputes each block. The size of a block divides the examples of
-    one device: XLA would gather a block that spans devices once more.
+    It is computed in blocks of at most `columns` columns, with a running sum scaled by the largest product so far
+    (Milakov and Gimelshein, arXiv:1805.02867). The backward pass recomputes each block. The size of a block divides the
+    examples of one device, because XLA would gather a block that spans devices once more.
     """
     if not columns:
         return jax.nn.logsumexp((x_BD @ y_GD.T).astype(jnp.float32), axis=-1)
@@ -81,8 +83,10 @@ def log_sums(x_BD: jax.Array, y_GD: jax.Array, columns: int = 0) -> jax.Array:
 
 
 def retrieval(model: PureModel, *, inputs: tuple[str, str]) -> Callable[..., Metrics]:
-    """The `evaluate` of a TrainWorkload: the loss, and "accuracy", how often the example of the second kind nearest to
-    one of the first kind has the same label."""
+    """The `evaluate` of a TrainWorkload: the loss and "accuracy".
+
+    The accuracy is how often the nearest example of the second kind has the same label as the example of the first.
+    """
 
     def evaluate(params: PyTree, model_state: PyTree, batch: Batch) -> Metrics:
         x_BD, y_BD, scale = model.predict(params, model_state, given(batch, inputs))

@@ -25,7 +25,7 @@ def next_token(
 ) -> Callable[..., Any]:
     """Cross-entropy (natural logarithm) and accuracy of logits (B, T, V) for ``batch[tokens]``, integers (B, T + 1).
 
-    The model reads the first T tokens and predicts the last T, or those of them on this device. The arithmetic is
+    The model reads the first T tokens and predicts the last T, or those of the last T on this device. The arithmetic is
     float32.
 
     weights: the field with the weight of each of the last T tokens, (B, T). Loss and accuracy are then WeightedMeans,
@@ -73,10 +73,10 @@ def per_position(logits_BTV: jax.Array, next_BT: jax.Array) -> tuple[jax.Array, 
     """(cross-entropy, 1 where the first largest logit is the next token's, else 0), both float32 (B, T).
 
     A comparison, not indexing, selects the next token's logit: a sharded batch stays sharded, and the comparison fuses
-    into the sum. Two plain reductions find the largest logit, because a CPU vectorizes them and not `argmax`.
+    into the sum. Two plain reductions find the largest logit, because a CPU vectorizes them but not `argmax`.
 
-    With a vocabulary split over devices, each device has the logits of its part. The devices exchange four numbers per
-    position and no logits.
+    If the vocabulary is split over devices, each device has the logits of its part. The devices exchange four numbers
+    for each position, but no logits.
     """
     logits_BTV = logits_BTV.astype(jnp.float32)
     axis, vocab = sharding_context.current().tensor, logits_BTV.shape[-1]
@@ -95,7 +95,7 @@ def per_position(logits_BTV: jax.Array, next_BT: jax.Array) -> tuple[jax.Array, 
 
 
 def _over_parts(reduction: Callable[..., jax.Array], found_BT: jax.Array) -> jax.Array:
-    """The reduction of each device's values over all parts of the vocabulary."""
+    """Reduces each device's values over all parts of the vocabulary."""
     axis = sharding_context.current().tensor
     return found_BT if axis is None else reduction(found_BT, axis)
 

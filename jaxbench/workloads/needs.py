@@ -1,5 +1,5 @@
 # Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
-"""What training needs from a workload beyond what measuring needs, checked before anything is compiled."""
+"""Checks, before anything is compiled, that a workload has what training needs in addition to measuring."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ from jaxbench.workloads.levers.freeze import stateful
 
 
 def require(workload: TrainWorkload, metric: str = "accuracy") -> None:
-    """Raises UserError that lists all that is missing: data, an inference mode for a model with state, the metric.
+    """Raises UserError with a list of what is missing: data, an inference mode for a model with state, the metric.
 
-    With batch statistics or random streams, the loss in training mode does not evaluate the model itself.
+    For a model with batch statistics or random streams, the loss in training mode is no evaluation of the model.
     """
     params, model_state = jax.eval_shape(workload.init, KEY)
     missing = []

@@ -13,8 +13,8 @@ import optax
 from jaxbench.errors import UserError, did_you_mean
 from jaxbench.workloads.base import TrainWorkload
 
-# Adam divides by the root of a running mean of squares. Where a gradient is near zero, a difference in the last bit
-# becomes one of the order of the learning rate, so equal programs agree less closely than under SGD.
+# Adam divides by the root of a running mean of squares. Near a zero gradient, a difference in the last bit becomes a
+# difference of the order of the learning rate, so correct programs agree less closely than under SGD.
 ADAPTIVE = {"adam", "adamw"}
 
 _MAKERS: dict[str, Callable[[Any], optax.GradientTransformation]] = {
@@ -33,9 +33,10 @@ def make_optimizer(config: Any) -> optax.GradientTransformation:
 
 
 def warmed(workload: TrainWorkload, steps: int) -> TrainWorkload:
-    """The workload with updates that grow linearly to their size in the first `steps` steps (Goyal et al. 2017, 2.2).
+    """The workload with updates that grow linearly to their full size in the first `steps` steps.
 
-    All optimizers of `make_optimizer` multiply by the learning rate last, so that this is a warm-up of the rate.
+    Source: Goyal et al. 2017, section 2.2. All optimizers of `make_optimizer` multiply by the learning rate last, so
+    this is a warm-up of the rate.
     """
     if not steps:
         return workload

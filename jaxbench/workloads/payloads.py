@@ -17,9 +17,9 @@ TRANSFERS = ("host_to_device", "device_to_host", "device_to_device")
 
 
 def gradient_sizes(experiment: str) -> list[int]:
-    """The distinct sizes in bytes of a model's gradients, one per parameter array, and their sum; ascending.
+    """The distinct sizes in bytes of a model's gradients (one for each parameter array) and their sum, ascending.
 
-    Only shapes are computed: no device is touched, no backend is started.
+    Only shapes are computed: no device is used and no backend is started.
 
     Args:
       experiment: name or path of a training experiment, which is built with its default config.

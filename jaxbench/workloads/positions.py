@@ -1,10 +1,10 @@
 # Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
-"""Which positions of a sequence each device has, where positions are split over devices.
+"""The positions of a sequence that each device has if positions are split over devices.
 
 Over the axis `context` of n devices a sequence is cut into 2 n equal chunks, and device i has chunks i and 2 n - 1 - i.
-In causal attention a late chunk attends to many positions and an early one to few. Each device has one of each, so all
-have equal work (Brandon et al., "Striped Attention", arXiv:2311.09431, describe the imbalance; the pairing is that of
-Llama 3, arXiv:2407.21783, section 3.3.2).
+In causal attention a late chunk attends to many positions and an early chunk to few. Each device has one of each kind,
+so all have equal work. Brandon et al., "Striped Attention", arXiv:2311.09431, describe the imbalance; the pairing is
+that of Llama 3, arXiv:2407.21783, section 3.3.2.
 """
 
 from __future__ import annotations
@@ -40,13 +40,13 @@ def local(x: jax.Array, axis: int = 1) -> jax.Array:
 
 
 def global_count(local_positions: int) -> int:
-    """The length of the whole sequence, of which a device has `local_positions`."""
+    """The length of the whole sequence if a device has `local_positions` of its positions."""
     name = sharding_context.current().context
     return local_positions * (1 if name is None else jax.lax.axis_size(name))
 
 
 def sequence_shard(x: jax.Array, axis: int = 1) -> jax.Array:
-    """This device's part of `x` under sequence parallelism (between tensor-parallel products), else `x`."""
+    """This device's part of `x` under sequence parallelism (between tensor-parallel products), otherwise `x`."""
     context = sharding_context.current()
     if not context.sequence or context.tensor is None:
         return x

@@ -1,9 +1,10 @@
 # Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
 """How the examples and the parameters of a loss are distributed over devices.
 
-A loss is independent of devices, but a few layers are not. Batch normalization is one: the statistics of each device's
-examples are computed differently under `jit`, where the loss sees the whole batch, and under `shard_map`, where it sees
-one device's part. Tensor-parallel layers are another. The code that traces a loss sets the context, and layers read it.
+A loss is independent of devices, but a few layers are not. For example, batch normalization computes the statistics of
+each device's examples differently under `jit`, where the loss sees the whole batch, and under `shard_map`, where it
+sees one device's part. Tensor-parallel layers are another example. The code that traces a loss sets the context, and
+layers read it.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ from typing import Any
 
 @dataclass(frozen=True)
 class ShardingContext:
-    """Where a batch and a model lie. At most one of `parts` and `axis` is set.
+    """The distribution of a batch and a model over devices. At most one of `parts` and `axis` is set.
 
     parts: number of equal, contiguous parts of the given batch, one for each device.
     axis: the mapped axis, or axes, over which other devices have the rest of the batch; None: the batch is whole.
@@ -40,13 +41,13 @@ _current: ContextVar[ShardingContext] = ContextVar("sharding_context", default=W
 
 
 def current() -> ShardingContext:
-    """The context in which the caller is being traced."""
+    """The context of the trace that the caller is part of."""
     return _current.get()
 
 
 @contextlib.contextmanager
 def over(**fields: Any) -> Iterator[None]:
-    """Sets the context for what is traced inside. fields: of `ShardingContext`."""
+    """Sets the context for code that is traced inside. fields: of `ShardingContext`."""
     token = _current.set(ShardingContext(**fields))
     try:
         yield

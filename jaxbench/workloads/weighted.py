@@ -74,8 +74,10 @@ def is_weighted(x: Any) -> bool:
 
 
 def normalized(tree: Any, over: Callable[[jax.Array], jax.Array]) -> Any:
-    """`tree` with each WeightedMean as total / over(weight). With `over` the mean of a weight over devices, the mean of
-    the result over devices is the mean of the whole."""
+    """`tree` with each WeightedMean as total / over(weight).
+
+    If `over` is the mean of a weight over devices, the mean of the result over devices is the mean of the whole.
+    """
     weights: dict[int, jax.Array] = {}  # metrics often share a weight, which is then sent once
 
     def normalize(x: Any) -> Any:
@@ -96,7 +98,7 @@ class Means:
         self._weights: dict[str, float] = {}
 
     def add(self, metrics: dict[str, Any], examples: int) -> None:
-        """metrics: of `examples` examples. The total of a plain accuracy is a whole number of right answers."""
+        """Adds the metrics of `examples` examples. The total of a plain accuracy is a whole number of right answers."""
         for name, metric in metrics.items():
             if is_weighted(metric):
                 total, weight = float(np.asarray(metric.total)), float(np.asarray(metric.weight))

@@ -1,5 +1,5 @@
 # Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
-"""A large matrix product on every device: what the machine reaches at its best, measured beside a step."""
+"""A large matrix product on every device: the peak that the machine reaches, measured in the same rounds as a step."""
 
 from __future__ import annotations
 
@@ -30,10 +30,10 @@ def flops(platform: str, devices: int) -> float:
 
 
 def build(devices: list[jax.Device], dtype: Any = jnp.float32, precision: str = "") -> Program:
-    """The Program whose step multiplies a matrix of `dtype` by another on each device, and keeps the product.
+    """The Program of a step that multiplies two matrices of `dtype` on each device, and keeps the product.
 
-    Each step multiplies the same two: a product of products would overflow in a long run. The state is donated, so each
-    step waits for the one before.
+    Each step multiplies the same two matrices: a product of products would overflow in a long run. The state is
+    donated, so each step waits for the previous one.
 
     precision: of products, as `jax.default_matmul_precision` names it; "": the platform's default.
     """
@@ -42,7 +42,7 @@ def build(devices: list[jax.Device], dtype: Any = jnp.float32, precision: str = 
     lies = TrainState(whole, {"x": each, "w": each, "product": each}, (), (), whole)  # type: ignore[arg-type]
 
     def init(key: jax.Array) -> TrainState:
-        # Drawn, as a GPU takes less power, and so runs faster, for zeros.
+        # Random values: with zeros a GPU takes less power, and so runs faster.
         shape = len(devices), rows, rows
         drawn = {name: jax.random.normal(jax.random.fold_in(key, i), shape) for i, name in enumerate(("x", "w"))}
         params = {"x": drawn["x"].astype(dtype), "w": (drawn["w"] / rows**0.5).astype(dtype)}

@@ -1,8 +1,9 @@
 # Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
-"""What a step sends, and nothing else: its collectives with their payloads, in its order and its loops.
+"""The communication of a step without its computation: its collectives and payloads, in the same order and loops.
 
-A collective starts when all that the step needs for it has arrived, and computing takes no time. So collectives that do
-not depend on each other may run together, or be combined by the compiler, as in the step.
+Computation is replaced by dependencies: a collective starts as soon as the collectives that it depends on have
+finished. So collectives that do not depend on each other may run together, or be combined by the compiler, as in the
+step.
 """
 
 from __future__ import annotations
@@ -26,20 +27,20 @@ from jaxbench.workloads.jaxprs import CALLS, inner
 
 @dataclass(frozen=True)
 class CollectiveCall:
-    """One collective. rank: how many others, one after the other, must have arrived before it starts."""
+    """One collective. rank: the number of collectives, one after the other, that must finish before it starts."""
 
     equation: Any
     rank: int
 
     @property
     def operands(self) -> list[Any]:
-        """Shapes and types, per device."""
+        """The shapes and types of its operands on one device."""
         return [var.aval for var in self.equation.invars]
 
 
 @dataclass(frozen=True)
 class CollectiveLoop:
-    """Collectives that are repeated `length` times, one iteration after the other."""
+    """Collectives in a loop of `length` iterations, one after the other."""
 
     items: tuple[CollectiveCall | CollectiveLoop, ...]
     length: int
@@ -53,7 +54,7 @@ class CollectiveLoop:
 def communication(workload: TrainWorkload, program: Program, global_batch: int) -> Program:
     """The Program that sends what a step of `program` sends. Its state holds the payloads as parameters.
 
-    Raises Unsupported for a step that is not one device's program, or has collectives in a loop of unknown length.
+    Raises Unsupported for a step that is not a per-device program, or has collectives in a loop of unknown length.
     """
     traced, mesh = trace(workload, program, global_batch), program.mesh
     items, _ = collected(traced.jaxpr, [Value() for _ in traced.jaxpr.invars])
@@ -92,9 +93,10 @@ def communication(workload: TrainWorkload, program: Program, global_batch: int) 
 
 @dataclass(frozen=True)
 class Value:
-    """What is known of a value while the step is read. rank: how many collectives, one after the other, it waits for.
+    """The facts about a value that are collected while the jaxpr of the step is read.
 
-    same: equal for values that the compiler knows to be equal.
+    rank: the number of collectives, one after the other, that the value depends on. same: an identity that is equal for
+    values that the compiler knows to be equal.
     """
 
     rank: int = 0
@@ -102,10 +104,12 @@ class Value:
 
 
 def collected(jaxpr: Any, inputs: Sequence[Value]) -> tuple[list[CollectiveCall | CollectiveLoop], list[Value]]:
-    """The collectives of a jaxpr, and its results. What was sent before is not sent again, as a compiler merges equal
-    collectives. Of branches, the one that sends most counts.
+    """(the collectives of a jaxpr, the values of its results).
 
-    Raises Unsupported.
+    A collective of a value that was already sent is left out, because the compiler merges equal collectives. Of several
+    branches, the one with the most bytes counts.
+
+    Raises Unsupported for collectives in a loop of unknown length.
     """
     values = {id(var): value for var, value in zip(jaxpr.invars, inputs, strict=True)}
     items: list[CollectiveCall | CollectiveLoop] = []
@@ -142,12 +146,12 @@ def _of(equation: Any, given: list[Value]) -> tuple[list[CollectiveCall | Collec
     if name == "cond":
         return max((collected(body, given[1:]) for body in bodies), key=lambda branch: sum(map(_bytes, branch[0])))
     if name != "scan":
-        raise Unsupported("it sends in a loop whose length is not known before it runs")
+        raise Unsupported("it sends in a loop of a length that is not known before it runs")
     items, _ = collected(bodies[0], [Value() for _ in bodies[0].invars])
     return [CollectiveLoop(tuple(items), equation.params["length"], first)], results(first + 1)
 
 
-# Collectives that only the type checker tells from others.
+# Variants of a collective that differ only for the type checker.
 UNTYPED: dict[str, Callable[[jax.Array, dict[str, Any]], jax.Array]] = {
     "psum_invariant": lambda x, params: jax.lax.psum(x, params["axes"]),
     "all_gather_invariant": lambda x, params: jax.lax.all_gather(

@@ -1,5 +1,5 @@
 # Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
-"""A traced step as one device's function, which can be run with its collectives replaced or left out."""
+"""A traced step as the function of one device, which can be run with its collectives replaced or left out."""
 
 from __future__ import annotations
 
@@ -25,18 +25,17 @@ SENDS = {
 CASTS = ("pvary", "pbroadcast")  # change only what the type checker knows
 WHOLE_ARRAYS = "its optimizer's update needs whole arrays, so it is not the program of one device"
 
-# (equation, operands) -> results: what takes the place of an equation, here of one that communicates or asks for its
-# device
+# (equation, operands) -> results: replaces an equation that communicates, or that asks for the index of its device
 Replace = Callable[[Any, Sequence[Any]], Sequence[Any]]
 Rules = Mapping[str, Replace]  # by primitive
 
 
 @dataclass(frozen=True)
 class Traced:
-    """One device's part of a step.
+    """The part of a step that one device runs.
 
     jaxpr: (constants, then state and batch, flat and per device) -> (state and metrics, flat). in_specs: of state and
-    batch. out_specs: of the results. constants: of all devices. out_tree: of (state, metrics).
+    batch. out_specs: of the results. constants: the same on all devices. out_tree: the structure of (state, metrics).
     """
 
     jaxpr: Any
@@ -46,13 +45,13 @@ class Traced:
     out_tree: Any
 
     def run(self, operands: Sequence[Any], replace: Replace) -> list[Any]:
-        """Evaluates it for a device's state and batch."""
+        """Evaluates the jaxpr. operands: the state and batch of one device, flat. replace: the rule for collectives."""
         rules = dict.fromkeys((*SENDS, "axis_index"), replace)
         return evaluate(self.jaxpr, (), [*self.constants, *operands], rules)
 
 
 def trace(workload: TrainWorkload, program: Program, global_batch: int) -> Traced:
-    """Traces a step that is written with `shard_map`. Raises Unsupported if other parts of it are not."""
+    """Traces a step that is written with `shard_map`. Raises Unsupported if a part of it is outside `shard_map`."""
     with jax.set_mesh(program.mesh):
         state = jax.eval_shape(program.init, KEY)
         batch = jax.eval_shape(program.put, workload.batch_avals(global_batch))
@@ -78,8 +77,10 @@ def _same(these: Sequence[Any], others: Sequence[Any]) -> bool:
 
 
 def evaluate(jaxpr: Any, consts: Sequence[Any], operands: Sequence[Any], rules: Rules) -> list[Any]:
-    """Runs a jaxpr of one device, with `rules` in place of some primitives. Types of the checker are dropped: run it
-    where `shard_map` does not check them."""
+    """Runs the jaxpr of one device, with `rules` in place of some primitives.
+
+    Casts that only the type checker needs are dropped, so call this in a `shard_map` without type checking.
+    """
     values: dict[int, Any] = {}
     for var, value in [*zip(jaxpr.constvars, consts, strict=True), *zip(jaxpr.invars, operands, strict=True)]:
         values[id(var)] = value
@@ -91,7 +92,7 @@ def evaluate(jaxpr: Any, consts: Sequence[Any], operands: Sequence[Any], rules: 
 
 
 def _literal(var: Any) -> np.ndarray:
-    """Its value without the mesh that it was traced for."""
+    """The value of a literal without the mesh that it was traced for."""
     return np.asarray(var.val, var.aval.dtype)
 
 
@@ -130,7 +131,7 @@ def _scan(equation: Any, given: Sequence[Any], rules: Rules) -> Sequence[Any]:
 
 
 def _scan_counts(params: dict[str, Any]) -> tuple[int, int]:
-    """How many operands of a scan are constants, and how many are carried. jax 0.12 has them as trees."""
+    """(the number of constant operands of a scan, the number of carried ones). jax 0.12 has trees instead."""
     if "ft_in" in params:
         constants, carry, _ = params["ft_in"].unpack()
         return len(constants), len(carry)
@@ -162,5 +163,5 @@ LOOPS: dict[str, Callable[[Any, Sequence[Any], Rules], Sequence[Any]]] = {
 
 
 def communicates(jaxpr: Any) -> bool:
-    """Whether anything is sent inside a jaxpr."""
+    """Whether a jaxpr contains a collective, at any depth."""
     return any(equation.primitive.name in SENDS for equation in equations(jaxpr))

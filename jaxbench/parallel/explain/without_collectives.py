@@ -1,10 +1,13 @@
 # Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
-"""A step in which nothing is sent: on all devices at once, or one device's share on a device that has the machine to
-itself. Or a pipeline's step in which stages wait for each other as in its schedule, and next to nothing is sent.
+"""Ablations of a step's communication.
 
-What a collective would return is made of the device's own operand: a sum is the operand, a gathered array the operand
-repeated, a scattered one a part of it. The numbers are wrong, and the shapes, and so the work around them, are right.
-Barriers before and after keep the compiler from using that: it may not skip what a sum would have needed.
+- `local`: the step without communication, on all devices at once.
+- `alone`: one device's share of it, with the machine to itself.
+- `in_order`: a pipeline's step in which stages still wait for each other, but send almost nothing.
+
+The result of a collective is made from the device's own operand: a sum becomes the operand, a gathered array the
+operand repeated, a scattered array a part of it. The numbers are wrong. The shapes are right, and so is the remaining
+work. Barriers before and after keep the compiler from skipping work that the collective would have needed.
 """
 
 from __future__ import annotations
@@ -26,13 +29,18 @@ from jaxbench.workloads.base import TrainWorkload
 
 
 def local(workload: TrainWorkload, program: Program, global_batch: int) -> Program:
-    """All devices of `program` do their share of its step, and none waits for another. Raises Unsupported."""
+    """The Program in which all devices do their share of the step and none waits for another.
+
+    Raises Unsupported for a step that is not a per-device program.
+    """
     return _all_at_once(workload, program, global_batch, _own)
 
 
 def in_order(workload: TrainWorkload, program: Program, global_batch: int) -> Program:
-    """As `local`, but a stage of a pipeline waits for its neighbours: each message between stages is one number of it.
-    Raises Unsupported."""
+    """As `local`, but each message between the stages of a pipeline is one number, so a stage waits for its neighbours.
+
+    Raises Unsupported for a step that is not a per-device program.
+    """
     return _all_at_once(workload, program, global_batch, _own_when_it_comes)
 
 
@@ -48,8 +56,12 @@ def _all_at_once(workload: TrainWorkload, program: Program, global_batch: int, r
 
 
 def alone(workload: TrainWorkload, program: Program, global_batch: int) -> Program:
-    """The first device of `program` does the share of the last one, which in a pipeline has the loss. Raises
-    Unsupported."""
+    """The Program in which only the first device runs, with the share of the last device.
+
+    In a pipeline that device has the loss.
+
+    Raises Unsupported for a step that is not a per-device program.
+    """
     traced, mesh = trace(workload, program, global_batch), program.mesh
     place = {axis: size - 1 for axis, size in mesh.shape.items()}
 
@@ -69,7 +81,7 @@ def alone(workload: TrainWorkload, program: Program, global_batch: int) -> Progr
     here = NamedSharding(own_mesh, PartitionSpec())
 
     def share(tree: Any, shardings: Any) -> Any:
-        """The part of each global array that lies on the last device."""
+        """The shard of each global array on the last device."""
         spread = jax.tree.broadcast(shardings, tree)
         return jax.tree.map(lambda x, sharding: x[sharding.devices_indices_map(x.shape)[last]], tree, spread)
 
@@ -99,7 +111,7 @@ def _step(traced: Traced, run: Callable[..., Any]) -> Callable[[Any, Any], Any]:
 
 
 def _own(equation: Any, given: Sequence[Any]) -> Sequence[Any]:
-    """What the device itself has instead of what it would receive."""
+    """The device's own operand in place of the result of a collective."""
     if equation.primitive.name == "axis_index":
         return [equation.primitive.bind(**equation.params)]
     sizes = [math.prod(x.shape) for x in given]
@@ -109,8 +121,10 @@ def _own(equation: Any, given: Sequence[Any]) -> Sequence[Any]:
 
 
 def _own_when_it_comes(equation: Any, given: Sequence[Any]) -> Sequence[Any]:
-    """Of a message between stages what the device itself has, with one number of what it would receive in its place, so
-    that whatever needs the message waits for the sender."""
+    """The device's own operand in place of a message between stages, with one number of the message written into it.
+
+    So whatever needs the message still waits for the sender.
+    """
     own = _own(equation, given)
     if equation.primitive.name != "ppermute" or stage.AXIS not in equation.params["axis_name"]:
         return own

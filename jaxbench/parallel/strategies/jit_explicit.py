@@ -1,8 +1,8 @@
 # Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
 """Data parallelism by `jit` with explicit sharding: the sharding is part of each array's type while tracing.
 
-The mathematics is that of `jit_auto`, but an operation whose result has no unique sharding is an error at trace time
-instead of the compiler's choice. This strategy cannot take a model with such an operation until it is rewritten.
+The mathematics is that of `jit_auto`. But where `jit_auto` leaves an ambiguous sharding to the compiler, this is an
+error at trace time. A model with such an operation must be rewritten before this strategy can take it.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ def build(workload: TrainWorkload, devices: list[jax.Device]) -> Program:
 class _ShardingErrors(AbstractContextManager[None]):
     """Turns JAX's error for an ambiguous sharding into Unsupported, with the user's line and advice.
 
-    Its ShardingTypeError has no public name, and some operations raise a ValueError about sharding instead.
+    JAX's ShardingTypeError has no public name, and some operations raise a ValueError about sharding instead.
     """
 
     def __init__(self, name: str):

@@ -69,7 +69,11 @@ def build(workload: TrainWorkload, devices: list[jax.Device], sizes: Sizes, *, s
 
 
 def _as_micro_batches(parts: int, count: int, batch: Batch) -> Batch:
-    """A pipeline's micro-batches are contiguous in the batch; elsewhere micro-batch i has examples i, i + count, ..."""
+    """The batch, (examples, ...), with its examples in the order in which other strategies' micro-batches take them.
+
+    A pipeline's micro-batches are contiguous in the batch. In other strategies micro-batch i has examples i, i + count,
+    and so on.
+    """
 
     def ordered(x: jax.Array) -> jax.Array:
         return x.reshape(parts, count, -1, *x.shape[1:]).swapaxes(1, 2).reshape(x.shape)
@@ -105,9 +109,12 @@ def expected(
     *,
     platform: str = "cpu",
 ) -> CollectiveBounds:
-    """The closed form: one activation per tick to each neighbour; over stages, the gradients of parameters that all of
-    them hold; over `data`, all gradients. The layers' collectives over `tensor` are in the loop, so they count in every
-    tick."""
+    """The expected communication of a pipeline's step.
+
+    Each tick sends one activation to each neighbour. The gradients of parameters that all stages hold are summed over
+    stages, and all gradients over `data`. The layers' collectives over `tensor` are in the loop, so they count in every
+    tick.
+    """
     bounds: CollectiveBounds = {}
     specs = jax.tree.leaves(layout.specs().params, is_leaf=lambda x: isinstance(x, PartitionSpec))
     unused = optimizer_need.unused_gradients(workload, layout.canonical)
@@ -141,7 +148,7 @@ _KINDS = {FORWARD: "forward", BACKWARD: "backward"}
 
 
 def _activation_numbers(workload: TrainWorkload, examples: int) -> int:
-    """The numbers in what one micro-batch passes from stage to stage."""
+    """The number of elements that one micro-batch passes from stage to stage."""
     assert workload.partition is not None and workload.partition.stages is not None
     first = workload.partition.stages.first
     batch = workload.batch_avals(examples)

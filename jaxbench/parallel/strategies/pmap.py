@@ -53,8 +53,11 @@ def build(workload: TrainWorkload, devices: list[jax.Device]) -> Program:
 
 
 def _lowered_from_shapes(mapped: Any) -> Any:
-    """In several processes pmap takes arguments for what each process has alone, unless they are arrays that lie in all
-    of them, as here, or abstract values."""
+    """A wrapper that lowers `mapped` from abstract values.
+
+    With several processes, pmap takes an argument for the part of one process. Exceptions are arrays that span all
+    processes, as here, and abstract values.
+    """
     lower = mapped.lower
 
     def from_shapes(*args: PyTree) -> Any:

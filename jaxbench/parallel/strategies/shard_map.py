@@ -2,8 +2,8 @@
 """Data parallelism by `jax.shard_map`: a per-device program that averages its own gradients.
 
 Type checking is off. With it a replicated parameter is *invariant* over the mesh, and the gradient of an invariant
-input is already summed over devices: averaging that sum again would scale the update by the device count, although the
-first loss would be right. And a loop that starts with zeros, as in most recurrent networks, would be a type error.
+input is already summed over devices. Averaging that sum again would scale the update by the device count, although the
+first loss would be right. Also, a loop that starts with zeros, as in most recurrent networks, would be a type error.
 """
 
 from __future__ import annotations

@@ -16,10 +16,10 @@ from jaxbench.workloads.base import KEY, PyTree
 
 
 def from_equinox(constructor: Callable[[jax.Array], Any]) -> PureModel:
-    """`constructor`: key -> eqx.Module, which takes one example and is mapped over the batch.
+    """The PureModel of an Equinox module. `constructor`: key -> eqx.Module, which takes one example; it is vmapped.
 
-    Arrays of floats are trained; other arrays are the model's state, which never changes; the rest is part of the
-    program. Each example gets its own key where ``__call__`` takes `key`. Inference is `eqx.nn.inference_mode`.
+    Arrays of floats are trained. Other arrays are the model's state, which never changes. Everything else is part of
+    the program. Each example gets its own key if ``__call__`` takes `key`. Inference is `eqx.nn.inference_mode`.
 
     Raises:
       UserError: Equinox is not installed, the constructor returns something else, or a layer keeps an `eqx.nn.State`.
@@ -71,7 +71,7 @@ def _refuse_what_is_no_model(eqx: Any, made: Any) -> None:
 
 
 def _parts(eqx: Any, model: Any) -> tuple[Any, Any, Any]:
-    """(arrays of floats, other arrays, everything else), each with None in the places of the others."""
+    """(arrays of floats, other arrays, everything else), each with None in place of the others."""
 
     def array(leaf: Any) -> bool:
         return isinstance(leaf, (jax.Array, jax.ShapeDtypeStruct))
@@ -96,7 +96,7 @@ def _by_path(tree: Any) -> PyTree:
 
 
 def _filled(abstract: Any, nested: PyTree) -> Any:
-    """The inverse: `abstract` with the arrays of `nested`."""
+    """The inverse of `_by_path`: `abstract` with the arrays of `nested`."""
 
     def found(path: Any, _: Any) -> Any:
         at = nested

@@ -15,14 +15,14 @@ from jaxbench.workloads.base import PyTree
 
 
 def from_functions(init: Callable[[jax.Array], Any], apply: Callable[..., Any]) -> PureModel:
-    """The signature of `apply` determines the kind of model:
+    """The PureModel of two functions. The signature of `apply` determines the kind of model:
 
     - ``apply(params, x) -> y``, with ``init(key) -> params``
     - ``apply(params, x, key) -> y`` for a model that draws random numbers, with the same `init`
     - ``apply(params, model_state, x, key) -> (y, model_state)``, with ``init(key) -> (params, model_state)``
 
-    Any names will do, but an argument named `train` (or as in `pure.TRAINING`) is passed by name: True in training,
-    False in inference. Arguments with default values are ignored, except `key`.
+    Arguments may have any name. An argument named `train` (or as in `pure.TRAINING`) is passed by name: True in
+    training, False in inference. Arguments with default values are ignored, except `key`.
 
     Raises:
       UserError: `apply` takes other arguments.

@@ -17,7 +17,9 @@ from jaxbench.workloads.base import PyTree
 
 
 def from_haiku(function: Any, example: PyTree) -> PureModel:
-    """`function`: the input batch -> outputs, with Haiku modules; or the result of hk.transform of such a function.
+    """The PureModel of a Haiku function.
+
+    `function`: the input batch -> outputs, with Haiku modules; or the result of hk.transform of such a function.
     `example`: shape and dtype (jax.ShapeDtypeStruct) of the input batch, or a tuple or dictionary of several.
 
     Arguments of the function named `is_training`, `train` and so on are passed.
@@ -40,7 +42,7 @@ def from_haiku(function: Any, example: PyTree) -> PureModel:
 
 
 def _original(function: Any) -> Callable[..., Any]:
-    """The function before hk.transform, whose signature the transformed pair hides."""
+    """The function before hk.transform: the transformed pair hides its signature."""
     original = getattr(getattr(function, "init", function), "_original_fn", function)
     if not callable(original):
         raise UserError(f"from_haiku takes a function of the input batch, and was given a {type(function).__name__}.")
@@ -48,8 +50,10 @@ def _original(function: Any) -> Callable[..., Any]:
 
 
 def _normalising_over(hk: Any, axis: Any) -> AbstractContextManager[Any]:
-    """Inside, Haiku's batch normalization takes statistics over the mapped axis over which other devices have the rest
-    of the batch, so that it is the same function under all strategies."""
+    """A context in which Haiku's batch normalization takes the statistics of the global batch under all strategies.
+
+    axis: the mapped axis over which other devices have the rest of the batch.
+    """
 
     def interceptor(call: Callable[..., Any], args: Any, kwargs: Any, context: Any) -> Any:
         layer = context.module  # the function makes a new one at each call, so it can be modified

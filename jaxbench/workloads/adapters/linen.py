@@ -19,9 +19,10 @@ Run = Callable[..., tuple[Any, PyTree]]
 
 
 def from_linen(module: Any, example: PyTree) -> PureModel:
-    """`module`: flax.linen.Module.
-    `example`: shape and dtype (jax.ShapeDtypeStruct) of the input batch, whose size does not matter, or a tuple or
-    dictionary of several.
+    """The PureModel of a Linen module. `module`: flax.linen.Module.
+
+    `example`: shape and dtype (jax.ShapeDtypeStruct) of the input batch, or a tuple or dictionary of several. The
+    number of examples does not matter.
 
     Arguments of ``__call__``, or fields of the module, named `train`, `deterministic` and so on are passed, and all
     random streams that it asks for. Its state is the collections that it needs, not those that it only sows into.
@@ -89,7 +90,7 @@ def _streams(call: Run, avals: PyTree, inputs: PyTree) -> tuple[str, ...]:
 
 
 def _needed(call: Run, avals: PyTree, inputs: PyTree, streams: tuple[str, ...]) -> tuple[str, ...]:
-    """The collections without which a module does not run, which excludes those that it only sows into."""
+    """The collections without which a module does not run. Collections that it only sows into are not among them."""
     from flax import errors
 
     found = []
@@ -108,9 +109,12 @@ def _trace(call: Run, avals: PyTree, inputs: PyTree, streams: Any) -> None:
 
 
 def _adapted(axis: Any) -> Callable[..., Any]:
-    """An interceptor of Flax's layers. Batch normalization takes statistics over the mapped axis over which other
-    devices have the rest of the batch, so that it is the same function under all strategies. Dropout draws its mask
-    with the sharding of its input, where that is explicit."""
+    """An interceptor of Flax's layers.
+
+    Batch normalization takes the statistics of the global batch, so it is the same function under all strategies.
+    Dropout draws its mask with the sharding of its input if that is explicit. axis: the mapped axis over which other
+    devices have the rest of the batch.
+    """
     from flax import linen as nn
 
     def interceptor(call: Callable[..., Any], args: Any, kwargs: Any, context: Any) -> Any:

@@ -1,5 +1,5 @@
 # Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
-"""Sharding that a Flax model names for its own arrays. It is set aside: each strategy decides where arrays lie."""
+"""Ignores the sharding that a Flax model names for its own arrays: each strategy decides where arrays lie."""
 
 from __future__ import annotations
 
@@ -10,8 +10,10 @@ from typing import Any
 
 @contextlib.contextmanager
 def removed() -> Iterator[None]:
-    """Inside, Flax applies neither the mesh axes that a model names for its variables nor its logical constraints on
-    activations. They name axes of the model's own mesh, which the mesh of a strategy does not have."""
+    """A context in which Flax ignores the mesh axes of a model's variables and its constraints on activations.
+
+    They name axes of the model's own mesh, which the mesh of a strategy does not have.
+    """
     from flax import nnx
     from flax.core import meta
 
@@ -25,7 +27,7 @@ def removed() -> Iterator[None]:
 
 
 def kept(init: Callable[..., Any], names: Mapping[str, Any]) -> Callable[..., Any]:
-    """`init`, which carries the axes that were removed: path of a parameter -> its names."""
+    """`init` with the removed axes attached: path of a parameter -> its axis names."""
 
     def initial(key: Any) -> Any:
         return init(key)
@@ -35,7 +37,7 @@ def kept(init: Callable[..., Any], names: Mapping[str, Any]) -> Callable[..., An
 
 
 def sentence(init: Callable[..., Any]) -> str:
-    """What was removed from the model that `init` initializes; "": nothing."""
+    """A sentence about the axes that were removed from the model of `init`; "" if none were."""
     axes: dict[str, str] = getattr(init, "axes", {})
     if not axes:
         return ""

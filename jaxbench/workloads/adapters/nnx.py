@@ -20,12 +20,12 @@ from jaxbench.workloads.jaxprs import numbered
 
 
 def from_nnx(constructor: Callable[[Any], Any]) -> PureModel:
-    """`constructor`: flax.nnx.Rngs -> nnx.Module whose ``__call__`` takes the input batch.
+    """The PureModel of an NNX module. `constructor`: flax.nnx.Rngs -> nnx.Module; its ``__call__`` takes the batch.
 
-    Training is after its `train()`, inference after its `eval()`. Arguments of ``__call__`` named `train`,
+    The module's `train()` selects training, its `eval()` inference. Arguments of ``__call__`` named `train`,
     `deterministic` and so on are passed too, and `rngs`. Random streams are not state: each step draws them anew.
 
-    The graph is split once, here, not at every call: walking it in Python makes nnx.jit slow to dispatch.
+    The graph is split once, here, and not at every call: walking it in Python makes nnx.jit slow to dispatch.
     """
     from flax import nnx
 
@@ -56,7 +56,7 @@ def from_nnx(constructor: Callable[[Any], Any]) -> PureModel:
         nonlocal writes_checked
 
         def called(params: PyTree) -> tuple[Any, Any, PyTree]:
-            """(the model, y, the parameters that the model has afterwards)."""
+            """(the model, y, the parameters of the model after the call)."""
             rngs = _filled(abstract_rngs, _stream_values(nnx.to_pure_dict(abstract_rngs), key))
             streams = {} if key is None or "rngs" not in takes else {"rngs": nnx.Rngs(stream(key, "rngs"))}
             values = _filled(abstract_params, params), rngs, _filled(abstract_state, model_state)
@@ -112,8 +112,10 @@ def _split(model: Any) -> tuple[Any, Any, Any, Any]:
 
 
 def _filled(abstract: Any, values: PyTree) -> Any:
-    """A copy of an nnx.State with its leaves replaced by `values`. Flax's own function for it takes no keys that are
-    tuples, which nnx.WeightNorm has."""
+    """A copy of an nnx.State with its leaves replaced by `values`.
+
+    Flax's own function for this does not take tuples as keys, which nnx.WeightNorm has.
+    """
     from flax import nnx
 
     flat = nnx.to_flat_state(abstract)
@@ -136,8 +138,10 @@ def _stream_values(rngs: PyTree, key: jax.Array | None) -> PyTree:
 
 
 def _normalise_over(model: Any, axis: Any) -> None:
-    """Makes Flax's batch normalization take statistics over the mapped axis over which other devices have the rest of
-    the batch, so that it is the same function under all strategies."""
+    """Makes Flax's batch normalization take the statistics of the global batch, as under all strategies.
+
+    axis: the mapped axis over which other devices have the rest of the batch.
+    """
     from flax import nnx
 
     if axis is None:

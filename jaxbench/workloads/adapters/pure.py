@@ -32,10 +32,10 @@ TRAINING = {
 
 @dataclass(frozen=True)
 class PureModel:
-    """A model as pure functions. params and model_state are plain nested dictionaries, so that checkpoints and freezing
-    patterns look the same for all libraries.
+    """A model as pure functions.
 
-    The libraries' own normalization layers use statistics of the global batch under every strategy.
+    params and model_state are plain nested dictionaries, so checkpoints and freezing patterns look the same for all
+    libraries. The libraries' own normalization layers use statistics of the global batch under every strategy.
 
     init: key -> (params, model_state). model_state: what is not trained, such as running statistics; {} if none.
     run: (params, model_state, x, key or None, whether it is trained) -> (y, model_state).
@@ -56,13 +56,13 @@ class PureModel:
         return self.run(params, model_state, x, key, True)
 
     def predict(self, params: PyTree, model_state: PyTree, x: Any) -> Any:
-        """y in inference: no dropout, running statistics. Any random numbers are the same at each call."""
+        """y in inference: no dropout, running statistics. Random numbers, if any, are the same at each call."""
         run = keys.either_form(lambda key: self.run(params, model_state, x, key, False))
         return run(jax.random.PRNGKey(0))[0]
 
 
 def required(key: jax.Array | None) -> jax.Array:
-    """`key`, for a model that draws. Raises UserError if it is None."""
+    """`key`, for a model that draws random numbers. Raises UserError if it is None."""
     if key is None:
         raise UserError(
             "this model draws random numbers: pass it the loss's key, model.apply(params, model_state, x, key)."
@@ -90,7 +90,7 @@ def parameters(function: Callable[..., Any]) -> dict[str, inspect.Parameter]:
 
 
 def mode(names: Any, *, training: bool) -> dict[str, bool]:
-    """The values of those `names` that tell a model whether it is trained."""
+    """The values of the arguments among `names` that tell a model whether it is trained."""
     return {name: value == training for name, value in TRAINING.items() if name in names}
 
 

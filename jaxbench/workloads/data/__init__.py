@@ -1,5 +1,5 @@
 # Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
-"""Real data to train on, read from disk and checked. Nothing is downloaded and nothing missing is replaced."""
+"""Real data to train on, read from disk and checked. Nothing is downloaded, and missing data is not replaced."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def load(path: str, *, seed: int, size: tuple[int, int] = (28, 28), channels: in
     Args:
       path: "" for scikit-learn's bundled digits, a folder with the four MNIST IDX files (gz or not) or with the six
         files of CIFAR-10's binary version, or an .npz file with x_train, y_train, x_test and y_test.
-      seed: of the split, for data that are not already split (the digits).
+      seed: of the split, for data that is not already split (the digits).
       size: height and width in pixels that the model takes.
       channels: per pixel, for the model; a gray channel is repeated.
       classes: labels must be in [0, classes).

@@ -20,10 +20,10 @@ SAVE = "save it with dataset.save_to_disk(folder)"
 
 
 def hugging_face(folder: str) -> Callable[[], Any]:
-    """The `data` of a TrainWorkload whose fields are columns of the dataset in `folder`.
+    """The `data` of a TrainWorkload: the columns of the dataset in `folder`, as fields of the same names.
 
     Its splits "train" and "test" (or "validation") are used; a single split is divided by the seed. The folder is read
-    when the data are needed, which raises UserError for missing files or columns that are not numbers.
+    when the data is needed, which raises UserError for missing files or columns that are not numbers.
     """
     return lambda: _read(Path(folder).expanduser())
 
@@ -62,7 +62,7 @@ def _columns(folder: Path) -> Columns:
 
 
 class Columns(Mapping[str, np.ndarray]):
-    """The columns of a table as arrays, converted on access, so that unused columns, such as texts, may be anything."""
+    """The columns of a table as arrays, converted on access: unused columns, such as texts, may be anything."""
 
     def __init__(self, table: Any, folder: Path):
         self._table, self._folder = table, folder

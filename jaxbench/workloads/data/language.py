@@ -34,8 +34,8 @@ def load(path: str, *, context: int, vocab: int, pad: str = "") -> Splits:
     where tokens[i + 1] continues the document of tokens[i], 0 where it begins another or is padding.
 
     Args:
-      path: "" for a megabyte of the standard library's sources, or a folder, of which every tenth .txt, .py or .md file
-        (sorted by path) is in the test split.
+      path: "" for a megabyte of the standard library's sources, or a folder of .txt, .py or .md files. Every tenth of
+        these, sorted by path, is in the test split.
       context: positions of the model.
       vocab: size of the model's vocabulary.
       pad: "": all files concatenated. "padded": one document per row. "packed": as many whole documents as fit a row; a
@@ -68,10 +68,10 @@ def weights(pad: str) -> str | None:
 
 
 def draw_weights(real_NT: np.ndarray, key: jax.Array, batch: int) -> jax.Array:
-    """Draws `batch` rows of "real" for synthetic tokens, int32 (batch, T), with the share of real tokens of all N.
+    """Draws `batch` rows of "real" for synthetic tokens, int32 (batch, T), with the share of real tokens of all N rows.
 
-    Stratified: one row is drawn from each of `batch` equal parts of the rows sorted by share, so that a small batch has
-    nearly the share of all. The rows are then shuffled.
+    The draw is stratified: one row from each of `batch` equal parts of the rows sorted by share, so a small batch has
+    nearly the share of all rows. The rows are then shuffled.
     """
     ordered = real_NT[np.argsort(real_NT.sum(axis=1), kind="stable")]
     table = ordered[np.linspace(0, len(ordered) - 1, min(len(ordered), DRAWN_ROWS)).astype(int)].astype(np.uint8)

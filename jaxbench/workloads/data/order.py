@@ -22,7 +22,7 @@ def permutation(examples: int, *entropy: int) -> np.ndarray:
 def order(examples: int, batch: int, *, seed: int, epoch: int) -> np.ndarray:
     """The batches of one epoch: indices of shape (examples // batch, batch), int64.
 
-    A resumed run sees the same batches as an uninterrupted one. The remainder is dropped; each epoch drops other
+    A resumed run sees the same batches as an uninterrupted run. The remainder is dropped; each epoch drops different
     examples.
     """
     steps = examples // batch

@@ -29,7 +29,7 @@ _FORMS = "a dict of arrays, examples as dicts, a pair (train, test) of these, or
 
 
 def read(workload: TrainWorkload, *, seed: int) -> Dataset:
-    """Loads the data of a workload that has some. seed: of the split, for data without one.
+    """Loads the data of a workload. seed: of the split, for data that is not already split.
 
     Raises UserError for illegal data, and for any exception of the user's own function.
     """
@@ -74,15 +74,17 @@ def _arrays(workload: TrainWorkload, data: Any) -> Arrays:
 
 
 def _elements(data: Any) -> Iterator[Any]:
-    """Iterates over elements, by index if there is a length: a Grain MapDataset repeats forever, and has None in place
-    of filtered elements."""
+    """Iterates over elements, by index if the data has a length.
+
+    A Grain MapDataset repeats forever when iterated, and has None in place of filtered elements.
+    """
     if hasattr(data, "__len__") and hasattr(data, "__getitem__"):
         return (element for i in range(len(data)) if (element := data[i]) is not None)
     return iter(data)
 
 
 def _concatenated(workload: TrainWorkload, elements: Iterator[Any]) -> Arrays:
-    """Concatenates examples or batches. Raises UserError for more than fits in memory."""
+    """Concatenates examples or batches. Raises UserError if they do not fit in memory."""
     chunks: list[Arrays] = []
     size = count = 0
     while elements_read := list(itertools.islice(elements, CHUNK)):
@@ -130,8 +132,10 @@ def _require_same_fields(workload: TrainWorkload, found: Mapping[str, Any]) -> N
 
 
 def _cast(array: np.ndarray, field: Field) -> np.ndarray:
-    """The array in the field's dtype, if that is of the same kind and can represent its values. uint8 pixels are not
-    converted to floats, because the intended range is unknown."""
+    """The array in the field's dtype, if that is of the same kind and can represent the values.
+
+    uint8 pixels are not converted to floats, because the intended range is unknown.
+    """
     wanted = np.dtype(field.dtype)
     if array.dtype.kind == "f" and jnp.issubdtype(wanted, jnp.floating):
         return array.astype(wanted, copy=False)

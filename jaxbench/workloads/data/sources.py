@@ -52,7 +52,7 @@ def by_file(files: Sequence[bytes]) -> tuple[list[bytes], list[bytes]]:
 
 
 def read_files(paths: Sequence[Path], where: Path | str) -> list[bytes]:
-    """The user's own files. Raises UserError for more than MAX_BYTES, and for one that cannot be read."""
+    """The user's own files. Raises UserError for more than MAX_BYTES, and for a file that cannot be read."""
     check_size(where, sum(path.stat().st_size for path in paths))
     try:
         return [path.read_bytes() for path in paths]

@@ -1,5 +1,5 @@
 # Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
-"""Texts with labels: a folder, a CSV file, or lines of the standard library by the kind of line they are."""
+"""Texts with labels: a folder, a CSV file, or lines of the standard library labelled by kind of line."""
 
 from __future__ import annotations
 
@@ -139,7 +139,7 @@ def _python_lines() -> tuple[Labelled, Labelled]:
 
 
 def _balanced(pairs: Iterable[tuple[bytes, int]]) -> Labelled:
-    """The first lines of each class, at most twice as many as the third most frequent class has."""
+    """The first lines of each class, at most twice the number of lines of the third most frequent class."""
     by_label: list[Labelled] = [[] for _ in KINDS]
     for pair in pairs:
         by_label[pair[1]].append(pair)

@@ -26,10 +26,10 @@ SCALE, CUBE = math.sqrt(2 / math.pi), 0.044715
 
 @dataclass(frozen=True, kw_only=True)
 class Activation:
-    """One function in each implementation, and its right result in double precision by another formula.
+    """One function in each implementation, and its correct result in double precision by another formula.
 
     numpy: (x, out) -> out, without further arrays.
-    flops: operations per element; None with an exp or tanh, which may take hardware 1 operation or 20.
+    flops: operations per element; None with an exp or tanh, which takes 1 to 20 operations, depending on the hardware.
     exact: the result is not rounded.
     """
 

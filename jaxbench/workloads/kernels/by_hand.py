@@ -1,9 +1,10 @@
 # Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
 """Forward and backward pass of small models, written by hand in NumPy and (the smallest) one value at a time in Python.
 
-Each takes parameters, inputs and labels and returns the gradient of the mean cross-entropy by each parameter. The
-formulas are the chain rule; the LSTM's are those of Hochreiter and Schmidhuber 1997 with a forget gate. Hidden units
-are tanh: the gradient of a ReLU jumps at 0, so that a device which rounds differently would be right and yet far off.
+Each takes parameters, inputs and labels, and returns the gradient of the mean cross-entropy with respect to each
+parameter. The formulas follow from the chain rule. The LSTM is that of Hochreiter and Schmidhuber 1997 with a forget
+gate. Hidden units are tanh: the gradient of a ReLU jumps at 0, so the result of a device that rounds differently would
+be correct and yet far off.
 """
 
 from __future__ import annotations
@@ -55,7 +56,7 @@ def cnn_logits(kernel: np.ndarray, w: np.ndarray, x: np.ndarray) -> np.ndarray:
 
 
 def _patches(x: np.ndarray) -> np.ndarray:
-    """(rows, side, side) -> (rows x places, KERNEL * KERNEL)."""
+    """The patches of images: (rows, side, side) -> (rows x positions, KERNEL * KERNEL)."""
     windows = np.lib.stride_tricks.sliding_window_view(x, (KERNEL, KERNEL), axis=(1, 2))[:, ::STRIDE, ::STRIDE]
     return windows.reshape(-1, KERNEL * KERNEL)
 
@@ -92,7 +93,7 @@ def lstm_logits(
 
 
 def _read(x: np.ndarray, wx: np.ndarray, wh: np.ndarray, b: np.ndarray) -> tuple[np.ndarray, list[Arrays]]:
-    """The last output, and what the backward pass needs of each position. x: (rows, positions, embedding)."""
+    """The last output, and the residuals of each position for the backward pass. x: (rows, positions, embedding)."""
     width = wh.shape[0]
     h = c = np.zeros((len(x), width), wx.dtype)
     kept: list[Arrays] = []
@@ -111,8 +112,8 @@ def level(first: np.ndarray, second: np.ndarray, bins: np.ndarray, node: np.ndar
     """The best gain of a split, by node and column (NODES, COLUMNS), from sums by node, column and bin.
 
     first, second: derivatives of the loss of each row, (rows,). bins: (rows, COLUMNS). node: (rows,), numbered in the
-    tree, so that those of this level are NODES .. 2 NODES - 1. The gain is that of Chen and Guestrin 2016, equation 7,
-    without its factor 1/2.
+    whole tree, so the nodes of this level are NODES .. 2 NODES - 1. The gain is that of Chen and Guestrin 2016,
+    equation 7, without its factor 1/2.
     """
     cell = (((node[:, None] - NODES) * COLUMNS + np.arange(COLUMNS)) * BINS + bins).ravel()
     sums = (
@@ -123,7 +124,10 @@ def level(first: np.ndarray, second: np.ndarray, bins: np.ndarray, node: np.ndar
 
 
 def best_gains(first: Any, second: Any) -> Any:
-    """Of sums (NODES, COLUMNS, BINS) of both derivatives, as arrays of NumPy or of JAX: (NODES, COLUMNS)."""
+    """The best gain of a split, (NODES, COLUMNS), from the sums (NODES, COLUMNS, BINS) of both derivatives.
+
+    The arrays may be those of NumPy or of JAX.
+    """
     left, weight = first.cumsum(2), second.cumsum(2)
     total, whole = left[..., -1:], weight[..., -1:]
     gains = left**2 / (weight + L2) + (total - left) ** 2 / (whole - weight + L2) - total**2 / (whole + L2)
@@ -131,7 +135,7 @@ def best_gains(first: Any, second: Any) -> Any:
 
 
 def _error(logits: np.ndarray, label: np.ndarray) -> np.ndarray:
-    """The gradient of the mean cross-entropy by the logits."""
+    """The gradient of the mean cross-entropy with respect to the logits."""
     error = special.softmax(logits, axis=1)
     error[np.arange(len(label)), label] -= 1
     return np.asarray(error / len(label), logits.dtype)
@@ -170,7 +174,7 @@ def _turned(rows: Matrix) -> Matrix:
 
 
 def _times(rows: Matrix, columns: Matrix) -> Matrix:
-    """rows (m, k) times a matrix that is given by its columns (n, k)."""
+    """The product of rows (m, k) and a matrix given by its columns (n, k)."""
     return [[sum(a * b for a, b in zip(row, column, strict=True)) for column in columns] for row in rows]
 
 

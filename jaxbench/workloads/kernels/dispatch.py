@@ -22,7 +22,7 @@ DTYPES = ("float32",)
 
 @dataclass(frozen=True)
 class DispatchedProgram:
-    """A program of `elements` float32 numbers, and its right result."""
+    """A program of `elements` float32 numbers, and its correct result."""
 
     elements: int
     jax: Callable[[jax.Array], jax.Array]
@@ -39,7 +39,7 @@ OPS = tuple(PROGRAMS)
 
 
 def cases(op: str, impls: tuple[str, ...] = IMPLS) -> Iterator[KernelWorkload]:
-    """One program, started in both ways. It has no FLOPs or bytes, since its time is the cost of starting it."""
+    """One program, started in both ways. It has no FLOPs or bytes, because its time is the cost of starting it."""
     program = PROGRAMS[op]
     for impl in impls:
         yield KernelWorkload(

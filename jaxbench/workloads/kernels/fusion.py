@@ -1,12 +1,12 @@
 # Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
-"""What fusion saves: the same arithmetic op by op, as one program with barriers, and as one fused program.
+"""The benefit of fusion: the same arithmetic op by op, as one program with barriers, and as one fused program.
 
     chain  8 element-wise operations of one operand
     block  y = x + bias, GELU (tanh form), softmax over rows of 1,000
 
-Each is written once, with the way to run an operation as an argument. "op_by_op" calls `jax.numpy` eagerly: one program
-per operation, with every intermediate result in memory. "barriers" is one program in which every operation stores its
-result. "fused" leaves fusion to the compiler.
+Each is written once; the function that runs an operation is an argument. "op_by_op" calls `jax.numpy` eagerly: one
+program for each operation, with every intermediate result in memory. "barriers" is one program in which every operation
+stores its result. "fused" leaves fusion to the compiler.
 """
 
 from __future__ import annotations
@@ -83,7 +83,7 @@ class Kernel:
     """A sequence of operations.
 
     passes: full-size arrays read and written if every operation stores its result; a repeated operand counts once.
-    row_passes: columns of one number per row, likewise.
+    row_passes: the same count for columns of one number per row.
     flops: operations per element; None if some are elementary functions.
     """
 
@@ -103,7 +103,7 @@ OPS = tuple(KERNELS)
 
 
 def arguments(op: str, dtype: str, elements: int) -> tuple[Array, ...]:
-    """Full rows only; `block` has at least one, shorter than 1,000 if there are fewer elements."""
+    """The arguments of a kernel. `block` has full rows only: at least one, shorter than 1,000 for fewer elements."""
     if op == "chain":
         return (Array((elements,), dtype),)
     columns = min(COLUMNS, elements)
@@ -147,7 +147,7 @@ def direct(function: Callable[..., Any], *operands: Any) -> Any:
 
 
 def _with_barriers(function: Callable[..., Any], *operands: Any) -> Any:
-    """Runs an operation with its array operands and its result in memory. Numbers are compiled in."""
+    """Runs an operation with its array operands and its result in memory. Scalars are compiled in."""
     places = [i for i, operand in enumerate(operands) if isinstance(operand, jax.Array)]
 
     def operation(*arrays: jax.Array) -> Any:

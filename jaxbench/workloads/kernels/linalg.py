@@ -3,7 +3,7 @@
 
 FLOPs are from Golub and Van Loan, Matrix Computations: LU with partial pivoting 2/3 n^3 (section 3.4), Cholesky 1/3 n^3
 (4.2), Householder QR 4/3 n^3, and as much again to form Q (5.2). A singular value decomposition iterates, and its
-algorithms differ by more than 2 in operations, so it has no count.
+algorithms differ by more than a factor of 2 in operations, so it has no count.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ Matrices = tuple[np.ndarray, ...]
 class Factorisation:
     """One factorization.
 
-    host: its library on the host ("numpy" or "scipy"), and function.
+    host: its library on the host ("numpy" or "scipy"), and the function.
     matrices: number of n x n matrices that must be read and written.
     residuals: (factors in double precision, matrix) -> matrices that should be zero, each relative to 1.
     """

@@ -1,10 +1,10 @@
 # Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
 """Matrix products of several shapes, and the benefit of tiling.
 
-FLOPs are 2 m n k for each product, bytes each matrix once. bfloat16 and float16 accumulate as the backend does and
-return their own format; int8 returns int32, the 8-bit floats bfloat16.
+FLOPs are 2 m n k for each product; bytes count each matrix once. bfloat16 and float16 accumulate as the backend chooses
+and return their own format. int8 returns int32, and the 8-bit floats return bfloat16.
 
-"untiled" computes one row of the result at a time, so that every row streams all of B through the caches. "tiled"
+"untiled" computes one row of the result at a time, so every row streams all of B through the caches. "tiled"
 uses square blocks that stay in a core's second-level cache. Both do the same multiplications.
 """
 
@@ -58,7 +58,7 @@ class Shape:
 
     @property
     def side(self) -> int:
-        """The side of the square product with as many FLOPs."""
+        """The side of the square product with the same number of FLOPs."""
         return round((self.operations / 2) ** (1 / 3))
 
     @property
@@ -86,7 +86,7 @@ def _quarter(side: int) -> int:
 def search(sides: tuple[int, ...] = ()) -> tuple[Shape, ...]:
     """The grid of shapes on which to search for the fastest product: all combinations of three `sides`.
 
-    Without `sides`: those for a CPU, those for accelerators, and the winners of published searches.
+    Without `sides`: a grid for CPUs, a grid for accelerators, and the winners of published searches.
     """
     if sides:
         return tuple(Shape(*three) for three in product(sides, repeat=3))
@@ -97,7 +97,10 @@ def search(sides: tuple[int, ...] = ()) -> tuple[Shape, ...]:
 
 
 def cases(shape: Shape, dtype: str, impls: tuple[str, ...] = IMPLS) -> Iterator[KernelWorkload]:
-    """One product in one format, by each implementation that has it: NumPy lacks short floats, tiles are float32."""
+    """One product in one format, by each implementation that supports it.
+
+    NumPy lacks short floats, and the tiled products are float32.
+    """
     a, b, c = shape.arrays()
     result = RESULT.get(dtype, dtype)
     sizes = itemsize(dtype) * (math.prod(a) + math.prod(b)), itemsize(result) * math.prod(c)
@@ -130,11 +133,11 @@ def _supports(impl: str, shape: Shape, dtype: str) -> bool:
 
 
 def _tolerance(k: int, dtype: str, impl: str) -> float:
-    """Relative to the largest value of the result, which for normal factors is about 5 sqrt(k).
+    """The tolerance relative to the largest value of the result, which for normal factors is about 5 sqrt(k).
 
     k roundings of a sum that grows like sqrt(k) leave a relative error like sqrt(k) epsilon. Formats shorter than
-    float32 accumulate in a longer one, so only the rounding of the result counts; integers are exact. Accelerators
-    round float32 factors to TF32 or bfloat16 by default, an error of up to 2^-8 per product, which is therefore
+    float32 accumulate in a longer format, so only the rounding of the result counts. Integers are exact. Accelerators
+    round float32 factors to TF32 or bfloat16 by default, which is an error of up to 2^-8 per product and is therefore
     allowed. (Omitting a single product from each sum of 16384 still makes every twentieth value wrong.)
     """
     if dtype == "int8":

@@ -6,8 +6,8 @@
     add   a = b + c      3 arrays, 1
     triad a = b + s c    3 arrays, 2
 
-Bytes are counted as in STREAM, each array once, without the cache's reads of an array before it is overwritten. NumPy
-needs two passes for triad and moves more than is counted.
+Bytes are counted as in STREAM: each array once, without the reads of the cache before an array is overwritten. NumPy
+needs two passes for triad and moves more bytes than this.
 """
 
 from __future__ import annotations
@@ -28,11 +28,11 @@ SCALAR = 3.0  # as in STREAM
 
 @dataclass(frozen=True, kw_only=True)
 class Kernel:
-    """One of the four. `arrays`: read and written. `flops`: operations per element; None: none.
+    """One of the four kernels. `arrays`: the number read and written. `flops`: operations per element; None: none.
 
     numpy: (arguments ..., out) -> out. answer: the same in double precision.
     one: its second argument is a 1 that the compiler does not know.
-    roundings: at most, for one value.
+    roundings: the largest number of roundings of one value.
     """
 
     arrays: int
@@ -55,7 +55,7 @@ def _numpy_triad(c: np.ndarray, b: np.ndarray, out: np.ndarray) -> np.ndarray:
 
 
 KERNELS = {
-    # A plain copy is compiled to two copies (the argument stays live) or to none, so this is a product.
+    # A plain copy compiles to two copies (the argument stays live) or to none, so this is a product.
     "copy": Kernel(
         arrays=2, flops=None, jax=lambda b, one: b * one, numpy=_numpy_copy, answer=lambda b, one: b, one=True
     ),
@@ -75,7 +75,7 @@ KERNELS = {
         answer=lambda b, c: b + c,
         roundings=1,
     ),
-    # c comes first because the first argument changes from step to step, so that s c is never loop-invariant.
+    # c comes first because the first argument changes from step to step, so s c is never loop-invariant.
     "triad": Kernel(
         arrays=3,
         flops=2,

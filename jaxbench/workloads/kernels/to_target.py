@@ -5,9 +5,9 @@
     train_cnn   a 5x5 convolution with stride 2 (8 channels) and a dense layer on the same digits, to 95 %
     train_lstm  an LSTM of width 32 on the first 16 bytes of lines of Python's sources, batch 128, to 75 % of 5 kinds
 
-The models are those of `versus`. Every way gets the same data, first parameters and batches of a seed, so that it
-takes the same steps but for rounding. The optimizer is SGD with momentum 0.9. The accuracy on EVALUATED test rows
-after every few steps is a part of the time, and compiling is not: a program is compiled before.
+The models are those of `versus`. Every implementation gets the same data, initial parameters and batches from a seed,
+so it takes the same steps, except for rounding. The optimizer is SGD with momentum 0.9. The time includes evaluating
+the accuracy on EVALUATED test rows after every few steps. It does not include compiling, which happens before.
 """
 
 from __future__ import annotations
@@ -38,7 +38,8 @@ Parameters = tuple[Any, ...]
 class Recipe:
     """One training. numpy, jax: (logits, gradients). data: () -> inputs and labels to train on, and to test on.
 
-    job: of `versus`, whose first arguments are the parameters. rows: to train on. every: steps between evaluations.
+    job: of `versus`; its first arguments are the parameters. rows: the number of training rows. every: steps between
+    evaluations.
     """
 
     job: str
@@ -88,7 +89,7 @@ OPS = tuple(RECIPES)
 
 
 def cases(op: str, dtype: str, seed: int, impls: tuple[str, ...] = IMPLS) -> Iterator[KernelWorkload]:
-    """The ways of one training. seed: of its first parameters and its batches."""
+    """The implementations of one training. seed: of its initial parameters and its batches."""
     recipe = RECIPES[op]
     prepares = {"numpy": functools.partial(_by_hand, recipe), "jit": functools.partial(_compiled, op)}
     for impl in impls:
@@ -113,7 +114,7 @@ def cases(op: str, dtype: str, seed: int, impls: tuple[str, ...] = IMPLS) -> Ite
 
 
 def _arguments(recipe: Recipe, seed: int) -> tuple[Array, ...]:
-    """First parameters; inputs and labels to train on, and to test on; the rows of each batch (STEPS, batch)."""
+    """The arguments: initial parameters; training and test inputs and labels; the rows of each batch (STEPS, batch)."""
     *given, inputs, _ = versus.JOBS[recipe.job].arrays(1)
     first = [
         Array(array.shape, draw=functools.partial(_first, seed, place, array.scale))
@@ -130,7 +131,7 @@ def _arguments(recipe: Recipe, seed: int) -> tuple[Array, ...]:
 
 
 def _first(seed: int, place: int, scale: float, _: np.random.Generator, shape: tuple[int, ...]) -> np.ndarray:
-    """A bias is small, and not zero: inputs of zeros would be refused."""
+    """An initial parameter. A bias is small, but not zero: arguments of zeros would be refused."""
     return (scale if len(shape) > 1 else 0.01) * np.random.default_rng([seed, place]).standard_normal(shape)
 
 
@@ -162,7 +163,7 @@ def _by_hand(recipe: Recipe, *arrays: np.ndarray) -> Callable[[], np.ndarray]:
 
 @functools.cache
 def _programs(op: str) -> tuple[Callable[..., Any], Callable[..., Any]]:
-    """The update and the accuracy, jitted once in a process: every round takes the same programs."""
+    """The update and the accuracy, jitted once in a process, so every round uses the same programs."""
     recipe = RECIPES[op]
     gradients = versus.gradients(recipe.jax, recipe.parameters)
 

@@ -1,5 +1,5 @@
 # Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
-"""The same jobs in every way that a machine has: Python, NumPy, XLA on its cores, XLA on its accelerators.
+"""The same jobs in Python, in NumPy, in XLA on the machine's cores and in XLA on its accelerators.
 
     product  (rows, 784) times (784, 128): the first layer below
     mlp      the gradient of a perceptron 784-128-10
@@ -8,10 +8,10 @@
     gbdt     one level of a boosted tree: sums by node, column and bin, and the best gain of each node and column
 
 A size is a number of rows (of the product, images, texts, a table). XLA differentiates a forward pass; NumPy and Python
-have the backward pass written by hand (`by_hand.py`), so that both are checked by each other, in double precision.
-"jit+copies" sends the inputs from the host and fetches the result with each call: what a program costs whose data do
-not stay on the device. Two more calls of the same program say what that time is made of, and are on no axis of sizes:
-"waited" finds its arguments on the device, and "start" is a program of the same arguments that does next to nothing.
+have a backward pass that is written by hand (`by_hand.py`). So each checks the other, in double precision.
+"jit+copies" sends the inputs from the host and fetches the result with each call: the cost of a program if its data
+does not stay on the device. Two more variants split that time into parts, and are on no axis of sizes: "waited" finds
+its arguments on the device, and "start" is a program of the same arguments that does almost nothing.
 """
 
 from __future__ import annotations
@@ -42,7 +42,8 @@ TOLERANCE, XLA_TOLERANCE = 1e-4, 2**-6
 
 @dataclass(frozen=True, kw_only=True)
 class Routine:
-    """One job. arrays: rows -> its arguments. flops: of one row. products: whether it has any, which XLA may round."""
+    """One job. arrays: rows -> its arguments. flops: of one row. products: whether it has products, which XLA may round
+    to fewer bits."""
 
     jax: Callable[..., Any]
     numpy: Callable[..., Any]
@@ -50,7 +51,7 @@ class Routine:
     arrays: Callable[[int], tuple[Array, ...]]
     flops: float | None
     products: bool = True
-    parameters: int = 0  # the first arguments, whose gradients are the result
+    parameters: int = 0  # the number of first arguments that are parameters; their gradients are the result
     result_bytes: Callable[[int], int] | None = None  # rows -> of the result; None: as large as the parameters
 
 
@@ -88,12 +89,12 @@ def lstm_logits(embedding: Any, wx: Any, wh: Any, b: Any, w: Any, tokens: Any) -
 
     zeros = jnp.zeros((len(tokens), WIDTH), wx.dtype)
     inputs = jnp.swapaxes(embedding[tokens] @ wx + b, 0, 1)  # of all positions in one product
-    (h, _), _ = jax.lax.scan(position, (zeros, zeros), inputs, unroll=True)  # whose FLOPs are seen
+    (h, _), _ = jax.lax.scan(position, (zeros, zeros), inputs, unroll=True)  # so the compiler counts its FLOPs
     return h @ w
 
 
 def gradients(logits: Callable[..., jax.Array], parameters: int) -> Callable[..., Any]:
-    """(*parameters, inputs, labels) -> the gradient of the mean cross-entropy by each parameter."""
+    """(*parameters, inputs, labels) -> the gradient of the mean cross-entropy with respect to each parameter."""
     return jax.grad(lambda *a: _loss(logits(*a[:-1]), a[-1]), argnums=tuple(range(parameters)))
 
 
@@ -206,7 +207,7 @@ def cases(op: str, dtype: str, rows: int, impls: tuple[str, ...] = IMPLS) -> Ite
 
 
 def _little(job: Routine) -> Callable[..., Any]:
-    """As many results as the job has, each one number of an argument: arrays of any kind -> tuple."""
+    """The program of "start": arrays -> a tuple with one number of an argument for each result of the job."""
     return lambda *arrays: tuple(array.ravel()[0] for array in arrays[: max(1, job.parameters)])
 
 
@@ -215,7 +216,7 @@ def _called(function: Callable[..., Any]) -> Callable[..., Callable[[], Any]]:
 
 
 def _with_copies(function: Callable[..., Any]) -> Callable[..., Callable[[], Any]]:
-    """Calls with arguments on the host, and a result that is fetched."""
+    """Calls with arguments on the host; the result is fetched to the host."""
 
     def prepare(*arrays: jax.Array) -> Callable[[], Any]:
         compiled, at_host = jax.jit(function), [np.asarray(array) for array in arrays]
@@ -225,7 +226,7 @@ def _with_copies(function: Callable[..., Any]) -> Callable[..., Callable[[], Any
 
 
 def _waited_for(function: Callable[..., Any]) -> Callable[..., Callable[[], Any]]:
-    """Calls with arguments on the device, each of which waits for its result. Unused arguments are passed, too."""
+    """Calls with arguments on the device. Each call waits for its result. Unused arguments are passed too."""
 
     def prepare(*arrays: jax.Array) -> Callable[[], Any]:
         compiled = jax.jit(function, keep_unused=True)

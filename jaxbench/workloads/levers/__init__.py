@@ -1,8 +1,8 @@
 # Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
-"""Levers that transform a TrainWorkload into one that trains in another way, invisible to strategies.
+"""Levers that transform a TrainWorkload so that it trains in another way. Strategies do not see them.
 
-One file per lever, with the name of its declaration in `jaxbench.levers`. It has `apply(workload, value)` and, where
-not every model and device supports the lever, `require(workload, value, platform, device_kind)`, which raises
+There is one file for each lever, with the name of its declaration in `jaxbench.levers`. It has `apply(workload, value)`
+and, if not every model and device supports the lever, `require(workload, value, platform, device_kind)`, which raises
 UserError.
 """
 
@@ -22,13 +22,13 @@ CHANGES = tuple(name for name, lever in LEVERS.items() if name in _FILES or leve
 
 
 def apply(workload: TrainWorkload, levers: Mapping[str, str], *, platform: str, device_kind: str) -> TrainWorkload:
-    """`workload` with its levers, in the order of `LEVERS`; an absent one is at its default.
+    """`workload` with its levers applied in the order of `LEVERS`; an absent lever has its default.
 
-    Freezing wraps precision, so that frozen parameters, merged with the others, are cast too.
+    Freezing is applied after precision, so frozen parameters, merged with the others, are cast too.
 
     Args:
       workload: built from a config with the same lever `remat` as `levers`.
-      platform, device_kind: of the devices it will run on, as `jax.Device` has them.
+      platform, device_kind: those of the devices that it will run on, as in `jax.Device`.
 
     Raises:
       UserError: this model or these devices do not support a lever.

@@ -1,6 +1,6 @@
 # Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
-"""The lever `freeze`: parameters that are not trained. They leave `params`, and so take no gradient, optimizer state or
-communication."""
+"""The lever `freeze`: parameters that are not trained. They leave `params`, and so have no gradient, no optimizer state
+and no communication."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ from jaxbench.workloads.base import KEY, PyTree, TrainWorkload
 
 
 def apply(workload: TrainWorkload, pattern: str) -> TrainWorkload:
-    """The workload with the parameters frozen whose path matches `pattern`, a regular expression.
+    """The workload with frozen parameters: those with a path that matches `pattern`, a regular expression.
 
-    A trainable tree has None where a parameter is frozen, and the frozen tree has None everywhere else. The model's
-    state becomes ``{"model": the state it had, "frozen": the frozen tree}``; a loss returns the former only.
+    The trainable tree has None in place of frozen parameters, and the frozen tree has None everywhere else. The model's
+    state becomes ``{"model": its own state, "frozen": the frozen tree}``; a loss returns only "model".
 
     Raises:
       UserError: `pattern` is not a regular expression, or matches no parameter or every one.
@@ -54,7 +54,7 @@ def apply(workload: TrainWorkload, pattern: str) -> TrainWorkload:
 
 
 def stateful(model_state: PyTree) -> bool:
-    """Whether a model has state, such as batch statistics, besides frozen parameters."""
+    """Whether a model has state, such as batch statistics, in addition to frozen parameters."""
     return bool(jax.tree.leaves(not_frozen(model_state)))
 
 
@@ -69,7 +69,7 @@ def paths(params: PyTree) -> list[str]:
 
 
 def _chosen(workload: TrainWorkload, pattern: str) -> PyTree:
-    """A tree like params: whether each parameter is frozen."""
+    """A tree with the structure of params: whether each parameter is frozen."""
     params, _ = jax.eval_shape(workload.init, KEY)
     names = paths(params)
     try:
@@ -99,7 +99,7 @@ def _merge(trainable: PyTree, frozen: PyTree) -> PyTree:
 def _flops(workload: TrainWorkload, frozen: TrainWorkload) -> float:
     """FLOPs of training the rest: the workload's own figure, if any, times the remaining share of the products.
 
-    Frozen layers need no gradient of their weights, and those before the first trained layer none of their inputs.
+    Frozen layers need no gradient of their weights. Layers before the first trained layer need none of their inputs.
     """
     remaining = _products(frozen)
     if workload.flops_per_example is None:
@@ -110,8 +110,8 @@ def _flops(workload: TrainWorkload, frozen: TrainWorkload) -> float:
 def _products(workload: TrainWorkload) -> float:
     """FLOPs of one example's products, forward and backward.
 
-    Counted in forward mode, whose derivative has products of the same size as the backward pass but never recomputes an
-    activation: rematerialization is not work that training requires.
+    They are counted in forward mode. Its derivative has products of the same size as the backward pass, but never
+    recomputes an activation: rematerialization is not work that training requires.
     """
 
     def derivative(params: PyTree, model_state: PyTree, batch: Any, key: jax.Array) -> Any:

@@ -4,7 +4,7 @@
 float32 and tf32 set the precision of products of float32 arrays. bfloat16 and float16 cast parameters and inputs to 16
 bits for the model; the cast returns float32 gradients, and the updated parameters stay float32. The range of float16 is
 too small for many gradients, so its loss is scaled dynamically: Micikevicius et al., "Mixed Precision Training",
-arXiv:1710.03740. float16_unscaled leaves that out, to show what it is for. mixed is the other form of that paper, which
+arXiv:1710.03740. float16_unscaled omits the scaling, to show its purpose. mixed is the other form of that paper, which
 ZeRO assumes: parameters and gradients are bfloat16, 2 bytes each, and the optimizer keeps a float32 copy of the
 parameters.
 """
@@ -74,7 +74,7 @@ def _wrapped(workload: TrainWorkload, wrap: Callable[[Any], Any]) -> TrainWorklo
 
 
 def _with_products(function: Callable[..., Any], products: str) -> Callable[..., Any]:
-    """Products of the backward pass inherit the precision of the forward pass."""
+    """`function` with this precision of its products. Products of the backward pass inherit it."""
 
     def wrapped(*arguments: Any) -> Any:
         with jax.default_matmul_precision(products):
@@ -84,7 +84,7 @@ def _with_products(function: Callable[..., Any], products: str) -> Callable[...,
 
 
 def _in_16_bits(function: Callable[..., Any], dtype: Any) -> Callable[..., Any]:
-    """Casts parameters and inputs, but not the model's state, such as batch statistics."""
+    """`function` with its parameters and inputs cast, but not the model's state, such as batch statistics."""
 
     def cast(tree: PyTree) -> PyTree:
         return jax.tree.map(lambda x: x.astype(dtype) if jnp.issubdtype(x.dtype, jnp.floating) else x, tree)
@@ -111,8 +111,11 @@ class CopyState(NamedTuple):
 
 
 def with_copy(optimizer: optax.GradientTransformation) -> optax.GradientTransformation:
-    """`optimizer` on a float32 copy of parameters in fewer bits. Its float32 updates are the difference between the new
-    copy and the given parameters, so that the rounded sum is the rounded copy."""
+    """`optimizer` on a float32 copy of parameters in fewer bits.
+
+    Its float32 updates are the difference between the new copy and the given parameters, so the rounded sum is the
+    rounded copy.
+    """
 
     def wide(tree: PyTree) -> PyTree:
         return jax.tree.map(lambda x: x.astype(jnp.float32), tree)
@@ -153,9 +156,9 @@ def metrics(state: ScaledState) -> Metrics:
 def scaled(optimizer: optax.GradientTransformation) -> optax.GradientTransformation:
     """`optimizer` for gradients of a scaled loss, which are unscaled first.
 
-    A gradient with a value that is not finite only halves the scale and increments the count of skipped steps. After
-    GROW_AFTER good steps in a row the scale doubles. Gradients must already be averaged over devices: then all devices
-    decide alike, because a value that is not finite on one device is not finite in the mean.
+    If a gradient has a value that is not finite, the step only halves the scale and counts as skipped. After GROW_AFTER
+    good steps in a row the scale doubles. Gradients must already be averaged over devices. Then all devices decide the
+    same, because a value that is not finite on one device is not finite in the mean.
     """
 
     def init(params: PyTree) -> ScaledState:

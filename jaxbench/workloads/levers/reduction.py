@@ -1,5 +1,5 @@
 # Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
-"""The lever `reduction` of a workload: its tolerance, as sums in 16 bits agree less closely with one device's."""
+"""The lever `reduction` of a workload: its tolerance, because sums in 16 bits agree less closely with one device."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 # Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
-"""AlexNet as torchvision has it: "One weird trick for parallelizing convolutional neural networks", arXiv:1404.5997.
+"""AlexNet as in torchvision: "One weird trick for parallelizing convolutional neural networks", arXiv:1404.5997.
 
-The paper's dropout is omitted, so that all strategies compute the same numbers.
+The paper's dropout is omitted, so all strategies compute the same numbers.
 Shapes: B batch, H height, W width, C channels, F features.
 """
 
@@ -59,7 +59,7 @@ def layer_flops(config: ConfigDict) -> list[float]:
 
 
 def _sides(config: ConfigDict) -> list[int]:
-    """The side of each convolution's output, then that of the last pool's."""
+    """The side of each convolution's output, then the side of the last pool's output."""
     sides, side = [], config.size
     for kernel, stride, padding, _, pool in LAYERS:
         side = out_side(side, kernel=kernel, stride=stride, padding=padding)

@@ -1,11 +1,11 @@
 # Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
-"""Causal attention, of a whole sequence or of one split over the axis `context` (ring attention).
+"""Causal attention over a whole sequence, or over a sequence split over the axis `context` (ring attention).
 
-If split, keys and values travel round the ring of devices, and each device attends to those it has at the moment (Liu
-et al., "Ring Attention", arXiv:2310.01889), with the online softmax of Milakov and Gimelshein, arXiv:1805.02867. In the
-order of `workloads.positions` each device computes 3 products of chunks with its own keys and 2 with those of any other
-device: all have equal work, and little of it is masked. The backward pass sends keys and values round again together
-with their gradients, so that no device stores those of another.
+If it is split, keys and values travel around the ring of devices, and each device attends to those that it currently
+has (Liu et al., "Ring Attention", arXiv:2310.01889), with the online softmax of Milakov and Gimelshein,
+arXiv:1805.02867. In the order of `workloads.positions` each device computes 3 products of chunks with its own keys and
+2 with those of any other device: all have equal work, and little of it is masked. The backward pass sends keys and
+values around again together with their gradients, so no device stores those of another.
 
 Axes: B examples, N heads, T query positions, S key positions, H head width; c: positions of a chunk.
 """
@@ -27,8 +27,8 @@ Arrays = tuple[jax.Array, ...]
 def causal(q_BNTH: jax.Array, k_BNTH: jax.Array, v_BNTH: jax.Array, kernel: str = "plain") -> jax.Array:
     """softmax(q k^T / sqrt(H)) v over this and earlier positions, (B, N, T, H). The softmax is float32.
 
-    kernel: "plain" writes the scores to memory; "flash" does not on a TPU or an NVIDIA GPU (`attention_kernel.py`), and
-    is plain on a CPU. Raises UserError for sizes that the kernels do not take.
+    kernel: "plain" writes the scores to memory. "flash" does not, on a TPU or an NVIDIA GPU (`attention_kernel.py`); on
+    a CPU it is the same as plain. Raises UserError for sizes that the kernels do not take.
     """
     q_BNTH = q_BNTH * q_BNTH.shape[-1] ** -0.5
     axis = sharding_context.current().context
@@ -50,7 +50,7 @@ def _plain(q_BNTH: jax.Array, k_BNTH: jax.Array, v_BNTH: jax.Array) -> jax.Array
 
 
 def _ring(axis: str) -> Any:
-    """(q, k, v) -> attention, each with a device's two chunks of positions."""
+    """The function (q, k, v) -> attention; each array has a device's two chunks of positions."""
     devices = jax.lax.axis_size(axis)
 
     @jax.custom_vjp
@@ -72,7 +72,7 @@ def _ring(axis: str) -> Any:
 
     def backward(residuals: Arrays, gradient: jax.Array) -> Arrays:
         q, k, v, out, weight = residuals
-        # Without this barrier the compiler would store all keys and values of the forward pass and not resend them.
+        # Without this barrier the compiler would store all keys and values of the forward pass instead of resending.
         k, v, gradient = jax.lax.optimization_barrier((k, v, gradient))
         inner = jnp.sum(gradient.astype(jnp.float32) * out, -1, keepdims=True)
         saved = jnp.concatenate([weight, inner, gradient.astype(jnp.float32)], -1)
@@ -101,11 +101,11 @@ def _send_on(travelling: Arrays, axis: str) -> Arrays:
 
 
 def _pairs(step: int, axis: str) -> list[tuple[Any, Any, bool]]:
-    """The products of chunks when a device has the keys and values of the device `step` before it: (chunk of queries,
-    chunk of keys, masked), 0 for the early chunk and 1 for the late one.
+    """The products of chunks when a device has the keys and values of the device `step` before it.
 
-    The late queries of device i always see the early keys of device j. If j < i, the early queries see these too, and
-    no query sees the late keys; if j > i, the late queries see both chunks and the early ones neither.
+    Each is (chunk of queries, chunk of keys, masked), with 0 for the early chunk and 1 for the late chunk. The late
+    queries of device i always see the early keys of device j. If j < i, the early queries see these too, and no query
+    sees the late keys. If j > i, the late queries see both chunks and the early queries see neither.
     """
     if step == 0:
         return [(0, 0, True), (1, 0, False), (1, 1, True)]
@@ -121,7 +121,7 @@ def _take_half(x: jax.Array, half: Any) -> jax.Array:
 
 
 def _add_to_half(x: jax.Array, half: Any, addend: jax.Array) -> jax.Array:
-    """`x` with `more` added to one of its halves."""
+    """`x` with `addend` added to one of its halves."""
     zeros = jnp.zeros_like(addend)
     if isinstance(half, int):
         return x + jnp.concatenate([zeros, addend] if half else [addend, zeros], 2)
@@ -161,7 +161,7 @@ class _Sum:
         return part
 
     def plus(self, other: _Sum, when: Any) -> _Sum:
-        """The sum of both, or `self` where `when` is False."""
+        """The combination of both sums, or `self` if `when` is False."""
         if when is False:
             return self
         total = _Sum(self.values)
@@ -185,7 +185,7 @@ class _Sum:
 def _gradients(
     step: int, q: jax.Array, saved: jax.Array, travelling: Arrays, axis: str, dq: jax.Array, d_travelling: Arrays
 ) -> tuple[jax.Array, Arrays]:
-    """Adds the gradients of one step's products. saved: per query its log-sum-exp, <gradient, output>, the gradient.
+    """Adds the gradients of one step's products. saved: for each query its log-sum-exp, <gradient, output>, gradient.
 
     With weights w and output o = sum of w v: dv = w do, ds = w (do v - <do, o>), dq = ds k, dk = ds q.
     """

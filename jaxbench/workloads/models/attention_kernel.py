@@ -1,6 +1,7 @@
 # Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
-"""JAX's attention kernels, which never write the scores to memory (Dao et al., "FlashAttention", arXiv:2205.14135): for
-TPUs "splash attention", for NVIDIA GPUs one written in Triton.
+"""JAX's attention kernels: "splash attention" for TPUs, and a Triton kernel for NVIDIA GPUs.
+
+They never write the scores to memory (Dao et al., "FlashAttention", arXiv:2205.14135).
 
 Axes: B examples, N heads, T positions, H head width.
 """
@@ -21,9 +22,10 @@ Attend = Callable[[jax.Array, jax.Array, jax.Array], jax.Array]
 
 
 def causal(shape: tuple[int, ...]) -> dict[str, Attend]:
-    """By platform, (q, k, v) -> attention, each of this shape (B, N, T, H), with q scaled already. Raises Unsupported.
+    """By platform, the function (q, k, v) -> attention; all have this shape (B, N, T, H), and q is already scaled.
 
-    Each imports its kernel when it is traced, which takes a second that other models need not spend.
+    Each imports its kernel when it is traced, because the import takes a second that other models need not spend.
+    Raises Unsupported for sizes that the kernels do not take.
     """
     _, heads, positions, width = shape
     if positions % min(_BLOCK["tpu"], positions) or positions % _LANES or width % _LANES:

@@ -1,8 +1,8 @@
 # Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
 """A stack of identical blocks, recomputed in the backward pass by the lever `remat` (gradient checkpointing).
 
-Chen et al., "Training Deep Nets with Sublinear Memory Cost", arXiv:1604.06174: of n blocks, storing the input of every
-sqrt(n)-th and recomputing the rest takes memory of order sqrt(n) and one more forward pass.
+Chen et al., "Training Deep Nets with Sublinear Memory Cost", arXiv:1604.06174: with n blocks, storing the input of
+every sqrt(n)-th block and recomputing the rest takes memory of order sqrt(n) and one more forward pass.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ def _grouped(row: Callable[..., Any], checkpoint: Any, group: Any, blocks: Seque
 
 
 def group_size(count: int, remat: str) -> int:
-    """How many of `count` blocks are recomputed together."""
+    """The number of blocks, out of `count`, that are recomputed together."""
     return math.ceil(math.sqrt(count)) if remat == "sqrt" else 1
 
 

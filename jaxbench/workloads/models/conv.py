@@ -27,9 +27,9 @@ def conv(
 ) -> nnx.Conv:
     """A square convolution of `inputs` to `outputs` channels.
 
-    padding: pixels on each side; None: kernel // 2, so that a stride of s leaves ceil(side / s). (XLA's "SAME" pads as
+    padding: pixels on each side; None: kernel // 2, so a stride of s leaves ceil(side / s). (XLA's "SAME" pads as
     little as possible, on the right first, which with a stride is another function.)
-    bias: off where a normalization follows, which would remove it.
+    bias: leave it off before a normalization, which would remove it.
     The initial values are He's for ReLU (arXiv:1502.01852, forward case), times `gain`.
     """
     pad = kernel // 2 if padding is None else padding
@@ -49,10 +49,11 @@ def conv(
 def _product(x: jax.Array, kernel: jax.Array, strides: Sequence[int], padding: Any, **others: Any) -> jax.Array:
     """A 1x1 convolution without padding as a matrix product. x: (B, H, W, C), kernel: (1, 1, C, outputs).
 
-    The same sums, and faster on XLA's CPU. For the shapes of ResNet-50 and ResNet-164 (medians of 9 interleaved
-    repetitions, one core) the forward pass was 1.1 to 1.8 times as fast, the backward pass 1.3 to 2.6, or 5 with a
-    stride. A 3x3 of stride 1 stays a convolution: as products of patches or of nine shifted images it took 1 to 4 times
-    as long on images of 16 pixels and more, and about as long on smaller ones. No forward mode.
+    The sums are the same, and this form is faster on XLA's CPU backend. For the shapes of ResNet-50 and ResNet-164
+    (medians of 9 interleaved repetitions, one core) the forward pass was 1.1 to 1.8 times as fast, the backward pass
+    1.3 to 2.6 times, or 5 times with a stride. A 3x3 convolution of stride 1 stays a convolution: as products of
+    patches or of nine shifted images it took 1 to 4 times as long on images of 16 pixels and more, and about as long on
+    smaller images. There is no forward mode.
     """
     rows, columns = strides
     x = x[:, ::rows, ::columns] if rows > 1 or columns > 1 else x
@@ -61,11 +62,11 @@ def _product(x: jax.Array, kernel: jax.Array, strides: Sequence[int], padding: A
 
 @functools.partial(jax.custom_vjp, nondiff_argnums=(2,))
 def _at_each_pixel(x: jax.Array, matrix: jax.Array, precision: Any) -> jax.Array:
-    """(B, H, W, C) by (C, outputs).
+    """The product of (B, H, W, C) and (C, outputs).
 
-    The matrix's gradient contracts over the images, for which XLA's CPU transposes the first factor, so the narrower
-    one comes first. In a bottleneck the wider one is the residual stream or its gradient, and to transpose it XLA
-    recomputes the sum from the first block on: ResNet-164 took 6 times as long on one device.
+    The gradient of the matrix contracts over the images. XLA's CPU compiler transposes the first factor for this, so
+    the narrower factor comes first. In a bottleneck the wider factor is the residual stream or its gradient. To
+    transpose that, XLA recomputes the sum from the first block on: ResNet-164 took 6 times as long on one device.
     """
     return jnp.einsum("bhwc,co->bhwo", x, matrix, precision=precision)
 
@@ -92,7 +93,10 @@ SMALL_SIDE, MANY_CHANNELS = 7, 256
 
 
 def convolution(x: jax.Array, kernel: jax.Array, strides: Sequence[int], padding: Any, **others: Any) -> jax.Array:
-    """`jax.lax.conv_general_dilated`, except in two cases that are slow on XLA's CPU. These have no forward mode."""
+    """`jax.lax.conv_general_dilated`, rewritten in two cases that are slow on XLA's CPU backend.
+
+    The rewritten cases have no forward mode.
+    """
     same = all(low == high == side // 2 for (low, high), side in zip(padding, kernel.shape, strict=False))
     if traced_for() == "cpu" and x.dtype == jnp.float32 and same and all(s == 1 for s in strides):
         if kernel.shape[2] == 1 and x.shape[2] % COLUMNS == 0:
@@ -106,7 +110,7 @@ def convolution(x: jax.Array, kernel: jax.Array, strides: Sequence[int], padding
 def _rewritten(x: jax.Array, kernel: jax.Array, case: str) -> jax.Array:
     """A convolution of stride 1 that keeps the image's size.
 
-    case: "columns" uses `_by_columns` in the forward pass, "places" uses `_by_places` for the input's gradient.
+    case: "columns" uses `_by_columns` in the forward pass; "places" uses `_by_places` for the gradient of the input.
     """
     return _by_columns(x, kernel) if case == "columns" else _plain(x, kernel)
 
@@ -132,7 +136,7 @@ def _by_columns(x: jax.Array, kernel: jax.Array) -> jax.Array:
     """A convolution of one channel, with groups of columns as channels.
 
     The kernel becomes a matrix of shifted copies of itself, like the space-to-depth transform of ResNet's stem on TPUs.
-    The zeros add multiply-adds, but it takes a quarter of the time (5x5, 16 outputs, 28 pixels; one core).
+    The zeros add multiply-adds, but this takes a quarter of the time (5x5, 16 outputs, 28 pixels; one core).
     """
     batch, height, width, _ = x.shape
     side, outputs = kernel.shape[0], kernel.shape[3]
@@ -149,10 +153,11 @@ def _by_columns(x: jax.Array, kernel: jax.Array) -> jax.Array:
 
 
 def _by_places(d_y: jax.Array, kernel: jax.Array) -> jax.Array:
-    """The input's gradient as one product for each place in the kernel, without transposing the kernel.
+    """The gradient of the input as one product for each position in the kernel, without transposing the kernel.
 
-    The plain form transposes the kernel first. Where the kernel is larger than the images, this took 0.6 to 0.75 of the
-    time (256 and 512 channels, 4 and 7 pixels; one and two cores), and on images of 8 pixels and more up to four times.
+    The plain form transposes the kernel first. If the kernel is larger than the images, this form took 0.6 to 0.75 of
+    the time of the plain form (256 and 512 channels, 4 and 7 pixels; one and two cores). On images of 8 pixels and more
+    it took up to four times as long.
     """
     side, height, width = kernel.shape[0], *d_y.shape[1:3]
     d_y = jnp.pad(d_y, ((0, 0), (side // 2, side // 2), (side // 2, side // 2), (0, 0)))

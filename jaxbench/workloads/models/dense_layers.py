@@ -1,11 +1,12 @@
 # Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
 """Dense layers with ReLU between them, split over the axis `tensor` in pairs.
 
-The first layer of a pair is split by its outputs, the second by its inputs. A last one without a partner is replicated.
+The first layer of a pair is split by its outputs, the second by its inputs. A last layer without a partner is
+replicated.
 
 After convolutions this is the mixture of Krizhevsky, "One weird trick for parallelizing convolutional neural networks",
 arXiv:1404.5997: each device computes the convolutions of its own examples, then gathers the features of all devices'
-examples, and applies its part of the dense layers to them. So no gradient of a split dense layer is sent.
+examples, and applies its part of the dense layers to them. So the gradients of split dense layers are not sent.
 
 Axes: B examples, F features.
 """
@@ -34,7 +35,7 @@ def apply(layers: Sequence[nnx.Linear], x_BF: jax.Array) -> jax.Array:
 
 
 def own_examples(x_BHWC: jax.Array) -> jax.Array:
-    """The examples whose convolutions this device of the axis `tensor` computes: an equal part, or all without a split.
+    """The examples for which this device of the axis `tensor` computes the convolutions: an equal part, or all.
 
     Raises UserError for examples that do not divide.
     """
@@ -44,22 +45,24 @@ def own_examples(x_BHWC: jax.Array) -> jax.Array:
     devices, examples = jax.lax.axis_size(axis), x_BHWC.shape[0]
     if examples % devices:
         raise UserError(
-            f"the {examples} examples of a step do not divide over the {devices} devices of the mesh axis {axis}, each "
-            f"of which computes the convolutions of its own: use {-(-examples // devices) * devices}, for example."
+            f"the {examples} examples of a step do not divide over the {devices} devices of the mesh axis {axis}, and "
+            f"each device computes the convolutions of its own: use {-(-examples // devices) * devices}, for example."
         )
     part = examples // devices
     return jax.lax.dynamic_slice_in_dim(x_BHWC, jax.lax.axis_index(axis) * part, part)
 
 
 def all_examples(x_BF: jax.Array) -> jax.Array:
-    """The features of all examples, from those of `own_examples`. In the backward pass each device gets the sum of the
-    gradients of its own examples' features."""
+    """The features of all examples, gathered from those of `own_examples`.
+
+    In the backward pass each device gets the sum of the gradients of its own examples' features.
+    """
     axis = sharding_context.current().tensor
     return x_BF if axis is None else jax.lax.all_gather(x_BF, axis, tiled=True)
 
 
 def partition(layers: Sequence[Named], *, convolutions: str = "") -> Partition:
-    """How the layers are split. convolutions: the pattern of the parameters before them; "": there are none.
+    """The Partition of the layers. convolutions: the pattern of the parameters before them; "" if there are none.
 
     The forward pass sums the outputs of each pair over devices. The backward pass sums the gradient of each pair's
     input, except the first: that is the example itself, or the features that were gathered.

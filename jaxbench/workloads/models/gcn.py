@@ -1,9 +1,10 @@
 # Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
 """Two graph convolutions that classify the nodes of a graph: Kipf and Welling, arXiv:1609.02907, without dropout.
 
-An example is one random geometric graph: its nodes have integer places on a ring, and two nodes are neighbours if they
-are at most `reach` apart. Integers make the edges the same on every device; with a threshold on a computed similarity,
-a last bit could flip an edge. Axes: B graphs, N nodes (M their neighbours), F features, H width, C classes.
+An example is one random geometric graph. Its nodes have integer positions on a ring, and two nodes are neighbours if
+they are at most `reach` apart. Integers make the edges the same on every device; with a threshold on a computed
+similarity, a difference in the last bit could flip an edge. Axes: B graphs, N nodes (M their neighbours), F features, H
+width, C classes.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 # Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
-"""A decoder-only transformer, GPT-2's architecture: learned positions, normalisation first, tanh-GELU, tied embedding.
+"""A decoder-only transformer, GPT-2's architecture: learned positions, pre-normalization, tanh-GELU, tied embedding.
 
-Radford et al., "Language Models are Unsupervised Multitask Learners", 2019. No dropout. Llama's products are
-settings: a gated perceptron (Shazeer, arXiv:2002.05202), fewer heads of keys and values (Ainslie et al.,
+Radford et al., "Language Models are Unsupervised Multitask Learners", 2019, without dropout. Settings add the products
+of Llama: a gated perceptron (Shazeer, arXiv:2002.05202) and fewer heads of keys and values (Ainslie et al.,
 arXiv:2305.13245).
 Axes: B examples, T positions (S those attended to), D width, N heads, K heads of keys and values, H head width, F
 hidden width, V vocabulary.
@@ -130,7 +130,7 @@ def _divisor(number: int, near: int) -> int:
 
 
 def kernel(config: ConfigDict) -> str:
-    """``config.attention``. Raises UserError for one that is unknown."""
+    """``config.attention``, the name of the attention kernel. Raises UserError for an unknown name."""
     name = config.get("attention", KERNELS[0])
     if name not in KERNELS:
         raise UserError(f"--config.model.attention={name} is unknown: {did_you_mean(name, KERNELS)}")
@@ -162,7 +162,7 @@ class Attention(nnx.Module):
 
 
 class Perceptron(nnx.Module):
-    """Two dense layers with tanh-GELU between them, or three of which one gates another."""
+    """Two dense layers with tanh-GELU between them; if gated, silu of a third layer gates the first instead."""
 
     def __init__(self, shape: Dimensions, rngs: nnx.Rngs):
         bias = not shape.rms
@@ -222,7 +222,10 @@ def embedded(embedding: Vocabulary, positions_TD: jax.Array, local_positions: in
 
 
 def norm(shape: Dimensions, rngs: nnx.Rngs) -> nnx.LayerNorm | nnx.RMSNorm:
-    """Statistics in float32 and, of LayerNorm, in two passes, whatever the model's number format."""
+    """RMSNorm or LayerNorm, with float32 statistics whatever the model's number format.
+
+    LayerNorm computes them in two passes.
+    """
     if shape.rms:
         return nnx.RMSNorm(shape.width, epsilon=1e-5, rngs=rngs)
     return nnx.LayerNorm(shape.width, epsilon=1e-5, use_fast_variance=False, rngs=rngs)
@@ -248,9 +251,10 @@ def _linear(
 def layer_flops(config: ConfigDict, *, causal: bool = True) -> list[float]:
     """Forward FLOPs of each product, one example of `context` positions.
 
-    The two products of attention (queries by keys, weights by values) count half, since half of their result is masked
-    out and need not be computed. causal=False counts them in full, as the unsplit model computes them. The embedding
-    lookup and the padding of the vocabulary do not count. With experts, each position counts one expert and the router.
+    The two products of attention (queries by keys, weights by values) count half, because half of their result is
+    masked out and need not be computed. causal=False counts them in full, as the unsplit model computes them. The
+    embedding lookup and the padding of the vocabulary do not count. With experts, each position counts one expert and
+    the router.
     """
     sizes = shape(config)
     t, d = sizes.context, sizes.width

@@ -1,5 +1,5 @@
 # Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
-"""How a GPT is split over devices: the axes of its parameters, what its layers send, and its pipeline stages.
+"""Splits a GPT over devices: the axes of its parameters, the communication of its layers, and its pipeline stages.
 
 In the formulas: b examples of a micro-batch on a device, t positions, d width, l blocks; act = b t d numbers.
 """
@@ -43,7 +43,8 @@ EXPERTS: dict[str, tuple[str | None, ...]] = {
 
 
 def partition(config: ConfigDict, *, remat: str = "none", weights: str | None = None) -> Partition:
-    """config: as `gpt.shape` reads it. remat: the lever. weights: as `losses_sequence.next_token` takes them."""
+    """The Partition of a GPT. config: as `gpt.shape` reads it. remat: the lever. weights: as in
+    `losses_sequence.next_token`."""
     shape = gpt.shape(config)
     dense = {path: axes for path, axes in AXES.items() if "perceptron" not in path}
     return Partition(
@@ -55,7 +56,7 @@ def partition(config: ConfigDict, *, remat: str = "none", weights: str | None = 
 
 
 def collective_bounds(shape: gpt.Dimensions, share: DeviceShare, *, recomputed: bool) -> CollectiveBounds:
-    """The closed form of one forward and backward pass on one device."""
+    """The expected communication of one forward and backward pass on one device."""
     positions_held = share.examples * shape.context // share.over("context")  # positions of all examples on a device
     bounds: CollectiveBounds = {}
     if share.over("tensor") > 1:
@@ -63,7 +64,7 @@ def collective_bounds(shape: gpt.Dimensions, share: DeviceShare, *, recomputed: 
     ring = share.over("context")
     if ring > 1:
         part = positions_held * shape.heads * shape.head // share.over("tensor")  # keys, or values, of one block
-        # Keys and values go round in both passes, and in the backward pass their gradients return to their device.
+        # Keys and values travel the ring in both passes. In the backward pass their gradients return to their device.
         once, back = 2 * (ring - 1) * part, (2 * (ring - 1) + 2 * ring) * part
         bounds["collective-permute"] = _times(shape.layers, once + back, recomputed * once)
     if share.over("expert") > 1:
@@ -73,9 +74,12 @@ def collective_bounds(shape: gpt.Dimensions, share: DeviceShare, *, recomputed: 
 
 
 def _tensor(shape: gpt.Dimensions, share: DeviceShare, positions_held: int, *, recomputed: bool) -> CollectiveBounds:
-    """Four sums of activations per block, one for the embedding lookup, one for the gradient of the scores' input, and
-    four numbers per position for the loss. With positions split, each sum becomes a reduce-scatter and an all-gather,
-    and the gradients of replicated parameters, of which each device has seen only some positions, are summed."""
+    """The expected communication over `tensor`.
+
+    There are four sums of activations for each block, one for the embedding lookup, one for the gradient of the scores'
+    input, and four numbers per position for the loss. If positions are split, each sum becomes a reduce-scatter and an
+    all-gather. The gradients of replicated parameters are then summed, because each device has only some positions.
+    """
     act, blocks = positions_held * shape.width, share.blocks or shape.layers
     backward = "backward" in share.passes
     loss, more = backward * 4 * positions_held, backward * recomputed * 2 * blocks

@@ -1,8 +1,8 @@
 # Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
 """A classifier of byte strings: embedding, one LSTM layer, the mean of its states, logits.
 
-Hochreiter and Schmidhuber, Neural Computation 9(8), 1997, with the forget gate of Gers et al., 2000. The inputs'
-contribution to the gates does not depend on the state, so it is one product before the loop. Byte 0 pads short strings
+Hochreiter and Schmidhuber, Neural Computation 9(8), 1997, with the forget gate of Gers et al., 2000. The contribution
+of the inputs to the gates does not depend on the state, so it is one product before the loop. Byte 0 pads short strings
 and does not count in the mean.
 
 Axes: P devices, B examples of each, T positions, D embedding width, H state width, G = 4 H gates.
@@ -40,10 +40,11 @@ class LSTM(nnx.Module):
         return join(jnp.moveaxis(states_TPBH, 0, 2))
 
     def _products(self, x_BTD: jax.Array) -> jax.Array:
-        """The inputs' contribution to the gates, (T, P, B, G), without the bias.
+        """The contribution of the inputs to the gates, (T, P, B, G), without the bias.
 
-        `x_BTD`, the smaller array, is transposed before the product, which is one of two plain matrices: on XLA's CPU
-        the step took 0.7 of the time with the product first. The loop adds the bias to what is in the cache.
+        `x_BTD`, the smaller array, is transposed before the product, so that this is a product of two plain matrices.
+        On XLA's CPU backend the step took 0.7 of the time that it took with the product first. The loop adds the bias,
+        to values that are in the cache.
         """
         x_PTBD = jnp.moveaxis(split(x_BTD), 2, 1)
         products = x_PTBD.reshape(-1, x_PTBD.shape[-1]) @ self.inputs.kernel[...]
@@ -52,11 +53,11 @@ class LSTM(nnx.Module):
 
 @jax.custom_vjp
 def _states(inputs_TPBG: jax.Array, bias_P1G: jax.Array, kernel_PHG: jax.Array) -> jax.Array:
-    """The inputs' contribution to the gates, their bias and the recurrent matrix, to the states (T, P, B, H).
+    """The states (T, P, B, H) from the contribution of the inputs to the gates, their bias and the recurrent matrix.
 
-    The backward pass is written out because the differentiated loop would update the matrix's gradient at each
-    position. Here the loop yields only the gates' gradients, and one product over all positions follows. No forward
-    mode.
+    The backward pass is written out, because the differentiated loop would update the gradient of the matrix at each
+    position. Here the loop yields only the gradients of the gates, and one product over all positions follows. There is
+    no forward mode.
     """
     return _forward(inputs_TPBG, bias_P1G, kernel_PHG)[0]
 
@@ -108,7 +109,7 @@ _states.defvjp(_forward, _backward)
 
 
 def _sigmoid(x: jax.Array) -> jax.Array:
-    """As a tanh, which XLA's CPU has as a polynomial."""
+    """The logistic function as a tanh, which XLA's CPU backend computes by a polynomial."""
     return 0.5 + 0.5 * jnp.tanh(0.5 * x)
 
 
@@ -118,7 +119,7 @@ def _shifted(x_T: jax.Array) -> jax.Array:
 
 
 def _open_forget_gates(key: jax.Array, shape: tuple[int, ...], dtype: Any, **_: Any) -> jax.Array:
-    """1 for the forget gates, so that a state lasts initially (Jozefowicz et al., ICML 2015), 0 for the others."""
+    """The initial bias: 1 for the forget gates, so a state lasts at first (Jozefowicz et al., ICML 2015), otherwise 0."""
     width = shape[0] // 4
     return jnp.zeros(shape, dtype).at[width : 2 * width].set(1)
 

@@ -1,10 +1,10 @@
 # Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
-"""A gradient that is written to memory once, where XLA's CPU compiler would recompute it for each use.
+"""A gradient that is written to memory once. XLA's CPU compiler would recompute it for each use.
 
 The gradient along a residual stream is a growing sum: each branch adds its part and reads the sum so far. This is
-element-wise work, which the CPU compiler fuses into every consumer. In the backward pass of n blocks it recomputed the
-sum, from the top down, for several products of each block: work of order n^2. Without the
-fence, the gradient of 4 blocks of width 128 takes 1.04 times as long on one core, and that of 16 blocks 1.1 times.
+elementwise work, which the CPU compiler fuses into every consumer. In the backward pass of n blocks it recomputed the
+sum, from the top down, for several products of each block: work of order n^2. Without the fence, the gradient of 4
+blocks of width 128 takes 1.04 times as long on one core, and that of 16 blocks takes 1.1 times as long.
 """
 
 from __future__ import annotations

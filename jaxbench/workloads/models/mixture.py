@@ -1,10 +1,10 @@
 # Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
 """A mixture of experts in place of a block's perceptron: each position is routed to one expert.
 
-Fedus et al., "Switch Transformers", arXiv:2101.03961: the expert with the largest router probability, its output times
-that probability, a capacity per expert beyond which positions are dropped (the residual stream remains), and a loss to
-balance the load. The capacity is per sequence, as for the groups of Lepikhin et al., "GShard", arXiv:2006.16668,
-so dropping does not depend on the sharding of the batch.
+Fedus et al., "Switch Transformers", arXiv:2101.03961: a position goes to the expert with the largest router
+probability, and the output of the expert is multiplied by that probability. Positions beyond the capacity of an expert
+are dropped (the residual stream remains), and a loss term balances the load. The capacity is per sequence, as for the
+groups of Lepikhin et al., "GShard", arXiv:2006.16668, so dropping does not depend on the sharding of the batch.
 
 Axes: B examples, T positions, D width, F hidden width, E experts (after the exchange, those of a device), C capacity.
 """
@@ -25,7 +25,7 @@ BALANCE = 0.01  # weight of the balance loss, Switch's alpha
 
 
 def capacity(context: int, experts: int) -> int:
-    """The positions of one sequence of length `context` that one expert takes."""
+    """The number of positions of one sequence of length `context` that one expert takes."""
     return math.ceil(CAPACITY_FACTOR * context / experts)
 
 
@@ -65,8 +65,9 @@ class Mixture(nnx.Module):
 def routed(probability_BTE: jax.Array, capacity: int) -> tuple[jax.Array, jax.Array, jax.Array]:
     """(1 where a position has a slot of an expert, (B, T, E, C); share of positions with a slot; balance loss).
 
-    Slots are assigned in the order of positions. The balance loss is E times the sum over experts of the share of
-    positions routed to it times its mean probability: 1 when all are used alike (Switch, equation 4), mean over B.
+    Slots are assigned in the order of positions. The balance loss is E times a sum over experts: the share of positions
+    routed to the expert times its mean probability. It is 1 if all experts are used equally (Switch, equation 4), and
+    is averaged over B.
     """
     experts = probability_BTE.shape[-1]
     chosen_BTE = jax.nn.one_hot(jnp.argmax(probability_BTE, -1), experts)

@@ -1,8 +1,9 @@
 # Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
 """Batch normalization with per-device or global statistics.
 
-Ioffe and Szegedy, arXiv:1502.03167. On several devices, "the batch" can be the whole batch or a device's part. Without
-an explicit choice the strategy would decide (the whole batch under `jit`, a device's part under `shard_map`).
+Ioffe and Szegedy, arXiv:1502.03167. On several devices, "the batch" can be the whole batch or the part of one device.
+Without an explicit choice the strategy would decide: the whole batch under `jit`, the part of a device under
+`shard_map`.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ class BatchNorm(nnx.Module):
     """Normalizes the last axis by the mean and variance over all others: (batch, ..., features), at least two axes.
 
     Statistics and arithmetic are float32; the result has the input's dtype. The running statistics move by
-    1 - `momentum` a step. Their variance is the biased one (divided by n, not n - 1).
+    1 - `momentum` in each step. Their variance is the biased variance (divided by n, not n - 1).
     """
 
     def __init__(

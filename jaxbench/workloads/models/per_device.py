@@ -1,11 +1,11 @@
 # Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
-"""One copy per device of parameters used more than once, so that their gradient is communicated once.
+"""One copy per device of parameters that are used more than once, so that their gradient is communicated once.
 
 Under `jit` a gradient with several terms (such as that of tied input and output embeddings) would be summed over
-devices term by term, and a gradient that sums over two axes, one of them split, has no sharding of its own. Here the
-batch is reshaped to (devices, examples of each, ...) and the parameter is broadcast along the first axis. All terms are
-added on the device, and the one sum over devices is the gradient of the broadcast. Each device still has one copy.
-Where the loss sees only one device's examples (`shard_map`, `pmap`, one device) there is one group.
+devices term by term. A gradient that sums over two axes, one of them split, has no sharding of its own. Here the batch
+is reshaped to (devices, examples of each, ...), and the parameter is broadcast along the first axis. All terms are
+added on the device, and the only sum over devices is the gradient of the broadcast. Each device still has one copy. If
+the loss sees only one device's examples (`shard_map`, `pmap`, one device), there is one group.
 
 Axes: P devices, V rows of a table, D width, B examples, T positions.
 """

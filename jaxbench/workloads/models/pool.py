@@ -17,8 +17,9 @@ from jaxbench.workloads.models import dense_layers
 def max_pool(x: jax.Array, window: int, *, stride: int, padding: int = 0) -> jax.Array:
     """The maximum of each square window, with -inf as padding.
 
-    Rows first, then columns, each as the maximum of shifted arrays. (The gradient of a windowed reduction is a scatter,
-    which takes 3 to 10 times as long and several times the memory on XLA's CPU.) Equal values share the gradient.
+    Rows come first, then columns, each as the maximum of shifted arrays. (The gradient of a windowed reduction is a
+    scatter, which takes 3 to 10 times as long and several times the memory on XLA's CPU backend.) Equal values share
+    the gradient.
     """
     pad = (padding, padding)
     if padding:
@@ -33,7 +34,7 @@ def _max_along(x: jax.Array, axis: int, window: int, stride: int) -> jax.Array:
 
 
 def average_to(x: jax.Array, side: int) -> jax.Array:
-    """Means of equal squares, (B, H, W, C) -> (B, side, side, C); PyTorch's adaptive pool where `side` divides both."""
+    """Means of equal squares, (B, H, W, C) -> (B, side, side, C): PyTorch's adaptive pool if `side` divides H and W."""
     batch, height, width, channels = x.shape
     squares = x.reshape(batch, side, height // side, side, width // side, channels)
     return jnp.mean(squares, axis=(2, 4))
@@ -46,14 +47,14 @@ def dense_sizes(config: ConfigDict, channels: int) -> list[tuple[int, int]]:
 
 
 def classifier_partition(config: ConfigDict, channels: int) -> Partition:
-    """How the model whose three dense layers `dense_sizes` lists is split over devices."""
+    """The Partition of a model with the three dense layers that `dense_sizes` lists."""
     names = ("hidden/0", "hidden/1", "logits")
     layers = [(name, *sizes) for name, sizes in zip(names, dense_sizes(config, channels), strict=True)]
     return dense_layers.partition(layers, convolutions="convolutions/*")
 
 
 def check_pooled(side: int, config: ConfigDict) -> None:
-    """Raises UserError unless ``config.pooled`` divides `side`, that of the average pool's input."""
+    """Raises UserError unless ``config.pooled`` divides `side`, the side of the average pool's input."""
     if side < 1:
         raise UserError(
             f"--config.model.size={config.size} is too small: nothing is left after the pools; use 224, for example."

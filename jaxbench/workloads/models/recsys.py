@@ -2,8 +2,8 @@
 """A click-through model: 26 categorical fields in one large embedding table, 13 numbers, and a perceptron on both.
 
 It reads the fields of the Criteo data as DLRM does (Naumov et al., arXiv:1906.00091), without pairwise interactions and
-with one table into which all fields are hashed. The gradient is dense: every step communicates and updates the whole
-table, most of which is zero. The purpose of this model is to show that cost.
+with one table into which all fields are hashed. The gradient is dense: it is mostly zero, but every step communicates
+it and updates the whole table. The purpose of this model is to show that cost.
 
 Axes: B examples, N dense features, C categorical fields, D embedding width.
 """
@@ -24,7 +24,7 @@ DENSE, FIELDS = 13, 26
 class ClickThrough(nnx.Module):
     """{"dense": (B, N), "rows": (B, C) in [0, config.rows)} to logits (B, 2) of (no click, click).
 
-    The first is 0, so that the softmax of the two is the logistic function of the second.
+    The first logit is 0, so the softmax of the two is the logistic function of the second.
     """
 
     def __init__(self, config: ConfigDict, rngs: nnx.Rngs):

@@ -2,11 +2,11 @@
 """Residual networks: ResNet-18 and ResNet-50 (He et al., arXiv:1512.03385) and the pre-activation ResNet-164.
 
 ResNet-50 is version 1.5: the stride is in the 3x3 convolution, as in PyTorch. The pre-activation network ("Identity
-Mappings in Deep Residual Networks", arXiv:1603.05027, for 32x32 images) has it in the first 1x1, as its authors do.
+Mappings in Deep Residual Networks", arXiv:1603.05027, for 32x32 images) has it in the first 1x1, as in the paper.
 
-The initial output of each of n blocks is scaled by 1 / sqrt(n), as in GPT-2, so that the sum does not grow with n (De
-and Smith, arXiv:2002.10444). Without the scale, rounding alone reverses the gradient of a deep network within two
-updates (ResNet-50 and ResNet-164, one device against itself), and no strategy could be shown to be correct.
+The initial output of each of n blocks is scaled by 1 / sqrt(n), as in GPT-2, so the sum does not grow with n (De and
+Smith, arXiv:2002.10444). Without the scale, rounding alone reverses the gradient of a deep network within two updates
+(ResNet-50 and ResNet-164, one device compared with itself), and no strategy could be shown to be correct.
 Shapes: B batch, H height, W width, C channels.
 """
 
@@ -33,7 +33,7 @@ EXPANSION = {"basic": 1, "bottleneck": 4, "preactivation": 4}
 
 
 class ResNet(nnx.Module):
-    """`config`: size, classes, stem, width (of the stem, in channels), block, blocks ("2,2,2,2", a stage), statistics.
+    """`config`: size, classes, stem, width (channels of the stem), block, blocks (by stage: "2,2,2,2"), statistics.
 
     Each stage after the first halves the image and doubles the channels. remat: see `blocks.run`.
     """
@@ -67,7 +67,7 @@ class ResNet(nnx.Module):
 
 
 class Block(nnx.Module):
-    """x -> relu(shortcut(x) + norm(conv(... relu(norm(conv(x)))))); the shortcut is a 1x1 where the shape changes.
+    """x -> relu(shortcut(x) + norm(conv(... relu(norm(conv(x)))))); the shortcut is a 1x1 if the shape changes.
 
     gain: the initial scale of the branch added to the shortcut.
     """
@@ -91,7 +91,7 @@ class Block(nnx.Module):
 
 
 class PreactivationBlock(nnx.Module):
-    """x -> x + conv(relu(norm(...))); where the shape changes, a 1x1 of the first relu(norm(x)) replaces x.
+    """x -> x + conv(relu(norm(...))); if the shape changes, a 1x1 of the first relu(norm(x)) replaces x.
 
     gain: the initial scale of the branch added to x, applied to its last convolution.
     """

@@ -2,9 +2,9 @@
 """Tensor parallelism: products, and a vocabulary, split over the devices of the axis `tensor`.
 
 Shoeybi et al., "Megatron-LM", arXiv:1909.08053: a first product is split by columns, so each device computes its own
-outputs from the whole input. The next is split by rows, so each computes a summand of the whole output. An all-reduce
-follows the second product; in the backward pass one follows the first. With positions split between the products
-(Korthikanti et al., arXiv:2205.05198), each all-reduce becomes a reduce-scatter and an all-gather.
+outputs from the whole input. The next is split by rows, so each device computes a partial sum of the whole output. An
+all-reduce follows the second product; in the backward pass an all-reduce follows the first. If positions are split
+between the products (Korthikanti et al., arXiv:2205.05198), each all-reduce becomes a reduce-scatter and an all-gather.
 
 Without a split this is the plain product. The backward pass needs no code: `shard_map` knows which arrays are the same
 on all devices (*invariant*), and the gradient of such an array is a sum over devices.
@@ -25,16 +25,16 @@ from jaxbench.workloads.models.per_device import Tied
 
 
 def column(layer: nnx.Linear | nnx.LinearGeneral, x_BTD: jax.Array) -> jax.Array:
-    """The layer at every position, (B, T, D) to (B, T, *outputs), or this device's outputs if split; or for (B, D).
+    """The layer at every position, (B, T, D) or (B, D) to (..., *outputs), or this device's outputs if it is split.
 
-    Examples and positions form one axis, so that the gradient of the kernel sums over one axis: XLA's CPU compiler does
-    this product almost three times as fast as one over two axes.
+    Examples and positions form one axis, so the gradient of the kernel sums over one axis. XLA's CPU compiler does this
+    product almost three times as fast as a product over two axes.
     """
     return columns((layer,), x_BTD)[0]
 
 
 def columns(layers: Sequence[nnx.Linear | nnx.LinearGeneral], x_BTD: jax.Array) -> list[jax.Array]:
-    """`column` of several layers, whose input is gathered once and the gradient of whose input is summed once."""
+    """`column` of several layers with a common input, which is gathered once; its gradient is summed once."""
     x_BTD, axis = _whole(x_BTD), sharding_context.current().tensor
     split = axis is not None and any(_varies(layer.kernel[...], axis) for layer in layers)
     if split and not _varies(x_BTD, axis):  # a layer that is whole on every device has a result that is the same on all
@@ -43,7 +43,7 @@ def columns(layers: Sequence[nnx.Linear | nnx.LinearGeneral], x_BTD: jax.Array) 
 
 
 def _varies(x: jax.Array, axis: str | None) -> bool:
-    """Whether each device of the axis has another part of it."""
+    """Whether the devices of the axis have different parts of the array."""
     return axis in jax.typeof(x).manual_axis_type.varying
 
 
@@ -56,8 +56,10 @@ def _product(layer: nnx.Linear | nnx.LinearGeneral, x_BTD: jax.Array) -> jax.Arr
 
 
 def row(layer: nnx.Linear | nnx.LinearGeneral, x: jax.Array) -> jax.Array:
-    """The layer at every position, (B, T, *inputs) to (B, T, D), or (B, *inputs) to (B, D); where split, `x` has
-    the inputs of this device."""
+    """The layer at every position, (B, T, *inputs) to (B, T, D), or (B, *inputs) to (B, D).
+
+    If the layer is split, `x` has the inputs of this device.
+    """
     kernel = layer.kernel[...]
     width, positions = kernel.shape[-1], x.shape[: x.ndim - kernel.ndim + 1]
     x = x.reshape(*positions, -1)
@@ -69,13 +71,13 @@ def row(layer: nnx.Linear | nnx.LinearGeneral, x: jax.Array) -> jax.Array:
 
 
 class Vocabulary:
-    """A table for lookup and scoring (tied input and output embedding), whose rows may be split."""
+    """A table for lookup and scoring (tied input and output embedding). Its rows may be split over devices."""
 
     def __init__(self, table_VD: jax.Array, numbers_BT: jax.Array, words: int | None = None):
         """numbers_BT: integers in [0, words).
 
-        words: number of rows that are words; None: all. The rest is padding, so that the table divides over devices: it
-        is never looked up nor predicted, and its gradient is zero.
+        words: number of rows that are words; None: all. The rest is padding, with which the table divides over devices.
+        It is never looked up or predicted, and its gradient is zero.
         """
         self._table, self._numbers, self._words = table_VD, numbers_BT, words
         self._axis = sharding_context.current().tensor
@@ -91,8 +93,10 @@ class Vocabulary:
         return _summed(jnp.where(is_local[..., None], looked_up, 0))
 
     def scores(self, x_BTD: jax.Array) -> jax.Array:
-        """The product of `x_BTD` with every word, (B, T, words), or with a device's rows of a split table, (B, T, V):
-        padding then scores so low that it does not count in a softmax."""
+        """The product of `x_BTD` with every word, (B, T, words), or with a device's rows of a split table, (B, T, V).
+
+        In a split table the score of padding is so low that it does not count in a softmax.
+        """
         if self._tied is not None:
             scores = self._tied.scores(x_BTD)
             return scores if self._words in (None, scores.shape[-1]) else scores[..., : self._words]
@@ -104,7 +108,7 @@ class Vocabulary:
 
 
 def first_row(rows: int) -> jax.Array:
-    """The number of the first row of a device, with `rows` rows of a vocabulary split over `tensor`."""
+    """The index of the first row of a device that has `rows` rows of a vocabulary split over `tensor`."""
     axis = sharding_context.current().tensor
     assert axis is not None
     return jax.lax.axis_index(axis) * rows

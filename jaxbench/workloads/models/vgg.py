@@ -1,7 +1,7 @@
 # Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
 """VGG-16, configuration D of Simonyan and Zisserman, arXiv:1409.1556.
 
-The paper's dropout is omitted, so that all strategies compute the same numbers.
+The paper's dropout is omitted, so all strategies compute the same numbers.
 Shapes: B batch, H height, W width, C channels, F features.
 """
 

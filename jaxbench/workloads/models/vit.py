@@ -1,7 +1,7 @@
 # Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
 """The Vision Transformer (Dosovitskiy et al., arXiv:2010.11929) with a class token.
 
-The sizes of S/16 are DeiT's, arXiv:2012.12877. Without dropout, so that all strategies compute the same numbers.
+The sizes of S/16 are DeiT's, arXiv:2012.12877. There is no dropout, so all strategies compute the same numbers.
 Shapes: B batch, H height, W width, C channels, T tokens, S tokens attended to, D width, N heads, K width of a head.
 """
 
@@ -93,7 +93,7 @@ def layer_flops(config: ConfigDict) -> list[float]:
 
 
 def _norm(width: int, rngs: nnx.Rngs) -> nnx.LayerNorm:
-    """Float32 statistics in two passes, because the mean of squares minus the square of the mean loses digits."""
+    """A LayerNorm with float32 statistics in two passes: the mean of squares minus the squared mean loses digits."""
     return nnx.LayerNorm(width, epsilon=EPSILON, use_fast_variance=False, rngs=rngs)
 
 

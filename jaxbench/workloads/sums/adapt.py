@@ -1,13 +1,14 @@
 # Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
 """`from_sums`: an algorithm that repeats a sum over rows, as a workload that every data-parallel strategy can run.
 
-Many algorithms ask of their rows only sums, and make the next state of these (Chu et al., "Map-Reduce for Machine
-Learning on Multicore", NIPS 2006). A training step does the same: its gradient is such a sum, and the optimizer makes
-the next parameters. So the sums take the gradient's place here, and strategies, checks, census and clocks stay as they
-are.
+Many algorithms need only sums over their rows, and compute the next state from these (Chu et al., "Map-Reduce for
+Machine Learning on Multicore", NIPS 2006). A training step does the same: its gradient is such a sum, and the optimizer
+computes the next parameters. So the sums take the place of the gradient here, and strategies, checks, collective counts
+and clocks work unchanged.
 
 The parameters are {"state": the algorithm's state, "sums": those of the last step}. The loss has a term that is always
-zero and whose gradient with respect to "sums" is what `local` returned, per row. Nothing is differentiated for that.
+zero. The gradient of that term with respect to "sums" is the result of `local`, per row, and nothing is differentiated
+to get it.
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ from jax.sharding import PartitionSpec
 from jaxbench.errors import UserError
 from jaxbench.workloads.base import KEY, Batch, Field, Metrics, PyTree, TrainWorkload
 
-SENT = "sums"  # the part of the parameters whose gradients travel
+SENT = "sums"  # the part of the parameters that has the gradients which devices reduce
 
 State = PyTree
 Sums = dict[str, Any]
@@ -38,11 +39,11 @@ def from_sums(
     example: Mapping[str, Field],
     **facts: Any,
 ) -> TrainWorkload:
-    """A workload whose step is `state = update(state, local(state, rows))`.
+    """A workload with the step `state = update(state, local(state, rows))`.
 
     init: key, uint32 (2,) -> state, a tree of float arrays. local: (state, rows) -> a dict of sums over the given rows;
-    "loss" is a number that should fall, such as the squared error. update: (state, sums) -> state, with the sums over
-    all rows divided by the number of rows, and without "loss"; so regularization is per row, and the same for every
+    "loss" is a number that should fall, such as the squared error. update: (state, sums) -> state. It gets the sums
+    over all rows divided by the number of rows, without "loss". So regularization is per row, and the same for every
     number of rows. example: the fields of one row. facts: the remaining fields of `TrainWorkload`.
 
     Raises UserError for sums without a loss, or a state that changes its structure, shapes or dtypes.
@@ -79,7 +80,7 @@ def from_sums(
 
 @jax.custom_vjp
 def _with_gradient(probe: PyTree, gradient: PyTree) -> jax.Array:
-    """Zero, whose gradient with respect to `probe` is `gradient`."""
+    """Zero, with `gradient` as its gradient with respect to `probe`."""
     return jnp.zeros(())
 
 
@@ -95,8 +96,10 @@ _with_gradient.defvjp(_forward, _backward)
 
 
 def _in_any_sharding(local: Callable[[State, Batch], Sums]) -> Callable[[State, Batch], Sums]:
-    """`local` under explicit sharding: its sums lie whole on every device, and the compiler lays out what is between.
-    A product over rows or a scatter has no unique sharding, so each would need one written beside it."""
+    """`local` under explicit sharding: its sums are whole on every device, and the compiler shards what is in between.
+
+    A product over rows or a scatter has no unique sharding, so each of them would need an explicit sharding.
+    """
     mesh = jax.sharding.get_abstract_mesh()
     if mesh.empty or not mesh.explicit_axes:
         return local
@@ -104,7 +107,7 @@ def _in_any_sharding(local: Callable[[State, Batch], Sums]) -> Callable[[State, 
 
 
 def _updating(name: str, update: Callable[[State, Sums], State], first: State) -> optax.GradientTransformation:
-    """The optimizer whose step is `update`: it adds to each parameter what turns it into its next value."""
+    """The optimizer that applies `update`: it adds to each parameter the difference from its next value."""
     expected = _described(first)
 
     def change(grads: PyTree, opt_state: PyTree, params: PyTree | None = None) -> tuple[PyTree, PyTree]:

@@ -1,12 +1,12 @@
 # Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
-"""A whole training of boosted trees: the state holds every tree, and a step grows one level of the newest.
+"""A whole training of boosted trees: the state holds every tree, and a step grows one level of the newest trees.
 
-The step of `trees` is given each row's margin, as a training keeps it. Here the margin is that of the trees which are
-grown, so a row needs nothing but itself: any batch of rows makes a step (Friedman, "Stochastic gradient boosting",
-2002), and a checkpoint of the state is all there is. Of more than two classes each has a tree in every round, and the
+The step of `trees` takes the margin of each row as an input. Here the margin is computed from the trees that are
+already grown, so a row needs no further data. Any batch of rows makes a step (Friedman, "Stochastic gradient boosting",
+2002), and a checkpoint needs only the state. With more than two classes, each class has a tree in every round, and the
 loss is the cross-entropy of their softmax, with the diagonal of its second derivatives.
 
-Axes: R rows, C columns, O outputs (1 for two classes, else one a class), T rounds of trees.
+Axes: R rows, C columns, O outputs (1 for two classes, otherwise one for each class), T rounds of trees.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ State = dict[str, Any]
 
 @dataclass(frozen=True, kw_only=True)
 class Ensemble:
-    """tree: how each is grown. rounds: how many times one is grown for every output. classes: of the target."""
+    """tree: the settings of each tree. rounds: the number of trees for every output. classes: those of the target."""
 
     tree: trees.TreeSettings
     rounds: int
@@ -52,7 +52,7 @@ class Ensemble:
 
 
 def init(tree: trees.TreeSettings, rounds: int, at_once: int) -> State:
-    """No trees: so many rounds of them, each of so many at once."""
+    """The state before the first step: room for `rounds` rounds of `at_once` trees, none grown yet."""
     one = trees.init(tree)
     grown = {name: one[name] for name in KEPT}
     return {
@@ -63,7 +63,7 @@ def init(tree: trees.TreeSettings, rounds: int, at_once: int) -> State:
 
 
 def margins(of: Ensemble, grown: State, bins_RC: jax.Array) -> jax.Array:
-    """The sum of all grown trees for each row, (R, O). A tree that is not grown yet gives 0."""
+    """The sum of all grown trees for each row, (R, O). A tree that is not grown yet contributes 0."""
     given = functools.partial(trees.predicted, of.tree)
 
     def add(sum_OR: jax.Array, round_: State) -> tuple[jax.Array, None]:
@@ -73,7 +73,7 @@ def margins(of: Ensemble, grown: State, bins_RC: jax.Array) -> jax.Array:
 
 
 def derivatives(margin_RO: jax.Array, target_R: jax.Array) -> tuple[jax.Array, jax.Array, jax.Array]:
-    """The loss of each row, and its first and second derivatives by each output, (R, O)."""
+    """The loss of each row, and its first and second derivatives with respect to each output, (R, O)."""
     if margin_RO.shape[1] == 1:
         loss, first, second = trees.derivatives("logistic", margin_RO[:, 0], target_R.astype(jnp.float32))
         return loss, first[:, None], second[:, None]
@@ -94,13 +94,13 @@ def local(of: Ensemble, state: State, rows: Batch) -> dict[str, jax.Array]:
 
 
 def update(of: Ensemble, state: State, sums: dict[str, jax.Array]) -> State:
-    """Grows a level of the newest trees. After their last one they join the others; once all are grown, none does."""
+    """Grows a level of the newest trees. After their last level they join the others, until all rounds are grown."""
     growing = jax.vmap(functools.partial(trees.update, of.tree))(state["growing"], sums)
     return joined(state, growing, of.rounds)
 
 
 def joined(state: State, growing: State, rounds: int) -> State:
-    """The next state: trees that have all their levels join those that are grown, up to so many rounds."""
+    """The next state: trees that have all their levels join those that are grown, up to `rounds` rounds."""
     is_grown = growing["level"][0] == 0
     place = jnp.where(is_grown, state["count"], rounds).astype(jnp.int32)  # outside: dropped
     grown = {name: state["grown"][name].at[place].set(growing[name], mode="drop") for name in KEPT}
@@ -116,7 +116,10 @@ def evaluate(of: Ensemble, params: PyTree, model_state: PyTree, rows: Batch) -> 
 
 
 def workload(name: str, table: tables.Table, *, rounds: int, seed: int, **tree: Any) -> TrainWorkload:
-    """tree: of `trees.TreeSettings`, without its columns. seed: of the split. Raises UserError for wrong settings."""
+    """The training of boosted trees on a table.
+
+    tree: fields of `trees.TreeSettings`, without its columns. seed: of the split. Raises UserError for wrong settings.
+    """
     columns = table.rows.shape[1] - 1
     of = Ensemble(tree=trees.TreeSettings(columns=columns, **tree), rounds=rounds, classes=table.classes)
     return from_sums(
@@ -133,7 +136,7 @@ def workload(name: str, table: tables.Table, *, rounds: int, seed: int, **tree: 
 
 
 def split(table: tables.Table, seed: int) -> Splits:
-    """The table as bins, whose edges are those of the rows to train on; a fifth of the rows is for testing."""
+    """The table as bins, with the edges of the training rows. A fifth of the rows is for testing."""
     train, test = tables.divided(table, seed)
     edges = trees.edges(train[:, :-1])
     return Splits(_binned(train, edges), _binned(test, edges), table.name)
@@ -144,8 +147,10 @@ def _binned(rows: np.ndarray, edges: np.ndarray) -> dict[str, np.ndarray]:
 
 
 def row_field(table: tables.Table) -> Field:
-    """A row of bins and its class. For compiling and checks, rows of no meaning are drawn: uniform bins, and a class
-    that follows the first column."""
+    """The fields of a row: its bins and its class.
+
+    For compiling and checks, synthetic rows are drawn: uniform bins, and a class that follows the first column.
+    """
     columns = table.rows.shape[1] - 1
 
     def drawn(key: jax.Array, rows: int) -> jax.Array:

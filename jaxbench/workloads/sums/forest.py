@@ -1,10 +1,10 @@
 # Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
-"""A random forest: trees that know nothing of each other, so that a step grows a level of all of them (Breiman 2001).
+"""A random forest: its trees are independent, so a step grows a level of all of them (Breiman 2001).
 
-Each tree counts each row as often as a bootstrap would draw it: Poisson(1) times, which is how online forests do it
-(Oza and Russell 2001). Each node may split by a random share of the columns. A tree is that of `trees` with the squared
-loss, a rate of 1 and margins of 0: its leaves are means, and the gain of a split is what it takes from the variance,
-which for two classes is half of Gini's impurity.
+Each tree counts each row as often as a bootstrap would draw it: Poisson(1) times, as online forests do (Oza and Russell
+2001). Each node may split by a random share of the columns. A tree is that of `trees` with the squared loss, a rate of
+1 and margins of 0. Its leaves are means, and the gain of a split is the reduction of the variance, which for two
+classes is half of Gini's impurity.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ MAX_COUNT = 8  # of a row in one tree: a bootstrap draws more in one of a millio
 
 
 def settings(*, columns: int, depth: int, min_rows: float) -> trees.TreeSettings:
-    """min_rows: share of the table's rows that each side of a split must hold."""
+    """The settings of each tree. min_rows: share of the table's rows that each side of a split must hold."""
     return trees.TreeSettings(columns=columns, depth=depth, rate=1.0, l2=1e-9, min_hessian=min_rows, loss="squared")
 
 
@@ -33,7 +33,7 @@ def init(of: trees.TreeSettings, count: int) -> trees.State:
 
 
 def local(of: trees.TreeSettings, state: trees.State, rows: Batch) -> dict[str, jax.Array]:
-    """The histograms of each tree, (trees, nodes, columns, BINS); "loss": that of no tree, the squared target."""
+    """The histograms of each tree, (trees, nodes, columns, BINS); "loss": the squared target, the loss of no trees."""
     plain = {"row": rows["row"], "margin": jnp.zeros(len(rows["row"]))}
 
     def of_tree(tree: trees.State, weight: jax.Array) -> dict[str, jax.Array]:
@@ -46,7 +46,10 @@ def local(of: trees.TreeSettings, state: trees.State, rows: Batch) -> dict[str, 
 def update(
     of: trees.TreeSettings, tried: int, state: trees.State, sums: dict[str, jax.Array], seed: Any = 0
 ) -> trees.State:
-    """tried: columns that each node may be split by, drawn from seed, level and the tree's number."""
+    """Grows a level of every tree. tried: the number of columns that may split a node.
+
+    The columns are drawn from the seed, the level and the number of the tree.
+    """
     count, level = state["level"].shape[0], state["level"][0].astype(jnp.int32)
     keys = jax.random.split(jax.random.fold_in(jax.random.PRNGKey(seed), level), count)
     shape = 2 ** (of.depth - 1), of.columns
@@ -60,12 +63,12 @@ def update(
 
 
 def counts(key: jax.Array, rows: int, count: int) -> jax.Array:
-    """How often each tree counts each row, (rows, trees), uint8."""
+    """The number of times that each tree counts each row, (rows, trees), uint8."""
     return jnp.minimum(jax.random.poisson(key, 1.0, (rows, count)), MAX_COUNT - 1).astype(jnp.uint8)
 
 
 def workload(name: str, *, count: int, depth: int, tried: int, min_rows: float, **facts: Any) -> TrainWorkload:
-    """A level of `count` trees, of the drawn table."""
+    """The workload that grows a level of `count` trees, with the drawn table."""
     of = settings(columns=tables.COLUMNS, depth=depth, min_rows=min_rows)
     drawn = Field((count,), jnp.uint8, classes=MAX_COUNT, draw=lambda key, rows: counts(key, rows, count))
     return from_sums(
@@ -81,7 +84,7 @@ def workload(name: str, *, count: int, depth: int, tried: int, min_rows: float, 
 
 
 def fit(of: trees.TreeSettings, table: np.ndarray, *, count: int, tried: int, seed: int = 0) -> trees.State:
-    """All trees, grown on one device as the measured step grows them. table: bins, then the target."""
+    """All trees, grown on one device like in the measured step. table: bins, then the target."""
     rows = {"row": jnp.asarray(table), "drawn": counts(jax.random.PRNGKey(seed), len(table), count)}
 
     @jax.jit

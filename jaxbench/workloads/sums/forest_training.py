@@ -1,8 +1,8 @@
 # Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
 """A whole training of a random forest: rounds of trees, each grown level by level, all trees of a round at once.
 
-The state is that of `boosting`, and a step is that of `forest`. Each row carries how often each tree counts it, so that
-a bootstrap is the same in every strategy and after every restart.
+The state is that of `boosting`, and a step is that of `forest`. Each row carries the number of times that each tree
+counts it, so the bootstrap is the same in every strategy and after every restart.
 
 Axes: R rows, C columns.
 """
@@ -28,7 +28,7 @@ State = boosting.State
 
 @dataclass(frozen=True, kw_only=True)
 class Forest:
-    """tree: how each is grown. at_once: trees of a round. tried: columns that a node may be split by."""
+    """tree: the settings of each tree. at_once: trees of a round. tried: the number of columns tried for a split."""
 
     tree: trees.TreeSettings
     at_once: int
@@ -79,7 +79,10 @@ def evaluate(of: Forest, params: PyTree, model_state: PyTree, rows: Batch) -> Me
 def workload(
     name: str, table: tables.Table, *, count: int, rounds: int, depth: int, tried: int, min_rows: float, seed: int
 ) -> TrainWorkload:
-    """count: trees of a round. seed: of the split and of the bootstraps. Raises UserError for more than two classes."""
+    """The training of a random forest on a table.
+
+    count: trees of a round. seed: of the split and of the bootstraps. Raises UserError for more than two classes.
+    """
     if table.classes > 2:
         raise UserError(
             f"{table.name} has {table.classes} classes, and a forest's leaves here are shares of one: give a table of "
@@ -104,7 +107,7 @@ def workload(
 
 
 def split(table: tables.Table, count: int, seed: int) -> Splits:
-    """`boosting.split`, with how often each of so many trees counts each row."""
+    """`boosting.split` with a further field: the number of times that each of `count` trees counts a row."""
     binned = boosting.split(table, seed)
     below = np.cumsum([math.exp(-1) / math.factorial(k) for k in range(forest.MAX_COUNT - 1)])  # of Poisson(1)
     parts = []

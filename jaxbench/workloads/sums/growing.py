@@ -1,8 +1,8 @@
 # Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
-"""Boosted trees grown in memory: the trainings that `benchmarks/sums_peers.py` times beside those of others.
+"""Boosted trees grown in memory: `benchmarks/sums_peers.py` compares these trainings with those of other libraries.
 
-The trees are those of the step in `trees`, which knows nothing of a row but its bins, its target and its margin. Here
-margins and nodes of all rows stay on their devices from level to level, and every level is as wide as it has nodes.
+The trees are those of the step in `trees`, which gets only the bins, the target and the margin of each row. Here the
+margins and nodes of all rows stay on their devices from level to level, and the arrays of a level have only its nodes.
 """
 
 from __future__ import annotations
@@ -22,12 +22,15 @@ AXIS = "data"
 
 
 def fit(settings: TreeSettings, table: np.ndarray, count: int) -> list[State]:
-    """So many trees on one device. table: bins, then the target."""
+    """`count` trees, grown on one device. table: bins, then the target."""
     return grower(settings, table)(count)
 
 
 def grower(settings: TreeSettings, table: np.ndarray, devices: int = 1) -> Callable[[int], list[State]]:
-    """count -> so many trees, their rows over so many devices. table: uint8 bins, then the target."""
+    """The function from a number of trees to these trees, with the rows split over `devices` devices.
+
+    table: uint8 bins, then the target.
+    """
     mesh = jax.make_mesh((devices,), (AXIS,), devices=jax.devices()[:devices])
     whole, split = PartitionSpec(), PartitionSpec(AXIS)
     place = functools.partial(jax.device_put, device=NamedSharding(mesh, split))
@@ -52,7 +55,8 @@ def grower(settings: TreeSettings, table: np.ndarray, devices: int = 1) -> Calla
 
 
 def _tree(settings: TreeSettings, rows: jax.Array, share_R: jax.Array, margin_R: jax.Array) -> tuple[State, jax.Array]:
-    """One tree, and the margins with it. rows, margin: of this device. share: of the table that each row counts for."""
+    """(one tree, the margins with it). rows, margin: of this device. share: the weight of each row, as a share of the
+    table."""
     bins_RC, target_R = rows[:, :-1], rows[:, -1].astype(jnp.float32)
     _, first_R, second_R = trees.derivatives(settings.loss, margin_R, target_R)
     both_R2 = jnp.stack([first_R, second_R], axis=1) * share_R[:, None]

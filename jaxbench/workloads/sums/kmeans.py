@@ -28,7 +28,7 @@ def local(state: dict[str, jax.Array], rows: Batch) -> dict[str, jax.Array]:
 
 
 def nearest(centers_KC: jax.Array, x_RC: jax.Array) -> tuple[jax.Array, jax.Array]:
-    """The squared distance of each row to its nearest center, and which that is: the first of equals."""
+    """(the squared distance of each row to its nearest center, the index of that center: the first of equals)."""
     squared_KR = jnp.sum(centers_KC**2, axis=1)[:, None] - 2 * centers_KC @ x_RC.T  # without |x|^2, which all share
     if traced_for() == "cpu":  # center by center: XLA's argmin takes far longer there
         smallest_R, which_R = _smallest(squared_KR)
@@ -49,21 +49,21 @@ def _smallest(squared_KR: jax.Array) -> tuple[jax.Array, jax.Array]:
 
 
 def update(state: dict[str, jax.Array], sums: dict[str, jax.Array]) -> dict[str, jax.Array]:
-    """Each center at the mean of its rows; one without rows stays where it is."""
+    """Each center at the mean of its rows. A center without rows does not move."""
     count_K1 = sums["count"][:, None]
     means_KC = sums["rows"] / jnp.where(count_K1 > 0, count_K1, 1)
     return {"centers": jnp.where(count_K1 > 0, means_KC, state["centers"])}
 
 
 def drawn(key: jax.Array, rows: int, *, clusters: int, columns: int) -> jax.Array:
-    """Rows around so many centers, (rows, columns). The centers are the same for every key."""
+    """Rows around `clusters` centers, (rows, columns). The centers are the same for every key."""
     centers_KC = SPREAD * jax.random.normal(jax.random.PRNGKey(7), (clusters, columns))
     which, noise = jax.random.split(key)
     return centers_KC[jax.random.randint(which, (rows,), 0, clusters)] + jax.random.normal(noise, (rows, columns))
 
 
 def workload(name: str, *, clusters: int, columns: int, **facts: Any) -> TrainWorkload:
-    """k-means with `clusters` centers. Two products of 2 k columns FLOPs a row: distances and sums."""
+    """k-means with `clusters` centers. FLOPs per row: two products of 2 k columns, for distances and sums."""
     return from_sums(
         name=name,
         init=lambda key: {"centers": SPREAD * jax.random.normal(key, (clusters, columns))},
@@ -81,7 +81,8 @@ def training(name: str, table: tables.Table, *, clusters: int, seed: int) -> Tra
     """k-means of a table's columns, its classes left out, from centers by `spread_out`.
 
     Its "accuracy" is the share of the columns' variance that the centers explain: 1 - inertia / (squared distances to
-    the mean), over the rows themselves, for there is nothing to foresee. Raises UserError for more centers than rows.
+    the mean). It is computed on the training rows, because k-means predicts nothing. Raises UserError for more centers
+    than rows.
     """
     rows = table.rows[:, :-1]
     if not 1 <= clusters <= len(rows):
@@ -111,8 +112,9 @@ def training(name: str, table: tables.Table, *, clusters: int, seed: int) -> Tra
 
 
 def spread_out(rows: np.ndarray, clusters: int, seed: int, candidates: int = 4) -> np.ndarray:
-    """Rows to begin with, (clusters, columns): each the best of a few that are drawn with the squared distance to those
-    before (k-means++, Arthur and Vassilvitskii 2007)."""
+    """Initial centers, (clusters, columns), by k-means++ (Arthur and Vassilvitskii 2007).
+
+    Each center is the best of a few rows that are drawn with the squared distance to the previous centers."""
     chosen = [rows[permutation(len(rows), seed)[0]]]
     squared_R = np.sum((rows - chosen[0]) ** 2, axis=1, dtype=np.float64)
     for number in range(1, clusters):

@@ -1,5 +1,5 @@
 # Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
-"""Linear regression by the normal equations, and logistic regression by L-BFGS: is a GPU only for deep learning?
+"""Linear regression by the normal equations, and logistic regression by L-BFGS.
 
 A row is its columns and, as the last one, the target. Both models have an intercept.
 """
@@ -23,16 +23,16 @@ MEMORY = 10  # pairs of differences that L-BFGS keeps
 
 
 def with_intercept(table_RC: jax.Array) -> tuple[jax.Array, jax.Array]:
-    """((rows, columns), with ones in place of the target; (rows,), the target)."""
+    """Splits a table into (columns with ones in place of the target, (rows, columns + 1); the target, (rows,))."""
     ones = jnp.ones_like(table_RC[:, -1:])
     return jnp.concatenate([table_RC[:, :-1], ones], axis=1), table_RC[:, -1]
 
 
 def ridge(name: str, *, columns: int, l2: float, draw: Draw, **facts: Any) -> TrainWorkload:
-    """Squared error with a penalty of `l2` |weights|^2 per row. One step gives the answer; the next ones repeat it.
+    """Squared error with a penalty of `l2` |weights|^2 per row. One step gives the answer; further steps repeat it.
 
-    A step needs X'X and X'y, 2 (columns + 1)^2 FLOPs a row and more. Its accuracy is that of a class, 0 or 1: which of
-    them is nearer.
+    A step needs X'X and X'y, which is 2 (columns + 1)^2 FLOPs per row and more. For its accuracy, a prediction counts
+    as the nearer class, 0 or 1.
     """
 
     def local(state: dict[str, jax.Array], rows: Batch) -> dict[str, jax.Array]:
@@ -67,7 +67,7 @@ def ridge(name: str, *, columns: int, l2: float, draw: Draw, **facts: Any) -> Tr
 def logistic(name: str, *, columns: int, l2: float, draw: Draw, **facts: Any) -> TrainWorkload:
     """Logistic regression of a target in {0, 1}; each step is one of L-BFGS, of length 1 and without a line search.
 
-    The sum over rows is the gradient, so this is training as it is: 4 (columns + 1) FLOPs a row.
+    The sum over rows is the gradient, so this is ordinary training: 4 (columns + 1) FLOPs per row.
     """
 
     def loss(params: PyTree, model_state: PyTree, rows: Batch, key: jax.Array) -> tuple[jax.Array, tuple[Any, Metrics]]:
@@ -94,7 +94,10 @@ def logistic(name: str, *, columns: int, l2: float, draw: Draw, **facts: Any) ->
 def training(
     kind: Callable[..., TrainWorkload], name: str, table: tables.Table, *, l2: float, seed: int
 ) -> TrainWorkload:
-    """`ridge` or `logistic` of a class by standardized columns. Raises UserError for more than two classes."""
+    """`ridge` or `logistic` regression of a table's class on its standardized columns.
+
+    Raises UserError for more than two classes.
+    """
     if table.classes > 2:
         raise UserError(
             f"{table.name} has {table.classes} classes, and this regression is of two: give a table of two, such as "

@@ -1,5 +1,5 @@
 # Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
-"""Tables: one drawn in the shape of Higgs, whose true function is known; those of scikit-learn; and your own.
+"""Tables: a synthetic table in the shape of Higgs with a known true function, those of scikit-learn, and your own.
 
 Higgs: 11 million rows of 28 columns, two classes (Baldi, Sadowski and Whiteson, "Searching for exotic particles in
 high-energy physics with deep learning", Nature Communications 5, 2014).
@@ -35,9 +35,9 @@ class Table:
 
 
 def load(name: str, path: str = "", *, seed: int = 0) -> Table:
-    """The table of a name, or of a file: .csv, with a line of names and the class in the last column.
+    """The table of this name, or of a .csv file with a line of names and the class in the last column.
 
-    Raises UserError for an unknown name, a file of another kind, and what `checked` refuses.
+    Raises UserError for an unknown name, for a file of another kind, and for a table that `checked` refuses.
     """
     if path:
         return _of_csv(Path(path).expanduser())
@@ -53,19 +53,19 @@ def load(name: str, path: str = "", *, seed: int = 0) -> Table:
 
 
 def given(config: Any) -> bool:
-    """Whether an experiment is to take a table, by name or as a file."""
+    """Whether the config names a table, by name or as a file."""
     return bool(config.model.table or config.data.path)
 
 
 def divided(table: Table, seed: int) -> tuple[np.ndarray, np.ndarray]:
-    """The rows to train on, and a fifth of all for testing."""
+    """(the rows to train on, the rows to test on: a fifth of all)."""
     order = permutation(len(table.rows), seed)
     cut = max(1, round(TEST_SHARE * len(order)))
     return table.rows[order[cut:]], table.rows[order[:cut]]
 
 
 def standardized(table: Table, seed: int) -> Splits:
-    """`divided`, with columns of mean 0 and standard deviation 1 in the rows to train on."""
+    """`divided`, with columns scaled to mean 0 and standard deviation 1 over the training rows."""
     train, test = divided(table, seed)
     mean, spread = train[:, :-1].mean(axis=0), train[:, :-1].std(axis=0)
     scale = np.where(spread > 0, spread, 1)
@@ -80,19 +80,19 @@ def _of_csv(path: Path) -> Table:
     import pandas as pd
 
     if path.suffix != ".csv" or not path.is_file():
-        raise UserError(f"--config.data.path={path} is not a table: give a .csv file whose last column is the class.")
+        raise UserError(f"--config.data.path={path} is not a table: give a .csv file with the class as last column.")
     try:
         read = pd.read_csv(path)
     except (ValueError, OSError) as error:  # pandas' own errors are ValueErrors
         raise UserError(f"--config.data.path={path} cannot be read as a table ({error}).") from error
     if read.shape[1] < 2:
-        raise UserError(f"--config.data.path={path} has {read.shape[1]} column: give at least one beside the class.")
+        raise UserError(f"--config.data.path={path} has {read.shape[1]} column: give at least one more than the class.")
     names = tuple(map(str, read.columns))
     return _coded(path.name, checked(read.iloc[:, :-1].to_numpy(), read.iloc[:, -1], classes=True, names=names))
 
 
 def _coded(name: str, rows: np.ndarray) -> Table:
-    """The classes as numbers from 0. Raises UserError for more of them than a byte holds."""
+    """The classes as numbers from 0. Raises UserError for more than 256 classes, which do not fit a byte."""
     found, codes = np.unique(rows[:, -1], return_inverse=True)
     if len(found) > 256:
         raise UserError(f"the target of {name} has {len(found):,} different values, too many for classes: at most 256.")
@@ -100,7 +100,7 @@ def _coded(name: str, rows: np.ndarray) -> Table:
 
 
 def true_logit(x_RC: jax.Array) -> jax.Array:
-    """The log odds of class 1, (rows,): products, a step and a bend of six columns; the others are noise."""
+    """The log odds of class 1, (rows,): products, a step and a bend of six columns. The other columns are noise."""
     a, b, c, d, e, f = (x_RC[:, column] for column in range(6))
     return 1.5 * a * b + 2.0 * jnp.where(c > 0.5, 1.0, -0.5) + jnp.abs(d) - 0.8 + 0.7 * e * (f > 0)
 

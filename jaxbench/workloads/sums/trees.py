@@ -1,13 +1,13 @@
 # Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
 """Gradient-boosted trees by histograms: a step grows one level of one tree (Chen and Guestrin, arXiv:1603.02754).
 
-Each column is one of BINS bins. A row of the table is its bins, its target, and its margin: the sum of the values that
-the trees before have given it. `local` sums the first and second derivatives of the loss by node, column and bin;
-`update` splits each node where that gains most. These sums are all that devices exchange, whatever the rows.
+The values of a column are divided into BINS bins. A row of the table is its bins, its target, and its margin: the sum
+of the values of the earlier trees. `local` sums the first and second derivatives of the loss by node, column and bin.
+`update` splits each node where the gain is largest. Devices exchange only these sums, whatever the number of rows.
 
 The gain of a split into L and R is G_L^2 / (H_L + l2) + G_R^2 / (H_R + l2) - G^2 / (H + l2), and a leaf's value is
 -rate x G / (H + l2) (equations 5 to 7 there, without their factor 1/2 and the cost of a leaf). Sums are per row of the
-table, and so is l2. After its last level a tree is begun anew, so that every step does the same work.
+table, and so is l2. After its last level a tree starts again, so every step does the same work.
 """
 
 from __future__ import annotations
@@ -35,7 +35,8 @@ State = dict[str, jax.Array]
 
 @dataclass(frozen=True, kw_only=True)
 class TreeSettings:
-    """Of a tree. min_hessian: per row of the table, that each side of a split must hold. l2: per row too."""
+    """The settings of a tree. min_hessian: the least sum, per row of the table, on each side of a split. l2: per row
+    too."""
 
     columns: int
     depth: int = 6
@@ -52,7 +53,10 @@ class TreeSettings:
 
 
 def init(settings: TreeSettings) -> State:
-    """No splits: column -1 sends every row to the left. Nodes are numbered as in a heap; level is the next to grow."""
+    """A tree without splits: column -1 sends every row to the left.
+
+    Nodes are numbered as in a heap. "level" is the next to grow.
+    """
     nodes = 2**settings.depth
     return {
         "column": -jnp.ones(nodes - 1), "bin": jnp.zeros(nodes - 1), "value": jnp.zeros(nodes), "level": jnp.zeros(()),
@@ -60,7 +64,7 @@ def init(settings: TreeSettings) -> State:
 
 
 def local(settings: TreeSettings, state: State, rows: Batch, weight: jax.Array | None = None) -> dict[str, jax.Array]:
-    """The `histograms` of this level, and the loss. weight: of each row, (rows,); None: all count once."""
+    """The `histograms` of this level, and the loss. weight: that of each row, (rows,); None: each row counts once."""
     bins_RC, target_R = rows["row"][:, :-1], rows["row"][:, -1].astype(jnp.float32)
     loss_R, first_R, second_R = derivatives(settings.loss, rows["margin"], target_R)
     sums = histograms(settings, state, bins_RC, first_R, second_R, weight)
@@ -81,7 +85,7 @@ def histograms(
     sum_up: Callable[..., jax.Array] = functools.partial(summed, 2 ** (settings.depth - 1))
     if (parts := sharding_context.current().parts) == 1:
         sums_CS2 = sum_up(node_R, bins_RC, both_R2)
-    else:  # each device its own rows; else a compiler that splits the rows would reduce every column by itself
+    else:  # each device sums its own rows; otherwise the compiler would reduce every column separately over devices
         each = [array.reshape(parts, -1, *array.shape[1:]) for array in (node_R, bins_RC, both_R2)]
         sums_CS2 = jnp.sum(jax.vmap(sum_up)(*each), axis=0)
     return by_node(sums_CS2)
@@ -90,8 +94,8 @@ def histograms(
 def summed(nodes: int, node_R: jax.Array, bins_RC: jax.Array, both_R2: jax.Array) -> jax.Array:
     """The sums of both values of each row by its column, node and bin, (columns, nodes x BINS, 2).
 
-    One column after the other: a processor's cache holds the sums of one, which on a CPU makes XLA's scatter several
-    times as fast. Columns should be one byte each: they are transposed here.
+    The columns are summed one after the other. The cache of a processor holds the sums of one column, which makes XLA's
+    scatter on a CPU several times as fast. A column should have one byte per row, because columns are transposed here.
     """
 
     def of_column(bins_R: jax.Array) -> jax.Array:
@@ -102,13 +106,13 @@ def summed(nodes: int, node_R: jax.Array, bins_RC: jax.Array, both_R2: jax.Array
 
 
 def by_node(sums_CS2: jax.Array) -> dict[str, jax.Array]:
-    """What `summed` returns as the "first" and "second" sums of each node, (nodes, columns, BINS)."""
+    """The result of `summed` as the "first" and "second" sums of each node, (nodes, columns, BINS)."""
     sums_NCB2 = sums_CS2.reshape(len(sums_CS2), -1, BINS, 2).swapaxes(0, 1)
     return {"first": sums_NCB2[..., 0], "second": sums_NCB2[..., 1]}
 
 
 def derivatives(loss: str, margin: jax.Array, target: jax.Array) -> tuple[jax.Array, jax.Array, jax.Array]:
-    """The loss of each row, and its first and second derivatives by the margin."""
+    """The loss of each row, and its first and second derivatives with respect to the margin."""
     if loss == "squared":
         return (margin - target) ** 2 / 2, margin - target, jnp.ones_like(margin)
     odds = jax.nn.sigmoid(margin)
@@ -116,9 +120,9 @@ def derivatives(loss: str, margin: jax.Array, target: jax.Array) -> tuple[jax.Ar
 
 
 def update(settings: TreeSettings, state: State, sums: dict[str, jax.Array], allowed: jax.Array | None = None) -> State:
-    """Splits each node of this level where that gains most, or sends all its rows to the left.
+    """Splits each node of this level where the gain is largest, or sends all its rows to the left.
 
-    allowed: which columns may split a node, (nodes, columns); None: all.
+    allowed: the columns that may split a node, bool (nodes, columns); None: all.
     """
     level, split = state["level"].astype(jnp.int32), best_splits(settings, sums, allowed)
     places = jnp.arange(len(split.column_N))
@@ -133,8 +137,10 @@ def update(settings: TreeSettings, state: State, sums: dict[str, jax.Array], all
 
 
 class Splits(NamedTuple):
-    """Of each node: the column and the bin whose rows go to the left, float32 (column -1: all do), and the values of
-    leaves made of its two sides."""
+    """The split of each node: its column and its bin, float32, and the values of leaves made of its two sides.
+
+    Rows up to the bin go to the left; column -1 sends all rows to the left.
+    """
 
     column_N: jax.Array
     bin_N: jax.Array
@@ -142,13 +148,13 @@ class Splits(NamedTuple):
 
 
 def best_splits(settings: TreeSettings, sums: dict[str, jax.Array], allowed: jax.Array | None = None) -> Splits:
-    """Where each node of `sums` gains most; one that gains nowhere sends all its rows to the left."""
+    """The split with the largest gain for each node of `sums`. A node without a gain sends all its rows to the left."""
     left, right, whole = _sides(sums)
     gain_NCB = sum(g**2 / (h + settings.l2) for g, h in (left, right)) - whole[0] ** 2 / (whole[1] + settings.l2)
     legal = jnp.minimum(left[1], right[1]) >= settings.min_hessian
     legal &= True if allowed is None else allowed[:, :, None]
     gain_NCB = jnp.where(legal, gain_NCB, -jnp.inf)
-    column_N = jnp.argmax(jnp.max(gain_NCB, axis=2), axis=1)  # in two stages: a maximum is found faster than its place
+    column_N = jnp.argmax(jnp.max(gain_NCB, axis=2), axis=1)  # in two stages: a maximum is faster than its index
 
     def of_column(each_NCB: jax.Array) -> jax.Array:
         return jnp.take_along_axis(each_NCB, column_N[:, None, None], axis=1)[:, 0]
@@ -169,15 +175,17 @@ def best_splits(settings: TreeSettings, sums: dict[str, jax.Array], allowed: jax
 
 
 def _sides(sums: dict[str, jax.Array]) -> tuple[tuple[jax.Array, jax.Array], ...]:
-    """(G, H) of what is left of each split, right of it, and of the whole node, (nodes, columns, BINS or 1)."""
+    """(G, H) of the left side of each split, of the right side, and of the whole node, (nodes, columns, BINS or 1)."""
     left = cumulated(sums["first"]), cumulated(sums["second"])
     whole = left[0][:, :, -1:], left[1][:, :, -1:]
     return left, (whole[0] - left[0], whole[1] - left[1]), whole
 
 
 def cumulated(sums_NCB: jax.Array) -> jax.Array:
-    """The cumulative sums over bins: of 16 bins in a product, and then of these sixteens, which on a CPU takes less
-    time than `jnp.cumsum`."""
+    """The cumulative sums over bins: by a product within groups of 16 bins, and then over the groups.
+
+    On a CPU this takes less time than `jnp.cumsum`.
+    """
     blocks = sums_NCB.reshape(*sums_NCB.shape[:-1], -1, 16)
     within = jnp.matmul(blocks, jnp.triu(jnp.ones((16, 16))), precision=jax.lax.Precision.HIGHEST)
     before = jnp.cumsum(within[..., -1], axis=-1) - within[..., -1]
@@ -189,7 +197,7 @@ def _value(settings: TreeSettings, g: jax.Array, h: jax.Array) -> jax.Array:
 
 
 def _node(state: State, bins_RC: jax.Array, *, levels: int, until: Any) -> jax.Array:
-    """The node of each row after the first `until` of so many levels, counted from the left of its level."""
+    """The node of each row after the first `until` of `levels` levels, counted from the left of its level."""
     node_R = jnp.zeros(len(bins_RC), jnp.int32)
     for level in range(levels):
         own = slice(2**level - 1, 2 ** (level + 1) - 1)
@@ -199,14 +207,17 @@ def _node(state: State, bins_RC: jax.Array, *, levels: int, until: Any) -> jax.A
 
 
 def descended(column_N: jax.Array, bin_N: jax.Array, node_R: jax.Array, bins_RC: jax.Array) -> jax.Array:
-    """The node of each row one level below `node_R`, as the splits of its nodes say."""
+    """The node of each row one level below `node_R`, according to the splits of these nodes."""
     column_R, bin_R = column_N[node_R].astype(jnp.int32), bin_N[node_R].astype(jnp.int32)
     found_R = jnp.take_along_axis(bins_RC, jnp.maximum(column_R, 0)[:, None], axis=1)[:, 0].astype(jnp.int32)
     return 2 * node_R + ((column_R >= 0) & (found_R > bin_R)).astype(jnp.int32)
 
 
 def workload(name: str, settings: TreeSettings, **facts: Any) -> TrainWorkload:
-    """One level of one tree of a table in the shape of Higgs, in the middle of a training: margins are normal."""
+    """The workload of one level of one tree, for a table in the shape of Higgs.
+
+    Margins are normally distributed, as in the middle of a training.
+    """
     if settings.columns != tables.COLUMNS:
         raise UserError(f"the drawn table has {tables.COLUMNS} columns, not {settings.columns}.")
     return from_sums(
@@ -229,7 +240,7 @@ def drawn(key: jax.Array, rows: int) -> jax.Array:
 
 
 def edges(columns: np.ndarray) -> np.ndarray:
-    """Quantiles of each column of a table that cut it into BINS bins, (columns, BINS - 1)."""
+    """The quantiles that cut each column of a table into BINS bins, (columns, BINS - 1)."""
     return np.quantile(columns, np.arange(1, BINS) / BINS, axis=0).T
 
 
@@ -240,5 +251,5 @@ def binned(columns: np.ndarray, cuts: np.ndarray) -> np.ndarray:
 
 
 def predicted(settings: TreeSettings, tree: State, bins: jax.Array) -> jax.Array:
-    """What a tree that is grown gives to each row, (rows,)."""
+    """The value of a grown tree for each row, (rows,)."""
     return tree["value"][_node(tree, bins, levels=settings.depth, until=settings.depth)]
