@@ -25,7 +25,7 @@ from jaxbench.analysis.timing import round_medians
 from jaxbench.records.schema import PointRecord, Record, RoundRecord
 
 HALF_WIDTH = 0.03  # of the interval of each efficiency; 1 is 100 %
-LEAST_ROUNDS, LEAST_S = 30, 20.0  # of fewer rounds or seconds, a neighbour may have slowed down all of them, or none
+LEAST_ROUNDS, LEAST_S = 30, 25.0  # of fewer rounds or seconds, a neighbour may have slowed down all of them, or none
 STEADY = (
     0.75  # of `two_way.TwoWay.alike`: below it noise lasts, and a narrow interval before the budget ends may be luck
 )

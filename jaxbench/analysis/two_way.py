@@ -26,7 +26,7 @@ TAIL, FENCE = 0.05, 0.5
 BATCHES = 7
 # Batches are too short for noise that lasts as long as they do: neighbours share it, and their means differ by too
 # little. So the variance between batches, less that of fast noise, is widened as noise of this time constant needs.
-FORGOTTEN_S = 12.0
+FORGOTTEN_S = 14.0
 Series = tuple[np.ndarray, np.ndarray]  # of a point: the columns of its rounds, and the logarithm of its time in each
 
 
