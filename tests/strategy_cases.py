@@ -7,8 +7,8 @@ import jax
 from workload_cases import KEY, one_device
 
 from jaxbench import parallel
-from jaxbench.measure import check, closed_form, oracle
-from jaxbench.measure.passport import compile_step
+from jaxbench.measure import check, expected_communication
+from jaxbench.measure.compile_report import compile_step
 from jaxbench.workloads.base import TrainWorkload
 
 BATCH = 16
@@ -24,12 +24,12 @@ def verdicts(workload: TrainWorkload, program: parallel.Program, reference: obje
     parameters = check.judge_each(parameters, actual, reference, _nudged(workload, reference, batch))
     parameters = parameters if optimizer.ok or not parameters.ok else optimizer
     passport = compiled.passport
-    return parameters, closed_form.judge(workload, program, passport, BATCH), passport
+    return parameters, expected_communication.judge(workload, program, passport, BATCH), passport
 
 
 def _nudged(workload, reference, batch):
     """Compiles the initial state only when a parameter is far enough from the reference to ask for it."""
-    yield from oracle.nudged(reference, oracle.initial_state(workload, KEY, device=jax.devices()[0]), batch)
+    yield from reference.perturbed(reference, reference.initial_state(workload, KEY, device=jax.devices()[0]), batch)
 
 
 def stateful(workload: TrainWorkload) -> bool:

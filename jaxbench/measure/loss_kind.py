@@ -25,11 +25,11 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from jaxbench.measure import needed
-from jaxbench.measure.passport import example_flops
-from jaxbench.parallel.draws import PARTS, together
-from jaxbench.parallel.explain import traced
+from jaxbench.measure.compile_report import example_flops
+from jaxbench.measure.expected_communication import asks_others
+from jaxbench.parallel import ablation
 from jaxbench.parallel.program import jit_once
+from jaxbench.parallel.rng_keys import PARTS, together
 from jaxbench.workloads import sharding_context, weighted
 from jaxbench.workloads.base import KEY, Batch, Field, PyTree, TrainWorkload
 from jaxbench.workloads.jaxprs import equations
@@ -55,7 +55,7 @@ class LossKind:
     (`workloads.examples`, statistics of the global batch), so it is correct in parts too unless its name says no.
     ignored: the indices, out of EXAMPLES, of the examples that it does not use. unread: the fields of an example that
     do not change it. state: the paths of the model's state for which the states of the parts do not combine to that of
-    the whole batch (`draws.together`).
+    the whole batch (`rng_keys.together`).
     """
 
     name: str
@@ -109,7 +109,7 @@ def find(workload: TrainWorkload, *, device: jax.Device) -> LossKind:
         if set(unread) == {*workload.example}:
             return LossKind(name=CONSTANT)
         state = tuple(path for path in first[0].state if any(not v.state[path] <= SAME * rounding for v in first))
-        about: dict[str, Any] = {"gathers": needed.asks_others(workload), "unread": unread, "state": state}
+        about: dict[str, Any] = {"gathers": asks_others(workload), "unread": unread, "state": state}
         if all(_same(values.whole, values.together, rounding) for values in first):
             name = ACROSS if about["gathers"] else WEIGHTED if _weighted_loss(workload) else MEAN
             return LossKind(name=name, **about)
@@ -300,7 +300,7 @@ def _alike(function: Callable[..., Any], *arguments: PyTree) -> tuple[Callable[.
     rounding = min(max(ROUNDING, *errors), float(jnp.finfo(jnp.bfloat16).eps))
 
     def alike(*given: PyTree) -> Any:
-        found = traced.evaluate(closed.jaxpr, closed.consts, jax.tree.leaves(given), _ROWS_ALIKE)
+        found = ablation.evaluate(closed.jaxpr, closed.consts, jax.tree.leaves(given), _ROWS_ALIKE)
         return jax.tree.unflatten(jax.tree.structure(shapes), found)
 
     return alike, rounding

@@ -19,7 +19,8 @@ from typing import Any
 import jax
 from jax.profiler import ProfileData
 
-from jaxbench.measure.kinds import KINDS, OperationClassifier
+from jaxbench.hlo.module import Module
+from jaxbench.hlo.operations import KINDS, OperationClassifier
 from jaxbench.records.schema import ProfileRecord
 
 IDLE = "idle"
@@ -51,7 +52,7 @@ def trace(
     *,
     steps: int,
     folder: str | Path,
-    hlo: str,
+    module: Module,
     point: str,
     worker: str,
     fence: Callable[[Any], Any] = jax.block_until_ready,
@@ -62,7 +63,7 @@ def trace(
 
     Args:
       folder: two folders below the run's, such as <run>/profiles/<point>; created if missing.
-      hlo: `compiled.as_text()` of the step; "" for a step that is not one program.
+      module: the compiled step; an empty one for a step that is not one program.
 
     Raises:
       ValueError: the trace contains no operation of a device.
@@ -76,7 +77,7 @@ def trace(
                 state, metrics = call(state, batch)
             fence((state, metrics))
     planes = max(folder.glob("plugins/profile/*/*.xplane.pb"), key=lambda path: path.stat().st_mtime_ns)
-    wall_s, kinds, top = add_up(*read(planes, OperationClassifier(hlo)))
+    wall_s, kinds, top = add_up(*read(planes, OperationClassifier(module)))
     return ProfileRecord(
         point=point,
         steps=steps,

@@ -5,6 +5,8 @@ The model's table says which dimensions of a parameter are split. The axis `fsdp
 dimension that divides; an array without one is flattened, padded with zeros and cut. (Flattening every array would be
 simpler, but a TPU tiles the last two dimensions, so a flattened matrix is a second copy in memory.) The optimizer's
 state is laid out as the parameters that it belongs to.
+
+A flat shard allows only elementwise work. An optimizer that does more gets the whole array (see `optimizer`).
 """
 
 from __future__ import annotations
@@ -23,10 +25,34 @@ import optax
 from jax.sharding import PartitionSpec
 
 from jaxbench.errors import Unsupported, UserError
-from jaxbench.parallel import flat_shards, multihost
+from jaxbench.parallel import multihost
 from jaxbench.parallel.axes import LIES_ON, Sizes, splits
 from jaxbench.parallel.program import TrainState, create_state
 from jaxbench.workloads.base import KEY, PyTree, TrainWorkload
+
+
+def padded(size: int, parts: int) -> int:
+    """`size` elements, rounded up to a multiple of `parts`."""
+    return -(-size // parts) * parts
+
+
+def flattened(x: jax.Array, parts: int) -> jax.Array:
+    """The elements row by row, padded with zeros to a multiple of `parts`: (padded,)."""
+    return jnp.pad(x.reshape(-1), (0, padded(x.size, parts) - x.size))
+
+
+def own_shard(x: jax.Array, axis: str) -> jax.Array:
+    """This device's shard, (padded / parts,), of an array that every device has. For use inside a mapped function."""
+    parts = jax.lax.axis_size(axis)
+    flat = flattened(x, parts)
+    size = flat.size // parts
+    return jax.lax.dynamic_slice_in_dim(flat, jax.lax.axis_index(axis) * size, size)
+
+
+def mean_shard(x: jax.Array, axis: str) -> jax.Array:
+    """This device's shard of the mean over devices, by a reduce-scatter. For use inside a mapped function."""
+    parts = jax.lax.axis_size(axis)
+    return jax.lax.psum_scatter(flattened(x, parts), axis, tiled=True) / parts
 
 
 @dataclass(frozen=True)
@@ -83,7 +109,7 @@ class Cut:
             return x
         shape, indices = self._grouped()
         rows = jnp.moveaxis(x.reshape(shape), indices, range(len(indices))).reshape(*self.sizes, -1)
-        padding = flat_shards.padded(rows.shape[-1], self.flat) - rows.shape[-1]
+        padding = padded(rows.shape[-1], self.flat) - rows.shape[-1]
         return jnp.pad(rows, [(0, 0)] * len(indices) + [(0, padding)])
 
     def join(self, x: Any) -> Any:
@@ -119,21 +145,21 @@ class Cut:
     def own(self, x: jax.Array) -> jax.Array:
         """This device's shard of an array that every device of `over` has. For use inside `shard_map`."""
         if self._dim is None:
-            return flat_shards.own_shard(x, self.over) if self.flat > 1 else x
+            return own_shard(x, self.over) if self.flat > 1 else x
         size = x.shape[self._dim] // self.parts
         return jax.lax.dynamic_slice_in_dim(x, jax.lax.axis_index(self.over) * size, size, self._dim)
 
     def mean(self, x: jax.Array) -> jax.Array:
         """This device's shard of the mean over `over`, by a reduce-scatter. For use inside `shard_map`."""
         if self._dim is None:
-            return flat_shards.mean_shard(x, self.over) if self.flat > 1 else x
+            return mean_shard(x, self.over) if self.flat > 1 else x
         return jax.lax.psum_scatter(x, self.over, scatter_dimension=self._dim, tiled=True) / self.parts
 
     @property
     def numbers(self) -> int:
         """The number of elements that `whole` gathers, including padding."""
         split = self.parts if self._dim is not None else 1
-        return flat_shards.padded(math.prod(self.local) * split, self.flat)
+        return padded(math.prod(self.local) * split, self.flat)
 
 
 def masked(tree: PyTree) -> bool:

@@ -20,19 +20,19 @@ from jaxbench.levers.input import INPUT
 from jaxbench.levers.part import PART
 from jaxbench.machine.mesh import on_host
 from jaxbench.machine.world import Members
-from jaxbench.measure import (
-    explained,
-    first_step,
-    host_calls,
-    memory,
-    profile,
-    short_training,
-    state_facts,
-    timed_state,
+from jaxbench.measure import first_step, memory, profile, step_facts
+from jaxbench.measure.check import (
+    counted_steps,
+    judge_communication,
+    judge_host_calls,
+    judge_schedule,
+    judge_silent,
+    judge_steps,
+    judge_timed_state,
+    judge_work,
 )
-from jaxbench.measure.clock import Timer
-from jaxbench.measure.passport import CompiledStep, op_by_op
-from jaxbench.measure.probe import Probe
+from jaxbench.measure.clock import Probe, Timer
+from jaxbench.measure.compile_report import CompiledStep, op_by_op
 from jaxbench.parallel.program import Program, TrainState, jit_once
 from jaxbench.records.schema import Passport, PointRecord, ProfileRecord, RoundRecord, Verdict
 from jaxbench.runner import explaining
@@ -120,7 +120,7 @@ class Bench(Compiler):
                 # touches, while other sets load their programs; so no round waits for it.
                 _, state = self._timer(ready).block(call, state, batch, steps)
             self._warm.add(point.point)
-            self._held[point.point] = Held(state, steps, counted=timed_state.counted(state))
+            self._held[point.point] = Held(state, steps, counted=counted_steps(state))
         return True
 
     def prepare(self, placed: dict[str, Any], *, paced: bool = True) -> PointRecord:
@@ -159,7 +159,7 @@ class Bench(Compiler):
 
     def _facts_of(self, workload: TrainWorkload) -> dict[str, float]:
         if id(workload) not in self._facts:
-            self._facts[id(workload)] = state_facts.of_workload(workload)
+            self._facts[id(workload)] = step_facts.of_workload(workload)
         return self._facts[id(workload)]
 
     def _verdicts(
@@ -169,18 +169,18 @@ class Bench(Compiler):
             checks = self.proof.verdicts(point, self._grown(point), program, compiled, batch)
             about: dict[str, Any] = {"key": self.key, "batch": batch, "device": self.device}
             return first_step.explained(checks, out, workload, **about)
-        host, part = host_calls.judge(compiled.host_calls), point.levers[PART.name]
+        host, part = judge_host_calls(compiled.host_calls), point.levers[PART.name]
         if explaining.is_plain(point):  # the base's program with another batch, which was checked
             return (host,)
         if part == explaining.COMMUNICATION:
-            return host, explained.judge_communication(compiled.passport, self._whole(point))
-        silent = explained.judge_silent(compiled.passport)
+            return host, judge_communication(compiled.passport, self._whole(point))
+        silent = judge_silent(compiled.passport)
         if part not in (explaining.LOCAL, explaining.SCHEDULE):
             return host, silent
         whole = self._whole(point)
         in_order = part == explaining.SCHEDULE
-        sent = explained.judge_schedule(compiled.passport, whole, explaining.STAGE) if in_order else silent
-        work = explained.judge_work(compiled.passport, whole)
+        sent = judge_schedule(compiled.passport, whole, explaining.STAGE) if in_order else silent
+        work = judge_work(compiled.passport, whole)
         return (host, sent) if work is None else (host, sent, work)
 
     def _whole(self, point: Point) -> Passport:
@@ -234,7 +234,7 @@ class Bench(Compiler):
             del supply
             times = dataclasses.asdict(measured)
             record = RoundRecord(point=point, round=number, steps=steps, worker=self.worker, **times)
-            counted, ran = timed_state.counted(state), before[0] + record.steps_made
+            counted, ran = counted_steps(state), before[0] + record.steps_made
             checks, loss = self._after_round(ready, state, ran, check=check)
             donated = check and point not in self._accepted and not ready.point.explains
             if not (donated or fed or before[1] == LIFE):
@@ -268,7 +268,7 @@ class Bench(Compiler):
             judged = explaining.after_round(point, state, steps, parameters=check)
         else:
             counted = steps if PART.of(point.levers) in ("step", "local") else 0
-            judged = timed_state.judge(state, counted) if check else (timed_state.judge_steps(state, counted),)
+            judged = judge_timed_state(state, counted) if check else (judge_steps(state, counted),)
         if not check or point.point in self._accepted:
             return tuple(verdict for verdict in judged if not verdict.ok), None
         if point.explains or not ready.program.members.all(all(verdict.ok for verdict in judged)):
@@ -292,7 +292,7 @@ class Bench(Compiler):
                 supply,
                 steps=ready.steps,
                 folder=folder + here,
-                hlo=ready.compiled.hlo,
+                module=ready.compiled.module,
                 point=point,
                 worker=self.worker,
             )
@@ -356,7 +356,7 @@ class Bench(Compiler):
         steps = self.config.measure.train_steps
         if not steps or self.data is None or point.explains or PART.of(point.levers) != "step":
             return {}
-        return short_training.train_briefly(
+        return step_facts.train_briefly(
             workload, program, self.data, steps=steps, batch=self.config.train.batch, seed=self.config.seed
         )
 
@@ -379,11 +379,11 @@ class Bench(Compiler):
         with jax.set_mesh(program.mesh):
             state, placed = program.init(self.key), program.put(batch)
             jax.block_until_ready((state, placed))
-            facts = state_facts.measure(program, state, placed, gradients=self.config.measure.gradients)
+            facts = step_facts.memory(program, state, placed, gradients=self.config.measure.gradients)
             program.members.meet()
             start = time.perf_counter()
             _, outputs = jax.block_until_ready(compiled.call(state, placed))
-            return time.perf_counter() - start, facts | state_facts.of_metrics(outputs), outputs
+            return time.perf_counter() - start, facts | step_facts.of_metrics(outputs), outputs
 
     def _record(
         self,

@@ -13,11 +13,11 @@ from ml_collections import ConfigDict
 
 from jaxbench import discovery, levers
 from jaxbench.errors import UserError
+from jaxbench.hlo.collective_counts import concurrent_collectives
 from jaxbench.machine.start import require_threads
 from jaxbench.machine.world import Members
-from jaxbench.measure import closed_form
-from jaxbench.measure.concurrency import concurrent_collectives
-from jaxbench.measure.passport import CompiledStep, compile_step
+from jaxbench.measure import expected_communication
+from jaxbench.measure.compile_report import CompiledStep, compile_step
 from jaxbench.parallel import multihost
 from jaxbench.parallel.program import Program
 from jaxbench.records.schema import CompiledRecord, Passport
@@ -87,7 +87,7 @@ class Compiler:
                 passport = dataclasses.replace(compiled.passport, compile_s=compile_s)
                 compiled = dataclasses.replace(compiled, passport=passport)
             self._compile_s[compiled.sha256] = compiled.passport.compile_s
-            require_threads(point.devices // len(program.members.processes), concurrent_collectives(compiled.hlo))
+            require_threads(point.devices // len(program.members.processes), concurrent_collectives(compiled.module))
             _require_one_program(program.members, compiled)
             if point.explains:
                 passport = explaining.passport(point, compiled.passport, self.devices[0].platform)
@@ -127,7 +127,9 @@ class Compiler:
             mesh=dict(program.mesh.shape),
             compile_s=(passport.trace_s or 0) + passport.lower_s + passport.compile_s,
             collectives=passport.collectives,
-            checks=(closed_form.judge(workload, program, passport, point.global_batch, devices=point.devices),),
+            checks=(
+                expected_communication.judge(workload, program, passport, point.global_batch, devices=point.devices),
+            ),
             peak_bytes=passport.peak_bytes,
             compiler_peak_bytes=passport.compiler_peak_bytes,
             temp_bytes=passport.temp_bytes,

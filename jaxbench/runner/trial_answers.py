@@ -13,7 +13,7 @@ from jaxbench import parallel
 from jaxbench.errors import UserError
 from jaxbench.machine.start import run_once_options
 from jaxbench.measure import first_step
-from jaxbench.measure.passport import example_flops
+from jaxbench.measure.compile_report import example_flops
 from jaxbench.parallel.program import Program
 from jaxbench.runner.bench import Bench
 from jaxbench.runner.plan import Point

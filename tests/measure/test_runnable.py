@@ -8,7 +8,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from jaxbench.measure import kernel, runnable
+from jaxbench.measure import runnable
 from jaxbench.measure.clock import Timer
 from jaxbench.parallel.chain import feed_back
 from jaxbench.workloads.cases import Array, KernelWorkload
@@ -37,7 +37,9 @@ def test_a_chain_gives_the_right_result_however_often_it_is_run(dtype: str, tole
     ready = runnable.compile_kernel(tanh(dtype=dtype, tolerance=tolerance), jax.devices()[0])
     state = after(ready, 5, looped=looped)
     assert ready.wrong(state, 7) == 0
-    np.testing.assert_array_equal(state[0], kernel.draw((Array((1000,), dtype),), 7)[0])  # arguments are as they were
+    np.testing.assert_array_equal(
+        state[0], runnable.draw_arguments((Array((1000,), dtype),), 7)[0]
+    )  # arguments are as they were
 
 
 def test_wrong_values_are_counted() -> None:
@@ -59,12 +61,12 @@ def test_the_products_in_a_loop_are_counted_as_often_as_they_run() -> None:
 
 
 def test_a_large_array_repeats_its_block_and_is_compared_part_by_part() -> None:
-    size = kernel.BLOCK + 1000
-    (array,) = kernel.draw((Array((size,)),), 3)
-    np.testing.assert_array_equal(array[: kernel.BLOCK][:1000], array[kernel.BLOCK :])
+    size = runnable.VALUES + 1000
+    (array,) = runnable.draw_arguments((Array((size,)),), 3)
+    np.testing.assert_array_equal(array[: runnable.VALUES][:1000], array[runnable.VALUES :])
     result = np.tanh(array.astype(np.float64)).astype(np.float32)
     result[-1] += 1
-    assert kernel.count_wrong(tanh(size), result, 3) == 1
+    assert runnable.count_wrong(tanh(size), result, 3) == 1
 
 
 def test_integers_are_small_and_feed_back_nothing() -> None:
@@ -101,5 +103,5 @@ def test_feed_back_leaves_the_argument_as_it_was_and_depends_on_the_result() -> 
 
 
 def test_zeros_are_reported() -> None:
-    assert kernel.share_of_zeros((np.zeros(4, np.float32), np.ones(4, np.float32))) == 1.0
-    assert kernel.share_of_zeros(kernel.draw((Array((1000,)),), 0)) == 0.0
+    assert runnable.share_of_zeros((np.zeros(4, np.float32), np.ones(4, np.float32))) == 1.0
+    assert runnable.share_of_zeros(runnable.draw_arguments((Array((1000,)),), 0)) == 0.0

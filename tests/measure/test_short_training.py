@@ -9,7 +9,7 @@ from workload_cases import experiment_workload
 
 from jaxbench import parallel
 from jaxbench.errors import UserError
-from jaxbench.measure.short_training import train_briefly
+from jaxbench.measure.step_facts import train_briefly
 
 
 @pytest.fixture(scope="module")

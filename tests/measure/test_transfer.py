@@ -9,7 +9,7 @@ import jax
 import numpy as np
 import pytest
 
-from jaxbench.measure import transfer
+from jaxbench.measure import runnable
 from jaxbench.workloads import TransferWorkload
 from jaxbench.workloads.payloads import TRANSFERS
 
@@ -20,9 +20,9 @@ PLACES = {
 }
 
 
-def make(op: str, *, payload_bytes: int = 1024, dtype: str = "float32", seed: int = 0) -> transfer.Transfer:
+def make(op: str, *, payload_bytes: int = 1024, dtype: str = "float32", seed: int = 0) -> runnable.Transfer:
     workload = TransferWorkload(op=op, payload_bytes=payload_bytes, dtype=dtype)
-    return transfer.build(workload, *PLACES[op], jax.devices(), seed=seed)
+    return runnable.build_transfer(workload, *PLACES[op], jax.devices(), seed=seed)
 
 
 @pytest.mark.parametrize("dtype", ["float32", "bfloat16", "int8"])
@@ -55,8 +55,8 @@ def test_a_copy_that_was_not_made_is_caught(op: str, monkeypatch: pytest.MonkeyP
         starts.append(array)
         return lambda: np.asarray(array)
 
-    monkeypatch.setattr(transfer, "_to_host", view)
-    monkeypatch.setattr(transfer, "_onto", lambda device, array: view(array))
+    monkeypatch.setattr(runnable, "_to_host", view)
+    monkeypatch.setattr(runnable, "_onto", lambda device, array: view(array))
     made = make(op)
     copy = made.call()
     np.testing.assert_array_equal(copy, np.asarray(starts[0]))
@@ -70,15 +70,15 @@ def test_one_wrong_value_is_counted(op: str, monkeypatch: pytest.MonkeyPatch) ->
         changed[7] += 1
         return lambda: changed
 
-    monkeypatch.setattr(transfer, "_to_host", almost)
-    monkeypatch.setattr(transfer, "_onto", lambda device, array: almost(array))
+    monkeypatch.setattr(runnable, "_to_host", almost)
+    monkeypatch.setattr(runnable, "_onto", lambda device, array: almost(array))
     made = make(op)
     made.call()
     assert made.wrong() == 1
 
 
 def test_half_a_copy_is_wrong_altogether(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(transfer, "_to_host", lambda array: lambda: np.array(array)[:5])
+    monkeypatch.setattr(runnable, "_to_host", lambda array: lambda: np.array(array)[:5])
     made = make("device_to_host")
     made.call()
     assert made.wrong() == made.values
@@ -87,12 +87,12 @@ def test_half_a_copy_is_wrong_altogether(monkeypatch: pytest.MonkeyPatch) -> Non
 def test_jax_shares_the_memory_of_an_array_that_lies_well_and_a_transfer_does_not() -> None:
     """Why the source lies where it does: `may_alias=False` alone makes no copy. When it does, this test may go."""
     memory = np.zeros(4096, np.uint8)
-    well = memory[-memory.ctypes.data % transfer.XLA_ALIGNMENT :][:1024]
+    well = memory[-memory.ctypes.data % runnable.XLA_ALIGNMENT :][:1024]
     assert jax.device_put(well, jax.devices()[0], may_alias=False).unsafe_buffer_pointer() == well.ctypes.data
     for dtype in ("float32", "bfloat16", "int8"):
         for length in (1, 1000, 2**18):
-            drawn = transfer._draw(length, jax.numpy.dtype(dtype), 0)
-            assert drawn.ctypes.data % transfer.XLA_ALIGNMENT == drawn.dtype.itemsize
+            drawn = runnable._draw_source(length, jax.numpy.dtype(dtype), 0)
+            assert drawn.ctypes.data % runnable.XLA_ALIGNMENT == drawn.dtype.itemsize
             assert drawn.flags.aligned and drawn.flags.c_contiguous
             copy = jax.device_put(drawn, jax.devices()[0], may_alias=False)
             assert copy.unsafe_buffer_pointer() != drawn.ctypes.data
@@ -104,7 +104,7 @@ def test_a_new_handle_is_copied_to_the_host_anew() -> None:
     host = [np.asarray(array)]
     assert np.asarray(array).ctypes.data == host[0].ctypes.data  # the lie: asked again, nothing is copied
     for _ in range(3):
-        array = transfer.handle(array)
+        array = runnable.handle(array)
         host.append(np.asarray(array))
     assert len({copy.ctypes.data for copy in host}) == 4
     assert all(np.array_equal(copy, host[0]) for copy in host)
@@ -126,7 +126,7 @@ def test_on_an_accelerator_each_copy_is_asked_of_the_next_handle() -> None:
             asked.append(self)
             return np.zeros(1)
 
-    copy = transfer._to_host(Remote())  # type: ignore[arg-type]
+    copy = runnable._to_host(Remote())  # type: ignore[arg-type]
     for _ in range(3):
         copy()
     assert len({id(each) for each in asked}) == 3
@@ -148,15 +148,15 @@ def test_another_seed_draws_other_values() -> None:
 @pytest.mark.parametrize(("asked", "dtype", "used"), [(1024, "float32", 1024), (1, "float32", 4), (1001, "int8", 1001)])
 def test_whole_elements_are_copied(asked: int, dtype: str, used: int) -> None:
     workload = TransferWorkload(op="host_to_device", payload_bytes=asked, dtype=dtype)
-    assert transfer.payload(workload) == used
+    assert runnable.payload(workload) == used
     assert make("host_to_device", payload_bytes=asked, dtype=dtype).call().nbytes == used
 
 
 def test_pairs() -> None:
-    names = transfer.places("gpu", 3)
+    names = runnable.places("gpu", 3)
     assert names == ["gpu:0", "gpu:1", "gpu:2"]
-    assert transfer.pairs("host_to_device", names) == [("host", name) for name in names]
-    assert transfer.pairs("device_to_host", names) == [(name, "host") for name in names]
-    both = transfer.pairs("device_to_device", names)
+    assert runnable.pairs("host_to_device", names) == [("host", name) for name in names]
+    assert runnable.pairs("device_to_host", names) == [(name, "host") for name in names]
+    both = runnable.pairs("device_to_device", names)
     assert len(both) == 6 and ("gpu:2", "gpu:0") in both and ("gpu:0", "gpu:2") in both
-    assert transfer.pairs("device_to_device", names[:1]) == []
+    assert runnable.pairs("device_to_device", names[:1]) == []

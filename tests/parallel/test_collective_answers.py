@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from jaxbench.errors import UserError
-from jaxbench.parallel import collective_answers as answers
+from jaxbench.parallel import collectives
 from jaxbench.workloads.payloads import COLLECTIVES
 
 SEED = 3
@@ -17,9 +17,9 @@ SEED = 3
 @pytest.mark.parametrize("op", COLLECTIVES)
 def test_the_answers_are_those_of_plain_numpy(op: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """Written out for one group of three devices, and compared in blocks that divide nothing."""
-    monkeypatch.setattr(answers, "BLOCK", 7)
+    monkeypatch.setattr(collectives, "BLOCK", 7)
     places, n, count = (2, 5, 3), 3, 12
-    held = [answers.values(SEED, (place,), 0, count, np.dtype("int32"), 7) for place in places]
+    held = [collectives.drawn_values(SEED, (place,), 0, count, np.dtype("int32"), 7) for place in places]
     parts = [array.reshape(n, count // n) for array in held]
     right = {
         "all_reduce": lambda rank: sum(held),
@@ -31,10 +31,10 @@ def test_the_answers_are_those_of_plain_numpy(op: str, monkeypatch: pytest.Monke
     }[op]
     for rank in range(n):
         result = np.asarray(right(rank))
-        expected = answers.segments(op, places, rank, result.size)
-        assert answers.count_wrong(result, expected, SEED, 7) == 0
-        assert answers.count_wrong(result + 1, expected, SEED, 7) == result.size
-        assert answers.count_wrong(result[:-1], expected, SEED, 7) == result.size
+        expected = collectives.segments(op, places, rank, result.size)
+        assert collectives.count_wrong(result, expected, SEED, 7) == 0
+        assert collectives.count_wrong(result + 1, expected, SEED, 7) == result.size
+        assert collectives.count_wrong(result[:-1], expected, SEED, 7) == result.size
 
 
 @pytest.mark.parametrize(
@@ -42,11 +42,11 @@ def test_the_answers_are_those_of_plain_numpy(op: str, monkeypatch: pytest.Monke
     [("float32", 32, 7), ("bfloat16", 32, 7), ("bfloat16", 64, 4), ("float16", 1024, 2), ("int8", 32, 3)],
 )
 def test_sums_are_exact_in_the_dtype(dtype: str, summands: int, largest: int) -> None:
-    assert answers.require_exact("all_reduce", jnp.dtype(dtype), summands) == largest
+    assert collectives.require_exact("all_reduce", jnp.dtype(dtype), summands) == largest
     whole = np.arange(largest * summands + 1)
     assert np.array_equal(whole.astype(jnp.dtype(dtype)).astype(int), whole)
 
 
 def test_a_sum_that_cannot_be_checked_is_refused() -> None:
     with pytest.raises(UserError, match="all_reduce in bfloat16 over 300 devices cannot be exact"):
-        answers.require_exact("all_reduce", jnp.dtype("bfloat16"), 300)
+        collectives.require_exact("all_reduce", jnp.dtype("bfloat16"), 300)

@@ -16,10 +16,10 @@ import pytest
 from jax.sharding import NamedSharding, PartitionSpec
 from thin import thin
 
+from jaxbench.hlo import collective_counts
+from jaxbench.hlo.module import parse
 from jaxbench.machine.mesh import groups
-from jaxbench.measure import census
 from jaxbench.parallel import chain as chain_lib
-from jaxbench.parallel import collective_answers as answers
 from jaxbench.parallel import collectives
 from jaxbench.parallel.chain import Chain
 from jaxbench.workloads import CollectiveWorkload
@@ -90,7 +90,7 @@ def _cycle(following: dict[int, int], place: int) -> list[int]:
 @pytest.mark.parametrize(("op", "grouping", "loop"), thin([*product(COLLECTIVES, GROUPINGS, [False, True])]), ids=str)
 def test_the_compiled_module_holds_exactly_the_one_collective(op: str, grouping: Any, loop: bool) -> None:
     hlo = compiled(make(op, grouping), loop=loop).as_text()
-    (found,) = census.read(hlo)
+    (found,) = collective_counts.count(parse(hlo))
     n = len(GROUPS[grouping][0])
     pieces = n if op == "all_to_all" else 1  # XLA on a CPU cuts it into one operand a device
     assert (found.kind, found.count) == (collectives.instruction(op, "cpu"), pieces)
@@ -98,7 +98,7 @@ def test_the_compiled_module_holds_exactly_the_one_collective(op: str, grouping:
     assert found.elements * 4 == found.bytes  # float32, as asked for
     assert communicating(hlo) == GROUPS[grouping]
     entry = hlo[hlo.index("\nENTRY ") :]
-    assert bool(census.read(entry)) != loop  # in a loop it is in the body, which runs each time
+    assert bool(collective_counts.count(parse(entry))) != loop  # in a loop it is in the body, which runs each time
 
 
 @pytest.mark.parametrize("grouping", GROUPINGS, ids=str)
@@ -156,7 +156,7 @@ def test_each_step_needs_the_result_of_the_one_before(op: str) -> None:
 def test_a_draw_in_shared_memory_is_not_written_to(op: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """jax.device_put shares a NumPy array that lies on a multiple of 64 bytes with a CPU device, asked to or not."""
     kept = []
-    draw = answers.values
+    draw = collectives.drawn_values
 
     def aligned(*args: Any) -> np.ndarray:
         values = draw(*args)
@@ -166,7 +166,7 @@ def test_a_draw_in_shared_memory_is_not_written_to(op: str, monkeypatch: pytest.
         kept[-1][0][:] = values
         return kept[-1][0]
 
-    monkeypatch.setattr(answers, "values", aligned)
+    monkeypatch.setattr(collectives, "drawn_values", aligned)
     chain = make(op)
     state = after(chain, 3)
     assert chain.wrong is not None and chain.wrong(state, SEED) == 0
@@ -236,7 +236,7 @@ def test_what_repeats_is_no_multiple_of_any_part() -> None:
     """Device 2 is sent what device 0 should have, two parts further on: caught although the values repeat."""
     op, size = "all_to_all", 2**18
     chain = make(op, payload_bytes=4 * size)
-    assert size // 8 * 2 >= answers.PERIOD  # so far do they repeat
+    assert size // 8 * 2 >= collectives.PERIOD  # so far do they repeat
     state = after(chain, 1)
     assert chain.wrong is not None and chain.wrong(state, SEED) == 0
     swapped = np.asarray(state[-1]).reshape(8, size)[[2, 1, 0, *range(3, 8)]].ravel()
@@ -270,7 +270,7 @@ def test_no_more_is_held_than_said(op: str, dtype: str) -> None:
 def test_a_cpu_moves_bfloat16_as_float32() -> None:
     """docs/metrics says so: the payload counts two bytes a value, the module moves four. float16 moves as it is."""
     for dtype, bytes_moved in (("bfloat16", 2 * S), ("float16", S)):
-        (found,) = census.read(compiled(make("all_reduce", dtype=dtype)).as_text())
+        (found,) = collective_counts.count(parse(compiled(make("all_reduce", dtype=dtype)).as_text()))
         assert found.bytes == bytes_moved
 
 
@@ -314,6 +314,6 @@ def test_a_payload_is_the_nearest_that_divides(
 
 def test_the_experiment_and_the_programs_have_the_same_names() -> None:
     for op in COLLECTIVES:
-        assert answers.segments(op, (0, 1), 0, 4)
-        assert collectives.instruction(op, "gpu") in census.KINDS
+        assert collectives.segments(op, (0, 1), 0, 4)
+        assert collectives.instruction(op, "gpu") in collective_counts.COLLECTIVES
         assert dataclasses.is_dataclass(make(op, ONE))

@@ -10,8 +10,8 @@ import pytest
 from workload_cases import experiment_workload
 
 from jaxbench import parallel
-from jaxbench.measure.passport import compile_step
-from jaxbench.parallel import inner_remat
+from jaxbench.measure.compile_report import compile_step
+from jaxbench.parallel import sharded_step
 from jaxbench.parallel.program import keep_barriers, without
 
 WIDTH, DEPTH = 32, 4
@@ -42,7 +42,7 @@ def test_the_inner_policy_decides_and_the_gradient_stays(policy, arrays):
         gradient = jax.jit(jax.grad(jax.checkpoint(function, policy=outer), argnums=(0, 1)))
         return gradient.lower(params, x, 2).compile(barriers)
 
-    ignored, kept = compiled(row), compiled(inner_remat.kept(row))
+    ignored, kept = compiled(row), compiled(sharded_step.keeping_recomputation(row))
     stored, all_of_it = (one.memory_analysis().temp_size_in_bytes / x.nbytes for one in (kept, ignored))
     assert stored < arrays * DEPTH - 1.9  # 6 and 10 with every jax; newer ones ignore less
     assert stored < all_of_it - 1.9

@@ -18,9 +18,10 @@ from workload_cases import KEY, experiment_workload, linear_workload, one_device
 
 from jaxbench import parallel
 from jaxbench.errors import UserError
-from jaxbench.measure.passport import compile_step
-from jaxbench.parallel import axes, optimizer_need
+from jaxbench.measure.compile_report import compile_step
+from jaxbench.parallel import axes
 from jaxbench.parallel.layout import Mirrored, canonical_avals, map_arrays
+from jaxbench.parallel.optimizer import dependencies
 from jaxbench.parallel.program import create_state, optimizer_update
 from jaxbench.workloads import TrainWorkload
 
@@ -61,7 +62,7 @@ def test_every_optimizer_of_optax_is_in_the_table():
 )
 def test_what_an_optimizer_needs_is_found(need, name):
     workload = workload_of(TABLES[need][name])
-    assert optimizer_need.of(workload, create_state(workload, KEY)).name == need
+    assert dependencies(workload, create_state(workload, KEY)).name == need
     assert on_shards_as_on_the_whole(workload, nan=name in OF_NANS) == (need == "values")
 
 
@@ -119,7 +120,7 @@ def test_shapes_that_python_sees_are_no_values_on_shards_that_differ_in_them():
     for shapes, values in (({"b": (3,), "w": (2, 6)}, True), ({"b": (3,), "w": (12,)}, False)):
         params = {name: jnp.ones(shape) for name, shape in shapes.items()}
         shards = dataclasses.replace(workload, init=lambda _, params=params: (params, {}))
-        assert optimizer_need.of(workload, canonical, canonical_avals(shards)).values == values
+        assert dependencies(workload, canonical, canonical_avals(shards)).values == values
 
 
 @functools.cache

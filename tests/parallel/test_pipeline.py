@@ -13,8 +13,8 @@ from workload_cases import KEY, experiment_workload, one_device
 
 from jaxbench import parallel
 from jaxbench.errors import UserError
-from jaxbench.measure import check, closed_form
-from jaxbench.measure.passport import compile_step
+from jaxbench.measure import check, expected_communication
+from jaxbench.measure.compile_report import compile_step
 from jaxbench.parallel import axes
 from jaxbench.parallel.schedule import CHUNKS
 
@@ -51,7 +51,7 @@ def test_one_devices_parameters_the_closed_forms_bytes_and_the_published_bubble(
     actual = check.train(program, compiled.call, KEY, batch)
     assert check.judge(actual, reference, workload).ok, check.judge(actual, reference, workload).reason
     assert check.judge_optimizer(actual, reference).ok
-    found = closed_form.judge(workload, program, compiled.passport, BATCH)
+    found = expected_communication.judge(workload, program, compiled.passport, BATCH)
     assert found.ok, found.reason
     with jax.set_mesh(program.mesh):
         _, metrics = compiled.call(program.init(KEY), program.put(batch))
@@ -91,7 +91,7 @@ def test_what_is_recomputed_changes_no_parameters():
         compiled, batch = compile_step(workload, program, BATCH), workload.synthetic(KEY, BATCH)
         verdict = check.judge(check.train(program, compiled.call, KEY, batch), reference, workload)
         assert verdict.ok, verdict.reason
-        found = closed_form.judge(workload, program, compiled.passport, BATCH)
+        found = expected_communication.judge(workload, program, compiled.passport, BATCH)
         assert found.ok, found.reason
 
 

@@ -5,7 +5,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from jaxbench.parallel.split_vjp import SplitVjp
+from jaxbench.parallel.stage import SplitVjp
 from jaxbench.workloads.models import blocks
 
 KEYS = jax.random.split(jax.random.PRNGKey(0), 4)

@@ -13,9 +13,9 @@ from workload_cases import KEY, experiment_workload, linear_workload
 from jaxbench import parallel
 from jaxbench.errors import UserError
 from jaxbench.levers.part import PART
-from jaxbench.measure import check, oracle
-from jaxbench.measure.passport import compile_step
-from jaxbench.parallel import step_phases
+from jaxbench.measure import check, reference
+from jaxbench.measure.compile_report import compile_step
+from jaxbench.parallel import data_parallel
 from jaxbench.runner.arm import build_program
 from jaxbench.workloads import TrainWorkload
 from jaxbench.workloads.models import conv
@@ -30,7 +30,7 @@ def cnn() -> TrainWorkload:
 
 
 def built(workload: TrainWorkload, part: str, devices: int):
-    program = step_phases.build(workload, jax.devices()[:devices], part)
+    program = data_parallel.build_phases(workload, jax.devices()[:devices], part)
     return program, compile_step(workload, program, BATCH)
 
 
@@ -49,14 +49,14 @@ def test_the_whole_step_is_that_of_the_strategy(cnn):
     strategy = parallel.build("shard_map", cnn, jax.devices()[:2])
     expected = check.train(strategy, compile_step(cnn, strategy, BATCH).call, KEY, batch)
     actual = check.train(program, compiled.call, KEY, batch)
-    assert oracle.relative_l2(actual.params, expected.params) < 1e-6
+    assert reference.relative_l2(actual.params, expected.params) < 1e-6
 
 
 @pytest.mark.full
 def test_without_the_mean_one_device_does_the_same_and_two_do_not(cnn):
     expected = once(cnn, "step", 1)[1]
-    assert oracle.relative_l2(once(cnn, "local", 1)[1].params, expected.params) < 1e-6
-    assert oracle.relative_l2(once(cnn, "local", 2)[1].params, expected.params) > 1e-3
+    assert reference.relative_l2(once(cnn, "local", 1)[1].params, expected.params) < 1e-6
+    assert reference.relative_l2(once(cnn, "local", 2)[1].params, expected.params) > 1e-3
 
 
 def test_a_part_donates_its_state_unless_the_lever_says_jit(cnn):
@@ -109,7 +109,7 @@ def test_micro_batches_are_in_each_part():
 @pytest.mark.parametrize("part", PART.values)
 def test_the_state_is_donated(part):
     workload = dataclasses.replace(linear_workload(), predict=lambda params, state, batch: batch["x"] @ params["w"])
-    program = step_phases.build(workload, jax.devices()[:2], part)
+    program = data_parallel.build_phases(workload, jax.devices()[:2], part)
     with jax.set_mesh(program.mesh):
         state = program.init(KEY)
         again, _ = program.step(state, program.put(workload.synthetic(KEY, BATCH)))
@@ -132,4 +132,4 @@ def test_inference_answers_for_the_whole_batch():
 
 def test_a_workload_that_cannot_be_asked_says_so():
     with pytest.raises(UserError, match="part=inference needs a `predict`, which 'linear' does not have: use step"):
-        step_phases.build(linear_workload(), jax.devices()[:1], "inference")
+        data_parallel.build_phases(linear_workload(), jax.devices()[:1], "inference")

@@ -10,7 +10,7 @@ from workload_cases import linear_workload
 
 from jaxbench import parallel
 from jaxbench.errors import Unsupported
-from jaxbench.measure.passport import compile_step
+from jaxbench.measure.compile_report import compile_step
 
 LOGITS = 'logits = batch["x"] @ params["w"]'
 LOOK_UP = 'logits = params["w"][batch["label"] % 3]'

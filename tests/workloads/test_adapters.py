@@ -20,7 +20,7 @@ from workload_cases import KEY, one_device
 from jaxbench import parallel
 from jaxbench.errors import UserError
 from jaxbench.measure import check
-from jaxbench.measure.passport import compile_step
+from jaxbench.measure.compile_report import compile_step
 from jaxbench.workloads import from_equinox, from_functions, from_haiku, from_linen, from_nnx
 
 X = jnp.ones((3, 6))

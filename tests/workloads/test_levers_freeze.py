@@ -14,8 +14,8 @@ from workload_cases import KEY, experiment_workload, one_device
 from jaxbench import parallel
 from jaxbench.errors import UserError
 from jaxbench.measure import check
-from jaxbench.measure.closed_form import judge
-from jaxbench.measure.passport import compile_step
+from jaxbench.measure.compile_report import compile_step
+from jaxbench.measure.expected_communication import judge
 from jaxbench.parallel.program import create_state
 from jaxbench.workloads import Field, TrainWorkload, flops
 from jaxbench.workloads.levers import apply, freeze

@@ -22,9 +22,10 @@ import jax
 from jax.sharding import PartitionSpec
 
 from jaxbench.errors import Unsupported, UserError
-from jaxbench.parallel import draws, optimizer_need, pipeline_view, sharded_step
+from jaxbench.parallel import pipeline_layout, rng_keys, sharded_step
 from jaxbench.parallel import schedule as schedules
 from jaxbench.parallel.axes import TOGETHER, Sizes, batch_parts, mesh_of, splits
+from jaxbench.parallel.optimizer import unused_gradients
 from jaxbench.parallel.pipeline_layout import BLOCKS, OUTER, PipelineLayout
 from jaxbench.parallel.program import Program, TrainState, mean_over, update
 from jaxbench.parallel.schedule import BACKWARD, FORWARD, Schedule
@@ -46,12 +47,12 @@ def build(workload: TrainWorkload, devices: list[jax.Device], sizes: Sizes, *, s
     _require(workload, sizes)
     table = schedules.make(schedule, sizes.get(AXIS, 1), workload.micro_batches)
     layout, mesh = PipelineLayout(workload, sizes, schedules.CHUNKS[schedule]), mesh_of(devices, sizes)
-    means, view = sharded_step.mean_axes(sizes), pipeline_view.of(workload, mesh, layout)
+    means, view = sharded_step.mean_axes(sizes), pipeline_layout.gathered_update(workload, mesh, layout)
 
     def local_gradients(state: TrainState, batch: Batch) -> tuple[PyTree, PyTree, Metrics]:
         params = sharded_step.varying(state.params, (*means, AXIS))
         with sharding_context.over(axis=means or None, **sharded_step.where(sizes)):
-            key = draws.local_key(state.key, means)
+            key = rng_keys.local_key(state.key, means)
             grads, metrics = Stage(workload, table, sizes, key, state.step).run(params, batch)
         grads = {OUTER: jax.tree.map(lambda g: jax.lax.psum(g, AXIS), grads[OUTER]), BLOCKS: grads[BLOCKS]}
         metrics = jax.tree.map(lambda x: jax.lax.psum(x, AXIS), metrics)
@@ -117,7 +118,7 @@ def expected(
     """
     bounds: CollectiveBounds = {}
     specs = jax.tree.leaves(layout.specs().params, is_leaf=lambda x: isinstance(x, PartitionSpec))
-    unused = optimizer_need.unused_gradients(workload, layout.canonical)
+    unused = unused_gradients(workload, layout.canonical)
     leaves, structure = jax.tree.flatten(layout.canonical.params)
     used = layout.merged(jax.tree.unflatten(structure, [index not in unused for index, _ in enumerate(leaves)]), _any)
     every = zip(jax.tree.leaves_with_path(layout.params), specs, jax.tree.leaves(used), strict=True)

@@ -5,7 +5,8 @@ from __future__ import annotations
 
 import pytest
 
-from jaxbench.measure.kinds import OperationClassifier, parse, stem
+from jaxbench.hlo.module import Module, parse
+from jaxbench.hlo.operations import OperationClassifier, stem
 
 HLO = """HloModule jit_step, is_scheduled=true, entry_computation_layout={(f32[8]{0})->f32[8]{0}}
 
@@ -69,11 +70,11 @@ ENTRY %main (x: f32[8,8]) -> f32[8,8] {
     ],
 )
 def test_by_the_text_of_the_program(operation: str, kind: str) -> None:
-    assert OperationClassifier(HLO).kind(operation, "jit_step") == kind
+    assert OperationClassifier(parse(HLO)).kind(operation, "jit_step") == kind
 
 
 def test_another_program_is_not_looked_up() -> None:
-    assert OperationClassifier(HLO).kind("misnamed_dot", "jit_other") == "matmul"
+    assert OperationClassifier(parse(HLO)).kind("misnamed_dot", "jit_other") == "matmul"
 
 
 @pytest.mark.parametrize(
@@ -81,13 +82,13 @@ def test_another_program_is_not_looked_up() -> None:
     [("jit_dot_general", "matmul"), ("jit_reduce_sum", "element-wise"), ("jit_step", "element-wise")],
 )
 def test_a_program_of_one_operation_is_named_after_it(module: str, kind: str) -> None:
-    assert OperationClassifier(HLO).kind("ynn_fusion.7", module) == kind
+    assert OperationClassifier(parse(HLO)).kind("ynn_fusion.7", module) == kind
 
 
 @pytest.mark.parametrize(("operation", "contains"), [("while.1", True), ("call.1", True), ("fusion.1", False)])
 def test_what_contains_others(operation: str, contains: bool) -> None:
-    assert OperationClassifier(HLO).contains_others(operation) is contains
-    assert OperationClassifier("").contains_others(operation) is contains
+    assert OperationClassifier(parse(HLO)).contains_others(operation) is contains
+    assert OperationClassifier(Module()).contains_others(operation) is contains
 
 
 def test_instructions_stand_in_their_computations() -> None:
@@ -120,7 +121,7 @@ def test_instructions_stand_in_their_computations() -> None:
     ],
 )
 def test_by_names_alone(operation: str, kernel: str, kind: str) -> None:
-    assert OperationClassifier("").kind(operation, "", "", kernel) == kind
+    assert OperationClassifier(Module()).kind(operation, "", "", kernel) == kind
 
 
 @pytest.mark.parametrize(
@@ -135,8 +136,8 @@ def test_by_names_alone(operation: str, kernel: str, kind: str) -> None:
     ],
 )
 def test_by_the_category_of_a_tpu(category: str, kind: str) -> None:
-    assert OperationClassifier("").kind("fusion.1", "", category) == kind
-    assert OperationClassifier(HLO).kind("ynn_fusion", "jit_step", category) == "matmul"  # the text knows better
+    assert OperationClassifier(Module()).kind("fusion.1", "", category) == kind
+    assert OperationClassifier(parse(HLO)).kind("ynn_fusion", "jit_step", category) == "matmul"  # the text knows better
 
 
 def test_stems() -> None:

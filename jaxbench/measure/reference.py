@@ -17,8 +17,8 @@ from jaxbench.machine import mesh
 from jaxbench.machine.start import LARGE
 from jaxbench.measure import memory
 from jaxbench.measure.memory import Unfit
-from jaxbench.parallel.draws import Keys, by_parts
 from jaxbench.parallel.program import Program, TrainState, create_state, gradients, jit_once, update
+from jaxbench.parallel.rng_keys import Keys, by_parts
 from jaxbench.workloads import sharding_context
 from jaxbench.workloads.base import Batch, PyTree, TrainWorkload
 from jaxbench.workloads.levers.freeze import not_frozen
@@ -28,7 +28,7 @@ Answer = TypeVar("Answer")
 
 STEPS = 3
 MOST_STEPS = 48  # for an optimizer that changes parameters only once in several steps
-NUDGES = 3  # a parameter of one number rounds the same way by chance
+PERTURBED = 3  # a parameter of one number rounds the same way by chance
 IN_PARTS = "one device (in parts of the batch, because the whole batch does not fit)"
 SCALED = "one device (in the program's parts of the batch, because a scaled loss overflows part by part)"
 HOST_FLOPS = 1e14  # of a whole reference: takes minutes on the CPU of a machine that has accelerators
@@ -284,7 +284,7 @@ def reference_that_fits(
     return dataclasses.replace(result, note=note)
 
 
-def again(
+def rerun(
     expected: Reference,
     workload: TrainWorkload,
     key: jax.Array,
@@ -316,7 +316,7 @@ def again(
     return Updates(workload, device, layout=layout, jit=jit, apart=bool(expected.how))(state, batch, count)
 
 
-def nudged(expected: Reference, state: TrainState, batch: Batch) -> Iterator[TrainedState]:
+def perturbed(expected: Reference, state: TrainState, batch: Batch) -> Iterator[TrainedState]:
     """Perturbed runs: one device, the same programs, initial parameters changed at random in the last bit.
 
     If this changes the update of a parameter by as much as the update itself, the update consists of rounding.
@@ -324,15 +324,15 @@ def nudged(expected: Reference, state: TrainState, batch: Batch) -> Iterator[Tra
     """
     assert expected.updates is not None
 
-    def nudge(x: np.ndarray, random: np.random.Generator) -> np.ndarray:
+    def perturb(x: np.ndarray, random: np.random.Generator) -> np.ndarray:
         if not jnp.issubdtype(x.dtype, jnp.inexact):
             return x
         signs = random.choice(np.array([-1.0, 1.0]), x.shape)
         return np.asarray(x * (1 + float(jnp.finfo(x.dtype).eps) * signs)).astype(x.dtype)
 
-    for seed in range(NUDGES):
+    for seed in range(PERTURBED):
         random = np.random.default_rng(seed)
-        params = jax.tree.map(lambda x, random=random: nudge(np.asarray(x), random), state.params)
+        params = jax.tree.map(lambda x, random=random: perturb(np.asarray(x), random), state.params)
         yield expected.updates(dataclasses.replace(state, params=params), batch, expected.count)
 
 

@@ -1,15 +1,19 @@
 # Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
-"""Which RNG keys the examples get, and how one device can draw the same numbers as several.
+"""Which random keys the examples get, and how one device can draw the same numbers as several.
 
 A strategy that gives the loss the whole batch (`jit`) draws for all examples from one key. A per-device program folds
 the device's position into the key, because dropout of the same units in every part of the batch would be weaker noise.
 Both are correct, but they draw different numbers.
+
+NumPy and checkpoints have no arrays of keys, so a training state holds the bits of an optimizer's typed keys
+(`jax.random.key`), and only the optimizer sees keys.
 """
 
 from __future__ import annotations
 
 import dataclasses
 from collections.abc import Callable
+from dataclasses import dataclass, field
 from functools import partial
 
 import jax
@@ -86,3 +90,35 @@ def _alone(of_part: Callable[..., PyTree], part: Batch, key: jax.Array, *, count
 def together(tree: PyTree) -> PyTree:
     """`program.mean_over` for the leading axis. Totals and weights are averaged separately."""
     return jax.tree.map(lambda x: jnp.mean(x, 0) if jnp.issubdtype(x.dtype, jnp.inexact) else jnp.max(x, 0), tree)
+
+
+@jax.tree_util.register_dataclass
+@dataclass(frozen=True)
+class KeyBits:
+    """An array of keys. bits: uint32 (*keys, width). implementation: of the generator, such as "threefry2x32"."""
+
+    bits: jax.Array
+    implementation: str = field(metadata={"static": True})
+
+
+def stored(tree: PyTree) -> PyTree:
+    """The tree with KeyBits in place of typed keys."""
+
+    def bits(leaf: jax.Array) -> jax.Array | KeyBits:
+        if not (isinstance(leaf, jax.Array) and jnp.issubdtype(leaf.dtype, jax.dtypes.prng_key)):
+            return leaf
+        return KeyBits(jax.random.key_data(leaf), str(jax.random.key_impl(leaf)))
+
+    return jax.tree.map(bits, tree)
+
+
+def restored(tree: PyTree) -> PyTree:
+    """Inverse of `stored`."""
+
+    def is_bits(leaf: object) -> bool:
+        return isinstance(leaf, KeyBits)
+
+    def key(leaf: jax.Array | KeyBits) -> jax.Array:
+        return jax.random.wrap_key_data(leaf.bits, impl=leaf.implementation) if isinstance(leaf, KeyBits) else leaf
+
+    return jax.tree.map(key, tree, is_leaf=is_bits)

@@ -2,26 +2,70 @@
 """Checks a compiled step's communication: its collective counts against the strategy's expected communication.
 
 The check compares *numbers*, not bytes. The compiler chooses the width of each number (XLA on a CPU sends 16 bits as
-32, and on a TPU it sends the operands of products as bfloat16), but not how many numbers must travel.
+32, and on a TPU it sends the operands of products as bfloat16), but not how many numbers must travel. The jaxpr of the
+loss says which gradients, scalars and examples must travel.
 """
 
 from __future__ import annotations
 
 import dataclasses
 import math
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from functools import partial
+from typing import Any
 
 import jax
+import jax.numpy as jnp
 
-from jaxbench.measure import needed
-from jaxbench.measure.statistics_sent import Statistics
 from jaxbench.parallel.layout import canonical_avals
-from jaxbench.parallel.optimizer_need import unused_gradients
+from jaxbench.parallel.optimizer import unused_gradients
 from jaxbench.parallel.program import Program
+from jaxbench.parallel.rng_keys import PARTS
 from jaxbench.records.schema import Collective, Passport, Verdict
-from jaxbench.workloads.base import KEY, CollectiveBounds, PyTree, TrainWorkload
+from jaxbench.workloads import examples, sharding_context, weighted
+from jaxbench.workloads.adapters.pure import zeros
+from jaxbench.workloads.base import KEY, Batch, CollectiveBounds, PyTree, TrainWorkload
+from jaxbench.workloads.jaxprs import equations, numbered, reached
+from jaxbench.workloads.levers.freeze import not_frozen
+
+
+@dataclass(frozen=True, kw_only=True)
+class Statistics:
+    """The numbers in a model's state, which a step may sum over devices.
+
+    floats: floating-point numbers, such as batch statistics. others: whole numbers, which a program with explicit
+    collectives reduces once. scalars: values of rank 0. repeats: how often the floats are summed at most.
+    """
+
+    floats: int = 0
+    others: int = 0
+    scalars: int = 0
+    repeats: int = 1
+
+    @classmethod
+    def of(cls, workload: TrainWorkload, model_state: PyTree) -> Statistics:
+        """Counts the state of a workload.
+
+        Statistics of each device's own examples are summed once. Statistics of the whole batch are summed in each
+        forward and backward pass, again where a pass is repeated, and finally as the state.
+        """
+        leaves = jax.tree.leaves(not_frozen(model_state))
+        floats = sum(leaf.size for leaf in leaves if leaf.ndim and jnp.issubdtype(leaf.dtype, jnp.inexact))
+        return cls(
+            floats=floats,
+            others=sum(leaf.size for leaf in leaves if leaf.ndim) - floats,
+            scalars=sum(not leaf.ndim for leaf in leaves),
+            repeats=1 if workload.independent else 1 + 3 * workload.micro_batches,
+        )
+
+    def sums(self, platform: str) -> Iterator[tuple[int, int]]:
+        """(numbers, at most how many of them are scalars) of each possible sum. On a CPU scalars are not counted."""
+        for repeats in range(self.repeats + 1):
+            scalars = 0 if platform == "cpu" else self.scalars * max(1, repeats)
+            for others in {0, self.others}:
+                yield repeats * self.floats + others, scalars
+
 
 SUM, GATHER, SCATTER = "all-reduce", "all-gather", "reduce-scatter"
 BORDER = 0.06  # of the numbers scattered: what a TPU's compiler may send in addition, see `_as_sums`
@@ -72,9 +116,9 @@ def judge(
 
     own: the model is one of the suite's own, for which excess communication is an error. proven: returns whether every
     single parameter was shown to be correct; called only when it matters. across: the loss compares examples without
-    the suite's helpers, so it is unknown what it needs from other devices. devices: as in `of`.
+    the suite's helpers, so it is unknown what it needs from other devices. devices: as in `bounds_of`.
     """
-    bounds, step, single = of(workload, program, passport.metrics, global_batch, devices)
+    bounds, step, single = bounds_of(workload, program, passport.metrics, global_batch, devices)
     verdict = verify(passport.collectives, bounds, step, single=single)
     if verdict.ok or own:
         return verdict
@@ -90,14 +134,14 @@ def _excused(verdict: Verdict, workload: TrainWorkload, *, proven: Callable[[], 
             verdict, ok=True, reason=f"{verdict.reason}; every parameter is correct nevertheless"
         )
     params, _ = jax.eval_shape(workload.init, KEY)
-    path = needed.named(params, verdict.excess_bytes // 4)
+    path = _parameter_of_size(params, verdict.excess_bytes // 4)
     excess = f"{verdict.excess_bytes:,} excess bytes" + (f", the size of '{path}'" if path else "")
     if across:
         excess += ", as expected of a loss across examples"
     return dataclasses.replace(verdict, ok=True, reason=f"{verdict.reason}: {excess}")
 
 
-def of(
+def bounds_of(
     workload: TrainWorkload, program: Program, metrics: int, global_batch: int, devices: int | None = None
 ) -> tuple[CollectiveBounds, StepFacts, int]:
     """The arguments of `verify`: (the expected communication, the step's facts, the number of rank-0 parameters).
@@ -115,12 +159,12 @@ def of(
         devices=devices,
         platform=program.mesh.devices.flat[0].platform,
         metrics=metrics,
-        weights=needed.weights(workload),
-        fewer=partial(needed.scalars_of_examples, workload),
+        weights=weights(workload),
+        fewer=partial(scalars_of_examples, workload),
         sums=program.sums,
         sizes=tuple(size for size in program.mesh.shape.values() if size > 1),
         statistics=Statistics.of(workload, model_state),
-        equal=partial(needed.equal_gradients, workload),
+        equal=partial(equal_gradients, workload),
         widest=program.widest,
     )
     sent = workload.reduced(params)
@@ -140,7 +184,7 @@ def _unused(bounds: CollectiveBounds, workload: TrainWorkload, params: PyTree) -
     The gradient of an unused parameter need not be sent, although a program with explicit collectives may send zeros.
     The compiler does not gather an unused parameter either.
     """
-    unused = jax.tree.map(lambda leaf, no: leaf.size if no else 0, params, needed.without_gradient(workload))
+    unused = jax.tree.map(lambda leaf, no: leaf.size if no else 0, params, without_gradient(workload))
     most = 2 * workload.micro_batches * sum(jax.tree.leaves(unused))
     return {kind: (max(0, least - most), many) for kind, (least, many) in bounds.items()} if most else bounds
 
@@ -153,7 +197,7 @@ def _gathered(
     A per-device program sends exactly this. In a program for the whole batch the compiler decides, and it may gather
     once more for the backward pass.
     """
-    if program.parts == 1 or not (per_device := needed.gathered(workload, global_batch // program.parts)):
+    if program.parts == 1 or not (per_device := gathered(workload, global_batch // program.parts)):
         return bounds
     everything, total = per_device * program.parts, dict(bounds)
     by_hand = program.keys is not None
@@ -321,3 +365,99 @@ def _range(least: float, most: float) -> str:
 def _upper(allowed: dict[str, tuple[float, float]]) -> float | None:
     most = sum(most for _, most in allowed.values())
     return most if math.isfinite(most) else None
+
+
+def draws(workload: TrainWorkload) -> bool:
+    """Whether the loss, or anything else that the loss function returns, depends on its random key."""
+    params, model_state = jax.eval_shape(workload.init, KEY)
+    traced = jax.make_jaxpr(lambda key, params, model_state, batch: workload.loss(params, model_state, batch, key))
+    jaxpr = traced(KEY, params, model_state, workload.batch_avals(2)).jaxpr
+    return any(reached(jaxpr, jaxpr.invars[:1]))
+
+
+def without_gradient(workload: TrainWorkload) -> PyTree:
+    """A tree shaped like the parameters: True if no example's loss depends on the parameter.
+
+    Its gradient is then the same on all devices, and zero unless the loss has a term of parameters alone.
+    """
+    params, model_state = jax.eval_shape(workload.init, KEY)
+
+    def gradient(batch: Batch, params: PyTree, key: jax.Array) -> PyTree:
+        return jax.grad(workload.mean_loss, has_aux=True)(params, zeros(model_state), batch, key)[0]
+
+    batch = workload.batch_avals(2)
+    jaxpr = jax.make_jaxpr(gradient)(batch, params, KEY).jaxpr
+    hits = reached(jaxpr, jaxpr.invars[: len(jax.tree.leaves(batch))])
+    return jax.tree.unflatten(jax.tree.structure(params), [not hit for hit in hits])
+
+
+def equal_gradients(workload: TrainWorkload) -> int:
+    """The number of gradient elements that repeat another gradient. A compiler may reduce both as one.
+
+    Example: the results of two normalizations are added, so the gradients of their biases are equal.
+    """
+    params, model_state = jax.eval_shape(workload.init, KEY)
+
+    def gradient(params: PyTree, batch: Batch, key: jax.Array) -> PyTree:
+        return jax.grad(workload.mean_loss, has_aux=True)(params, zeros(model_state), batch, key)[0]
+
+    jaxpr = jax.make_jaxpr(gradient)(params, workload.batch_avals(2), KEY).jaxpr
+    values = numbered(jaxpr)
+    first = {value: at for at, value in reversed([*enumerate(values)])}
+    leaves = jax.tree.leaves(params)
+    return sum(leaves[at].size for at, value in enumerate(values) if first[value] != at)
+
+
+def scalars_of_examples(workload: TrainWorkload) -> int:
+    """The number of a loss's scalars that differ between devices with different examples.
+
+    The compiler may see that the others, such as constants, need not be summed.
+    """
+    params, model_state = jax.eval_shape(workload.init, KEY)
+
+    def scalars(batch: PyTree, params: PyTree, key: Any) -> PyTree:
+        loss, (_, metrics) = workload.mean_loss(params, zeros(model_state), batch, key)
+        return {"loss": loss, **metrics}
+
+    batch = workload.batch_avals(2)
+    jaxpr = jax.make_jaxpr(scalars)(batch, params, KEY).jaxpr
+    hits = reached(jaxpr, jaxpr.invars[: len(jax.tree.leaves(batch))])
+    return len({id(out) for out, hit in zip(jaxpr.outvars, hits, strict=True) if hit})
+
+
+def weights(workload: TrainWorkload) -> int:
+    """The number of weighted means that a loss returns; the weight of each travels too."""
+    params, model_state = jax.eval_shape(workload.init, KEY)
+    loss, (_, metrics) = jax.eval_shape(workload.loss, params, model_state, workload.batch_avals(2), KEY)
+    return sum(map(weighted.is_weighted, (loss, *metrics.values())))
+
+
+def gathered(workload: TrainWorkload, examples_given: int) -> int:
+    """The number of elements that a loss gathers from a device with `examples_given` examples."""
+    with examples.recorded_sizes() as sizes:
+        _loss_of_part(workload, examples_given)
+    return sum(sizes)
+
+
+def asks_others(workload: TrainWorkload) -> bool:
+    """Whether the loss of one part of the batch communicates with the other parts."""
+    return any(PARTS in str(equation.params) for equation in equations(_loss_of_part(workload, 2)))
+
+
+def _loss_of_part(workload: TrainWorkload, examples_given: int) -> Any:
+    """The jaxpr of the loss when other devices hold other parts of the batch."""
+    params, model_state = jax.eval_shape(workload.init, KEY)
+
+    def loss(params: PyTree, batch: Batch, key: jax.Array) -> Any:
+        with sharding_context.over(axis=PARTS):
+            return workload.loss(params, zeros(model_state), batch, key)[0]
+
+    batch = workload.batch_avals(examples_given)
+    return jax.make_jaxpr(loss, axis_env=[(PARTS, 2)])(params, batch, KEY).jaxpr
+
+
+def _parameter_of_size(params: PyTree, numbers: float) -> str:
+    """The path of the only parameter with `numbers` elements; "" if there is none, or more than one."""
+    leaves = jax.tree.leaves_with_path(params)
+    matches = [path for path, leaf in leaves if 0 < math.prod(leaf.shape) == numbers]
+    return jax.tree_util.keystr(matches[0], simple=True, separator="/") if len(matches) == 1 else ""

@@ -1,9 +1,10 @@
 # Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
-"""The census reads HLO text of every form that XLA's three compilers print collectives in."""
+"""Collectives are counted in HLO text of every form that XLA's three compilers print collectives in."""
 
 import pytest
 
-from jaxbench.measure import census, groups
+from jaxbench.hlo import collective_counts
+from jaxbench.hlo.module import parse
 from jaxbench.records.schema import Collective
 
 HLO = """
@@ -20,7 +21,7 @@ HLO = """
 def test_counts_and_bytes():
     where: dict = {"axis": "data", "group": 2}
     scalars: dict = {"scalar_bytes": 4, "scalars": 1}
-    assert census.read(HLO, {"data": 2}) == (
+    assert collective_counts.count(parse(HLO), {"data": 2}) == (
         Collective(kind="all-gather", count=1, bytes=32, elements=8, wire_bytes=16, **where),
         Collective(
             kind="all-reduce", count=3, bytes=96 + 4 + 32, elements=24 + 16, wire_bytes=132, **scalars, **where
@@ -30,7 +31,7 @@ def test_counts_and_bytes():
 
 
 def test_a_text_without_a_mesh_is_counted_and_not_placed():
-    (permuted,) = [each for each in census.read(HLO) if each.kind == "collective-permute"]
+    (permuted,) = [each for each in collective_counts.count(parse(HLO)) if each.kind == "collective-permute"]
     assert (permuted.bytes, permuted.axis, permuted.group) == (5, "", 0)
 
 
@@ -56,8 +57,8 @@ def test_a_text_without_a_mesh_is_counted_and_not_placed():
 )
 def test_an_asynchronous_pair_is_what_its_done_gives(start, done, numbers):
     text = f"  %s = {start}(%x), channel_id=1\n  %d = {done}(%s)\n"
-    (pair,) = census.read(text)
-    (fragment,) = census.read(text.splitlines()[0])  # by the type of the start alone
+    (pair,) = collective_counts.count(parse(text))
+    (fragment,) = collective_counts.count(parse(text.splitlines()[0]))  # by the type of the start alone
     assert pair.elements == fragment.elements == numbers and pair.scalars == fragment.scalars == 0
 
 
@@ -75,14 +76,14 @@ def test_an_asynchronous_pair_is_what_its_done_gives(start, done, numbers):
     ],
 )
 def test_groups_in_every_form(text, expected):
-    assert groups.read(text, 4) == expected
+    assert collective_counts.replica_groups(text, 4) == expected
 
 
 def test_groups_are_named_by_the_axes_that_they_are_along():
     mesh = {"data": 2, "fsdp": 1, "tensor": 4}
     rows, columns = ((0, 1, 2, 3), (4, 5, 6, 7)), ((0, 4), (1, 5), (2, 6), (3, 7))
-    assert groups.axes(rows, mesh, pairs=False) == "tensor"
-    assert groups.axes(columns, mesh, pairs=False) == "data"
-    assert groups.axes((tuple(range(8)),), mesh, pairs=False) == "data+tensor"
-    assert groups.axes(((0, 1), (1, 2), (2, 3), (3, 0)), mesh, pairs=True) == "tensor"
-    assert groups.axes(((0, 3), (1, 2)), mesh, pairs=False) == ""
+    assert collective_counts.axes_of(rows, mesh, pairs=False) == "tensor"
+    assert collective_counts.axes_of(columns, mesh, pairs=False) == "data"
+    assert collective_counts.axes_of((tuple(range(8)),), mesh, pairs=False) == "data+tensor"
+    assert collective_counts.axes_of(((0, 1), (1, 2), (2, 3), (3, 0)), mesh, pairs=True) == "tensor"
+    assert collective_counts.axes_of(((0, 3), (1, 2)), mesh, pairs=False) == ""

@@ -3,14 +3,17 @@
 
 from __future__ import annotations
 
+import math
 import re
 from dataclasses import dataclass, field
+from functools import cached_property
 
+_ARRAY = re.compile(r"\b(pred|bf16|[sufc]\d+\w*)\[([\d,]*)\](\{[^}]*\})?")
 _COMPUTATION = re.compile(r"^(?:ENTRY )?%?([\w.\-]+) .*\{$")
 _INSTRUCTION = re.compile(
     r"^\s+(?P<root>ROOT )?%?(?P<name>[\w.\-]+) = (?P<type>.*?) (?P<opcode>[a-z][a-z0-9\-]*)\((?P<rest>.*)$"
 )
-_OPERAND = re.compile(r"%([\w.\-]+)")
+_REFERENCE = re.compile(r"%([\w.\-]+)")
 _BODY = re.compile(r"\bbody=%?([\w.\-]+)")
 _CONDITION = re.compile(r"\bcondition=%?([\w.\-]+)")
 _TRIPS = re.compile(r'known_trip_count"?:\{"n":"(\d+)"\}')
@@ -18,10 +21,37 @@ _CALLED = re.compile(
     r"\b(?:calls|to_apply|body|condition|called_computations|(?:true|false)_computation)=\{?%?([\w.\-]+)"
 )
 _BRANCHES = re.compile(r"branch_computations=\{([^}]*)\}")
+_TARGET = re.compile(r'custom_call_target="([^"]*)"')
 _INDEX = re.compile(r"\bindex=(\d+)")
 _NUMBER = re.compile(r"^(-?\d+)\)")
 # Operations that pass an integer on unchanged.
 _SAME = ("copy", "bitcast", "convert", "reshape")
+
+
+@dataclass(frozen=True)
+class Array:
+    """An array in an HLO type. layout: the text in braces after its shape; "" without one."""
+
+    dtype: str
+    shape: tuple[int, ...]
+    layout: str = ""
+
+    @property
+    def size(self) -> int:
+        return math.prod(self.shape)
+
+    @property
+    def bytes(self) -> int:
+        bits = 8 if self.dtype == "pred" else int(re.findall(r"\d+", self.dtype)[0])
+        return self.size * max(1, bits // 8)
+
+
+def arrays(text: str) -> tuple[Array, ...]:
+    """The arrays of an HLO type."""
+    return tuple(
+        Array(dtype, tuple(int(side) for side in shape.split(",") if side), layout)
+        for dtype, shape, layout in _ARRAY.findall(text)
+    )
 
 
 @dataclass(frozen=True)
@@ -34,22 +64,48 @@ class Instruction:
     name: str = ""
 
     @property
+    def kind(self) -> str:
+        """The opcode; for the start of an asynchronous pair, that of the synchronous operation."""
+        return self.opcode.removesuffix("-start")
+
+    @cached_property
     def operands(self) -> list[str]:
-        return _OPERAND.findall(self.rest.split("), ")[0])
+        return _REFERENCE.findall(self.rest.split("), ")[0])
+
+    @cached_property
+    def references(self) -> list[str]:
+        """Everything that the line names: operands, computations, instructions that must run first."""
+        return _REFERENCE.findall(self.rest)
+
+    @cached_property
+    def arrays(self) -> tuple[Array, ...]:
+        """The arrays of its result."""
+        return arrays(self.type)
 
     @property
+    def shape(self) -> tuple[int, ...]:
+        """The shape of its result, or of the first of several; () if unknown."""
+        return self.arrays[0].shape if self.arrays else ()
+
+    @cached_property
+    def target(self) -> str:
+        """The function that a custom call runs; "" for other instructions."""
+        match = _TARGET.search(self.rest)
+        return match[1] if match else ""
+
+    @cached_property
     def branches(self) -> list[str]:
         """The computations of a conditional; exactly one of them runs."""
         match = _BRANCHES.search(self.rest)
         return [name.strip().lstrip("%") for name in match[1].split(",")] if match else []
 
-    @property
+    @cached_property
     def body(self) -> str:
         """The computation that a `while` repeats; "" for any other instruction."""
         match = _BODY.search(self.rest)
         return match[1] if match else ""
 
-    @property
+    @cached_property
     def called(self) -> list[str]:
         """All computations that the instruction runs."""
         return _CALLED.findall(self.rest) + self.branches
@@ -66,6 +122,10 @@ class Module:
     computations: dict[str, list[str]] = field(default_factory=dict)
     roots: dict[str, str] = field(default_factory=dict)
 
+    def lines(self, computation: str) -> list[Instruction]:
+        """The instructions of a computation; [] if the text lacks it."""
+        return [self.instructions[name] for name in self.computations.get(computation, ())]
+
     def turns(self) -> dict[str, int]:
         """How often each computation runs in one run of the program.
 
@@ -76,10 +136,9 @@ class Module:
 
         def visit(name: str, times: int) -> None:
             counts[name] += times
-            for instruction in map(self.instructions.__getitem__, self.computations[name]):
-                body = _BODY.search(instruction.rest)
+            for instruction in self.lines(name):
                 for called in instruction.called:
-                    trips = (self.trip_count(instruction) or 1) if body and called == body[1] else 1
+                    trips = (self.trip_count(instruction) or 1) if called == instruction.body else 1
                     if called in self.computations:
                         visit(called, times * trips)
 
@@ -95,10 +154,10 @@ class Module:
         """
         if known := _TRIPS.search(loop.rest):
             return int(known[1])
-        condition, body = _CONDITION.search(loop.rest), _BODY.search(loop.rest)
+        condition = _CONDITION.search(loop.rest)
         test = self.instructions.get(self.roots.get(condition[1], "")) if condition else None
         carried = self.instructions.get(loop.operands[0]) if loop.operands else None
-        after = self.instructions.get(self.roots.get(body[1], "")) if body else None
+        after = self.instructions.get(self.roots.get(loop.body, ""))
         if test is None or carried is None or after is None or {carried.opcode, after.opcode} != {"tuple"}:
             return None
         if test.opcode != "compare" or "direction=LT" not in test.rest or len(test.operands) != 2:

@@ -12,9 +12,14 @@ from broken_strategies import communication
 from strategy_cases import verdicts
 from workload_cases import experiment_workload, linear_workload
 
-from jaxbench.measure.closed_form import StepFacts, data_parallel, verify
-from jaxbench.measure.needed import equal_gradients, scalars_of_examples
-from jaxbench.measure.statistics_sent import Statistics
+from jaxbench.measure.expected_communication import (
+    Statistics,
+    StepFacts,
+    data_parallel,
+    equal_gradients,
+    scalars_of_examples,
+    verify,
+)
 from jaxbench.parallel.strategies import shard_map
 from jaxbench.records.schema import Collective
 

@@ -7,9 +7,10 @@ import pytest
 from jax.sharding import AxisType, NamedSharding, PartitionSpec
 
 from jaxbench.errors import MoreCollectives
+from jaxbench.hlo.collective_counts import concurrent_collectives
+from jaxbench.hlo.module import Module, parse
 from jaxbench.machine.mesh import data_mesh
 from jaxbench.machine.start import require_threads, threads
-from jaxbench.measure.concurrency import concurrent_collectives
 
 AROUND = [(i, (i + 1) % 8) for i in range(8)]
 
@@ -18,12 +19,12 @@ def permuted(x: jax.Array) -> jax.Array:
     return jax.lax.ppermute(x, "data", AROUND)
 
 
-def compiled(function, arrays: int) -> str:
+def compiled(function, arrays: int) -> Module:
     mesh = data_mesh(jax.devices(), AxisType.Auto)
     split = NamedSharding(mesh, PartitionSpec("data"))
     given = [jax.ShapeDtypeStruct((8, 16), jnp.float32, sharding=split)] * arrays
     step = jax.shard_map(function, mesh=mesh, in_specs=PartitionSpec("data"), out_specs=PartitionSpec("data"))
-    return jax.jit(step).lower(*given).compile().as_text()
+    return parse(jax.jit(step).lower(*given).compile().as_text())
 
 
 def chain(x, times):
@@ -49,7 +50,7 @@ def test_the_widest_place_of_a_program(function, arrays, expected):
 
 
 def test_text_without_a_program_has_none():
-    assert concurrent_collectives("") == 0
+    assert concurrent_collectives(Module()) == 0
 
 
 def test_two_threads_a_device_for_one_collective_at_once():

@@ -10,42 +10,40 @@ from __future__ import annotations
 import math
 import re
 
-from jaxbench.measure.hlo import Instruction, Module, parse
+from jaxbench.hlo.module import Instruction, Module
 
-_SHAPE = re.compile(r"^\w+\[([\d,]*)\]")
 _CONTRACTED = re.compile(r"lhs_contracting_dims=\{([\d,]*)\}")
 _LABELS = re.compile(r"dim_labels=(\w+)_(\w+)->(\w+)")
 _WINDOW = re.compile(r"window=\{([^}]*)\}")
 _LIBRARY_CONTRACTED = re.compile(r'"lhs_contracting_dimensions":\[([^\]]*)\]')
-_CUDNN = re.compile(r'custom_call_target="__cudnn\$conv(BackwardInput|BackwardFilter|Forward|BiasActivationForward)"')
-_LIBRARY = re.compile(r'custom_call_target="[^"]*(gemm|matmul|conv|dot|cudnn|onednn)[^"]*"', re.IGNORECASE)
+_CUDNN = re.compile(r"__cudnn\$conv(BackwardInput|BackwardFilter|Forward|BiasActivationForward)$")
+_LIBRARY = re.compile(r"gemm|matmul|conv|dot|cudnn|onednn", re.IGNORECASE)
+Shape = tuple[int, ...]
 
 
-def count(hlo: str) -> float | None:
-    """FLOPs of the products in optimized HLO text, for one device and one run; None if the text does not tell.
+def count(module: Module) -> float | None:
+    """FLOPs of the products of a program, for one device and one run; None if the text does not tell.
 
     The text does not tell if a product is an opaque library call, or is in a loop of unknown length. A conditional
     counts as its most expensive branch.
     """
-    if not hlo or _LIBRARY.search(hlo):
+    if not module.instructions or any(_LIBRARY.search(line.target) for line in module.instructions.values()):
         return None
-    module = parse(hlo)
     return _cost(module.entry, module, {})
 
 
-def of(line: Instruction, module: Module) -> float:
+def of_instruction(line: Instruction, module: Module) -> float:
     """FLOPs of the products in one instruction, including a GPU's library calls; 0 without a product.
 
     The FLOPs of a library call come from the dimensions that cuBLAS contracts and the window that cuDNN slides.
     """
     if line.opcode != "custom-call":
         return _instruction(line, module, {}) or 0.0
-    shapes = [_shape_of(name, module) for name in line.operands[:2]]
+    shapes, out = [_shape_of(name, module) for name in line.operands[:2]], line.shape
     if contracted := _LIBRARY_CONTRACTED.search(line.rest):
         dims = [int(text) for text in re.findall(r"\d+", contracted[1])]
-        return 2.0 * math.prod(_shape(line.type.lstrip("("))) * math.prod(shapes[0][dim] for dim in dims)
-    if call := _CUDNN.search(line.rest):
-        out = _shape(line.type.lstrip("("))
+        return 2.0 * math.prod(out) * math.prod(shapes[0][dim] for dim in dims)
+    if call := _CUDNN.match(line.target):
         image, kernel, result = {
             "BackwardInput": (out, shapes[1], shapes[0]), "BackwardFilter": (shapes[0], out, shapes[1]),
         }.get(call[1], (*shapes, out))  # fmt: skip
@@ -55,8 +53,7 @@ def of(line: Instruction, module: Module) -> float:
 
 def _cost(name: str, module: Module, known: dict[str, float | None]) -> float | None:
     if name not in known:
-        lines = [module.instructions[line] for line in module.computations.get(name, [])]
-        costs = [_instruction(line, module, known) for line in lines]
+        costs = [_instruction(line, module, known) for line in module.lines(name)]
         known[name] = None if None in costs else sum(cost for cost in costs if cost)
     return known[name]
 
@@ -65,10 +62,10 @@ def _instruction(line: Instruction, module: Module, known: dict[str, float | Non
     if line.opcode == "dot":
         left, contracted = _shape_of(line.operands[0], module), _CONTRACTED.search(line.rest)
         dims = (contracted[1] if contracted else "").split(",")
-        return 2.0 * math.prod(_shape(line.type)) * math.prod(left[int(d)] for d in dims if d)
+        return 2.0 * math.prod(line.shape) * math.prod(left[int(d)] for d in dims if d)
     if line.opcode == "convolution":
         image, kernel = (_shape_of(name, module) for name in line.operands[:2])
-        return _convolution(line.rest, image, kernel, _shape(line.type))
+        return _convolution(line.rest, image, kernel, line.shape)
     if line.branches:
         costs = [_cost(branch, module, known) for branch in line.branches]
         return None if None in costs else max(cost or 0.0 for cost in costs)
@@ -82,7 +79,7 @@ def _instruction(line: Instruction, module: Module, known: dict[str, float | Non
     return None if trips is None else total * trips
 
 
-def _convolution(rest: str, image: list[int], kernel: list[int], out: list[int]) -> float | None:
+def _convolution(rest: str, image: Shape, kernel: Shape, out: Shape) -> float | None:
     """2 x outputs x kernel, without multiplications by the zeros of a dilated input or of large padding.
 
     Padding by up to half the window counts as work, as in a layer's formula (`workloads.flops`). More padding means
@@ -121,10 +118,5 @@ def _window(rest: str) -> dict[str, list[tuple[int, ...]]]:
     return {name: [tuple(map(int, side.split("_"))) for side in text.split("x")] for name, text in fields}
 
 
-def _shape_of(name: str, module: Module) -> list[int]:
-    return _shape(module.instructions[name].type) if name in module.instructions else []
-
-
-def _shape(text: str) -> list[int]:
-    match = _SHAPE.match(text)
-    return [int(side) for side in match[1].split(",") if side] if match else []
+def _shape_of(name: str, module: Module) -> Shape:
+    return module.instructions[name].shape if name in module.instructions else ()

@@ -7,7 +7,8 @@ import jax
 import jax.numpy as jnp
 import pytest
 
-from jaxbench.measure import dot_flops
+from jaxbench.hlo import product_flops
+from jaxbench.hlo.module import parse
 
 N = 24
 X, W = jnp.ones((8, N)), jnp.ones((N, N))
@@ -15,22 +16,24 @@ EACH = 2.0 * 8 * N * N
 
 
 def compiled(function, *arguments):
-    return jax.jit(function).lower(*arguments).compile().as_text()
+    return parse(jax.jit(function).lower(*arguments).compile().as_text())
 
 
 def test_a_product_inside_a_fusion_is_two_flops_per_multiply_add():
-    assert dot_flops.count(compiled(lambda x, w: jnp.tanh(x @ w + 1), X, W)) == EACH
+    assert product_flops.count(compiled(lambda x, w: jnp.tanh(x @ w + 1), X, W)) == EACH
 
 
 def test_what_the_compiler_removes_is_not_counted():
-    assert dot_flops.count(compiled(lambda x, w: (x @ w, x)[1] + 1, X, W)) == 0
+    assert product_flops.count(compiled(lambda x, w: (x @ w, x)[1] + 1, X, W)) == 0
     gradient = jax.grad(lambda w, x: jnp.sum(jnp.tanh(jax.lax.stop_gradient(x @ w) @ w)))
-    assert dot_flops.count(compiled(gradient, W, X)) == 3 * EACH  # two products forward, one back: the first is frozen
+    assert (
+        product_flops.count(compiled(gradient, W, X)) == 3 * EACH
+    )  # two products forward, one back: the first is frozen
 
 
 def test_a_loop_counts_as_often_as_it_runs():
     assert (
-        dot_flops.count(compiled(lambda x, w: jax.lax.fori_loop(0, 7, lambda i, x: jnp.sin(x @ w), x), X, W))
+        product_flops.count(compiled(lambda x, w: jax.lax.fori_loop(0, 7, lambda i, x: jnp.sin(x @ w), x), X, W))
         == 7 * EACH
     )
 
@@ -39,14 +42,14 @@ def test_a_loop_of_unknown_length_is_not_guessed():
     def function(x, w):
         return jax.lax.while_loop(lambda x: x[0, 0] < 9, lambda x: jnp.sin(x @ w) + x, x)
 
-    assert dot_flops.count(compiled(function, X, W)) is None
+    assert product_flops.count(compiled(function, X, W)) is None
 
 
 def test_the_dearer_branch_counts():
     def function(go, x, w):
         return jax.lax.cond(go, lambda: x @ w @ w, lambda: x @ w)
 
-    assert dot_flops.count(compiled(function, True, X, W)) == pytest.approx(2 * EACH)
+    assert product_flops.count(compiled(function, True, X, W)) == pytest.approx(2 * EACH)
 
 
 @pytest.mark.parametrize(("stride", "groups"), [(1, 1), (2, 1), (1, 2)])
@@ -64,7 +67,7 @@ def test_a_convolution(stride, groups):
         )
 
     side = 8 // stride
-    assert dot_flops.count(compiled(convolve, image, kernel)) == 2.0 * 2 * side * side * 6 * 9 * 4 / groups
+    assert product_flops.count(compiled(convolve, image, kernel)) == 2.0 * 2 * side * side * 6 * 9 * 4 / groups
 
 
 @pytest.mark.parametrize(
@@ -72,4 +75,4 @@ def test_a_convolution(stride, groups):
     ['ENTRY %m () -> f32[] {\n  ROOT %g = f32[8]{0} custom-call(%a), custom_call_target="__cublas$gemm"\n}\n', ""],
 )
 def test_what_the_text_does_not_tell_is_not_known(text):
-    assert dot_flops.count(text) is None
+    assert product_flops.count(parse(text)) is None

@@ -15,11 +15,14 @@ from typing import Any
 
 import jax
 
-from jaxbench.measure import census, closed_form, dot_flops, host_calls
+from jaxbench.hlo import collective_counts, operations, product_flops
+from jaxbench.hlo.module import Module, parse
+from jaxbench.measure.expected_communication import gradient_bytes
 from jaxbench.parallel.program import Program, TrainState
 from jaxbench.records.schema import Passport
 from jaxbench.workloads import flops
 from jaxbench.workloads.base import KEY, Batch, PyTree, TrainWorkload
+from jaxbench.workloads.jaxprs import equations
 
 LOAD_EVENT = "/jax/compilation_cache/cache_hits"
 _TABLES = "FileNames|FunctionNames|FileLocations|StackFrames"
@@ -30,13 +33,15 @@ _SOURCE_LINES = re.compile(rf', metadata=\{{(?:"[^"]*"|[^}}"])*\}}|^\d+ .*\n|^(?
 class CompiledStep:
     """The executable, which cannot retrace, and its compile report (`first_run_s` is still 0).
 
-    hlo: the text of the optimized module. inputs: the shapes and shardings of the state and batch that it takes.
-    host_calls: its requests to the host. loaded: it came from the compilation cache, so its time is no compile time.
+    hlo: the text of the optimized module. module: the same, parsed. inputs: the shapes and shardings of the state and
+    batch that it takes. host_calls: its requests to the host. loaded: it came from the compilation cache, so its
+    time is no compile time.
     """
 
     call: Callable[[Any, Any], tuple[Any, Any]]
     passport: Passport
     hlo: str = ""
+    module: Module = dataclasses.field(default_factory=Module)
     inputs: tuple[TrainState, Batch] | None = None
     host_calls: tuple[str, ...] = ()
     loaded: bool = False
@@ -85,9 +90,10 @@ def compile_step(
             compiled = lowered.compile(options) if options else lowered.compile()
         compiled_at = clock()
     memory, hlo = compiled.memory_analysis(), compiled.as_text()
-    counted = dot_flops.count(hlo)
+    module = parse(hlo)
+    counted = product_flops.count(module)
     params, _ = jax.eval_shape(workload.init, KEY)
-    passport = Passport(
+    report = Passport(
         trace_s=traced_at - start if trace else None,
         lower_s=lowered_at - traced_at,
         compile_s=compiled_at - lowered_at,
@@ -95,8 +101,8 @@ def compile_step(
         parameters=sum(leaf.size for leaf in jax.tree.leaves(params)),
         flops_per_step=example_flops(workload, global_batch) * global_batch,
         compiler_flops_per_step=_counted(compiled, "flops", devices),
-        collectives=census.read(hlo, program.mesh.shape),
-        expected_gradient_bytes=closed_form.gradient_bytes(workload.reduced(params), asked or devices),
+        collectives=collective_counts.count(module, program.mesh.shape),
+        expected_gradient_bytes=gradient_bytes(workload.reduced(params), asked or devices),
         argument_bytes=memory.argument_size_in_bytes,
         output_bytes=memory.output_size_in_bytes,
         temp_bytes=memory.temp_size_in_bytes,
@@ -107,8 +113,9 @@ def compile_step(
         metrics=len(jax.tree.leaves(lowered.out_info[1])),
         compiler_peak_bytes=getattr(memory, "peak_memory_in_bytes", None) or None,
     )
-    host = _asked_of_host(hlo, traced, program)
-    return CompiledStep(compiled, passport, hlo, (state, batch), host, loaded=bool(loaded))
+    names = callback_names(traced.jaxpr) if traced is not None else {}
+    host_calls = operations.host_calls(module, names, platform=program.mesh.devices.flat[0].platform)
+    return CompiledStep(compiled, report, hlo, module, (state, batch), host_calls, loaded=bool(loaded))
 
 
 @contextlib.contextmanager
@@ -127,8 +134,16 @@ def _count_loaded() -> Iterator[list[str]]:
         jax.monitoring.unregister_event_listener(listen)
 
 
-def _asked_of_host(hlo: str, traced: Any, program: Program) -> tuple[str, ...]:
-    return host_calls.find(hlo, traced and traced.jaxpr, platform=program.mesh.devices.flat[0].platform)
+def callback_names(jaxpr: Any) -> dict[str, list[str]]:
+    """The names of the Python functions that a step calls back, by primitive."""
+    names: dict[str, list[str]] = {}
+    for equation in equations(jaxpr):
+        function = getattr(equation.params.get("callback"), "callback_func", None)
+        if function is not None:
+            known = names.setdefault(equation.primitive.name, [])
+            name = getattr(function, "__name__", type(function).__name__)
+            known.extend([name] if name not in known else [])
+    return names
 
 
 def example_flops(workload: TrainWorkload, global_batch: int = 1) -> float:
@@ -160,10 +175,10 @@ def _counted(compiled: Any, what: str, devices: int) -> float | None:
     return counted * devices if math.isfinite(counted) and counted > 0 else None
 
 
-def op_by_op(passport: Passport) -> Passport:
+def op_by_op(report: Passport) -> Passport:
     """The compile report without the compiler's numbers, for a step that is never compiled as a whole."""
     return dataclasses.replace(
-        passport,
+        report,
         compiler_flops_per_step=None,
         compiler_bytes_per_step=None,
         product_flops_per_step=None,

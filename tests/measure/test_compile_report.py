@@ -9,7 +9,7 @@ from workload_cases import KEY, experiment_workload, linear_workload
 
 from jaxbench import config as config_lib
 from jaxbench import parallel
-from jaxbench.measure.passport import compile_step, example_flops
+from jaxbench.measure.compile_report import compile_step, example_flops
 from jaxbench.workloads.models import conv
 
 
