@@ -136,7 +136,10 @@ def farthest(actual: TrainedState, expected: Reference, others: Iterable[Trained
     """
     paths = [path for path, _ in jax.tree.leaves_with_path(actual.params)]
     trees = [jax.tree.leaves(tree) for tree in (actual.params, expected.end.params, expected.start)]
-    shares = [_share(*leaves) for leaves in zip(*trees, strict=True)]
+    shares: list[float] = []
+    for after, right, before in zip(*trees, strict=True):
+        distance, moved = relative_l2([after], [right]), relative_l2([before], [right])
+        shares.append(distance / moved if moved else math.inf if distance else distance)
     more = iter(others)
     while (far := [i for i, share in enumerate(shares) if not share <= SHARE]) and (other := next(more, None)):
         rounded = jax.tree.leaves(other.params)
@@ -146,12 +149,6 @@ def farthest(actual: TrainedState, expected: Reference, others: Iterable[Trained
                 shares[i] = SHARE
     index = max(range(len(shares)), key=lambda i: math.inf if math.isnan(shares[i]) else shares[i])
     return jax.tree_util.keystr(paths[index], simple=True, separator="/"), shares[index]
-
-
-def _share(after: np.ndarray, right: np.ndarray, before: np.ndarray) -> float:
-    """|after - right| / |right - before|; 0 if nothing moved and nothing differs, inf if only the program moved."""
-    distance, moved = relative_l2([after], [right]), relative_l2([before], [right])
-    return distance / moved if moved else math.inf if distance else distance
 
 
 def unchecked(reason: str) -> Verdict:
@@ -165,7 +162,11 @@ def judge_optimizer(actual: TrainedState, expected: Reference) -> Verdict:
     Adam normalizes the gradient, so a gradient that is n times too large still moves the parameters correctly. Adam's
     running means are then n and n^2 times too large.
     """
-    distance = relative_l2(_floats(actual.opt_state), _floats(expected.end.opt_state))
+
+    def floats(tree: PyTree) -> list[np.ndarray]:
+        return [np.asarray(leaf) for leaf in jax.tree.leaves(tree) if jnp.issubdtype(leaf.dtype, jnp.floating)]
+
+    distance = relative_l2(floats(actual.opt_state), floats(expected.end.opt_state))
     ok = distance <= OPTIMIZER_STATE
     reason = f"relative L2 distance of the optimizer's state to one device after {expected.count} updates "
     reason += f"is {distance:.1e}, {'within' if ok else 'NOT within'} {OPTIMIZER_STATE:.0e} "
@@ -251,10 +252,22 @@ def expected_part(
     key: the run's, uint32 (2,). flops: of the whole part. draws: whether the loss uses its random key.
     """
 
+    layout = BatchLayout.of(program, draws=draws)
+
     def run(on: jax.Device) -> PyTree:
         state = initial_state(workload, key, device=on)
         with jax.default_device(on):
-            return _part_on_one_device(part, workload, state, batch, BatchLayout.of(program, draws=draws))
+            drawn, ordered = layout.prepared(workload, state, batch)
+            one = workload if drawn is state else by_parts(workload)
+
+            def compute(state: TrainState, batch: Batch) -> PyTree:
+                if part == "inference":
+                    assert one.predict is not None
+                    return one.predict(state.params, state.model_state, batch)
+                with sharding_context.over(parts=1 if state.key.ndim > 1 else layout.parts):
+                    return gradients(one, state, batch)[2]["loss"]
+
+            return jax.device_get(jit_once(compute)(drawn, ordered))
 
     result, note = where_it_fits(run, multihost.first_here(program.mesh.devices.flat), flops=flops)
     return ExpectedPart("predictions" if part == "inference" else "loss", jax.tree.leaves(result), note)
@@ -280,26 +293,6 @@ def judge_part(
     return _verdict("part", ok, reason, distance=distance, limit=PART)
 
 
-def _part_on_one_device(
-    part: str, workload: TrainWorkload, state: TrainState, batch: Batch, layout: BatchLayout
-) -> PyTree:
-    drawn, batch = layout.prepared(workload, state, batch)
-    workload = workload if drawn is state else by_parts(workload)
-
-    def run(state: TrainState, batch: Batch) -> PyTree:
-        if part == "inference":
-            assert workload.predict is not None
-            return workload.predict(state.params, state.model_state, batch)
-        with sharding_context.over(parts=1 if state.key.ndim > 1 else layout.parts):
-            return gradients(workload, state, batch)[2]["loss"]
-
-    return jax.device_get(jit_once(run)(drawn, batch))
-
-
-def _floats(tree: PyTree) -> list[np.ndarray]:
-    return [np.asarray(leaf) for leaf in jax.tree.leaves(tree) if jnp.issubdtype(leaf.dtype, jnp.floating)]
-
-
 def _verdict(name: str, ok: bool, reason: str, *, distance: float, limit: float) -> Verdict:
     value = distance if np.isfinite(distance) else None
     return Verdict(name=name, ok=ok and value is not None, reason=reason, value=value, limit=limit)
@@ -314,18 +307,14 @@ def judge_timed_state(state: TrainState, steps: int) -> tuple[Verdict, ...]:
 
     Compiles one small program for the shapes of a device's parameters, outside the timed region.
     """
-    return _finite(state.params), judge_steps(state, steps)
-
-
-def _finite(params: PyTree) -> Verdict:
-    """The verdict on non-finite parameters. Each device counts in its own shards, so no device waits for another."""
     bad: dict[str, int] = {}
-    shards: dict[Any, dict[str, jax.Array]] = {}
-    for path, leaf in jax.tree.leaves_with_path(params):
+    shards: dict[Any, dict[str, jax.Array]] = {}  # each device counts in its own, so no device waits for another
+    for path, leaf in jax.tree.leaves_with_path(state.params):
         if jnp.issubdtype(leaf.dtype, jnp.inexact):
             for shard in leaf.addressable_shards:
                 if shard.replica_id == 0:
-                    shards.setdefault(shard.device, {})[_name(path)] = shard.data
+                    name = jax.tree_util.keystr(path, simple=True, separator="/")
+                    shards.setdefault(shard.device, {})[name] = shard.data
     for held in shards.values():
         for name, count in jax.device_get(_not_finite()(held)).items():
             bad[name] = bad.get(name, 0) + int(count)
@@ -335,7 +324,8 @@ def _finite(params: PyTree) -> Verdict:
         first, count = next(iter(wrong.items()))
         reason = f"after the timed steps {count:,} values of the parameter '{first}' are NOT finite"
         reason += f", and {len(wrong) - 1} more parameters" if len(wrong) > 1 else ""
-    return Verdict(name="finite", ok=not wrong, reason=reason, value=sum(wrong.values()), limit=0)
+    finite = Verdict(name="finite", ok=not wrong, reason=reason, value=sum(wrong.values()), limit=0)
+    return finite, judge_steps(state, steps)
 
 
 @functools.cache
@@ -393,7 +383,10 @@ def judge_update(
     (verdict, loss), after = judged(state, 1), f"from the state after {timed} timed steps"
     unmoved = not verdict.ok and verdict.value is not None and verdict.value <= (verdict.limit or 0)
     if program.members.decided(unmoved):
-        verdict, _ = judged(_late(program, key, timed), reference.count)
+        with jax.set_mesh(program.mesh):
+            first = program.init(key)
+            step = multihost.put(np.full(first.step.shape, timed, first.step.dtype), first.step.sharding)
+        verdict, _ = judged(dataclasses.replace(first, step=step), reference.count)
         after = f"from the first state as step {timed}, because the timed one hardly moves"
     return dataclasses.replace(verdict, name=TIMED_UPDATE, reason=f"{after}: {verdict.reason}"), loss
 
@@ -416,28 +409,13 @@ def _updated(
     """(the canonical state before the updates, the state after them, the loss of the first). Donates `state`."""
     call = program.members.together(call)
     with jax.set_mesh(program.mesh):
-        before, placed = _copied(program.export(state)), program.put(batch)
+        # Host arrays that share no memory with the devices: the next step overwrites the state.
+        before = jax.tree.map(lambda x: np.array(jax.device_get(x), copy=True), program.export(state))
+        placed = program.put(batch)
         state, first = jax.block_until_ready(call(state, placed))
         for _ in range(updates - 1):
             state, _ = jax.block_until_ready(call(state, placed))
         return before, trained(program.export(state)), loss_of(first)
-
-
-def _late(program: Program, key: jax.Array, step: int) -> TrainState:
-    """The first state, with its step counter set to `step`."""
-    with jax.set_mesh(program.mesh):
-        first = program.init(key)
-        counted = multihost.put(np.full(first.step.shape, step, first.step.dtype), first.step.sharding)
-    return dataclasses.replace(first, step=counted)
-
-
-def _copied(state: TrainState) -> TrainState:
-    """Host arrays that share no memory with the devices: the next step overwrites the state."""
-    return jax.tree.map(lambda x: np.array(jax.device_get(x), copy=True), state)
-
-
-def _name(path: Any) -> str:
-    return jax.tree_util.keystr(path, simple=True, separator="/")
 
 
 def judge_devices(
@@ -451,32 +429,32 @@ def judge_devices(
     asked: the devices of the point. parts: the number of parts into which their mesh splits the batch. state, batch:
     the inputs of the compiled step, as shapes with shardings. collectives: the counts of the step.
     """
+
+    def verdict(reason: str, *, idle: int) -> Verdict:
+        return Verdict(name="devices", ok=not idle, reason=reason, value=idle, limit=0)
+
     inputs, count = jax.tree.leaves((state, batch)), len(asked)
     used = {device for leaf in inputs for device in leaf.sharding.device_set}
     if used != {*asked}:
         idle = [str(device) for device in asked if device not in used]
-        found = f"the compiled step uses {len(used)} devices, NOT the {count} that were asked for"
-        return _devices_verdict(found + (f": '{idle[0]}' is idle" if idle else ""), idle=max(1, len(idle)))
+        reason = f"the compiled step uses {len(used)} devices, NOT the {count} that were asked for"
+        return verdict(reason + (f": '{idle[0]}' is idle" if idle else ""), idle=max(1, len(idle)))
     if partial := [leaf for leaf in inputs if leaf.sharding.device_set != used]:
-        return _devices_verdict(f"an input of shape {partial[0].shape} does NOT lie on all {count} devices", idle=1)
+        return verdict(f"an input of shape {partial[0].shape} does NOT lie on all {count} devices", idle=1)
     if wrong := [lies for leaf in jax.tree.leaves(batch) if (lies := _parts_of(leaf)) != parts]:
-        return _devices_verdict(f"the batch lies in {wrong[0]} parts on {count} devices, NOT in {parts}", idle=1)
+        return verdict(f"the batch lies in {wrong[0]} parts on {count} devices, NOT in {parts}", idle=1)
     split = any(_parts_of(leaf) > 1 for leaf in jax.tree.leaves(state.params))
     if count > parts and not split and not any(each.elements for each in collectives):
         same = "hold the same examples and the same parameters and send nothing"
-        return _devices_verdict(f"the {count} devices {same}, so they do NOT share the work", idle=count - parts)
+        return verdict(f"the {count} devices {same}, so they do NOT share the work", idle=count - parts)
     share = f", each with 1/{parts} of the batch" if parts > 1 else ", each with a part of the model" if split else ""
-    return _devices_verdict(f"the compiled step uses the {count} devices asked for{share}", idle=0)
+    return verdict(f"the compiled step uses the {count} devices asked for{share}", idle=0)
 
 
 def _parts_of(leaf: Any) -> int:
     """The number of different parts of an array that its devices hold."""
     indices = leaf.sharding.devices_indices_map(leaf.shape)
     return len({str(index) for index in indices.values()})
-
-
-def _devices_verdict(reason: str, *, idle: int) -> Verdict:
-    return Verdict(name="devices", ok=not idle, reason=reason, value=idle, limit=0)
 
 
 def judge_host_calls(calls: tuple[str, ...]) -> Verdict:

@@ -107,7 +107,9 @@ def compile_step(
         output_bytes=memory.output_size_in_bytes,
         temp_bytes=memory.temp_size_in_bytes,
         alias_bytes=memory.alias_size_in_bytes,
-        peak_bytes=_peak_bytes(memory),
+        # What one device holds while the step runs. The compiler's own figure is recorded separately. On the CPU it
+        # omits scratch. On a TPU it can be larger or smaller, because scratch reuses the memory of other arrays.
+        peak_bytes=peak_bytes(memory),
         compiler_bytes_per_step=_counted(compiled, "bytes accessed", devices),
         product_flops_per_step=None if counted is None else counted * devices,
         metrics=len(jax.tree.leaves(lowered.out_info[1])),
@@ -158,12 +160,8 @@ def example_flops(workload: TrainWorkload, global_batch: int = 1) -> float:
     return flops.count(gradient, params, model_state, workload.batch_avals(global_batch), KEY) / global_batch
 
 
-def _peak_bytes(memory: Any) -> int:
-    """Bytes that one device holds while the step runs: arguments, results and scratch, counting shared memory once.
-
-    The compiler's own ``peak_memory_in_bytes`` is recorded separately: on the CPU it omits scratch buffers. On a TPU it
-    can be larger or smaller, because scratch reuses the memory of other arrays.
-    """
+def peak_bytes(memory: Any) -> int:
+    """Arguments, results and scratch of one device, counting shared memory once."""
     buffers = memory.argument_size_in_bytes + memory.output_size_in_bytes + memory.temp_size_in_bytes
     return buffers - memory.alias_size_in_bytes
 

@@ -120,25 +120,19 @@ def judge(
     """
     bounds, step, single = bounds_of(workload, program, passport.metrics, global_batch, devices)
     verdict = verify(passport.collectives, bounds, step, single=single)
-    if verdict.ok or own:
+    if verdict.ok or own or verdict.excess_bytes is None or not proven():
         return verdict
-    return _excused(verdict, workload, proven=proven, across=across)
-
-
-def _excused(verdict: Verdict, workload: TrainWorkload, *, proven: Callable[[], bool], across: bool) -> Verdict:
-    """Excuses a step that sends more or less than expected if every parameter is correct: an excess costs only time."""
-    if verdict.excess_bytes is None or not proven():
-        return verdict
-    if verdict.excess_bytes == 0:
-        return dataclasses.replace(
-            verdict, ok=True, reason=f"{verdict.reason}; every parameter is correct nevertheless"
-        )
-    params, _ = jax.eval_shape(workload.init, KEY)
-    path = _parameter_of_size(params, verdict.excess_bytes // 4)
-    excess = f"{verdict.excess_bytes:,} excess bytes" + (f", the size of '{path}'" if path else "")
-    if across:
-        excess += ", as expected of a loss across examples"
-    return dataclasses.replace(verdict, ok=True, reason=f"{verdict.reason}: {excess}")
+    # A step that sends more or less than expected is excused if every parameter is correct: an excess costs only time.
+    excess = "; every parameter is correct nevertheless"
+    if verdict.excess_bytes:
+        leaves = jax.tree.leaves_with_path(jax.eval_shape(workload.init, KEY)[0])
+        paths = [path for path, leaf in leaves if 0 < leaf.size == verdict.excess_bytes // 4]
+        excess = f": {verdict.excess_bytes:,} excess bytes"
+        if len(paths) == 1:
+            excess += f", the size of '{jax.tree_util.keystr(paths[0], simple=True, separator='/')}'"
+        if across:
+            excess += ", as expected of a loss across examples"
+    return dataclasses.replace(verdict, ok=True, reason=verdict.reason + excess)
 
 
 def bounds_of(
@@ -171,21 +165,20 @@ def bounds_of(
     if workload.sent:
         bounds = data_parallel(sent)
     elif program.expected is None:
-        bounds = _unused(data_parallel(params, unused_gradients(workload, canonical_avals(workload))), workload, params)
+        bounds = _unused(data_parallel(params, unused_gradients(workload, canonical_avals(workload))), workload)
     else:
-        bounds = _unused(program.expected(global_batch), workload, params)
+        bounds = _unused(program.expected(global_batch), workload)
     bounds = _gathered(bounds, workload, program, global_batch)
     return bounds, step, sum(not leaf.shape for leaf in jax.tree.leaves(sent))
 
 
-def _unused(bounds: CollectiveBounds, workload: TrainWorkload, params: PyTree) -> CollectiveBounds:
+def _unused(bounds: CollectiveBounds, workload: TrainWorkload) -> CollectiveBounds:
     """Lowers the lower bounds by what unused parameters save.
 
     The gradient of an unused parameter need not be sent, although a program with explicit collectives may send zeros.
     The compiler does not gather an unused parameter either.
     """
-    unused = jax.tree.map(lambda leaf, no: leaf.size if no else 0, params, without_gradient(workload))
-    most = 2 * workload.micro_batches * sum(jax.tree.leaves(unused))
+    most = 2 * workload.micro_batches * without_gradient(workload)
     return {kind: (max(0, least - most), many) for kind, (least, many) in bounds.items()} if most else bounds
 
 
@@ -237,7 +230,10 @@ def verify(collectives: Iterable[Collective], bounds: CollectiveBounds, step: St
         # XLA on a CPU keeps rank-0 arrays separate, so `_numbers` leaves out the metrics and these parameters too.
         least = max(0.0, least - single)
     else:
-        least, most = least + _least_metrics(counted, least, step), most + (step.metrics + step.weights) * step.sums
+        metrics = step.metrics if step.sums else 0
+        if metrics and step.fewer is not None and counted.get(SUM, 0) < least + metrics:
+            metrics = min(metrics, step.fewer())
+        least, most = least + metrics, most + (step.metrics + step.weights) * step.sums
     # Numbers packed in pairs fill whole tiles, and the program's text does not say how much of them is padding.
     padding = by_kind[SUM].packed if SUM in by_kind else 0
     allowed[SUM] = least, most + padding
@@ -245,14 +241,14 @@ def verify(collectives: Iterable[Collective], bounds: CollectiveBounds, step: St
     if step.platform == "tpu":
         counted, allowed, rewritten = _as_sums(collectives, counted, allowed, step)
     allowed[SUM] = _with_statistics(counted.get(SUM, 0), *allowed[SUM], step)
-    sent = _described(by_kind) + rewritten
-    beyond = {kind: _beyond(counted.get(kind, 0), *allowed.get(kind, (0, 0))) for kind in {**counted, **allowed}}
-    wrong = [
-        f"{counted.get(kind, 0):,} numbers by {kind}, but {_range(*allowed.get(kind, (0, 0)))} are expected"
-        for kind in sorted(beyond)
-        if beyond[kind]
-    ]
-    excess: int | None = 4 * int(sum(max(0, numbers) for numbers in beyond.values()))
+    parts = [f"{c.elements + c.scalars:,} numbers by {kind} ({c.bytes:,} bytes)" for kind, c in by_kind.items()]
+    sent, wrong, beyond = (" and ".join(parts) or "nothing") + rewritten, [], 0.0
+    for kind in sorted({**counted, **allowed}):
+        numbers, (least, most) = counted.get(kind, 0), allowed.get(kind, (0, 0))
+        if not least <= numbers <= most:
+            wrong.append(f"{numbers:,} numbers by {kind}, but {_range(least, most)} are expected")
+            beyond += max(0.0, numbers - most)
+    excess: int | None = 4 * int(beyond)
     wide = next((kind for kind, each in by_kind.items() if _too_wide(each, step)), None)
     if wide and not wrong:
         wrong = [f"{by_kind[wide].bytes:,} bytes by {wide}, which is more than {8 * step.widest} bits per number"]
@@ -260,7 +256,8 @@ def verify(collectives: Iterable[Collective], bounds: CollectiveBounds, step: St
     reason = f"the compiled step sends {wrong[0] if wrong else f'{sent}, as expected'}"
     if wrong and rewritten:
         reason += f" ({sent})"
-    value, limit = sum(counted.values()), _upper(allowed)
+    value, upper = sum(counted.values()), sum(most for _, most in allowed.values())
+    limit = upper if math.isfinite(upper) else None
     return Verdict(name="collectives", ok=not wrong, reason=reason, value=value, limit=limit, excess_bytes=excess)
 
 
@@ -276,11 +273,6 @@ def _with_statistics(numbers: float, least: float, most: float, step: StepFacts)
             if low + extra <= numbers <= most + extra + scalars:
                 return low + extra, most + extra + scalars
     return least + step.statistics.floats, most + step.statistics.floats
-
-
-def _beyond(numbers: float, least: float, most: float) -> float:
-    """How far the numbers exceed the upper bound; negative: how far they fall short of the lower bound."""
-    return max(0.0, numbers - most) + min(0.0, numbers - least)
 
 
 def _by_kind(collectives: Iterable[Collective]) -> dict[str, Collective]:
@@ -304,12 +296,6 @@ def _numbers(each: Collective, step: StepFacts) -> int:
     """
     scalars = each.scalars or each.scalar_bytes // 4
     return each.elements + each.packed + (0 if each.kind == SUM and step.platform == "cpu" else scalars)
-
-
-def _least_metrics(counted: dict[str, int], least: float, step: StepFacts) -> int:
-    if not step.sums or step.fewer is None or counted.get(SUM, 0) >= least + step.metrics:
-        return step.metrics if step.sums else 0
-    return min(step.metrics, step.fewer())
 
 
 def _as_sums(
@@ -349,22 +335,10 @@ def _too_wide(each: Collective, step: StepFacts) -> bool:
     return each.bytes - 4 * (scalars + (step.metrics + step.weights) * step.sums) > step.widest * each.elements
 
 
-def _described(by_kind: dict[str, Collective]) -> str:
-    parts = [
-        f"{each.elements + each.scalars:,} numbers by {kind} ({each.bytes:,} bytes)" for kind, each in by_kind.items()
-    ]
-    return " and ".join(parts) or "nothing"
-
-
 def _range(least: float, most: float) -> str:
     if least == most:
         return f"{least:,.0f}"
     return f"{least:,.0f} or more" if most == math.inf else f"{least:,.0f} to {most:,.0f}"
-
-
-def _upper(allowed: dict[str, tuple[float, float]]) -> float | None:
-    most = sum(most for _, most in allowed.values())
-    return most if math.isfinite(most) else None
 
 
 def draws(workload: TrainWorkload) -> bool:
@@ -375,20 +349,31 @@ def draws(workload: TrainWorkload) -> bool:
     return any(reached(jaxpr, jaxpr.invars[:1]))
 
 
-def without_gradient(workload: TrainWorkload) -> PyTree:
-    """A tree shaped like the parameters: True if no example's loss depends on the parameter.
+def _of_examples(
+    workload: TrainWorkload, function: Callable[..., PyTree]
+) -> tuple[Any, list[bool], list[jax.ShapeDtypeStruct]]:
+    """(the jaxpr of a function; whether each of its results depends on the examples; the parameters).
 
-    Its gradient is then the same on all devices, and zero unless the loss has a term of parameters alone.
+    function: takes what a loss takes.
     """
     params, model_state = jax.eval_shape(workload.init, KEY)
-
-    def gradient(batch: Batch, params: PyTree, key: jax.Array) -> PyTree:
-        return jax.grad(workload.mean_loss, has_aux=True)(params, zeros(model_state), batch, key)[0]
-
     batch = workload.batch_avals(2)
-    jaxpr = jax.make_jaxpr(gradient)(batch, params, KEY).jaxpr
-    hits = reached(jaxpr, jaxpr.invars[: len(jax.tree.leaves(batch))])
-    return jax.tree.unflatten(jax.tree.structure(params), [not hit for hit in hits])
+    traced = jax.make_jaxpr(lambda batch, params, key: function(params, zeros(model_state), batch, key))
+    jaxpr = traced(batch, params, KEY).jaxpr
+    return jaxpr, reached(jaxpr, jaxpr.invars[: len(jax.tree.leaves(batch))]), jax.tree.leaves(params)
+
+
+def _gradient(workload: TrainWorkload) -> Callable[..., PyTree]:
+    return lambda *args: jax.grad(workload.mean_loss, has_aux=True)(*args)[0]
+
+
+def without_gradient(workload: TrainWorkload) -> int:
+    """The number of elements of parameters that no example's loss depends on.
+
+    Their gradient is the same on all devices, and zero unless the loss has a term of parameters alone.
+    """
+    _, hits, leaves = _of_examples(workload, _gradient(workload))
+    return sum(leaf.size for leaf, hit in zip(leaves, hits, strict=True) if not hit)
 
 
 def equal_gradients(workload: TrainWorkload) -> int:
@@ -396,15 +381,9 @@ def equal_gradients(workload: TrainWorkload) -> int:
 
     Example: the results of two normalizations are added, so the gradients of their biases are equal.
     """
-    params, model_state = jax.eval_shape(workload.init, KEY)
-
-    def gradient(params: PyTree, batch: Batch, key: jax.Array) -> PyTree:
-        return jax.grad(workload.mean_loss, has_aux=True)(params, zeros(model_state), batch, key)[0]
-
-    jaxpr = jax.make_jaxpr(gradient)(params, workload.batch_avals(2), KEY).jaxpr
+    jaxpr, _, leaves = _of_examples(workload, _gradient(workload))
     values = numbered(jaxpr)
     first = {value: at for at, value in reversed([*enumerate(values)])}
-    leaves = jax.tree.leaves(params)
     return sum(leaves[at].size for at, value in enumerate(values) if first[value] != at)
 
 
@@ -413,15 +392,12 @@ def scalars_of_examples(workload: TrainWorkload) -> int:
 
     The compiler may see that the others, such as constants, need not be summed.
     """
-    params, model_state = jax.eval_shape(workload.init, KEY)
 
-    def scalars(batch: PyTree, params: PyTree, key: Any) -> PyTree:
-        loss, (_, metrics) = workload.mean_loss(params, zeros(model_state), batch, key)
+    def scalars(*args: PyTree) -> PyTree:
+        loss, (_, metrics) = workload.mean_loss(*args)
         return {"loss": loss, **metrics}
 
-    batch = workload.batch_avals(2)
-    jaxpr = jax.make_jaxpr(scalars)(batch, params, KEY).jaxpr
-    hits = reached(jaxpr, jaxpr.invars[: len(jax.tree.leaves(batch))])
+    jaxpr, hits, _ = _of_examples(workload, scalars)
     return len({id(out) for out, hit in zip(jaxpr.outvars, hits, strict=True) if hit})
 
 
@@ -454,10 +430,3 @@ def _loss_of_part(workload: TrainWorkload, examples_given: int) -> Any:
 
     batch = workload.batch_avals(examples_given)
     return jax.make_jaxpr(loss, axis_env=[(PARTS, 2)])(params, batch, KEY).jaxpr
-
-
-def _parameter_of_size(params: PyTree, numbers: float) -> str:
-    """The path of the only parameter with `numbers` elements; "" if there is none, or more than one."""
-    leaves = jax.tree.leaves_with_path(params)
-    matches = [path for path, leaf in leaves if 0 < math.prod(leaf.shape) == numbers]
-    return jax.tree_util.keystr(matches[0], simple=True, separator="/") if len(matches) == 1 else ""

@@ -6,10 +6,9 @@ Kernels and collectives are jitted chains with a loop over them; other kernels a
 
 from __future__ import annotations
 
-import contextlib
 import math
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -21,7 +20,7 @@ from jax.sharding import NamedSharding, PartitionSpec, SingleDeviceSharding
 from jaxbench.hlo import collective_counts, operations, product_flops
 from jaxbench.hlo.module import parse
 from jaxbench.measure.clock import Timer
-from jaxbench.measure.compile_report import callback_names
+from jaxbench.measure.compile_report import callback_names, peak_bytes
 from jaxbench.parallel import chain as chain_lib
 from jaxbench.parallel import multihost
 from jaxbench.parallel.chain import Chain, feed_back
@@ -43,38 +42,25 @@ class Facts:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Runnable:
-    """A case as the bench times it.
+class Runnable(Chain):
+    """A case as the bench times it; `step` is compiled, or plain calls.
 
     Attributes:
-      step: (state, batch) -> (state, None), compiled, or plain calls.
       loop: (state, batch, count) -> state, compiled; None if a loop would measure something else.
-      draw: seed -> (state, batch), new arrays.
-      wrong: (state after some steps, seed) -> the number of wrong values; None if the correct answer is unknown, for
-        the reason in `why_unchecked`.
       fence: waits until a state is computed.
       outcome: state -> further facts about its result (`KernelWorkload.outcome`).
       place: puts an integer where `loop` expects its count.
       guard: the transfer guard of the timed region.
+      why_unchecked: the reason why the correct answer is unknown.
     """
 
-    step: Callable[..., Any]
     loop: Callable[..., Any] | None
-    draw: Callable[[int], tuple[Any, Any]]
-    wrong: Callable[[Any, int], int] | None
-    values: int
-    zeros: Callable[[int], float]
     fence: Callable[[Any], Any] = jax.block_until_ready
     outcome: Callable[[Any], dict[str, float]] = lambda state: {}
     place: Callable[[int], jax.Array] | None = None
     guard: str = "disallow"
-    mesh: jax.sharding.Mesh | None = None
     why_unchecked: str = ""
     facts: Facts = Facts()
-
-    def context(self) -> contextlib.AbstractContextManager[Any]:
-        """The mesh to run under."""
-        return contextlib.nullcontext() if self.mesh is None else jax.set_mesh(self.mesh)
 
 
 def compile_chain(
@@ -96,7 +82,7 @@ def compile_chain(
     def place(number: int) -> jax.Array:
         return multihost.put(np.int32(number), where)
 
-    with contextlib.nullcontext() if chain.mesh is None else jax.set_mesh(chain.mesh):
+    with chain.context():
         state, batch = jax.tree.map(_aval, chain.draw(0))
         start = clock()
         jitted = _jit(chain.step)
@@ -116,10 +102,8 @@ def compile_chain(
         calls_library=any(line.opcode == "custom-call" for line in module.instructions.values()),
         host_calls=operations.host_calls(module, callback_names(traced.jaxpr), platform=device.platform),
     )
-    return Runnable(
-        step=jitted if as_called else step, loop=looped, draw=chain.draw, wrong=chain.wrong, values=chain.values,
-        zeros=chain.zeros, place=place, mesh=chain.mesh, why_unchecked=why_unchecked, facts=facts,
-    )  # fmt: skip
+    timed = {**vars(chain), "step": jitted if as_called else step}
+    return Runnable(**timed, loop=looped, place=place, why_unchecked=why_unchecked, facts=facts)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -134,16 +118,15 @@ class Compiled:
 def compile_for(chain: Chain) -> Compiled:
     """Compiles the step of a chain for devices that are not here."""
     assert chain.avals is not None
-    with contextlib.nullcontext() if chain.mesh is None else jax.set_mesh(chain.mesh):
+    with chain.context():
         start = time.perf_counter()
         step = _jit(chain.step).lower(*chain.avals()).compile()
         compile_s = time.perf_counter() - start
     memory, module = step.memory_analysis(), parse(step.as_text())
-    buffers = memory.argument_size_in_bytes + memory.output_size_in_bytes + memory.temp_size_in_bytes
     record = {
         "compile_s": compile_s,
         "collectives": collective_counts.count(module, None if chain.mesh is None else chain.mesh.shape),
-        "peak_bytes": buffers - memory.alias_size_in_bytes,
+        "peak_bytes": peak_bytes(memory),
         "compiler_peak_bytes": getattr(memory, "peak_memory_in_bytes", None) or None,
         "temp_bytes": int(memory.temp_size_in_bytes),
         "product_flops": product_flops.count(module),
@@ -257,9 +240,24 @@ def kernel_chain(workload: KernelWorkload, device: jax.Device) -> Chain:
     An `idempotent` kernel takes its own result: state = its argument and result, batch = ().
     """
     assert workload.function is not None
+    on = SingleDeviceSharding(device)
+    given = [jax.ShapeDtypeStruct(a.shape, jnp.dtype(a.dtype), sharding=on) for a in workload.arguments]
+
+    def zeros(seed: int) -> float:
+        return share_of_zeros(draw_arguments(workload.arguments, seed))
+
     if workload.idempotent:
-        return _feeding_itself(workload, device)
+        itself = workload.function
+        return Chain(
+            avals=lambda: (given[0], ()),
+            step=lambda state, batch: (itself(state), None),
+            draw=lambda seed: (put(draw_arguments(workload.arguments, seed)[0], device), ()),
+            wrong=None if unchecked(workload) else lambda state, seed: count_wrong(workload, state, seed),
+            values=given[0].size,
+            zeros=zeros,
+        )
     function = fenced(workload.function)
+    shapes = jax.eval_shape(function, *given)
 
     def step(state: Any, batch: Any) -> tuple[Any, None]:
         (first, _), (others, zero) = state, batch
@@ -268,15 +266,10 @@ def kernel_chain(workload: KernelWorkload, device: jax.Device) -> Chain:
 
     def place(seed: int) -> tuple[Any, Any]:
         arguments = draw_arguments(workload.arguments, seed)
-        shapes = jax.eval_shape(function, *arguments)
         with jax.default_device(device):
             result = jax.tree.map(lambda x: jnp.zeros(x.shape, x.dtype), shapes)
         first, *others = (put(argument, device) for argument in arguments)
         return (first, result), (tuple(others), put(np.zeros((), np.float32), device))
-
-    on = SingleDeviceSharding(device)
-    given = [jax.ShapeDtypeStruct(a.shape, jnp.dtype(a.dtype), sharding=on) for a in workload.arguments]
-    shapes = jax.eval_shape(function, *given)
 
     def avals() -> tuple[Any, Any]:
         result = jax.tree.map(lambda x: jax.ShapeDtypeStruct(x.shape, x.dtype, sharding=on), shapes)
@@ -288,21 +281,7 @@ def kernel_chain(workload: KernelWorkload, device: jax.Device) -> Chain:
         draw=place,
         wrong=None if unchecked(workload) else lambda state, seed: count_wrong(workload, state[1], seed),
         values=sum(math.prod(leaf.shape) for leaf in jax.tree.leaves(shapes)),
-        zeros=lambda seed: share_of_zeros(draw_arguments(workload.arguments, seed)),
-    )
-
-
-def _feeding_itself(workload: KernelWorkload, device: jax.Device) -> Chain:
-    function, (argument, *_) = workload.function, workload.arguments
-    assert function is not None
-    aval = jax.ShapeDtypeStruct(argument.shape, jnp.dtype(argument.dtype), sharding=SingleDeviceSharding(device))
-    return Chain(
-        avals=lambda: (aval, ()),
-        step=lambda state, batch: (function(state), None),
-        draw=lambda seed: (put(draw_arguments(workload.arguments, seed)[0], device), ()),
-        wrong=None if unchecked(workload) else lambda state, seed: count_wrong(workload, state, seed),
-        values=math.prod(workload.arguments[0].shape),
-        zeros=lambda seed: share_of_zeros(draw_arguments(workload.arguments, seed)),
+        zeros=zeros,
     )
 
 
@@ -327,15 +306,12 @@ def draw_arguments(arguments: tuple[Array, ...], seed: int) -> tuple[np.ndarray,
 
 
 def _draw_argument(argument: Array, random: np.random.Generator) -> np.ndarray:
-    dtype = jnp.dtype(argument.dtype)
+    dtype, count = jnp.dtype(argument.dtype), min(math.prod(argument.shape), VALUES)
     if argument.draw is not None:
         return argument.draw(random, argument.shape).astype(dtype)
-    size = math.prod(argument.shape)
-    if jnp.issubdtype(dtype, jnp.integer):
-        values = random.integers(-4, 5, min(size, VALUES)).astype(dtype)
-    else:
-        values = (argument.scale * random.standard_normal(min(size, VALUES))).astype(dtype)
-    return np.resize(values, argument.shape)
+    whole = jnp.issubdtype(dtype, jnp.integer)
+    values = random.integers(-4, 5, count) if whole else argument.scale * random.standard_normal(count)
+    return np.resize(values.astype(dtype), argument.shape)
 
 
 def share_of_zeros(arrays: tuple[np.ndarray, ...]) -> float:
@@ -352,49 +328,32 @@ def count_wrong(workload: KernelWorkload, result: Any, seed: int) -> int:
     assert workload.answer is not None
     if isinstance(result, list):
         result = np.asarray(result, np.float64)
-    parts = _parts(arguments, result) if workload.elementwise else iter([(arguments, result)])
-    cached = _CachedAnswer(workload.answer)
-    return sum(_wrong(part, cached(inputs), workload.tolerance) for inputs, part in parts)
-
-
-class _CachedAnswer:
-    """The answer, cached for the latest arguments, because the parts of a large array repeat."""
-
-    def __init__(self, answer: Callable[..., Any]):
-        self.answer = answer
-        self.of: tuple[np.ndarray, ...] | None = None
-        self.value: Any = None
-
-    def __call__(self, inputs: tuple[np.ndarray, ...]) -> Any:
-        same = self.of is not None and all(map(np.array_equal, self.of, inputs))
-        if not same:
-            self.of, self.value = inputs, self.answer(*map(_exact, inputs))
-        return self.value
-
-
-def _parts(
-    arguments: tuple[np.ndarray, ...], result: np.ndarray
-) -> Iterator[tuple[tuple[np.ndarray, ...], np.ndarray]]:
-    flat = [argument.reshape(-1) for argument in arguments]
-    values = np.asarray(result).reshape(-1)
+    if not workload.elementwise:
+        return _count_differing(result, workload.answer(*map(_exact, arguments)), workload.tolerance)
+    flat, values, wrong = [argument.reshape(-1) for argument in arguments], np.asarray(result).reshape(-1), 0
+    previous: list[np.ndarray] = []
     for start in range(0, values.size, VALUES):
-        yield tuple(a if a.size == 1 else a[start : start + VALUES] for a in flat), values[start : start + VALUES]
+        inputs = [a if a.size == 1 else a[start : start + VALUES] for a in flat]
+        if not previous or not all(map(np.array_equal, previous, inputs)):  # the parts of a large array repeat
+            previous, right = inputs, workload.answer(*map(_exact, inputs))
+        wrong += _count_differing(values[start : start + VALUES], right, workload.tolerance)
+    return wrong
 
 
 def _exact(array: np.ndarray) -> np.ndarray:
     return array.astype(np.int64 if jnp.issubdtype(array.dtype, jnp.integer) else np.float64)
 
 
-def _wrong(result: Any, right: Any, tolerance: float) -> int:
-    pairs = zip(jax.tree.leaves(result), jax.tree.leaves(right), strict=True)
-    return sum(_differing(np.asarray(a).astype(np.float64), np.asarray(b), tolerance) for a, b in pairs)
-
-
-def _differing(result: np.ndarray, right: np.ndarray, tolerance: float) -> int:
-    if result.shape != right.shape:
-        return max(result.size, right.size)
-    largest = float(np.max(np.abs(right), initial=0))
-    return int(np.sum(~(np.abs(result - right) <= tolerance * largest)))  # NaN is wrong
+def _count_differing(result: Any, expected: Any, tolerance: float) -> int:
+    wrong = 0
+    for leaf, right in zip(jax.tree.leaves(result), jax.tree.leaves(expected), strict=True):
+        value, right = np.asarray(leaf).astype(np.float64), np.asarray(right)
+        if value.shape != right.shape:
+            wrong += max(value.size, right.size)
+        else:
+            limit = tolerance * float(np.max(np.abs(right), initial=0))
+            wrong += int(np.sum(~(np.abs(value - right) <= limit)))  # NaN is wrong
+    return wrong
 
 
 HOST = "host"

@@ -143,7 +143,11 @@ def _results(equation: Any, given: Sequence[Any], rules: Rules) -> Sequence[Any]
 def _scan(equation: Any, given: Sequence[Any], rules: Rules) -> Sequence[Any]:
     params = equation.params
     ((body, consts),) = inner(equation)
-    held, carried = _scan_counts(params)
+    if "ft_in" in params:  # jax 0.12 has trees instead of counts
+        constants, carry_in, _ = params["ft_in"].unpack()
+        held, carried = len(constants), len(carry_in)
+    else:
+        held, carried = params["num_consts"], params["num_carry"]
     first, carry, rows = given[:held], given[held : held + carried], given[held + carried :]
 
     def step(carry: Any, row: Any) -> tuple[Any, Any]:
@@ -153,14 +157,6 @@ def _scan(equation: Any, given: Sequence[Any], rules: Rules) -> Sequence[Any]:
     settings = {name: params[name] for name in ("length", "reverse", "unroll")}
     last, stacked = jax.lax.scan(step, [*carry], [*rows], **settings)
     return [*last, *stacked]
-
-
-def _scan_counts(params: dict[str, Any]) -> tuple[int, int]:
-    """(the number of constant operands of a scan, the number of carried ones). jax 0.12 has trees instead."""
-    if "ft_in" in params:
-        constants, carry, _ = params["ft_in"].unpack()
-        return len(constants), len(carry)
-    return params["num_consts"], params["num_carry"]
 
 
 def _while(equation: Any, given: Sequence[Any], rules: Rules) -> Sequence[Any]:

@@ -106,9 +106,20 @@ def build(workload: CollectiveWorkload, devices: list[jax.Device], mesh_shape: t
     def draw(seed: int) -> tuple[Any, Any]:
         drawn = (drawn_values(seed, (place,), 0, argument, dtype, largest) for place in range(len(devices)))
         x = _shards(split, devices, drawn, argument)
-        zeros = [np.zeros(length, dtype) for length in ([argument] if masked else []) + [result]]
-        others = [_shards(split, devices, itertools.repeat(array, len(devices)), array.size) for array in zeros]
+        empty = [np.zeros(length, dtype) for length in ([argument] if masked else []) + [result]]
+        others = [_shards(split, devices, itertools.repeat(array, len(devices)), array.size) for array in empty]
         return (x, *others), (multihost.put(np.zeros((), np.float32), whole),)
+
+    def avals() -> tuple[Any, Any]:
+        sizes = [argument, *([argument] if masked else []), result]
+        state = tuple(jax.ShapeDtypeStruct((len(devices) * size,), dtype, sharding=split) for size in sizes)
+        return state, (jax.ShapeDtypeStruct((), np.float32, sharding=whole),)
+
+    def zeros(seed: int) -> float:
+        """The share of zeros in all arguments, from one period of each."""
+        length = min(argument, PERIOD)
+        drawn = [drawn_values(seed, (place,), 0, length, dtype, largest) for place in range(len(devices))]
+        return float(np.mean(np.stack(drawn) == 0))
 
     specs = PartitionSpec(axes), PartitionSpec()
     return Chain(
@@ -116,16 +127,10 @@ def build(workload: CollectiveWorkload, devices: list[jax.Device], mesh_shape: t
         draw=draw,
         wrong=lambda state, seed: _count_wrong_on_devices(workload.op, state[-1], mesh, axis, seed, largest),
         values=len(devices) * result,
-        zeros=lambda seed: _zeros(seed, len(devices), argument, dtype, largest),
+        zeros=zeros,
         mesh=mesh,
-        avals=lambda: _avals([argument, *([argument] if masked else []), result], len(devices), dtype, split, whole),
+        avals=avals,
     )
-
-
-def _avals(lengths: list[int], places: int, dtype: Any, split: NamedSharding, whole: NamedSharding) -> tuple[Any, Any]:
-    """State and batch as shapes: an array of each length on every device, and the zero."""
-    state = tuple(jax.ShapeDtypeStruct((places * length,), dtype, sharding=split) for length in lengths)
-    return state, (jax.ShapeDtypeStruct((), np.float32, sharding=whole),)
 
 
 def _collective(op: str, axis: str, n: int) -> Callable[[jax.Array], jax.Array]:
@@ -171,13 +176,6 @@ def _count_wrong_on_devices(
     return wrong
 
 
-def _zeros(seed: int, places: int, length: int, dtype: np.dtype, largest: int) -> float:
-    """The share of zeros in all arguments, from one period of each."""
-    length = min(length, PERIOD)
-    drawn = [drawn_values(seed, (place,), 0, length, dtype, largest) for place in range(places)]
-    return float(np.mean(np.stack(drawn) == 0))
-
-
 # A device's values repeat with this period, so that drawing a gigabyte costs no more than a copy. It is a prime, so
 # that neighbouring parts of a buffer differ, whatever their length.
 PERIOD = 65_521
@@ -212,21 +210,13 @@ def segments(op: str, members: tuple[int, ...], rank: int, length: int) -> list[
     }[op]()
 
 
-def largest_value(dtype: np.dtype, summands: int) -> int:
-    """The largest value for which a sum of `summands` values is exact; 0 if no such sum is exact."""
-    if jnp.issubdtype(dtype, jnp.integer):
-        exact = int(jnp.iinfo(dtype).max)
-    else:
-        exact = 2 ** (jnp.finfo(dtype).nmant + 1)
-    return min(LARGEST, exact // summands)
-
-
 def require_exact(op: str, dtype: np.dtype, summands: int) -> int:
-    """`largest_value`, at least 1. Raises UserError for a sum that cannot be checked exactly."""
-    largest = largest_value(dtype, summands)
-    if largest < 1:
+    """The largest value, up to LARGEST, for which a sum of `summands` values is exact. Raises UserError if none is."""
+    whole = jnp.issubdtype(dtype, jnp.integer)
+    exact = int(jnp.iinfo(dtype).max) if whole else 2 ** (jnp.finfo(dtype).nmant + 1)
+    if exact < summands:
         raise UserError(f"{op} in {dtype} over {summands} devices cannot be exact: use a wider type, such as float32.")
-    return largest
+    return min(LARGEST, exact // summands)
 
 
 @functools.lru_cache(maxsize=256)

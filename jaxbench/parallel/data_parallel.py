@@ -244,8 +244,18 @@ def build_phases(workload: TrainWorkload, devices: list[jax.Device], part: str, 
         if part == "inference":
             assert workload.predict is not None
             return state, workload.predict(state.params, state.model_state, batch)
-        state, outputs = _training(workload, part, state, batch)
-        return state, outputs if part == "step" else jax.tree.map(lambda x: x[None], outputs)
+        if part == "forward":
+            model_state, metrics = on_device(forward, workload, state, batch)
+            return state, stacked({**metrics, "model_state": model_state})
+        grads, model_state, metrics = on_device(gradients, workload, state, batch)
+        if part == "gradient":
+            return state, stacked({**metrics, "model_state": model_state, "gradients": grads})
+        if part == "step":
+            grads, model_state, metrics = mean_over(AXIS, (grads, model_state, metrics))
+        return update(workload, state, grads, model_state), metrics if part == "step" else stacked(metrics)
+
+    def stacked(outputs: Any) -> Any:
+        return jax.tree.map(lambda x: x[None], outputs)
 
     whole, split = PartitionSpec(), PartitionSpec(AXIS)
     specs = whole, whole if part == "step" else split
@@ -255,16 +265,3 @@ def build_phases(workload: TrainWorkload, devices: list[jax.Device], part: str, 
     jitted = jax.jit(step, donate_argnums=(0,) if donate else (), out_shardings=shardings)
     program = dataclasses.replace(data_parallel(workload, mesh, step), step=jitted)
     return program if part == "step" else dataclasses.replace(program, expected=lambda _: {}, sums=0)
-
-
-def _training(workload: TrainWorkload, part: str, state: TrainState, batch: Batch) -> tuple[TrainState, Any]:
-    """On one device. Returns (state, outputs)."""
-    if part == "forward":
-        model_state, metrics = on_device(forward, workload, state, batch)
-        return state, {**metrics, "model_state": model_state}
-    grads, model_state, metrics = on_device(gradients, workload, state, batch)
-    if part == "gradient":
-        return state, {**metrics, "model_state": model_state, "gradients": grads}
-    if part == "step":
-        grads, model_state, metrics = mean_over(AXIS, (grads, model_state, metrics))
-    return update(workload, state, grads, model_state), metrics

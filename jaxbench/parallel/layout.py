@@ -41,20 +41,6 @@ def flattened(x: jax.Array, parts: int) -> jax.Array:
     return jnp.pad(x.reshape(-1), (0, padded(x.size, parts) - x.size))
 
 
-def own_shard(x: jax.Array, axis: str) -> jax.Array:
-    """This device's shard, (padded / parts,), of an array that every device has. For use inside a mapped function."""
-    parts = jax.lax.axis_size(axis)
-    flat = flattened(x, parts)
-    size = flat.size // parts
-    return jax.lax.dynamic_slice_in_dim(flat, jax.lax.axis_index(axis) * size, size)
-
-
-def mean_shard(x: jax.Array, axis: str) -> jax.Array:
-    """This device's shard of the mean over devices, by a reduce-scatter. For use inside a mapped function."""
-    parts = jax.lax.axis_size(axis)
-    return jax.lax.psum_scatter(flattened(x, parts), axis, tiled=True) / parts
-
-
 @dataclass(frozen=True)
 class Cut:
     """How one parameter is split.
@@ -145,15 +131,18 @@ class Cut:
     def own(self, x: jax.Array) -> jax.Array:
         """This device's shard of an array that every device of `over` has. For use inside `shard_map`."""
         if self._dim is None:
-            return own_shard(x, self.over) if self.flat > 1 else x
-        size = x.shape[self._dim] // self.parts
-        return jax.lax.dynamic_slice_in_dim(x, jax.lax.axis_index(self.over) * size, size, self._dim)
+            x = flattened(x, self.flat) if self.flat > 1 else x
+        dim = self._dim or 0
+        size = x.shape[dim] // self.parts if self.parts > 1 else 0
+        return jax.lax.dynamic_slice_in_dim(x, jax.lax.axis_index(self.over) * size, size, dim) if size else x
 
     def mean(self, x: jax.Array) -> jax.Array:
         """This device's shard of the mean over `over`, by a reduce-scatter. For use inside `shard_map`."""
         if self._dim is None:
-            return mean_shard(x, self.over) if self.flat > 1 else x
-        return jax.lax.psum_scatter(x, self.over, scatter_dimension=self._dim, tiled=True) / self.parts
+            x = flattened(x, self.flat) if self.flat > 1 else x
+        if self.parts == 1:
+            return x
+        return jax.lax.psum_scatter(x, self.over, scatter_dimension=self._dim or 0, tiled=True) / self.parts
 
     @property
     def numbers(self) -> int:
@@ -273,15 +262,26 @@ def cuts(workload: TrainWorkload, sizes: Sizes) -> PyTree:
     own_examples = workload.partition.own_examples if workload.partition is not None else ()
     summed = ("tensor",) if sizes.get("tensor", 1) > 1 else ()
     for axis in set(LIES_ON.values()) & {name for name, size in sizes.items() if size > 1}:
-        if not splits(workload.partition, axis):
-            raise Unsupported(_nothing_to_split(workload, axis))
+        if splits(workload.partition, axis):
+            continue
+        if workload.partition is None:
+            raise Unsupported(f"'{workload.name}' does not declare what can be split over the axis {axis}; gpt does.")
+        if axis == "expert":
+            raise Unsupported(f"'{workload.name}' has no experts: use --config.model.experts=8, for example.")
+        raise Unsupported(f"'{workload.name}' has nothing that can be split over the axis {axis}: use the axis data.")
 
     def cut(path: Any, aval: Any) -> Cut:
         name = jax.tree_util.keystr(path, simple=True, separator="/")
         axes = next((axes for pattern, axes in table.items() if fnmatch.fnmatch(name, pattern)), ())
         dims = [(dim, LIES_ON[axis]) for dim, axis in enumerate(axes) if axis and sizes.get(LIES_ON[axis], 1) > 1]
         for dim, axis in dims:
-            _require_divides(axes[dim], aval.shape[dim], axis, sizes[axis])
+            length, devices = aval.shape[dim], sizes[axis]
+            if length % devices:
+                near = max(n for n in range(1, devices) if length % n == 0)
+                raise UserError(
+                    f"'{axes[dim]}' is {length}, which does not divide over {devices} devices of the mesh axis {axis}: "
+                    f"use {axis}={near}, or a '{axes[dim]}' of {math.ceil(length / devices) * devices}, for example."
+                )
         whole = Cut(
             aval.shape,
             tuple(dims),
@@ -307,20 +307,3 @@ def shared_out(cut: Cut, devices: int, over: str = "fsdp") -> Cut:
     split = sorted([*zip(cut.dims, cut.sizes, strict=True), ((dim, over), devices)])
     names, sizes = zip(*split, strict=True)
     return dataclasses.replace(cut, dims=names, sizes=sizes, over=over)
-
-
-def _nothing_to_split(workload: TrainWorkload, axis: str) -> str:
-    if workload.partition is None:
-        return f"'{workload.name}' does not declare what can be split over the axis {axis}; gpt does."
-    if axis == "expert":
-        return f"'{workload.name}' has no experts: use --config.model.experts=8, for example."
-    return f"'{workload.name}' has nothing that can be split over the axis {axis}: use the axis data."
-
-
-def _require_divides(what: str | None, length: int, axis: str, devices: int) -> None:
-    if length % devices:
-        near = max(n for n in range(1, devices) if length % n == 0)
-        raise UserError(
-            f"'{what}' is {length}, which does not divide over {devices} devices of the mesh axis {axis}: use "
-            f"{axis}={near}, or a '{what}' of {math.ceil(length / devices) * devices}, for example."
-        )

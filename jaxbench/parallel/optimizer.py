@@ -76,9 +76,8 @@ def dependencies(
     Raises UserError for an optimizer that needs more arguments than a step passes.
     """
     closed = traced(workload, canonical)
-    leaves, structure = jax.tree.flatten(canonical.params)
-    places = jax.tree.unflatten(structure, range(len(leaves)))
-    reader = _JaxprReader(len(leaves))
+    places = places_of(canonical.params)
+    reader = _JaxprReader(len(jax.tree.leaves(places)))
 
     def label(tree: PyTree) -> PyTree:
         return map_arrays(lambda _, place: place, tree, places)

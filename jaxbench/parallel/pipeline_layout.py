@@ -44,11 +44,6 @@ from jaxbench.workloads.jaxprs import CALLS, inner
 OUTER, BLOCKS = "outer", "blocks"
 
 
-def _the_same(*each: Any) -> Any:
-    """The common value of all blocks; None if they differ."""
-    return each[0] if all(other == each[0] for other in each) else None
-
-
 class PipelineLayout:
     """As `layout.Layout`, for a workload with stages. Raises UserError if the blocks do not divide over the stages."""
 
@@ -58,7 +53,13 @@ class PipelineLayout:
         self._key = workload.partition.stages.blocks
         self.canonical = layouts.canonical_avals(workload)
         self.count = len(self.canonical.params[self._key])
-        _require_even(workload, self.count, self.stages, chunks)
+        if self.count % (self.stages * chunks):
+            near = max(1, round(self.count / (self.stages * chunks))) * self.stages * chunks
+            of = f"{self.stages} stages" + (f" of {chunks} chunks each" if chunks > 1 else "")
+            raise UserError(
+                f"the {self.count} blocks of '{workload.name}' do not divide over {of}: use "
+                f"--config.model.layers={near}, for example."
+            )
         self.chunk = self.count // self.stages // chunks  # blocks per chunk
         self._cuts, self.mirrored = layouts.cuts(workload, sizes), layouts.Mirrored(self.canonical, also=self._alike)
         self.params = jax.eval_shape(self.stack, self.canonical.params)
@@ -78,18 +79,17 @@ class PipelineLayout:
     def specs(self) -> TrainState:
         """A state-shaped tree of PartitionSpec."""
 
-        def of(params: PyTree) -> PyTree:
-            return layouts.map_arrays(lambda _, spec: spec, jax.eval_shape(self.stack, params), self._param_specs())
-
-        return self.mirrored.map(self.canonical, of, lambda _: PartitionSpec())
-
-    def _param_specs(self) -> PyTree:
         block = next(iter(self._cuts[self._key].values()))
         outer = {name: tree for name, tree in self._cuts.items() if name != self._key}
-        return {
+        specs = {
             OUTER: jax.tree.map(lambda cut: cut.spec, outer),
             BLOCKS: jax.tree.map(lambda cut: PartitionSpec("stage", None, None, *cut.spec), block),
         }
+
+        def of(params: PyTree) -> PyTree:
+            return layouts.map_arrays(lambda _, spec: spec, jax.eval_shape(self.stack, params), specs)
+
+        return self.mirrored.map(self.canonical, of, lambda _: PartitionSpec())
 
     def _rows(self, params: PyTree) -> list[PyTree]:
         """The parameters of the blocks, in order."""
@@ -104,8 +104,11 @@ class PipelineLayout:
         first, *others = map(structure, self._rows(params))
         return all(other == first for other in others)
 
-    def merged(self, params: PyTree, merge: Callable[..., Any] = _the_same) -> PyTree:
-        """A params-shaped tree with one subtree for all blocks. merge: (a value for each block) -> the common value."""
+    def merged(
+        self, params: PyTree, merge: Callable[..., Any] = lambda *each: each[0] if len({*each}) == 1 else None
+    ) -> PyTree:
+        """A params-shaped tree with one subtree for all blocks. merge: (a value for each block) -> the common value;
+        by default the value if all blocks have the same, otherwise None."""
         outer = {name: tree for name, tree in params.items() if name != self._key}
         return {OUTER: outer, BLOCKS: jax.tree.map(merge, *self._rows(params))}
 
@@ -123,16 +126,6 @@ class PipelineLayout:
         """Inverse of `stack`, of host or device arrays."""
         rows = jax.tree.map(lambda x: x.swapaxes(0, 1).reshape(self.count, *x.shape[3:]), params[BLOCKS])
         return self.repeated({**params, BLOCKS: rows}, lambda tree, i: jax.tree.map(lambda x: x[i], tree))
-
-
-def _require_even(workload: TrainWorkload, blocks: int, stages: int, chunks: int) -> None:
-    if blocks % (stages * chunks):
-        near = max(1, round(blocks / (stages * chunks))) * stages * chunks
-        of = f"{stages} stages" + (f" of {chunks} chunks each" if chunks > 1 else "")
-        raise UserError(
-            f"the {blocks} blocks of '{workload.name}' do not divide over {of}: use --config.model.layers={near}, for "
-            "example."
-        )
 
 
 OF_ALL, OF_NONE = -2, -1  # instead of a block's number: for a stack, and for values outside the blocks
@@ -156,7 +149,7 @@ def gathered_update(workload: TrainWorkload, mesh: Mesh, layout: PipelineLayout)
         need = dependencies(workload, avals, on_device(avals, specs, mesh))
         if need.values or mesh.size == 1:
             return None
-        join = join_gradients = cut = _as_it_is
+        join = join_gradients = cut = lambda tree: tree
         seen = leaving(specs, need.whole, layout.mirrored)
     return GatheredUpdate(
         workload=workload,
@@ -187,7 +180,7 @@ def as_good(workload: TrainWorkload, layout: PipelineLayout) -> bool:
         stack = _ways(workload, layout, stacked, of_stacks)
     except (TypeError, ValueError, KeyError, AttributeError):  # the optimizer expects the parameters' names
         return False
-    return bool(layout.mirrored.map(separate, layout.merged, _as_it_is) == stack)
+    return bool(layout.mirrored.map(separate, layout.merged, lambda leaf: leaf) == stack)
 
 
 @dataclass(frozen=True)
@@ -277,7 +270,3 @@ def _together(how: Hashable, operands: Sequence[Made]) -> Made:
     blocks = {made.block for made in operands} - {OF_NONE}
     mixed = tuple(made.block for made in operands) if len(blocks) > 1 else ()
     return Made(hash((how, mixed, *(made.way for made in operands))), blocks.pop() if len(blocks) == 1 else OF_NONE)
-
-
-def _as_it_is(tree: PyTree) -> PyTree:
-    return tree

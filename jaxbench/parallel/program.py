@@ -161,7 +161,8 @@ def gradients(
         differentiated = {workload.sent: state.params[workload.sent]} if workload.sent else state.params
         (_, (model_state, metrics)), grads = jax.value_and_grad(loss, has_aux=True)(differentiated)
         if workload.micro_batches > 1 and weighted.is_weighted(metrics["loss"]):
-            grads = _times(grads, over_devices(metrics["loss"].weight))
+            weight = over_devices(metrics["loss"].weight)
+            grads = jax.tree.map(lambda g: (g * weight).astype(g.dtype), grads)
         return (each(grads), metrics), model_state
 
     (grads, metrics), model_state = _in_micro_batches(run, workload.micro_batches, state, batch)
@@ -183,10 +184,6 @@ def _share(loss: Any) -> jax.Array:
         return loss
     loss = weighted.float_weights(loss)
     return loss.mean * weighted.divided(loss.weight, over_devices(loss.weight))
-
-
-def _times(grads: PyTree, weight: jax.Array) -> PyTree:
-    return jax.tree.map(lambda g: (g * weight).astype(g.dtype), grads)
 
 
 def over_devices(weight: jax.Array) -> jax.Array:

@@ -187,7 +187,7 @@ def test_planted_violations_are_found() -> None:
     assert wrong_imports("experiments/cnn.py", "from jaxbench.parallel.strategies import pmap")
     assert wrong_imports("jaxbench/attic/x.py", "")
     assert not wrong_imports("jaxbench/runner/sweep.py", "import jax\nfrom jaxbench.measure import clock")
-    assert not wrong_imports("jaxbench/measure/compile_report.py", "from .clock import now\nfrom jaxbench import __version__")
+    assert not wrong_imports("jaxbench/measure/check.py", "from .clock import now\nfrom jaxbench import __version__")
 
 
 def test_analysis_and_report_work_without_jax() -> None:

@@ -16,6 +16,7 @@ import pytest
 from jax.sharding import NamedSharding, PartitionSpec
 from thin import thin
 
+from jaxbench.errors import UserError
 from jaxbench.hlo import collective_counts
 from jaxbench.hlo.module import parse
 from jaxbench.machine.mesh import groups
@@ -317,3 +318,41 @@ def test_the_experiment_and_the_programs_have_the_same_names() -> None:
         assert collectives.segments(op, (0, 1), 0, 4)
         assert collectives.instruction(op, "gpu") in collective_counts.COLLECTIVES
         assert dataclasses.is_dataclass(make(op, ONE))
+
+
+@pytest.mark.parametrize("op", COLLECTIVES)
+def test_the_answers_are_those_of_plain_numpy(op: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Written out for one group of three devices, and compared in blocks that divide nothing."""
+    monkeypatch.setattr(collectives, "BLOCK", 7)
+    places, n, count = (2, 5, 3), 3, 12
+    held = [collectives.drawn_values(SEED, (place,), 0, count, np.dtype("int32"), 7) for place in places]
+    parts = [array.reshape(n, count // n) for array in held]
+    right = {
+        "all_reduce": lambda rank: sum(held),
+        "all_gather": lambda rank: np.concatenate(held),
+        "reduce_scatter": lambda rank: sum(parts)[rank],
+        "all_to_all": lambda rank: np.concatenate([part[rank] for part in parts]),
+        "broadcast": lambda rank: held[0],
+        "ppermute": lambda rank: held[(rank + 2) % 3],
+    }[op]
+    for rank in range(n):
+        result = np.asarray(right(rank))
+        expected = collectives.segments(op, places, rank, result.size)
+        assert collectives.count_wrong(result, expected, SEED, 7) == 0
+        assert collectives.count_wrong(result + 1, expected, SEED, 7) == result.size
+        assert collectives.count_wrong(result[:-1], expected, SEED, 7) == result.size
+
+
+@pytest.mark.parametrize(
+    ("dtype", "summands", "largest"),
+    [("float32", 32, 7), ("bfloat16", 32, 7), ("bfloat16", 64, 4), ("float16", 1024, 2), ("int8", 32, 3)],
+)
+def test_sums_are_exact_in_the_dtype(dtype: str, summands: int, largest: int) -> None:
+    assert collectives.require_exact("all_reduce", jnp.dtype(dtype), summands) == largest
+    whole = np.arange(largest * summands + 1)
+    assert np.array_equal(whole.astype(jnp.dtype(dtype)).astype(int), whole)
+
+
+def test_a_sum_that_cannot_be_checked_is_refused() -> None:
+    with pytest.raises(UserError, match="all_reduce in bfloat16 over 300 devices cannot be exact"):
+        collectives.require_exact("all_reduce", jnp.dtype("bfloat16"), 300)

@@ -1,9 +1,12 @@
 # Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
 """Models split over tensor, context, expert, fsdp and mixtures: one device's parameters, the closed form's bytes."""
 
+from __future__ import annotations
+
 import functools
 
 import jax
+import jax.numpy as jnp
 import numpy as np
 import pytest
 from strategy_cases import BATCH, stateful, verdicts
@@ -12,7 +15,9 @@ from workload_cases import KEY, experiment_workload, one_device
 
 from jaxbench import parallel
 from jaxbench.errors import UserError
-from jaxbench.parallel import axes, layout
+from jaxbench.measure.compile_report import compile_step
+from jaxbench.parallel import axes, layout, sharded_step
+from jaxbench.parallel.program import keep_barriers, without
 
 LAYERS = 1  # more of them are more of the same, and are compiled once each
 SHAPE = {"model.layers": LAYERS, "model.width": 32, "model.heads": 8, "model.context": 32, "model.vocab": 64}
@@ -197,3 +202,49 @@ def test_what_cannot_be_split_is_refused_in_a_sentence(strategy, name, devices, 
 def test_positions_that_are_not_there_cannot_be_split():
     with pytest.raises(UserError, match="'mlp' has none: use off"):
         parallel.load("hybrid").build(perceptron(1)[0], jax.devices()[:2], sizes={"tensor": 2}, sequence=True)
+
+
+WIDTH, DEPTH = 32, 4
+
+
+def layers(policy):
+    """(parameters, x, number) -> a row of layers, each recomputed under `policy`; the number is an integer argument."""
+
+    def layer(w, x, number):
+        return x + jnp.tanh(jnp.tanh(x @ w) * number)
+
+    def run(params, x, number):
+        for w in params:
+            x = jax.checkpoint(layer, policy=policy)(w, x, number)
+        return jnp.sum(x**2)
+
+    return run
+
+
+# arrays: of the size of x that the gradient has at once for each layer: its input and a temporary, and its product.
+@pytest.mark.parametrize(("policy", "arrays"), [(None, 2), (jax.checkpoint_policies.dots_saveable, 3)])
+def test_the_inner_policy_decides_and_the_gradient_stays(policy, arrays):
+    params = list(jax.random.normal(jax.random.PRNGKey(0), (DEPTH, WIDTH, WIDTH)) / WIDTH)
+    x, outer, row = jnp.ones((512, WIDTH)), jax.checkpoint_policies.everything_saveable, layers(policy)
+    barriers = {"xla_disable_hlo_passes": "cse_barrier_expander"}
+
+    def compiled(function):
+        gradient = jax.jit(jax.grad(jax.checkpoint(function, policy=outer), argnums=(0, 1)))
+        return gradient.lower(params, x, 2).compile(barriers)
+
+    ignored, kept = compiled(row), compiled(sharded_step.keeping_recomputation(row))
+    stored, all_of_it = (one.memory_analysis().temp_size_in_bytes / x.nbytes for one in (kept, ignored))
+    assert stored < arrays * DEPTH - 1.9  # 6 and 10 with every jax; newer ones ignore less
+    assert stored < all_of_it - 1.9
+    for left, right in zip(jax.tree.leaves(ignored(params, x, 2)), jax.tree.leaves(kept(params, x, 2)), strict=True):
+        np.testing.assert_allclose(left, right, rtol=1e-5)
+
+
+def test_fsdp_stores_less_of_blocks_that_are_recomputed():
+    def temp_bytes(remat: str) -> int:
+        changes = {"model.layers": 4, "model.width": 32, "model.context": 32, "lever.remat": remat}
+        workload = experiment_workload("gpt", **changes)
+        program = parallel.load("fsdp").build(workload, jax.devices()[:2], sizes={"fsdp": 2})
+        return compile_step(workload, program, 16, options=without(keep_barriers(program.mesh))).passport.temp_bytes
+
+    assert temp_bytes("block") < 0.5 * temp_bytes("none")

@@ -120,7 +120,9 @@ def expected(
     specs = jax.tree.leaves(layout.specs().params, is_leaf=lambda x: isinstance(x, PartitionSpec))
     unused = unused_gradients(workload, layout.canonical)
     leaves, structure = jax.tree.flatten(layout.canonical.params)
-    used = layout.merged(jax.tree.unflatten(structure, [index not in unused for index, _ in enumerate(leaves)]), _any)
+    used = layout.merged(
+        jax.tree.unflatten(structure, [index not in unused for index, _ in enumerate(leaves)]), lambda *used: any(used)
+    )
     every = zip(jax.tree.leaves_with_path(layout.params), specs, jax.tree.leaves(used), strict=True)
     for (path, aval), spec, is_used in every:
         on_device = aval.size // math.prod(sizes.get(axis, 1) for axis in spec if axis)
@@ -139,10 +141,6 @@ def expected(
         for what, (least, most) in workload.partition.collective_bounds(passes).items():
             sharded_step.add(bounds, what, ticks[kind] * least, ticks[kind] * most)
     return bounds
-
-
-def _any(*used: bool) -> bool:
-    return any(used)
 
 
 _KINDS = {FORWARD: "forward", BACKWARD: "backward"}
