@@ -105,7 +105,7 @@ def test_a_speedup_rests_on_the_rounds_that_base_and_point_share(tmp_path: Path)
 
 
 def late(name: str) -> fabricate.Session:
-    """The run was continued, and only in the second session was this point measured."""
+    """The run was continued, and this point was measured only in the second session."""
     return lambda point, round: int(point == name)
 
 
@@ -182,7 +182,7 @@ def test_no_headline_says_why(tmp_path: Path, facts: dict[str, Any], why: str) -
 
 @pytest.mark.parametrize("clocks", [1.0, 9.0])
 def test_a_smoke_run_says_how_many_points_are_right(tmp_path: Path, clocks: float) -> None:
-    """Also where a disturbed round of three made a gate refuse its point: no speed was measured anyway."""
+    """Also if a gate refused a point because one of three rounds was disturbed: no speed was measured anyway."""
     loaded = points.load(RunFolder(fabricate.run_folder(tmp_path, rounds=3, wrong=("shard_map/weak/2",))))
     rounds = [[dataclasses.replace(r, double_block_s=tuple(clocks * s for s in r.double_block_s)) for r in p.rounds]
               for p in loaded]  # fmt: skip

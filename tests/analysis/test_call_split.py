@@ -1,5 +1,5 @@
 # Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
-"""A call with copies is transfer, start and work, from made records whose parts are known."""
+"""A call with copies splits into transfer, start and work, from fabricated records with known parts."""
 
 from __future__ import annotations
 

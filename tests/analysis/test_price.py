@@ -1,5 +1,5 @@
 # Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
-"""What steps cost at a price by the hour, and what is not known."""
+"""The cost of steps at an hourly price, and unknown costs."""
 
 from __future__ import annotations
 

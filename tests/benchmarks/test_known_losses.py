@@ -1,5 +1,5 @@
 # Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
-"""A loss is found in the factor into which it was built, and a factor that takes another one's loss is seen."""
+"""A loss is found in its own factor, and a loss in the wrong factor is detected."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ def test_a_factor_that_takes_another_ones_loss_is_seen(tmp_path: Path) -> None:
     assert said("heard", crowded, plain)["not explained"] == "MISSED"
     assert said("heard", crowded, plain)["shared machine"] == "MOVED"
     assert said("heard", again, plain)["not explained"] == "MISSED"
-    hidden = made(tmp_path / "hidden", fab.less(AGAIN, communication=1 / 1.2))  # what was sent again costs nothing
+    hidden = made(tmp_path / "hidden", fab.less(AGAIN, communication=1 / 1.2))  # repeated messages cost nothing
     assert said("again", hidden, plain)["communication"] == "MISSED"
 
 

@@ -1,5 +1,5 @@
 # Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
-"""A card holds the whole run, is valid, and is refused in one sentence when a byte of it is another."""
+"""A card holds the whole run, is valid, and is refused in one sentence if a byte of it changed."""
 
 from __future__ import annotations
 
@@ -225,7 +225,7 @@ def test_a_right_hash_is_not_believed_alone(run: Path, tmp_path: Path, changes: 
 
 @pytest.mark.parametrize(("field", "value"), [("efficiency", 0.99), ("step_s", 1e-6), ("devices", 64)])
 def test_a_table_that_its_own_records_contradict_is_damage(run: Path, tmp_path: Path, field: str, value: float) -> None:
-    """An efficiency of 99 % stood over records of 15 %, with the right hash."""
+    """The table had an efficiency of 99 % and the records 15 %, with the right hash."""
     path = card_cases.made(run, tmp_path)
     points = json.loads(path.read_text())["points"]
     (last,) = [point for point in points if point["point"] == "shard_map/strong/4"]

@@ -1,5 +1,5 @@
 # Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
-"""A card names no one's folders, hosts and addresses, and no number and no name of a field is touched."""
+"""A card contains no personal folders, hosts or addresses; numbers and field names do not change."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from cards import card_cases
 from jaxbench.cards import card, scrub
 from jaxbench.records.store import MANIFEST
 
-HOME = "/ho" + "me/ada"  # put together, so that the test of the house does not find it
+HOME = "/ho" + "me/ada"  # assembled, so that the house test does not find it
 
 
 @pytest.fixture(autouse=True)

@@ -1,5 +1,5 @@
 # Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
-"""What cores are worth side by side: judged from rates, and measured by processes that may die or hang."""
+"""Contention between cores: judged from rates, and measured by processes that may die or hang."""
 
 from __future__ import annotations
 

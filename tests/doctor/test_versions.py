@@ -1,5 +1,5 @@
 # Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
-"""Which versions of jax, jaxlib, plug-ins and driver fit each other."""
+"""Which versions of jax, jaxlib, plug-ins and driver are compatible."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
 # Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
-"""A first run of made-up parts under a made-up clock: what ends it, what it goes on with, and what it leaves."""
+"""A first run with fake parts and a fake clock: what ends it, how it continues, and which files it writes."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from jaxbench.first_run.parts import Part
 from jaxbench.machine import manifest
 from jaxbench.records.store import lock_folder
 
-HOME = "/ho" + "me/ada"  # put together, so that the test of the house does not find it
+HOME = "/ho" + "me/ada"  # assembled, so that the house test does not find it
 MACHINE = {
     "platform": "cpu", "device_kind": "cpu", "devices": 1, "cores": 8, "cpu_model": "<b>Fabricated</b>", "os": "Linux",
     "memory_bytes": 2**33, "python": "3.11.9", "environment": {"XLA_FLAGS": f"--xla_dump_to={HOME}/dump"},
@@ -34,7 +34,7 @@ ASKED = [CNN, MLP, GPT]
 
 
 class Stand:
-    """In place of starting commands: writes their folders, and moves the clock. what: by folder, what becomes of it."""
+    """Replaces the start of commands: writes their folders and advances the clock. what: the outcome by folder."""
 
     def __init__(self, **what: Any):
         self.now, self.each_s, self.asked = 100.0, 60.0, list[str]()

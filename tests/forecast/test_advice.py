@@ -33,7 +33,7 @@ NONE = dict.fromkeys(("tokens", "examples", "deadline", "prices", "targets", "co
 
 
 def banded(devices: int, low_s: float, high_s: float | None, **fields):
-    """A forecast of 4 examples a device with this band; without a high end, a bound."""
+    """A forecast with 4 examples per device and this band; without a high end, a bound."""
     grade = "at best" if high_s is None else "estimated"
     made = dataclasses.replace(at(devices), low_s=low_s, high_s=high_s, grade=grade, scheduled_s=low_s)
     return dataclasses.replace(made, **{"peak_bytes": 10**9, **fields})

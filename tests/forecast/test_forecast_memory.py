@@ -1,5 +1,5 @@
 # Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
-"""The memory of a deep model on a TPU is what its compiler says that refuses it, not a line through two depths."""
+"""The memory of a deep model on a TPU comes from its compiler's refusal, not from a line through two depths."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ GIB = 2**30
 
 
 class Refusing:
-    """A TPU's compiler that believes in no memory: it needs 8 GiB, and 204 more shared among the devices."""
+    """A TPU compiler that always reports out of memory: 8 GiB, and 204 more shared among the devices."""
 
     options: dict[str, str] = {}
     says = "RESOURCE_EXHAUSTED: the total memory required for HLO temporaries ({}G) exceeds available HBM (1.00M)."

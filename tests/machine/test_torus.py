@@ -1,5 +1,5 @@
 # Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
-"""Neighbours on an axis of a mesh are neighbours in a TPU's grid; other devices lie as they are given."""
+"""Neighbours on an axis of a mesh are neighbours in a TPU's grid; other devices keep their order."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ CASES = [
 
 
 class Chip:
-    """A device of a TPU, as far as a mesh asks."""
+    """A TPU device with the attributes that a mesh reads."""
 
     platform, core_on_chip, process_index = "tpu", 0, 0
 

@@ -1,5 +1,5 @@
 # Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
-"""Products counted in a compiled program: what is there, as often as it runs, and nothing else."""
+"""Products counted in a compiled program, as often as they run, and nothing else."""
 
 from __future__ import annotations
 

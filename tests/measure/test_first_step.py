@@ -1,5 +1,5 @@
 # Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
-"""A first step that is not one to train with is named: what is not finite, what changes nothing."""
+"""A useless first step is named: values that are not finite, steps that change nothing."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ MEAN = "return jnp.mean(each)"
 
 
 def said(tmp_path, *changes, batch=None):
-    """(the path of the file, what is said of its first step)."""
+    """(the path of the file, the message about its first step)."""
     path = brought.write(tmp_path, *changes)
     workload = brought.build(path)
     batch = workload.synthetic(KEY, 40) if batch is None else batch

@@ -1,5 +1,5 @@
 # Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
-"""Named meshes: read, refused with a legal one near by, and every factoring of a device count."""
+"""Named meshes: parsing, refusals that suggest a legal mesh, and all factorizations of a device count."""
 
 import math
 

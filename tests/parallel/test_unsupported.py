@@ -1,5 +1,5 @@
 # Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
-"""A strategy that cannot take a model says so, with the line to write; and with that line it can."""
+"""A strategy that cannot take a model says so and suggests a line; with that line it can."""
 
 from __future__ import annotations
 

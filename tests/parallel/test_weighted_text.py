@@ -1,5 +1,5 @@
 # Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
-"""gpt on documents of uneven lengths: every way to spread it is one device's plain sum over real tokens."""
+"""gpt on documents of uneven lengths: every strategy agrees with one device's plain sum over real tokens."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def padded() -> TrainWorkload:
 
 
 def plain(workload: TrainWorkload) -> TrainWorkload:
-    """The same model with its loss and nothing else written down once more."""
+    """The same model with an independent implementation of its loss."""
     model = from_nnx(partial(gpt.GPT, ConfigDict(SHAPE)))
 
     def loss(params, model_state, batch, key):

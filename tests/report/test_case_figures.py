@@ -1,5 +1,5 @@
 # Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
-"""Figures of kernels, transfers and collectives: the same bytes every time, and drawn as they promise."""
+"""Figures of kernels, transfers and collectives: reproducible bytes, drawn as documented."""
 
 from __future__ import annotations
 
@@ -83,7 +83,7 @@ def test_three_formats_seven_inches_and_the_same_bytes_every_time(
     facts: dict[str, Any] = dict(manifest=runs.GPU_MANIFEST) if name == "devices" else dict(machine=fab.card())
     found = runs.findings(tmp_path, view, made, **facts)
     first = canvas.render(lambda: views.figures()[name].draw(found))
-    monkeypatch.setenv("SOURCE_DATE_EPOCH", "86400")  # another day, for all that matplotlib knows
+    monkeypatch.setenv("SOURCE_DATE_EPOCH", "86400")  # another day for matplotlib
     second = canvas.render(lambda: views.figures()[name].draw(found))
     if (view, name) in NOTHING:
         assert first == {}
@@ -220,7 +220,7 @@ def test_the_cache_and_the_memory_plateau_are_marked(tmp_path: Path) -> None:
 
 
 def test_launch_bound_sizes_claim_no_bandwidth(tmp_path: Path) -> None:
-    """Below 1 MiB most of a call is its launch, and the line rose as if caches were slow there."""
+    """Below 1 MiB launch time dominates a call; the line rose as if caches were slow there."""
     made = runs.stream()
     made[0] = fab.stream("copy", 2**10, bytes_per_s=2e9, loop_s=1e-7)
     found = runs.findings(tmp_path, "stream", made)

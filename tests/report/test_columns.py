@@ -1,5 +1,5 @@
 # Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
-"""The columns of summary.csv: their order is for ever, each is defined, each leads somewhere; and the one table."""
+"""The columns of summary.csv: a fixed order, each defined, each with a source; and the single table of columns."""
 
 from __future__ import annotations
 
@@ -71,7 +71,7 @@ def test_every_column_is_defined_where_it_says(column: Column) -> None:
 
 
 def test_every_column_leads_somewhere(tmp_path: Path) -> None:
-    """A path of attributes that a renaming broke would leave its column empty for ever."""
+    """An attribute path broken by renaming would silently leave its column empty."""
     machine = fabricate_cases.card()
     gpu: dict[str, Any] = dict(platform="gpu", device_kind="NVIDIA H200")
     found: list[Findings] = []

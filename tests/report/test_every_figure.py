@@ -1,5 +1,5 @@
 # Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
-"""What holds for every figure of made-up and of committed runs: labels can be read, n and error bars are explained."""
+"""Rules for every figure of fabricated and committed runs: readable labels, n and error bars explained."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ IDS = re.compile(
     r"|smaller share|shared machine|not explained|most rows|times (the|as|one|K)\b|reckon|texts that this project"
 )
 COLUMN_IN = 3.5
-PAGE_IN = 9.5  # a taller figure fits on no page with its caption
+PAGE_IN = 9.5  # a taller figure does not fit on a page with its caption
 
 
 def found(name: str, path: Path) -> Findings:
@@ -77,7 +77,7 @@ def laid_out(draw: Callable[[], Figure | None], look: Look | None = None) -> Fig
 
 
 def figures(run: Findings, look: Look | None = None) -> Iterator[tuple[str, Figure]]:
-    """Every figure of the run as it is written."""
+    """Every figure of the run, as written."""
     for name, module in views.of(run).items():
         figure = laid_out(lambda module=module: module.draw(run), look)  # type: ignore[misc]
         if figure is not None:
@@ -85,7 +85,7 @@ def figures(run: Findings, look: Look | None = None) -> Iterator[tuple[str, Figu
 
 
 def shown(figure: Figure) -> list[Text]:
-    """The texts that a reader sees."""
+    """The visible texts."""
     ticks: set[Text] = set()
     for axes in figure.axes:
         for axis in (axes.xaxis, axes.yaxis):
@@ -101,7 +101,7 @@ def shown(figure: Figure) -> list[Text]:
 
 
 def _hidden(text: Text) -> bool:
-    """Whether the panel, or the axis side, of a text is not drawn."""
+    """Whether the panel or the axis side of a text is hidden."""
     axes = text.axes
     if axes is None:
         return False
@@ -116,7 +116,7 @@ def _hidden(text: Text) -> bool:
 
 
 def boxes(figure: Figure) -> list[tuple[str, Bbox]]:
-    """Each text with its place, but those that are turned along a line."""
+    """Each text with its position, except texts rotated along a line."""
     level = [text for text in shown(figure) if text.get_rotation() in (0.0, 90.0)]
     return [(text.get_text(), Text.get_window_extent(text)) for text in level]
 
@@ -189,7 +189,7 @@ def test_no_line_crosses_the_label_of_a_mark(tmp_path: Path, name: str) -> None:
 
 
 def test_each_line_is_labelled_at_its_own_height(tmp_path: Path) -> None:
-    """The names of the roofs, which were one line too high."""
+    """The names of the roofs were one line too high."""
     (figure,) = [figure for name, figure in figures(found("machine/matmul", tmp_path)) if name == "roofline"]
     (axes,) = figure.axes
     roofs = {text.get_text(): text for text in axes.texts if text.get_text().startswith(("float32", "bfloat16"))}

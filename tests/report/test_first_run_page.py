@@ -1,5 +1,5 @@
 # Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
-"""The page of a first run, from a document that has one of everything."""
+"""The page of a first run, from a document with one of each kind of entry."""
 
 from __future__ import annotations
 

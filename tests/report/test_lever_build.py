@@ -1,5 +1,5 @@
 # Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
-"""The report of a sweep of levers is complete, says what can and cannot be told, and survives what runs go through."""
+"""The report of a sweep of levers is complete, separates decided from undecided, and survives incomplete runs."""
 
 import csv
 import dataclasses

@@ -1,5 +1,5 @@
 # Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
-"""The figures of levers: the same bytes every time, honest marks, published numbers apart from ours."""
+"""The figures of levers: reproducible bytes, correct marks, published numbers separate from ours."""
 
 import dataclasses
 from pathlib import Path

@@ -1,5 +1,5 @@
 # Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
-"""The page of a whole machine: its card, the figures of its runs, links to them, and what went wrong in any."""
+"""The page of a machine: its profile, the figures of its runs, links to them, and their errors."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def made(
     reports: bool = False,
     **facts: Any,
 ) -> tuple[list[Path], dict[str, Any]]:
-    """Runs as `jaxbench machine` leaves them: each with the card and, if asked for, its report."""
+    """Runs of `jaxbench machine`: each with the profile and, if requested, its report."""
     found = []
     for view in views:
         cases = (changes or {}).get(view, runs.VIEWS[view]())

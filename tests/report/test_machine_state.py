@@ -1,5 +1,5 @@
 # Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
-"""What a page says of its machine, and the strip of every block, from made records."""
+"""The machine's state on a page, and the block timeline, from fabricated records."""
 
 import dataclasses
 from pathlib import Path
@@ -19,7 +19,7 @@ MANIFEST = {"cpu_model": "EPYC", "cores": 2, "identity": {"family": 25, "product
 
 
 def loaded(path: Path, *, own: float = 1.0, **taken: float) -> list[Any]:
-    """Points of a made run whose every block lost these shares of its CPU's time. own: the share that it had."""
+    """Points of a fabricated run; every block lost these shares of its CPU time. own: the share that it had."""
     made = points.load(RunFolder(fabricate.run_folder(path, devices=(1, 2), rounds=5)))
 
     def with_load(each: Any) -> Any:

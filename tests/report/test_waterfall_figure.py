@@ -1,5 +1,5 @@
 # Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
-"""The figure of losses: bars that end where the next begin, and at the efficiency; and the sentences on the page."""
+"""The figure of losses: each bar starts where the previous ends, down to the efficiency; and the page's sentences."""
 
 from __future__ import annotations
 

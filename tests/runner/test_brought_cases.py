@@ -1,5 +1,5 @@
 # Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
-"""Models after public bug reports (tests/brought_cases): what `try` and `train` say of them."""
+"""Models after public bug reports (tests/brought_cases): the answers of `try` and `train`."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ KEY = jax.random.PRNGKey(0)
 
 
 class Here:
-    """Answers requests as a worker does, in this process."""
+    """Answers requests like a worker, in this process."""
 
     def __init__(self, name: str, **model: Any):
         path = str(CASES / f"{name}.py")

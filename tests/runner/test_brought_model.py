@@ -1,5 +1,5 @@
 # Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
-"""A model of one's own that a strategy cannot take, or none, as it is typed: the exit code, and one sentence."""
+"""A user's model that one or all strategies refuse, from the command line: the exit code, and one sentence."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ SAID = "with explicit sharding every layout must be known"
 
 
 def flat(text):
-    """Without the lines that a terminal's width breaks it into."""
+    """The text without the line breaks of the terminal."""
     return " ".join(text.split())
 
 

@@ -1,5 +1,5 @@
 # Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
-"""What an experiment of one's own may return as its cases, and what is said of anything else; what a dry run does."""
+"""The cases that a user's experiment may return, the messages for anything else, and dry runs."""
 
 from __future__ import annotations
 

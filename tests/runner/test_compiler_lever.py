@@ -1,5 +1,5 @@
 # Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
-"""The lever `compiler`: which arms it makes, that XLA gets the options, and what is said of those that it refuses."""
+"""The lever `compiler`: its arms, the options that XLA gets, and the messages for options that XLA refuses."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
 # Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
-"""The same command started twice by hand: real processes, as a launcher would start them."""
+"""The same command started twice by hand: real processes, as from a launcher."""
 
 import csv
 import os

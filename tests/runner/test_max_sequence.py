@@ -1,5 +1,5 @@
 # Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
-"""The longest sequence that fits: found to an eighth from what the compiler says, once, and refused in a sentence."""
+"""The longest sequence that fits: found to an eighth from the compiler's memory, once; refusals are one sentence."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ COUNTS = (1, 2, 4)
 
 
 class Compiler:
-    """Stands in for a worker process: memory of the square of the length over the devices, and something besides."""
+    """Stands in for a worker process: memory grows with the square of the length over the devices, plus a constant."""
 
     asked = 0
 

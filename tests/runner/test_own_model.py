@@ -1,5 +1,5 @@
 # Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
-"""A model of one's own, from the example that `jaxbench new` writes and the README shows."""
+"""A user's model, from the example that `jaxbench new` writes and the README shows."""
 
 import csv
 import re
@@ -15,7 +15,7 @@ from jaxbench.errors import UserError
 from jaxbench.measure import check
 
 README = (ROOT / "README.md").read_text()
-STYLES = [style for style in new.TEMPLATES if style != "sums"]  # which is no model: tests/workloads/test_sums.py
+STYLES = [style for style in new.TEMPLATES if style != "sums"]  # not a model: see tests/workloads/test_sums.py
 
 
 def test_the_readme_shows_what_is_written(tmp_path):

@@ -1,5 +1,5 @@
 # Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
-"""Where cases are measured, what is left out or refused, and in which processes."""
+"""The placement of cases, omitted and refused cases, and their processes."""
 
 from __future__ import annotations
 

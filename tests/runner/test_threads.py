@@ -52,7 +52,7 @@ def test_the_program_runs_in_a_second_process(tmp_path, monkeypatch):
 
 
 class Restarting:
-    """A worker that wishes for another process at one point."""
+    """A worker that requests another process at one point."""
 
     def __init__(self, at: str):
         self.at, self.restarts = at, 0
