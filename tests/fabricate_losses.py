@@ -23,7 +23,7 @@ class Loss:
     """The factors of one device count. Each is the remaining share: 1 means no loss.
 
     slowest: the mean over processes of the time of `local`, over the slowest's; below 1 for a run of several processes.
-fed: the step with resident input over the step with fed input; feeding the base costs nothing.
+    fed: the step with resident input over the step with fed input; feeding the base costs nothing.
     idle: the share of a pipeline's step without communication in which a stage waits for another.
     collectives: their time alone, over that of the step without them. rest: the unexplained factor: below 1
       only if no communication is hidden, above 1 only if all of it is.

@@ -38,7 +38,7 @@ def experiments_with_kernels() -> list[str]:
 
 
 def one_of_each() -> dict[str, KernelWorkload]:
-    """For each operation, format and implementation of every experiment its largest case below MAX_BYTES, or smallest."""
+    """The largest case below MAX_BYTES, or else the smallest, for each operation, format and implementation."""
     chosen: dict[str, KernelWorkload] = {}
     for name in experiments_with_kernels():
         every = [case for case in kernels(name, dtypes="all") if case.outcome is None]  # trainings have their own tests

@@ -191,7 +191,7 @@ def test_a_training_is_no_place_for_measurements(tmp_path):
 
 
 @pytest.mark.full
-def test_a_file_beside_the_model_that_is_named_like_a_library_does_no_harm(run, tmp_path):
+def test_a_file_next_to_the_model_named_like_a_library_does_no_harm(run, tmp_path):
     (tmp_path / "queue.py").write_text("raise SystemExit('imported')")
     text = (ROOT / "experiments" / "mlp.py").read_text()
     (tmp_path / "mine.py").write_text(

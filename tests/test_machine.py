@@ -51,7 +51,7 @@ def test_the_card_holds_peaks_launches_links_and_transfers(measured: Path) -> No
 
 
 @pytest.mark.full
-def test_a_later_run_takes_the_card_beside_it_and_no_other_machines(measured: Path) -> None:
+def test_a_later_run_uses_the_card_next_to_it_and_no_other_machines(measured: Path) -> None:
     shutil.copy(measured / "machine" / "machine.json", measured / "machine.json")
     done = jaxbench("run", "dispatch", *CPU, f"--workdir={measured / 'own'}")
     assert done.returncode == 0, done.stdout + done.stderr
@@ -87,7 +87,7 @@ def links(folder: Path, alpha_s: float, **of: int) -> Path:
     return folder.parent / machine_command.CARD
 
 
-def test_links_between_processes_are_added_to_the_card_beside_a_run(tmp_path: Path) -> None:
+def test_links_between_processes_are_added_to_the_card_next_to_a_run(tmp_path: Path) -> None:
     card = links(tmp_path / "inside", 1e-5)
     assert not card.exists()  # `jaxbench machine` makes a profile with one process
     links(tmp_path / "processes", 1e-4, group_processes=2)

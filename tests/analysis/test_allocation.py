@@ -106,7 +106,7 @@ def test_where_noise_lasts_a_narrow_interval_does_not_end_the_run():
     assert found.half_width < allocation.HALF_WIDTH and (found.ended, found.visits) == ("", WHOLE)
 
 
-def test_what_failed_is_visited_no_more_and_without_claims_there_is_nothing():
+def test_failed_points_are_not_visited_again_and_without_claims_nothing_is():
     records = measured(WHOLE, 12, {})
     found = look(WHOLE, records, failed=("jit_auto/weak/2", "jit_auto/weak/1"))
     assert found.visits == WHOLE[:2]

@@ -72,7 +72,7 @@ def test_an_ideal_run_is_described_by_its_bound(tmp_path: Path) -> None:
         ({"wrong": ("shard_map/strong/1",)}, "its base shard_map/strong/1 is not an honest point"),
     ],
 )
-def test_too_few_honest_points_is_a_sentence(tmp_path: Path, facts: dict[str, Any], why: str) -> None:
+def test_too_few_reportable_points_is_a_sentence(tmp_path: Path, facts: dict[str, Any], why: str) -> None:
     found = fit(tmp_path, **facts)["Amdahl"]
     assert why in found.why_not and not found.parameters
 

@@ -174,7 +174,7 @@ def test_an_unverified_peak_is_called_that(tmp_path: Path) -> None:
     assert "unverified" in row.peak_note
 
 
-def test_what_was_not_measured_has_no_gate(tmp_path: Path) -> None:
+def test_an_unmeasured_value_has_no_gate(tmp_path: Path) -> None:
     missing, failed = analyse(
         tmp_path,
         fab.matmul(64, call_s=1.0, rounds=0),
@@ -185,7 +185,7 @@ def test_what_was_not_measured_has_no_gate(tmp_path: Path) -> None:
         assert row.flop_per_s == Estimate() or not row.flop_per_s.known
 
 
-def test_only_passed_and_honest_rows_are_for_headlines(tmp_path: Path) -> None:
+def test_only_passed_and_reportable_rows_are_for_headlines(tmp_path: Path) -> None:
     good, partial, crowded, lying = analyse(
         tmp_path,
         fab.matmul(64, call_s=1e-4),

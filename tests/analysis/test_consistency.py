@@ -50,7 +50,7 @@ def test_the_truth_agrees(tmp_path: Path) -> None:
         ({"passports": {"parameters": 3_466}}, "of one model .parameters: 61,706 there, 3,466 here"),
     ],
 )
-def test_what_is_changed_in_one_place_is_damage(tmp_path: Path, changes: dict[str, Any], said: str) -> None:
+def test_a_change_in_one_place_is_damage(tmp_path: Path, changes: dict[str, Any], said: str) -> None:
     with pytest.raises(UserError, match=said):
         load(folder(tmp_path, **changes))
 

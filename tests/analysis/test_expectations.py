@@ -90,7 +90,7 @@ def test_a_check_of_another_name_is_an_item_too(tmp_path: Path) -> None:
     assert the(expectations.of_training(found), "16 bits").why == ("pmap/strong/2: 12 % are",)
 
 
-def test_what_failed_is_no_and_what_is_missing_cannot_be_told(tmp_path: Path) -> None:
+def test_a_failure_is_no_and_a_missing_value_cannot_be_told(tmp_path: Path) -> None:
     found = rows(tmp_path / "a", *right("pmap"), failure("zero1", "out of memory"))
     assert the(expectations.of_training(found), "compiles").agrees == NO
     assert the(expectations.of_training(found), "compiles").why == ("zero1/strong/2: compile: out of memory",)

@@ -111,6 +111,6 @@ def test_costs_are_means_of_the_account():
         ),
     ],
 )
-def test_what_is_no_positive_number_is_named(wrong, sentence):
+def test_a_value_that_is_not_positive_is_named(wrong, sentence):
     with pytest.raises(UserError, match=sentence):
         wrong()

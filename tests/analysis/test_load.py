@@ -48,7 +48,7 @@ def test_a_quiet_round_is_not_contended(one):
         ({"cpus": 2, "others_s": (0.2, 0.2)}, "other processes took 7 % of its CPUs"),
     ],
 )
-def test_what_contends_a_round(one, changes, why):
+def test_a_contended_round(one, changes, why):
     assert load.contended(one, dataclasses.replace(QUIET, **changes)) == why
     assert of(one, **changes).contended == (0.5 if why else 0.0)
 

@@ -160,7 +160,7 @@ def test_runs_of_two_machines_make_no_card(tmp_path: Path) -> None:
         ({"cpu_model": "Other"}, "processor 'Fabricated CPU', here 'Other'"),
     ],
 )
-def test_whose_card_it_is(change: dict[str, Any], said: str) -> None:
+def test_the_card_belongs_to_its_machine(change: dict[str, Any], said: str) -> None:
     card = fab.card()
     why = machine_card.matches(card, {**card["machine"], **change})
     assert said in why and bool(why) == bool(said)
@@ -243,7 +243,7 @@ def test_an_edited_peak_with_a_new_hash_contradicts_its_runs(tmp_path: Path, pla
 
 
 @pytest.mark.parametrize("field", ["value", "hi"])
-def test_what_another_version_computes_a_little_differently_is_no_damage(tmp_path: Path, field: str) -> None:
+def test_small_differences_of_another_version_are_not_damage(tmp_path: Path, field: str) -> None:
     path = written(tmp_path) / "machine.json"
     edit(path, seal=True, factor=1.05, field=field)
     assert machine_card.read(path) is not None
@@ -311,7 +311,7 @@ def test_the_catalogue_comes_before_the_card() -> None:
     assert ceilings.find(card=None, **{**facts, "platform": "cpu"}) == ceilings.Ceilings()
 
 
-def test_what_collectives_reached_is_no_ceiling_of_the_link() -> None:
+def test_rates_of_collectives_are_not_a_ceiling_of_the_link() -> None:
     card = fab.card(links=[{"oversubscribed": False, "bus_bytes_per_s": 3e10}])
     card["machine"]["platform"] = "gpu"
     found = ceilings.find(card=card, platform="gpu", device_kind="Abacus", cores=8, dtype="float32")

@@ -32,7 +32,7 @@ def centres(draws, times):
 
 
 @pytest.mark.parametrize("name", ["ladder", "remat", "zero"])
-def test_runs_whose_processes_follow_each_other_keep_their_numbers(name):
+def test_runs_with_processes_in_sequence_keep_their_numbers(name):
     run = RunFolder(FIGURES / name)
     rows = scaling.analyse(points.load(run), config=run.config(), spread=spread.read(run.path))
     kept = list(csv.DictReader((run.path / "summary.csv").read_text().splitlines()))
@@ -53,7 +53,7 @@ def test_an_outlier_counts_for_no_more_than_the_fence_and_a_fifth_of_the_rounds_
     assert two_way.influences(two)[0] == pytest.approx(0.2)
 
 
-def test_what_moves_two_points_alike_cancels_in_their_ratio():
+def test_a_common_change_of_two_points_cancels_in_their_ratio():
     random = np.random.default_rng(0)
     drift = np.exp(0.3 * np.sin(np.arange(56) / 9) + 0.1 * random.standard_normal(56))
     times = np.stack([drift, 2 * drift * np.exp(0.01 * random.standard_normal(56))])

@@ -143,7 +143,7 @@ def test_flops_count_only_where_products_dominate_the_time(
     assert whole(one) == pytest.approx(one.row.efficiency.value, rel=1e-12)
 
 
-def test_a_bubble_is_measured_and_has_its_closed_form_beside_it(tmp_path: Path) -> None:
+def test_a_bubble_is_measured_and_compared_with_its_formula(tmp_path: Path) -> None:
     loss = Loss(idle=1 / 4, machine=0.9)
     settings = {"strategies": ("pipeline",), "levers": {"accumulate": "4", "schedule": "1f1b"}}
     one = only(tmp_path, loss, **settings)  # type: ignore[arg-type]
@@ -284,7 +284,7 @@ def test_strategies_are_named_where_there_are_several(tmp_path: Path) -> None:
     assert [text.split(",")[0] for text in loss_sentences.sentences(every)] == ["shard_map strong", "fsdp strong"]
 
 
-def test_what_alpha_and_beta_predict(tmp_path: Path) -> None:
+def test_the_prediction_of_alpha_and_beta(tmp_path: Path) -> None:
     card = fabricate_cases.card(links=[{**LINK, "dtype": "bfloat16", "alpha_s": 1.0}, LINK])
     store.write_json(tmp_path / "card.json", card)
     assert machine_card.read(tmp_path / "card.json") == card

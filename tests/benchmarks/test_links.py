@@ -40,7 +40,7 @@ def test_rates_are_read_from_the_fastest_and_predicted(tmp_path: Path) -> None:
     assert links.draw([fast, slow]).axes[0].get_xticklabels()[1].get_text() == "100 Mbit/s"
 
 
-def test_what_cannot_be_predicted_is_named(tmp_path: Path) -> None:
+def test_an_unpredictable_run_is_named(tmp_path: Path) -> None:
     with pytest.raises(SystemExit, match="has no rates: name its folders unlimited, 1gbit or 100mbit"):
         links.read(tmp_path)
     rate(tmp_path, "1gbit", 0.9)

@@ -14,7 +14,7 @@ FAULTS = ("per_shard", "stray")
 
 
 def build(strategy, workload, devices, fault):
-"""per_shard: each device uses the norm of its shards instead of the global norm. stray: all shards are gathered."""
+    """per_shard: each device uses the norm of its shards instead of the global norm. stray: all shards are gathered."""
     everything = range(len(jax.tree.leaves(jax.eval_shape(workload.init, jax.random.key(0))[0])))
     need = Need(values=fault == "per_shard", whole=frozenset(everything))
     with mock.patch.object(optimizer_need, "of", return_value=need):

@@ -56,7 +56,7 @@ def test_addresses_and_secrets_of_the_environment() -> None:
     assert found == {"environment": want}
 
 
-def test_what_is_measured_is_not_touched() -> None:
+def test_measured_values_are_not_touched() -> None:
     names = {"platform": "brunel-7", "block_s": [0.1, 3], "top": [["jit(f)/a/b", "x", 0.1]], "ok": True, "none": None}
     assert scrub.scrub(names) == names
 

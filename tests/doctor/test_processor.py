@@ -108,10 +108,10 @@ def test_other_load(busy: int, steal: int, states: list[str], tmp_path: Path) ->
         assert found["steal"].message == "The system does not report what a hypervisor takes."
 
 
-def test_load_beside_our_cpus_is_a_doubt_only(tmp_path: Path) -> None:
+def test_load_on_other_cpus_is_only_doubtful(tmp_path: Path) -> None:
     idle, busy = (0, 100, 0), (100, 0, 0)
-    beside = watch(tmp_path, {0, 1}, cpu0=idle, cpu1=idle, cpu2=busy, cpu3=busy)["other load"]
-    assert beside.state == "doubtful" and "2.00 of 4 CPUs busy, 0.00 of our 2" in beside.message
+    others = watch(tmp_path, {0, 1}, cpu0=idle, cpu1=idle, cpu2=busy, cpu3=busy)["other load"]
+    assert others.state == "doubtful" and "2.00 of 4 CPUs busy, 0.00 of our 2" in others.message
     among = watch(tmp_path, {2, 3}, cpu0=idle, cpu1=idle, cpu2=busy, cpu3=busy)["other load"]
     assert among.state == "bad"
 

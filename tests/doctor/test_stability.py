@@ -31,7 +31,7 @@ def found_share(random: np.random.Generator, difference: float, *, cv: float, me
 
 
 @pytest.mark.parametrize("memory", [0.0, 0.9])
-def test_what_is_called_resolvable_is_found_four_times_of_five(memory: float) -> None:
+def test_a_resolvable_difference_is_found_four_times_of_five(memory: float) -> None:
     random = np.random.default_rng(0)
     calls = series(random, (4000 * PER_BLOCK,), cv=0.05, memory=memory)
     delta = stability.resolvable(calls.reshape(-1, PER_BLOCK).mean(axis=1)).value

@@ -48,7 +48,7 @@ def needs(monkeypatch, tmp_path):
 
 
 @pytest.mark.parametrize("count", [4, 8, 16, 256])
-def test_memory_is_the_compilers_at_two_counts_and_reckoned_at_others(needs, count):
+def test_memory_is_compiled_at_two_counts_and_extrapolated_to_others(needs, count):
     found, unknown = needs()
     assert not unknown
     assert Refusing.options["xla_tpu_max_hbm_size_mib"] == "1"
@@ -71,7 +71,7 @@ def test_memory_is_unknown_where_the_compiler_does_not_say(needs, monkeypatch):
     [("v5p:4x4x4", 64, 200, None), ("v6e:2x4", 8, 200, None), ("v5p:4x4x4", 64, 3, True),
      ("v6e:4x4", 16, 200, False), ("v5e:2x4", 8, 200, False)],
 )  # fmt: skip
-def test_what_is_only_an_upper_bound_says_that_it_fits_and_never_that_it_does_not(target, devices, gib, fits):
+def test_an_upper_bound_can_say_that_it_fits_but_never_that_it_does_not(target, devices, gib, fits):
     record = dataclasses.replace(at(devices), target=target, memory_bytes=16 * GIB)
     made = forecast_memory.replaced(record, {("fsdp", "weak", ""): {devices: gib * GIB}}, ())
     assert made.fits is fits

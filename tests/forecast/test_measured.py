@@ -62,7 +62,7 @@ def test_a_slower_link_is_never_a_shorter_step(tmp_path):
     assert [made.scheduled_s for made in every] == sorted(made.scheduled_s for made in every)
 
 
-def test_what_cannot_be_forecast_is_said(tmp_path):
+def test_an_impossible_forecast_is_reported(tmp_path):
     with pytest.raises(UserError, match="the run's smallest point has 2 devices"):
         measured.forecast(rows_of(tmp_path / "a", "weak", devices=(2, 4)), 8, "1gbit", SLOW)
     sharded = rows_of(tmp_path / "b", "weak", devices=(1,), strategies=("fsdp",))

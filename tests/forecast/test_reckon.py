@@ -41,7 +41,7 @@ def test_more_devices_never_hold_or_compute_more_each():
     assert flat == [9 * 10**9] * len(COUNTS)
 
 
-def test_a_strategy_without_a_closed_form_is_refused():
+def test_a_strategy_without_a_formula_in_the_devices_is_refused():
     other, many = compiled(4, gathered=FULL // 2), compiled(8)
     assert any("other messages for fewer devices" in note for note in at(16, other).notes)  # fsdp: the same arrays
     tensor = CompiledForecast(dataclasses.replace(many.forecast, strategy="tensor"), many.events)

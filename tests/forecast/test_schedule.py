@@ -43,7 +43,7 @@ def read(name: str, target: str) -> tuple[schedule.Event, ...]:
 
 
 @pytest.mark.parametrize(("name", "target"), thin(EVERY))
-def test_it_sends_what_the_census_counts(name, target):
+def test_it_sends_the_counted_bytes(name, target):
     sent: dict[tuple[str, int], int] = {}
     for event, times in schedule.every(read(name, target)):
         if isinstance(event, Send):

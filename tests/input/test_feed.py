@@ -78,7 +78,7 @@ def test_another_kind_is_refused(kind: str) -> None:
 
 
 @pytest.mark.parametrize("ahead", [1, 3])
-def test_so_many_batches_are_ahead_and_no_more(ahead: int) -> None:
+def test_exactly_the_given_number_of_batches_is_ahead(ahead: int) -> None:
     made = []
     fed = Feed(lambda number: made.append(number) or {}, ahead=ahead)
     for taken in range(4):

@@ -157,7 +157,7 @@ def test_the_job_of_a_jobset_is_valid(platform: str) -> None:
         validate.validate(made, validate.latest_version(), strict=True)
 
 
-def test_the_manifest_is_written_beside_the_run(tmp_path: Path) -> None:
+def test_the_manifest_is_written_next_to_the_run(tmp_path: Path) -> None:
     asked = job(folder=tmp_path / "gpt" / "nodes-2", options=("image=a",))
     done = k8s.submit(asked)
     assert (tmp_path / "gpt" / "nodes-2.yaml").read_text() == k8s.text(asked)

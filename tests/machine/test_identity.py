@@ -131,7 +131,7 @@ def test_the_product_of_a_busy_core_is_not_known(how: dict[str, float], known: b
     assert product(0.001, **how)["product_s"] == (pytest.approx(0.001) if known else None)
 
 
-def test_what_others_take_of_a_core(tmp_path: Path) -> None:
+def test_the_share_of_others_on_a_core(tmp_path: Path) -> None:
     """Stolen time of the core, and all time of its other hardware thread."""
     folder = tmp_path / "cpu0" / "topology"
     folder.mkdir(parents=True)

@@ -75,13 +75,13 @@ def test_sharing_goes_on_and_says_so(folder):
     assert measure(folder, share=True) == ""  # with nobody
 
 
-def test_what_a_sharing_process_starts_shares_too(folder, monkeypatch):
+def test_children_of_a_sharing_process_share_too(folder, monkeypatch):
     with another():
         monkeypatch.setenv(lock.SHARED, "jaxbench run cnn, since then")
         assert measure(folder).startswith("jaxbench run cnn, since 20")
 
 
-def test_what_the_holder_starts_measures_under_its_lock(folder):
+def test_children_of_the_holder_measure_under_its_lock(folder):
     with lock.measuring("jaxbench ab mlp", folder):
         with another() as (_, said):
             assert said == "mine"

@@ -53,7 +53,7 @@ def test_a_machine_that_does_not_answer_is_a_sentence(monkeypatch):
         manifest.probe.__wrapped__("cpu")
 
 
-def test_the_hosts_cpu_is_there_beside_an_accelerator():
+def test_the_hosts_cpu_is_available_with_an_accelerator():
     seen = in_child(
         "import json, jax\n"
         "from jaxbench.machine import start\n"
@@ -82,7 +82,7 @@ def test_the_manifest_says_with_what():
     assert found["git"].keys() <= {"commit", "dirty"}
 
 
-def test_what_is_traced_for_a_mesh_is_for_its_devices_not_for_the_host(monkeypatch):
+def test_tracing_for_a_mesh_is_for_its_devices_not_for_the_host(monkeypatch):
     assert start.traced_for() == "cpu"
     away = SimpleNamespace(empty=False, abstract_device=SimpleNamespace(platform="tpu"))
     monkeypatch.setattr(jax.sharding, "get_abstract_mesh", lambda: away)

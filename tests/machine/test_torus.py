@@ -75,7 +75,7 @@ def test_cores_of_one_chip_are_neighbours():
     assert set(apart) == {1}
 
 
-def test_what_fills_no_box_and_what_has_no_grid_keeps_its_order():
+def test_devices_without_a_box_or_a_grid_keep_their_order():
     holes = chips([(0, 0, 0), (1, 0, 0), (3, 0, 0)])
     assert list(mesh.arranged(holes, (3,))) == holes
     for shape in ((8,), (2, 4), (2, 2, 2)):

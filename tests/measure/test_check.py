@@ -84,7 +84,7 @@ def test_beyond_the_limit_one_device_is_asked_how_far_it_is_from_itself():
 
 
 @pytest.mark.parametrize("alone", [0.01, 0.03, 0.1, 1.0])
-def test_what_is_a_tenth_of_the_updates_away_is_excused_by_no_rounding(alone):
+def test_no_rounding_excuses_a_tenth_of_the_updates(alone):
     assert not judge(1.11, rounding=lambda: alone).ok  # the updates moved the parameters by 1
     assert not judge(8.0, rounding=lambda: alone).ok  # a gradient that is eight times too large
 
@@ -128,7 +128,7 @@ def test_off_the_cpu_one_device_is_asked_with_its_sums_in_another_order():
     assert 0 < alone(platform="gpu") < 1e-6
 
 
-def test_a_parameter_whose_gradient_is_rounding_alone_is_judged_by_one_device_itself():
+def test_a_parameter_with_only_rounding_as_gradient_is_judged_by_one_device():
     start, right = {"b": np.zeros(2), "w": np.ones(4)}, {"b": np.full(2, 0.1), "w": np.full(4, 2.0)}
     expected = oracle.Reference(start, oracle.TrainedState(right, ()))
 
@@ -164,7 +164,7 @@ def test_a_small_parameter_that_is_never_reduced():
     assert whole.ok and each.ok and "each parameter's update is within 0.1 too" in each.reason
 
 
-def test_a_parameter_whose_update_is_rounding_alone_is_found_by_nudging_one_device():
+def test_a_parameter_with_only_rounding_as_update_is_found_by_perturbed_runs():
     """The keys' bias of an attention has no gradient: Adam makes full-size steps of its rounding."""
     plain = linear_workload(optax.adam(0.1))
 

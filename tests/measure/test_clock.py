@@ -152,7 +152,7 @@ def test_the_machine_is_probed_before_each_timed_block():
     assert machine.timer().round(machine.step, 0, None, 4).probe_s == ()
 
 
-def test_what_the_system_does_not_say_is_not_recorded():
+def test_unreported_values_are_not_recorded():
     machine = Loaded()
     machine.known = False
     measured = machine.timer().round(machine.step, 0, None, 4)

@@ -59,7 +59,7 @@ def test_other_devices_than_were_asked_for(asked):
     assert f"uses 2 devices, NOT the {asked} that were asked for" in verdict.reason
 
 
-def test_what_a_program_asks_of_the_host():
+def test_the_host_calls_of_a_program():
     def told(x):
         pass
 

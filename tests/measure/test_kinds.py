@@ -85,7 +85,7 @@ def test_a_program_of_one_operation_is_named_after_it(module: str, kind: str) ->
 
 
 @pytest.mark.parametrize(("operation", "contains"), [("while.1", True), ("call.1", True), ("fusion.1", False)])
-def test_what_contains_others(operation: str, contains: bool) -> None:
+def test_operations_that_contain_others(operation: str, contains: bool) -> None:
     assert OperationClassifier(HLO).contains_others(operation) is contains
     assert OperationClassifier("").contains_others(operation) is contains
 

@@ -121,7 +121,7 @@ def refused(row: CaseRow) -> set[str]:
     return {gate.name for gate in row.gates if gate.passed is False}
 
 
-def test_the_truth_is_not_refused_but_for_a_noisy_clock(tmp_path: Path) -> None:
+def test_only_a_noisy_clock_refuses_the_truth(tmp_path: Path) -> None:
     row = measure(tmp_path)
     assert refused(row) <= {"two clocks agree"}, row.gate_reason
     assert row.point.record is not None and row.point.record.wrong == 0

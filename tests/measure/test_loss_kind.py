@@ -142,5 +142,5 @@ def test_with_the_helper_all_can_but_micro_batches_cannot() -> None:
 
 
 @pytest.mark.parametrize("kind", [LossKind(name=MEAN), LossKind(name=ACROSS, gathers=True), LossKind(name=UNTRIED)])
-def test_what_is_said_of_a_loss_names_its_kind(kind):
+def test_the_message_about_a_loss_names_its_kind(kind):
     assert LossKind.of(kind.label) == kind

@@ -231,7 +231,7 @@ def test_one_device_that_is_called_two(tmp_path, monkeypatch):
     assert "0 numbers by all-reduce, but the closed form is 8" in found.checks["collectives"].reason
 
 
-def test_two_devices_of_which_each_does_all_the_work(tmp_path, monkeypatch):
+def test_two_devices_that_each_do_all_the_work(tmp_path, monkeypatch):
     found = measure(tmp_path, monkeypatch, fault="replicates")
     assert found.wrong == {"devices"} and found.ok is False
     assert "devices: the batch lies in 1 parts on 2 devices, NOT in 2" in found.reason

@@ -24,7 +24,7 @@ def test_a_mesh_is_read_in_the_order_of_its_axes():
         ("data=2,data=2", "is not a mesh"),
     ],
 )
-def test_what_is_no_mesh_is_refused(text, said):
+def test_an_illegal_mesh_is_refused(text, said):
     with pytest.raises(UserError, match=said):
         axes.parse(text)
 

@@ -232,7 +232,7 @@ def test_one_wrong_value_of_one_device_is_counted() -> None:
     assert chain.wrong((jax.device_put(changed, result.sharding),), SEED) == 1
 
 
-def test_what_repeats_is_no_multiple_of_any_part() -> None:
+def test_the_period_of_the_values_is_no_multiple_of_any_part() -> None:
     """Device 2 receives the values of device 0, two parts later: detected although the values repeat."""
     op, size = "all_to_all", 2**18
     chain = make(op, payload_bytes=4 * size)
@@ -243,7 +243,7 @@ def test_what_repeats_is_no_multiple_of_any_part() -> None:
     assert chain.wrong((jax.device_put(swapped, state[-1].sharding),), SEED) > size
 
 
-def test_the_state_is_donated_and_nothing_is_allocated_beside_it() -> None:
+def test_the_state_is_donated_without_a_further_allocation() -> None:
     for op in sorted(set(COLLECTIVES) - {"all_to_all"}):
         chain = make(op, payload_bytes=2**16)
         state, batch = chain.draw(SEED)

@@ -112,7 +112,7 @@ def test_a_schedule_that_sends_whole_messages_or_nothing_is_seen():
     assert not explained.judge_schedule(silent.passport, whole.passport, "stage").ok
 
 
-def test_what_was_left_out_or_added_is_seen():
+def test_an_omission_or_addition_is_seen():
     _, program, whole = step("data=2")
     fewer = compiled(*_without_a_leaf())
     assert not explained.judge_communication(fewer.passport, whole.passport).ok

@@ -18,7 +18,7 @@ WIDTH, DEPTH = 32, 4
 
 
 def layers(policy):
-    """(parameters, x, number) -> layers in sequence, each recomputed under `policy`; the number is an integer argument."""
+    """(parameters, x, number) -> layers in sequence, each recomputed under `policy`. number: an integer."""
 
     def layer(w, x, number):
         return x + jnp.tanh(jnp.tanh(x @ w) * number)

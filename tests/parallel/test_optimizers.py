@@ -59,7 +59,7 @@ def test_every_optimizer_of_optax_is_in_the_table():
     ("need", "name"),
     thin(TABLE, [one for one in TABLE if one[1] in {"masked", "lamb", "muon", "adafactor: of factors"}]),
 )
-def test_what_an_optimizer_needs_is_found(need, name):
+def test_the_needs_of_an_optimizer_are_found(need, name):
     workload = workload_of(TABLES[need][name])
     assert optimizer_need.of(workload, create_state(workload, KEY)).name == need
     assert on_shards_as_on_the_whole(workload, nan=name in OF_NANS) == (need == "values")
@@ -105,7 +105,7 @@ def host(tree):
 
 @pytest.mark.parametrize("name", cases.REFUSED)
 @pytest.mark.parametrize("strategy", ["jit_auto", "zero1"])
-def test_what_a_step_cannot_call_is_said_in_a_sentence(name, strategy):
+def test_an_optimizer_that_a_step_cannot_call_is_refused_in_a_sentence(name, strategy):
     optimizer, said = cases.REFUSED[name]
     workload = linear_workload(optimizer)
     with pytest.raises(UserError, match=said):
@@ -143,7 +143,7 @@ QUICK += [("decay of matrices", *SPREAD[1]), ("lamb", *SPREAD[1]), ("muon", *RES
 
 
 @pytest.mark.parametrize(("name", "strategy", "devices"), thin(SHARDED, QUICK))
-def test_one_devices_parameters_and_the_closed_forms_bytes(name, strategy, devices):
+def test_parameters_of_one_device_and_expected_communication(name, strategy, devices):
     workload, reference = small(name)
     program = parallel.build(strategy, workload, jax.devices()[:devices])
     parameters, collectives, _ = verdicts(workload, program, reference)

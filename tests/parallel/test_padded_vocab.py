@@ -81,7 +81,7 @@ def test_a_device_that_holds_only_padding_is_right_too():
     assert found.ok, found.reason
 
 
-def test_gpt_2s_vocabulary_divides_and_others_stay_as_they_are():
+def test_gpt_2s_vocabulary_is_padded_and_others_are_unchanged():
     def shape(**changes):
         config = discovery.load_experiment("gpt").get_config().model
         config.update(changes)

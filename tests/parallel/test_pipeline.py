@@ -45,7 +45,7 @@ CASES = [
 
 
 @pytest.mark.parametrize(("mesh", "schedule", "micro_batches"), thin(CASES, CASES[1:2]))
-def test_one_devices_parameters_the_closed_forms_bytes_and_the_published_bubble(mesh, schedule, micro_batches):
+def test_parameters_of_one_device_expected_communication_and_published_bubble(mesh, schedule, micro_batches):
     workload, program, reference = built(mesh, schedule, micro_batches)
     compiled, batch = compile_step(workload, program, BATCH), workload.synthetic(KEY, BATCH)
     actual = check.train(program, compiled.call, KEY, batch)
@@ -85,7 +85,7 @@ def test_1f1b_keeps_k_micro_batches_and_gpipe_all(remat):
 
 
 @pytest.mark.full
-def test_what_is_recomputed_changes_no_parameters():
+def test_recomputation_changes_no_parameters():
     for remat in KEPT:
         workload, program, reference = built("stage=2,tensor=2", "1f1b", 4, remat)
         compiled, batch = compile_step(workload, program, BATCH), workload.synthetic(KEY, BATCH)

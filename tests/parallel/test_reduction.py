@@ -66,7 +66,7 @@ def case():
 
 @pytest.mark.parametrize("devices", thin([8, 1], 1))
 @pytest.mark.parametrize("words", thin(WORDS, WORDS[::2]))
-def test_same_parameters_and_the_closed_forms_bytes(words, devices):
+def test_same_parameters_and_expected_communication(words, devices):
     workload = experiment_workload("mlp", **{"lever.reduction": words})
     program = build_program(workload, "shard_map", jax.devices()[:devices], {"reduction": words})
     parameters, collectives, passport = verdicts(workload, program, case()[1])

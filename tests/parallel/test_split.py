@@ -40,7 +40,7 @@ MESHES = [
 
 
 @pytest.mark.parametrize("mesh", thin(MESHES, ["fsdp=2,context=2,tensor=2"]))
-def test_same_parameters_and_the_closed_forms_bytes(mesh):
+def test_same_parameters_and_expected_communication(mesh):
     parameters, collectives, _ = tried(mesh)
     assert parameters.ok, parameters.reason
     assert collectives.ok, collectives.reason
@@ -188,7 +188,7 @@ def test_state_lies_as_the_table_says_and_round_trips(mesh):
         ("pipeline", "gpt", 4, {"model.layers": 6}, r"the 6 blocks of 'gpt' do not divide over 4 stages: .*layers=8"),
     ],
 )
-def test_what_cannot_be_split_is_refused_in_a_sentence(strategy, name, devices, changes, said):
+def test_an_impossible_split_is_refused_in_a_sentence(strategy, name, devices, changes, said):
     workload = experiment_workload(name, **({**SHAPE, **changes} if name == "gpt" else {}))
     with pytest.raises(UserError, match=said):
         parallel.build(strategy, workload, jax.devices()[:devices])

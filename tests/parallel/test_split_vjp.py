@@ -28,7 +28,7 @@ def test_the_gradients_of_the_whole_from_what_was_kept_as_arrays():
     jax.tree.map(lambda a, b: np.testing.assert_allclose(a, b, rtol=1e-4, atol=1e-5), actual, pulled(DY))
 
 
-def test_what_follows_from_the_parameters_is_not_kept():
+def test_values_that_follow_from_the_parameters_are_not_kept():
     shapes = [aval.shape for aval in SplitVjp(block, PARAMS, X, SHIFT).kept]
     assert (4, 32) in shapes  # the output of tanh
     assert not {(8, 2, 16), (8, 32), (32, 8), (32, 4)} & set(shapes)

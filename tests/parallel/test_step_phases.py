@@ -71,7 +71,7 @@ def test_a_part_donates_its_state_unless_the_lever_says_jit(cnn):
     assert donated("donated") and not donated("jit")
 
 
-def test_what_each_part_returns_is_what_the_step_is_made_of():
+def test_the_results_of_the_parts_make_up_the_step():
     workload = linear_workload()
     before, after, step = once(workload, "step", 2)
     same, forward = once(workload, "forward", 2)[1:]

@@ -154,7 +154,7 @@ def test_a_strategy_that_never_averages_fails_both_checks():
     assert "0 numbers by all-reduce, but the closed form is 8" in collectives.reason
 
 
-def test_a_surprise_all_gather_fails_the_census():
+def test_a_surprise_all_gather_fails_the_collectives_check():
     workload = linear_workload()
 
     def loss(params, model_state, batch, key):

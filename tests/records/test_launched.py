@@ -49,7 +49,7 @@ def test_rounds_of_two_jobs_are_not_taken_for_simultaneous(tmp_path: Path) -> No
     assert row.efficiency.known and not row.efficiency.has_interval
 
 
-def test_what_is_still_queued_is_shown_and_the_run_is_not_complete(tmp_path: Path) -> None:
+def test_queued_jobs_are_shown_and_the_run_is_incomplete(tmp_path: Path) -> None:
     outcome = build.write(workdir(tmp_path))
     assert not outcome.ok
     assert outcome.sentences[0] == "4 nodes x 1 process, 4 devices: slurm job 44 has not begun."

@@ -69,7 +69,7 @@ def test_nothing_scrolls_sideways_at_1200_pixels(pages: dict[str, str], tmp_path
     assert {name: each["width"] for name, each in found.items() if each["width"] > 1200} == {}
     for name in set(found) - {"machine"}:
         one, two, three = found[name]["figures"]
-        assert one[1] == two[1] and one[0] < two[0] and three[1] > one[1], "the first two stand beside each other"
+        assert one[1] == two[1] and one[0] < two[0] and three[1] > one[1], "the first two are side by side"
         assert three[2] > 2 * one[2], "a last one without a neighbour is as wide as both"
 
 

@@ -122,7 +122,7 @@ def test_missing_failed_partial_wrong_and_unchecked_are_shortfalls(tmp_path: Pat
 
 
 @runs.undrawn()
-def test_what_the_plan_left_out_is_said(tmp_path: Path) -> None:
+def test_points_left_out_of_the_plan_are_named(tmp_path: Path) -> None:
     said = "4096x4096x4096 needs 192 MiB, more than there is."
     runs.folder(tmp_path, "matmul", left_out=[said])
     assert all(said in text for text in both(tmp_path))

@@ -126,9 +126,9 @@ def overlaps(figure: Figure, slack: float = 1.5) -> list[tuple[str, str]]:
     return [
         (text, other)
         for number, (text, box) in enumerate(every)
-        for other, beside in every[number + 1 :]
-        if min(box.x1, beside.x1) - max(box.x0, beside.x0) > slack
-        and min(box.y1, beside.y1) - max(box.y0, beside.y0) > slack
+        for other, second in every[number + 1 :]
+        if min(box.x1, second.x1) - max(box.x0, second.x0) > slack
+        and min(box.y1, second.y1) - max(box.y0, second.y0) > slack
     ]
 
 
@@ -248,7 +248,7 @@ def test_a_colour_is_a_device_count_in_every_panel_of_time_to_target() -> None:
 
 
 @pytest.mark.parametrize("name", ["versus", "cases/versus"])
-def test_an_axis_whose_ticks_have_a_unit_names_no_other(tmp_path: Path, name: str) -> None:
+def test_an_axis_with_units_on_its_ticks_names_no_other(tmp_path: Path, name: str) -> None:
     for _, figure in figures(found(name, tmp_path)):
         for axes in figure.axes:
             ticks = " ".join(label.get_text() for label in [*axes.get_xticklabels(), *axes.get_yticklabels()])
@@ -256,7 +256,7 @@ def test_an_axis_whose_ticks_have_a_unit_names_no_other(tmp_path: Path, name: st
             assert not (re.search(r"\d (ms|µs|s)\b", ticks) and re.search(r"\bseconds\b|, m?s\b", said)), said
 
 
-def test_what_shows_nothing_is_not_drawn() -> None:
+def test_an_empty_figure_is_not_drawn() -> None:
     one = fabricate_forecasts.at(8)
     assert forecast.draw([one], title="Forecast") is None, "a forecast of one target"
     both = laid_out(lambda: forecast.draw([one, fabricate_forecasts.at(64)], title="Forecast"))

@@ -109,7 +109,7 @@ def test_the_law_has_its_exponent_and_two_guides(tmp_path: Path) -> None:
     assert without is not None and len(without.axes) == 2
 
 
-def test_accuracy_differences_stand_beside_published_ones(tmp_path: Path) -> None:
+def test_accuracy_differences_are_next_to_published_ones(tmp_path: Path) -> None:
     figure = draw(tmp_path, "precision")
     assert len(figure.axes) == 4 and "Micikevicius et al., 2018" in texts(figure)
     last = figure.axes[3]

@@ -82,7 +82,7 @@ def test_the_same_bytes_every_time(tmp_path: Path) -> None:
     assert pages[0] == pages[1]
 
 
-def test_what_is_amiss_in_any_run_is_amiss_here(tmp_path: Path) -> None:
+def test_a_problem_of_any_run_is_shown_here(tmp_path: Path) -> None:
     bad = [runs.removed(fab.matmul(320, call_s=0.01)), runs.wrong(fab.matmul(512, call_s=0.01))]
     bad.append(dataclasses.replace(fab.matmul(1024, call_s=0.02), rounds=0, failure="out of memory"))
     folders, card = made(tmp_path, {"matmul": [*runs.matmul(), *bad[:1], *bad[2:]]})

@@ -40,7 +40,7 @@ def test_a_busy_machine_is_said_and_a_quiet_one_is_not(tmp_path: Path) -> None:
     assert "jaxbench run" in machine_state.warnings({"shared_with": "jaxbench run (process 7)"}, [])[0]
 
 
-def test_what_a_hypervisor_does_not_report_is_not_zero(tmp_path: Path) -> None:
+def test_an_unreported_stolen_time_is_not_zero(tmp_path: Path) -> None:
     (_, said) = machine_state.description(MANIFEST, loaded(tmp_path / "silent", others_s=0.02))
     assert "took 2.0 % of its CPUs' time" in said and said.endswith("; what the hypervisor took is not reported.")
     (_, said) = machine_state.description(MANIFEST, loaded(tmp_path / "told", others_s=0.02, steal_s=0.0))

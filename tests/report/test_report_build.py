@@ -258,7 +258,7 @@ def unsupported(path: Path, points: list[str], *, strategy: str) -> build.RunOut
 ALL_OF_IT = [f"zero2/{scaling}/{devices}" for scaling in ("strong", "weak") for devices in (1, 2)]
 
 
-def test_what_one_of_all_strategies_cannot_take_is_listed_once_and_fails_nothing(tmp_path: Path) -> None:
+def test_a_model_refused_by_one_of_all_strategies_is_listed_once_and_fails_nothing(tmp_path: Path) -> None:
     assert unsupported(tmp_path, ALL_OF_IT, strategy="all").ok
     rows = _summary(tmp_path)
     assert {row["status"] for key, row in rows.items() if key[0] == "zero2"} == {"unsupported"}

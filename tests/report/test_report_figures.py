@@ -102,7 +102,7 @@ def test_without_a_base_or_an_interval_only_times_are_drawn(tmp_path: Path, roun
     assert not (found.waterfalls or found.controls)
 
 
-def test_an_honest_figure_has_no_hollow_marker(tmp_path: Path) -> None:
+def test_a_figure_of_reportable_points_has_no_hollow_marker(tmp_path: Path) -> None:
     figure = draw(rows_of(tmp_path, cores=8, scalings=("strong",)))
     assert markers(figure, "white") == [] and notes.HOLLOW not in texts(figure)
 

@@ -74,7 +74,7 @@ def test_a_gain_goes_up_and_what_is_unclear_has_a_question_mark(tmp_path: Path) 
     assert "?" in texts(unclear) and any("?: the interval contains 0" in text for text in texts(unclear))
 
 
-def test_what_was_not_measured_is_named(tmp_path: Path) -> None:
+def test_unmeasured_points_are_named(tmp_path: Path) -> None:
     figure = draw(found(tmp_path, without=("shard_map/strong/4/alone",)))
     assert any("shard_map, strong, 4 devices, alone (build: no such part)" in text for text in texts(figure))
 

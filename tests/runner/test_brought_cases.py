@@ -76,7 +76,7 @@ def test_the_check_makes_as_many_updates_as_change_a_parameter() -> None:
     assert "after 12 updates" in checks[0]["reason"] and checks[0]["ok"], checks[0]
 
 
-def test_what_proves_nothing_is_not_wrong() -> None:
+def test_an_inconclusive_comparison_is_not_wrong() -> None:
     word, note = Here("c11_multisteps", every=100).tried("jit_auto")
     assert word == "cannot" and "unchecked" in note and "no parameter changed in 48 updates" in note, note
 

@@ -19,7 +19,7 @@ def flat(text):
     return " ".join(text.split())
 
 
-def test_what_is_wrong_with_a_model_ends_the_run_before_anything_is_compiled(tmp_path):
+def test_an_error_of_a_model_ends_the_run_before_anything_is_compiled(tmp_path):
     path = brought.write(
         tmp_path, ('return {"w": jax.random.normal(key, (3, 5))}, {"mean": jnp.zeros(5)}', "return {}")
     )

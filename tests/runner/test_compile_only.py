@@ -77,7 +77,7 @@ def run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     return again
 
 
-def test_what_the_compiler_says_is_recorded_whatever_it_is(run):
+def test_any_message_of_the_compiler_is_recorded(run):
     folder, shown = run()
     rows = {row.point["strategy"]: row for row in compiled.rows(folder)}
     assert rows["jit_auto"].status == "compiled" and rows["jit_auto"].fits and rows["jit_auto"].right

@@ -79,7 +79,7 @@ def test_options_of_another_platform_are_refused_with_the_sets_of_this_one(text)
         ("fast_math+xla_cpu_scheduler_type=A", "=A, which is not one of its words: use CPU_SCHEDULER_TYPE_DEFAULT"),
     ],
 )
-def test_what_xla_refuses_is_one_sentence_before_any_point(text, said):
+def test_options_that_xla_refuses_are_one_sentence_before_any_point(text, said):
     with pytest.raises(UserError, match=said):
         require({"compiler": text}, jax.devices()[0])
     config = config_lib.plain(composed("mlp", **ONE, **{"lever.compiler": f"default; {text}"}))

@@ -108,7 +108,7 @@ def test_a_proof_that_held_more_than_the_limit_does_not_fit(tmp_path, compiler, 
     assert measured is None or found["error"] == pytest.approx(1 / factor - 1)
 
 
-def test_what_no_batch_fits_is_a_sentence_of_the_compilers(tmp_path, compiler):
+def test_no_fitting_batch_is_a_sentence_from_the_compiler(tmp_path, compiler):
     compiler.setattr(Compiler, "ask", refuse(SENTENCE.format(used=18.84, over=3.09)))
     with pytest.raises(UserError, match=r"a batch of 1 does not fit .*Used 18.84G of 15.75G.*remat=block"):
         largest(tmp_path)

@@ -207,7 +207,7 @@ def test_a_folder_that_another_leader_has_is_refused_once(tmp_path):
 
 
 @pytest.mark.full
-def test_a_follower_whose_process_0_is_not_there_or_found_its_port_taken_is_told_so(tmp_path):
+def test_a_follower_is_told_that_process_0_is_missing_or_its_port_is_taken(tmp_path):
     """Both in one test, because a follower waits for a minute."""
     absent = world.free_address()
     (tmp_path / "lonely").mkdir()

@@ -68,7 +68,7 @@ def test_a_second_start_searches_nothing(tmp_path, monkeypatch):
     assert not Compiler.asked
 
 
-def test_what_cannot_be_searched_is_refused(tmp_path, monkeypatch):
+def test_an_impossible_search_is_refused(tmp_path, monkeypatch):
     with pytest.raises(UserError, match=r"a sequence of 64 on 1 device needs 14,096 bytes .*search_bytes=28192"):
         search(tmp_path, monkeypatch, limit=100)
     with pytest.raises(UserError, match=r"no config.model.context of its own; gpt has"):

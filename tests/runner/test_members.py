@@ -66,11 +66,11 @@ def test_the_load_of_processes_on_other_cpus_is_added():
     assert merged["steal_s"] == pytest.approx([0.3, 0.2])
 
 
-def test_one_process_is_left_as_it_is():
+def test_one_process_is_unchanged():
     assert members.merged([answer(), IDLE]) == answer()
 
 
-def test_what_another_process_finds_wrong_is_said_with_its_number():
+def test_an_error_found_by_another_process_is_reported_with_its_number():
     merged = members.merged([
         answer(checks=(verdict("finite", ok=True), verdict("steps", ok=False))),
         answer(checks=(verdict("finite", ok=False), verdict("steps", ok=False), verdict("late", ok=False))),
@@ -87,7 +87,7 @@ def test_the_most_threads_and_the_same_program_for_all():
 
 
 @pytest.mark.parametrize("wrong", [[[1.0], [0.5]], [[2.0], [-1.0]]])
-def test_a_record_whose_processes_do_not_fit_its_blocks_is_damaged(wrong):
+def test_a_record_with_other_processes_than_its_blocks_is_damaged(wrong):
     record = {**answer((2.0,))["record"], "process_block_s": wrong}
     with pytest.raises(ValueError, match="process_block_s"):
         schema.from_json(record)

@@ -197,7 +197,7 @@ class Found:
 
 
 class Looks:
-    """Ends a run at a number of rounds, and stores the numbers of rounds that it saw. kill: an interrupt at the second look."""
+    """Ends a run at a number of rounds, and stores the numbers that it saw. kill: an interrupt at the second look."""
 
     def __init__(self, end, kill=False):
         self.end, self.kill, self.seen = end, kill, []

@@ -77,7 +77,7 @@ def summary_of(rows: list[Row]) -> pd.DataFrame:
     return pd.read_csv(io.StringIO(table.to_csv(columns.FILE, summary.entries(rows))))
 
 
-def test_the_report_says_real_tokens_beside_all(tmp_path: Path) -> None:
+def test_the_report_has_real_tokens_and_all_tokens(tmp_path: Path) -> None:
     made = rows(tmp_path, tokens=8.0, real_share=0.25)
     (said,) = tokens.sentences(made)
     assert (

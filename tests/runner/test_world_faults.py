@@ -126,7 +126,7 @@ def test_a_process_that_fails_alone_ends_the_others_which_wait_for_it(workers, t
 
 
 @pytest.mark.full
-def test_what_all_refuse_alike_is_one_sentence_and_the_world_lives_on(workers, tmp_path):
+def test_a_common_refusal_is_one_sentence_and_the_group_continues(workers, tmp_path):
     pids = the_world(workers).pids
     wrong = {**STRONG.to_json(), "strategy": "tensor"}
     with pytest.raises(WorkerError, match="^'line' does not declare what can be split") as refused:

@@ -79,7 +79,7 @@ def test_nothing_there_is_a_fresh_start(tmp_path):
     assert (restored.state, restored.progress, restored.notes) == (None, {}, ())
 
 
-def test_what_is_saved_does_not_change_with_the_buffer_it_came_from(tmp_path):
+def test_a_saved_array_does_not_change_with_its_source_buffer(tmp_path):
     sharding = NamedSharding(jax.make_mesh((8,), ("data",)), PartitionSpec())
     state = jax.device_put(make_state(5), sharding)
     host, expected = to_host(state), make_state(5)
@@ -190,7 +190,7 @@ def test_a_disk_that_refuses_the_arrays_is_a_sentence_and_the_checkpoint_before_
     command = [sys.executable, "-c", FULL_DISK, str(copy)]
     done = subprocess.run(command, env={**environment(), "PYTHONPATH": path}, capture_output=True, text=True)
     assert "File too large): free some space" in done.stdout, done.stderr
-    assert not re.search(r"^[EF]\d{4} ", done.stderr, re.MULTILINE)  # orbax's own log of the same error, with a traceback
+    assert not re.search(r"^[EF]\d{4} ", done.stderr, re.MULTILINE)  # orbax's own log of this error and traceback
     restored = restore_latest(copy, make_state(0))
     assert int(restored.state.step) == 3 and "4.part" in restored.notes[0]
 

@@ -171,7 +171,7 @@ def test_a_folder_of_another_config_is_refused(whole, changes, message):
         train_toy(whole[0], **changes)
 
 
-def test_what_only_measuring_reads_may_change(whole):
+def test_settings_read_only_by_measuring_may_change(whole):
     measured = {"batch": 5, "scaling": "weak", "strategy": "all", "measure": {"rounds": 9}, "report": {"overlay": ""}}
     again = train_toy(whole[0], elsewhere=measured)
     assert again.was_finished and again.params_sha256 == whole[1].params_sha256

@@ -175,6 +175,6 @@ def test_a_training_may_continue_on_another_mesh_and_says_so(tmp_path):
         ({"mesh.devices": "8,16"}, "mesh.devices=8,16: training uses one device count, such as 16"),
     ],
 )
-def test_what_training_cannot_have_is_refused_by_name(built, changes, said):
+def test_levers_that_training_cannot_use_are_refused_by_name(built, changes, said):
     with pytest.raises(UserError, match=said):
         built("mlp", **{"train.batch": 16, **changes})

@@ -272,7 +272,7 @@ def test_a_launch_trains_together_and_continues_what_one_process_began(points, a
 
 @pytest.mark.full
 @pytest.mark.parametrize("elastic", [False, True])
-def test_a_launch_whose_rank_is_killed(points, alone, elastic):
+def test_a_launch_with_a_killed_rank(points, alone, elastic):
     points.order(1, "kill 9")
     leader, follower = map(ended, by_hand(points, *(["--elastic"] if elastic else [])))
     assert gone()
@@ -303,7 +303,7 @@ def test_elastic_goes_on_when_a_whole_follower_is_gone(points, alone):
 
 
 @pytest.mark.full
-def test_a_launch_whose_leader_is_killed_ends(points):
+def test_a_launch_with_a_killed_leader_ends(points):
     leader, follower = by_hand(points, "--config.train.epochs=1000")
     while not (points.run / "checkpoints").exists() or not points.steps:
         time.sleep(0.1)
