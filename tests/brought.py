@@ -1,5 +1,5 @@
 # Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
-"""A user's model in a file of its own: the right version, and versions with one line changed."""
+"""A user's model in a separate file: the right version, and versions with one line changed."""
 
 from __future__ import annotations
 

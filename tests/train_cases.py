@@ -1,7 +1,7 @@
 # Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
 """A training small enough to run, kill and rerun in a second; also a program that kills itself on request.
 
-``python train_cases.py FOLDER DEVICES WHEN [KEYS]`` trains in a process of its own and prints the hash. WHEN it sends
+``python train_cases.py FOLDER DEVICES WHEN [KEYS]`` trains in a separate process and prints the hash. WHEN it sends
 itself SIGKILL: "never", "step:9" before that step of this process, "save:2" as soon as the second unfinished checkpoint
 is seen, "after:0.25" seconds after its first step. KEYS, of NOISE: its optimizer has a random key of its own.
 """

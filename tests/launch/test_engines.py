@@ -1,5 +1,5 @@
 # Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
-"""What each engine would submit, as text; arguments arrive unchanged; and refusals."""
+"""The text that each engine would submit; arguments arrive unchanged; and refusals."""
 
 from __future__ import annotations
 

@@ -25,7 +25,7 @@ with lock.measuring("jaxbench run cnn", Path("results/cnn"), share="share" in sy
 
 @pytest.fixture(autouse=True)
 def folder(tmp_path, monkeypatch):
-    """A machine of its own."""
+    """A separate lock folder, like another machine."""
     monkeypatch.setenv(lock.FOLDER, str(tmp_path))
     monkeypatch.delenv(lock.PARENT, raising=False)
     return tmp_path

@@ -60,9 +60,9 @@ def test_parameters_of_one_device_expected_communication_and_published_bubble(me
     assert 1 - metrics["busy_share"] == pytest.approx(bubble)
 
 
-# What one block keeps of a position, in multiples of the width: its input and result; of its products the queries, keys
-# and values, two heads' scores (16 positions and a width of 16), their values, what these give, and the first of the
-# perceptron. Without recomputation also what is between them, which depends on how JAX differentiates it.
+# Arrays that one block stores per position, in multiples of the width: its input and result; the products for queries,
+# keys and values, two heads' scores (16 positions and a width of 16), their values, the projection of these, and the
+# perceptron's first product. Without recomputation also intermediates, which depend on how JAX differentiates.
 KEPT = {"block": 1 + 1, "dots_saveable": 1 + 1 + 3 + 2 + 1 + 1 + 4}
 
 

@@ -31,7 +31,7 @@ def lines(run: Path) -> list[dict]:
 
 @contextmanager
 def running(run: Path):
-    """A sweep that has measured at least five rounds; killed at the end, whatever happens."""
+    """A sweep that has measured at least five rounds; always killed at the end."""
     words = command("run", "mlp", f"--workdir={run}", *SLOW)
     process = subprocess.Popen(words, env=environment(), stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
     with process:

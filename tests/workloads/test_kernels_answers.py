@@ -1,5 +1,5 @@
 # Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
-"""Every kernel of every experiment computes what it says, in every format a CPU has; and a wrong value is seen."""
+"""Every kernel of every experiment computes the right result, in every CPU format; and a wrong value is detected."""
 
 from __future__ import annotations
 
