@@ -1,5 +1,5 @@
 # Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
-"""Fits recover the law the records were made from, and refuse what they cannot support."""
+"""Fits recover the law behind the records, and refuse data that they cannot describe."""
 
 from pathlib import Path
 from typing import Any
@@ -51,7 +51,7 @@ def test_superlinear_points_are_not_described(tmp_path: Path) -> None:
 
 
 def test_more_devices_that_are_slower_are_no_serial_share(tmp_path: Path) -> None:
-    """ "s = 1 [1, 1]" was said of a run whose speed-up fell below 1."""
+    """A run with a speed-up below 1 was reported as "s = 1 [1, 1]"."""
     found = fit(tmp_path, law=lambda scaling, n: n**-0.3, noise=0.002)
     for law in ("Amdahl", "Gustafson"):
         assert found[law].why_not == "s = 1 is at its bound: this law does not describe the run"
@@ -72,7 +72,7 @@ def test_an_ideal_run_is_described_by_its_bound(tmp_path: Path) -> None:
         ({"wrong": ("shard_map/strong/1",)}, "its base shard_map/strong/1 is not an honest point"),
     ],
 )
-def test_too_few_honest_points_is_a_sentence(tmp_path: Path, facts: dict[str, Any], why: str) -> None:
+def test_too_few_reportable_points_is_a_sentence(tmp_path: Path, facts: dict[str, Any], why: str) -> None:
     found = fit(tmp_path, **facts)["Amdahl"]
     assert why in found.why_not and not found.parameters
 

@@ -88,7 +88,7 @@ def test_status(tmp_path: Path, case: str) -> None:
 
 
 def test_thirty_faster_lines_of_a_round_do_not_win(tmp_path: Path) -> None:
-    """Of one session or of a later one: the first of a number counts, and the row says that there are others."""
+    """In one session or a later one, the first line of each round counts, and the row mentions the others."""
     faster = [_round(0, block_s=(0.01,), worker=f"session{i % 2}/w") for i in range(30)]
     (point,) = _load(tmp_path, POINT, _round(0), *faster, _round(1))
     assert [each.block_s for each in point.rounds] == [(0.1,), (0.1,)]
@@ -104,7 +104,7 @@ def test_a_verdict_is_derived_from_its_value_and_limit(tmp_path: Path) -> None:
     for check, said in (
         (right, ""),
         (products, ""),
-        (dataclasses.replace(census, excess_bytes=640), ""),  # of a user's own model that is right
+        (dataclasses.replace(census, excess_bytes=640), ""),  # a user's own model with a right result
         (census, "collectives: edited or damaged: value 360 is above its limit 200"),
         (dataclasses.replace(right, value=0.5), "parameters: edited or damaged: value 0.5 is above its limit 1e-05"),
         (dataclasses.replace(products, value=0.5), "products: edited or damaged: value 0.5 is below its limit 0.9"),
@@ -132,7 +132,7 @@ def test_a_record_that_is_not_what_was_planned_is_damage(tmp_path: Path, change,
 
 
 def test_weak_scaling_of_the_batch_is_not_called_that_of_the_model(tmp_path: Path) -> None:
-    """The model would have grown instead of the batch, so that its step could take longer."""
+    """The model would have grown instead of the batch, and its step could take longer."""
     fabricate.run_folder(tmp_path, devices=(1, 2), scalings=("weak",))
     config = {**store.RunFolder(tmp_path).config(), "batch": 256}
     store.write_json(tmp_path / store.CONFIG, config)

@@ -1,5 +1,5 @@
 # Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
-"""Arms beside their baseline, phases, knees, latencies and laws, from made records with a known answer."""
+"""Arms compared with their baseline, phases, knees, latencies and laws, from fabricated records with a known answer."""
 
 import json
 import math

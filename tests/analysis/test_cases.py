@@ -48,7 +48,7 @@ def test_status(tmp_path: Path, case: str) -> None:
     assert (point.failure is not None) == (status == "failed")
 
 
-def test_an_oversubscribed_case_is_not_honest(tmp_path: Path) -> None:
+def test_an_oversubscribed_case_is_not_reportable(tmp_path: Path) -> None:
     (point,) = load(tmp_path, fab.collective("all_reduce", 1024, 8, call_s=1e-3, oversubscribed=True))
     assert point.status == "ok" and point.check_ok and not point.honest
 

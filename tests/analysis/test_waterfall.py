@@ -62,7 +62,7 @@ def test_a_known_loss_is_found_in_its_factor_and_in_no_other(tmp_path: Path, nam
     one = only(tmp_path, loss, noise=0.01)
     found = one.factor(name)
     assert found is not None and found.clear and found.value.value == pytest.approx(value, abs=0.01)
-    if name not in ("extra work", "slowest process"):  # counted, or made without noise: so without an interval
+    if name not in ("extra work", "slowest process"):  # counted, or fabricated without noise: no interval
         assert found.value.lo <= value <= found.value.hi
     others = {factor.name for factor in one.factors if factor.clear} - {name}
     assert others == ({"communication"} if name == "not explained" else set())
@@ -85,7 +85,7 @@ def test_resident_input_that_failed_is_named(tmp_path: Path) -> None:
 
 
 def test_the_work_of_a_stage_is_no_smaller_share_and_no_extra_work(tmp_path: Path) -> None:
-    """In a pipeline's loop the count of products takes the dearest work of each tick, also of idle ones."""
+    """In a pipeline's loop the count of products uses the most expensive work of each tick, also for idle ticks."""
     loss = Loss(extra=0.8, share=0.9, idle=1 / 5)
     one = only(tmp_path, loss, strategies=("pipeline",), levers={"accumulate": "4"})
     assert [factor.name for factor in one.factors if factor.clear] == ["work of a stage", "pipeline bubble"]
@@ -95,7 +95,7 @@ def test_the_work_of_a_stage_is_no_smaller_share_and_no_extra_work(tmp_path: Pat
 
 
 def test_a_smaller_batch_that_is_not_a_share_of_the_work_explains_nothing(tmp_path: Path) -> None:
-    """As of a contrastive loss, whose similarity matrix is a quarter for half of the batch."""
+    """As with a contrastive loss: half of the batch has a quarter of the similarity matrix."""
     base, row = rows_of(fab.folder(tmp_path, {2: Loss(machine=0.9)}))
     alone = row.explained_by["alone"]
     record = alone.point.record
@@ -121,9 +121,9 @@ def with_products(row: scaling.Row, flops: float) -> scaling.Row:
 @pytest.mark.parametrize(
     ("share", "products", "extra"),
     [
-        (1.0, 1.47e7, 1.0),  # boosted trees: as many products for any number of rows, in next to none of the time
-        (0.5, 1.47e7, 1.0),  # a step that takes as long for half of the rows, and not because of its few products
-        (1.0, fab.FLOPS, 1.0),  # products could fill the time, and half of the rows take half of it nevertheless
+        (1.0, 1.47e7, 1.0),  # boosted trees: the same products for any number of rows, in almost no time
+        (0.5, 1.47e7, 1.0),  # a step that takes as long for half of the rows, but not because of its few products
+        (1.0, fab.FLOPS, 1.0),  # products could fill the time, yet half of the rows take half of the time
         (0.5, fab.FLOPS, 0.5),  # an optimizer with products of its own, which dominate the time
         (0.45, fab.FLOPS, 0.5),  # the same, and small products are slower
     ],
@@ -131,7 +131,7 @@ def with_products(row: scaling.Row, flops: float) -> scaling.Row:
 def test_flops_count_only_where_products_dominate_the_time(
     tmp_path: Path, share: float, products: float, extra: float
 ) -> None:
-    """These products do not shrink with the batch, so that their FLOPs say that half of the work is extra."""
+    """These products do not shrink with the batch, so their FLOPs suggest that half of the work is extra."""
     base, row = rows_of(fab.folder(tmp_path, {2: Loss(share=share, machine=0.95)}, peak=True))
     parts = {**row.explained_by, "alone": with_products(row.explained_by["alone"], products)}
     row = dataclasses.replace(with_products(row, 2 * products), explained_by=parts)
@@ -143,7 +143,7 @@ def test_flops_count_only_where_products_dominate_the_time(
     assert whole(one) == pytest.approx(one.row.efficiency.value, rel=1e-12)
 
 
-def test_a_bubble_is_measured_and_has_its_closed_form_beside_it(tmp_path: Path) -> None:
+def test_a_bubble_is_measured_and_compared_with_its_formula(tmp_path: Path) -> None:
     loss = Loss(idle=1 / 4, machine=0.9)
     settings = {"strategies": ("pipeline",), "levers": {"accumulate": "4", "schedule": "1f1b"}}
     one = only(tmp_path, loss, **settings)  # type: ignore[arg-type]
@@ -247,7 +247,7 @@ def test_few_rounds_explain_nothing(tmp_path: Path, rounds: int, explained: int)
 
 
 def test_the_efficiency_is_that_of_the_row_although_its_parts_have_fewer_rounds(tmp_path: Path) -> None:
-    """The parts of a run get the rounds that their factors need, and the headline stood beside another efficiency."""
+    """Parts of a run get as many rounds as their factors need; the page once showed two different efficiencies."""
     run = RunFolder(fab.folder(tmp_path, {2: USUAL}, rounds=20, noise=0.1))
     few = [
         dataclasses.replace(point, rounds=point.rounds[::3]) if point.explains else point for point in points.load(run)
@@ -284,7 +284,7 @@ def test_strategies_are_named_where_there_are_several(tmp_path: Path) -> None:
     assert [text.split(",")[0] for text in loss_sentences.sentences(every)] == ["shard_map strong", "fsdp strong"]
 
 
-def test_what_alpha_and_beta_predict(tmp_path: Path) -> None:
+def test_the_prediction_of_alpha_and_beta(tmp_path: Path) -> None:
     card = fabricate_cases.card(links=[{**LINK, "dtype": "bfloat16", "alpha_s": 1.0}, LINK])
     store.write_json(tmp_path / "card.json", card)
     assert machine_card.read(tmp_path / "card.json") == card

@@ -1,5 +1,5 @@
 # Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
-"""Two runs whose points are explained: their factors side by side, and which of them made B faster."""
+"""Two runs with ablations: their factors side by side, and the factors that made B faster."""
 
 from __future__ import annotations
 

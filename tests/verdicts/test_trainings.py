@@ -1,5 +1,5 @@
 # Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
-"""Which of two trainings reaches its target sooner, and when nobody can tell."""
+"""Which of two trainings reaches its target sooner, and when this is undecided."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from jaxbench.verdicts.judge import CANNOT_TELL, FASTER, SLOWER
 
 
 def side(*seconds: float, reached: bool = True, target: float = 0.9) -> list[Learned]:
-    """Seeds that take so long to the target, or have taken so long without reaching it."""
+    """Seeds with these times to the target, or with these times without reaching it."""
     return [
         Learned(
             name=f"seed{seed}", experiment="mlp", batch=10, target=target, seed=seed,
