@@ -99,9 +99,9 @@ def test_a_bandwidth_that_some_draws_do_not_see_has_no_interval(tmp_path: Path) 
 
 def test_fewer_than_three_sizes_is_a_sentence(tmp_path: Path) -> None:
     fit = fit_one(tmp_path, line()[:2])
-    assert fit.why_not == "2 payload sizes, it needs 3"
+    assert fit.why_not == "2 payload sizes, and a fit needs 3"
     said = alpha_beta.sentences([fit])
-    assert said == ["No fit of time against size: all_reduce float32 on 4 devices: 2 payload sizes, it needs 3."]
+    assert said == ["No fit of time against size: all_reduce float32 on 4 devices: 2 payload sizes, and a fit needs 3."]
 
 
 def test_refused_wrong_and_partial_rows_are_not_fitted(tmp_path: Path) -> None:

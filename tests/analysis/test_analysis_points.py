@@ -58,7 +58,7 @@ CASES = {
     "partial": ((POINT, _round(1)), "partial", True, "1 of 2 rounds"),
     "missing": ((), "missing", None, "no round"),
     "only compiled": ((POINT,), "missing", True, "no round"),
-    "no passport": ((_round(0), _round(1)), "partial", None, "no compile passport"),
+    "no compile report": ((_round(0), _round(1)), "partial", None, "no compile report"),
     "failed": ((POINT, _round(0), FAILURE), "failed", True, "measure: out of memory"),
     "recovered": ((POINT, FAILURE, _round(0), _round(1)), "ok", True, ""),
     "wrong": ((WRONG, _round(0), _round(1)), "ok", False, "differ from those of one"),
@@ -67,9 +67,9 @@ CASES = {
         (WRONG, _round(0), AGAIN, _late(1)),
         "ok",
         False,
-        "in an earlier passport",
+        "in an earlier compile report",
     ),
-    "mended in place": ((WRONG, POINT, _round(0), _round(1)), "ok", False, "in an earlier passport"),
+    "mended in place": ((WRONG, POINT, _round(0), _round(1)), "ok", False, "in an earlier compile report"),
     "wrong at last": ((POINT, _round(0), WRONG_AGAIN), "partial", False, "1 of 2"),
     "retraced": ((POINT, _round(0), _round(1, compilations=2)), "ok", False, "retrace: 2 programs"),
     "wrong in a round": ((POINT, _round(0, checks=(LATE,)), _round(1)), "ok", False, "steps: NOT counted, in round 0"),
@@ -92,7 +92,7 @@ def test_thirty_faster_lines_of_a_round_do_not_win(tmp_path: Path) -> None:
     faster = [_round(0, block_s=(0.01,), worker=f"session{i % 2}/w") for i in range(30)]
     (point,) = _load(tmp_path, POINT, _round(0), *faster, _round(1))
     assert [each.block_s for each in point.rounds] == [(0.1,), (0.1,)]
-    assert point.repetition == "30 further lines of round 0: only the first of each number counts"
+    assert point.repetition == "30 more lines of round 0: only the first line of each round counts"
     (row,) = scaling.analyse([point], config={})
     assert point.repetition in row.notes
 

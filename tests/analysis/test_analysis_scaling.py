@@ -138,7 +138,7 @@ def test_strong_and_weak_at_the_base_are_a_control(tmp_path: Path) -> None:
     found = scaling.controls(scaling.analyse(points.load(run), config={}))
     assert [c.strategy for c in found] == ["pmap", "shard_map"]
     assert found[0].ratio.value == pytest.approx(1, abs=0.03)
-    assert "Noise floor" in found[0].sentence
+    assert "A/A spread" in found[0].sentence
 
 
 def test_mfu_only_with_a_known_peak(tmp_path: Path) -> None:
@@ -165,7 +165,7 @@ def test_headline_takes_the_largest_reportable_count(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("facts", "why"),
     [
-        ({"cores": 1}, "only one honest device count"),
+        ({"cores": 1}, "only one valid device count"),
         (
             {"wrong": tuple(f"shard_map/{s}/{n}" for s in ("strong", "weak") for n in (1, 2, 4, 8))},
             "did not pass its checks",
@@ -190,8 +190,8 @@ def test_a_smoke_run_says_how_many_points_are_right(tmp_path: Path, clocks: floa
     rows = scaling.analyse(loaded, config={})
     assert {row.gate for row in rows} == {"passed" if clocks == 1 else "refused"}
     assert headlines(rows) == [
-        "7 of 8 points ran and match one device; a smoke run measures no speed: an interval needs 5 rounds, and it "
-        "asks for 3."
+        "7 of 8 points ran and match one device; a smoke run measures no speed: a confidence interval needs 5 rounds, "
+        "and this run has 3."
     ]
 
 
@@ -218,7 +218,7 @@ def test_an_efficiency_that_is_hardly_known_is_no_headline(tmp_path: Path) -> No
     assert "efficiency" in headlines([*rows.values()])[0]
     rows[name] = dataclasses.replace(rows[name], efficiency=Estimate(value=0.68, lo=0.28, hi=1.2))
     (sentence,) = headlines([*rows.values()])
-    assert sentence.startswith("No headline") and "is known to ±46 points only, and a headline needs ±10" in sentence
+    assert sentence.startswith("No headline") and "is only known to ±46 points, and a headline needs ±10" in sentence
     assert "22 times as many rounds (--config.measure.budget_s)" in sentence
     rows[name] = dataclasses.replace(rows[name], efficiency=Estimate(value=0.68, lo=0.57, hi=0.8))
     assert headlines([*rows.values()])[0].startswith("No headline")
@@ -227,7 +227,7 @@ def test_an_efficiency_that_is_hardly_known_is_no_headline(tmp_path: Path) -> No
 @pytest.mark.parametrize(
     ("platform", "others", "steal", "why"),
     [
-        ("cpu", 0.3, 0.0, "other processes took 30 % of the CPUs of shard_map/strong/2 while it was timed"),
+        ("cpu", 0.3, 0.0, "other processes took 30 % of the CPU time of shard_map/strong/2 while it was timed"),
         ("cpu", 0.0, 0.2, "the hypervisor took 20 %"),
         ("cpu", 0.05, 0.04, ""),
         ("gpu", 0.3, 0.0, ""),  # its processor only waits

@@ -80,7 +80,7 @@ def test_a_failed_check_is_no_with_its_sentence(name: str, tmp_path: Path) -> No
     found = rows(tmp_path, *right("pmap"), *right("zero1", checks=wrong(name, "it is NOT")))
     items = expectations.of_training(found)
     assert [item.why for item in items if item.agrees == NO] == [("zero1/strong/2: it is NOT",)]
-    assert the(items, {"collectives": "closed form"}.get(name, name)).right == 1
+    assert the(items, {"collectives": "formula gives"}.get(name, name)).right == 1
     assert expectations.grid(found) == {"pmap": YES, "zero1": NO}
 
 
@@ -116,7 +116,7 @@ def test_one_device_proves_nothing_of_collectives(tmp_path: Path) -> None:
     folder = fabricate.run_folder(tmp_path, devices=[1])
     run = RunFolder(folder)
     items = expectations.of_training(scaling.analyse(points.load(run), config=run.config()))
-    assert the(items, "closed form").agrees == CANNOT_TELL
+    assert the(items, "formula gives").agrees == CANNOT_TELL
 
 
 @pytest.mark.parametrize(

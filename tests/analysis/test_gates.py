@@ -136,7 +136,7 @@ PEAKS: dict[str, tuple[fab.Made, bool | None, str]] = {
     "matmul above it": (fab.matmul(8192, call_s=2 * 8192**3 / 1100e12, **H200), False, "impossible"),
     "matmul of another dtype": (fab.matmul(8192, call_s=1e-9, **(H200 | {"dtype": "int8"})), None, "no int8 peak"),
     "matmul below the card": (fab.matmul(2048, call_s=2 * 2048**3 / 0.95e11), True, ""),
-    "matmul above the card": (fab.matmul(2048, call_s=2 * 2048**3 / 1.3e11), False, "card is wrong"),
+    "matmul above the card": (fab.matmul(2048, call_s=2 * 2048**3 / 1.3e11), False, "profile is wrong"),
     "the same on 2 cores": (fab.matmul(2048, call_s=2 * 2048**3 / 1.3e11, cores=2), True, ""),
     "on as many as the card has not": (fab.matmul(2048, call_s=1e-9, cores=3), None, "no float32 matmul on 3 cores"),
     "stream below the card": (fab.stream("triad", BIG, bytes_per_s=9.9e9), True, ""),
@@ -228,7 +228,7 @@ def test_the_roofline_says_what_a_call_needs(tmp_path: Path) -> None:
 def test_without_a_card_nothing_is_known_of_a_cpu(tmp_path: Path) -> None:
     (row,) = analyse(tmp_path, fab.matmul(2048, call_s=0.2))
     found = gate(row, gates.BELOW_PEAK)
-    assert found.passed is None and "this machine has no card" in found.reason
+    assert found.passed is None and "this machine has no profile" in found.reason
     assert row.gate == "passed" and row.gate_reason == found.reason
 
 

@@ -38,7 +38,7 @@ def test_a_quiet_round_is_not_contended(one):
 @pytest.mark.parametrize(
     ("changes", "why"),
     [
-        ({"cpu_s": (0.5, 1.0)}, "its process ran for 50 % of the time only"),
+        ({"cpu_s": (0.5, 1.0)}, "its process ran for only 50 % of the time"),
         ({"others_s": (1.0, 0.5)}, "other processes took 50 % of its CPUs"),
         ({"steal_s": (0.0, 0.3)}, "the hypervisor took 10 % of its CPUs"),
         ({"others_s": (0.1, 0.0)}, ""),  # 3 %

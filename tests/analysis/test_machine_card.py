@@ -222,7 +222,7 @@ def test_an_edited_peak_is_not_believed(tmp_path: Path) -> None:
     alone.write_bytes(path.read_bytes())
     assert machine_card.read(alone) == machine_card.read(path) is not None
     edit(alone, seal=False)
-    with pytest.raises(UserError, match="is damaged .its numbers are not those that it was written with.: delete it"):
+    with pytest.raises(UserError, match="is damaged .its numbers were changed after it was written.: delete it"):
         machine_card.read(alone)
 
 

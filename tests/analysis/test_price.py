@@ -47,7 +47,7 @@ def test_energy_is_said_only_where_a_counter_was_read():
     (said,) = price.sentences([], 2.5, {}, {"package-0": 600.0, "GPU 0": 900.0}, 10.0)
     assert "by package-0, GPU 0: 1,500 J in 10 s, 150 W on average" in said
     (said,) = price.sentences([], 2.5, {}, {}, 10.0)
-    assert said.startswith("Energy: not known")
+    assert said.startswith("Energy: unknown")
 
 
 @pytest.mark.parametrize("per_hour", [0.0, -1.0, float("inf"), float("nan")])

@@ -66,5 +66,5 @@ def test_an_edited_spread_makes_no_narrower_interval(tmp_path: Path) -> None:
     path.write_text(json.dumps({**held, "sha256": sealed.digest(held)}))
     assert spread.read(tmp_path) == CALIBRATED
     path.write_text(json.dumps({**held, "sd": 1e-6, "sha256": sealed.digest(held)}))
-    with pytest.raises(UserError, match="its numbers are not those that it was written with"):
+    with pytest.raises(UserError, match="its numbers were changed after it was written"):
         spread.read(tmp_path)

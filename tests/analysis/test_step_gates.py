@@ -81,7 +81,7 @@ def test_times_divided_by_a_thousand(tmp_path: Path, kind: str) -> None:
     machine = CARD if kind == "cpu" else None
     rows = told(tmp_path, lie, machine=machine, device_kind=kind, platform="cpu" if kind == "cpu" else "gpu")
     assert {tuple(refusals(row)) for row in rows.values()} == {(gates.BELOW_PEAK,)}
-    assert ("machine's card is wrong" if kind == "cpu" else "impossible") in rows["shard_map/strong/2"].gate_reason
+    assert ("machine profile is wrong" if kind == "cpu" else "impossible") in rows["shard_map/strong/2"].gate_reason
     no_claim(rows)
 
 
@@ -107,7 +107,7 @@ def test_work_that_a_branch_may_leave_out(tmp_path: Path, least: float, gate: st
 
     rows = told(tmp_path, resting)
     assert {row.gate for row in rows.values()} == {gate}
-    said = "a branch of the model may leave out 60 % of its FLOPs in a step"
+    said = "a branch of the model may skip 60 % of its FLOPs in a step"
     assert all((said in row.gate_reason) == (gate == "refused") for row in rows.values())
 
 
@@ -148,9 +148,9 @@ def test_a_machine_that_is_noisier_than_the_claim_has_no_headline(tmp_path: Path
     slower = of_rounds(lambda each: dataclasses.replace(each, block_s=tuple(1.2 * s for s in each.block_s)))
     rows = told(tmp_path, lambda point: slower(point) if point.point == "shard_map/weak/1" else point)
     (sentence,) = headlines(list(rows.values()), scaling.controls(list(rows.values())))
-    assert "the same program, measured twice, differs by up to 17 %" in sentence
+    assert "the A/A spread (same program measured twice) is up to 17 %" in sentence
 
 
 def test_a_smoke_run_has_no_headline(tmp_path: Path) -> None:
     rows = told(tmp_path, rounds=2)
-    assert "an interval needs" in headlines(list(rows.values()))[0]
+    assert "a confidence interval needs" in headlines(list(rows.values()))[0]

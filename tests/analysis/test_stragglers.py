@@ -51,7 +51,7 @@ def test_without_the_part_local_a_process_is_only_said_to_end_last(tmp_path: Pat
     assert one.local is None and one.clearest.slow == 1
     (said,) = stragglers.sentences(rows, {})
     assert "process 1 of 2 ends its blocks last" in said and "2 is slow" not in said
-    assert said.endswith("Whose work is slow, a step without communication would show.")
+    assert said.endswith("Only a step without communication shows which process is slow.")
 
 
 @pytest.mark.parametrize("count", [2, 8])

@@ -111,7 +111,7 @@ def test_one_sample_only(tmp_path: Path) -> None:
     held = card.make(card_cases.run(tmp_path / "run", rounds=1, blocks=1))
     valid(held)
     assert all(point["step_s"] and point["step_s_lo"] is None for point in held["points"])
-    assert any("no interval, 1 of the 5 rounds" in note for note in held["notes"])
+    assert any("no interval, because it has 1 of the 5 rounds" in note for note in held["notes"])
 
 
 def test_a_half_written_run(run: Path) -> None:

@@ -305,8 +305,10 @@ def test_versus_shows_latency_and_throughput_over_numpy_and_what_others_publishe
     with_trees = drawn(versus, runs.findings(tmp_path / "trees", "versus", trees))
     assert "boosted trees, Ryzen 7 2700 vs 1080 Ti" in texts(with_trees) and "2.9 x" in texts(with_trees.axes[1])
     (headline,) = found.headlines
-    assert headline.startswith("mlp: the sports car brings 1 row in ") and " µs (numpy on" in headline
-    assert ", the lorry 2" in headline and "Mrows/s" in headline and ", 4,096 at a time (jit on" in headline
+    assert headline.startswith("mlp: shortest time for 1 row: ") and " µs (numpy on" in headline
+    assert (
+        "; highest rate: 2" in headline and "Mrows/s" in headline and " with 4,096 rows at a time (jit on" in headline
+    )
 
 
 def test_a_call_is_split_with_one_row_and_with_the_most(tmp_path: Path) -> None:

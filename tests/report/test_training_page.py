@@ -47,7 +47,7 @@ def folder(tmp_path):
 def test_the_page_shows_where_the_time_went(folder):
     text = io.StringIO()
     assert training.write(folder, Console(file=text, width=100)) is None
-    for said in ("Goodput 60.0%: 60.0 of 100.0 s, in 2 starts", "steps done again", "Llama 3", "idle between starts"):
+    for said in ("Goodput 60.0%: 60.0 of 100.0 s, in 2 starts", "repeated steps", "Llama 3", "idle between starts"):
         assert said in text.getvalue()
     page = (folder / training.PAGE).read_text()
     assert "<svg" in page and "Expected goodput" in page  # its figure, and the definition from docs/metrics

@@ -86,7 +86,7 @@ def test_it_stands_below_the_scaling_figure_and_only_where_something_explains(tm
     sections = {section.heading: section.sentences for section in run.sections()}
     assert sections["Why not 100 %"][0].startswith("2 devices: 83")
     assert "Communication" in sections and sections["What would help"]
-    assert "of what a large product reaches here" in sections["Utilisation"][0]
+    assert "of a large product's rate here" in sections["Utilisation"][0]
     assert not any("No MFU" in sentence for sentence in sections["Utilisation"])
     assert [row["point"] for row in _lines(run)] == ["shard_map/strong/1", "shard_map/strong/2"]
     assert not run.shortfalls()

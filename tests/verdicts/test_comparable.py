@@ -322,7 +322,7 @@ def test_an_edited_calibration_is_not_that_of_its_sessions(tmp_path):
     for machine in file["machines"].values():
         machine["cnn"]["sd"] = 0.0001
     path.write_text(json.dumps(file))
-    with pytest.raises(UserError, match="is damaged .*sd is 0.0001, and 0.03 by its sessions"):
+    with pytest.raises(UserError, match="is damaged .*sd is 0.0001, but its sessions give 0.03"):
         calibration.load(here, "cnn", tmp_path)
 
 

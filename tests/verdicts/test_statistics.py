@@ -101,7 +101,7 @@ def test_one_process_says_nothing_of_how_processes_differ():
     assert judge.judge(a, b, STEP_S, ASSUMED).verdict == CANNOT_TELL
     assert judge.judge(a, b, STEP_S, STEADY).verdict == SLOWER
     much = judge.judge(a, side(2.0, processes=1, rounds=10), STEP_S, ASSUMED)
-    assert much.verdict == CANNOT_TELL and "jaxbench calibrate or jaxbench ab would" in much.overall.why
+    assert much.verdict == CANNOT_TELL and "use jaxbench calibrate or jaxbench ab" in much.overall.why
     assert "--config.measure.processes=" in judge.judge(a, b, STEP_S, ASSUMED).overall.why
 
 
@@ -130,7 +130,7 @@ def test_no_number_of_processes_makes_two_days_one():
     """Twenty processes on each side that agree closely say nothing about the difference between two days."""
     a, b = side(processes=20, noise=1e-4), side(1.05, processes=20, noise=1e-4, seed=1)
     found = judge.judge(a, b, STEP_S, ASSUMED)
-    assert found.verdict == CANNOT_TELL and "sessions differ by 3 % (assumed): jaxbench ab would" in found.overall.why
+    assert found.verdict == CANNOT_TELL and "sessions differ by 3 % (assumed): use jaxbench ab" in found.overall.why
     assert judge.judge(a, b, STEP_S, STEADY).verdict == SLOWER
 
 
@@ -203,7 +203,7 @@ def test_after_the_first_pair_it_says_what_a_verdict_needs(seconds, warned, monk
     ended = ab._measure([arm, arm], budget, console, lambda: now[0], random.Random(0))
     said = console.file.getvalue()
     needs = "one pair takes 5 min 0 s, the next verdict needs 6, 30 min 0 s: add --budget_s=1800"
-    assert (f"The budget ends before: {needs}." in said) is warned and said.count("--budget_s") == warned
+    assert (f"The budget is too short: {needs}." in said) is warned and said.count("--budget_s") == warned
     assert (needs in ended.why) is warned and measured[0] == seconds // 300
 
 

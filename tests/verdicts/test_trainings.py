@@ -45,7 +45,7 @@ def test_welchs_interval_of_two_seeds_a_side():
 
 def test_one_seed_cannot_tell():
     answer, _ = trainings.compare(side(10), side(1), margin=0.02)
-    assert answer.verdict == CANNOT_TELL and "one seed does not say how much seeds differ" in answer.sentence
+    assert answer.verdict == CANNOT_TELL and "one seed does not show how much seeds differ" in answer.sentence
 
 
 def test_a_seed_that_never_arrives_can_only_lose():
