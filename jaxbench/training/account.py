@@ -1,5 +1,5 @@
 # Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
-"""Keeps the account of one start: what the process is doing, and for how long (`records.account` reads it)."""
+"""The time ledger of one start: what the process is doing, and for how long (`records.account` reads it)."""
 
 from __future__ import annotations
 
@@ -17,15 +17,15 @@ from jaxbench.records import account
 from jaxbench.records.account import ACCOUNT, KINDS
 from jaxbench.training.folder import writing
 
-# A line is written when a start is 1 % older than at its last one: so a kill hides at most 1 % of its time.
+# A line is written whenever a start is 1 % older than at its last line, so a kill hides at most 1 % of its time.
 BEAT, SHORTEST_BEAT_S, LONGEST_BEAT_S = 0.01, 0.05, 10.0
 Clock = Callable[[], int]
 
 
 def process_begun_ns() -> int:
-    """Unix time in ns at which this process was created, to a tick of the system; now, where the system has no /proc.
+    """Unix time in ns at which this process was created, to a tick of the system; the current time without a /proc.
 
-    It outlives `os.execve`, so a process that replaced itself counts what its predecessor did.
+    The creation time survives `os.execve`, so a process that replaced itself includes the time of its predecessor.
     """
     stat = Path("/proc/self/stat")
     if not stat.exists():
@@ -35,13 +35,13 @@ def process_begun_ns() -> int:
 
 
 class Account:
-    """The account of this start in `folder`. As a context it also writes while the process is busy, from a thread.
+    """The time ledger of this start in `folder`. As a context it also writes from a thread while the process is busy.
 
     Attributes:
-      step: completed steps, set by whoever trains.
-      from_step: that was restored, 0 of a fresh training; None before.
-      finished: the training has come to its end, so that time until it is asked for more is no loss.
-      kind, turns: what the process is doing, and how often that has changed.
+      step: completed steps, set by the training loop.
+      from_step: the restored step, 0 for a fresh training; None before restoring.
+      finished: the training has ended, so the time until it is continued with a larger target is not lost time.
+      kind, turns: what the process is doing, and the number of changes of that.
     """
 
     def __init__(
@@ -53,7 +53,8 @@ class Account:
         wall: Clock = time.time_ns,
         clock: Clock = time.monotonic_ns,
     ) -> None:
-        """begun_ns: Unix time at which this start began. kept: whether it is written: of several processes, one does.
+        """begun_ns: Unix time in ns at which this start began. kept: whether the ledger is written; only one of several
+        processes writes it.
 
         Raises UserError when the folder cannot be written.
         """
@@ -96,7 +97,7 @@ class Account:
 
     @contextlib.contextmanager
     def doing(self, kind: str) -> Iterator[Account]:
-        """A context whose time is of `kind`, one of `KINDS`, but for the contexts inside it."""
+        """A context that books its time under `kind`, one of `KINDS`. Contexts inside it book their own time."""
         before = self._turn(kind)
         try:
             yield self
@@ -104,12 +105,12 @@ class Account:
             self._turn(before)
 
     def rename(self, kind: str) -> None:
-        """The time since the current context began is of `kind` after all."""
+        """Books the time since the current context began under `kind` instead."""
         with self._lock:
             self.kind = kind
 
     def _turn(self, kind: str) -> str:
-        """Begins a context of `kind`. Returns the kind of the one that was left."""
+        """Begins a context of `kind`. Returns the kind of the previous context."""
         with self._lock:
             now, before = self._clock(), self.kind
             self._ns[before] += now - self._since
@@ -118,13 +119,13 @@ class Account:
             return before
 
     def sealed(self, seconds: float) -> None:
-        """A checkpoint was sealed, so long after it had ceased to block. May be called from any thread."""
+        """Notes that a checkpoint was sealed, `seconds` after it had ceased to block. Any thread may call this."""
         with self._lock:
             self._sealed += 1
             self._sealing_ns += round(seconds * 1e9)
 
     def discard(self) -> None:
-        """Takes back what was written: there was nothing to train."""
+        """Removes what was written, because there was nothing to train."""
         with self._lock, writing(self._folder):
             if not self._silent:
                 os.truncate(self._path, self._at)
@@ -156,7 +157,7 @@ class Account:
 
 
 def summary(folder: Path) -> str:
-    """The table of where the time went, over all starts of the training in `folder`, with its goodput."""
+    """The table of time by kind, over all starts of the training in `folder`, with its goodput."""
     starts = account.read(folder)
     spent = account.totals(starts)
     whole = sum(spent.values())

@@ -2,8 +2,9 @@
 """Checkpoints of a training: saved in the background, verified on reading, the same for any strategy and device count.
 
 A checkpoint is a folder named by its step: the canonical state as orbax writes it, a flat {name: array}, and a seal
-with the sha256 of each file and of all values. Orbax alone would read some flipped bits as numbers. Of
-several processes each writes its part of the arrays, and the first seals. Any number of processes may read it.
+with the sha256 of each file and of all values. Orbax alone would read some flipped bits as numbers. With several
+processes, each writes its part of the arrays, and the first one seals the checkpoint. Any number of processes may read
+it.
 """
 
 from __future__ import annotations
@@ -63,7 +64,7 @@ class Restored:
 
 
 class _Damaged(Exception):
-    """A checkpoint that cannot be used; the message says why."""
+    """A checkpoint cannot be used; the message gives the reason."""
 
 
 class Writer:
@@ -81,8 +82,8 @@ class Writer:
         on_sealed: Callable[[float], None] = lambda seconds: None,
         members: Members = Members(),  # noqa: B008
     ):
-        """on_sealed: told how many seconds after `save` had returned a checkpoint was sealed, by another thread.
-        members: the processes that save together, each of which has a Writer."""
+        """on_sealed: called by another thread with the seconds from the return of `save` until the checkpoint was
+        sealed. members: the process group that saves together; each process has a Writer."""
         self._folder, self._keep, self._on_sealed = folder.absolute(), keep, on_sealed
         self._members, self._saves = members, 0
         if members.leads:
@@ -108,7 +109,7 @@ class Writer:
     def save(self, state: TrainState, progress: dict[str, Any]) -> None:
         """Starts saving a canonical state in host memory (`to_host`); waits only for the previous save.
 
-        progress: JSON, such as the rows measured so far; that of the first member is kept.
+        progress: JSON, such as the rows measured so far; the value of the first process is kept.
         """
         leaves = named_leaves(state)
         header = {"format": FORMAT, "shapes": shapes(leaves), "progress": progress}
@@ -144,7 +145,8 @@ class Writer:
 
 
 def _shared_out(leaves: dict[str, np.ndarray], members: Members) -> dict[str, jax.Array]:
-    """The arrays split over one device of each member along the first dimension that divides: each writes its part."""
+    """The arrays, split over one device of each process along the first dimension that divides: each writes its part.
+    """
     count = len(members.processes)
     firsts = [next(d for d in jax.devices() if d.process_index == process) for process in members.processes]
     mesh = Mesh(np.array(firsts), ("process",))
@@ -163,10 +165,10 @@ def restore_latest(folder: Path, like: TrainState, members: Members = Members())
     Args:
       folder: where a `Writer` saved.
       like: the canonical state to restore, as arrays or as jax.ShapeDtypeStruct.
-      members: the processes that restore together. All return the same.
+      members: the process group that restores together. All processes return the same.
 
     Raises:
-      UserError: no checkpoint is intact, or the newest intact one is of another model or optimizer.
+      UserError: no checkpoint is intact, or the newest intact checkpoint is of another model or optimizer.
     """
     notes = members.led(lambda: [f"{path} is incomplete and is removed." for path in _unfinished(folder)])
     damaged: list[Path] = []
@@ -193,7 +195,7 @@ def restore_latest(folder: Path, like: TrainState, members: Members = Members())
 
 @contextlib.contextmanager
 def _writing(folder: Path) -> Iterator[None]:
-    """`writing`, also for orbax, which reports a disk error as a ValueError that names the errno."""
+    """`folder.writing`, also for orbax, which reports a disk error as a ValueError that names the errno."""
     with writing(folder):
         try:
             yield
@@ -214,7 +216,7 @@ def _unfinished(folder: Path) -> list[Path]:
 
 
 def _read(path: Path, like: TrainState, members: Members) -> tuple[TrainState, dict[str, Any]]:
-    """Checks the files first: orbax and its threads log errors about damaged files that cannot all be caught."""
+    """Reads a checkpoint after checking its files: not all errors of orbax for damaged files can be caught."""
     leaves = named_leaves(like)
     header = members.led(lambda: _checked(path, leaves))
     if "damaged" in header:
@@ -234,7 +236,7 @@ def _read(path: Path, like: TrainState, members: Members) -> tuple[TrainState, d
 
 
 def _checked(path: Path, leaves: dict[str, np.ndarray]) -> Header:
-    """The header of a checkpoint whose files are those that were saved; else {"damaged": why}."""
+    """The header of a checkpoint if its files are those that were saved; otherwise {"damaged": reason}."""
     try:
         header = _read_seal(path)
         for name, digest in header["files"].items():
@@ -296,7 +298,7 @@ def _require_same_shapes(path: Path, saved: dict[str, str], expected: dict[str, 
 
 
 def _move_aside(path: Path) -> None:
-    """Moves a checkpoint into the sibling folder "<folder>.damaged", where it is kept but not counted."""
+    """Moves a checkpoint into the sibling folder "<folder>.damaged". It is kept there, but no longer counts."""
     aside = path.parent.with_name(f"{path.parent.name}.damaged")
     aside.mkdir(exist_ok=True)
     target, number = aside / path.name, 1
@@ -309,7 +311,7 @@ def _move_aside(path: Path) -> None:
 def _quiet_orbax() -> Iterator[None]:
     """Drops orbax's log messages below warnings unless --verbosity=1.
 
-    Errors of its threads are dropped too, because they are raised here as well.
+    Errors of its threads are dropped too, because this process raises them as well.
     """
 
     def keep(record: logging.LogRecord) -> bool:

@@ -16,7 +16,7 @@ CHUNK = 1024  # examples per call; few enough that a float32 mean gives the exac
 
 
 class Evaluator:
-    """Compiled evaluation of one test set on one device, with canonical parameters, whatever the strategy."""
+    """Compiled evaluation of one test set on one device, with canonical parameters, for every strategy."""
 
     def __init__(
         self, workload: TrainWorkload, test: dict[str, np.ndarray], *, params: PyTree, model_state: PyTree, device: Any

@@ -1,5 +1,5 @@
 # Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
-"""The folder of a training: one config, one process at a time, continued only with settings that train the same."""
+"""The folder of a training: one config, and one process at a time. It is continued only with equivalent settings."""
 
 from __future__ import annotations
 
@@ -23,14 +23,14 @@ CHECKPOINTS = "checkpoints"
 SEEN_LIMIT_S = 5.0  # for a file system of several hosts to show a new file on all of them
 NO_ROOM = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 
-# Fields that change the result at most by the order of sums, and fields that only measurements read.
+# Fields that change the result at most by the order of sums, and fields that only measurements read. They may change.
 FREE = (
     *("train.strategy", "train.checkpoint_every", "train.keep", "train.tensorboard"),
     *("batch", "accelerator_batch", "scaling", "strategy", "explain"),
     *(f"lever.{name}" for name, lever in LEVERS.items() if lever.changes == "program"),
 )
 FREE_GROUPS = ("mesh.", "measure.", "report.")
-# Fields that a training of an older jaxbench lacks, with the value by which it was trained.
+# Fields that the config of an older jaxbench lacks, with the value that it used.
 ADDED = {"train.warmup": 0, "train.evaluate_every": 0, "train.noise_examples": 0}
 ADDED_WORDS = {"train.metric": learned.ACCURACY, "train.mode": learned.AUTO}
 MAY_GROW = ("train.epochs", "train.target")  # that of a loss may only fall
@@ -40,11 +40,11 @@ MAY_GROW = ("train.epochs", "train.target")  # that of a loss may only fall
 def locked_folder(folder: Path, config: dict[str, Any], members: Members = Members()) -> Iterator[Path]:  # noqa: B008
     """Creates `folder` or continues it, locks it against other processes, and yields the folder of its checkpoints.
 
-    members: the processes that train together, the first of which locks it.
+    members: the process group that trains together; its first process locks the folder.
 
     Raises:
-      UserError: it cannot be written, is in use, holds measurements, holds a training with another config, or is not on
-        a file system that all members see.
+      UserError: the folder cannot be written, is in use, holds measurements or a training with another config, or is
+        not on a file system that all processes see.
     """
 
     def begin() -> None:
@@ -60,7 +60,7 @@ def locked_folder(folder: Path, config: dict[str, Any], members: Members = Membe
 
 
 def _require_shared(folder: Path, members: Members) -> None:
-    """Raises UserError, on all members, if one of them does not see what the first writes into `folder`."""
+    """Raises UserError in all processes if one of them does not see what the first one writes into `folder`."""
 
     def write() -> str:
         name = f"seen-{uuid.uuid4().hex}"
@@ -85,7 +85,7 @@ def _require_shared(folder: Path, members: Members) -> None:
 
 @contextlib.contextmanager
 def writing(folder: Path) -> Iterator[None]:
-    """A context for writes into `folder`: turns an error of the disk, such as a full one, into a UserError."""
+    """A context for writes into `folder` that turns a disk error, such as a full disk, into a UserError."""
     try:
         yield
     except OSError as error:

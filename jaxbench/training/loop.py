@@ -1,7 +1,8 @@
 # Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
 """The training loop: steps, an evaluation after each epoch, checkpoints, and a clean end on a signal.
 
-Several processes run it together. Each reads its own rows of a batch; the first evaluates, and decides when to end.
+Several processes run it together. Each reads its own rows of a batch. The first process evaluates, and decides when to
+end.
 """
 
 from __future__ import annotations
@@ -35,7 +36,7 @@ from jaxbench.workloads.data import order
 
 
 class Clock:
-    """Seconds of work, and the part of them spent compiling, summed over resumes."""
+    """Seconds of work, and the part of them that was spent compiling, summed over resumes."""
 
     def __init__(self, elapsed_s: float = 0.0, compile_s: float = 0.0):
         self._begun = time.perf_counter() - elapsed_s
@@ -56,7 +57,7 @@ class Clock:
 
 
 class TrainLoop:
-    """One training on one program, from a restored or a fresh state to its end or to a signal."""
+    """One training with one program, from a restored or a fresh state until it ends or a signal stops it."""
 
     def __init__(
         self,
@@ -71,7 +72,7 @@ class TrainLoop:
     ):
         """Creates and places the state, and compiles step and evaluation.
 
-        Raises MoreCollectives if the step could hang, because this process has too few threads for it.
+        Raises MoreCollectives if the step could hang because this process has too few threads for its collectives.
         """
         options = compiler_options(session.levers, program)
         self.clock = Clock(restored.progress.get("elapsed_s", 0.0), restored.progress.get("compile_s", 0.0))
@@ -105,10 +106,10 @@ class TrainLoop:
     def run(
         self, log: MetricLog, writer: Writer, *, facts: dict[str, Any], console: Console, stop: Stop
     ) -> tuple[TrainState, str | None]:
-        """Returns the canonical state in host memory, and the signal that ended the training, once the last checkpoint
-        is on the disk.
+        """Trains. Returns (the canonical state in host memory, the signal that ended the training or None).
 
-        facts: JSON that every checkpoint carries in addition to the loop's progress.
+        It returns once the last checkpoint is on the disk. facts: JSON that every checkpoint stores in addition to the
+        progress of the loop.
         """
         account, agreed = self.account, Agreed(stop, self.members)
         with stop, _progress(console) as bar, account.doing("steps"):
@@ -157,7 +158,7 @@ class TrainLoop:
                 return
 
     def _batch(self, rows: np.ndarray) -> Any:
-        """Reads a batch and places it. The devices wait for it if they have done the step before by then."""
+        """Reads a batch and puts it on the devices. They wait for it if they finish the previous step first."""
         with self.account.doing("input"):
             batch = self.program.put(self._rows(rows))
             if self._newest is not None and not self._newest.is_ready():
@@ -165,13 +166,13 @@ class TrainLoop:
             return batch
 
     def _rows(self, rows: np.ndarray) -> Any:
-        """The examples of these numbers, as the input of `Program.put`. Of several processes each reads its own."""
+        """The examples with these indices, as the input of `Program.put`. Each of several processes reads its own."""
         if self.members.alone:
             return {name: array[rows] for name, array in self.data.train.items()}
         return {name: multihost.Rows(array, rows) for name, array in self.data.train.items()}
 
     def _evaluated(self, host: TrainState, log: MetricLog) -> None:
-        """Adds a row. With `noise_examples`, rows number 1, 2, 4, 8, ... and the last one have a measurement of it."""
+        """Evaluates and adds a row. With `noise_examples`, rows 1, 2, 4, 8, ... and the last one measure the noise."""
         trained = {f"train_{name}": value for name, value in self.means.means().items()}
         self.means = EpochMeans()
         epoch = self.step // self.plan.steps_per_epoch

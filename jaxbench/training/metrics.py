@@ -1,5 +1,5 @@
 # Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
-"""The metrics of a training: means over an epoch, a row per epoch in metrics.jsonl and, on request, TensorBoard."""
+"""The metrics of a training: means over an epoch, one row per epoch in metrics.jsonl and, on request, TensorBoard."""
 
 from __future__ import annotations
 
@@ -22,9 +22,9 @@ Row = dict[str, Any]
 
 
 class EpochMeans:
-    """Means of a step's metrics over one epoch, as sums that a checkpoint in mid-epoch can carry.
+    """Means of a step's metrics over one epoch, as sums that a checkpoint within an epoch can store.
 
-    The newest step's metrics stay on the device until the next step is dispatched, so that reading them does not stall
+    The metrics of the newest step stay on the device until the next step is dispatched. So reading them does not stall
     the devices, and at most two steps are in flight.
     """
 
@@ -34,7 +34,7 @@ class EpochMeans:
         self._newest: tuple[int, Metrics] | None = None
 
     def add(self, step: int, metrics: Metrics) -> None:
-        """step: the step of `metrics`, which are scalars or one equal copy per device."""
+        """Adds the metrics of a step: scalars, or one equal copy per device."""
         self._settle()
         self._newest = step, metrics
 
@@ -55,7 +55,7 @@ class EpochMeans:
         self._count += 1
 
     def to_json(self) -> dict[str, Any]:
-        """The arguments with which ``EpochMeans(**...)`` continues; waits for the newest step."""
+        """The arguments to continue with, ``EpochMeans(**...)``. Waits for the newest step."""
         self._settle()
         return {"sums": dict(self._sums), "count": self._count}
 
@@ -69,7 +69,7 @@ class MetricLog:
     """metrics.jsonl: one JSON object per epoch, on the disk before the next epoch begins."""
 
     def __init__(self, folder: Path, rows: list[Row], *, tensorboard: bool):
-        """Sets the file to `rows`, those of the checkpoint: removes rows written after it and restores lost ones.
+        """Sets the file to `rows`, those of the checkpoint: removes rows written after it and restores lost rows.
 
         Raises:
           UserError: `tensorboard` is set and tensorboardX is not installed.

@@ -19,15 +19,15 @@ from jaxbench.training.plan import Plan
 from jaxbench.workloads.base import Batch, PyTree, TrainWorkload
 from jaxbench.workloads.data.order import words
 
-PARTS = 8  # equal parts of the drawn examples: the small batches, whose mean gradient is that of the large one
-DRAWN = 1  # tells the words of this draw from those of the order of batches, which have two words of entropy
+PARTS = 8  # small batches: equal parts of the drawn examples. The mean of their gradients is that of the large batch
+DRAWN = 1  # a third word of entropy: makes this draw differ from the order of batches, which has two
 
 
 def unbiased(small: float, large: float, *, small_batch: int, large_batch: int) -> tuple[float, float]:
     """(|G|^2, tr(Sigma)) from the squared norms of the gradients of two batches, each a mean over its examples.
 
-    |G|^2 = (B |G_B|^2 - b |G_b|^2) / (B - b); tr(Sigma) = (|G_b|^2 - |G_B|^2) / (1/b - 1/B). Each is right on average,
-    so a single |G|^2 may be negative: averages of both are divided, never single ones.
+    |G|^2 = (B |G_B|^2 - b |G_b|^2) / (B - b); tr(Sigma) = (|G_b|^2 - |G_B|^2) / (1/b - 1/B). Both are unbiased, so a
+    single |G|^2 may be negative. Divide averages of the two, never single values.
     """
     signal = (large_batch * large - small_batch * small) / (large_batch - small_batch)
     return signal, (small - large) / (1 / small_batch - 1 / large_batch)
@@ -46,7 +46,7 @@ class NoiseMeter:
         model_state: PyTree,
         device: Any,
     ):
-        """Compiles. Raises UserError when the examples do not divide into parts."""
+        """Compiles the gradients. Raises UserError when the examples do not divide into parts."""
         asked = plan.noise_examples
         if asked % PARTS:
             raise UserError(f"--config.train.noise_examples={asked} must divide into {PARTS} parts: use {8 * PARTS}.")
@@ -56,7 +56,7 @@ class NoiseMeter:
             return jax.grad(lambda p: workload.mean_loss(p, model_state, batch, key)[0])(params)
 
         def added(total: PyTree, grads: PyTree) -> tuple[PyTree, jax.Array]:
-            """The sum of gradients so far, and the squared norm of the newest."""
+            """(the sum of gradients so far, the squared norm of the newest gradient)."""
             return jax.tree.map(jnp.add, total, grads), square(grads)
 
         def square(tree: PyTree) -> jax.Array:
@@ -76,9 +76,10 @@ class NoiseMeter:
         return jax.device_put(words(1, self._plan.seed, step, DRAWN, part).view(np.uint32), self._device)
 
     def __call__(self, params: PyTree, model_state: PyTree, *, step: int) -> dict[str, float]:
-        """{"gradient_square": of |G|^2, "noise_trace": of tr(Sigma)}. params, model_state: canonical, in host memory.
+        """Estimates as {"gradient_square": |G|^2, "noise_trace": tr(Sigma)}.
 
-        The examples are drawn with replacement, so that they are independent, by the seed and the step.
+        params, model_state: canonical, in host memory. The examples are drawn with replacement, so they are
+        independent. The draw depends on the seed and the step.
         """
         count, examples = self._plan.noise_examples, self._plan.examples
         drawn = (words(count, self._plan.seed, step, DRAWN) % np.uint64(examples)).astype(np.int64)

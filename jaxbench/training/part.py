@@ -1,5 +1,5 @@
 # Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
-"""What one process does in a training: it starts its devices, builds model and program, and trains."""
+"""One process of a training: starts its devices, builds model and program, and trains."""
 
 from __future__ import annotations
 
@@ -28,9 +28,9 @@ from jaxbench.workloads.base import TrainWorkload
 
 
 def take(setup: dict[str, Any], console: Console, part: ProcessRole) -> TrainResult:
-    """Trains. Raises UserError, and MoreCollectives when this process needs more threads.
+    """Starts the devices and trains. Raises UserError, and MoreCollectives when this process needs more threads.
 
-    setup: "platform", "devices", "concurrent_collectives" and "world" as `worker` has them; "experiment", "config",
+    setup: "platform", "devices", "concurrent_collectives" and "world" as in `worker`; "experiment", "config",
     "workdir"; "machine", "command", "begun_ns": of the `Session`.
     """
     threads, place = setup["concurrent_collectives"], setup.get("world")
@@ -42,7 +42,7 @@ def take(setup: dict[str, Any], console: Console, part: ProcessRole) -> TrainRes
 
 
 def trained(setup: dict[str, Any], devices: list[jax.Device], console: Console, part: ProcessRole) -> TrainResult:
-    """Trains on devices that have started. Raises as `take` does; setup: as there."""
+    """Trains on devices that have started. setup and errors: as in `take`."""
     config, experiment = ConfigDict(setup["config"]), setup["experiment"]
     strategy = str(config.train.strategy)
     levers = levers_of(config_lib.parse(config, parallel.strategy_names(), parallel.of_any_model()))

@@ -1,5 +1,5 @@
 # Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
-"""The data and the settings of a training, checked before anything starts."""
+"""The data and the settings of a training. Both are checked before anything starts."""
 
 from __future__ import annotations
 
@@ -23,12 +23,12 @@ class Plan:
 
     Attributes:
       checkpoint_every: steps; 0 saves only after each epoch.
-      metric, mode: of the test set; whether it must be at least ("max") or at most ("min") the target. auto: min for a
-        loss.
+      metric: the metric on the test set that must reach the target.
+      mode: whether it must be at least ("max") or at most ("min") the target. auto: min for a loss, otherwise max.
       evaluate_every: steps; 0 evaluates after each epoch. The target is reached at an evaluation.
-      noise_examples: from which the gradient noise scale is measured, see `noise`; 0: it is not.
+      noise_examples: the examples from which the gradient noise scale is measured (see `noise`); 0: not measured.
       keep: the number of checkpoints on the disk.
-      examples: in the training split.
+      examples: the number of examples in the training split.
     """
 
     seed: int
@@ -57,7 +57,7 @@ class Plan:
         return step % (self.evaluate_every or self.steps_per_epoch) == 0 or step == self.steps
 
     def saves(self, step: int) -> bool:
-        """Whether there is a checkpoint after `step`, whatever else happens."""
+        """Whether a checkpoint is due after `step` by the settings alone."""
         return step % self.steps_per_epoch == 0 or bool(self.checkpoint_every and step % self.checkpoint_every == 0)
 
     def reached(self, rows: list[Row]) -> bool:
@@ -92,8 +92,10 @@ def read_plan(config: ConfigDict, examples: int) -> Plan:
 
 
 def read_data(workload: TrainWorkload, *, seed: int) -> Dataset:
-    """Loads the workload's data. seed: for splitting data that come without a split. Raises UserError when they do not
-    fit the workload."""
+    """Loads the workload's data. seed: for splitting data that comes without a split.
+
+    Raises UserError when the data does not fit the workload.
+    """
     data = own.read(workload, seed=seed)
     for part, arrays in (("train", data.train), ("test", data.test)):
         own.require(workload, arrays, f"the {part} split of '{data.name}'")
@@ -101,5 +103,5 @@ def read_data(workload: TrainWorkload, *, seed: int) -> Dataset:
 
 
 def count(arrays: dict[str, np.ndarray]) -> int:
-    """Examples in one split."""
+    """The number of examples in one split."""
     return len(next(iter(arrays.values())))

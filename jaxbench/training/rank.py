@@ -1,14 +1,16 @@
 # Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
-"""One process of a training in several. Its first line on stdin is the setup of `part.take`, with "order": the cores to
-take first, "beat_s", and "shown": {"width", "terminal"} of the console of the first process.
+"""A worker of a training in several processes.
 
-Lines on stdin: {"stop": the name of a signal}. It ends when stdin does. Lines on stdout:
+Its first line on stdin is the setup of `part.take`, with "order": the cores to take first, "beat_s", and "shown":
+{"width", "terminal"} of the console of the first process. Further lines on stdin: {"stop": the name of a signal}. The
+process ends when stdin does. Lines on stdout:
 
     {"beat": {"kind", "turns", "step"}}         every beat_s: what it is doing, as `account.Account` knows it
-    {"say": text}                               of the first process, to be printed
-    {"done": exit code}                         the training has ended; it waits until stdin ends
-    {"failed": {"reason", "detail", "own", "user"}}  own: no other process's loss explains it. user: a UserError
-    {"concurrent_collectives": n}               it needs threads for so many
+    {"say": text}                               from the first process, to be printed
+    {"done": exit code}                         the training has ended; the process waits until stdin ends
+    {"failed": {"reason", "detail", "own", "user"}}  own: the loss of another process does not explain it; user: a
+                                                UserError
+    {"concurrent_collectives": n}               it needs threads for n collectives
 """
 
 from __future__ import annotations
@@ -42,7 +44,7 @@ class Sender:
 
 
 class Said(io.StringIO):
-    """A file whose text is sent."""
+    """A file that sends the text written to it."""
 
     def __init__(self, send: Sender):
         super().__init__()
@@ -106,12 +108,12 @@ def main() -> None:
     send = Sender(answers)
 
     def end(*raised: Any) -> None:
-        """Waits until stdin ends: so the others see no closed connection, and JAX does not wait for all."""
+        """Waits until stdin ends, so that the others see no closed connection and JAX does not wait for all."""
         if raised:
             send(failed=_failure(raised[1]))
         threading.Event().wait()
 
-    sys.excepthook = end  # whatever a model or a compiler raises ends the training, by name
+    sys.excepthook = end  # any exception of a model or a compiler ends the training, and its message names it
     serve(follow(sys.stdin), send)
     end()
 

@@ -1,7 +1,7 @@
 # Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
-"""Replaces this process by one that runs the same command with more threads.
+"""Replaces this process by a new one that runs the same command with more threads.
 
-Only the compiled step says how many threads it needs, and XLA sizes its thread pool when the backend starts.
+The number of threads follows from the compiled step, but XLA sizes its thread pool when the backend starts.
 """
 
 from __future__ import annotations
@@ -16,11 +16,11 @@ from rich.console import Console
 
 from jaxbench.machine import start
 
-VARIABLE = "JAXBENCH_CONCURRENT_COLLECTIVES"  # tells the new process what the old one has found
+VARIABLE = "JAXBENCH_CONCURRENT_COLLECTIVES"  # passes the number of collectives to the new process
 
 
 def concurrent_collectives() -> int:
-    """How many collectives of one program this process must have threads for."""
+    """The number of collectives of one program for which this process must have threads."""
     return int(os.environ.get(VARIABLE, start.CONCURRENT_COLLECTIVES))
 
 
@@ -36,7 +36,7 @@ class Before:
     cores: set[int] | None = field(default_factory=_affinity)
 
     def restart(self, collectives: int, workdir: Path, console: Console) -> NoReturn:
-        """Runs the same command again, with threads for so many collectives, in `workdir`. Does not return."""
+        """Runs the same command again in `workdir`, with threads for `collectives` collectives. Does not return."""
         text = f"{collectives} collectives of the step can wait at once: starting again with threads for them."
         console.print(text, highlight=False, soft_wrap=True)
         console.file.flush()

@@ -32,8 +32,11 @@ from jaxbench.training.train import ProcessRole
 
 @dataclass(frozen=True)
 class Faults:
-    """timeout_s: after which a process that is silent, or for which all wait, counts as lost. elastic: the others then
-    go on by themselves."""
+    """The handling of lost processes.
+
+    timeout_s: seconds after which a silent process, or a process that all others wait for, counts as lost. elastic: the
+    others then continue without it.
+    """
 
     timeout_s: float = 60.0
     elastic: bool = False
@@ -53,8 +56,8 @@ def train(
 ) -> int:
     """Trains to ``config.train.target`` on ``config.mesh.devices`` devices. Raises UserError.
 
-    crew: the processes of a launch, which all take part. Returns the exit code: 0 when the target is reached, 1 when it
-    is not, 130 when stopped by a signal.
+    crew: the processes of a launch; all take part. Returns the exit code: 0 when the target is reached, 1 when it is
+    not, 130 when stopped by a signal.
     """
     parallel.load(str(config.train.strategy))
     settings = config_lib.parse(config, parallel.strategy_names(), parallel.of_any_model())
@@ -88,7 +91,7 @@ def train(
 
 
 def _together(setup: dict[str, Any], slots: Any, console: Console, faults: Faults, crew: Crew | None) -> int:
-    """Trains in several processes. With `elastic` those that are left train on, until none is lost."""
+    """Trains in several processes. With `elastic` the remaining processes continue each time that one is lost."""
     start.only_cpu_here()
     workdir = Path(setup["workdir"]).absolute()
     shown = {"width": console.width, "terminal": console.is_terminal}
@@ -114,13 +117,13 @@ def _together(setup: dict[str, Any], slots: Any, console: Console, faults: Fault
 
 
 class Detail(Exception):
-    """The stack trace or the output of a process that failed, which --verbosity=1 shows."""
+    """The stack trace or the output of a failed process, shown with --verbosity=1."""
 
 
 def _left(slots: tuple[int, ...], lost: Lost, crew: Crew | None, *, batch: int, share: int) -> tuple[int, ...]:
-    """The processes that can go on; () if there are none. share: the devices of each.
+    """The processes that can continue; () if there are none. share: the number of devices of each.
 
-    The first of a launch leads it, so it must go on, and can: only what it had started was lost.
+    The first process of a launch leads it, so it must continue. It can: only the worker that it had started was lost.
     """
     left = [slot for slot in slots if slot != lost.slot or (crew is not None and slot == 0)]
     left = [slot for slot in left if crew is None or crew.has(slot)]
@@ -148,9 +151,9 @@ def _interrupted(workdir: Path) -> str:
 
 
 def devices_and_processes(settings: config_lib.Settings, machine: dict[str, Any], batch: int) -> tuple[int, int]:
-    """(the device count, how many processes have an equal share of them). Raises UserError.
+    """(the number of devices, the number of processes that share them equally). Raises UserError.
 
-    Without a device count: the largest that divides the batch and has a core or an accelerator per device.
+    The default is the largest number that divides the batch and has a core or an accelerator for each device.
     """
     if settings.devices is not None and len(settings.devices) > 1:
         *_, last = words = [str(count) for count in settings.devices]
@@ -168,14 +171,14 @@ def devices_and_processes(settings: config_lib.Settings, machine: dict[str, Any]
 
 
 def _least(settings: config_lib.Settings, machine: dict[str, Any]) -> int:
-    """The number of processes that must have a device each."""
+    """The smallest number of devices: each process must have one."""
     if "hosts" in machine:
         return len(machine["hosts"])
     return max(1, int(settings.mesh_processes)) if settings.mesh_processes.strip().isdecimal() else 1
 
 
 def _of_launch(settings: config_lib.Settings, count: int, machine: dict[str, Any]) -> int:
-    """All its processes. Raises UserError if one of them would have no device."""
+    """The number of processes of the launch: all take part. Raises UserError if one of them would have no device."""
     used, started = plan.launched_of(settings, (count,), machine)[count], len(machine["hosts"])
     if used < started:
         raise UserError(

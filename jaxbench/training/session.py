@@ -1,5 +1,5 @@
 # Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
-"""One start of a training: what must equal the previous start, and the manifest that lists all starts."""
+"""One start of a training: the facts that must equal those of the previous start, and the manifest of all starts."""
 
 from __future__ import annotations
 
@@ -22,11 +22,12 @@ class Session:
 
     Attributes:
       command: as it was typed.
-      devices, strategy, processes: other values give the same training up to the order of sums.
+      devices, strategy, processes: different values give the same training, up to the order of sums.
       experiment_file, experiment_sha256: the name of the experiment's source, and its hash.
       machine: `manifest.probe`.
-      levers: of the workload and of the program; an absent one is at its default.
-      begun_ns: Unix time in ns at which its process was created, for its account; by default that of this object.
+      levers: of the workload and of the program; an absent lever has its default.
+      begun_ns: Unix time in ns at which its process was created, for the time ledger; default: when this object was
+        made.
     """
 
     command: list[str]
@@ -50,7 +51,7 @@ class Session:
         return _place(self.devices, self.strategy, self.layout, processes=self.processes)
 
     def facts(self) -> dict[str, Any]:
-        """What a checkpoint stores about the start that saved it."""
+        """The facts about this start that its checkpoints store."""
         return {
             "devices": self.devices,
             "processes": self.processes,
@@ -61,7 +62,7 @@ class Session:
         }
 
     def require_same_experiment(self, progress: dict[str, Any]) -> None:
-        """`progress`: a checkpoint's, or {}. Raises UserError when another experiment file was trained."""
+        """Raises UserError if `progress`, that of a checkpoint or {}, comes from another experiment file."""
         if progress.get("experiment_sha256", self.experiment_sha256) != self.experiment_sha256:
             raise UserError(
                 f"the experiment file '{self.experiment_file}' has changed since this training started, or a module "
@@ -69,7 +70,7 @@ class Session:
             )
 
     def moved_from(self, progress: dict[str, Any]) -> str:
-        """Where the checkpoint was trained, if not on the same devices, strategy and layout; else ''."""
+        """Where the checkpoint was trained, if the devices, strategy or layout differ; otherwise ''."""
         if not progress:
             return ""
         facts = [progress.get(name, getattr(self, name)) for name in ("devices", "strategy", "layout")]
@@ -84,7 +85,7 @@ def _place(devices: int, strategy: str, layout: str, *, processes: int) -> str:
 
 
 def record(folder: Path, session: Session, *, step: int) -> None:
-    """Writes the manifest of `folder`, or adds this start to that of the first. step: at which this start begins."""
+    """Writes the manifest of `folder`, or adds this start to it. step: the step at which this start begins."""
     now = datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds")
     entry = {"started": now, "command": session.command, "from_step": step, **session.facts()}
     with writing(folder):

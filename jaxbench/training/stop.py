@@ -1,5 +1,5 @@
 # Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
-"""The end of a training on a signal: asked for by one process, and seen by all of them at the same step."""
+"""Ends a training on a signal: one process gets the request, and all of them act on it at the same step."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ from typing import Any
 
 from jaxbench.machine.world import Members
 
-LOOK_S, MOST_STEPS = 0.5, 1000  # processes ask each other so often: a thousandth of a second each time
+LOOK_S, MOST_STEPS = 0.5, 1000  # between two exchanges of the processes; each takes a thousandth of a second
 
 
 class Stop:
     """Turns the first SIGTERM or Ctrl-C into a request; the second acts at once.
 
-    name: of the signal, or None. signals: those that it listens to; () where another process does, which calls `ask`.
+    name: that of the signal, or None. signals: those that it listens to; () if another process listens and calls `ask`.
     """
 
     def __init__(self, *signals: signal.Signals) -> None:
@@ -54,9 +54,10 @@ def of_signals() -> Stop:
 
 
 class Agreed:
-    """The request to stop, as all processes see it at the same step: a process that went on alone would wait for ever.
+    """The request to stop, agreed on by all processes: a process that continued alone would wait forever.
 
-    They ask each other at steps that they agree on ahead, about every LOOK_S. One process asks itself at every step.
+    The processes exchange their requests about every LOOK_S, at steps that they agree on in advance. A single process
+    checks its request at every step.
     """
 
     def __init__(self, stop: Stop, members: Members, clock: Callable[[], float] = time.perf_counter):
@@ -66,7 +67,7 @@ class Agreed:
         self._last = self._next = 0
 
     def at(self, step: int) -> str | None:
-        """The signal that ends the training after this step; None: it goes on. All members call it at each step."""
+        """The signal that ends the training after this step, or None. All processes call this at each step."""
         if self._members.alone:
             self.name = self._stop.name
         elif step >= self._next and self.name is None:

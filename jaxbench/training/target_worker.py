@@ -1,7 +1,7 @@
 # Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
-"""The child process that trains to a target, again and again, on devices that it starts once: see `runner.worker`.
+"""The child process that runs trainings to a target, one after the other, on devices that it starts once.
 
-The requests are
+The protocol is that of `runner.worker`. The requests are
 
     {"do": "describe", "experiment", "config"}        -> {"examples": in the training split}
     {"do": "train", "experiment", "config", "workdir", "command"} -> how it ended
@@ -31,14 +31,14 @@ from jaxbench.workloads import needs
 
 @dataclass(frozen=True)
 class Trainer:
-    """The devices of this process, and the machine as each training's manifest describes it."""
+    """The devices of this process, and the description of the machine for the manifest of each training."""
 
     devices: list[jax.Device]
     machine: dict[str, Any]
 
 
 def made(setup: dict[str, Any], devices: list[jax.Device]) -> Trainer:
-    """setup: of `worker`, with "cache", a folder for compiled programs: the seeds of a batch size share theirs."""
+    """The trainer. setup: as in `worker`, with "cache": a folder for compiled programs, which all seeds share."""
     jax.config.update("jax_compilation_cache_dir", setup["cache"])
     jax.config.update("jax_persistent_cache_min_compile_time_secs", 0.0)
     jax.config.update("jax_persistent_cache_min_entry_size_bytes", -1)
@@ -46,7 +46,7 @@ def made(setup: dict[str, Any], devices: list[jax.Device]) -> Trainer:
 
 
 def carry_out(trainer: Trainer, request: dict[str, Any]) -> dict[str, Any]:
-    """Answers a request. A training whose loss is no longer finite has ended, too."""
+    """Answers a request. A training also ends when its loss is no longer finite."""
     if request["do"] == "describe":
         config = ConfigDict(request["config"])
         workload = build_workload(config, request["experiment"])

@@ -1,8 +1,8 @@
 # Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
 """`jaxbench run` of measures="targets": trainings to a target over models, device counts, batches, rules and seeds.
 
-Each training is a folder of `jaxbench train` under trainings/, so it survives kill -9. One that has ended has a
-result.json, and the same command goes on with the others. One process trains all of a device count.
+Each training is a folder of `jaxbench train` under trainings/, so it survives kill -9. A training that has ended has a
+result.json, and the same command continues with the others. One process runs all trainings of a device count.
 """
 
 from __future__ import annotations
@@ -42,9 +42,10 @@ LONGEST_S = 1e6  # that a training may take
 
 @dataclass(frozen=True, kw_only=True)
 class Model:
-    """A model that is trained. base_rate, base_batch, epochs, target: of its own training, or as asked for.
+    """A model that is trained.
 
-    examples: in its training split.
+    base_rate, base_batch, epochs, target: those of its own training, unless the config sets them. examples: the number
+    in its training split.
     """
 
     name: str
@@ -59,7 +60,7 @@ class Model:
 
 @dataclass(frozen=True, kw_only=True)
 class Wanted:
-    """One training that is wanted."""
+    """One training of the study."""
 
     model: Model
     devices: int
@@ -70,7 +71,7 @@ class Wanted:
 
     @property
     def folder(self) -> str:
-        """Its name: one training for all rules that agree on the rate."""
+        """The name of its folder. Rules that give the same learning rate share one training."""
         return f"{self.model.name}-devices{self.devices}-batch{self.batch}-rate{self.rate:g}-seed{self.seed}"
 
     def config(self, settings: TargetSettings) -> ConfigDict:
@@ -97,7 +98,7 @@ class Wanted:
 
 
 class TargetStudy:
-    """The run in `folder`: what is asked for, on this machine, and what has been trained. per_hour: its price."""
+    """The run in `folder`: its settings, this machine, and the trainings so far. per_hour: the machine's price."""
 
     def __init__(
         self, settings: TargetSettings, folder: Path, machine: dict[str, Any], console: Console,
@@ -120,7 +121,7 @@ class TargetStudy:
                             self._batch(worker, known, devices, batch, rule)
 
     def _batches(self, model: Model, devices: int, *, first: bool) -> Iterator[int]:
-        """Those that the data and the devices allow; others are named, once."""
+        """The batches that the data and the devices allow. The first call prints those that are left out."""
         for batch in self.settings.batches:
             why = f"a batch of {batch} does not divide over {devices} devices" if batch % devices else ""
             if batch > model.examples:
@@ -131,7 +132,7 @@ class TargetStudy:
                 self.console.print(f"Left out: {model.name}: {why}.", style="yellow", highlight=False, soft_wrap=True)
 
     def _batch(self, worker: Worker, model: Model, devices: int, batch: int, rule: str) -> None:
-        """All seeds of a batch. With `tuned` the first seed tries the grid, on the first device count."""
+        """Trains all seeds of a batch. With `tuned` the first seed tries the grid, on the first device count."""
         settings = self.settings
         of_model: dict[str, Any] = {"model": model, "devices": devices, "batch": batch, "rule": rule}
         grid = rates(rule, batch, base_rate=model.base_rate, base_batch=model.base_batch, grid=settings.rates)
@@ -142,12 +143,12 @@ class TargetStudy:
             self._one(worker, Wanted(**of_model, seed=seed, rate=chosen))
 
     def _tuned(self, model: Model, batch: int) -> float | None:
-        """The rate that a smaller device count has chosen."""
+        """The learning rate that was chosen on a smaller device count."""
         found = (one for one in self.trained.values() if (one.model, one.batch, one.rule) == (model.name, batch, TUNED))
         return next((one.learning_rate for one in found), None)
 
     def _search(self, worker: Worker, of_model: dict[str, Any], grid: Sequence[float]) -> float:
-        """The rate of the grid with the fewest steps; if none reaches the target, with the highest accuracy."""
+        """The learning rate of the grid with the fewest steps or, if none reaches the target, the highest accuracy."""
         tried = [
             self._one(worker, Wanted(**{**of_model, "rule": targets.GRID}, seed=self.settings.seed, rate=rate))
             for rate in grid
@@ -156,7 +157,7 @@ class TargetStudy:
         return best.learning_rate
 
     def _one(self, worker: Worker, wanted: Wanted) -> Trained:
-        """Trains, unless it has been trained, and adds it to the records."""
+        """Runs a training, unless it has ended before, and adds it to the records."""
         folder = self.folder / targets.TRAININGS / wanted.folder
         ended = folder / targets.RESULT
         if not ended.exists():
@@ -215,7 +216,7 @@ class TargetStudy:
 
 
 def _result(folder: Path, wanted: Wanted, answer: dict[str, Any]) -> dict[str, Any]:
-    """What a training that has ended says, from its own files."""
+    """The result of a training that has ended, from its own files."""
     rows = [json.loads(line) for line in (folder / METRICS).read_text().splitlines()]
     spent = account.totals(account.read(folder))
     budget = wanted.model.epochs * (wanted.model.examples // wanted.batch)
@@ -238,7 +239,7 @@ def _result(folder: Path, wanted: Wanted, answer: dict[str, Any]) -> dict[str, A
 
 
 def models_of(settings: TargetSettings) -> list[Model]:
-    """The models, with their own configs. Raises UserError for one that cannot be trained to a target."""
+    """The models, with their own configs. Raises UserError for a model that cannot be trained to a target."""
     found = []
     for name in settings.models:
         module, preset = discovery.load_experiment(name), discovery.load_preset("auto")
@@ -273,7 +274,7 @@ def ask(config: ConfigDict) -> tuple[TargetSettings, list[Model], dict[str, Any]
 
 
 def dry_run(config: ConfigDict, console: Console) -> None:
-    """Prints how many trainings there would be."""
+    """Prints the number of trainings that a run would have."""
     settings, models, _, counts = ask(config)
     console.print(_size(settings, models, counts), highlight=False, soft_wrap=True)
 
@@ -290,9 +291,9 @@ def _size(settings: TargetSettings, models: Sequence[Model], counts: Sequence[in
 
 
 def run(experiment: str, config: ConfigDict, workdir: Path, console: Console, per_hour: float | None = None) -> None:
-    """Trains what the folder lacks. Raises UserError. An interrupt loses nothing but the newest steps.
+    """Runs the trainings that the folder lacks. Raises UserError. An interrupt loses only the newest steps.
 
-    per_hour: the price of this machine, which is written beside each training.
+    per_hour: the price of this machine, which is written into the record of each training.
     """
     settings, models, machine, counts = ask(config)
     folder = RunFolder.begin(workdir, config_lib.plain(config))

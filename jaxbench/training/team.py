@@ -1,5 +1,5 @@
 # Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
-"""The processes of one start of a training, as their parent sees them: what they say, and which of them fails."""
+"""The supervisor of the processes of one start of a training: hears their messages, and finds the one that fails."""
 
 from __future__ import annotations
 
@@ -22,15 +22,15 @@ from jaxbench.training.watch import Watch
 
 MODULE = "jaxbench.training.rank"
 TURN_S, BEATS = 0.2, 5  # BEATS: signs of life within the limit
-# When one process complains of the others, so long is waited for a better reason; of other hosts it is heard later.
+# When one process blames the others, wait this long for a better reason; messages from other hosts arrive later.
 EXPLAINED_S, EXPLAINED_BY_CREW_S = 3.0, 20.0
 
 
 class Lost(Exception):
-    """The training has ended; the message says which process failed, where, and why.
+    """The training has ended; the message says which process failed, on which host, and why.
 
-    slot: of that process, which `Team` was given; None where all of them say the same. again: whether the others could
-    go on without it. detail: its stack trace or its output.
+    slot: that of the process, as given to `Team`; None if all processes report the same. again: whether the others
+    could continue without it. detail: its stack trace or its output.
     """
 
     def __init__(self, message: str, *, slot: int | None, again: bool, detail: str):
@@ -39,7 +39,7 @@ class Lost(Exception):
 
 
 class Team:
-    """Processes of `rank`. They are killed when the context ends."""
+    """The workers (`rank`) of a training. They are killed when the context ends."""
 
     def __init__(
         self,
@@ -51,7 +51,8 @@ class Team:
         crew: Crew | None,
         clock: Callable[[], float] = time.monotonic,
     ):
-        """Starts them. setup: of `rank`. slots: the processes of the launch that take part; without one, numbers."""
+        """Starts the workers. setup: as in `rank`. slots: the processes of the launch that take part; without a launch,
+        the numbers of the workers. limit_s: see `watch.Watch`."""
         beat_s = min(1.0, limit_s / BEATS)
         setup = {**setup, "module": MODULE, "processes": len(slots), "beat_s": beat_s}
         self._slots, self._crew, self._beat_s, self._clock = tuple(slots), crew, beat_s, clock
@@ -75,7 +76,7 @@ class Team:
             child.close()
 
     def run(self, stop: Stop, console: Console) -> int:
-        """The exit code of the first process, once all have ended well. Raises Lost and MoreCollectives."""
+        """The exit code of the first process, once all have ended without a fault. Raises Lost and MoreCollectives."""
         forwarded = False
         while len(self._done) < len(self._children):
             if stop.name and not forwarded:
@@ -149,5 +150,5 @@ class Team:
 
 
 def _verb(reason: str) -> str:
-    """What stands before a reason that is no clause."""
+    """The words before a reason that is not a clause."""
     return "" if reason.startswith(("was ", "ended ", "is gone", "gave ", "did not ")) else "failed: "

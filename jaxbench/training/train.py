@@ -1,8 +1,8 @@
 # Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
 """Trains a workload on its real data to a target. A checkpoint holds everything that decisions depend on.
 
-The batches, the random key, the optimizer, the rows and the decision to stop are functions of (config, step), so a run
-that was killed and restarted ends with the same bits as an uninterrupted one.
+The batches, the random key, the optimizer, the rows and the decision to stop are functions of (config, step). So a run
+that was killed and restarted ends with the same bits as an uninterrupted run.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ from jaxbench.workloads.base import Dataset, TrainWorkload
 
 @dataclass(frozen=True, kw_only=True)
 class TrainResult:
-    """How a training ended.
+    """The result of a training.
 
     Attributes:
       reached: the newest value of the metric on the test set has reached the target.
@@ -48,7 +48,7 @@ class TrainResult:
       was_finished: it had finished before, and nothing was trained now.
       stopped_by: "SIGTERM" or "SIGINT" if a signal stopped it before it had finished.
       step, epoch: completed steps and epochs.
-      score: that value; None before the first evaluation.
+      score: the newest value of the metric; None before the first evaluation.
       elapsed_s: seconds of work, summed over resumes: compiling, training, evaluating and waiting for checkpoints; not
         loading data, nor work that a kill has discarded.
       compile_s: the part of elapsed_s spent compiling.
@@ -71,9 +71,9 @@ class TrainResult:
 
 @dataclass
 class ProcessRole:
-    """The part of this process in a training: all of it, or together with others, of which the first writes and prints.
+    """The role of this process in a training: alone, or in a process group. Its first process writes and prints.
 
-    stop: the request to end. account: what the process is doing, once the training has begun.
+    stop: the request to end. account: the time ledger, once the training has begun.
     """
 
     members: Members = Members()
@@ -95,12 +95,12 @@ def train(
 
     Args:
       workload: must satisfy `needs`.
-      program_builder: distributes the workload over devices; not called when nothing is left to do.
+      program_builder: distributes the workload over devices; not called if there is nothing left to train.
       config: seed and train.{batch, epochs, target, checkpoint_every, keep, tensorboard} are used; all of it is stored.
       folder: for config.json, manifest.json, metrics.jsonl, checkpoints/ and, on request, tensorboard/.
       console: for the live progress, one line per epoch, notes and the closing sentences.
       session: this start, for the manifest and the checkpoints.
-      part: of this process, if there are several. All return the same but for the clocks.
+      part: the role of this process if there are several. All return the same, except for the clocks.
 
     Raises:
       UserError: values or data that do not fit, a folder of another training, no intact checkpoint, a loss that is not
@@ -143,7 +143,7 @@ def _account(folder: Path, session: Session, part: ProcessRole) -> Account:
 
 @contextlib.contextmanager
 def _metric_log(folder: Path, rows: list[Row], plan: Plan, members: Members) -> Iterator[MetricLog]:
-    """The log, which the first process writes: of the others only the rows are used."""
+    """The log of metrics. The first process writes it; the other processes only use its rows."""
     with contextlib.ExitStack() as stack:
         if members.leads:
             yield stack.enter_context(MetricLog(folder, rows, tensorboard=plan.tensorboard))
@@ -167,7 +167,7 @@ def _looped(
     *,
     notes: tuple[str, ...],
 ) -> TrainResult:
-    """Runs the loop, whose checkpoints are written meanwhile."""
+    """Runs the loop while its checkpoints are written in the background."""
     with Writer(checkpoints, keep=loop.plan.keep, on_sealed=loop.account.sealed, members=part.members) as writer:
         state, stopped_by = loop.run(log, writer, facts=facts, console=console, stop=part.stop)
         rows = part.members.decided(log.rows)
@@ -185,8 +185,10 @@ def _restore(checkpoints: Path, workload: TrainWorkload, console: Console, part:
 
 
 def _facts(data: Dataset, session: Session, progress: dict[str, Any], members: Members) -> dict[str, Any]:
-    """What checkpoints store about this training. Raises UserError if the newest has other data or another file, and if
-    another process has."""
+    """The facts about this training that its checkpoints store.
+
+    Raises UserError if the newest checkpoint, or another process, has other data or another experiment file.
+    """
     session.require_same_experiment(progress)
     digest = params_sha256({"train": dict(data.train), "test": dict(data.test)})
     if progress.get("data_sha256", digest) != digest:

@@ -1,7 +1,7 @@
 # Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
-"""Finds the process of a training that is lost or stuck, by what each says of itself every second or so.
+"""Hang detection: finds the process of a training that is lost or stuck, from the beats that each sends every second.
 
-JAX's own heartbeat misses a process that is alive and stuck, for which the others wait for ever in a collective.
+JAX's own heartbeat misses a process that is alive but stuck. The others would wait for it forever in a collective.
 """
 
 from __future__ import annotations
@@ -9,13 +9,13 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-WAITS = ("steps", "input")  # what is short; compiling, evaluating and checkpoints take as long as they take:
-LONG_S = 1800.0
+WAITS = ("steps", "input")  # kinds with a short time between two changes, for which the limit of the user holds
+LONG_S = 1800.0  # the limit for other kinds: compiling, evaluating and checkpoints may take long
 
 
 @dataclass
 class _Seen:
-    """Of one process. heard, moved: when it last said something, and something new."""
+    """The state of one process. heard, moved: the times of its last message, and of its last message with news."""
 
     heard: float
     moved: float
@@ -29,12 +29,12 @@ class Watch:
     """The processes of a training. Times are seconds of one monotonic clock, given by the caller."""
 
     def __init__(self, processes: int, limit_s: float, now: float):
-        """limit_s: without a sign of life from one of them, or without progress of all."""
+        """limit_s: the longest time without a message from a process, or without progress of all."""
         self._limit_s = limit_s
         self._seen = [_Seen(now, now) for _ in range(processes)]
 
     def heard(self, process: int, beat: dict[str, Any], now: float) -> None:
-        """Takes what a process says of itself: {"kind", "turns", "step"}."""
+        """Takes the beat of a process: {"kind", "turns", "step"}."""
         seen = self._seen[process]
         if beat["turns"] != seen.turns:
             seen.moved = now
@@ -50,7 +50,7 @@ class Watch:
         return process if now - heard > limit_s else None
 
     def fault(self, now: float) -> tuple[int, str] | None:
-        """(the process, what is wrong with it as a clause); None while all is well."""
+        """(the process, its fault as a clause); None if there is no fault."""
         if (process := self.silent(now, self._limit_s)) is not None:
             return process, f"gave no sign of life for {self._limit_s:g} s (--fault_timeout)"
         left = [(i, seen) for i, seen in enumerate(self._seen) if not seen.done]
@@ -59,6 +59,6 @@ class Watch:
             return None
         process, last = min(left, key=lambda each: (each[1].step, each[1].turns))
         return process, (
-            f"did not get on after step {last.step} ({last.kind}), for which the others waited {limit_s:g} s; if a "
+            f"did not advance after step {last.step} ({last.kind}), and the others waited {limit_s:g} s; if a "
             "step takes that long, raise --fault_timeout"
         )
