@@ -1,7 +1,7 @@
 # Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
-"""Compares two settings, or two commits, of one experiment, in pairs of fresh processes, until the verdict is clear.
+"""Compares two settings, or two commits, of one experiment, in pairs of new processes, until the verdict is clear.
 
-A pair is one process of A and one of B for each device count. On CPUs both run at the same time and take turns in each
+A pair is one process of A and one of B for each device count. On CPUs both live at the same time and take turns in each
 round. An accelerator belongs to one process at a time, so there the two run one after the other, in an order that
 alternates from pair to pair. Both arms are ordinary run folders, `a` and `b`, which a second start continues.
 
@@ -48,7 +48,7 @@ Clock = Callable[[], float]
 
 @dataclass(frozen=True, kw_only=True)
 class Budget:
-    """seconds: after these no new pair starts. margin: as in `judge`."""
+    """The limits of a comparison. seconds: after this time no new pair starts. margin: as in `judge`."""
 
     seconds: float
     metric: Metric
@@ -57,7 +57,7 @@ class Budget:
 
 @dataclass(frozen=True)
 class Side:
-    """What an arm measures. ref: "ref:NAME", a commit; "": the working tree."""
+    """The settings of an arm. ref: "ref:NAME", a commit; "": the working tree."""
 
     config: ConfigDict
     ref: str = ""
@@ -65,8 +65,10 @@ class Side:
 
 @dataclass(frozen=True)
 class AbOutcome:
-    """answers: from the finished pairs. across: the fields in which A and B differ. left_out: the points that are not
-    compared. software: a sentence for each difference of software, or of the model. why: why measuring ended."""
+    """The outcome of a comparison.
+
+    answers: from the finished pairs. across: the fields in which A and B differ. left_out: the points that are not
+    compared. software: a sentence for each difference of software, or of the model. why: the reason for the end."""
 
     answers: Answers
     across: tuple[str, ...]
@@ -88,7 +90,7 @@ class _Arm:
         console: Console,
         stack: ExitStack,
     ):
-        """checkout: of the commit that is measured; None: the working tree."""
+        """checkout: the files of the commit that is measured; None: the working tree."""
         if config.measure.processes != 1:
             raise UserError(
                 f"--config.measure.processes={config.measure.processes} has no effect on ab, which starts processes in "
@@ -113,7 +115,7 @@ class _Arm:
         self._steps = {record.point: record.steps for record in rounds}
 
     def _finished(self, rounds: list[schema.RoundRecord]) -> int:
-        """The number of pairs of which every point has all rounds."""
+        """The number of pairs in which every point has all rounds."""
         have: dict[str, set[int]] = {point.point: set() for point in self.asked.points}
         for record in rounds:
             if record.point in have:
@@ -127,11 +129,11 @@ class _Arm:
         return all(point.point in self._steps for point in self.asked.points)
 
     def ask(self, workers: Workers, point: str, request: dict[str, Any]) -> Any:
-        """Raises UserError when the point cannot be measured: with one arm missing there is nothing to compare."""
+        """The answer to a request. Raises UserError if the point cannot be measured: one arm alone compares nothing."""
         try:
             answer = workers.ask(point, request)
         except WorkerError as error:
-            if self.checkout and error.stage == "start":  # no stage of measuring was reached
+            if self.checkout and error.stage == "start":  # it did not reach a stage of measuring
                 raise self._not_understood(str(error)) from error
             raise UserError(f"{self.name} cannot be measured: {point} failed at {error.stage} ({error}).") from error
         try:
@@ -147,14 +149,14 @@ class _Arm:
         return UserError(f"{self.name} cannot be measured ({reason}): {OTHER_PROTOCOL}.")
 
     def round(self, workers: Workers, point: str, number: int) -> None:
-        """Uses the block length of the first pair: blocks of different lengths are not comparable."""
+        """Measures a round with the block length of the first pair: blocks of different lengths are not comparable."""
         known = {"steps": self._steps[point]} if point in self._steps else {}
         record = self.ask(workers, point, {"do": "round", "point": point, "round": number, **known})
         self._steps[point] = record.steps
 
     def prepare(self, workers: Workers) -> None:
         workers.wait_ready()
-        # A point that needs another process discards what the old one had prepared for other points.
+        # If a point needs another process, everything that the old one prepared for other points is lost.
         while todo := [point for point in self.asked.points if point.point not in workers.ready]:
             for point in todo:
                 self.ask(workers, point.point, {"do": "prepare", "point": point.to_json()})
@@ -225,7 +227,7 @@ def _outcome(arms: list[_Arm], pairs: int, budget: Budget, seconds: float, longe
     """The outcome of the first `pairs`; an interrupted pair is ignored. seconds, longest: as in `_ended`."""
     a, b = (comparable.read(arm.folder.path) for arm in arms)
     across = tuple({**comparable.differences(a, b), **comparable.places(a, b)})
-    if any(arm.checkout for arm in arms):  # a commit may change the model, which is then said
+    if any(arm.checkout for arm in arms):  # a commit may change the model; the outcome then says so
         implied = comparable.follows(across)
         across = (*across, *(name for name in comparable.models(a, b, across) if name not in implied))
     pair = comparable.pair(a, b, across)
@@ -236,7 +238,7 @@ def _outcome(arms: list[_Arm], pairs: int, budget: Budget, seconds: float, longe
 
 
 def _ended(answers: Answers, pairs: int, seconds: float, longest: float, budget: Budget) -> str:
-    """Why no further pair is measured; "" if one is. seconds: since the start. longest: of a pair."""
+    """The reason why no further pair is measured; "" if one is. seconds: since the start. longest: of a pair."""
     if pairs in sequential.LOOKS and answers.overall.verdict != CANNOT_TELL:
         return f"the verdict was reached after {pairs} pairs"
     if sequential.next_look(pairs) is None:
@@ -260,7 +262,7 @@ def _pair(arms: list[_Arm], number: int, order: random.Random) -> None:
     together = all(arm.asked.machine["platform"] == "cpu" for arm in arms)
     groups = [arms] if together else [[arm] for arm in (arms if number % 2 == 0 else arms[::-1])]
     for group in groups:
-        # The threads are the outer context: an interrupt must end the processes first, as the threads wait for them.
+        # The threads are the outer context: an interrupt must end the processes first, for the threads wait for them.
         with ThreadPoolExecutor() as threads, ExitStack() as stack:
             # Numbered by pair, because records with one worker name must come from one process.
             pools = (Workers(arm.job, arm.asked.points, number=number) for arm in group)

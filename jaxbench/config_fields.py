@@ -81,7 +81,7 @@ def existing(path: str, value: str) -> str:
 
 
 def as_is(_: str, value: Any) -> Any:
-    """For fields that are parsed where they are used."""
+    """Returns the value unchanged, for fields that are parsed where they are used."""
     return value
 
 
@@ -113,7 +113,7 @@ def _legal(path: str, value: str, legal: Iterable[str]) -> str:
 class ConfigField:
     """One field of the config.
 
-    default: None where another `ConfigField` declares it. mixed: its value may be a number or a word.
+    default: None if another `ConfigField` declares it. mixed: its value may be a number or a word.
     """
 
     path: str

@@ -1,5 +1,5 @@
 # Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
-"""How a number is written in a sentence."""
+"""Writes a number for a sentence."""
 
 from __future__ import annotations
 

@@ -21,7 +21,7 @@ from typing import Any
 from jaxbench import imported
 from jaxbench.errors import MoreCollectives, Raised, UserError, did_you_mean
 
-_PREFIXES = ("jaxbench_experiment_", "jaxbench_preset_")  # of the loaded modules' names
+_PREFIXES = ("jaxbench_experiment_", "jaxbench_preset_")  # prefix of the names of loaded modules
 _MAX_REASON = 400  # characters of another library's message: some fill a page
 
 
@@ -50,14 +50,14 @@ def load_experiment(name_or_path: str) -> ModuleType:
 
 
 def build(name_or_path: str, config: Any) -> Any:
-    """The result of the experiment's ``build(config)``. Raises UserError, also for whatever `build` raises."""
+    """The result of the experiment's ``build(config)``. Raises UserError, also for any exception of `build`."""
     module = load_experiment(name_or_path)
     with _Explained(experiment_path(name_or_path)):
         return module.build(config)
 
 
 def changed(function: Callable[..., Any], **settings: Any) -> Callable[..., Any]:
-    """A `get_config` or a `tiny` like another experiment's, with these settings of its config changed, by group."""
+    """The `get_config` or `tiny` of another experiment, with some settings of its config changed, by group."""
     if "batch" in settings:  # it holds on every platform
         settings.setdefault("accelerator_batch", 0)
 
@@ -79,15 +79,14 @@ def explaining(
 ) -> AbstractContextManager[None]:
     """A context in which an exception that passed through a line of the user's files becomes a UserError naming it.
 
-    otherwise: named instead when an exception passed through no such line; "": such an exception stays as it is, and
-      so does every UserError.
+    otherwise: named if an exception passed through no such line; "": such an exception, or a UserError, is not changed.
     hint: exception -> a sentence that is appended; "": none.
     """
     return _Explained(None, otherwise, hint)
 
 
 def line_of(error: BaseException) -> tuple[str, int] | None:
-    """(file, line) of the last line of the user's files that an error, or else its cause, passed through."""
+    """(file, line) of the last line of the user's files that an error, or otherwise its cause, passed through."""
     seen: BaseException | None = error
     while seen is not None:
         lines = [(f.filename, f.lineno) for f in traceback.extract_tb(seen.__traceback__) if is_theirs(f.filename)]
@@ -114,10 +113,10 @@ def experiment_path(name_or_path: str) -> Path:
 
 
 def digest(name_or_path: str) -> str:
-    """sha256 of the experiment's file; with modules that it loads and that are not installed, of the sha256 of all.
+    """The sha256 of the experiment's file. If it loads modules that are not installed: the sha256 over those of all.
 
-    So a model that an experiment imports is as much a part of it as if it stood in its file. The modules are those of
-    `imported.sources`; jaxbench's own are in the manifest's `source_sha256`. Raises UserError.
+    So a model that an experiment imports counts like code in its own file. The modules are those of `imported.sources`;
+    the modules of jaxbench are in `source_sha256` of the manifest. Raises UserError.
     """
     path = experiment_path(name_or_path)
     module = load_experiment(name_or_path)
@@ -149,7 +148,7 @@ def describe(path: Path) -> str:
 
 
 def _files(kind: str) -> dict[str, Path]:
-    # An installed wheel carries the folders inside the package; a checkout has them beside it.
+    # An installed wheel has the folders inside the package; a checkout has them next to it.
     package = Path(__file__).resolve().parent
     bundled = package / "_bundled" / kind
     folder = bundled if bundled.is_dir() else package.parent / kind
@@ -170,7 +169,7 @@ def _find(what: str, name_or_path: str, known: dict[str, Path]) -> Path:
 
 
 def _load(what: str, path: Path) -> ModuleType:
-    """Runs the file as a new module, whose name is the same in every process of a run."""
+    """Runs the file as a new module. Its name is the same in every process of a run."""
     name = f"jaxbench_{what}_{path.stem}_{hashlib.sha256(str(path).encode()).hexdigest()[:8]}"
     spec = importlib.util.spec_from_file_location(name, path)
     assert spec is not None and spec.loader is not None  # only None for a suffix that is not .py
@@ -187,7 +186,7 @@ def _load(what: str, path: Path) -> ModuleType:
 
 @contextmanager
 def _siblings_importable(file: Path) -> Iterator[None]:
-    """Lets a file import the files beside it while it loads, as a script can.
+    """Lets a file import the files next to it while it loads, as a script can.
 
     The folder of the suite's own files goes last, so that they never hide another module, such as `profile`.
     """
@@ -205,7 +204,7 @@ class _Explained(AbstractContextManager[None]):
     """Turns any exception from the user's file into a UserError that names the line. Swallows nothing."""
 
     def __init__(self, path: Path | None, otherwise: str = "", hint: Callable[[Exception], str] = lambda error: ""):
-        """path: the file to name where no line is known; None: `otherwise` is named, or, if "", the exception stays."""
+        """path: the file to name if no line is known; None: name `otherwise` or, if that is "", keep the exception."""
         self.otherwise = f"'{path}'" if path is not None else otherwise
         self.lines = path is None and bool(otherwise)  # our own UserError inside a user's function gets the line too
         self.hint = hint
@@ -227,7 +226,7 @@ class _Explained(AbstractContextManager[None]):
 def with_user_line(
     error: BaseException, otherwise: str = "", hint: Callable[[Exception], str] = lambda error: ""
 ) -> BaseException:
-    """A UserError that names the line of the user's files which an error passed through; otherwise see `explaining`."""
+    """A UserError that names the line of the user's files where an error passed. otherwise: as in `explaining`."""
     if isinstance(error, UserError | MoreCollectives):
         return error
     found = line_of(error)

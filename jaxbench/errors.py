@@ -1,5 +1,5 @@
 # Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
-"""The one exception that is shown to a person as a sentence, without a stack trace."""
+"""The exceptions that a person sees as one sentence, without a stack trace."""
 
 from __future__ import annotations
 
@@ -24,14 +24,14 @@ class Raised(UserError):
 
 
 def did_you_mean(word: str, legal: Iterable[str]) -> str:
-    """Returns ``did you mean 'x'?`` when some legal word is close to `word`, else lists the legal words."""
+    """Returns ``did you mean 'x'?`` if a legal word is close to `word`; otherwise lists the legal words."""
     legal = sorted(legal)
     close = difflib.get_close_matches(word, legal, n=1, cutoff=0.6)
     return f"did you mean '{close[0]}'?" if close else f"choose one of: {', '.join(legal)}."
 
 
 class Diverged(UserError):
-    """The loss of a training is not finite. step: whose loss it is."""
+    """The loss of a training is not finite. step: the step with this loss."""
 
     def __init__(self, message: str, step: int):
         super().__init__(message)

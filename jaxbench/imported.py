@@ -1,8 +1,8 @@
 # Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
-"""The source files that an experiment is made of: its own, and every module it loads that is not installed. No jax.
+"""The source files of an experiment: its own file, and every module that it loads and that is not installed. No jax.
 
-Imports are read from the source, those inside functions among them, and resolved without running anything. Modules that
-a file got in another way are found by the functions and classes that it holds.
+Imports are read from the source, including those inside functions, and resolved without running anything. Modules that
+a file loads in another way are found by the functions and classes that it holds.
 """
 
 from __future__ import annotations
@@ -18,16 +18,16 @@ from importlib.machinery import ModuleSpec, PathFinder
 from pathlib import Path
 from types import ModuleType
 
-_BY_NAME = ("import_module", "__import__", "load_experiment")  # functions that load the module that a text names
+_BY_NAME = ("import_module", "__import__", "load_experiment")  # functions that load the module named by a text
 _LIBRARIES = tuple({Path(sysconfig.get_path(name)) for name in ("stdlib", "platstdlib", "purelib", "platlib")})
 _PACKAGE = Path(__file__).resolve().parent
 
 
 def sources(path: Path, module: ModuleType, experiments: Mapping[str, Path]) -> list[Path]:
-    """The experiment's file, then the others by their path as seen from it.
+    """The experiment's file, then the others by their path relative to it.
 
-    module: `path`, loaded. experiments: the files that `load_experiment` finds by name. To be called while the files
-    beside the experiment can be imported.
+    module: the module loaded from `path`. experiments: the files that `load_experiment` finds by name. Call this while
+    the files next to the experiment can be imported.
     """
     importlib.invalidate_caches()
     _real.cache_clear()
@@ -76,10 +76,10 @@ def _holds(module: ModuleType) -> list[Path]:
 
 
 def _imports(file: Path, experiments: Mapping[str, Path]) -> Iterator[Path]:
-    """The files of all modules that a source file imports, packages on the way among them."""
+    """The files of all modules that a source file imports, including the packages that contain them."""
     try:
         tree = ast.parse(file.read_bytes() if file.suffix == ".py" else b"")
-    except (SyntaxError, ValueError):  # it counts, but what it imports is not known before it can be loaded
+    except (SyntaxError, ValueError):  # the file counts, but its imports are unknown until it can be loaded
         return
     for node in ast.walk(tree):
         if isinstance(node, ast.Import):
@@ -97,7 +97,7 @@ def _imports(file: Path, experiments: Mapping[str, Path]) -> Iterator[Path]:
 
 
 def _named(call: ast.Call) -> str:
-    """The text that a call names a module by; "" if it is no such call."""
+    """The module name in a call that loads a module; "" for other calls."""
     function = call.func.attr if isinstance(call.func, ast.Attribute) else getattr(call.func, "id", "")
     first = call.args[0] if call.args else None
     named = isinstance(first, ast.Constant) and isinstance(first.value, str) and function in _BY_NAME
@@ -105,7 +105,7 @@ def _named(call: ast.Call) -> str:
 
 
 def _resolved(parts: Sequence[str], folder: list[str] | None) -> Iterator[Path]:
-    """The files of a.b.c: of a, a.b and a.b.c, as far as they are modules. folder: where a lies; None: anywhere."""
+    """The files of a, a.b and a.b.c for a.b.c, as far as they are modules. folder: that of a; None: anywhere."""
     for part in parts:
         spec = _spec(part, folder)
         if spec is None:
@@ -120,7 +120,7 @@ def _resolved(parts: Sequence[str], folder: list[str] | None) -> Iterator[Path]:
 
 
 def _spec(name: str, folder: list[str] | None) -> ModuleSpec | None:
-    """folder: of the package that holds it, where only files are looked for, not Python's built-in modules."""
+    """The spec of a module. folder: of its package, where only files are searched, not Python's built-in modules."""
     if folder is not None:
         return PathFinder.find_spec(name, folder)
     specs = (finder.find_spec(name, None) for finder in sys.meta_path if hasattr(finder, "find_spec"))

@@ -1,5 +1,5 @@
 # Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
-"""An arm of `jaxbench ab` that measures another commit: what its processes load, and whether they know the settings."""
+"""An arm of `jaxbench ab` that measures another commit: the files its processes load, and a check of the settings."""
 
 from __future__ import annotations
 
@@ -16,17 +16,17 @@ from jaxbench.machine.checkout import OTHER_PROTOCOL, Checkout
 from jaxbench.records.store import flatten
 from jaxbench.verdicts import comparable
 
-Fields = dict[str, Any]  # of a config, by their path
+Fields = dict[str, Any]  # the fields of a config, by their path
 
 
 @dataclass(frozen=True)
 class OtherCommit:
-    """What an arm of another commit measures.
+    """The source of an arm that measures another commit.
 
     Attributes:
       experiment: as its processes load it.
-      source: its copy of this package, as `machine.source.of`.
-      manifest: what its manifest says instead of the working tree's.
+      source: its copy of this package, as in `machine.source.of`.
+      manifest: the fields of its manifest that replace those of the working tree.
       notes: sentences about its default settings.
     """
 
@@ -37,7 +37,7 @@ class OtherCommit:
 
     @staticmethod
     def of(checkout: Checkout, experiment: str, config: ConfigDict) -> OtherCommit:
-        """Raises UserError: the commit has no such experiment, or does not know a setting."""
+        """The source of an arm. Raises UserError if the commit lacks the experiment, or does not know a setting."""
         there = checkout.experiment(experiment)
         theirs, ours = checkout.facts(there), copy_facts.facts(experiment)
         defaults = theirs["config"], _as_read(ours["config"])
@@ -51,9 +51,9 @@ class OtherCommit:
 
 
 def _require_known(checkout: Checkout, theirs: Fields, ours: Fields, asked: Fields) -> None:
-    """Raises UserError for a setting that one of both packages does not know. One that keeps its default may be new.
+    """Raises UserError for a setting that one of the two packages does not know, unless it keeps its default.
 
-    theirs, ours: the defaults there and here. asked: the settings of the arm.
+    theirs, ours: the defaults of the commit and of this package. asked: the settings of the arm.
     """
     unknown = [name for name in asked if name not in theirs and asked[name] != ours.get(name)]
     if unknown:
@@ -70,5 +70,5 @@ def _other_defaults(checkout: Checkout, theirs: Fields, ours: Fields) -> tuple[s
 
 
 def _as_read(fields: Fields) -> Fields:
-    """As another process reads them: a tuple becomes a list."""
+    """The fields as another process reads them from JSON: a tuple becomes a list."""
     return dict(json.loads(json.dumps(fields)))

@@ -1,7 +1,7 @@
 # Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
-"""What each verb does: a call of the room that does it, with the flags. Returns the exit code.
+"""The verbs: each calls its package with the flags, and returns the exit code.
 
-Rooms are imported inside: `jaxbench doctor` must not wait for jax, nor `jaxbench list` for matplotlib.
+Packages are imported inside the functions: `jaxbench doctor` must not wait for jax, nor `jaxbench list` for matplotlib.
 """
 
 from __future__ import annotations
@@ -65,7 +65,7 @@ def check(experiment: str) -> None:
 
 
 def targets(experiment: str, workdir: Path, console: Console, crew: Crew | None) -> int:
-    """`run` of trainings to a target over batch sizes."""
+    """`run` for trainings to a target over batch sizes."""
     from jaxbench.price_command import require_price
     from jaxbench.training import targets as trainings
 
@@ -207,7 +207,7 @@ def launch(engine: str, command: list[str], workdir: Path, console: Console) -> 
 
 
 def report(workdir: Path, console: Console, look: Mapping[str, Any] | None = None) -> int:
-    """look: of the figures, in place of what the run's config asks for."""
+    """Writes the page of a folder. look: settings of the figures, which replace those of the run's config."""
     from jaxbench.records.account import ACCOUNT
     from jaxbench.records.targets import FILE as TARGETS
     from jaxbench.report import build, targets, training
