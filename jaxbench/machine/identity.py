@@ -141,6 +141,6 @@ def reference_product(
 def _taken(core: int, stat: Path = load.STAT, cpus: Path = CPUS) -> float:
     """Seconds, since the start of the system, that were stolen from a core or spent on its other hardware threads."""
     times = load.cpu_times(stat)
-    beside = [times[cpu] for cpu in cores.siblings(core, cpus) - {core} if cpu in times]
+    shared = [times[cpu] for cpu in cores.siblings(core, cpus) - {core} if cpu in times]
     stolen_s = times[core].steal_s if core in times else 0.0
-    return stolen_s + sum(each.busy_s + each.steal_s for each in beside)
+    return stolen_s + sum(each.busy_s + each.steal_s for each in shared)
