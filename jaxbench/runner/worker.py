@@ -153,7 +153,7 @@ def _attempt(action: Callable[[], Any]) -> tuple[Any, dict[str, Any] | None]:
     """Returns (result, None) or (None, the failure to send)."""
     try:
         return action(), None
-    except Exception as error:  # the only broad except: any exception of a model or a compiler is a failed point
+    except Exception as error:  # the one broad except: any exception of a model or a compiler is a failed point
         cause = error.__cause__ if hasattr(error, "stage") and error.__cause__ else error
         if isinstance(cause, MoreCollectives):
             return None, {"concurrent_collectives": cause.count}
