@@ -270,7 +270,7 @@ def _pair(arms: list[_Arm], number: int, order: random.Random) -> None:
     together = all(arm.asked.machine["platform"] == "cpu" for arm in arms)
     groups = [arms] if together else [[arm] for arm in (arms if number % 2 == 0 else arms[::-1])]
     for group in groups:
-        # The threads are the outer context: an interrupt must end the processes first, as the threads wait for them.
+        # The threads are the outer context: an interrupt must end the processes first, for the threads wait for them.
         with ThreadPoolExecutor() as threads, ExitStack() as stack:
             # Numbered by pair, because records with one worker name must come from one process.
             pools = (Workers(arm.job, arm.asked.points, number=number) for arm in group)

@@ -54,7 +54,7 @@ def _require_known(checkout: Checkout, theirs: Fields, ours: Fields, asked: Fiel
     """Raises UserError for a setting that one of the two packages does not know. A new setting is allowed if the arm
     keeps its default.
 
-    theirs, ours: the defaults there and here. asked: the settings of the arm.
+    theirs, ours: the defaults of the commit and of this package. asked: the settings of the arm.
     """
     unknown = [name for name in asked if name not in theirs and asked[name] != ours.get(name)]
     if unknown:

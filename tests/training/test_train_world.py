@@ -225,7 +225,7 @@ def test_a_signal_ends_all_after_the_same_step(points):
         (0, "stop 9", "process 0 of 2 .* gave no sign of life for 6 s .*: it was stopped, as by SIGSTOP: the same"),
         (1, "raise 9", "process 1 of 2 .* failed: ValueError: this row is bad: the same command"),
         (0, "kill 9", "process 0 of 2 .* was killed by SIGKILL .*: the same command"),
-        (1, "sleep 9", "process 1 of 2 .* did not get on after step 7 .input., for which the others waited 6 s; "),
+        (1, "sleep 9", "process 1 of 2 .* did not advance after step 7 .input., and the others waited 6 s; "),
     ],
 )
 def test_a_fault_is_one_sentence_that_names_the_process(points, process, what, words):
@@ -319,7 +319,7 @@ def test_a_launch_with_a_killed_leader_ends(points):
     [
         ([("steps", 5, 9), ("steps", 5, 9)], 9.0, None),
         ([("steps", 5, 9), None], 11.0, (1, "gave no sign of life for 10 s")),
-        ([("steps", 7, 9), ("input", 6, 8)], 11.0, (1, r"did not get on after step 6 \(input\)")),
+        ([("steps", 7, 9), ("input", 6, 8)], 11.0, (1, r"did not advance after step 6 \(input\)")),
         ([("evaluation", 7, 9), ("steps", 7, 8)], 11.0, None),
     ],
 )

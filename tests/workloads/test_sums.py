@@ -103,7 +103,7 @@ def test_kmeans_is_lloyds_iteration():
 @pytest.mark.parametrize("strategy", ["fsdp", "zero1", "tensor"])
 def test_a_strategy_that_splits_the_state_is_refused(strategy):
     workload = kmeans.workload("k", clusters=6, columns=3)
-    with pytest.raises(Unsupported, match="sum over rows, whose state every device has whole.*use jit_auto"):
+    with pytest.raises(Unsupported, match="sum over rows: every device has its whole state.*use jit_auto"):
         arm.build_program(workload, strategy, jax.devices()[:2], levers.DEFAULTS)
 
 
