@@ -1,5 +1,5 @@
 # Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
-"""What the tests of several strategies ask of a Program."""
+"""Shared checks of a Program for the tests of several strategies."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from workload_cases import KEY, one_device
 from jaxbench import parallel
 from jaxbench.measure import check, expected_communication
 from jaxbench.measure.compile_report import compile_step
+from jaxbench.measure.reference import initial_state, perturbed
 from jaxbench.workloads.base import TrainWorkload
 
 BATCH = 16
@@ -21,15 +22,15 @@ def verdicts(workload: TrainWorkload, program: parallel.Program, reference: obje
         reference = one_device(workload, batch)
     actual = check.train(program, compiled.call, KEY, batch)
     parameters, optimizer = check.judge(actual, reference, workload), check.judge_optimizer(actual, reference)
-    parameters = check.judge_each(parameters, actual, reference, _nudged(workload, reference, batch))
+    parameters = check.judge_each(parameters, actual, reference, _perturbed(workload, reference, batch))
     parameters = parameters if optimizer.ok or not parameters.ok else optimizer
-    passport = compiled.passport
-    return parameters, expected_communication.judge(workload, program, passport, BATCH), passport
+    report = compiled.passport
+    return parameters, expected_communication.judge(workload, program, report, BATCH), report
 
 
-def _nudged(workload, reference, batch):
-    """Compiles the initial state only when a parameter is far enough from the reference to ask for it."""
-    yield from reference.perturbed(reference, reference.initial_state(workload, KEY, device=jax.devices()[0]), batch)
+def _perturbed(workload, reference, batch):
+    """Compiles the initial state only if a parameter is far enough from the reference to need it."""
+    yield from perturbed(reference, initial_state(workload, KEY, device=jax.devices()[0]), batch)
 
 
 def stateful(workload: TrainWorkload) -> bool:

@@ -1,5 +1,5 @@
 # Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
-"""Collectives are counted in HLO text of every form that XLA's three compilers print collectives in."""
+"""Collective counts from HLO text in every form that XLA's three compilers print, and those that can wait at once."""
 
 from __future__ import annotations
 

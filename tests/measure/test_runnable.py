@@ -43,7 +43,7 @@ def test_a_chain_gives_the_right_result_however_often_it_is_run(dtype: str, tole
     assert ready.wrong(state, 7) == 0
     np.testing.assert_array_equal(
         state[0], runnable.draw_arguments((Array((1000,), dtype),), 7)[0]
-    )  # arguments are as they were
+    )  # arguments do not change
 
 
 def test_wrong_values_are_counted() -> None:
@@ -94,7 +94,7 @@ def test_calls_run_on_the_host_and_one_by_one_on_a_device() -> None:
 
 
 def test_launch_is_timed_with_the_clock_given() -> None:
-    """A clock that moves by 1 ms whenever it is read: a block seems to take 1 ms, whatever its length."""
+    """A clock that advances by 1 ms per reading: a block of any length seems to take 1 ms."""
     ticks = iter(np.arange(0.0, 1000.0, 0.001))
     timer = Timer(clock=lambda: float(next(ticks)), max_steps=16)
     assert runnable.launch_s(jax.devices()[0], timer) == pytest.approx(0.001 / 16)
@@ -146,7 +146,7 @@ def test_the_copy_to_the_host_is_host_memory() -> None:
 
 @pytest.mark.parametrize("op", TRANSFERS)
 def test_a_copy_that_was_not_made_is_caught(op: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The lie: what "copies" hands out the source's own memory, in which of course every value is right."""
+    """The lie: the "copy" is the source's own memory, so every value is right."""
     starts: list[Any] = []
 
     def view(array: Any) -> Any:
@@ -183,7 +183,7 @@ def test_half_a_copy_is_wrong_altogether(monkeypatch: pytest.MonkeyPatch) -> Non
 
 
 def test_jax_shares_the_memory_of_an_array_that_lies_well_and_a_transfer_does_not() -> None:
-    """Why the source lies where it does: `may_alias=False` alone makes no copy. When it does, this test may go."""
+    """The reason for the source's alignment: `may_alias=False` alone makes no copy. Delete this test when it does."""
     memory = np.zeros(4096, np.uint8)
     well = memory[-memory.ctypes.data % runnable.XLA_ALIGNMENT :][:1024]
     assert jax.device_put(well, jax.devices()[0], may_alias=False).unsafe_buffer_pointer() == well.ctypes.data
@@ -197,10 +197,10 @@ def test_jax_shares_the_memory_of_an_array_that_lies_well_and_a_transfer_does_no
 
 
 def test_a_new_handle_is_copied_to_the_host_anew() -> None:
-    """With int4, whose values a CPU device copies out and keeps as an accelerator does all of them."""
+    """With int4: a CPU device copies these values to the host and caches them, like an accelerator for every type."""
     array = jax.device_put(np.arange(7).astype(jax.numpy.int4), jax.devices()[1])
     host = [np.asarray(array)]
-    assert np.asarray(array).ctypes.data == host[0].ctypes.data  # the lie: asked again, nothing is copied
+    assert np.asarray(array).ctypes.data == host[0].ctypes.data  # the lie: a second request copies nothing
     for _ in range(3):
         array = runnable.handle(array)
         host.append(np.asarray(array))
@@ -212,7 +212,7 @@ def test_on_an_accelerator_each_copy_is_asked_of_the_next_handle() -> None:
     asked: list[Any] = []
 
     class Remote:
-        """As much of an array on an accelerator as a copy to the host sees."""
+        """The attributes of an accelerator's array that a copy to the host reads."""
 
         def devices(self) -> set[Any]:
             return {type("Device", (), {"platform": "gpu"})()}
