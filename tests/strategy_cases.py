@@ -24,7 +24,7 @@ def verdicts(workload: TrainWorkload, program: parallel.Program, reference: obje
     parameters, optimizer = check.judge(actual, reference, workload), check.judge_optimizer(actual, reference)
     parameters = check.judge_each(parameters, actual, reference, _perturbed(workload, reference, batch))
     parameters = parameters if optimizer.ok or not parameters.ok else optimizer
-    report = compiled.passport
+    report = compiled.report
     return parameters, expected_communication.judge(workload, program, report, BATCH), report
 
 

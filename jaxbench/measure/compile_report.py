@@ -19,7 +19,7 @@ from jaxbench.hlo import collective_counts, operations, product_flops
 from jaxbench.hlo.module import Module, parse
 from jaxbench.measure.expected_communication import gradient_bytes
 from jaxbench.parallel.program import Program, TrainState
-from jaxbench.records.schema import Passport
+from jaxbench.records.schema import CompileReport
 from jaxbench.workloads import flops
 from jaxbench.workloads.base import KEY, Batch, PyTree, TrainWorkload
 from jaxbench.workloads.jaxprs import equations
@@ -39,7 +39,7 @@ class CompiledStep:
     """
 
     call: Callable[[Any, Any], tuple[Any, Any]]
-    passport: Passport
+    report: CompileReport
     hlo: str = ""
     module: Module = dataclasses.field(default_factory=Module)
     inputs: tuple[TrainState, Batch] | None = None
@@ -93,7 +93,7 @@ def compile_step(
     module = parse(hlo)
     counted = product_flops.count(module)
     params, _ = jax.eval_shape(workload.init, KEY)
-    report = Passport(
+    report = CompileReport(
         trace_s=traced_at - start if trace else None,
         lower_s=lowered_at - traced_at,
         compile_s=compiled_at - lowered_at,
@@ -173,7 +173,7 @@ def _counted(compiled: Any, what: str, devices: int) -> float | None:
     return counted * devices if math.isfinite(counted) and counted > 0 else None
 
 
-def op_by_op(report: Passport) -> Passport:
+def op_by_op(report: CompileReport) -> CompileReport:
     """The compile report without the compiler's numbers, for a step that is never compiled as a whole."""
     return dataclasses.replace(
         report,

@@ -22,7 +22,7 @@ from jaxbench.parallel.layout import canonical_avals
 from jaxbench.parallel.optimizer import unused_gradients
 from jaxbench.parallel.program import Program
 from jaxbench.parallel.rng_keys import PARTS
-from jaxbench.records.schema import Collective, Passport, Verdict
+from jaxbench.records.schema import Collective, CompileReport, Verdict
 from jaxbench.workloads import examples, sharding_context, weighted
 from jaxbench.workloads.adapters.pure import zeros
 from jaxbench.workloads.base import KEY, Batch, CollectiveBounds, PyTree, TrainWorkload
@@ -104,7 +104,7 @@ def gradient_bytes(params: PyTree, devices: int) -> int:
 def judge(
     workload: TrainWorkload,
     program: Program,
-    passport: Passport,
+    report: CompileReport,
     global_batch: int,
     *,
     own: bool = True,
@@ -118,8 +118,8 @@ def judge(
     single parameter was shown to be correct; called only when it matters. across: the loss compares examples without
     the suite's helpers, so it is unknown what it needs from other devices. devices: as in `bounds_of`.
     """
-    bounds, step, single = bounds_of(workload, program, passport.metrics, global_batch, devices)
-    verdict = verify(passport.collectives, bounds, step, single=single)
+    bounds, step, single = bounds_of(workload, program, report.metrics, global_batch, devices)
+    verdict = verify(report.collectives, bounds, step, single=single)
     if verdict.ok or own or verdict.excess_bytes is None or not proven():
         return verdict
     # A step that sends more or less than expected is excused if every parameter is correct: an excess costs only time.

@@ -48,7 +48,7 @@ class Collective:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Passport:
+class CompileReport:
     """The compile report of a point. A time is None if the strategy cannot separate that phase."""
 
     trace_s: float | None
@@ -113,7 +113,7 @@ class Prepared(Line):
 @dataclass(frozen=True, kw_only=True)
 class PointRecord(StepPlace, Prepared):
     unit: str  # what one example is: "images"
-    passport: Passport
+    passport: CompileReport
     outcome: dict[str, float] = dataclasses.field(default_factory=dict)  # results of a short training
     # numbers of a step other than its time: state_bytes and held_gradient_bytes per device, busy_share, dropped,
     # real_share, tokens per example
@@ -264,7 +264,7 @@ def from_json(line: dict[str, Any]) -> Record:
         verdicts = line.get("checks", ()) if kind == "round" else line["checks"]
         fields["checks"] = tuple(_verdict(verdict) for verdict in verdicts)
     if kind == "point":
-        fields["passport"] = Passport(**{**line["passport"], "collectives": _collectives(line["passport"])})
+        fields["passport"] = CompileReport(**{**line["passport"], "collectives": _collectives(line["passport"])})
     elif kind == "compiled":
         fields["collectives"] = _collectives(line)
     elif kind == "case":

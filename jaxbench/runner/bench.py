@@ -34,7 +34,7 @@ from jaxbench.measure.check import (
 from jaxbench.measure.clock import Probe, Timer
 from jaxbench.measure.compile_report import CompiledStep, op_by_op
 from jaxbench.parallel.program import Program, TrainState, jit_once
-from jaxbench.records.schema import Passport, PointRecord, ProfileRecord, RoundRecord, Verdict
+from jaxbench.records.schema import CompileReport, PointRecord, ProfileRecord, RoundRecord, Verdict
 from jaxbench.runner import explaining
 from jaxbench.runner.compiler import Compiler
 from jaxbench.runner.plan import Point
@@ -110,7 +110,7 @@ class Bench(Compiler):
         if compiled.sha256 != program_sha256:
             return False
         if EXECUTION.of(point.levers) == "eager":
-            compiled = CompiledStep(program.step.__wrapped__, compiled.passport)
+            compiled = CompiledStep(program.step.__wrapped__, compiled.report)
         self.prepared[point.point] = PreparedStep(point, workload, program, compiled, steps)
         self._accepted.add(point.point)  # the process that has the references compares the timed state, too
         if not _fed(point):
@@ -135,7 +135,7 @@ class Bench(Compiler):
             batch = self.batch(point)
             first_run_s, facts, outputs = self._first_run(program, compiled, batch)
             facts |= self._facts_of(workload)
-            passport = dataclasses.replace(compiled.passport, first_run_s=first_run_s)
+            passport = dataclasses.replace(compiled.report, first_run_s=first_run_s)
             checks = self._verdicts(point, workload, program, compiled, batch, outputs)
             if EXECUTION.of(point.levers) == "eager":
                 call, passport = program.step.__wrapped__, op_by_op(passport)
@@ -173,17 +173,17 @@ class Bench(Compiler):
         if explaining.is_plain(point):  # the base's program with another batch, which was checked
             return (host,)
         if part == explaining.COMMUNICATION:
-            return host, judge_communication(compiled.passport, self._whole(point))
-        silent = judge_silent(compiled.passport)
+            return host, judge_communication(compiled.report, self._whole(point))
+        silent = judge_silent(compiled.report)
         if part not in (explaining.LOCAL, explaining.SCHEDULE):
             return host, silent
         whole = self._whole(point)
         in_order = part == explaining.SCHEDULE
-        sent = judge_schedule(compiled.passport, whole, explaining.STAGE) if in_order else silent
-        work = judge_work(compiled.passport, whole)
+        sent = judge_schedule(compiled.report, whole, explaining.STAGE) if in_order else silent
+        work = judge_work(compiled.report, whole)
         return (host, sent) if work is None else (host, sent, work)
 
-    def _whole(self, point: Point) -> Passport:
+    def _whole(self, point: Point) -> CompileReport:
         """Of the step that a point is a part of. A run that goes on may have measured it in an earlier process."""
         if point.explains not in self.passports:
             levers = {**point.levers, PART.name: PART.default}
@@ -207,7 +207,7 @@ class Bench(Compiler):
             watch.step_begins((state, batch))
             # One step only: a CPU may allocate the scratch of a second step before it has freed that of the first.
             jax.block_until_ready(compiled.call(state, batch))
-            return {"peak_bytes": compiled.passport.peak_bytes, "measured_bytes": watch.peak_bytes()}
+            return {"peak_bytes": compiled.report.peak_bytes, "measured_bytes": watch.peak_bytes()}
 
     def round(
         self, point: str, number: int, steps: int | None = None, *, double: bool = True, last: bool = False
@@ -244,7 +244,7 @@ class Bench(Compiler):
 
     def _spare(self) -> None:
         """Keeps nothing any more if the memory is needed for a step."""
-        step = max(each.compiled.passport.peak_bytes or 0 for each in self.prepared.values())
+        step = max(each.compiled.report.peak_bytes or 0 for each in self.prepared.values())
         devices = len(self.devices) if self.device.platform == "cpu" else 1
         if self._keeps and memory.room(self.device) < FREE_STEPS * devices * step:
             self._keeps = False
@@ -388,7 +388,7 @@ class Bench(Compiler):
     def _record(
         self,
         point: Point,
-        passport: Passport,
+        passport: CompileReport,
         checks: tuple[Verdict, ...],
         program: Program,
         *,

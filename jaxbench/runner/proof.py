@@ -98,7 +98,7 @@ class Proof:
         return (
             *self._results(point, grown, program, compiled, batch),
             check.judge_host_calls(compiled.host_calls),
-            check.judge_devices(asked, parts, *compiled.inputs, compiled.passport.collectives),
+            check.judge_devices(asked, parts, *compiled.inputs, compiled.report.collectives),
             check.judge_inputs(batch),
         )
 
@@ -106,7 +106,7 @@ class Proof:
         self, point: Point, grown: int, program: Program, compiled: CompiledStep, batch: Batch
     ) -> tuple[Verdict, ...]:
         """The verdicts on the results and on the communication of a whole step."""
-        part, passport = PART.of(point.levers), compiled.passport
+        part, passport = PART.of(point.levers), compiled.report
         workload, layout, about = self._about(point, grown, program, batch)
         if not _updates(point):
             about = {"key": self.key, "batch": batch, "flops": passport.flops_per_step, "draws": self.draws}
@@ -120,7 +120,7 @@ class Proof:
         measured = self.arms.workload(point.levers, grown)
         products = check.judge_products(measured, point.levers)
         across = self.loss_kind.name == loss_kind.ACROSS and not self.loss_kind.gathers
-        census = functools.partial(
+        communication = functools.partial(
             expected_communication.judge, measured, program, passport, point.global_batch,
             own=self.own, across=across, devices=point.devices,
         )  # fmt: skip
@@ -128,7 +128,7 @@ class Proof:
         try:
             expected = self._expected(key, workload, batch, layout, program.members, passport.flops_per_step)
         except references.Unfit as error:
-            return check.unchecked(str(error)), *products, census()
+            return check.unchecked(str(error)), *products, communication()
         memory.give_back()
         actual = check.train(program, compiled.call, self.key, batch, expected.count)
 
@@ -147,7 +147,7 @@ class Proof:
         def proven() -> bool:
             return parameters.ok and optimizer.ok and check.each_proven(actual, expected, others())
 
-        return parameters, optimizer, *state, *products, census(proven=proven)
+        return parameters, optimizer, *state, *products, communication(proven=proven)
 
     def after_round(
         self, point: Point, grown: int, program: Program, call: Any, batch: Batch, state: TrainState

@@ -65,9 +65,9 @@ def attempt(bench: Bench, placed: dict[str, Any]) -> dict[str, Any]:
         checks = first_step.explained(checks, {}, workload, key=bench.key, batch=batch, device=bench.device)
     return {
         "checks": [dataclasses.asdict(check) for check in checks],
-        "sent_bytes": sum(each.wire_bytes for each in compiled.passport.collectives),
+        "sent_bytes": sum(each.wire_bytes for each in compiled.report.collectives),
         "state_bytes": _state_bytes(program, bench.key),
-        "peak_bytes": compiled.passport.peak_bytes,
+        "peak_bytes": compiled.report.peak_bytes,
     }
 
 

@@ -18,14 +18,14 @@ def test_phases_and_memory(strategy):
     ticks = iter(range(100))
     workload = linear_workload()
     program = parallel.build(strategy, workload, jax.devices()[:2])
-    passport = compile_step(workload, program, 8, clock=lambda: float(next(ticks))).passport
-    assert passport.trace_s == (None if strategy == "pmap" else 1.0)
-    assert (passport.lower_s, passport.compile_s) == (1.0, 1.0)
-    assert passport.parameters == 8
-    assert passport.expected_gradient_bytes == 32
+    report = compile_step(workload, program, 8, clock=lambda: float(next(ticks))).report
+    assert report.trace_s == (None if strategy == "pmap" else 1.0)
+    assert (report.lower_s, report.compile_s) == (1.0, 1.0)
+    assert report.parameters == 8
+    assert report.expected_gradient_bytes == 32
     # float32 state (8 parameters, step, key) and half of the batch of 8 x 5 values live on each device
-    assert passport.argument_bytes == pytest.approx(4 * (8 + 1 + 2 + 20), rel=0.2)
-    assert passport.peak_bytes >= passport.argument_bytes
+    assert report.argument_bytes == pytest.approx(4 * (8 + 1 + 2 + 20), rel=0.2)
+    assert report.peak_bytes >= report.argument_bytes
 
 
 @pytest.mark.parametrize(

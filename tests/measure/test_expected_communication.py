@@ -82,9 +82,9 @@ def test_a_program_with_batch_statistics_that_reduces_its_gradients_again(fault)
     init = lambda key: (plain.init(key)[0], {"mean": jnp.zeros(3)})  # noqa: E731
     workload, devices = dataclasses.replace(plain, init=init, loss=loss, independent=True), jax.devices()[:2]
     program = communication.build(workload, devices, fault) if fault else shard_map.build(workload, devices)
-    parameters, census, _ = verdicts(workload, program)
-    assert parameters.ok and census.ok is not bool(fault)
-    assert not fault or "19 numbers by all-reduce, but 11 are expected" in census.reason
+    parameters, collectives, _ = verdicts(workload, program)
+    assert parameters.ok and collectives.ok is not bool(fault)
+    assert not fault or "19 numbers by all-reduce, but 11 are expected" in collectives.reason
 
 
 def test_equal_gradients_need_not_be_sent_twice():

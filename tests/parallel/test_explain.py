@@ -51,9 +51,9 @@ def test_without_collectives_each_device_multiplies_what_it_does_in_the_step(mes
     workload, program, whole = step(mesh)
     local = ablation.local(workload, program, BATCH)
     mine = compiled(workload, local)
-    assert check.judge_silent(mine.passport).ok
-    assert not check.judge_silent(whole.passport).ok
-    assert check.judge_work(mine.passport, whole.passport).value == 0
+    assert check.judge_silent(mine.report).ok
+    assert not check.judge_silent(whole.report).ok
+    assert check.judge_work(mine.report, whole.report).value == 0
     state, metrics = twice(workload, local, mine)
     assert int(state.step) == 2
     assert "loss" in metrics
@@ -67,8 +67,8 @@ def test_one_device_alone_does_one_devices_share(mesh):
     assert mine.inputs is not None
     assert all(leaf.sharding.device_set == {jax.devices()[0]} for leaf in jax.tree.leaves(mine.inputs))
     share = 1 / program.mesh.size
-    assert check.judge_work(mine.passport, whole.passport, share=share).ok
-    assert not check.judge_work(mine.passport, whole.passport).ok
+    assert check.judge_work(mine.report, whole.report, share=share).ok
+    assert not check.judge_work(mine.report, whole.report).ok
     state, _ = twice(workload, alone, mine)
     assert int(state.step) == 2
 
@@ -78,9 +78,9 @@ def test_only_the_collectives_are_all_that_the_step_sends(mesh):
     workload, program, whole = step(mesh)
     communication = ablation.communication(workload, program, BATCH)
     mine = compiled(workload, communication)
-    verdict = check.judge_communication(mine.passport, whole.passport)
+    verdict = check.judge_communication(mine.report, whole.report)
     assert verdict.ok and verdict.value == 0, verdict.reason
-    assert not mine.passport.product_flops_per_step
+    assert not mine.report.product_flops_per_step
     state, _ = twice(workload, communication, mine)
     assert int(state.step) == 0
 
@@ -90,34 +90,34 @@ def test_a_gather_that_micro_batches_share_is_sent_once():
     workload = experiment_workload("gpt", **GPT, **{"lever.accumulate": "2"})
     program = parallel.build("fsdp", workload, jax.devices()[:2])
     mine = compiled(workload, ablation.communication(workload, program, BATCH))
-    assert check.judge_communication(mine.passport, compiled(workload, program).passport).value == 0
+    assert check.judge_communication(mine.report, compiled(workload, program).report).value == 0
 
 
 @pytest.mark.parametrize("mesh", thin(["stage=2", "data=2,stage=2"], 1))
 def test_in_the_order_of_its_schedule_a_stage_waits_for_one_number_of_each_message(mesh):
     workload, program, whole = step(mesh)
     mine = compiled(workload, ablation.in_order(workload, program, BATCH))
-    verdict = check.judge_schedule(mine.passport, whole.passport, "stage")
+    verdict = check.judge_schedule(mine.report, whole.report, "stage")
     assert verdict.ok and verdict.value > 0, verdict
-    assert check.judge_work(mine.passport, whole.passport).value == 0
+    assert check.judge_work(mine.report, whole.report).value == 0
     state, metrics = twice(workload, ablation.in_order(workload, program, BATCH), mine)
     assert int(state.step) == 2 and np.isfinite(metrics["loss"])
 
 
 def test_a_schedule_that_sends_whole_messages_or_nothing_is_seen():
     workload, program, whole = step("stage=2")
-    verdict = check.judge_schedule(whole.passport, whole.passport, "stage")
+    verdict = check.judge_schedule(whole.report, whole.report, "stage")
     assert not verdict.ok and "NOT one for each" in verdict.reason and "all-reduce, which must NOT be" in verdict.reason
     silent = compiled(workload, ablation.local(workload, program, BATCH))
-    assert not check.judge_schedule(silent.passport, whole.passport, "stage").ok
+    assert not check.judge_schedule(silent.report, whole.report, "stage").ok
 
 
 def test_an_omission_or_addition_is_seen():
     _, program, whole = step("data=2")
     fewer = compiled(*_without_a_leaf())
-    assert not check.judge_communication(fewer.passport, whole.passport).ok
+    assert not check.judge_communication(fewer.report, whole.report).ok
     silent = compiled(step("data=2")[0], ablation.local(step("data=2")[0], program, BATCH))
-    verdict = check.judge_communication(silent.passport, whole.passport)
+    verdict = check.judge_communication(silent.report, whole.report)
     assert not verdict.ok and "only one of the program and the step has all-reduce over 'data'" in verdict.reason
 
 
@@ -141,7 +141,7 @@ def test_a_large_product_keeps_its_size_and_counts_its_operations(monkeypatch):
     program = ablation.large_product(jax.devices()[:2])
     workload = experiment_workload("mlp")
     mine = compiled(workload, program)
-    assert mine.passport.product_flops_per_step == ablation.product_flops("cpu", 2) == 2 * 2 * 64**3
+    assert mine.report.product_flops_per_step == ablation.product_flops("cpu", 2) == 2 * 2 * 64**3
     before = jax.device_get(program.init(KEY)).params
     state, _ = twice(workload, program, mine)
     np.testing.assert_array_equal(state.params["x"], before["x"])  # nothing overflows, for any number of steps

@@ -199,10 +199,10 @@ def test_a_model_that_is_split(mesh, name, optimizer, gathers):
     workload = dataclasses.replace(workload, micro_batches=2 if "stage" in sizes else 1)
     devices = jax.devices()[: int(np.prod(list(sizes.values())))]
     program = parallel.load("hybrid").build(workload, devices, sizes=sizes)
-    parameters, collectives, passport = verdicts(workload, program, reference)
+    parameters, collectives, report = verdicts(workload, program, reference)
     assert parameters.ok, parameters.reason
     assert collectives.ok, collectives.reason
-    assert ("all-gather" in {c.kind for c in passport.collectives}) == gathers
+    assert ("all-gather" in {c.kind for c in report.collectives}) == gathers
 
 
 @pytest.mark.parametrize("strategy", thin(["zero2", "zero1", "fsdp"], 1))

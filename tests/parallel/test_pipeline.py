@@ -56,7 +56,7 @@ def test_parameters_of_one_device_expected_communication_and_published_bubble(me
     actual = check.train(program, compiled.call, KEY, batch)
     assert check.judge(actual, reference, workload).ok, check.judge(actual, reference, workload).reason
     assert check.judge_optimizer(actual, reference).ok
-    found = expected_communication.judge(workload, program, compiled.passport, BATCH)
+    found = expected_communication.judge(workload, program, compiled.report, BATCH)
     assert found.ok, found.reason
     with jax.set_mesh(program.mesh):
         _, metrics = compiled.call(program.init(KEY), program.put(batch))
@@ -78,7 +78,7 @@ def test_1f1b_keeps_k_micro_batches_and_gpipe_all(remat):
 
     def scratch(schedule, micro_batches):
         workload, program, _ = built("stage=2", schedule, micro_batches, remat)
-        return compile_step(workload, program, 2 * micro_batches).passport.temp_bytes  # two examples per micro-batch
+        return compile_step(workload, program, 2 * micro_batches).report.temp_bytes  # two examples per micro-batch
 
     activation = 2 * SHAPE["model.context"] * SHAPE["model.width"] * 4  # bytes, of a micro-batch
     more = {name: (scratch(name, 16) - scratch(name, 8)) / 8 / activation for name in ("gpipe", "1f1b")}
@@ -96,7 +96,7 @@ def test_recomputation_changes_no_parameters():
         compiled, batch = compile_step(workload, program, BATCH), workload.synthetic(KEY, BATCH)
         verdict = check.judge(check.train(program, compiled.call, KEY, batch), reference, workload)
         assert verdict.ok, verdict.reason
-        found = expected_communication.judge(workload, program, compiled.passport, BATCH)
+        found = expected_communication.judge(workload, program, compiled.report, BATCH)
         assert found.ok, found.reason
 
 

@@ -69,10 +69,10 @@ def case():
 def test_same_parameters_and_expected_communication(words, devices):
     workload = experiment_workload("mlp", **{"lever.reduction": words})
     program = build_program(workload, "shard_map", jax.devices()[:devices], {"reduction": words})
-    parameters, collectives, passport = verdicts(workload, program, case()[1])
+    parameters, collectives, report = verdicts(workload, program, case()[1])
     assert parameters.ok, parameters.reason
     assert collectives.ok, collectives.reason
-    assert passport.collectives or devices == 1
+    assert report.collectives or devices == 1
 
 
 @functools.cache
@@ -100,8 +100,8 @@ def test_gradients_that_the_optimizer_leaves_out_need_not_travel(words, monkeypa
 def test_a_ring_takes_its_steps():
     workload = case()[0]
     for words, kind, count in [("ring", "collective-permute", 14), ("scatter", "reduce-scatter", 1)]:
-        passport = verdicts(workload, data_parallel.build_reduction(workload, jax.devices(), words), case()[1])[2]
-        assert {c.kind: c.count for c in passport.collectives}[kind] == count
+        report = verdicts(workload, data_parallel.build_reduction(workload, jax.devices(), words), case()[1])[2]
+        assert {c.kind: c.count for c in report.collectives}[kind] == count
 
 
 def test_another_strategy_has_its_own_reduction():

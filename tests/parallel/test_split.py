@@ -54,27 +54,27 @@ def test_same_parameters_and_expected_communication(mesh):
 @pytest.mark.full
 @pytest.mark.parametrize("mesh", thin(["fsdp=2,tensor=2", "tensor=2", "tensor=8", "data=2,tensor=4"], 1))
 def test_with_positions_split_between_the_products(mesh):
-    parameters, collectives, passport = tried(mesh, sequence=True)
+    parameters, collectives, report = tried(mesh, sequence=True)
     assert parameters.ok, parameters.reason
     assert collectives.ok, collectives.reason
-    assert {"all-gather", "reduce-scatter"} <= {c.kind for c in passport.collectives}
+    assert {"all-gather", "reduce-scatter"} <= {c.kind for c in report.collectives}
 
 
 @pytest.mark.parametrize("mesh", thin(["expert=2", "expert=8", "data=2,expert=4"], 1))
 def test_experts(mesh):
-    parameters, collectives, passport = tried(mesh, experts=8)
+    parameters, collectives, report = tried(mesh, experts=8)
     assert parameters.ok, parameters.reason
     assert collectives.ok, collectives.reason
-    assert "all-to-all" in {c.kind for c in passport.collectives}
+    assert "all-to-all" in {c.kind for c in report.collectives}
 
 
 @pytest.mark.full
 def test_tensor_parallelism_has_four_all_reduces_of_activations_a_block():
     bytes_of = {}
     for layers in (1, 2):
-        _, collectives, passport = tried("tensor=2", **{"model.layers": layers})
+        _, collectives, report = tried("tensor=2", **{"model.layers": layers})
         assert collectives.ok, collectives.reason
-        (reduced,) = passport.collectives
+        (reduced,) = report.collectives
         bytes_of[layers] = reduced.bytes
     activation = BATCH * SHAPE["model.context"] * SHAPE["model.width"] * 4
     assert bytes_of[2] - bytes_of[1] == 4 * activation
@@ -90,12 +90,12 @@ def test_a_perceptron_is_split_two_layers_at_a_time(mesh, depth):
     sizes = axes.parse(mesh)
     devices = jax.devices()[: int(np.prod(list(sizes.values())))]
     program = parallel.load("hybrid").build(workload, devices, sizes=sizes)
-    parameters, collectives, passport = verdicts(workload, program, reference)
+    parameters, collectives, report = verdicts(workload, program, reference)
     assert parameters.ok, parameters.reason
     assert collectives.ok, collectives.reason
     if mesh == "tensor=2":
         sent = BATCH * 4 * {1: 10, 2: 32, 3: 32 + 10 + 32}[depth]  # the outputs of two layers, and their inputs
-        assert sum(c.bytes for c in passport.collectives) == sent
+        assert sum(c.bytes for c in report.collectives) == sent
 
 
 CONVOLUTIONAL = [
@@ -114,10 +114,10 @@ def test_dense_layers_are_split_after_convolutions_of_own_examples(name, mesh, m
     devices = jax.devices()[: int(np.prod(list(sizes.values())))]
     program = parallel.load("hybrid").build(workload, devices, sizes=sizes)
     reference = one_device(workload, workload.synthetic(KEY, BATCH))
-    parameters, collectives, passport = verdicts(workload, program, reference)
+    parameters, collectives, report = verdicts(workload, program, reference)
     assert parameters.ok, parameters.reason
     assert collectives.ok, collectives.reason
-    kinds = {c.kind for c in passport.collectives}
+    kinds = {c.kind for c in report.collectives}
     assert kinds == {"all-gather", "all-reduce", "reduce-scatter"}, kinds
 
 
@@ -135,8 +135,8 @@ def perceptron(depth):
 
 @pytest.mark.full
 def test_ring_attention_sends_keys_and_values_n_minus_1_times_each_way():
-    _, _, passport = tried("context=4")
-    (sent,) = [c for c in passport.collectives if c.kind == "collective-permute"]
+    _, _, report = tried("context=4")
+    (sent,) = [c for c in report.collectives if c.kind == "collective-permute"]
     part = BATCH * SHAPE["model.context"] // 4 * SHAPE["model.width"] * 4
     assert sent.bytes == LAYERS * (3 * 2 + 3 * 2 + 4 * 2) * part  # forward, backward, and gradients back to their owner
     assert sent.count == LAYERS * (3 * 2 + 3 * 2 + 4 * 2)
@@ -245,6 +245,6 @@ def test_fsdp_stores_less_of_blocks_that_are_recomputed():
         changes = {"model.layers": 4, "model.width": 32, "model.context": 32, "lever.remat": remat}
         workload = experiment_workload("gpt", **changes)
         program = parallel.load("fsdp").build(workload, jax.devices()[:2], sizes={"fsdp": 2})
-        return compile_step(workload, program, 16, options=without(keep_barriers(program.mesh))).passport.temp_bytes
+        return compile_step(workload, program, 16, options=without(keep_barriers(program.mesh))).report.temp_bytes
 
     assert temp_bytes("block") < 0.5 * temp_bytes("none")

@@ -90,10 +90,10 @@ def test_only_the_whole_step_communicates_and_nothing_is_left_out(cnn, monkeypat
     workload = dataclasses.replace(cnn, optimizer=optax.adam(1e-3))
     flops, held = {}, {}
     for part in ("forward", "gradient", "local", "step"):
-        passport = built(workload, part, 2)[1].passport
-        flops[part] = passport.compiler_flops_per_step
-        held[part] = passport.output_bytes
-        assert bool(passport.collectives) == (part == "step"), part
+        report = built(workload, part, 2)[1].report
+        flops[part] = report.compiler_flops_per_step
+        held[part] = report.output_bytes
+        assert bool(report.collectives) == (part == "step"), part
     assert flops["forward"] < 0.5 * flops["gradient"]
     assert flops["gradient"] < flops["local"] <= flops["step"]
     assert held["gradient"] > held["local"]  # the gradients come out
@@ -126,7 +126,7 @@ def test_inference_answers_for_the_whole_batch():
     jax.tree.map(np.testing.assert_array_equal, before, after)
     expected = predict(before.params, {}, workload.synthetic(KEY, BATCH))
     np.testing.assert_allclose(outputs["y"], expected["y"], rtol=1e-5, atol=1e-6)
-    assert not built(workload, "inference", 2)[1].passport.collectives
+    assert not built(workload, "inference", 2)[1].report.collectives
     assert jnp.shape(outputs["y"]) == (BATCH, 2)
 
 

@@ -50,12 +50,12 @@ def test_the_model_state_on_a_device_is_the_published_one(strategy, devices):
 def test_micro_batches_change_the_wire_only(strategy):
     workload = dataclasses.replace(experiment_workload("mlp"), micro_batches=2)
     program = parallel.build(strategy, workload, jax.devices()[:4])
-    parameters, collectives, passport = verdicts(
+    parameters, collectives, report = verdicts(
         workload, program, one_device(dataclasses.replace(workload, micro_batches=1), workload.synthetic(KEY, BATCH))
     )
     assert parameters.ok, parameters.reason
     assert collectives.ok, collectives.reason
-    moved = {c.kind: c.bytes - c.scalar_bytes for c in passport.collectives}
+    moved = {c.kind: c.bytes - c.scalar_bytes for c in report.collectives}
     once = 4 * sum(layout.padded(leaf.size, 4) for leaf in jax.tree.leaves(jax.eval_shape(workload.init, KEY)[0]))
     assert moved["reduce-scatter"] == once // 4 * (1 if strategy == "zero1" else 2)
 
@@ -64,7 +64,7 @@ def test_stage_3_gathers_again_what_the_backward_pass_needs():
     workload = experiment_workload("mlp")
     params = jax.eval_shape(workload.init, KEY)[0]
     compiled = compile_step(workload, parallel.build("fsdp", workload, jax.devices()[:8]), BATCH)
-    gathered = next(c.bytes for c in compiled.passport.collectives if c.kind == "all-gather")
+    gathered = next(c.bytes for c in compiled.report.collectives if c.kind == "all-gather")
     sizes = {
         jax.tree_util.keystr(path): 4 * layout.padded(math.prod(leaf.shape), 8)
         for path, leaf in jax.tree_util.tree_leaves_with_path(params)

@@ -86,10 +86,10 @@ def test_an_answer_that_nobody_can_give_leaves_a_point_unchecked(host, monkeypat
     monkeypatch.setattr(references, "HOST_FLOPS", 1.0)
     mine = bench("mlp", jax.devices()[1:3])
     record = mine.prepare(point(2).to_json())
-    parameters, census, *_ = record.checks
+    parameters, collectives, *_ = record.checks
     assert parameters.unchecked and not parameters.ok and "would take the host too long" in parameters.reason
     measured = mine.round("p", 0)
-    assert census.ok and measured.block_s
+    assert collectives.ok and measured.block_s
     assert [(v.name, v.ok, v.unchecked) for v in measured.checks][-1] == ("timed update", False, True)
     about = records_by_point.PointLines(passports=[record])
     assert records_by_point.check(about) == (None, f"parameters: {parameters.reason}")

@@ -49,7 +49,7 @@ def test_the_update_is_that_of_the_big_batch_and_is_communicated_once(case, stra
     actual = check.train(program, compiled.call, KEY, workload.synthetic(KEY, BATCH))
     assert reference.relative_l2(actual.params, expected.end.params) <= 1e-6
     assert reference.relative_l2(actual.opt_state, expected.end.opt_state) <= 1e-5
-    passport = compiled.passport
+    passport = compiled.report
     verdict = expected_communication.judge(accumulated(workload, count), program, passport, BATCH)
     assert verdict.ok, verdict.reason
 
@@ -70,7 +70,7 @@ def test_memory_falls(strategy):
     held = {}
     for count in (1, 8):
         program = parallel.build(strategy, accumulated(workload, count), jax.devices()[:2])
-        held[count] = compile_step(workload, program, 8192, options=FOR_MEMORY).passport.temp_bytes
+        held[count] = compile_step(workload, program, 8192, options=FOR_MEMORY).report.temp_bytes
     assert held[8] < held[1] / 3, held
 
 

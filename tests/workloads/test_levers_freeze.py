@@ -122,8 +122,8 @@ def test_frozen_parameters_cost_no_communication_and_no_optimizer_state(strategy
     program = parallel.build(strategy, workload, jax.devices()[:2])
     compiled = compile_step(workload, program, BATCH)
     trained = 4 * (WIDTHS[2] * WIDTHS[3] + WIDTHS[3])
-    assert compiled.passport.expected_gradient_bytes == trained
-    verdict = judge(workload, program, compiled.passport, BATCH)
+    assert compiled.report.expected_gradient_bytes == trained
+    verdict = judge(workload, program, compiled.report, BATCH)
     assert verdict.ok, verdict.reason
     reference = one_device(workload, batch)
     verdict = check.judge(check.train(program, compiled.call, KEY, batch), reference, workload)

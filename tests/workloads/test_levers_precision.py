@@ -190,5 +190,5 @@ def test_16_bits_train_to_nearly_the_loss_of_float32(name):
 def test_loss_scaling_adds_scalars_only_to_what_is_communicated():
     workload = in_precision(linear_workload(), "float16")
     program = parallel.build("shard_map", workload, jax.devices()[:2])
-    verdict = expected_communication.judge(workload, program, compile_step(workload, program, 8).passport, 8)
+    verdict = expected_communication.judge(workload, program, compile_step(workload, program, 8).report, 8)
     assert verdict.ok, verdict.reason
