@@ -39,7 +39,7 @@ from jaxbench.parallel.data_parallel import AXIS
 from jaxbench.parallel.program import Program, TrainState, jit_once, keep_barriers
 from jaxbench.parallel.stage import AXIS as STAGE
 from jaxbench.workloads.base import KEY, TrainWorkload
-from jaxbench.workloads.jaxprs import CALLS, equations, inner
+from jaxbench.workloads.jaxprs import CALLS, equations, inner, interpret
 
 # The primitives that communicate, by the collective that XLA makes of them.
 SENDS = {
@@ -86,7 +86,8 @@ def trace(workload: TrainWorkload, program: Program, global_batch: int) -> Trace
     if len(mapped) != 1 or len(outer.eqns) != 1:
         raise Unsupported(WHOLE_ARRAYS)
     params, count = mapped[0].params, len(outer.constvars)
-    if not _same(mapped[0].invars, [*outer.constvars, *outer.invars]) or not _same(mapped[0].outvars, outer.outvars):
+    shapes = (mapped[0].invars, [*outer.constvars, *outer.invars]), (mapped[0].outvars, outer.outvars)
+    if any([*map(id, these)] != [*map(id, others)] for these, others in shapes):
         raise Unsupported(WHOLE_ARRAYS)
     return Traced(
         params["jaxpr"],
@@ -97,28 +98,17 @@ def trace(workload: TrainWorkload, program: Program, global_batch: int) -> Trace
     )
 
 
-def _same(these: Sequence[Any], others: Sequence[Any]) -> bool:
-    return [id(var) for var in these] == [id(var) for var in others]
-
-
 def evaluate(jaxpr: Any, consts: Sequence[Any], operands: Sequence[Any], rules: Rules) -> list[Any]:
     """Runs the jaxpr of one device, with `rules` in place of some primitives.
 
     Casts that only the type checker needs are dropped, so call this in a `shard_map` without type checking.
     """
-    values: dict[int, Any] = {}
-    for var, value in [*zip(jaxpr.constvars, consts, strict=True), *zip(jaxpr.invars, operands, strict=True)]:
-        values[id(var)] = value
-    for equation in jaxpr.eqns:
-        given = [_literal(var) if hasattr(var, "val") else values[id(var)] for var in equation.invars]
-        results = _results(equation, given, rules)
-        values.update((id(var), value) for var, value in zip(equation.outvars, results, strict=True))
-    return [_literal(var) if hasattr(var, "val") else values[id(var)] for var in jaxpr.outvars]
 
+    def literal(var: Any) -> np.ndarray:
+        """The value of a literal without the mesh that it was traced for."""
+        return np.asarray(var.val, var.aval.dtype)
 
-def _literal(var: Any) -> np.ndarray:
-    """The value of a literal without the mesh that it was traced for."""
-    return np.asarray(var.val, var.aval.dtype)
+    return interpret(jaxpr, consts, operands, literal, lambda equation, given: _results(equation, given, rules))
 
 
 def _results(equation: Any, given: Sequence[Any], rules: Rules) -> Sequence[Any]:
@@ -393,20 +383,18 @@ def collected(jaxpr: Any, inputs: Sequence[Value]) -> tuple[list[CollectiveCall 
 
     Raises Unsupported for collectives in a loop of unknown length.
     """
-    values = {id(var): value for var, value in zip(jaxpr.invars, inputs, strict=True)}
     items: list[CollectiveCall | CollectiveLoop] = []
     done: dict[Any, list[Value]] = {}
-    for equation in jaxpr.eqns:
-        given = [Value() if hasattr(var, "val") else values.setdefault(id(var), Value()) for var in equation.invars]
+
+    def apply(equation: Any, given: list[Value]) -> list[Value]:
         key = equation.primitive.name, str(equation.params), *(id(value.same) for value in given)
-        if equation.primitive.name in SENDS and key in done:
-            results = done[key]
-        else:
-            sends, results = _of(equation, given)
-            items += sends
-            done[key] = results
-        values.update((id(var), value) for var, value in zip(equation.outvars, results, strict=True))
-    return items, [Value() if hasattr(var, "val") else values[id(var)] for var in jaxpr.outvars]
+        if equation.primitive.name not in SENDS or key not in done:
+            sends, done[key] = _of(equation, given)
+            items.extend(sends)
+        return done[key]
+
+    constants = [Value() for _ in jaxpr.constvars]
+    return items, interpret(jaxpr, constants, inputs, lambda literal: Value(), apply)
 
 
 def _of(equation: Any, given: list[Value]) -> tuple[list[CollectiveCall | CollectiveLoop], list[Value]]:

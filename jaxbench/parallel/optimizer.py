@@ -31,7 +31,7 @@ from jax.sharding import Mesh, NamedSharding, PartitionSpec
 from jaxbench.parallel.layout import Layout, Mirrored, map_arrays
 from jaxbench.parallel.program import TrainState, optimizer_update, update
 from jaxbench.workloads.base import CollectiveBounds, PyTree, TrainWorkload
-from jaxbench.workloads.jaxprs import CALLS, inner
+from jaxbench.workloads.jaxprs import CALLS, inner, interpret
 
 ALIKE, TABLE, GATHERED = "alike", "table", "gathered"
 Label = int | str  # an int: like the parameter of this place among the leaves
@@ -136,21 +136,17 @@ class _JaxprReader:
         return GATHERED
 
     def read(self, jaxpr: Any, constants: Sequence[Any], given: Sequence[Label]) -> list[Label]:
-        labels = dict(zip((*jaxpr.constvars, *jaxpr.invars), (*map(_of_constant, constants), *given), strict=True))
-
-        def of(atom: Any) -> Label:
-            return labels[atom] if not hasattr(atom, "val") else _of_constant(atom.val)
-
-        for equation in jaxpr.eqns:
-            found = self._equation(equation, [of(operand) for operand in equation.invars])
-            labels.update(zip(equation.outvars, found, strict=True))
-        return [of(out) for out in jaxpr.outvars]
+        return interpret(jaxpr, map(_of_constant, constants), given, lambda a: _of_constant(a.val), self._equation)
 
     def _equation(self, equation: Any, given: list[Label]) -> list[Label]:
         name, outs = equation.primitive.name, [out.aval.shape for out in equation.outvars]
         shapes = [operand.aval.shape for operand in equation.invars]
         if name == "cond":
-            return self._cond(equation, given)
+            branches = [self.read(jaxpr, constants, given[1:]) for jaxpr, constants in inner(equation)]
+            return [
+                self._joined((*labels, given[0]), (*(shape for _ in labels), ()), shape)
+                for shape, *labels in zip(outs, *branches, strict=True)
+            ]
         if name in CALLS:
             ((jaxpr, constants),) = inner(equation)
             return self.read(jaxpr, constants, given)
@@ -178,15 +174,6 @@ class _JaxprReader:
         order: tuple[Label, ...] = (*arrays, GATHERED, TABLE)
         kinds = [kind for kind in order if kind in given]
         return kinds[0] if kinds and (out or kinds[0] != TABLE) else ALIKE
-
-    def _cond(self, equation: Any, given: list[Label]) -> list[Label]:
-        predicate, *operands = given
-        branches = [self.read(jaxpr, constants, operands) for jaxpr, constants in inner(equation)]
-        shapes = [out.aval.shape for out in equation.outvars]
-        return [
-            self._joined((*labels, predicate), (*(shape for _ in labels), ()), shape)
-            for shape, *labels in zip(shapes, *branches, strict=True)
-        ]
 
 
 def _of_constant(value: Any) -> Label:

@@ -39,7 +39,7 @@ from jaxbench.parallel.optimizer import (
 )
 from jaxbench.parallel.program import TrainState
 from jaxbench.workloads.base import PyTree, TrainWorkload
-from jaxbench.workloads.jaxprs import CALLS, inner
+from jaxbench.workloads.jaxprs import CALLS, inner, interpret
 
 OUTER, BLOCKS = "outer", "blocks"
 
@@ -217,25 +217,20 @@ def _ways(workload: TrainWorkload, layout: PipelineLayout, state: TrainState, na
 
 def _made(jaxpr: Any, constants: Sequence[Any], given: Sequence[Made], count: int) -> list[Made]:
     """How each result of a jaxpr is computed. count: the number of blocks."""
-    made = dict(zip((*jaxpr.constvars, *jaxpr.invars), (*map(_written, constants), *given), strict=True))
 
-    def of(atom: Any) -> Made:
-        return _written(atom.val) if hasattr(atom, "val") else made[atom]
-
-    for equation in jaxpr.eqns:
-        name, operands, runs = equation.primitive.name, [of(atom) for atom in equation.invars], inner(equation)
+    def apply(equation: Any, operands: list[Made]) -> list[Made]:
+        name, runs = equation.primitive.name, inner(equation)
         if name in CALLS:
-            found = _made(*runs[0], operands, count)
-        elif name == "cond":
+            return _made(*runs[0], operands, count)
+        if name == "cond":
             branches = [_made(*each, operands[1:], count) for each in runs]
-            found = [_together(name, (operands[0], *results)) for results in zip(*branches, strict=True)]
-        elif name == "broadcast_in_dim" and equation.invars[0].aval.shape == ():
-            found = operands[:1]
-        else:
-            whole = _reduction(equation, operands, count) if equation.outvars[0].aval.shape == () else None
-            found = [whole] if whole is not None else _results(equation, operands)
-        made.update(zip(equation.outvars, found, strict=True))
-    return [of(atom) for atom in jaxpr.outvars]
+            return [_together(name, (operands[0], *results)) for results in zip(*branches, strict=True)]
+        if name == "broadcast_in_dim" and equation.invars[0].aval.shape == ():
+            return operands[:1]
+        whole = _reduction(equation, operands, count) if equation.outvars[0].aval.shape == () else None
+        return [whole] if whole is not None else _results(equation, operands)
+
+    return interpret(jaxpr, map(_written, constants), given, lambda atom: _written(atom.val), apply)
 
 
 def _written(value: Any) -> Made:

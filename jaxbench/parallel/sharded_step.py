@@ -42,6 +42,7 @@ from jaxbench.parallel.program import (
 )
 from jaxbench.workloads import positions, sharding_context
 from jaxbench.workloads.base import Batch, CollectiveBounds, DeviceShare, Metrics, PyTree, TrainWorkload
+from jaxbench.workloads.jaxprs import interpret
 
 # The axes over which the backward pass repeats communication instead of storing its result.
 AGAIN = {"fsdp", "context"}
@@ -327,23 +328,18 @@ def keeping_recomputation(function: Callable[..., Any]) -> Callable[..., Any]:
         closed, out = jax.make_jaxpr(function, return_shape=True)(*args)
         if not any(equation.primitive.name in _REMAT for equation in closed.jaxpr.eqns):
             return function(*args)
-        return jax.tree.unflatten(jax.tree.structure(out), _evaluate(closed, jax.tree.leaves(args)))
+        results = interpret(closed.jaxpr, closed.consts, jax.tree.leaves(args), lambda atom: atom.val, _apply)
+        return jax.tree.unflatten(jax.tree.structure(out), results)
 
     return run
 
 
-def _evaluate(closed: core.ClosedJaxpr, args: list[Any]) -> list[Any]:
-    jaxpr = closed.jaxpr
-    known = dict(zip([*jaxpr.constvars, *jaxpr.invars], [*closed.consts, *args], strict=True))
-    for equation in jaxpr.eqns:
-        values = [atom.val if isinstance(atom, core.Literal) else known[atom] for atom in equation.invars]
-        if equation.primitive.name in _REMAT:
-            made = _recomputed(equation.params)(*values)
-        else:
-            with equation.ctx.manager:  # such as the precision of products
-                made = equation.primitive.bind(*values, **equation.primitive.get_bind_params(equation.params))
-        known.update(zip(equation.outvars, made if equation.primitive.multiple_results else [made], strict=True))
-    return [atom.val if isinstance(atom, core.Literal) else known[atom] for atom in jaxpr.outvars]
+def _apply(equation: Any, values: list[Any]) -> list[Any]:
+    if equation.primitive.name in _REMAT:
+        return _recomputed(equation.params)(*values)
+    with equation.ctx.manager:  # such as the precision of products
+        results = equation.primitive.bind(*values, **equation.primitive.get_bind_params(equation.params))
+    return results if equation.primitive.multiple_results else [results]
 
 
 def _recomputed(params: dict[str, Any]) -> Callable[..., Any]:
