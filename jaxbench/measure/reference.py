@@ -136,21 +136,66 @@ class Updates:
         apart: bool = False,
         jit: Callable[..., Any] = jit_once,
     ):
-        self.jit = jit
         drawn = layout.draws and layout.keys is not None
-        self._workload, self._device, self._layout = by_parts(workload) if drawn else workload, device, layout
-        self._gradient = (_apart if apart else _whole)(self._workload, layout, device, jit)
-        self._step = jit(lambda state, grads, model_state: update(self._workload, state, grads, model_state))
+        self.jit, self._device, self._layout, self._apart = jit, device, layout, apart
+        self._workload = workload = by_parts(workload) if drawn else workload
+        self._compiled: Any = None  # the gradient of the whole batch
+        self._step = jit(lambda state, grads, model_state: update(workload, state, grads, model_state))
+
+        def loss(*args: Any) -> Any:
+            value, (model_state, _) = workload.loss(*args)
+            weight = value.weight if isinstance(value, WeightedMean) else jnp.ones(())
+            return value, (model_state, {"weight": weight.astype(jnp.float32)})
+
+        weighing = dataclasses.replace(workload, loss=loss)
+
+        def of_part(state: TrainState, part: Batch) -> PyTree:
+            grads, model_state, metrics = gradients(weighing, state, part)
+            weight = metrics["weight"]
+            return jax.tree.map(lambda g: g * weight.astype(g.dtype), grads), model_state, weight
+
+        def over(total: PyTree, count: Any) -> PyTree:
+            return jax.tree.map(lambda x: (x / count).astype(x.dtype), total)
+
+        self._of_part, self._add = jit(of_part), jit(lambda a, b: jax.tree.map(jnp.add, a, b))
+        self._divide = jit(lambda total, model, weight: (over(total, weight), over(model, layout.parts)))
 
     def __call__(self, state: TrainState, batch: Batch, count: int = STEPS) -> TrainedState:
         """The result of `count` updates of `state` (host arrays). Raises Unfit on a CPU with too little memory."""
         state, batch = self._layout.prepared(self._workload, state, batch)
         with jax.default_device(self._device):
             state = jax.device_put(state, self._device)
-            gradient = self._gradient(batch)
+            batch = batch if self._apart else jax.device_put(batch, self._device)
+            gradient = self._of_parts if self._apart else self._of_batch
             for _ in range(count):
-                state = jax.block_until_ready(self._step(state, *gradient(state)))
+                state = jax.block_until_ready(self._step(state, *gradient(state, batch)))
         return trained(state)
+
+    def _of_batch(self, state: TrainState, batch: Batch) -> tuple[PyTree, PyTree]:
+        """(gradients, model_state) of the whole batch."""
+
+        def run(state: TrainState, batch: Batch) -> tuple[PyTree, PyTree]:
+            with sharding_context.over(parts=1 if state.key.ndim > 1 else self._layout.parts):
+                return gradients(self._workload, state, batch)[:2]
+
+        if self._compiled is None:
+            program = self.jit(run).lower(state, batch).compile()
+            memory.require(program, self._device.platform)
+            self._compiled = program
+        return self._compiled(state, batch)
+
+    def _of_parts(self, state: TrainState, batch: Batch) -> tuple[PyTree, PyTree]:
+        """As `_of_batch`, part by part; each part counts with its weight.
+
+        The loop over parts is in Python: convolutions inside a compiled loop are many times slower on the CPU.
+        """
+        size = len(jax.tree.leaves(batch)[0]) // self._layout.parts
+        total: Any = None
+        for at in range(0, self._layout.parts * size, size):
+            part = jax.device_put(jax.tree.map(lambda x, at=at: x[at : at + size], batch), self._device)
+            result = self._of_part(state, part)
+            total = result if total is None else self._add(total, result)
+        return self._divide(*total)
 
 
 def reference(
@@ -183,65 +228,6 @@ def collects(before: TrainState | TrainedState, after: TrainState | TrainedState
         for old, new in ((before.params, after.params), (before.opt_state, after.opt_state))
     ]
     return same == [True, False]
-
-
-Gradient = Callable[[TrainState], tuple[PyTree, PyTree]]
-OfBatch = Callable[[Batch], Gradient]
-
-
-def _whole(workload: TrainWorkload, layout: BatchLayout, device: jax.Device, jit: Callable[..., Any]) -> OfBatch:
-    """batch -> state -> (gradients, model_state) of the whole batch."""
-
-    def of_batch(state: TrainState, batch: Batch) -> tuple[PyTree, PyTree]:
-        with sharding_context.over(parts=1 if state.key.ndim > 1 else layout.parts):
-            return gradients(workload, state, batch)[:2]
-
-    compiled: Any = None
-
-    def gradient(batch: Batch, state: TrainState) -> tuple[PyTree, PyTree]:
-        nonlocal compiled
-        if compiled is None:
-            program = jit(of_batch).lower(state, batch).compile()
-            memory.require(program, device.platform)
-            compiled = program
-        return compiled(state, batch)
-
-    return lambda batch: functools.partial(gradient, jax.device_put(batch, device))
-
-
-def _apart(workload: TrainWorkload, layout: BatchLayout, device: jax.Device, jit: Callable[..., Any]) -> OfBatch:
-    """The same as `_whole`, computed part by part; each part counts with its weight."""
-
-    def loss(*args: Any) -> Any:
-        value, (model_state, _) = workload.loss(*args)
-        weight = value.weight if isinstance(value, WeightedMean) else jnp.ones(())
-        return value, (model_state, {"weight": weight.astype(jnp.float32)})
-
-    weighing = dataclasses.replace(workload, loss=loss)
-
-    # A loop in Python over parts: convolutions inside a compiled loop are many times slower on the CPU.
-    def of_part(state: TrainState, part: Batch) -> PyTree:
-        grads, model_state, metrics = gradients(weighing, state, part)
-        weight = metrics["weight"]
-        return jax.tree.map(lambda g: g * weight.astype(g.dtype), grads), model_state, weight
-
-    compiled, add = jit(of_part), jit(lambda a, b: jax.tree.map(jnp.add, a, b))
-    split = jit(lambda total, model, weight: (_over(total, weight), _over(model, layout.parts)))
-
-    def gradient(batch: Batch, state: TrainState) -> tuple[PyTree, PyTree]:
-        size = len(jax.tree.leaves(batch)[0]) // layout.parts
-        total: Any = None
-        for at in range(0, layout.parts * size, size):
-            part = jax.device_put(jax.tree.map(lambda x, at=at: x[at : at + size], batch), device)
-            result = compiled(state, part)
-            total = result if total is None else add(total, result)
-        return split(*total)
-
-    return lambda batch: functools.partial(gradient, batch)
-
-
-def _over(total: PyTree, count: Any) -> PyTree:
-    return jax.tree.map(lambda x: (x / count).astype(x.dtype), total)
 
 
 def reference_that_fits(

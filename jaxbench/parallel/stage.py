@@ -216,7 +216,9 @@ class Stage:
             "backward": dx,
             "grads": {
                 OUTER: jax.tree.map(lambda t, a, b: t + a + b, total[OUTER], at_end, at_start),
-                BLOCKS: jax.tree.map(lambda t, g: _added(t, g, work["chunk"]), total[BLOCKS], grads),
+                BLOCKS: jax.tree.map(
+                    lambda t, g: t + g[None] if len(t) == 1 else t.at[work["chunk"]].add(g), total[BLOCKS], grads
+                ),
             },
             "metrics": jax.tree.map(jnp.add, carry["metrics"], metrics),
             "busy": carry["busy"] + 1,
@@ -252,9 +254,3 @@ def _of_chunk(params: PyTree, work: dict[str, Any]) -> PyTree:
 
 def _of_batch(batches: Batch, work: dict[str, Any]) -> Batch:
     return jax.tree.map(lambda x: _at(x, work["micro_batch"]), batches)
-
-
-def _added(total: jax.Array, grad: jax.Array, chunk: jax.Array) -> jax.Array:
-    if total.shape[0] == 1:
-        return total + grad[None]
-    return total.at[chunk].add(grad)
