@@ -162,11 +162,16 @@ def stacks_like_blocks(workload: TrainWorkload, layout: PipelineLayout) -> bool:
         values = random.choice((0.01, 1.0, 100.0)) * random.standard_normal((2,) * len(aval.shape))
         return np.asarray(values).astype(aval.dtype)
 
-    def updated(params: PyTree, opt_state: PyTree, gradients: list[PyTree]) -> tuple[PyTree, PyTree]:
+    @jit_once
+    def update(grads: PyTree, opt_state: PyTree, params: PyTree) -> tuple[PyTree, PyTree]:
+        updates, opt_state = optimizer_update(workload, grads, opt_state, params)
+        return jax.tree.map(lambda p, u: (p + u).astype(p.dtype), params, updates), opt_state
+
+    def updated(state: TrainState, gradients: list[PyTree]) -> TrainState:
         for grads in gradients:
-            updates, opt_state = optimizer_update(workload, grads, opt_state, params)
-            params = jax.tree.map(lambda p, u: (p + u).astype(p.dtype), params, updates)
-        return params, opt_state
+            params, opt_state = update(grads, state.opt_state, state.params)
+            state = dataclasses.replace(state, params=params, opt_state=opt_state)
+        return state
 
     def same(x: Any, y: Any) -> bool:
         rounding = 64 * float(jnp.finfo(x.dtype).eps) if jnp.issubdtype(x.dtype, jnp.inexact) else 0.0
@@ -175,15 +180,14 @@ def stacks_like_blocks(workload: TrainWorkload, layout: PipelineLayout) -> bool:
     params, *gradients = (jax.tree.map(small, layout.canonical.params) for _ in range(4))
     with jax.default_device(mesh_lib.host_device()):
         opt_state = rng_keys.stored(workload.optimizer.init(params))
-        if jax.tree.structure(opt_state) != jax.tree.structure(layout.canonical.opt_state):
+        structure: Callable[[PyTree], Any] = jax.tree.structure
+        if structure(opt_state) != structure(layout.canonical.opt_state):
             return False  # it depends on sizes
-        state, update = dataclasses.replace(layout.canonical, params=params, opt_state=opt_state), jit_once(updated)
-        new, new_state = update(params, opt_state, gradients)
-        expected = layout.cut(dataclasses.replace(state, params=new, opt_state=new_state))
-        stacked = layout.cut(state)
+        state = dataclasses.replace(layout.canonical, params=params, opt_state=opt_state)
+        expected = layout.cut(updated(state, gradients))
         try:
-            found = update(stacked.params, stacked.opt_state, [layout.stack(grads) for grads in gradients])
+            found = updated(layout.cut(state), [layout.stack(grads) for grads in gradients])
         except (TypeError, ValueError, KeyError, AttributeError, UserError):  # it expects the parameters' names
             return False
-    leaves = zip(jax.tree.leaves(found), jax.tree.leaves((expected.params, expected.opt_state)), strict=True)
-    return all(same(x, y) for x, y in leaves)
+    pairs = zip(*(jax.tree.leaves((each.params, each.opt_state)) for each in (found, expected)), strict=True)
+    return all(same(x, y) for x, y in pairs)
