@@ -215,7 +215,7 @@ class GatheredUpdate:
     seen: specs during the update, state-shaped or one for all; gathered arrays are whole. Gradients have the specs of
     the parameters. join, join_gradients: convert global arrays to the arguments of the update. cut: converts back.
     outside: state-shaped specs of the results of `cut`. gathered: the leaf indices of the gathered parameters. sends:
-    the communication that the view adds to that of the step.
+    the communication that it adds to that of the step.
     """
 
     workload: TrainWorkload
@@ -243,7 +243,7 @@ class GatheredUpdate:
 def gathered_update(
     workload: TrainWorkload, mesh: Mesh, layout: Layout, split: Layout | None = None
 ) -> GatheredUpdate | None:
-    """The view that the optimizer needs; None if it can update a device's shards directly.
+    """The gathered update that the optimizer needs; None if it can update a device's shards directly.
 
     layout: of the state. split: of gradients, and of parameters during the update; None: the same.
     Raises UserError for an optimizer that needs more arguments than a step passes.
@@ -309,7 +309,7 @@ def sends(
     *,
     params: bool,
 ) -> CollectiveBounds:
-    """The communication that a view adds.
+    """The communication that a gathered update adds.
 
     It has all-gathers of gradients, moments and, if they are split too (params), parameters, over one axis after the
     other; and one number for each reduction over each axis. All are upper bounds: XLA drops what the update does not

@@ -120,7 +120,7 @@ class PipelineLayout:
 
 
 def gathered_update(workload: TrainWorkload, mesh: Mesh, layout: PipelineLayout) -> GatheredUpdate | None:
-    """The view that the optimizer needs; None if it can update a stage's stacked blocks directly.
+    """The gathered update that the optimizer needs; None if it can update a stage's stacked blocks directly.
 
     If a stack would be updated differently, everything is gathered and unstacked, which is correct but sends more.
     Raises UserError for an optimizer that needs more arguments than a step passes.

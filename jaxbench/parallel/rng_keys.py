@@ -15,6 +15,7 @@ import dataclasses
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import partial
+from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -104,10 +105,9 @@ class KeyBits:
 def stored(tree: PyTree) -> PyTree:
     """The tree with KeyBits in place of typed keys."""
 
-    def bits(leaf: jax.Array) -> jax.Array | KeyBits:
-        if not (isinstance(leaf, jax.Array) and jnp.issubdtype(leaf.dtype, jax.dtypes.prng_key)):
-            return leaf
-        return KeyBits(jax.random.key_data(leaf), str(jax.random.key_impl(leaf)))
+    def bits(leaf: Any) -> Any:
+        typed = isinstance(leaf, jax.Array) and jnp.issubdtype(leaf.dtype, jax.dtypes.prng_key)
+        return KeyBits(jax.random.key_data(leaf), str(jax.random.key_impl(leaf))) if typed else leaf
 
     return jax.tree.map(bits, tree)
 
@@ -115,10 +115,7 @@ def stored(tree: PyTree) -> PyTree:
 def restored(tree: PyTree) -> PyTree:
     """Inverse of `stored`."""
 
-    def is_bits(leaf: object) -> bool:
-        return isinstance(leaf, KeyBits)
-
-    def key(leaf: jax.Array | KeyBits) -> jax.Array:
+    def key(leaf: Any) -> Any:
         return jax.random.wrap_key_data(leaf.bits, impl=leaf.implementation) if isinstance(leaf, KeyBits) else leaf
 
-    return jax.tree.map(key, tree, is_leaf=is_bits)
+    return jax.tree.map(key, tree, is_leaf=lambda leaf: isinstance(leaf, KeyBits))

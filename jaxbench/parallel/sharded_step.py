@@ -55,7 +55,7 @@ def build(workload: TrainWorkload, devices: list[jax.Device], sizes: Sizes, *, s
     """
     require(workload, sizes, sequence=sequence)
     layout, mesh, means = Layout(workload, cuts(workload, sizes)), mesh_of(devices, sizes), mean_axes(sizes)
-    view = gathered_update(workload, mesh, layout)
+    gathered = gathered_update(workload, mesh, layout)
 
     def local_gradients(state: TrainState, batch: Batch) -> tuple[PyTree, PyTree, Metrics]:
         key = rng_keys.local_key(state.key, means)
@@ -73,7 +73,10 @@ def build(workload: TrainWorkload, devices: list[jax.Device], sizes: Sizes, *, s
     held = lambda *args: local_gradients(*args)[0], layout.specs().params  # noqa: E731
     sums = 1 if means else 0  # without an axis that splits examples, each device has the whole loss
     step = Step(
-        local_gradients, partial(update, workload) if view is None else view.update, layout.specs().params, view
+        local_gradients,
+        partial(update, workload) if gathered is None else gathered.update,
+        layout.specs().params,
+        gathered,
     )
     typed = not {*sizes} <= {"data", "fsdp"}
     return program(
@@ -86,19 +89,20 @@ class Step:
     """The computation of a step, independent of the layout of its arrays.
 
     gradients: on one device, (state, batch) -> (gradients, model_state, metrics).
-    update: (state, gradients, model_state) -> state: on one device without a view, on global arrays with one.
-    specs: the layout of the gradients, if there is a view.
+    update: (state, gradients, model_state) -> state: on one device, or on global arrays if there is a gathered
+    update.
+    specs: the layout of the gradients, if there is a gathered update.
     """
 
     gradients: Callable[[TrainState, Batch], tuple[PyTree, PyTree, Metrics]]
     update: Callable[[TrainState, PyTree, PyTree], TrainState]
     specs: PyTree
-    view: GatheredUpdate | None
+    gathered: GatheredUpdate | None
 
     @property
     def sends(self) -> CollectiveBounds:
-        """The communication that the view adds to that of the step."""
-        return {} if self.view is None else self.view.sends
+        """The communication that the gathered update adds to that of the step."""
+        return {} if self.gathered is None else self.gathered.sends
 
     def mapped(self, run: Callable[..., Any], specs: TrainState) -> Callable[..., Any]:
         """(state, batch) -> (state, metrics), on global arrays. run: `shard_map`, except for `out_specs`."""
@@ -112,7 +116,7 @@ class Step:
             grads, model_state, metrics = run(self.gradients, out_specs=(self.specs, whole, whole))(state, batch)
             return self.update(state, grads, model_state), metrics
 
-        return run(on_device, out_specs=(specs, whole)) if self.view is None else on_global
+        return run(on_device, out_specs=(specs, whole)) if self.gathered is None else on_global
 
 
 def require(workload: TrainWorkload, sizes: Sizes, *, sequence: bool = False) -> None:

@@ -47,7 +47,7 @@ def build(workload: TrainWorkload, devices: list[jax.Device], sizes: Sizes, *, s
     _require(workload, sizes)
     table = schedules.make(schedule, sizes.get(AXIS, 1), workload.micro_batches)
     layout, mesh = PipelineLayout(workload, sizes, schedules.CHUNKS[schedule]), mesh_of(devices, sizes)
-    means, view = sharded_step.mean_axes(sizes), pipeline_layout.gathered_update(workload, mesh, layout)
+    means, gathered = sharded_step.mean_axes(sizes), pipeline_layout.gathered_update(workload, mesh, layout)
 
     def local_gradients(state: TrainState, batch: Batch) -> tuple[PyTree, PyTree, Metrics]:
         params = sharded_step.varying(state.params, (*means, AXIS))
@@ -62,8 +62,8 @@ def build(workload: TrainWorkload, devices: list[jax.Device], sizes: Sizes, *, s
             grads = jax.tree.map(lambda g: weighted.divided(g, metrics["loss"].weight), grads)
         return grads, state.model_state, weighted.normalized(metrics, lambda weight: weight)
 
-    updating = partial(update, workload) if view is None else view.update
-    step = sharded_step.Step(local_gradients, updating, layout.specs().params, view)
+    updating = partial(update, workload) if gathered is None else gathered.update
+    step = sharded_step.Step(local_gradients, updating, layout.specs().params, gathered)
     bounds = partial(expected, workload, layout, sizes, table, platform=devices[0].platform)
     program = sharded_step.program(workload, layout, mesh, sizes, step, bounds, sums=1 + bool(means))
     return dataclasses.replace(program, order=partial(_as_micro_batches, batch_parts(sizes), workload.micro_batches))

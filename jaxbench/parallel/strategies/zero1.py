@@ -34,8 +34,8 @@ def build_stage(workload: TrainWorkload, devices: list[jax.Device], *, stage: in
     whole = jax.tree.map(lambda aval: Cut(aval.shape), params)
     shards = jax.tree.map(lambda aval: shared_out(Cut(aval.shape), len(devices), AXIS), params)
     layout, mesh = Layout(workload, whole, shards), mesh_of(devices, sizes)
-    view = gathered_update(workload, mesh, layout, Layout(workload, shards))
-    updated = shards if view is None else _leaving(shards, view.gathered)
+    gathered = gathered_update(workload, mesh, layout, Layout(workload, shards))
+    updated = shards if gathered is None else _leaving(shards, gathered.gathered)
 
     def mean_shards(grads: PyTree) -> PyTree:
         return jax.tree.map(lambda g, cut: cut.mean(g), grads, shards)
@@ -43,16 +43,16 @@ def build_stage(workload: TrainWorkload, devices: list[jax.Device], *, stage: in
     def own_shards(params: PyTree) -> PyTree:
         return jax.tree.map(lambda x, cut: cut.own(x), params, shards)
 
-    def gathered(params: PyTree) -> PyTree:
+    def whole_params(params: PyTree) -> PyTree:
         return jax.tree.map(lambda x, cut: cut.whole(x), params, updated)
 
     def shard_update(state: TrainState, grads: PyTree, model_state: PyTree) -> TrainState:
         new = update(workload, dataclasses.replace(state, params=own_shards(state.params)), grads, model_state)
-        return dataclasses.replace(new, params=gathered(new.params))
+        return dataclasses.replace(new, params=whole_params(new.params))
 
-    def global_update(view: GatheredUpdate, state: TrainState, grads: PyTree, model_state: PyTree) -> TrainState:
-        new, specs = view.update(state, grads, model_state), jax.tree.map(lambda cut: cut.spec, updated)
-        run = jax.shard_map(gathered, mesh=mesh, in_specs=(specs,), out_specs=PartitionSpec(), check_vma=False)
+    def global_update(gathered: GatheredUpdate, state: TrainState, grads: PyTree, model_state: PyTree) -> TrainState:
+        new, specs = gathered.update(state, grads, model_state), jax.tree.map(lambda cut: cut.spec, updated)
+        run = jax.shard_map(whole_params, mesh=mesh, in_specs=(specs,), out_specs=PartitionSpec(), check_vma=False)
         return dataclasses.replace(new, params=run(new.params))
 
     def mean_gradients(state: TrainState, batch: Batch) -> tuple[PyTree, PyTree, Metrics]:
@@ -76,7 +76,7 @@ def build_stage(workload: TrainWorkload, devices: list[jax.Device], *, stage: in
     specs = jax.tree.map(lambda cut: cut.spec, shards)
     held_specs = PartitionSpec(AXIS) if stage == 1 else specs
     bounds = partial(expected, workload, layout, shards, updated, stage)
-    step = Step(mean_gradients, partial(global_update, view) if view else shard_update, specs, view)
+    step = Step(mean_gradients, partial(global_update, gathered) if gathered else shard_update, specs, gathered)
     return program(workload, layout, mesh, sizes, step, bounds, held=(held, held_specs), typed=False)
 
 
