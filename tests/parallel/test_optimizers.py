@@ -189,9 +189,7 @@ WHOLE = [
 
 @pytest.mark.full
 @pytest.mark.parametrize(
-    ("mesh", "name", "optimizer", "gathers"),
-    thin(WHOLE, 1),
-    ids=lambda x: x if isinstance(x, str) else "",
+    ("mesh", "name", "optimizer", "gathers"), thin(WHOLE, 1), ids=lambda x: x if isinstance(x, str) else ""
 )
 def test_a_model_that_is_split(mesh, name, optimizer, gathers):
     workload, reference = model(name, optimizer)
