@@ -12,7 +12,7 @@ from fabricate_forecasts import at, compiled_tpu, in_kernels
 from ml_collections import ConfigDict
 from rich.console import Console
 
-from jaxbench import advise_command, commandline, forecast_command
+from jaxbench import advise_command, commands, forecast_command
 from jaxbench.analysis.compiled import CompiledRow
 from jaxbench.catalog import hardware, targets
 from jaxbench.catalog.prices import Price
@@ -207,6 +207,6 @@ def test_every_priced_device_is_a_candidate_or_named():
 def test_a_model_of_blocks_is_sharded_unless_asked_otherwise():
     model = {"model": {"layers": 0}, "accelerator_batch": 9, "lever": {"remat": "none"}}
     config = ConfigDict({"scaling": "weak,strong", "strategy": "jit_auto", **model})
-    commandline._prepare_advice(config)
+    commands.load("advise").prepare(config)
     assert (config.scaling, config.strategy, config.lever.remat) == ("weak", "fsdp", "block")
     assert config.accelerator_batch == 1
