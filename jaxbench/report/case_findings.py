@@ -152,7 +152,7 @@ def shortened(entries: Sequence[Entry], view: str) -> tuple[list[Entry], str]:
     if len(entries) <= MAX_LINES:
         return list(entries), ""
     series: dict[tuple[Any, ...], list[Entry]] = {}
-    for entry in [entry for entry in entries if _size(entry)] or entries:  # entries without size have their own sections
+    for entry in [entry for entry in entries if _size(entry)] or entries:  # others have their own sections
         series.setdefault(tuple(getattr(entry.point, name) for name in _SERIES), []).append(entry)
     chosen = [entry for group in series.values() for entry in _telling(group, view)]
     how = "for each series the smallest size, the size at half of the best rate (n½), and the largest size"

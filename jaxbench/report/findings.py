@@ -35,7 +35,7 @@ from jaxbench.report.row_sentences import base_lines, excused, notes, refusals, 
 from jaxbench.report.table import Table
 
 LEGEND = "Medians with 95 % bootstrap confidence intervals."
-NO_INTERVAL = f"Medians without confidence intervals, which need {MIN_ROUNDS} rounds: these numbers do not compare speeds."
+NO_INTERVAL = f"Medians without confidence intervals, which need {MIN_ROUNDS} rounds: do not compare these speeds."
 LEGEND_IN_TURNS = "Geometric means over rounds with 95 % confidence intervals."
 OVERSUBSCRIBED = " ° more devices than cores: proves correctness, not speed."
 

@@ -49,7 +49,7 @@ def expectations(items: Sequence[Item]) -> Table:
         for item in of_stage:
             groups.setdefault((item["expected"], item["agrees"]), []).append(item)
         order = list(dict.fromkeys(expected for expected, _ in groups))
-        ordered = sorted(groups.items(), key=lambda entry: order.index(entry[0][0]))  # one expectation's answers together
+        ordered = sorted(groups.items(), key=lambda entry: order.index(entry[0][0]))  # groups an expectation's answers
         for number, ((expected, agrees), group) in enumerate(ordered):
             asked = question if not number else ""
             rows.append((asked, expected, _found(group), Cell(agrees, _KINDS[agrees]), _where(group)))

@@ -113,7 +113,9 @@ def test_phases_are_differences_and_add_up(tmp_path: Path) -> None:
     assert sum(p.step_s.value for p in two.phases) == pytest.approx(two.whole.value)
     assert sum(p.share.value for p in two.phases) == pytest.approx(1)
     assert "They add up" in two.sentence
-    assert not one.phases[3].above_zero and "Inconclusive, because the interval contains 0: communication." in one.sentence
+    assert (
+        not one.phases[3].above_zero and "Inconclusive, because the interval contains 0: communication." in one.sentence
+    )
 
 
 def test_a_part_that_was_not_measured_is_in_the_next_phase(tmp_path: Path) -> None:

@@ -138,7 +138,9 @@ def test_why_there_is_no_headline(tmp_path: Path, facts: dict[str, Any], why: st
 
 def test_one_round_tells_nothing(tmp_path: Path) -> None:
     text = said(tmp_path, "precision", rounds=1)
-    assert text.startswith("4 of 4 points ran and match one device; a smoke run measures no speed: a confidence interval")
+    assert text.startswith(
+        "4 of 4 points ran and match one device; a smoke run measures no speed: a confidence interval"
+    )
 
 
 ODD = ["one round", "oversubscribed", "first failed", "last failed", "nothing", "places"]
