@@ -68,7 +68,7 @@ def test_the_smallest_need_is_said_where_nothing_fits():
     assert "the smallest need is 90 GB on a device, of fsdp/weak/64" in forecast_command.smallest_need([large, small])
     assert forecast_command.smallest_need([large, dataclasses.replace(small, peak_bytes=10**9)]) == ""
     refused = dataclasses.replace(large, status="too large", peak_bytes=None)
-    assert "no compiler said how much" in forecast_command.smallest_need([refused])
+    assert "no compiler reported the need" in forecast_command.smallest_need([refused])
 
 
 def test_a_compiler_that_takes_too_long_is_an_answer():
