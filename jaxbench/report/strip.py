@@ -84,7 +84,7 @@ def _speed(probes: Sequence[float | None], step: float) -> tuple[str, str]:
 
 
 def _caption(low: float, middle: float, high: float, outside: int) -> str:
-    beyond = f"; {outside} blocks outside this range are drawn at its edges" if outside else ""
+    beyond = f"; blocks outside this range, drawn at its edges: {outside}" if outside else ""
     return (
         f"Every block in order of time, in ms per step, from {1e3 * low:.4g} (bottom) to {1e3 * high:.4g} (top)"
         f"{beyond}. The line is the median, {1e3 * middle:.4g}. Circle: K steps; square: 2 K steps; hollow: warm-up, "

@@ -130,7 +130,7 @@ def test_the_page_keeps_the_grades_apart_and_marks_old_prices(tmp_path):
     assert "Cheapest by a lower bound on the time" in text
     assert "(old)" in text
     assert "more than a year ago" in text
-    assert "not known" in text
+    assert "unknown" in text
     assert "v9: no compiler." in text
     assert "152 times the price" in (tmp_path / "a" / page.PAGE).read_text()
     lines = json.loads((tmp_path / "a" / advise_command.FILE).read_text())["candidates"]

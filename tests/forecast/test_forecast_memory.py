@@ -63,7 +63,7 @@ def test_memory_is_unknown_where_the_compiler_does_not_say(needs, monkeypatch):
     monkeypatch.setattr(Refusing, "says", "no answer within 900 s")
     made = forecast_memory.replaced(at(16), *needs())
     assert made.peak_bytes is None and made.fits is None
-    assert "Memory of fsdp/weak/4 is not known: no answer within 900 s" in " ".join(made.notes)
+    assert "The memory of fsdp/weak/4 is unknown: no answer within 900 s" in " ".join(made.notes)
 
 
 @pytest.mark.parametrize(
