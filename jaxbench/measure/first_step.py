@@ -94,6 +94,7 @@ def _line(workload: TrainWorkload, state: TrainState, batch: Batch) -> str:
     """ ", in 'mine.py', line 12", found by repeating the step one operation at a time; "" if the fault is not in the
     user's own code, or the value is not a NaN."""
     try:
+        # Without jit the error is raised by the operation that makes the first NaN, with the user's line on its stack.
         with jax.debug_nans(True), jax.disable_jit():
             gradients(workload, state, batch)
     except FloatingPointError as error:

@@ -27,6 +27,7 @@ def require(compiled: Any, platform: str) -> None:
 
     Linux would grant the memory and later kill the process. An accelerator reports the error itself.
     """
+    # Compiling is enough to know the need, so nothing is allocated for a program that is too large.
     available, sizes = _in_kib(_MACHINE, "MemAvailable"), compiled.memory_analysis()
     if platform != "cpu" or available is None or sizes is None:
         return

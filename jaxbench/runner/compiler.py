@@ -60,6 +60,7 @@ class Compiler:
             return explaining.build(workload, point, self.devices)
         program = build_program(workload, point.strategy, self.devices[: point.devices], point.levers)
         layout = tuple(point.levers.get(name) for name in ("mesh", "schedule"))
+        # Everything that changes `init`. Reusing the jitted function saves its compilation for each further arm.
         key = point.strategy, point.devices, id(workload), layout
         return dataclasses.replace(program, init=self._inits.setdefault(key, program.init))
 
@@ -68,7 +69,7 @@ class Compiler:
     ) -> tuple[TrainWorkload, Program, CompiledStep]:
         """Builds and compiles a point; runs nothing. Raises StageError.
 
-        extra: further compiler options. accepted: another process has found that the loss may be computed in parts.
+        extra: further compiler options. accepted: another process has already checked the loss and its parts.
         """
         if not accepted:
             with stage("model"):
@@ -87,6 +88,7 @@ class Compiler:
                 passport = dataclasses.replace(compiled.passport, compile_s=compile_s)
                 compiled = dataclasses.replace(compiled, passport=passport)
             self._compile_s[compiled.sha256] = compiled.passport.compile_s
+            # Before the first run: a program with too few threads would hang, not fail.
             require_threads(point.devices // len(program.members.processes), concurrent_collectives(compiled.hlo))
             _require_one_program(program.members, compiled)
             if point.explains:

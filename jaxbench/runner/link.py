@@ -76,7 +76,7 @@ class Channel:
             if "DEADLINE_EXCEEDED" not in str(error):
                 raise
             return None
-        self._client.key_value_delete(key)
+        self._client.key_value_delete(key)  # the service would keep every message in memory
         return json.loads(text)
 
 
@@ -149,7 +149,7 @@ def main() -> None:
     for number in (signal.SIGINT, signal.SIGTERM):  # a launcher may send it to all its processes
         signal.signal(number, signal.SIG_IGN)  # the app decides what it means, and this ends with it
     answers = os.fdopen(os.dup(1), "w")
-    os.dup2(2, 1)
+    os.dup2(2, 1)  # the output of libraries must not mix with the answers
     requests = follow(sys.stdin)
     place = json.loads(next(requests))
     channel = Channel(place["address"], place["processes"], place["process"])

@@ -61,6 +61,7 @@ class Account:
         before = account.read(folder) if kept else []
         self._folder, self._clock, self._lock = folder, clock, threading.Lock()
         self._number = len(before) + 1
+        # Not before the end of the previous start: an elastic restart happens within the life of one process.
         self._begun_ns = max([begun_ns, *(start.end_ns for start in before[-1:])])
         self._ns = dict.fromkeys(KINDS, 0)
         self._ns["start"] = max(0, wall() - self._begun_ns)

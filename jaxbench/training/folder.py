@@ -71,6 +71,7 @@ def _require_shared(folder: Path, members: Members) -> None:
     if members.alone:
         return
     token, deadline = folder / members.led(write), time.monotonic() + SEEN_LIMIT_S
+    # Network file systems show new files late, so one look is not enough.
     while not (seen := token.exists()) and time.monotonic() < deadline:
         time.sleep(0.1)
     all_seen = members.gathered(seen)

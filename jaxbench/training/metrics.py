@@ -35,7 +35,7 @@ class EpochMeans:
 
     def add(self, step: int, metrics: Metrics) -> None:
         """Adds the metrics of a step: scalars, or one equal copy per device."""
-        self._settle()
+        self._settle()  # the previous step, which has had time to finish
         self._newest = step, metrics
 
     def _settle(self) -> None:

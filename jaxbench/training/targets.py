@@ -153,6 +153,7 @@ class TargetStudy:
             self._one(worker, Wanted(**{**of_model, "rule": targets.GRID}, seed=self.settings.seed, rate=rate))
             for rate in grid
         ]
+        # Reached before not reached; among these, the fewest steps or the highest accuracy.
         best = min(tried, key=lambda one: (not one.reached, one.steps if one.reached else -(one.accuracy or 0.0)))
         return best.learning_rate
 
@@ -202,7 +203,7 @@ class TargetStudy:
             "devices": devices,
             "order": free_cores(),
             "environment": plan.KEEP_MEMORY,
-            "concurrent_collectives": 1,
+            "concurrent_collectives": 1,  # the fewest threads; a step that needs more restarts the worker
             "worker": f"devices{devices}",
             "config": {},
             "machine": self.machine,
@@ -219,6 +220,7 @@ def _result(folder: Path, wanted: Wanted, answer: dict[str, Any]) -> dict[str, A
     """The result of a training that has ended, from its own files."""
     rows = [json.loads(line) for line in (folder / METRICS).read_text().splitlines()]
     spent = account.totals(account.read(folder))
+    # A training that did not reach its target counts as the whole budget of steps.
     budget = wanted.model.epochs * (wanted.model.examples // wanted.batch)
     done = answer["diverged"] or (rows[-1]["step"] if rows else 0)
     return {
