@@ -60,13 +60,13 @@ FIELDS = (
     ConfigField("models", "mlp", names),  # experiments with data, by name or path
     ConfigField("batches", "8,16,32,64,128,256,512,1024", batch_sizes),
     ConfigField("seeds", 3, integer(1, 1000)),  # the number of trainings that differ only in the seed
-    ConfigField("rule", LINEAR, names_of(*RULES)),  # of the learning rate over the batch
+    ConfigField("rule", LINEAR, names_of(*RULES)),  # the rule for the learning rate by batch
     ConfigField("warmup", 0.0, epochs),  # steps in which the learning rate grows to its value
     ConfigField("rates", "0.25,0.5,1,2,4", factors),  # the grid of `tuned`: factors of the rate that `sqrt` gives
     ConfigField("target", 0.0, share),  # a test accuracy; 0: the model's own train.target
-    ConfigField("epochs", 0, integer(0, 1_000_000)),  # after which a training counts as not reached; 0: the model's own
+    ConfigField("epochs", 0, integer(0, 1_000_000)),  # limit for reaching the target; 0: the model's own
     ConfigField("evaluations", 4, integer(1, 10_000)),  # evaluations in an epoch, at most one per step
-    ConfigField("noise_examples", 256, integer(0, 2**31 - 1)),  # of a measurement of the gradient noise scale; 0: none
+    ConfigField("noise_examples", 256, integer(0, 2**31 - 1)),  # for measuring the gradient noise scale; 0: off
     ConfigField("strategy", "jit_auto", as_is),
     ConfigField("mesh.platform", "auto", one_of("auto", "cpu", "gpu", "tpu")),
     ConfigField("mesh.devices", AUTO, device_counts),

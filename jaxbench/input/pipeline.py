@@ -27,7 +27,7 @@ from jaxbench.workloads.data.order import permutation
 Example = dict[str, np.ndarray]
 
 MAX_RECORDS = 4096
-MAX_BYTES = 2**25  # of the decoded records: more than caches hold, but little memory
+MAX_BYTES = 2**25  # size of the decoded records: exceeds caches, but takes little memory
 
 
 class Raw:

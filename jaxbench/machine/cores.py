@@ -93,7 +93,7 @@ def free_cores(seconds: float = 0.2, sleep: Callable[[float], object] = time.sle
         threads = [cpu for cpu in siblings(core) if cpu in before and cpu in after]
         return round(10 * sum(taken_s(before[cpu], after[cpu]) for cpu in threads) / seconds)
 
-    return sorted(physical_cores(), key=loaded)  # stable: equal ones stay in order
+    return sorted(physical_cores(), key=loaded)  # the sort is stable: equally loaded cores keep their order
 
 
 def taken_s(before: load.CpuTime, after: load.CpuTime) -> float:

@@ -17,7 +17,7 @@ from jaxbench.machine.cores import pin_to_cores
 
 # Default number of collectives of one program that may wait for other devices at the same time.
 CONCURRENT_COLLECTIVES = 4
-Options = dict[str, Any]  # of XLA
+Options = dict[str, Any]  # XLA's compiler options
 
 LARGE = 1.5e10  # FLOPs of one run: unoptimised it takes seconds of one core
 # LLVM's first level, in one module: deep models take seconds longer to compile, and half to two thirds of the run time.

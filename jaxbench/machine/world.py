@@ -50,7 +50,7 @@ def join(place: Mapping[str, Any]) -> None:
         process_id=place["process"],
         local_device_ids=mine,
         cluster_detection_method="deactivate",
-        coordinator_bind_address=address,  # by default JAX listens to the whole network
+        coordinator_bind_address=address,  # by default JAX listens on all interfaces
     )
 
 

@@ -35,7 +35,7 @@ REDUCED_PRECISION = 1e-3  # parameters, relative: the default matrix precision o
 MOSTLY = 0.9  # share of the matmul and convolution FLOPs: models keep a few small products in float32 on purpose
 PART = 1e-2  # relative: the error of a 16-bit loss or prediction; a wrong computation differs by much more
 ROUNDING = 3  # a strategy may differ by this many times the distance between two one-device references
-SHARE = 0.1  # of the size of the updates: a check with a larger error cannot show that the updates were made
+SHARE = 0.1  # relative to the updates: a check with a larger error cannot show that they were made
 OPTIMIZER_STATE = 3e-2  # relative: tolerates bfloat16 gradients, but not a wrong gradient scale
 
 

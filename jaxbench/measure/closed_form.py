@@ -24,7 +24,7 @@ from jaxbench.records.schema import Collective, Passport, Verdict
 from jaxbench.workloads.base import KEY, CollectiveBounds, PyTree, TrainWorkload
 
 SUM, GATHER, SCATTER = "all-reduce", "all-gather", "reduce-scatter"
-BORDER = 0.06  # of the numbers scattered: what a TPU's compiler may send in addition, see `_as_sums`
+BORDER = 0.06  # share of scattered numbers that a TPU's compiler may send in addition; see `_as_sums`
 
 
 @dataclass(frozen=True, kw_only=True)

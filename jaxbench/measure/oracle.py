@@ -31,7 +31,7 @@ MOST_STEPS = 48  # for an optimizer that changes parameters only once in several
 NUDGES = 3  # a parameter of one number rounds the same way by chance
 IN_PARTS = "one device (in parts of the batch, because the whole batch does not fit)"
 SCALED = "one device (in the program's parts of the batch, because a scaled loss overflows part by part)"
-HOST_FLOPS = 1e14  # of a whole reference: takes minutes on the CPU of a machine that has accelerators
+HOST_FLOPS = 1e14  # limit for a reference on the host: minutes on the CPU of a machine with accelerators
 
 
 @dataclass(frozen=True)

@@ -78,7 +78,7 @@ def build(workload: CollectiveWorkload, devices: list[jax.Device], mesh_shape: t
     """
     devices = devices[: math.prod(mesh_shape)]
     mesh = grid(devices, mesh_shape)
-    devices = list(mesh.devices.flat)  # by place
+    devices = list(mesh.devices.flat)  # by position in the mesh
     axes = AXES[: len(mesh_shape)]
     n = mesh.shape[axis]
     dtype = jnp.dtype(workload.dtype)

@@ -98,7 +98,7 @@ class Made:
 
 def _ways(workload: TrainWorkload, layout: PipelineLayout, state: TrainState, names: PyTree) -> TrainState:
     """How each array of the new state is computed. names: the Made of the old parameters, params-shaped."""
-    number = itertools.count()  # of the parts of the optimizer's state
+    number = itertools.count()  # numbers the parts of the optimizer's state
 
     def called(tree: PyTree) -> PyTree:
         part = next(number)

@@ -44,7 +44,7 @@ class Worker:
     def __init__(self, setup: dict[str, Any], log: Path, crew: Crew | None = None):
         self.log = log
         self._crew = crew
-        self.restarts = 0  # on its own request; each discards the prepared points
+        self.restarts = 0  # at its own request; each discards the prepared points
         self._setup = setup
         self._start()
 

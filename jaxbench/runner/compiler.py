@@ -45,8 +45,8 @@ class Compiler:
             for arm in levers.arms(self.config.lever):
                 known_options.require(arm.levers, devices[0])
         self._inits: dict[tuple[Any, ...], Any] = {}
-        self.passports: dict[str, Passport] = {}  # of every point that was compiled
-        self._compile_s: dict[str, float] = {}  # of the programs that this process compiled, by their digests
+        self.passports: dict[str, Passport] = {}  # by point
+        self._compile_s: dict[str, float] = {}  # by digest of a program that this process compiled
         own = experiment in discovery.experiments()
         self.proof = Proof(self.arms, self.plain, devices, self.key, own=own, keep=keep)
 

@@ -90,7 +90,9 @@ class Crew:
                 process, about = self._hellos.get(timeout=HELLO_LIMIT_S)
             except queue.Empty:
                 missing = min({*range(self.launch.processes)} - {*about_by_process})
-                raise UserError(f"process {missing} did not say within {HELLO_LIMIT_S:.0f} s what it has.") from None
+                raise UserError(
+                    f"process {missing} did not report its resources within {HELLO_LIMIT_S:.0f} s."
+                ) from None
             if "error" in about:
                 raise UserError(f"process {process} (on {about['host']}): {about['error']}")
             about_by_process[process] = about
@@ -163,7 +165,9 @@ class Crew:
     def _lose(self, process: int) -> None:
         self._present.discard(process)
         # Wakes whoever waits for this process, in `gather` or in `end`.
-        self._hellos.put((process, {"error": "it was lost before it said what it has.", "host": self.hosts[process]}))
+        self._hellos.put(
+            (process, {"error": "it was lost before it reported its resources.", "host": self.hosts[process]})
+        )
         self._byes.put(process)
         for worker in list(self._workers.values()):
             if worker.process == process:

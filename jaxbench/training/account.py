@@ -79,7 +79,7 @@ class Account:
 
     def _open(self) -> None:
         with writing(self._folder), open(self._path, "a+b") as file:
-            self._at = file.tell()  # what this start writes begins here
+            self._at = file.tell()  # where the lines of this start begin
             file.seek(max(0, self._at - 1))
             if file.read() not in (b"", b"\n"):
                 file.write(b"\n")  # after a line that a crash cut off
@@ -148,7 +148,7 @@ class Account:
 
     def _beat(self) -> None:
         first = self._clock()
-        with contextlib.suppress(UserError):  # of a full disk, which the thread that trains meets too, and says
+        with contextlib.suppress(UserError):  # a full disk: the training thread meets and reports it too
             while not self._ended.wait(self._pause_s((self._clock() - first) / 1e9)):
                 self.write()
 

@@ -126,7 +126,7 @@ class TrainLoop:
                 if self.plan.evaluates(self.step):
                     with account.doing("evaluation"):
                         self._evaluated(host, log)
-                        self.members.meet()  # with those that did not evaluate
+                        self.members.meet()  # the other processes wait here
                     bar.refresh()
                     if self.members.leads and self.plan.saves(self.step):
                         console.print(_sentence(log.rows[-1], self.plan.metric), highlight=False, soft_wrap=True)

@@ -37,7 +37,7 @@ from jaxbench.training.folder import writing
 from jaxbench.training.metrics import METRICS
 
 MODULE = "jaxbench.training.target_worker"
-LONGEST_S = 1e6  # that a training may take
+LONGEST_S = 1e6  # limit for one training
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -163,7 +163,7 @@ class TargetStudy:
         ended = folder / targets.RESULT
         if not ended.exists():
             config = wanted.config(self.settings)
-            before, whole = energy.read(), not folder.exists()  # what is left of one that was killed is not all of it
+            before, whole = energy.read(), not folder.exists()  # a killed start's energy is unknown
             answer = self._ask(
                 worker,
                 {
@@ -179,7 +179,7 @@ class TargetStudy:
             with writing(folder):
                 used = energy.between(before, energy.read()) if whole else {}
                 write_json(ended, {**_result(folder, wanted, answer), "joules": sum(used.values()) if used else None})
-                shutil.rmtree(folder / "checkpoints", ignore_errors=True)  # of an ended training: no more than a copy
+                shutil.rmtree(folder / "checkpoints", ignore_errors=True)  # an ended training needs none
         found = targets.parse(json.loads(ended.read_text()), rule=wanted.rule, price_per_hour=self.per_hour)
         self.trained[wanted.folder, wanted.rule] = found
         with writing(self.folder):

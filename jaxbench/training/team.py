@@ -63,7 +63,7 @@ class Team:
             self._children.append(crew.start(slot, each) if remote else Child(each, logs / f"rank{number}"))  # type: ignore[union-attr]
         self._watch = Watch(len(slots), limit_s, clock())
         self._done: dict[int, int] = {}
-        self._failed: dict[int, dict[str, Any]] = {}  # what each said, or how it ended, "explains": least is best
+        self._failed: dict[int, dict[str, Any]] = {}  # the least "explains" explains best
         self._first_failed = 0.0
 
     def __enter__(self) -> Team:
@@ -124,7 +124,7 @@ class Team:
                 number, reason = fault
                 raise self._lost(number, f"{reason}{self._stopped(number)}")
             return
-        number = min(self._failed, key=lambda i: self._failed[i]["explains"])  # of equals the first
+        number = min(self._failed, key=lambda i: self._failed[i]["explains"])  # the first of several with the least
         about = self._failed[number]
         # If all report the same, the cause is common, such as bad input: no process is to blame.
         if len(self._failed) == len(self._children) and len({each["reason"] for each in self._failed.values()}) == 1:

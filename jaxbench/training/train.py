@@ -176,7 +176,7 @@ def _looped(
 
 
 def _restore(checkpoints: Path, workload: TrainWorkload, console: Console, part: ProcessRole) -> Restored:
-    """Reads the newest intact checkpoint, and prints what is wrong with others."""
+    """Reads the newest intact checkpoint, and prints the faults of others."""
     assert part.account is not None
     with part.account.doing("restore"):
         restored = restore_latest(checkpoints, canonical_avals(workload), part.members)

@@ -23,7 +23,7 @@ def from_nnx(constructor: Callable[[Any], Any]) -> PureModel:
     """The PureModel of an NNX module. `constructor`: flax.nnx.Rngs -> nnx.Module; its ``__call__`` takes the batch.
 
     The module's `train()` selects training, its `eval()` inference. Arguments of ``__call__`` named `train`,
-    `deterministic` and so on are passed too, and `rngs`. Random streams are not state: each step draws them anew.
+    `deterministic` and so on are passed too, and `rngs`. Random streams are not state: each step draws new ones.
 
     The graph is split once, here, and not at every call: walking it in Python makes nnx.jit slow to dispatch.
     """
