@@ -134,6 +134,8 @@ def reference_product(
         wall, used, lost = wall_s() - begun, processor_s() - own, taken(core) - others
     finally:
         os.sched_setaffinity(0, allowed)
+    # Wall time without processor time of this process went to others on the core; `lost` went to the hypervisor or to
+    # other hardware threads.
     quiet = wall - used <= BUSY * wall and lost <= BUSY * wall
     return {"product_s": best if quiet else None, "product_by": by}
 

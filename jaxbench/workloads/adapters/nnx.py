@@ -83,6 +83,7 @@ def _refuse_writes(before: PyTree, after: PyTree, again: Callable[[PyTree], PyTr
     again: before -> after. It is traced only where a transformation inside the model, such as nnx.remat, returned all
     parameters as new arrays.
     """
+    # Most models return the very arrays that they were given, which needs no tracing.
     same = map(operator.is_, jax.tree.leaves(before), jax.tree.leaves(after))
     if all(same):
         return
