@@ -166,6 +166,6 @@ def _count_wrong(op: str, result: jax.Array, mesh: jax.sharding.Mesh, axis: str,
 
 def _zeros(seed: int, places: int, length: int, dtype: np.dtype, largest: int) -> float:
     """The share of zeros in all arguments, from one period of each."""
-    length = min(length, answers.PERIOD)
+    length = min(length, answers.PERIOD)  # the values repeat after that
     drawn = [answers.values(seed, (place,), 0, length, dtype, largest) for place in range(places)]
     return float(np.mean(np.stack(drawn) == 0))
