@@ -152,7 +152,7 @@ class Splits(NamedTuple):
 def best_splits(settings: TreeSettings, sums: dict[str, jax.Array], allowed: jax.Array | None = None) -> Splits:
     """The split with the largest gain for each node of `sums`. A node without a gain sends all its rows to the left."""
     left, right, whole = _sides(sums)
-    # How much lower the loss gets, by its second-order approximation: G^2 / (H + l2) of both sides, minus the node's.
+    # Twice the fall of the loss, to second order: G^2 / (H + l2) of both sides, minus that of the node.
     gain_NCB = sum(g**2 / (h + settings.l2) for g, h in (left, right)) - whole[0] ** 2 / (whole[1] + settings.l2)
     legal = jnp.minimum(left[1], right[1]) >= settings.min_hessian
     legal &= True if allowed is None else allowed[:, :, None]
