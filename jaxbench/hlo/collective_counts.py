@@ -48,6 +48,7 @@ def count(module: Module, mesh: Mapping[str, int] | None = None) -> tuple[Collec
     packed: Counter[tuple[str, str, int]] = Counter()
     for computation in module.computations:
         lines = module.lines(computation)
+        # By operand, the instruction that uses it: for a -start this is its -done.
         done = {operand: line for line in lines for operand in line.operands}
         for line in lines:
             if line.kind in COLLECTIVES and not continued(line):
@@ -86,6 +87,7 @@ def _axis(line: Instruction, mesh: Mapping[str, int]) -> tuple[str, int]:
     groups, pairs = replica_groups(line.rest, math.prod(mesh.values())), line.kind == "collective-permute"
     axis = axes_of(groups, mesh, pairs=pairs)
     if pairs:
+        # A permutation has pairs of devices, not groups. Its group size is that of the axes that its pairs span.
         return axis, math.prod(mesh[name] for name in axis.split("+")) if axis else 0
     return axis, len(groups[0]) if groups else 0
 
@@ -143,6 +145,8 @@ def sent(kind: str, group: int) -> float:
         return 1.0
     if group < 1:
         return 0.0
+    # The result of a reduce-scatter is 1 / group of its operand, so its factor is larger. The last factor is that of an
+    # all-gather or all-to-all.
     return {"all-reduce": 2 * (group - 1) / group, "reduce-scatter": float(group - 1)}.get(kind, (group - 1) / group)
 
 
@@ -213,6 +217,7 @@ def concurrent_collectives(module: Module) -> int:
         for line in module.lines(computation):
             before = frozenset().union(*(needed.get(name, frozenset()) for name in line.references))
             called = [name for name in line.references if name in module.computations]
+            # Of the branches of a conditional only one runs.
             waiting = 1 if line.kind in COLLECTIVES else max(map(inside, called), default=0)
             here = range(len(needs), len(needs) + waiting)
             needs += [before] * waiting

@@ -27,6 +27,7 @@ def count(module: Module) -> float | None:
     The text does not tell if a product is an opaque library call, or is in a loop of unknown length. A conditional
     counts as its most expensive branch.
     """
+    # The FLOPs of a library call are unknown here; `of_instruction` knows those of cuBLAS and cuDNN.
     if not module.instructions or any(_LIBRARY.search(line.target) for line in module.instructions.values()):
         return None
     return _cost(module.entry, module, {})
@@ -44,6 +45,7 @@ def of_instruction(line: Instruction, module: Module) -> float:
         dims = [int(text) for text in re.findall(r"\d+", contracted[1])]
         return 2.0 * math.prod(out) * math.prod(shapes[0][dim] for dim in dims)
     if call := _CUDNN.match(line.target):
+        # The gradients are convolutions of other operands: each has the same FLOPs as the forward convolution.
         image, kernel, result = {
             "BackwardInput": (out, shapes[1], shapes[0]), "BackwardFilter": (shapes[0], out, shapes[1]),
         }.get(call[1], (*shapes, out))  # fmt: skip
@@ -74,7 +76,7 @@ def _instruction(line: Instruction, module: Module, known: dict[str, float | Non
         return None
     total = sum(cost for cost in costs if cost)
     if line.opcode != "while" or not total:
-        return total
+        return total  # a loop without products needs no trip count
     trips = module.trip_count(line)
     return None if trips is None else total * trips
 
@@ -90,6 +92,7 @@ def _convolution(rest: str, image: Shape, kernel: Shape, out: Shape) -> float | 
     if labels is None or [len(names) for names in labels.groups()] != [len(image), len(kernel), len(out)]:
         return None
     window = _window(rest)
+    # Labels name the dimensions: b batch, f features, i and o the kernel's inputs and outputs, digits the space.
     per_output = math.prod(side for side, label in zip(kernel, labels[2], strict=True) if label == "i")
     total = 2.0 * per_output * math.prod(side for side, label in zip(out, labels[3], strict=True) if label in "bf")
     for place, label in enumerate(sorted(label for label in labels[2] if label.isdigit())):

@@ -68,7 +68,7 @@ class Statistics:
 
 
 SUM, GATHER, SCATTER = "all-reduce", "all-gather", "reduce-scatter"
-BORDER = 0.06  # of the numbers scattered: what a TPU's compiler may send in addition, see `_as_sums`
+BORDER = 0.06  # share of scattered numbers that a TPU's compiler may send in addition; see `_as_sums`
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -178,6 +178,7 @@ def _unused(bounds: CollectiveBounds, workload: TrainWorkload) -> CollectiveBoun
     The gradient of an unused parameter need not be sent, although a program with explicit collectives may send zeros.
     The compiler does not gather an unused parameter either.
     """
+    # A parameter is gathered at most in the forward and in the backward pass of each micro-batch.
     most = 2 * workload.micro_batches * without_gradient(workload)
     return {kind: (max(0, least - most), many) for kind, (least, many) in bounds.items()} if most else bounds
 
@@ -193,7 +194,7 @@ def _gathered(
     if program.parts == 1 or not (per_device := gathered(workload, global_batch // program.parts)):
         return bounds
     everything, total = per_device * program.parts, dict(bounds)
-    by_hand = program.keys is not None
+    by_hand = program.keys is not None  # the loss sees one part of the batch and gathers explicitly
     gathers = 2 if program.disabled_passes or not by_hand else 1
     for kind, least, most in (
         (GATHER, by_hand * everything, gathers * everything),
@@ -248,6 +249,7 @@ def verify(collectives: Iterable[Collective], bounds: CollectiveBounds, step: St
         if not least <= numbers <= most:
             wrong.append(f"{numbers:,} numbers by {kind}, but {_range(least, most)} are expected")
             beyond += max(0.0, numbers - most)
+    # Numbers are counted as float32, whatever width the compiler chose.
     excess: int | None = 4 * int(beyond)
     wide = next((kind for kind, each in by_kind.items() if _too_wide(each, step)), None)
     if wide and not wrong:
@@ -267,6 +269,7 @@ def _with_statistics(numbers: float, least: float, most: float, step: StepFacts)
     The statistics are summed a whole number of times: the number that fits `numbers`, or once if none fits. Equal
     gradients may be sent only once.
     """
+    # `step.equal` traces the gradient, so it is called only if the numbers do not fit without it.
     for fewer in (lambda: 0, step.equal or (lambda: 0)):
         low = max(0.0, least - fewer())
         for extra, scalars in step.statistics.sums(step.platform):

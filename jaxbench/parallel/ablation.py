@@ -265,6 +265,7 @@ def _own(equation: Any, given: Sequence[Any]) -> Sequence[Any]:
     if equation.primitive.name == "axis_index":
         return [equation.primitive.bind(**equation.params)]
     sizes = [math.prod(x.shape) for x in given]
+
     operands = jax.lax.optimization_barrier(tuple(given)) if max(sizes) > 1 else given
     made = [_fitted(x, out.aval.shape, equation.params) for x, out in zip(operands, equation.outvars, strict=True)]
     return jax.lax.optimization_barrier(tuple(made)) if max(sizes) > 1 else made
@@ -335,12 +336,14 @@ def communication(workload: TrainWorkload, program: Program, global_batch: int) 
     state_sharding = TrainState(whole, [each] * len(payloads), (), (), whole)  # type: ignore[arg-type]
 
     def init(key: jax.Array) -> TrainState:
+        # Ones: sums over devices stay finite, since every step sends the same payloads.
         arrays = [jnp.ones((mesh.size, *aval.shape), aval.dtype) for aval in payloads]
         return TrainState(jnp.zeros((), jnp.int32), arrays, (), (), key)
 
     def on_device(payloads: list[jax.Array]) -> tuple[list[jax.Array], jax.Array]:
         arrays = [x[0] for x in payloads]
         results = sent(items, arrays)
+        # The next step's payloads depend on this step's results, so that steps cannot overlap.
         arrays, _ = jax.lax.optimization_barrier((arrays, results))
         return [x[None] for x in arrays], _one_of_each(results)[None]
 
@@ -443,6 +446,7 @@ def sent(items: Sequence[CollectiveCall | CollectiveLoop], arrays: list[jax.Arra
     for rank in sorted({item.rank for item in items}):
         chosen = [i for i, item in enumerate(items) if item.rank == rank]
         groups = [arrays[starts[i] : starts[i] + counts[i]] for i in chosen]
+        # Collectives of one rank may run together; a barrier holds them back until those of lower ranks have finished.
         groups, results = jax.lax.optimization_barrier((groups, results))
         for i, group in zip(chosen, groups, strict=True):
             results += _run(items[i], group)
@@ -473,7 +477,7 @@ def _one_of_each(arrays: list[jax.Array]) -> jax.Array:
 
 # Rows of a square matrix: large enough that the product is limited by arithmetic, and takes about as long as a step.
 SIZE = {"cpu": 1024}
-LARGE = 8192  # of an accelerator
+LARGE = 8192  # on an accelerator
 
 
 def product_size(platform: str) -> int:

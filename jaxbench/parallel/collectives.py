@@ -83,7 +83,7 @@ def build(workload: CollectiveWorkload, devices: list[jax.Device], mesh_shape: t
     """
     devices = devices[: math.prod(mesh_shape)]
     mesh = grid(devices, mesh_shape)
-    devices = list(mesh.devices.flat)  # by place
+    devices = list(mesh.devices.flat)  # by position in the mesh
     axes = AXES[: len(mesh_shape)]
     n = mesh.shape[axis]
     dtype = jnp.dtype(workload.dtype)
@@ -117,7 +117,7 @@ def build(workload: CollectiveWorkload, devices: list[jax.Device], mesh_shape: t
 
     def zeros(seed: int) -> float:
         """The share of zeros in all arguments, from one period of each."""
-        length = min(argument, PERIOD)
+        length = min(argument, PERIOD)  # the values repeat after that
         drawn = [drawn_values(seed, (place,), 0, length, dtype, largest) for place in range(len(devices))]
         return float(np.mean(np.stack(drawn) == 0))
 

@@ -314,7 +314,7 @@ def both(*all_bounds: CollectiveBounds) -> CollectiveBounds:
     return total
 
 
-_REMAT = ("checkpoint", "remat2", "remat")  # what the versions of JAX call the primitive
+_REMAT = ("checkpoint", "remat2", "remat")  # the primitive's names in several versions of JAX
 
 
 def keeping_recomputation(function: Callable[..., Any]) -> Callable[..., Any]:

@@ -115,7 +115,7 @@ class Proof:
             except references.Unfit as error:
                 return (dataclasses.replace(check.unchecked(str(error)), name="part"),)
             with jax.set_mesh(program.mesh):
-                first = program.init(self.key)
+                first = program.init(self.key)  # a new state: the call may donate it
             return (check.judge_part(program, compiled.call, first, batch, self._parts[point.point]),)
         measured = self.arms.workload(point.levers, grown)
         products = check.judge_products(measured, point.levers)
@@ -129,12 +129,13 @@ class Proof:
             expected = self._expected(key, workload, batch, layout, program.members, passport.flops_per_step)
         except references.Unfit as error:
             return check.unchecked(str(error)), *products, communication()
-        memory.give_back()
+        memory.give_back()  # the reference's scratch memory, before the program takes its own
         actual = check.train(program, compiled.call, self.key, batch, expected.count)
 
         def rounding() -> float:
             return references.relative_l2(references.rerun(expected, workload, **about).params, expected.end.params)
 
+        # Both are costly, so they are functions that the checks call only for a program that is near its limits.
         def others() -> Iterator[references.TrainedState]:
             state = self._starts.get(id(workload)) or references.initial_state(workload, self.key, device=self.device)
             yield from references.perturbed(expected, state, batch)
@@ -210,7 +211,7 @@ class Proof:
         """
         if key not in self._references:
             if not self.keep:
-                self._references.clear()
+                self._references.clear()  # the arrays of the last point; `_timed` keeps what later rounds need
             memory.give_back()
             made, unfit = None, ""
             try:
@@ -226,6 +227,7 @@ class Proof:
                 )
             except references.Unfit as error:
                 unfit = str(error)
+            # Free memory differs between processes, but the next programs must not: all agree on the outcome.
             unfit = next(filter(None, members.gathered(unfit)), "")
             if made is None or unfit:
                 raise references.Unfit(unfit)

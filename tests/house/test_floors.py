@@ -50,7 +50,7 @@ WINGS = {
     },
     # It starts the same command elsewhere, and knows nothing of what that measures.
     "launch": {"errors", "command_form", "records", "machine"},
-    # Beside the house: it examines the machine, and nothing is built on it.
+    # It examines the machine, and nothing is built on it.
     "doctor": {"errors", "digits", "command_form", "records", "machine", "analysis", "report"},
 }
 ROOF = {
@@ -58,16 +58,13 @@ ROOF = {
     "ab",
     "advise_command",
     "commandline",
-    "compare_commands",
+    "commands",
     "first_run",
     "forecast_command",
     "forecast_memory",
     "machine_command",
-    "new",
     "other_commit",
     "papers",
-    "price_command",
-    "verbs",
     "__main__",
 }
 OUTSIDE = {
