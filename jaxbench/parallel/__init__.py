@@ -3,7 +3,7 @@
 
     program                      the Program, and the parts of a step
     axes, layout                 named meshes; where the arrays of a state lie on them
-    data_parallel, sharded_step  the steps; data_parallel also has the ways to average gradients and the phases of a step
+    data_parallel, sharded_step  the steps; ways to average gradients, phases of a step
     stage, schedule              a pipeline's step; pipeline_layout is its layout
     optimizer                    which whole arrays an optimizer needs, and the update that gathers them
     rng_keys, multihost          random keys of examples; arrays that span several processes

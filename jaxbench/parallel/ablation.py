@@ -235,9 +235,8 @@ def alone(workload: TrainWorkload, program: Program, global_batch: int) -> Progr
         spread = jax.tree.broadcast(shardings, tree)
         return jax.tree.map(lambda x, sharding: x[sharding.devices_indices_map(x.shape)[last]], tree, spread)
 
-    make = getattr(
-        program.init, "__wrapped__", program.init
-    )  # in one program with the cut, the whole state need not be kept
+    # In one program with the cut, the whole state need not be kept.
+    make = getattr(program.init, "__wrapped__", program.init)
     return dataclasses.replace(
         _program(program, jax.jit(_step(traced, run), donate_argnums=0, out_shardings=(here, here)), own_mesh),
         mesh=own_mesh,
@@ -265,7 +264,6 @@ def _own(equation: Any, given: Sequence[Any]) -> Sequence[Any]:
     if equation.primitive.name == "axis_index":
         return [equation.primitive.bind(**equation.params)]
     sizes = [math.prod(x.shape) for x in given]
-
     operands = jax.lax.optimization_barrier(tuple(given)) if max(sizes) > 1 else given
     made = [_fitted(x, out.aval.shape, equation.params) for x, out in zip(operands, equation.outvars, strict=True)]
     return jax.lax.optimization_barrier(tuple(made)) if max(sizes) > 1 else made
