@@ -14,6 +14,7 @@ from typing import Any
 import jax
 
 from jaxbench.config import counts
+from jaxbench.hlo.module import parse
 from jaxbench.input import feed as feeds
 from jaxbench.levers.execution import EXECUTION
 from jaxbench.levers.input import INPUT
@@ -292,7 +293,7 @@ class Bench(Compiler):
                 supply,
                 steps=ready.steps,
                 folder=folder + here,
-                module=ready.compiled.module,
+                module=parse(ready.compiled.hlo),
                 point=point,
                 worker=self.worker,
             )
