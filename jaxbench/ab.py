@@ -40,8 +40,7 @@ from jaxbench.runner.client import WorkerError
 from jaxbench.runner.progress import format_s, heartbeat
 from jaxbench.runner.workers import Workers, note_workers
 from jaxbench.verdicts import comparable, sequential
-from jaxbench.verdicts.judge import CANNOT_TELL, Answers
-from jaxbench.verdicts.metric import Metric
+from jaxbench.verdicts.judge import CANNOT_TELL, Answers, Metric
 
 Clock = Callable[[], float]
 

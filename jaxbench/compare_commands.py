@@ -22,10 +22,9 @@ from jaxbench import config as config_lib
 from jaxbench.analysis import allocation
 from jaxbench.analysis.intervals import MIN_PROCESSES
 from jaxbench.errors import UserError
-from jaxbench.records import identity, learned
+from jaxbench.records import identity, trainings
 from jaxbench.records.store import write_atomic, write_json
-from jaxbench.verdicts import baseline as baselines
-from jaxbench.verdicts import calibration, comparable, comparison, metric
+from jaxbench.verdicts import calibration, comparable, comparison, judge
 from jaxbench.verdicts.comparison import Comparison
 
 if TYPE_CHECKING:
@@ -39,9 +38,9 @@ def compare(workdir: Path, flag: flags.FlagValues, console: Console) -> int:
     """jaxbench compare --a=DIR --b=DIR: writes files only with --workdir."""
     if not (flag.a and flag.b):
         raise UserError("jaxbench compare needs --a=DIR and --b=DIR, the folders of two runs.")
-    if any(learned.holds_trainings(Path(side)) for side in (flag.a, flag.b)):
+    if any(trainings.holds_trainings(Path(side)) for side in (flag.a, flag.b)):
         return _compare_trainings(Path(flag.a), Path(flag.b), workdir if flag.workdir else None, flag, console)
-    by, across = metric.named(flag.metric), [word for word in flag.across.split(",") if word]
+    by, across = judge.metric_named(flag.metric), [word for word in flag.across.split(",") if word]
     found = comparison.compare(Path(flag.a), Path(flag.b), by, margin=margin_of(flag), across=across)
     return _answer(found, workdir if flag.workdir else None, f"{flag.a} against {flag.b}", console)
 
@@ -50,10 +49,10 @@ def _compare_trainings(a: Path, b: Path, folder: Path | None, flag: flags.FlagVa
     """jaxbench compare of two trainings, or of two folders of them with several seeds each."""
     from jaxbench.report.drawing import canvas
     from jaxbench.report.figures import learning as figure
-    from jaxbench.verdicts import judge, trainings
+    from jaxbench.verdicts import comparison, judge
 
-    sides = learned.read_all(a), learned.read_all(b)
-    found = trainings.compare(*sides, margin=margin_of(flag))
+    sides = trainings.read_curves(a), trainings.read_curves(b)
+    found = comparison.compare_trainings(*sides, margin=margin_of(flag))
     for answer in found:
         console.print(answer.sentence, highlight=False, soft_wrap=True)
     if folder is not None:
@@ -72,7 +71,7 @@ def ab(experiment: str, workdir: Path, flag: flags.FlagValues, console: Console)
     sides = side_of(flag.config, flag.a or ""), side_of(flag.config, flag.b or "")
     if not 0 < flag.budget_s < math.inf:
         raise UserError(f"--budget_s={flag.budget_s} must be above 0 and finite: use 600 for ten minutes.")
-    budget = runner.Budget(seconds=flag.budget_s, metric=metric.named(flag.metric), margin=margin_of(flag))
+    budget = runner.Budget(seconds=flag.budget_s, metric=judge.metric_named(flag.metric), margin=margin_of(flag))
     outcome = runner.run(experiment, sides, workdir, budget, console)
     console.print(outcome.why[:1].upper() + outcome.why[1:] + ".", highlight=False)
     names = [f"{which} ({words or 'default settings'})" for which, words in (("A", flag.a), ("B", flag.b))]
@@ -114,7 +113,7 @@ def baseline(workdir: Path, flag: flags.FlagValues, console: Console) -> int:
     del workdir  # it measures nothing
     if not (flag.run and flag.name):
         raise UserError("jaxbench baseline needs --run=DIR, the folder of a run, and --name=NAME.")
-    path = baselines.keep(Path(flag.run), flag.name)
+    path = comparable.keep_baseline(Path(flag.run), flag.name)
     few = [n for n, one in comparable.samples_of(comparable.read(path)).items() if len(one.processes) < MIN_PROCESSES]
     console.print(f"Kept as {path}.", highlight=False, soft_wrap=True)
     if few:
@@ -135,7 +134,7 @@ def check(experiment: str, workdir: Path, flag: flags.FlagValues, console: Conso
     name = flag.name
     if not name:
         raise UserError("jaxbench check needs --name=NAME, the name of a baseline.")
-    path = baselines.find(name)
+    path = comparable.find_baseline(name)
     old = comparable.read(path)
     if old.config.get("experiment") != Path(experiment).stem:
         raise UserError(f"baseline '{name}' measured {old.config.get('experiment')}, not {experiment}.")
@@ -154,7 +153,7 @@ def check(experiment: str, workdir: Path, flag: flags.FlagValues, console: Conso
             config.measure.rounds = max(rounds, config.measure.processes)
     runner.run(experiment, config, workdir, console, allocation.look)
     margin = max(MIN_THRESHOLD, known.threshold)
-    found = comparison.compare(path, workdir, metric.METRICS["step_s"], margin=margin)
+    found = comparison.compare(path, workdir, judge.METRICS["step_s"], margin=margin)
     return _answer(found, workdir, f"{experiment} against {name}", console)
 
 

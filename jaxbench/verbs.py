@@ -208,11 +208,10 @@ def launch(engine: str, command: list[str], workdir: Path, console: Console) -> 
 
 def report(workdir: Path, console: Console, look: Mapping[str, Any] | None = None) -> int:
     """look: of the figures, in place of what the run's config asks for."""
-    from jaxbench.records.account import ACCOUNT
-    from jaxbench.records.targets import FILE as TARGETS
+    from jaxbench.records.trainings import LEDGER, TARGETS
     from jaxbench.report import build, targets, training
 
-    if (workdir / ACCOUNT).exists():
+    if (workdir / LEDGER).exists():
         training.write(workdir, console, look=look)
         console.print(f"\nPage: {workdir / training.PAGE}", highlight=False, soft_wrap=True)
         return 0

@@ -21,7 +21,7 @@ from jaxbench.analysis.cases import CasePoint
 from jaxbench.analysis.intervals import UNKNOWN, Estimate, estimate
 from jaxbench.analysis.quantities import devices as devices_word
 from jaxbench.analysis.quantities import interval, payload, per_second, seconds
-from jaxbench.records.place import CasePlace
+from jaxbench.records.schema import CasePlace
 
 MIN_SIZES = 3
 SEARCHES = 40  # each leaves two thirds of an interval of log-odds: 1e-7 of its half a unit

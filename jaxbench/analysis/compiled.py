@@ -12,7 +12,7 @@ from typing import Any
 
 from jaxbench.digits import digits
 from jaxbench.levers.compiler import every_set
-from jaxbench.records import refusal
+from jaxbench.records import schema
 from jaxbench.records.schema import Collective, CompiledRecord, FailureRecord
 from jaxbench.records.store import RunFolder
 
@@ -61,7 +61,7 @@ class CompiledRow:
     @property
     def needed_bytes(self) -> int | None:
         """The memory of a step on one device, also of one that the compiler refused for it; None: unknown."""
-        return self.record.peak_bytes if self.record is not None else refusal.needed_bytes(self.reason)
+        return self.record.peak_bytes if self.record is not None else schema.needed_bytes(self.reason)
 
     @property
     def right(self) -> bool | None:

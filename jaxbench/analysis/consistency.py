@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from jaxbench.errors import UserError
-from jaxbench.records import model
+from jaxbench.records import identity
 from jaxbench.records.schema import PointRecord
 
 
@@ -48,8 +48,10 @@ def _other_work(points: Sequence[Any], config: dict[str, Any]) -> str:
         if point.scaling == "weak" and config.get("weak") == "model":
             continue
         first = like.setdefault((point.global_batch, *sorted(point.levers.items())), point.record)
-        found = model.differences(first, point.record)
+        found = identity.model_differences(first, point.record)
         found.pop("gradient_bytes", None)  # one device sends nothing
         if found:
-            return f"{first.point} and {point.point} are of one model ({model.sentence(found, 'there', 'here')})"
+            return (
+                f"{first.point} and {point.point} are of one model ({identity.model_sentence(found, 'there', 'here')})"
+            )
     return ""

@@ -18,7 +18,7 @@ from jaxbench.analysis.alpha_beta import AlphaBetaFit
 from jaxbench.analysis.case_rows import CaseRow
 from jaxbench.analysis.intervals import Estimate
 from jaxbench.errors import UserError
-from jaxbench.records import identity, sealed
+from jaxbench.records import documents, identity
 from jaxbench.records.store import RunFolder
 
 SCHEMA = 1
@@ -52,7 +52,7 @@ def build(runs: list[RunFolder]) -> dict[str, Any]:
             raise UserError(f"'{run.path}' and '{runs[0].path}' were measured on different machines: {why}")
         rows = case_rows.analyse(cases.load(run), manifest=manifest, machine=None, spread=spread.read(run.path))
         _add(card, run.path.name, str(manifest["plan"].get("view", "")), rows)
-    return {**card, sealed.SHA256: sealed.digest(card)}
+    return {**card, documents.SHA256: documents.digest(card)}
 
 
 def _add(card: dict[str, Any], run: str, view: str, rows: list[CaseRow]) -> None:
@@ -141,7 +141,7 @@ def with_links(card: dict[str, Any], newer: dict[str, Any]) -> dict[str, Any]:
     """A card with the links of a newer one of the same machine, which replace its own of the same groups."""
     links = _replaced(card["links"], newer["links"])
     whole = {**card, "links": links, "made_of": [*card["made_of"], *newer["made_of"]]}
-    return {**whole, sealed.SHA256: sealed.digest(whole)}
+    return {**whole, documents.SHA256: documents.digest(whole)}
 
 
 def _replaced(links: list[dict[str, Any]], newer: list[dict[str, Any]]) -> list[dict[str, Any]]:
@@ -207,7 +207,7 @@ def read(path: Path) -> dict[str, Any] | None:
 
 def _require_true(path: Path, card: dict[str, Any]) -> None:
     """A card from before there was a hash has none."""
-    if sealed.SHA256 in card and card[sealed.SHA256] != sealed.digest(card):
+    if documents.SHA256 in card and card[documents.SHA256] != documents.digest(card):
         raise _damaged(path, "its numbers are not those that it was written with")
     if near := card_origin.runs_near(path, card["made_of"]):
         if why := card_origin.contradiction(card, build(near)):

@@ -11,8 +11,7 @@ from typing import Any, Generic, TypeVar
 from jaxbench.analysis import records_by_point
 from jaxbench.analysis.records_by_point import PointLines
 from jaxbench.errors import UserError
-from jaxbench.records.place import Place
-from jaxbench.records.schema import CaseRecord, FailureRecord, PointRecord, ProfileRecord, RoundRecord
+from jaxbench.records.schema import CaseRecord, FailureRecord, Place, PointRecord, ProfileRecord, RoundRecord
 from jaxbench.records.store import RunFolder
 
 Passport = TypeVar("Passport", PointRecord, CaseRecord)

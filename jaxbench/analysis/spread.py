@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from jaxbench.errors import UserError
-from jaxbench.records import sealed
+from jaxbench.records import documents
 
 NAME = "spread.json"  # in a run folder
 CALIBRATED, ASSUMED_KIND = "calibrated", "assumed"
@@ -50,7 +50,7 @@ def read(folder: Path) -> Spread:
         return ASSUMED
     try:
         content = json.loads(path.read_text())
-        if content.pop(sealed.SHA256, "") not in ("", sealed.digest(content)):  # older ones have no hash
+        if content.pop(documents.SHA256, "") not in ("", documents.digest(content)):  # older ones have no hash
             raise ValueError("its numbers are not those that it was written with")
         found = Spread(**content)
         if not all(value >= 0 for value in (found.sd, found.df, found.session_sd, found.session_df)):

@@ -21,7 +21,7 @@ from jaxbench.analysis.intervals import UNKNOWN, Estimate
 from jaxbench.analysis.points import MeasuredPoint
 from jaxbench.analysis.scaling import Row
 from jaxbench.analysis.spread import Spread
-from jaxbench.verdicts import judge, samples
+from jaxbench.verdicts import judge, ratio
 from jaxbench.verdicts import ratio as ratios
 from jaxbench.verdicts.comparable import FinishedRun
 from jaxbench.verdicts.judge import CANNOT_TELL
@@ -119,7 +119,7 @@ def _absent(name: str, card: Any_ | None, now: Any_ | None) -> PointAgreement:
 
 
 def _draw(run: FinishedRun, names: list[str], spread: Spread, seed: int) -> dict[str, Drawn]:
-    side = {point.point: samples.of_rounds(point.rounds) for point in run.points if point.point in names}
+    side = {point.point: ratio.of_rounds(point.rounds) for point in run.points if point.point in names}
     return ratios.draw(side, spread, seed)
 
 

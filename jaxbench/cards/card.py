@@ -20,7 +20,7 @@ from jaxbench.analysis.intervals import MIN_ROUNDS
 from jaxbench.cards import derived, layout
 from jaxbench.cards.scrub import scrub
 from jaxbench.errors import UserError
-from jaxbench.records import sealed
+from jaxbench.records import documents
 from jaxbench.records.store import RECORDS, RunFolder, write_atomic
 from jaxbench.verdicts import comparable
 from jaxbench.verdicts.comparable import FinishedRun
@@ -52,7 +52,7 @@ def make(run: Path) -> dict[str, Any]:
         }
     )
     try:
-        return {**card, "sha256": sealed.digest(card)}
+        return {**card, "sha256": documents.digest(card)}
     except ValueError as error:
         raise UserError(f"'{run}' has a number that is not finite ({error}), so no card can be made of it.") from error
 

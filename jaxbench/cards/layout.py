@@ -12,7 +12,7 @@ from typing import Any
 
 from jaxbench.cards import derived
 from jaxbench.errors import UserError
-from jaxbench.records import schema, sealed
+from jaxbench.records import documents, schema
 from jaxbench.records.store import CONFIG, MANIFEST, RECORDS, write_json
 from jaxbench.verdicts import comparable
 from jaxbench.verdicts.comparable import FinishedRun
@@ -127,7 +127,7 @@ def _damaged(path: Path, why: str) -> UserError:
 
 def _require_hash(path: Path, data: dict[str, Any]) -> None:
     try:
-        actual = sealed.digest(data)
+        actual = documents.digest(data)
     except (ValueError, RecursionError) as error:
         raise _damaged(path, "it holds a number that is not finite") from error
     if data.get("sha256") != actual:

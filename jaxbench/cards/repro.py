@@ -17,8 +17,8 @@ from jaxbench.cards import agreement, agreement_table, layout
 from jaxbench.cards.layout import Card
 from jaxbench.cards.rows import machine as machine_name
 from jaxbench.errors import UserError, did_you_mean
-from jaxbench.records import identity, model
-from jaxbench.records.store import flatten
+from jaxbench.records import identity
+from jaxbench.records.documents import flatten
 from jaxbench.verdicts import calibration, comparable
 from jaxbench.verdicts.comparable import FinishedRun, NotComparable
 
@@ -64,7 +64,7 @@ def compare(card: Card, then: FinishedRun, workdir: Path, console: Console, marg
         return NOT_COMPARABLE
     other = comparable.models(then, now)
     if {*other} - {"flops"}:  # a newer version may count the FLOPs of the same model differently
-        differences = model.sentence(other, "in the card", "now")
+        differences = identity.model_sentence(other, "in the card", "now")
         console.print(Text(f"Not comparable: the model differs ({differences}).", style="bold red"), soft_wrap=True)
         return NOT_COMPARABLE
     same = not identity.hardware(then.manifest, now.manifest)

@@ -16,8 +16,7 @@ from jaxbench.errors import UserError
 from jaxbench.papers.evidence import Evidence, NotTestable
 from jaxbench.papers.paper import Claim, Paper
 from jaxbench.records.store import write_json
-from jaxbench.verdicts import claim as verdicts
-from jaxbench.verdicts.judge import CANNOT_TELL
+from jaxbench.verdicts.judge import CANNOT_TELL, NOT_TESTABLE, decide_claim, why_undecided
 
 NAME = "paper.json"
 KIND, SCHEMA = "jaxbench paper", 1
@@ -79,12 +78,12 @@ def judged(claim: Claim, found: Evidence) -> Document:
     except NotTestable as reason:
         entry |= {"verdict": reason.verdict, "why": str(reason)}
     except UserError as error:
-        entry |= {"verdict": verdicts.NOT_TESTABLE, "why": f"Its records cannot be read: {error}"}
+        entry |= {"verdict": NOT_TESTABLE, "why": f"Its records cannot be read: {error}"}
     else:
-        value, verdict = reading.value, verdicts.decide(reading.value, claim.low, claim.high)
+        value, verdict = reading.value, decide_claim(reading.value, claim.low, claim.high)
         ends = {"value": value.value, "lo": value.lo, "hi": value.hi}
         entry |= {name: each if math.isfinite(each) else None for name, each in ends.items()}
-        why = verdicts.why(value, claim.low, claim.high) if verdict == CANNOT_TELL else ""
+        why = why_undecided(value, claim.low, claim.high) if verdict == CANNOT_TELL else ""
         entry |= {"verdict": verdict, "why": why, "detail": reading.detail}
     names = ("name", "sentence", "source", "quantity", "limit", "here")
     return {**{name: getattr(claim, name) for name in names}, **entry}

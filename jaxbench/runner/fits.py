@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 
-from jaxbench.records import refusal
+from jaxbench.records import schema
 from jaxbench.runner.client import WorkerError
 
 REFUSED = "RESOURCE_EXHAUSTED"
@@ -27,4 +27,4 @@ def refused(error: WorkerError) -> bool:
 
 def needed_bytes(error: WorkerError) -> int | None:
     """The memory that the refused step needs; None where the message does not say."""
-    return refusal.needed_bytes(str(error))
+    return schema.needed_bytes(str(error))

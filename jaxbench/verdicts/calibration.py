@@ -24,11 +24,11 @@ from jaxbench.analysis import spread as spreads
 from jaxbench.analysis.intervals import MIN_PROCESSES
 from jaxbench.analysis.spread import ASSUMED, CALIBRATED, Spread
 from jaxbench.errors import UserError
-from jaxbench.records import identity, sealed
+from jaxbench.records import documents, identity
 from jaxbench.records.store import write_json
-from jaxbench.verdicts import judge, metric
+from jaxbench.verdicts import judge
 from jaxbench.verdicts.judge import FASTER, SLOWER
-from jaxbench.verdicts.samples import Sample, Side
+from jaxbench.verdicts.ratio import Sample, Side
 
 FOLDER = Path("baselines")
 FILE = "calibration.json"
@@ -174,7 +174,7 @@ def _against_itself(side: Side) -> tuple[list[float], int]:
         first = (0, *half)  # the first process is always in A: B's halves are the complements
         second = tuple(i for i in range(count) if i not in first)
         a, b = ({name: _part(sample, which) for name, sample in side.items()} for which in (first, second))
-        answers = judge.judge(a, b, metric.METRICS["step_s"], one_session)
+        answers = judge.judge(a, b, judge.METRICS["step_s"], one_session)
         differences.append(abs(math.log(answers.overall.ratio.value)))
         alarms += any(answer.verdict in (FASTER, SLOWER) for answer in (*answers.points, answers.overall))
     return differences, alarms
@@ -248,7 +248,7 @@ def adopt(run: Path, manifest: Mapping[str, Any], experiment: str, folder: Path 
     known, target = spread_of(manifest, experiment, folder), run / spreads.NAME
     if known is not ASSUMED and not target.exists():
         content = asdict(known)
-        write_json(target, {**content, sealed.SHA256: sealed.digest(content)})
+        write_json(target, {**content, documents.SHA256: documents.digest(content)})
 
 
 def spread_of(manifest: Mapping[str, Any], experiment: str, folder: Path = FOLDER) -> Spread:

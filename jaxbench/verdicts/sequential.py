@@ -26,10 +26,8 @@ import numpy as np
 
 from jaxbench.analysis.spread import Spread
 from jaxbench.verdicts import judge as judges
-from jaxbench.verdicts.judge import ALPHA, CANNOT_TELL, OVERALL, SAME, Answer, Answers, decide, wanted
-from jaxbench.verdicts.metric import Metric
-from jaxbench.verdicts.ratio import Ratio
-from jaxbench.verdicts.samples import Sample, Side
+from jaxbench.verdicts.judge import ALPHA, CANNOT_TELL, OVERALL, SAME, Answer, Answers, Metric, decide, wanted
+from jaxbench.verdicts.ratio import Ratio, Sample, Side
 
 LOOKS = (6, 8, 11, 15, 20, 27, 36, 48, 64, 86, 115, 153, 204)  # the numbers of pairs after which the test looks
 SAME_PAIRS = 11

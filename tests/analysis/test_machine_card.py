@@ -13,7 +13,7 @@ from passed_rows import rows
 
 from jaxbench.analysis import card_origin, case_rows, cases, ceilings, machine_card, paired_ratio
 from jaxbench.errors import UserError
-from jaxbench.records import sealed, store
+from jaxbench.records import documents, store
 from jaxbench.records.store import RunFolder
 
 MI = 2**20
@@ -117,10 +117,10 @@ def test_a_card_of_before_says_what_the_rounds_that_did_not_select_say(tmp_path:
     peak = next(peak for peak in card["peaks"] if peak["value"] > 1.15 * peak["again"])
     for each in card["peaks"]:
         each["value"] = each.pop("again")
-    store.write_json(path, {**card, "sha256": sealed.digest(card)})
+    store.write_json(path, {**card, "sha256": documents.digest(card)})
     assert machine_card.read(path) is not None
     peak["value"] *= 2
-    store.write_json(path, {**card, "sha256": sealed.digest(card)})
+    store.write_json(path, {**card, "sha256": documents.digest(card)})
     with pytest.raises(UserError, match="it has value"):
         machine_card.read(path)
 
@@ -213,7 +213,7 @@ def edit(path: Path, *, seal: bool, factor: float = 2.0, field: str = "value") -
     """Multiplies a number of the first peak. seal: and computes the hash again, or removes it if the card is older."""
     card = json.loads(path.read_text())
     card["peaks"][0][field] *= factor
-    store.write_json(path, {**card, "sha256": sealed.digest(card)} if seal else card)
+    store.write_json(path, {**card, "sha256": documents.digest(card)} if seal else card)
 
 
 def test_an_edited_peak_is_not_believed(tmp_path: Path) -> None:
@@ -259,7 +259,7 @@ def test_another_processor_or_a_peak_that_no_run_has(tmp_path: Path) -> None:
         ({"machine": {**true["machine"], "cores": 4}}, "its machine has cores 4, and its runs 2"),
         ({"peaks": [*true["peaks"], fab.peak("flop_per_s", 64, 1e15, op="matmul")]}, "do not have the same entries"),
     ):
-        store.write_json(path, {**true, **changed, "sha256": sealed.digest({**true, **changed})})
+        store.write_json(path, {**true, **changed, "sha256": documents.digest({**true, **changed})})
         with pytest.raises(UserError, match=why):
             machine_card.read(path)
 

@@ -18,7 +18,8 @@ from jaxbench import discovery
 from jaxbench.cards import layout, repro
 from jaxbench.cards.layout import Card
 from jaxbench.errors import UserError
-from jaxbench.records.store import CONFIG, MANIFEST, flatten, write_json
+from jaxbench.records.documents import flatten
+from jaxbench.records.store import CONFIG, MANIFEST, write_json
 
 AGAIN = """
 import sys

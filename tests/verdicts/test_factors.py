@@ -19,9 +19,9 @@ from jaxbench.report.figures import factors as side_by_side
 from jaxbench.report.verdicts import data
 from jaxbench.report.verdicts.markdown import markdown
 from jaxbench.report.verdicts.terminal import show
-from jaxbench.verdicts import comparison, factors
+from jaxbench.verdicts import comparison
 from jaxbench.verdicts.comparison import Comparison
-from jaxbench.verdicts.metric import METRICS
+from jaxbench.verdicts.judge import METRICS
 
 USUAL = Loss(share=0.97, machine=0.91, communication=0.7)
 
@@ -40,7 +40,7 @@ def test_the_factor_that_made_b_faster_is_named(tmp_path: Path) -> None:
     changes = {change.name: change for change in found.factors}
     assert changes["communication"].faster.value == pytest.approx(1.4, rel=0.02) and changes["communication"].clear
     assert not changes["smaller share"].clear
-    (said,) = factors.sentences(found.factors, found.answers.points)
+    (said,) = comparison.factor_sentences(found.factors, found.answers.points)
     assert said.startswith("strong/2: B is faster most of all by communication (1.4")
     product = 1.0
     for change in found.factors:
@@ -51,7 +51,7 @@ def test_the_factor_that_made_b_faster_is_named(tmp_path: Path) -> None:
 
 def test_a_slower_b_has_its_factor_too(tmp_path: Path) -> None:
     found = compared(tmp_path, Loss(share=0.97, machine=0.6, communication=0.72), strategy="shard_map")
-    (said,) = factors.sentences(found.factors, found.answers.points)
+    (said,) = comparison.factor_sentences(found.factors, found.answers.points)
     assert said.startswith("shard_map/strong/2: B is slower most of all by shared machine (1.5")
 
 

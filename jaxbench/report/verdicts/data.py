@@ -9,8 +9,7 @@ from typing import Any
 
 from jaxbench.analysis.intervals import Estimate
 from jaxbench.report.verdicts.notes import levels, paired
-from jaxbench.verdicts.comparison import Comparison
-from jaxbench.verdicts.factors import Change
+from jaxbench.verdicts.comparison import Change, Comparison
 from jaxbench.verdicts.judge import ALPHA, Answer
 
 SCHEMA = 1
