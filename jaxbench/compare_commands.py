@@ -222,7 +222,7 @@ def card(workdir: Path, flag: flags.FlagValues, console: Console) -> int:
 def repro(workdir: Path, flag: flags.FlagValues, console: Console) -> int:
     """jaxbench repro --card=FILE."""
     from jaxbench.cards import repro as again
-    from jaxbench.cards.agreement import MARGIN
+    from jaxbench.cards.repro import MARGIN
 
     if not flag.card:
         raise UserError("jaxbench repro needs --card=FILE, the file of a result card.")

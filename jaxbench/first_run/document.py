@@ -11,7 +11,7 @@ from typing import Any
 
 from jaxbench.analysis import machine_card
 from jaxbench.analysis.expectations import CANNOT_TELL, NO
-from jaxbench.cards.scrub import scrub, text
+from jaxbench.cards.redact import redact, redact_text
 from jaxbench.errors import UserError
 from jaxbench.first_run import evidence
 from jaxbench.first_run.parts import Part
@@ -34,7 +34,7 @@ def begin(folder: Path, machine: Mapping[str, Any], parts: Sequence[Part]) -> di
     Raises:
       UserError: it was started on another machine or with other software, or cannot be read.
     """
-    made = {"kind": KIND, "schema": SCHEMA, "machine": scrub(dict(machine)), "parts": {}, "found": {}, "card": None}
+    made = {"kind": KIND, "schema": SCHEMA, "machine": redact(dict(machine)), "parts": {}, "found": {}, "card": None}
     made["begun"] = datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds")
     path = folder / NAME
     if path.exists():
@@ -74,13 +74,13 @@ def record(document: dict[str, Any], part: Part, folder: Path, *, outcome: str, 
     if outcome == AMISS and against:
         message = "Some results are not as expected: see above."  # the command's own last line only names its page
     about = document["parts"][part.run]
-    about |= {"outcome": outcome, "seconds": about["seconds"] + seconds, "said": text(message, private=True)}
+    about |= {"outcome": outcome, "seconds": about["seconds"] + seconds, "said": redact_text(message, private=True)}
     if outcome in (REFUSED, BROKEN) or (outcome == AMISS and not against):
         results["items"].append(evidence.complaint(part, NO, outcome, message))
     elif outcome in (STOPPED, SKIPPED):
         results["items"].append(evidence.complaint(part, CANNOT_TELL, outcome, message))
-    document["found"][part.run] = scrub(results, private=True)
-    document["card"] = scrub(machine_card.read(folder / "machine" / machine_card.NAME))
+    document["found"][part.run] = redact(results, private=True)
+    document["card"] = redact(machine_card.read(folder / "machine" / machine_card.NAME))
     write_json(folder / NAME, document)
 
 

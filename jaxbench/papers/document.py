@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from jaxbench.cards.scrub import scrub, text
+from jaxbench.cards.redact import redact, redact_text
 from jaxbench.command_form import as_typed
 from jaxbench.digits import digits
 from jaxbench.errors import UserError
@@ -58,15 +58,15 @@ def read(path: Path) -> Document:
 def record(document: Document, run: str, *, outcome: str, seconds: float, message: str) -> None:
     """Adds how a run ended. seconds: of this start; the document has their sum."""
     about = document["runs"][run]
-    about |= {"outcome": outcome, "seconds": about["seconds"] + seconds, "said": text(message, private=True)}
+    about |= {"outcome": outcome, "seconds": about["seconds"] + seconds, "said": redact_text(message, private=True)}
 
 
 def judge(document: Document, paper: Paper, found: Evidence) -> None:
     """Reads every claim of the paper from the runs so far, and writes the document."""
-    document["claims"] = [scrub(judged(claim, found), private=True) for claim in paper.claims]
+    document["claims"] = [redact(judged(claim, found), private=True) for claim in paper.claims]
     manifests = found.manifests()
     if manifests:
-        document["machine"] = scrub({name: value for name, value in manifests[0].items() if name != "plan"})
+        document["machine"] = redact({name: value for name, value in manifests[0].items() if name != "plan"})
     write_json(found.folder / NAME, document)
 
 

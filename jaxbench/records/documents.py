@@ -173,7 +173,10 @@ def digest(document: dict[str, Any], before: str = "") -> str:
     content = {name: value for name, value in document.items() if name != SHA256} | (
         {"before": before} if before else {}
     )
-    text = json.dumps(content, sort_keys=True, separators=(",", ":"), ensure_ascii=True, allow_nan=False)
+    try:
+        text = json.dumps(content, sort_keys=True, separators=(",", ":"), ensure_ascii=True, allow_nan=False)
+    except ValueError as error:
+        raise ValueError("a number is not finite") from error
     return hashlib.sha256(text.encode("ascii")).hexdigest()
 
 

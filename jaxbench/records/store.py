@@ -191,7 +191,7 @@ class RunFolder:
         try:
             line[SHA256] = self._hash = digest(line, self._hash)
         except ValueError as error:
-            raise UserError(f"{record.point} has a number that is not finite ({error}): check its FLOPs.") from error
+            raise UserError(f"{record.point} cannot be recorded, because {error}: check its FLOPs.") from error
         data = f"{json.dumps(line, separators=(',', ':'))}\n".encode()
         try:
             while data:

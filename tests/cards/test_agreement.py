@@ -15,8 +15,9 @@ from rich.console import Console
 
 from cards import card_cases
 from jaxbench.analysis.spread import ASSUMED
-from jaxbench.cards import layout, repro
-from jaxbench.cards.agreement import CANNOT_TELL, MARGIN, NOT_JUDGED, OUTSIDE, WITHIN, PointAgreement, agree, exit_code
+from jaxbench.cards import card as cards
+from jaxbench.cards import repro
+from jaxbench.cards.repro import CANNOT_TELL, MARGIN, NOT_JUDGED, OUTSIDE, WITHIN, PointAgreement, agree, exit_code
 from jaxbench.records.store import RECORDS
 from jaxbench.verdicts.comparable import read
 
@@ -29,13 +30,13 @@ def card(tmp_path: Path) -> Path:
 
 
 def answers(card: Path, now: Path, *, same_machine: bool = True, margin: float = MARGIN) -> dict[str, PointAgreement]:
-    runs, spreads = (layout.read(card).run(), read(now)), (ASSUMED, ASSUMED)
+    runs, spreads = (cards.read(card).run(), read(now)), (ASSUMED, ASSUMED)
     found = agree(*runs, spreads, same_machine=same_machine, margin=margin)
     return {answer.point: answer for answer in found}
 
 
 def compared(card: Path, now: Path, margin: float = MARGIN) -> tuple[int, str]:
-    held = layout.read(card)
+    held = cards.read(card)
     console = Console(file=io.StringIO(), width=160, markup=False)
     code = repro.compare(held, held.run(), now, console, margin)
     return code, console.file.getvalue()  # type: ignore[attr-defined]
@@ -104,7 +105,7 @@ def test_another_model_is_not_comparable(card: Path, tmp_path: Path) -> None:
     text = (now / RECORDS).read_text()
     (now / RECORDS).write_text(text.replace('"parameters":61706', '"parameters":3466'))
     code, said = compared(card, now)
-    assert code == 3 and "another model (parameters: 61,706 in the card, 3,466 now)" in said
+    assert code == 3 and "the model differs (parameters: 61,706 in the card, 3,466 now)" in said
 
 
 def test_one_sample_cannot_be_told(card: Path, tmp_path: Path) -> None:

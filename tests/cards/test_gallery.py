@@ -15,7 +15,8 @@ from rich.console import Console
 
 from cards import card_cases
 from jaxbench.analysis.intervals import Estimate
-from jaxbench.cards import gallery, layout, rows
+from jaxbench.cards import card as cards
+from jaxbench.cards import gallery
 from jaxbench.errors import UserError
 from jaxbench.report.drawing import canvas, marks
 from jaxbench.report.drawing.marks import Mark
@@ -76,8 +77,8 @@ def test_filters(folder: Path, filters: list[str], count: int) -> None:
 
 
 def test_filters_know_every_field(folder: Path) -> None:
-    (first, *_) = rows.of_card(layout.read(next(folder.glob("*.json"))))
-    assert tuple(first.fields) == rows.FIELDS
+    (first, *_) = gallery.rows_of(cards.read(next(folder.glob("*.json"))))
+    assert tuple(first.fields) == gallery.FIELDS
 
 
 @pytest.mark.parametrize(
