@@ -1,2 +1,2 @@
 # Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
-"""Where a step's batch comes from: it lies on the devices, on the host, or is made by a pipeline while steps run."""
+"""The source of a step's batch: the devices, the host, or a pipeline that runs at the same time as the steps."""

@@ -1,5 +1,5 @@
 # Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
-"""The lever `input`: a feed that supplies one batch per step and measures how long the step waited for it."""
+"""The lever `input`: a feed that supplies one batch per step, and measures the time that the step waits for it."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ class Feed:
     """Batches on the devices, in the order of their numbers. For use by one thread.
 
     waited_s: seconds spent inside `next`. Not all of them are lost: the devices may still be busy with earlier steps.
-      The cost of the input is the step's time less the step's time with input=device.
+      The cost of the input is the time of a step minus the time of a step with input=device.
     """
 
     def __init__(
@@ -33,8 +33,8 @@ class Feed:
         close: Callable[[], None] = lambda: None,
         clock: Callable[[], float] = time.perf_counter,
     ):
-        """fetch: number -> batch on the devices. ahead: how many batches a background thread prefetches; 0: `next`
-        fetches. close: releases the resources of `fetch`. clock: seconds, monotonic."""
+        """fetch: number -> batch on the devices. ahead: the number of batches that a background thread prefetches; 0:
+        `next` fetches. close: releases the resources of `fetch`. clock: seconds, monotonic."""
         self.waited_s = 0.0
         self._fetch, self._ahead, self._release, self._clock = fetch, ahead, close, clock
         self._next, self._closed = 0, False
@@ -44,7 +44,7 @@ class Feed:
             self._prefetched.extend(self._thread.submit(fetch, number) for number in range(ahead))
 
     def next(self) -> Batch:
-        """The next batch. Raises the exception of fetching it, also from the background; RuntimeError once closed."""
+        """The next batch. Raises the exception of fetching it, even in the background; RuntimeError once closed."""
         if self._closed:
             raise RuntimeError("this feed is closed")
         start = self._clock()
@@ -92,7 +92,7 @@ def open(
       data: for a pipeline; None: synthetic examples. Other kinds ignore it.
 
     Raises:
-      UserError: the kind is unknown, or `data` do not fit the workload's examples.
+      UserError: the kind is unknown, or `data` does not fit the workload's examples.
     """
     source = INPUT.read(kind)
     if source.kind == "device":

@@ -1,5 +1,5 @@
 # Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
-"""From images in files to the input of a model: PNG -> pixels -> augmented float32."""
+"""Converts images in files to the input of a model: PNG -> pixels -> augmented float32."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
 # Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
 """The input pipeline: Grain reads records in a shuffled order; CPU threads decode, augment and stack them.
 
-A batch is a function of the seed and its number only; prefetching and the number of threads change only the time.
-Images are PNG files in memory; any other example is stored as raw bytes, which are not augmented.
+A batch is a function of the seed and its number only. Prefetching and the number of threads change only the time.
+Images are PNG files in memory. Any other example is stored as raw bytes, which are not augmented.
 """
 
 from __future__ import annotations
@@ -76,7 +76,7 @@ class Png:
 
 
 class Epochs:
-    """An endless source: all records in a random order, then in another, and so on.
+    """An endless source: all records in a random order, then all in another random order, and so on.
 
     It replaces Grain's own shuffle, which takes longer per record than decoding a small image.
     """
@@ -94,16 +94,16 @@ class Epochs:
 
 
 class Pipeline:
-    """Makes batches, each on all threads."""
+    """Makes batches, each with all threads."""
 
     def __init__(self, examples: Any, size: int, threads: int):
-        """examples: Grain's, by number. size: examples in a batch."""
+        """examples: Grain's source of examples, by number. size: examples in a batch."""
         self._examples, self._size = examples, size
         self._pool = ThreadPoolExecutor(threads, thread_name_prefix="pipeline")
         self._parts = np.array_split(np.arange(size), threads)
 
     def batch(self, number: int) -> Example:
-        """The batch of this number. Raises what decoding raises."""
+        """The batch with this number. Exceptions of decoding pass through."""
         parts = list(self._pool.map(functools.partial(self._decode, number * self._size), self._parts))
         examples = [example for part in parts for example in part]
         return {name: np.stack([example[name] for example in examples]) for name in examples[0]}
@@ -128,11 +128,11 @@ def open(
     Args:
       size: examples in a batch.
       seed: for the order, the augmentation and, without `data`, the records.
-      data: real data, of which the training split is read, at most MAX_RECORDS and MAX_BYTES of it.
-      threads: None: as many as this process has cores.
+      data: real data; its training split is read, up to MAX_RECORDS and MAX_BYTES.
+      threads: None: one for each core of this process.
 
     Raises:
-      UserError: `data` do not fit the workload's examples.
+      UserError: `data` does not fit the workload's examples.
     """
     codec = Png(workload.example) if images.has_images(workload.example) else Raw(workload.example)
     limit = max(1, min(MAX_RECORDS, MAX_BYTES // Raw(workload.example).record_bytes))

@@ -21,7 +21,7 @@ import numpy as np
 from jaxbench.analysis import scaling, spread, waterfall
 from jaxbench.analysis.intervals import UNKNOWN, Estimate
 from jaxbench.analysis.points import MeasuredPoint
-from jaxbench.analysis.waterfall import NAMES, NOT_EXPLAINED, Waterfall
+from jaxbench.analysis.waterfall import CALLED, NAMES, NOT_EXPLAINED, Waterfall
 from jaxbench.errors import UserError
 from jaxbench.records.trainings import LearningCurve, position
 from jaxbench.verdicts import calibration, comparable, judge
@@ -30,7 +30,7 @@ from jaxbench.verdicts.judge import ALPHA, CANNOT_TELL, EXIT, FASTER, SLOWER, An
 from jaxbench.verdicts.ratio import Ratio, of_seeds
 
 ONE_DEVICE = "one device"
-_FACTOR_NAMES = {ONE_DEVICE: "the time on one device", NOT_EXPLAINED: "the unexplained factor"}
+_FACTOR_NAMES = {**CALLED, ONE_DEVICE: "the time on one device", NOT_EXPLAINED: "the unexplained factor"}
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -42,7 +42,7 @@ CLAIM_VERDICTS = (HOLDS, FAILS, CANNOT_TELL, DIVERGED, NOT_MEASURED, NOT_TESTABL
 
 @dataclass(frozen=True)
 class Metric:
-    """A metric by which two runs are compared, proportional to (time per step) ** power: 1 for a time, -1 for a rate."""
+    """How two runs are compared. A metric is proportional to (time per step) ** power: 1 for a time, -1 for a rate."""
 
     name: str
     unit: str

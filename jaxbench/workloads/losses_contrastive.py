@@ -48,7 +48,7 @@ def contrastive(
 
 
 def _held(remat: str, columns: int) -> int:
-    """The number of columns at a time, 0 for all. Checked while tracing: a config may hold several values of a lever."""
+    """The number of columns at a time, 0 for all. Checked while tracing, since a config may list several values."""
     if remat not in ("none", "block"):
         raise UserError(
             f"--config.lever.remat={remat} does not apply to a contrastive loss, which computes its similarity "

@@ -1,5 +1,5 @@
 # Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
-"""Each kind of feed: what it hands out, what it costs, what it does when something goes wrong."""
+"""Each kind of feed: its batches, its cost, its errors."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def no_thread_is_left() -> Iterator[None]:
 
 
 class Put:
-    """Puts nothing anywhere; counts."""
+    """Counts the calls and transfers nothing."""
 
     def __init__(self):
         self.calls = 0
@@ -78,11 +78,11 @@ def test_another_kind_is_refused(kind: str) -> None:
 
 
 @pytest.mark.parametrize("ahead", [1, 3])
-def test_so_many_batches_are_ahead_and_no_more(ahead: int) -> None:
+def test_exactly_the_given_number_of_batches_is_ahead(ahead: int) -> None:
     made = []
     fed = Feed(lambda number: made.append(number) or {}, ahead=ahead)
     for taken in range(4):
-        fed._thread.submit(int).result()  # its one thread has done all that it was asked for before this
+        fed._thread.submit(int).result()  # its one thread has finished all earlier requests
         assert made == list(range(taken + ahead))
         fed.next()
     fed.close()

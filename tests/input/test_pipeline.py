@@ -1,5 +1,5 @@
 # Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
-"""The pipeline: batches are functions of seed and number, images arrive as they left, threads end."""
+"""The pipeline: batches are functions of seed and number, images arrive unchanged, threads end."""
 
 from __future__ import annotations
 
@@ -77,7 +77,7 @@ def test_real_data_are_read_once_per_epoch_each_time_in_another_order() -> None:
 
 
 def test_images_of_real_data_keep_their_labels() -> None:
-    shades = np.linspace(0, 1, 16, dtype=np.float32)  # one shade an image, which shifting leaves in its middle
+    shades = np.linspace(0, 1, 16, dtype=np.float32)  # one shade per image; shifting does not change the middle
     data = Data({"image": np.ones((16, 16, 24, 3), np.float32) * shades[:, None, None, None], "label": np.arange(16)})
     (batch, *_) = batches("pipeline:0", IMAGES, data=data)
     pixels = (batch["image"][:, 8, 12, 0] * images.DEVIATION + images.MEAN) * 255
@@ -122,7 +122,7 @@ def test_augmentation_is_a_shift_and_a_mirror() -> None:
 
 
 def every_move(pixels: np.ndarray) -> dict[tuple[int, int, bool], np.ndarray]:
-    """The definition, slowly: the image in a border of zeros, cropped at every place, both ways round."""
+    """The definition, slowly: the image in a border of zeros, cropped at every position, also mirrored."""
     height, width, _ = pixels.shape
     up, left = height // images.BORDER, width // images.BORDER
     padded = np.pad(pixels, [(up, up), (left, left), (0, 0)])

@@ -134,7 +134,7 @@ def test_a_linen_module_may_say_it_by_a_field():
 
 @pytest.mark.filterwarnings("ignore:Using 'Module.sow:DeprecationWarning")
 @pytest.mark.parametrize("reduced", [False, True])
-def test_what_a_model_sows_is_no_state(reduced):
+def test_sown_values_are_no_state(reduced):
     class Linen(nn.Module):
         @nn.compact
         def __call__(self, x):
@@ -156,7 +156,7 @@ def test_what_a_model_sows_is_no_state(reduced):
         assert model_state == {} and model.apply(params, model_state, X)[1] == {}
 
 
-def test_what_linen_says_of_shardings_is_taken_off_its_parameters():
+def test_linens_sharding_metadata_is_removed_from_its_parameters():
     kernel = nn.with_partitioning(nn.initializers.lecun_normal(), (None, "model"))
     params, _ = from_linen(nn.Dense(4, kernel_init=kernel), EXAMPLE).init(KEY)
     assert isinstance(params["kernel"], jax.Array)
@@ -209,7 +209,7 @@ def test_haiku_takes_what_was_transformed():
         (lambda: from_haiku(3, EXAMPLE), "takes a function of the input batch, and was given a int"),
     ],
 )
-def test_what_is_no_model_is_one_sentence(make, sentence):
+def test_an_object_that_is_not_a_model_is_one_sentence(make, sentence):
     with pytest.raises(UserError, match=sentence):
         make()
 

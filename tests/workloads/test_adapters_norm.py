@@ -1,5 +1,5 @@
 # Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
-"""The libraries' own batch normalisation is of the whole global batch, however it lies on devices."""
+"""The libraries' own batch normalisation uses the whole global batch, for any placement on devices."""
 
 import jax
 import jax.numpy as jnp
@@ -21,7 +21,7 @@ BATCH = 16
 
 
 class Block(nn.Module):
-    """With a layer that is made in `setup`, inside a block that is recomputed."""
+    """A layer created in `setup`, inside a block that is recomputed."""
 
     def setup(self):
         self.dense, self.norm = nn.Dense(6), nn.BatchNorm(momentum=0.9)
@@ -64,7 +64,7 @@ MODELS = {**NORMED, "remat": lambda: from_linen(Blocks(), EXAMPLE), "scan": lamb
 def case(request):
     mine = workload(MODELS[request.param]())
     batch = mine.synthetic(KEY, BATCH)
-    batch["x"] = batch["x"] + jnp.linspace(-3, 3, BATCH)[:, None]  # a device's examples are not like another's
+    batch["x"] = batch["x"] + jnp.linspace(-3, 3, BATCH)[:, None]  # devices have different examples
     state = oracle.initial_state(mine, KEY, device=jax.devices()[0])
     _, (moved, _) = jit_once(mine.loss)(state.params, state.model_state, batch, KEY)
     return mine, batch, one_device(mine, batch), moved

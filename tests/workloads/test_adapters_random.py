@@ -1,5 +1,5 @@
 # Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
-"""What a model draws comes from the key that it is given, in training, and is no state."""
+"""Random draws of a model come from the given key, in training, and are not state."""
 
 import jax
 import jax.numpy as jnp
@@ -29,7 +29,7 @@ def test_training_draws_by_its_key_and_inference_does_not_draw(style):
     assert after == {}
     np.testing.assert_array_equal(model.apply(params, {}, X, KEY)[0], y)
     assert not np.allclose(model.apply(params, {}, X, OTHER)[0], y)
-    assert len(np.unique(y, axis=0)) > 32  # each example has a mask of its own
+    assert len(np.unique(y, axis=0)) > 32  # each example has its own mask
     inferred = model.predict(params, {}, X)
     np.testing.assert_allclose(inferred, jnp.broadcast_to(inferred[:1], inferred.shape), rtol=1e-6)
 
@@ -51,7 +51,7 @@ def test_a_model_that_draws_says_that_it_needs_a_key(style):
     assert model.predict(model.init(KEY)[0], {}, X).shape == (64, 4)
 
 
-# Linen's dropout does not say how its mask lies, which explicit sharding asks for.
+# Linen's dropout does not specify the sharding of its mask, which explicit sharding requires.
 TAKES = [
     (way, style) for way in parallel.of_any_model() for style in DROPOUT if (way, style) != ("jit_explicit", "linen")
 ]
@@ -89,7 +89,7 @@ def test_devices_draw_by_keys_of_their_own():
 
 
 class LinenStreams(nn.Module):
-    """Answers with the numbers that it draws."""
+    """Returns the numbers that it draws."""
 
     @nn.compact
     def __call__(self, x):

@@ -1,5 +1,5 @@
 # Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
-"""Recomputation changes what is kept and nothing else."""
+"""Recomputation changes the stored values and nothing else."""
 
 import jax
 import jax.numpy as jnp
@@ -12,9 +12,9 @@ from jaxbench.workloads import from_nnx
 from jaxbench.workloads.models import blocks
 
 DEPTH, WIDTH, BATCH = 9, 16, 1024
-# Else XLA's CPU compiler drops the barriers, and merges what is recomputed with what was computed first.
+# Otherwise XLA's CPU compiler drops the barriers, and merges recomputed values with the first computation.
 KEEP_BARRIERS = {"xla_disable_hlo_passes": "cse_barrier_expander"}
-HERE = ("none", "sqrt", "block", "dots_saveable")  # a CPU has no other memory to offload to
+HERE = ("none", "sqrt", "block", "dots_saveable")  # a CPU has no second memory for offloading
 
 
 class Block(nnx.Module):
@@ -68,7 +68,7 @@ def test_gradients_and_state_are_the_same(compiled, remat):
     (grads, state), (expected, expected_state) = called(remat), called("none")
     jax.tree.map(lambda a, b: np.testing.assert_allclose(a, b, rtol=1e-4, atol=1e-7), grads, expected)
     jax.tree.map(np.testing.assert_array_equal, state, expected_state)
-    assert all(leaf == 1 for leaf in jax.tree.leaves(state))  # recomputing does not count twice
+    assert all(leaf == 1 for leaf in jax.tree.leaves(state))  # recomputation does not count twice
 
 
 def test_memory_falls(compiled):
@@ -78,7 +78,7 @@ def test_memory_falls(compiled):
     assert held["dots_saveable"] < held["none"]
 
 
-def test_what_is_recomputed_is_really_computed_again(compiled):
+def test_recomputed_values_are_really_computed_again(compiled):
     flops = {name: step.cost_analysis()["flops"] for name, (step, _) in compiled.items()}
     product = 2.0 * BATCH * WIDTH**2
     again = {name: (found - flops["none"]) / (DEPTH * product) for name, found in flops.items()}

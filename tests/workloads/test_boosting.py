@@ -1,5 +1,5 @@
 # Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
-"""A whole training of boosted trees: those of the measured step, a plain reference of several classes, real tables."""
+"""A whole training of boosted trees: the measured step, a plain reference with several classes, real tables."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from jaxbench.workloads.sums import boosting, growing, tables
 
 
 def trained(of: boosting.Ensemble, rows: np.ndarray, steps: int) -> dict:
-    """The state after so many steps on the whole table."""
+    """The state after a number of steps on the whole table."""
 
     @jax.jit
     def step(state):
@@ -32,7 +32,7 @@ def trained(of: boosting.Ensemble, rows: np.ndarray, steps: int) -> dict:
 
 def test_on_the_whole_table_its_trees_are_those_of_the_measured_step() -> None:
     of, rows = boosting.Ensemble(tree=SETTINGS, rounds=3), table()
-    state = trained(of, rows, 3 * DEPTH + 2)  # two levels more than there is room for
+    state = trained(of, rows, 3 * DEPTH + 2)  # two levels more than fit
     expected = growing.margins(SETTINGS, growing.fit(SETTINGS, rows, 3), rows[:, :-1])
     found = boosting.margins(of, state["grown"], rows[:, :-1].astype(np.int32))
     np.testing.assert_allclose(found[:, 0], expected, atol=2e-5)

@@ -1,5 +1,5 @@
 # Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
-"""The rewritten convolutions are the plain one: their values, both gradients, and when they are taken."""
+"""The rewritten convolutions agree with the plain one: values, both gradients, and the conditions for their use."""
 
 import jax
 import jax.numpy as jnp
@@ -48,7 +48,7 @@ def test_values_and_gradients_are_those_of_the_plainconvolution(side, inputs, ou
         (7, 256, 128, 3, 1, jnp.float32, None),
     ],
 )
-def test_what_is_rewritten(side, inputs, outputs, kernel, strides, dtype, taken, monkeypatch):
+def test_rewritten_convolutions(side, inputs, outputs, kernel, strides, dtype, taken, monkeypatch):
     seen = []
     monkeypatch.setattr(conv, "_rewritten", lambda x, w, case: seen.append(case) or conv._plain(x, w))
     x, w = (jnp.zeros(shape, dtype) for shape in [(1, side, side, inputs), (kernel, kernel, inputs, outputs)])
@@ -59,7 +59,7 @@ def test_what_is_rewritten(side, inputs, outputs, kernel, strides, dtype, taken,
 
 
 @pytest.mark.parametrize(("inputs", "outputs", "stride"), [(3, 5, 1), (5, 3, 1), (5, 3, 2)])
-def test_a_1x1_is_a_product_whose_narrower_factor_is_laid_out_anew(inputs, outputs, stride):
+def test_a_1x1_is_a_product_with_its_narrower_factor_copied(inputs, outputs, stride):
     x, w, _ = arrays(8, inputs, outputs, 1)
     strides, none = (stride, stride), ((0, 0), (0, 0))
 

@@ -1,5 +1,5 @@
 # Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
-"""Drawn captions name their digits, are the same for the same seed, and differ among those of one digit."""
+"""Drawn captions name their digits, are reproducible by seed, and vary within a digit."""
 
 from __future__ import annotations
 

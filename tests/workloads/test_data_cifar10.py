@@ -1,5 +1,5 @@
 # Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
-"""CIFAR-10's binary files: read to the byte, in the right order of colours, and what is wrong is named."""
+"""CIFAR-10's binary files: read to the byte, in the right order of colours; errors are named."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def cifar(tmp_path, monkeypatch):
     return tmp_path
 
 
-def test_what_was_written_is_read_and_normalised(cifar):
+def test_written_files_are_read_and_normalised(cifar):
     data = load(str(cifar), seed=0, **COLOUR)
     assert data.train["image"].shape == (5 * ROWS, 32, 32, 3) and data.train["image"].dtype == np.float32
     assert data.test["image"].shape == (ROWS, 32, 32, 3) and data.name == cifar.name
@@ -82,7 +82,7 @@ def test_a_model_of_other_images_is_told_so(cifar):
 def test_a_folder_that_is_not_there_or_has_other_files(tmp_path):
     with pytest.raises(UserError, match="absent' does not exist: .* CIFAR-10's six .bin files"):
         load(str(tmp_path / "absent"), seed=0, **COLOUR)
-    with pytest.raises(UserError, match="has no images of the train split"):  # an empty folder is taken for MNIST's
+    with pytest.raises(UserError, match="has no images of the train split"):  # an empty folder counts as MNIST
         load(str(tmp_path), seed=0, **COLOUR)
 
 

@@ -1,5 +1,5 @@
 # Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
-"""MNIST's files: read to the byte, and each way in which one can be wrong is a sentence that names it."""
+"""MNIST's files: read to the byte; each possible error gives a sentence that names the file."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ IMAGES = NAMES["train"][0]
 LABELS = NAMES["train"][1]
 
 
-def test_what_was_written_is_read(mnist):
+def test_written_files_are_read(mnist):
     data = load(str(mnist), seed=0)
     image, label = draw(7, 7)
     assert data.train["image"].shape == (7, 28, 28, 1) and data.train["image"].dtype == np.float32

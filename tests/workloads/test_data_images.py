@@ -1,5 +1,5 @@
 # Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
-"""The bundled digits, the order of batches, and what becomes of a path that names nothing."""
+"""The bundled digits, the order of batches, and paths that do not exist."""
 
 from __future__ import annotations
 
@@ -71,6 +71,6 @@ def test_the_order_is_a_function_of_seed_and_epoch():
 
 
 def test_the_order_is_the_same_on_every_numpy():
-    """Pinned: a checkpoint of today must continue with the same batches after an upgrade."""
+    """Pinned: today's checkpoints must continue with the same batches after an upgrade."""
     assert order(8, 4, seed=0, epoch=0).tolist() == [[0, 3, 7, 5], [1, 2, 6, 4]]
     assert order(3, 4, seed=0, epoch=0).shape == (0, 4)

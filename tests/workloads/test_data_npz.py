@@ -1,5 +1,5 @@
 # Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
-"""Data in an .npz file, and each way in which one can be wrong."""
+"""Data in an .npz file, and each possible error."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def write(tmp_path, **changes):
     return str(path)
 
 
-def test_what_was_written_is_read(tmp_path):
+def test_written_files_are_read(tmp_path):
     data = load(write(tmp_path), seed=0)
     np.testing.assert_array_equal(data.train["image"][..., 0], arrays()["x_train"].astype(np.float32) / 255)
     np.testing.assert_array_equal(data.test["label"], arrays()["y_test"])
@@ -38,7 +38,7 @@ def test_what_was_written_is_read(tmp_path):
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64, np.float16, ">f4"])
-def test_floats_from_0_to_1_and_a_channel_axis_are_taken_as_they_are(tmp_path, dtype):
+def test_floats_from_0_to_1_and_a_channel_axis_are_unchanged(tmp_path, dtype):
     x = np.linspace(0, 1, 9 * 784).reshape(9, 28, 28, 1).astype(dtype)
     image = load(write(tmp_path, x_train=x), seed=0).train["image"]
     assert image.dtype == np.float32 and image.shape == (9, 28, 28, 1)

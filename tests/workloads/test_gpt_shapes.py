@@ -1,5 +1,5 @@
 # Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
-"""The shapes of gpt that Llama has: a gated perceptron, shared keys and values, heads of a width of their own."""
+"""Llama's shapes for gpt: a gated perceptron, shared keys and values, a separate head width."""
 
 from __future__ import annotations
 
@@ -84,7 +84,7 @@ def test_the_kernel_is_plain_attention_on_a_cpu_and_names_what_it_does_not_take(
 
 
 def test_the_tpus_kernel_computes_the_same():
-    """Interpreted, as no TPU is here."""
+    """Interpreted, because there is no TPU."""
     from jax.experimental.pallas.ops.tpu.splash_attention import splash_attention_kernel as splash
 
     q, k, v = jax.random.normal(KEY, (3, 1, 2, 256, 128))

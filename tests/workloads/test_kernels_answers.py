@@ -1,5 +1,5 @@
 # Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
-"""Every kernel of every experiment computes what it says, in every format a CPU has; and a wrong value is seen."""
+"""Every kernel of every experiment computes the right result, in every CPU format; and a wrong value is detected."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def test_results_are_right_and_a_wrong_one_is_seen(label: str) -> None:
     ran = run(case)
     assert (ran.wrong, ran.looped_wrong) == (0, 0)
     assert count_wrong(case, spoiled(ran.result), SEED) >= 1
-    if case.impl != "python":  # whose numbers have double precision
+    if case.impl != "python":  # Python numbers have double precision
         assert str(leaves(ran.result)[0].dtype) == matmul.RESULT.get(case.dtype, case.dtype)
         held = sum(a.nbytes for a in case.arguments) + sum(x.nbytes for x in leaves(ran.result))
         assert held <= case.resident_bytes

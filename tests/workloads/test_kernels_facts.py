@@ -1,5 +1,5 @@
 # Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
-"""What experiments say of their kernels: names, sizes, FLOPs, bytes; and what they answer to a wrong config."""
+"""Facts that experiments state about kernels: names, sizes, FLOPs, bytes; and messages for a wrong config."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ def test_dispatch_has_no_sizes() -> None:
 
 
 def test_building_cases_touches_no_device() -> None:
-    """The parent of a run builds them and must not start a backend: there is none by this name."""
+    """The parent of a run builds them and must not start a backend: no backend has this name."""
     code = (
         "import jax; jax.config.update('jax_platforms', 'nowhere')\n"
         f"from kernel_cases import kernels\nassert all(kernels(name) for name in {EXPERIMENTS})"
@@ -139,7 +139,7 @@ def test_a_product_with_a_term_left_out_is_wrong_and_one_of_rounded_factors_is_n
 @pytest.mark.parametrize("op", fusion.OPS)
 @pytest.mark.parametrize("elements", [500, 20_000])
 def test_passes_over_memory_are_what_the_operations_read_and_write(op: str, elements: int) -> None:
-    """Counted by doing the kernel with an `op` that adds up the bytes of operands and result."""
+    """Counted by running the kernel with an `op` that adds up the bytes of operands and result."""
     moved = 0
 
     def count(function, *operands):

@@ -1,5 +1,5 @@
 # Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
-"""The jobs of `versus`: a level of a tree beside a plain loop, the start of a program, and trainings to a target."""
+"""The jobs of `versus`: a level of a tree against a plain loop, the start of a program, and trainings to a target."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def test_the_best_gains_of_a_level_are_those_of_a_plain_loop() -> None:
 
 @pytest.mark.parametrize("op", versus.OPS)
 def test_starting_takes_every_argument_and_gives_as_many_results_as_the_job(op: str) -> None:
-    """A jitted function drops arguments that it does not read: their passing would not be timed."""
+    """A jitted function drops unused arguments: passing them would not be timed."""
     (case,) = versus.cases(op, "float32", 4, (versus.START,))
     arrays = kernel.draw(case.arguments, seed=0)
     little = versus._little(versus.JOBS[op])

@@ -1,5 +1,5 @@
 # Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
-"""Micro-batches: one big batch's gradient, communicated once, with the activations of one part alive."""
+"""Micro-batches: the gradient of one large batch, communicated once, with the activations of one part in memory."""
 
 import jax
 import jax.numpy as jnp
@@ -18,7 +18,7 @@ from jaxbench.workloads.levers import apply
 from jaxbench.workloads.models.norm import BatchNorm
 
 BATCH = 32
-# XLA's CPU compiler, unasked, drops barriers and schedules for what may run at once, not for memory.
+# By default XLA's CPU compiler drops barriers and schedules for concurrency, not for memory.
 FOR_MEMORY = {
     "xla_disable_hlo_passes": "cse_barrier_expander",
     "xla_cpu_scheduler_type": "CPU_SCHEDULER_TYPE_MEMORY_OPTIMIZED",

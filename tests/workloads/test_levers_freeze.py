@@ -1,5 +1,5 @@
 # Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
-"""Freezing: the backward pass, optimizer state and communication of what is not trained leave the compiled program."""
+"""Freezing: the compiled program has no backward pass, optimizer state or communication for frozen layers."""
 
 import dataclasses
 
@@ -57,12 +57,12 @@ def layers_workload(stateful: bool = False, remat: bool = False) -> TrainWorkloa
     )
 
 
-# pattern: what is left, of the forward FLOPs of each layer: 1 forward, 1 for its weights, 1 for its input.
+# pattern: remaining multiples of each layer's forward FLOPs: 1 forward, 1 for its weights, 1 for its input.
 LEFT = {
     "none": (2, 3, 3),
     "^0/": (1, 2, 3),  # the second layer's input needs no gradient any more
     "^[01]/": (1, 1, 2),
-    "^1/": (2, 2, 3),  # a gradient must still pass through the middle layer
+    "^1/": (2, 2, 3),  # a gradient still passes through the middle layer
 }
 
 
@@ -79,10 +79,10 @@ def compiled_flops(workload: TrainWorkload) -> float:
 
 
 @pytest.mark.parametrize("pattern", LEFT)
-def test_the_compiled_gradient_has_the_flops_of_the_closed_form(pattern):
+def test_the_compiled_gradient_has_the_flops_of_the_formula(pattern):
     workload = frozen(layers_workload(), pattern)
     assert workload.flops_per_example == closed_form(pattern)
-    # The compiler counts what is done for each element too: 10 of 128 to 512 FLOPs of a product.
+    # The compiler also counts element-wise work: 10 of 128 to 512 FLOPs of a product.
     assert compiled_flops(workload) == pytest.approx(closed_form(pattern), rel=0.02)
 
 
@@ -133,7 +133,7 @@ def test_frozen_parameters_cost_no_communication_and_no_optimizer_state(strategy
         after = jax.device_get(program.export(compiled.call(program.init(KEY), program.put(batch))[0]))
     assert sum(leaf.nbytes for leaf in jax.tree.leaves(before.opt_state)) == trained
     jax.tree.map(np.testing.assert_array_equal, after.model_state["frozen"], before.model_state["frozen"])
-    assert after.model_state["model"] == {"steps": 1, "kept": 1}  # what the loss does not return stays, as unfrozen
+    assert after.model_state["model"] == {"steps": 1, "kept": 1}  # not returned by the loss
 
 
 def test_the_loss_and_the_first_update_are_those_of_the_whole_model():
@@ -169,7 +169,7 @@ def test_frozen_parameters_are_no_state_of_the_model(stateful):
         assert freeze.stateful(jax.eval_shape(workload.init, KEY)[1]) == stateful
 
 
-def test_paths_of_a_model_read_as_they_are_written():
+def test_paths_of_a_model_are_unchanged():
     workload = experiment_workload("cnn")
     params, _ = jax.eval_shape(workload.init, KEY)
     assert "convolutions/0/kernel" in freeze.paths(params)

@@ -1,5 +1,5 @@
 # Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
-"""The lever precision: products in the format it names, float32 parameters, and overflows that training survives."""
+"""The lever `precision`: products in the named format, float32 parameters, and overflows that training survives."""
 
 import dataclasses
 
@@ -91,7 +91,7 @@ def test_tf32_is_refused_where_there_is_none():
 
 
 def overflowing() -> TrainWorkload:
-    """The gradient is the mean of "x", which a batch can put beyond float16; the model's state sums "x" up."""
+    """The gradient is the mean of "x", which a batch can push beyond float16; the model's state sums "x" up."""
 
     def loss(params, model_state, batch, key):
         x = batch["x"] * params["w"]
@@ -106,7 +106,7 @@ def overflowing() -> TrainWorkload:
 
 
 def test_without_loss_scaling_a_small_gradient_is_zero():
-    """Of 1e-9 in the model's float16, whose smallest number is 6e-8; the scaled loss brings it back."""
+    """A gradient of 1e-9 in float16, with a smallest number of 6e-8; the scaled loss restores it."""
 
     def loss(params, model_state, batch, key):
         return jnp.mean(1e-9 * (params["w"] * batch["x"]).astype(jnp.float32)), (model_state, {})
@@ -144,7 +144,7 @@ def test_an_overflow_is_survived(strategy, monkeypatch):
     jax.tree.map(np.testing.assert_array_equal, second.model_state, first.model_state)
     assert int(last.step) == 5
     assert third.params["w"] < second.params["w"]
-    np.testing.assert_allclose(first.params["w"], 1 - 1e-3 * 0.25, rtol=1e-6)  # the scale is divided out again
+    np.testing.assert_allclose(first.params["w"], 1 - 1e-3 * 0.25, rtol=1e-6)  # the scale is divided out
     np.testing.assert_allclose(metrics[0]["loss"], 0.25, rtol=1e-3)
 
 

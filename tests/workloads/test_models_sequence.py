@@ -1,5 +1,5 @@
 # Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
-"""Models of sequences, tables and graphs: the numbers of PyTorch, of the papers and of the formulas."""
+"""Models of sequences, tables and graphs agree with PyTorch, the papers and the formulas."""
 
 from __future__ import annotations
 
@@ -46,12 +46,12 @@ def gradient(mine: TrainWorkload):
 
 
 def weights(init) -> dict:
-    """Parameters drawn by NumPy: drawing them with JAX would compile for seconds."""
+    """Parameters drawn by NumPy, because drawing them with JAX would compile for seconds."""
     return jax.tree.map(jnp.asarray, references.weights(jax.eval_shape(init, KEY)[0]))
 
 
 def once(function):
-    """Compiled without optimisation: what is run once here is small."""
+    """Compiled without optimisation, because the programs are small and run once."""
     return jax.jit(function, compiler_options=run_once_options())
 
 
@@ -100,11 +100,11 @@ def test_parameters_of_the_published_models(preset: str, parameters: int) -> Non
     config = discovery.load_experiment("gpt").get_config().model
     config.preset = preset
     found = gpt.shape(config)
-    config.layers = 1  # a block for all: they are alike
+    config.layers = 1  # one block for all: they are equal
     one = jax.eval_shape(from_nnx(partial(gpt.GPT, config)).init, KEY)[0]
     count = sum(leaf.size for leaf in jax.tree.leaves(one))
     block = sum(leaf.size for leaf in jax.tree.leaves(one["blocks"]))
-    padding = (found.rows - found.vocab) * found.width  # of the embedding, for it to divide over devices
+    padding = (found.rows - found.vocab) * found.width  # rows of the embedding, so that it divides over devices
     assert count + (found.layers - 1) * block == parameters + padding
 
 
@@ -178,7 +178,7 @@ def test_half_precision_gives_a_float32_loss_near_the_full_one(name: str) -> Non
     assert jax.eval_shape(mine.predict, short(params), {}, short(batch)).dtype == jnp.bfloat16
 
 
-def test_what_fills_up_a_text_has_no_part_in_the_lstms_answer() -> None:
+def test_padding_of_a_text_does_not_change_the_lstms_result() -> None:
     model = from_nnx(partial(lstm.Classifier, small("lstm").model))
     params = weights(model.init)
     tokens = np.array([[5, 6, 7, 8]])
@@ -234,7 +234,7 @@ def test_the_adjacency_of_a_ring_by_its_definition() -> None:
 
 
 def reduces_in_a_loop(mine: TrainWorkload) -> bool:
-    """Whether an all-reduce of the compiled step stands anywhere but in the program's own body."""
+    """Whether an all-reduce of the compiled step is outside the program's main body."""
     program = parallel.build("jit_auto", mine, jax.devices()[:2])
     bodies = re.split(r"\n(?=\S)", compile_step(mine, program, 8).hlo)
     holding = [body for body in bodies if re.search(r" all-reduce(-start)?\(", body)]
@@ -247,7 +247,7 @@ def test_the_recurrent_gradient_is_reduced_once_and_not_in_every_step(monkeypatc
     monkeypatch.setattr(lstm, "copies", lambda parameter, like: jnp.stack([parameter] * like.shape[0]))
     monkeypatch.setattr(lstm, "split", lambda x: x[None])
     monkeypatch.setattr(lstm, "_states", lambda *arrays: lstm._forward(*arrays)[0])
-    assert reduces_in_a_loop(workload("lstm"))  # what a plainly differentiated loop does
+    assert reduces_in_a_loop(workload("lstm"))  # the result of plainly differentiating a loop
 
 
 def test_a_tied_table_gives_one_gradient_on_any_number_of_groups() -> None:
@@ -264,7 +264,7 @@ def test_a_tied_table_gives_one_gradient_on_any_number_of_groups() -> None:
 
 
 def max_read(layers: int) -> int:
-    """The most arrays that one fused operation of the compiled gradient reads."""
+    """The largest number of arrays read by one fused operation of the compiled gradient."""
     mine = workload("gpt", layers=layers)
     params, _ = jax.eval_shape(mine.init, KEY)
     text = jax.jit(gradient(mine)).lower(params, mine.batch_avals(4)).compile().as_text()
@@ -276,4 +276,4 @@ def max_read(layers: int) -> int:
 def test_the_gradient_of_the_residual_stream_is_not_computed_again_in_every_block(monkeypatch) -> None:
     assert max_read(1) == max_read(3)
     monkeypatch.setattr(gpt, "materialized_gradient", lambda x: x)
-    assert max_read(1) < max_read(3)  # should this fail, XLA has learned and `materialized_gradient` can go
+    assert max_read(1) < max_read(3)  # if this fails, XLA has improved and `materialized_gradient` can go

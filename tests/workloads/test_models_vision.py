@@ -1,5 +1,5 @@
 # Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
-"""The vision models are the published ones: their sizes, their work, and PyTorch's numbers for the same weights."""
+"""The vision models match the published ones: sizes, work, and PyTorch's numbers for the same weights."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def build(name, preset="auto", **changes) -> TrainWorkload:
 
 @functools.cache
 def tiny(name):
-    """(workload, parameters, model_state, a batch of 4); drawn by NumPy, since nothing need be compiled for that."""
+    """(workload, parameters, model_state, a batch of 4); drawn by NumPy, which needs no compilation."""
     mine = build(name, "smoke")
     avals, model_state = jax.eval_shape(mine.init, KEY)
     model_state = jax.tree.map(lambda aval: np.ones(aval.shape, aval.dtype), model_state)
@@ -42,7 +42,7 @@ def tiny(name):
 
 
 def once(function, *arguments):
-    """Its answer, compiled unoptimised."""
+    """Its result, compiled without optimisation."""
     return jax.jit(function, compiler_options=run_once_options())(*arguments)
 
 
@@ -72,8 +72,8 @@ def test_the_parameters_of_resnet_164_by_hand():
 
 
 @pytest.mark.full
-def test_what_each_block_of_a_resnet_adds_starts_smaller_by_the_root_of_their_number():
-    """By the last norm's scale; before a sum without a norm by the last kernel, else He's, sqrt(2 / inputs)."""
+def test_residual_branches_start_smaller_by_the_root_of_their_number():
+    """By the last norm's scale; without a norm before the sum, by the last kernel; else He's, sqrt(2 / inputs)."""
     two = build("resnet18", **{"model.blocks": "1,1"}).init(KEY)[0]["blocks"]
     for block in two.values():
         assert [norm["scale"][0] for norm in block["norms"].values()] == pytest.approx([1, 1 / math.sqrt(2)])
@@ -101,7 +101,7 @@ def test_the_forward_pass_does_the_known_work(name, gmac):
 
 
 def first_layer(name):
-    """Forward FLOPs of the layer whose input needs no gradient."""
+    """Forward FLOPs of the layer with an input that needs no gradient."""
     outputs, kernel, channels = {
         "alexnet": (55, 11, 64),
         "vgg16": (224, 3, 64),

@@ -1,5 +1,5 @@
 # Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
-"""Batch normalisation: right by PyTorch's definition, sane in float32, and of whose examples the config says."""
+"""Batch normalisation: PyTorch's definition, accurate in float32, over the examples that the config chooses."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ def test_scale_and_bias_are_applied():
 
 
 def test_a_small_variance_about_a_large_mean_keeps_its_digits():
-    """The mean of squares less the square of the mean, in float32, would give 0 or less here."""
+    """The mean of squares minus the square of the mean, in float32, would give 0 or less here."""
     x = images(3000, 0.1)
     np.testing.assert_allclose(BatchNorm(2, statistics="device")(x), reference(x)[0], atol=5e-3)
 
@@ -153,7 +153,7 @@ def test_the_two_choices_are_two_functions_and_one_without_other_devices():
 
 @pytest.mark.parametrize("remat", thin(["sqrt", "block", "dots_saveable"], 1))
 def test_recomputation_changes_neither_gradients_nor_statistics(remat):
-    """For several spreads in one process: a trace that was kept for one must not serve another."""
+    """For several strategies in one process: a trace cached for one must not serve another."""
     plain, recomputed = workload("device"), workload("device", remat)
     state = oracle.initial_state(plain, KEY, device=jax.devices()[0])
     batch = plain.synthetic(KEY, BATCH)
@@ -181,8 +181,8 @@ def test_inference_uses_what_training_left():
     assert dataclasses.replace(mine, evaluate=None).predict is mine.predict
 
 
-def test_the_parts_of_a_batch_whose_statistics_are_of_their_own_are_one_device_s_answer():
-    """So an accelerator need not hold the activations of a batch that was made for many."""
+def test_parts_of_a_batch_with_separate_statistics_give_the_one_device_result():
+    """So one accelerator need not hold the activations of a batch for many devices."""
     mine = dataclasses.replace(workload("device"), independent=True)
     start, batch = oracle.initial_state(mine, KEY, device=jax.devices()[0]), mine.synthetic(KEY, BATCH)
     seen = []
@@ -206,5 +206,5 @@ def test_the_parts_of_a_batch_whose_statistics_are_of_their_own_are_one_device_s
 def test_only_statistics_of_their_own_may_be_found_part_by_part(kind, independent):
     mine = dataclasses.replace(workload(kind), independent=independent)
     proof = Proof(None, mine, jax.devices()[:1], KEY, own=True)
-    proof.loss_kind = loss_kind.LossKind(name=loss_kind.MEAN)  # as it may seem: it is told by four examples
+    proof.loss_kind = loss_kind.LossKind(name=loss_kind.MEAN)  # it may seem so, because detection uses four examples
     assert proof._in_parts(mine) == independent

@@ -1,5 +1,5 @@
 # Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
-"""Sums over rows: that strategies agree with one device and send the sums alone, and that each model is right."""
+"""Sums over rows: strategies agree with one device and send only the sums, and each model is right."""
 
 from __future__ import annotations
 
@@ -79,7 +79,7 @@ def test_scikit_learn_finds_the_same():
     np.testing.assert_allclose(params["state"]["weights"], [*ridge.coef_, ridge.intercept_], atol=1e-5)
     rows = np.asarray(kmeans.drawn(jax.random.PRNGKey(1), 300, clusters=5, columns=3))
     workload = kmeans.workload("k", clusters=5, columns=3)
-    first, (made, _) = rows[:5], workload.init(jax.random.PRNGKey(0))  # a center without rows is moved by theirs only
+    first, (made, _) = rows[:5], workload.init(jax.random.PRNGKey(0))  # only theirs moves a center without rows
     workload = dataclasses.replace(workload, init=lambda key: ({**made, "state": {"centers": first}}, {}))
     theirs = cluster.KMeans(5, init=first, n_init=1, algorithm="lloyd", tol=0).fit(rows)
     params, losses = stepped(workload, rows, theirs.n_iter_ + 1)
@@ -103,7 +103,7 @@ def test_kmeans_is_lloyds_iteration():
 @pytest.mark.parametrize("strategy", ["fsdp", "zero1", "tensor"])
 def test_a_strategy_that_splits_the_state_is_refused(strategy):
     workload = kmeans.workload("k", clusters=6, columns=3)
-    with pytest.raises(Unsupported, match="sum over rows, whose state every device has whole.*use jit_auto"):
+    with pytest.raises(Unsupported, match="sum over rows: every device has its whole state.*use jit_auto"):
         arm.build_program(workload, strategy, jax.devices()[:2], levers.DEFAULTS)
 
 
@@ -116,7 +116,7 @@ def test_the_example_of_sums_runs(tmp_path):
     assert record.passport.expected_gradient_bytes == 4 * (32 + 32)
 
 
-def test_what_devices_reduce_is_the_sums_alone_before_any_compiler_drops_the_rest():
+def test_devices_reduce_only_the_sums_before_any_compiler_drops_the_rest():
     workload = kmeans.workload("k", clusters=6, columns=3)
     state = jax.eval_shape(lambda key: create_state(workload, key), jax.random.PRNGKey(0))
     grads, _, _ = jax.eval_shape(lambda state, batch: gradients(workload, state, batch), state, workload.batch_avals(4))

@@ -1,5 +1,5 @@
 # Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
-"""Boosted trees against a plain reference that looks at every row, and against LightGBM where it is installed."""
+"""Boosted trees against a plain reference that reads every row, and against LightGBM if it is installed."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def test_trees_are_those_of_a_plain_reference(loss):
 
 def test_trees_do_not_depend_on_the_devices_nor_on_the_parts_of_the_rows():
     settings = trees.TreeSettings(columns=4, depth=DEPTH, l2=1 / ROWS, min_hessian=2 / ROWS)
-    rows = table()  # 300 of them do not divide over 8 devices
+    rows = table()  # 300 rows do not divide over 8 devices
     one, eight = (growing.grower(settings, rows, devices)(2) for devices in (1, 8))
     for name in ("column", "bin", "value"):
         np.testing.assert_allclose(eight[1][name], one[1][name], atol=1e-6)
@@ -56,7 +56,7 @@ def test_the_derivatives_are_those_of_the_loss():
 
 def test_a_node_without_a_gain_keeps_its_rows_together():
     rows = table()
-    rows[:, -1] = 1  # one class: each split gains next to nothing and min_hessian forbids what is left
+    rows[:, -1] = 1  # one class: each split gains almost nothing, and min_hessian forbids the rest
     settings = trees.TreeSettings(columns=4, depth=DEPTH, l2=1 / ROWS, min_hessian=1.0)
     (tree,) = growing.fit(settings, rows, 1)
     assert np.all(np.asarray(tree["column"]) == -1)

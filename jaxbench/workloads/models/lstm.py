@@ -119,7 +119,7 @@ def _shifted(x_T: jax.Array) -> jax.Array:
 
 
 def _open_forget_gates(key: jax.Array, shape: tuple[int, ...], dtype: Any, **_: Any) -> jax.Array:
-    """The initial bias: 1 for the forget gates, so a state lasts at first (Jozefowicz et al., ICML 2015), otherwise 0."""
+    """The initial bias: 1 for the forget gates, so a state lasts at first (Jozefowicz et al., ICML 2015), else 0."""
     width = shape[0] // 4
     return jnp.zeros(shape, dtype).at[width : 2 * width].set(1)
 
