@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from jaxbench.analysis import consistency, measured
+from jaxbench.analysis import measured
 from jaxbench.analysis.measured import Measured
 from jaxbench.errors import UserError
 from jaxbench.levers.trainings import TRAININGS
@@ -74,7 +74,6 @@ def load(run: RunFolder) -> list[MeasuredPoint]:
         raise UserError(f"'{run.path}' has no sweep plan in its manifest: report on a folder made by 'jaxbench run'.")
     points = measured.load(run, plan, MeasuredPoint, PointRecord, StepPlace, _unplanned)
     _require_asked(run, points)
-    consistency.require(run.path, run.manifest(), run.config(), points)
     strategies = list(dict.fromkeys(p.strategy for p in points))
     return sorted(points, key=lambda p: (strategies.index(p.strategy), p.scaling, p.devices))
 

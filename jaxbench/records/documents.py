@@ -187,7 +187,7 @@ def sealed(document: dict[str, Any]) -> dict[str, Any]:
 
 def unsealed(document: dict[str, Any]) -> dict[str, Any]:
     """The document without its hash. Raises ValueError if its content has another hash. Older documents have none."""
-    if document.get(SHA256, "") not in ("", digest(document)):
+    if SHA256 in document and document[SHA256] != digest(document):
         raise ValueError("its numbers were changed after it was written")
     return {name: value for name, value in document.items() if name != SHA256}
 

@@ -97,22 +97,6 @@ def test_thirty_faster_lines_of_a_round_do_not_win(tmp_path: Path) -> None:
     assert point.repetition in row.notes
 
 
-def test_a_verdict_is_derived_from_its_value_and_limit(tmp_path: Path) -> None:
-    (right,) = POINT.checks
-    products = schema.Verdict(name="products", ok=True, reason="16 bits", value=1.0, limit=0.9)
-    census = schema.Verdict(name="collectives", ok=True, reason="640 excess bytes", value=360.0, limit=200.0)
-    for check, said in (
-        (right, ""),
-        (products, ""),
-        (dataclasses.replace(census, excess_bytes=640), ""),  # a user's own model with a right result
-        (census, "collectives: edited or damaged: value 360 is above its limit 200"),
-        (dataclasses.replace(right, value=0.5), "parameters: edited or damaged: value 0.5 is above its limit 1e-05"),
-        (dataclasses.replace(products, value=0.5), "products: edited or damaged: value 0.5 is below its limit 0.9"),
-    ):
-        (point,) = _load(tmp_path, dataclasses.replace(POINT, checks=(check,)), _round(0), _round(1))
-        assert (point.check_ok, point.reason) == (not said, said)
-
-
 @pytest.mark.parametrize(
     ("change", "config", "said"),
     [

@@ -67,7 +67,7 @@ def test_the_table_has_the_columns_that_others_read(folder):
 def test_a_damaged_file_and_none(folder, tmp_path):
     path = folder / trainings.TARGETS
     path.write_text(path.read_text() + '{"model": 3}\n')
-    with pytest.raises(UserError, match=r"targets.jsonl is damaged \(KeyError"):
+    with pytest.raises(UserError, match=r"targets.jsonl, line 12 is damaged \(model: 3"):
         targets.write(folder)
     with pytest.raises(UserError, match=r"has no targets.jsonl: give the folder"):
         targets.write(tmp_path / "other")
