@@ -13,7 +13,7 @@ from rich.console import Console
 from rich.live import Live
 from rich.text import Text
 
-from jaxbench.doctor import accelerators, core_contention, processor, resources, stability
+from jaxbench.doctor import speed, system
 from jaxbench.doctor.finding import Finding, worst
 from jaxbench.errors import UserError
 from jaxbench.machine import manifest
@@ -42,24 +42,24 @@ def examine(console: Console, *, folder: Path, seconds: float = 10.0) -> list[Fi
 
 def questions(folder: Path, seconds: float) -> Iterator[Question]:
     """The checks in order. Other load is read before our own work starts, the clock right after work, and heat last."""
-    throttled = processor.throttles()
-    yield "Watching other load", processor.other_load
-    yield "Working on every core, alone and together", core_contention.examine
-    yield "Reading the cores and their clock", processor.examine
-    yield "Trying memory, disk and timer", lambda: resources.examine(folder)
-    facts, jax = accelerators.probe()
-    yield "Asking JAX for devices", lambda: [jax, *accelerators.examine(facts, manifest.versions())]
+    throttled = system.throttles()
+    yield "Watching other load", system.other_load
+    yield "Working on every core, alone and together", speed.contention
+    yield "Reading the cores and their clock", system.processor
+    yield "Trying memory, disk and timer", lambda: system.resources(folder)
+    facts, jax = system.probe_jax()
+    yield "Asking JAX for devices", lambda: [jax, *system.software(facts, manifest.versions())]
     if facts:
         yield f"Multiplying matrices ({seconds:g} s)", lambda: kernel(facts["platform"], seconds)
-    yield "Reading the counters of heat", lambda: [processor.heat(throttled, processor.throttles())]
+    yield "Reading the counters of heat", lambda: [system.heat(throttled, system.throttles())]
 
 
 def kernel(platform: str, seconds: float) -> list[Finding]:
     """Times the reference kernel and watches other load meanwhile, because load that starts late looks like drift."""
-    before, start, own_s = processor.cpu_times(), time.perf_counter(), sum(os.times()[:4])
-    findings = stability.examine(platform, seconds)
+    before, start, own_s = system.cpu_times(), time.perf_counter(), sum(os.times()[:4])
+    findings = speed.stability(platform, seconds)
     wall_s, own_s = time.perf_counter() - start, sum(os.times()[:4]) - own_s
-    load = processor.others(before, processor.cpu_times(), wall_s, processor.affinity(), own_s)
+    load = system.others(before, system.cpu_times(), wall_s, system.affinity(), own_s)
     return [*findings, replace(load, name="load meanwhile")]
 
 

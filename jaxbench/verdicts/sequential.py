@@ -93,16 +93,21 @@ def first(side: Side, pairs: int) -> dict[str, Sample]:
     }
 
 
+def autocorrelation(values: np.ndarray) -> float:
+    """The correlation of neighbours (lag 1); 0 for a constant."""
+    apart = values - values.mean()
+    total = float(apart @ apart)
+    return float(apart[1:] @ apart[:-1]) / total if total > 0 else 0.0
+
+
 def correlation(logs: np.ndarray) -> tuple[float, float]:
     """(autocorrelation of neighbouring pairs, upper end of its interval).
 
     The upper end corrects the bias of few pairs (-1 / n) and adds 1.5 standard errors (1 / sqrt(n), Bartlett 1946).
     logs: (pairs,), at least 2. Differences below FLOOR count as independent noise.
     """
-    apart, count = logs - logs.mean(), len(logs)
-    total = float(apart @ apart)
-    seen = float(apart[1:] @ apart[:-1]) / total if total > 0 else 0.0
-    counted = seen * min(1.0, total / (count * FLOOR**2))
+    seen, count = autocorrelation(logs), len(logs)
+    counted = seen * min(1.0, float(np.var(logs)) / FLOOR**2)
     return seen, min(max(0.0, counted + 1 / count + 1.5 / math.sqrt(count)), MAX_AUTOCORRELATION)
 
 

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 from rich.console import Console
 
-from jaxbench.doctor import accelerators, core_contention, examine, processor, stability
+from jaxbench.doctor import examine, speed, system
 from jaxbench.doctor.finding import Finding, graded
 from jaxbench.errors import UserError
 
@@ -80,16 +80,16 @@ def test_the_file(tmp_path: Path) -> None:
 def test_every_question_is_asked_and_none_raises(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     """The real questions, except slow ones, which have their own tests."""
     jax = Finding("JAX", "good", "JAX sees cpu.")
-    monkeypatch.setattr(processor, "WATCH_S", 0.01)
-    monkeypatch.setattr(core_contention, "examine", lambda: [])
-    monkeypatch.setattr(accelerators, "probe", lambda: ({"platform": "cpu", "devices": 1}, jax))
-    monkeypatch.setattr(stability, "examine", lambda *asked: [Finding("reference kernel", "good", f"{asked}")])
+    monkeypatch.setattr(system, "WATCH_S", 0.01)
+    monkeypatch.setattr(speed, "contention", lambda: [])
+    monkeypatch.setattr(system, "probe_jax", lambda: ({"platform": "cpu", "devices": 1}, jax))
+    monkeypatch.setattr(speed, "stability", lambda *asked: [Finding("reference kernel", "good", f"{asked}")])
     findings = examine.examine(console(), folder=tmp_path, seconds=3.0)
     names = {finding.name for finding in findings}
     assert {"cores", "memory", "disk", "timer", "versions", "JAX", "accelerators", "heat", "clock"} <= names
     assert "load meanwhile" in names
     assert any("('cpu', 3.0)" in finding.message for finding in findings)
     assert not any("{" in finding.message for finding in findings)
-    monkeypatch.setattr(accelerators, "probe", lambda: (None, jax))
+    monkeypatch.setattr(system, "probe_jax", lambda: (None, jax))
     names = {finding.name for finding in examine.examine(console(), folder=tmp_path)}
     assert "JAX" in names and not {"reference kernel", "accelerators"} & names
