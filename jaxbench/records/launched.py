@@ -133,7 +133,7 @@ def gather(workdir: Path) -> None:
     ]
     write_json(workdir / CONFIG, config)
     write_json(workdir / MANIFEST, {**manifest, "waiting": waiting})
-    write_atomic(workdir / RECORDS, chained(records))
+    write_atomic(workdir / RECORDS, chained(records, config))
 
 
 def _config(parts: Sequence[RunFolder]) -> dict[str, Any]:

@@ -1,8 +1,9 @@
 # Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
 """A run folder: it can be created, resumed, appended to and read without losing a finished measurement.
 
-Each line of ``records.jsonl`` has a hash of itself and of the hash of the line before it. So a line that was changed,
-removed or added is found. Lines of older versions have none.
+Each line of ``records.jsonl`` has a hash of itself and of the hash of the line before it, and the first one of the
+config. So a setting that was changed, and a line that was changed, removed or added, is found. Lines of older versions
+have no hash.
 """
 
 from __future__ import annotations
@@ -189,7 +190,7 @@ class RunFolder:
         line = schema.to_json(record)
         line["time"] = datetime.datetime.now(datetime.UTC).isoformat(timespec="milliseconds")
         try:
-            line[SHA256] = self._hash = digest(line, self._hash)
+            line[SHA256] = self._hash = digest(line, self._hash or config_hash(self.config()))
         except ValueError as error:
             raise UserError(f"{record.point} cannot be recorded, because {error}: check its FLOPs.") from error
         data = f"{json.dumps(line, separators=(',', ':'))}\n".encode()
@@ -250,15 +251,20 @@ class RunFolder:
                 f"{schema.SCHEMA_VERSION}: use the jaxbench that wrote it or a new --workdir."
             )
         stated = line.pop(SHA256, "")
-        if (stated or self._hash) and stated != digest(line, self._hash):
-            raise ValueError("it is not the line that was written, or lines before it are missing")
+        if (stated or self._hash) and stated != digest(line, self._hash or config_hash(self.config())):
+            raise ValueError("it, a line before it or the config is not as it was written")
         self._hash = stated
         return schema.from_json(line)
 
 
-def chained(records: Iterable[schema.Record]) -> str:
-    """The text of a records file with these records."""
-    text, before = [], ""
+def config_hash(config: dict[str, Any]) -> str:
+    """The hash of what may not change in a config: all but report.*."""
+    return digest({name: value for name, value in config.items() if name != "report"})
+
+
+def chained(records: Iterable[schema.Record], config: dict[str, Any]) -> str:
+    """The text of a records file with these records, for a run with this config."""
+    text, before = [], config_hash(config)
     for line in map(schema.to_json, records):
         before = digest(line, before)
         text.append(json.dumps({**line, SHA256: before}, separators=(",", ":")) + "\n")

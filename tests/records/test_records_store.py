@@ -137,7 +137,7 @@ def _chained(tmp_path: Path) -> tuple[Path, list[bytes]]:
 def test_a_line_changed_removed_or_added_is_found(tmp_path: Path, change, number: int) -> None:
     path, lines = _chained(tmp_path)
     path.write_bytes(b"".join(change(lines)))
-    with pytest.raises(UserError, match=f"line {number} is damaged .it is not the line that was written"):
+    with pytest.raises(UserError, match=f"line {number} is damaged .it, a line before it or the config is not"):
         store.RunFolder(tmp_path / "run").records()
 
 
@@ -153,5 +153,14 @@ def test_the_chain_goes_on_after_a_crash_and_after_lines_of_an_older_version(tmp
         assert len(store.RunFolder(run_folder).records()) == before + 2
     old = (folder / store.RECORDS).read_bytes()
     (folder / store.RECORDS).write_bytes(old.replace(b"0.3", b"0.4"))
-    with pytest.raises(UserError, match="not the line that was written"):
+    with pytest.raises(UserError, match="is not as it was written"):
         store.RunFolder(folder).records()
+
+
+def test_a_changed_setting_is_found(tmp_path: Path) -> None:
+    path, _ = _chained(tmp_path)
+    store.write_json(path.parent / store.CONFIG, {"report": {"overlay": "x"}})
+    assert len(store.RunFolder(path.parent).records()) == 4
+    store.write_json(path.parent / store.CONFIG, {"weak": "model"})
+    with pytest.raises(UserError, match="line 1 is damaged"):
+        store.RunFolder(path.parent).records()
