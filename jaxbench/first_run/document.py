@@ -4,7 +4,6 @@
 from __future__ import annotations
 
 import datetime
-import json
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -16,7 +15,7 @@ from jaxbench.errors import UserError
 from jaxbench.first_run import evidence
 from jaxbench.first_run.parts import Part
 from jaxbench.records import identity
-from jaxbench.records.store import write_json
+from jaxbench.records.store import read_document, write_json
 from jaxbench.report import first_run_tables
 from jaxbench.runner.run import SAME_SOFTWARE
 
@@ -38,7 +37,9 @@ def begin(folder: Path, machine: Mapping[str, Any], parts: Sequence[Part]) -> di
     made["begun"] = datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds")
     path = folder / NAME
     if path.exists():
-        old = _read(path)
+        old = read_document(
+            path, KIND, SCHEMA, ("begun", "machine", "parts", "found", "card"), "choose a new --workdir."
+        )
         if other := identity.differences(old["machine"], made["machine"]):
             different = identity.sentence(other)
             raise UserError(f"'{folder}' was started on another machine ({different}): choose a new --workdir.")
@@ -53,18 +54,6 @@ def begin(folder: Path, machine: Mapping[str, Any], parts: Sequence[Part]) -> di
         about = {"stage": part.stage, "about": part.experiment, "outcome": ASKED, "seconds": 0.0, "said": ""}
         made["parts"][part.run] = about | old_parts.get(part.run, {}) | {"number": number, "words": list(part.words)}
     return made
-
-
-def _read(path: Path) -> dict[str, Any]:
-    try:
-        document = json.loads(path.read_text(encoding="utf-8"))
-    except (OSError, ValueError) as error:
-        raise UserError(f"'{path}' cannot be read ({error}): choose a new --workdir.") from error
-    if not isinstance(document, dict) or (document.get("kind"), document.get("schema")) != (KIND, SCHEMA):
-        raise UserError(f"'{path}' is not a first run of this version of jaxbench: choose a new --workdir.")
-    if missing := {"begun", "machine", "parts", "found", "card"} - document.keys():
-        raise UserError(f"'{path}' is damaged, it has no '{min(missing)}': choose a new --workdir.")
-    return document
 
 
 def record(document: dict[str, Any], part: Part, folder: Path, *, outcome: str, seconds: float, message: str) -> None:

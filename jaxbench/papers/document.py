@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-import json
 import math
 from collections.abc import Mapping
 from pathlib import Path
@@ -15,7 +14,7 @@ from jaxbench.digits import digits
 from jaxbench.errors import UserError
 from jaxbench.papers.evidence import Evidence, NotTestable
 from jaxbench.papers.paper import Claim, Paper
-from jaxbench.records.store import write_json
+from jaxbench.records.store import read_document, write_json
 from jaxbench.verdicts.judge import CANNOT_TELL, NOT_TESTABLE, decide_claim, why_undecided
 
 NAME = "paper.json"
@@ -43,16 +42,8 @@ def begin(paper: Paper, folder: Path, preset: str) -> Document:
 
 def read(path: Path) -> Document:
     """Raises UserError for a file that is no document of a paper."""
-    try:
-        document = json.loads(path.read_text(encoding="utf-8"))
-    except (OSError, ValueError) as error:
-        raise UserError(f"'{path}' cannot be read ({error}): delete it, and the command makes it again.") from error
-    if not isinstance(document, dict) or (document.get("kind"), document.get("schema")) != (KIND, SCHEMA):
-        raise UserError(f"'{path}' is not a paper of this version: delete it, and the command makes it again.")
-    needed = {"id", "title", "citation", "preset", "runs", "claims", "machine"}
-    if missing := needed - document.keys():
-        raise UserError(f"'{path}' is damaged, it has no '{min(missing)}': delete it, and the command makes it again.")
-    return document
+    fields = ("id", "title", "citation", "preset", "runs", "claims", "machine")
+    return read_document(path, KIND, SCHEMA, fields, "delete it, and the command makes it again.")
 
 
 def record(document: Document, run: str, *, outcome: str, seconds: float, message: str) -> None:

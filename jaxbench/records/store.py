@@ -14,7 +14,7 @@ import errno
 import fcntl
 import json
 import os
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator
 from functools import partial
 from io import FileIO
 from pathlib import Path
@@ -42,6 +42,20 @@ def read_json(path: Path, decoded: Callable[[Any], T], advice: str) -> T:
         return decoded(json.loads(path.read_text(encoding="utf-8")))
     except (KeyError, TypeError, ValueError, AttributeError, OSError, RecursionError) as error:
         raise damaged(path, error, advice) from error
+
+
+def read_document(path: Path, kind: str, version: int, fields: Collection[str], advice: str) -> dict[str, Any]:
+    """A JSON object that names its kind and version, and has these fields. Raises UserError as `read_json` does."""
+
+    def decoded(value: Any) -> dict[str, Any]:
+        document = decode(dict[str, Any], value)
+        if (document.get("kind"), document.get("schema")) != (kind, version):
+            raise UserError(f"'{path}' is not a {kind} of this version: {advice}")
+        if missing := {*fields} - document.keys():
+            raise KeyError(min(missing))
+        return document
+
+    return read_json(path, decoded, advice)
 
 
 def read_lines(path: Path, decoded: Callable[[Any], T], advice: str) -> Iterator[T]:

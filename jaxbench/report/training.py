@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
@@ -17,7 +16,7 @@ from jaxbench.catalog import published
 from jaxbench.digits import digits
 from jaxbench.errors import UserError
 from jaxbench.records import trainings
-from jaxbench.records.store import RunFolder, write_atomic
+from jaxbench.records.store import RunFolder, read_json, write_atomic
 from jaxbench.records.trainings import LABELS, Start
 from jaxbench.report import page, terminal
 from jaxbench.report.drawing import canvas
@@ -90,11 +89,11 @@ def _faults(path: Path) -> dict[str, float]:
     """{} without a file. Raises UserError when it is damaged."""
     if not path.exists():
         return {}
-    try:
-        found = json.loads(path.read_text())
-        return {name: float(found[name]) for name in ("mtbf_s", "kills", "down_s")}
-    except (ValueError, KeyError, TypeError) as error:
-        raise UserError(f"{path} is damaged ({error}): delete it, and the page leaves the faults out.") from error
+    return read_json(
+        path,
+        lambda found: {name: float(found[name]) for name in ("mtbf_s", "kills", "down_s")},
+        "delete it, and the page leaves the faults out.",
+    )
 
 
 def _forecast(starts: list[Start], costs: Costs | None, faults: dict[str, float]) -> tuple[float, float] | None:
