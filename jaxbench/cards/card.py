@@ -16,6 +16,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
 
+import numpy as np
 from rich.console import Console
 from rich.text import Text
 
@@ -27,7 +28,7 @@ from jaxbench.cards.redact import redact
 from jaxbench.errors import UserError
 from jaxbench.records import documents, schema
 from jaxbench.records.documents import SHA256, AtLeastOne
-from jaxbench.records.store import CONFIG, MANIFEST, RECORDS, RunFolder, write_atomic, write_json
+from jaxbench.records.store import CONFIG, MANIFEST, RECORDS, RunFolder, read_json, write_atomic, write_json
 from jaxbench.report import columns
 from jaxbench.report.table import records
 from jaxbench.verdicts import comparable
@@ -154,7 +155,10 @@ def make(run: Path) -> dict[str, Any]:
       UserError: it is not a run folder, it is damaged or of another schema, or it holds no measurement.
     """
     measured = comparable.read(run)
-    machine, why_not = _machine(run, measured.manifest)
+    machine = machine_card.read(run / machine_card.NAME)
+    why_not = "the run has no machine.json: 'jaxbench machine' makes one, and later runs take it with them."
+    if machine is not None and (why_not := machine_card.matches(machine, measured.manifest)):
+        machine = None
     folder = RunFolder(run)
     folder.records()  # fills `notes` with what it skipped
     card = redact(
@@ -236,25 +240,13 @@ def _lines(path: Path) -> list[dict[str, Any]]:
     return [{name: value for name, value in line.items() if name != SHA256} for line in lines]
 
 
-def _machine(run: Path, manifest: dict[str, Any]) -> tuple[dict[str, Any] | None, str]:
-    """(peaks and links from the machine profile in the run folder, or None; why there are none)."""
-    machine = machine_card.read(run / machine_card.NAME)
-    if machine is None:
-        return None, "the run has no machine.json: 'jaxbench machine' makes one, and later runs take it with them."
-    why_not = machine_card.matches(machine, manifest)
-    return (None, why_not) if why_not else (machine, "")
-
-
 def _short(run: FinishedRun) -> list[str]:
     """A sentence for each point that failed, is incomplete or wrong, or has too few rounds for an interval."""
     sentences = [f"{p.point}: {p.status} ({p.reason})." for p in run.points if p.status != "ok"]
     sentences += [f"{p.point}: wrong ({p.reason})." for p in run.points if p.status == "ok" and p.check_ok is False]
-    few = MIN_ROUNDS
-    return sentences + [
-        f"{p.point}: no interval, because it has {len(p.rounds)} of the {few} rounds that an interval needs."
-        for p in run.points
-        if 0 < len(p.rounds) < few
-    ]
+    needs = f"of the {MIN_ROUNDS} rounds that an interval needs"
+    few = [(p.point, len(p.rounds)) for p in run.points if 0 < len(p.rounds) < MIN_ROUNDS]
+    return sentences + [f"{point}: no interval, because it has {count} {needs}." for point, count in few]
 
 
 def _measures(run: FinishedRun) -> str:
@@ -288,14 +280,9 @@ def _points(run: FinishedRun, machine: dict[str, Any] | None) -> list[dict[str, 
     )
     fields = (*(TRAINING if training else CASES), *COMMON)
     return [
-        {"point": row.point.point, **{field: _plain(record[field]) for field in fields}}
+        {"point": row.point.point, **{field: np.asarray(record[field]).item() for field in fields}}
         for row, record in zip(rows, records(columns.FILE, summary.entries(rows)), strict=True)
     ]
-
-
-def _plain(value: Any) -> Any:
-    """The value as JSON can hold it: NumPy scalars become Python numbers."""
-    return value.item() if hasattr(value, "item") else value
 
 
 def read(path: Path) -> Card:
@@ -304,32 +291,22 @@ def read(path: Path) -> Card:
     Raises:
       UserError: one sentence that names the card and what is wrong with it.
     """
-    try:
-        text = path.read_bytes().decode("utf-8")
-    except OSError as error:
-        raise UserError(f"the card '{path}' cannot be read ({error.strerror}).") from error
-    except UnicodeDecodeError as error:
-        raise _damaged(path, "it is not UTF-8 text") from error
-    try:
-        data = json.loads(text, object_pairs_hook=_once, parse_constant=_refuse)
-    except (ValueError, RecursionError) as error:
-        raise _damaged(path, f"it is not JSON, or it is truncated: {error}") from error
-    if not isinstance(data, dict) or data.get("kind") != KIND:
-        raise UserError(f"'{path}' is not a result card: make one of a run with 'jaxbench card --run=DIR'.")
-    if data.get("schema") != SCHEMA or isinstance(data.get("schema"), bool):
-        problem = f"the card '{path}' has schema {data.get('schema')!r}, but this jaxbench reads schema {SCHEMA}"
-        raise UserError(f"{problem}: use the jaxbench that wrote it, or make the card again from its run.")
-    try:
+
+    def decoded(data: Any) -> Card:
+        if not isinstance(data, dict) or data.get("kind") != KIND:
+            raise UserError(f"'{path}' is not a result card: make one of a run with 'jaxbench card --run=DIR'.")
+        if data.get("schema") is not SCHEMA:
+            problem = f"the card '{path}' has schema {data.get('schema')!r}, but this jaxbench reads schema {SCHEMA}"
+            raise UserError(f"{problem}: use the jaxbench that wrote it, or make the card again from its run.")
         documents.unsealed(data)
         documents.decode(CardDocument, data)
-    except (ValueError, RecursionError) as error:
-        raise _damaged(path, str(error)) from error
-    card = Card(path=path, data=data)
-    run = card.run()
-    card = dataclasses.replace(card, points=_points(run, data["machine"]))
-    if why := _contradiction(card, run):
-        raise _damaged(path, why)
-    return card
+        run = Card(path=path, data=data).run()
+        card = Card(path=path, data=data, points=_points(run, data["machine"]))
+        if why := _contradiction(card, run):
+            raise ValueError(why)
+        return card
+
+    return read_json(path, decoded, "restore it, or make it again from its run.")
 
 
 def _contradiction(card: Card, run: FinishedRun) -> str:
@@ -351,18 +328,3 @@ def _contradiction(card: Card, run: FinishedRun) -> str:
             if not (math.isclose(says, derived, rel_tol=SLACK) if numbers else says == derived):
                 return f"its table has {field} {says!r} at {point['point']}, and its records {derived!r}"
     return ""
-
-
-def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    value = dict(pairs)
-    if len(value) < len(pairs):
-        raise ValueError("an object has a name twice")
-    return value
-
-
-def _refuse(name: str) -> None:
-    raise ValueError(f"{name} is not a JSON number")
-
-
-def _damaged(path: Path, why: str) -> UserError:
-    return UserError(f"the card '{path}' is damaged ({why}): restore it, or make it again from its run.")

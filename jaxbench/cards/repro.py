@@ -13,7 +13,7 @@ from __future__ import annotations
 import dataclasses
 import math
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -96,7 +96,10 @@ def agree(
     """
     mine, theirs = ({point.point: point for point in run.points} for run in (card, now))
     both = [name for name in mine if not _fault(mine[name]) and name in theirs and not _fault(theirs[name])]
-    drawn = [_draw(run, both, spread, seed) for run, spread, seed in ((card, spreads[0], 0), (now, spreads[1], 1))]
+    drawn = [
+        ratios.draw({name: ratios.of_rounds(side[name].rounds) for name in both}, spread, seed)
+        for seed, (side, spread) in enumerate(zip((mine, theirs), spreads, strict=True))
+    ]
     rows = [_rows(run) for run in (card, now)]
     times = {name: ratios.ratio([drawn[0][name]], [drawn[1][name]], spreads[1]) for name in both}
     shares = {name: quotient for name in both if (quotient := _share(name, rows, drawn)) is not None}
@@ -137,11 +140,6 @@ def _absent(name: str, card: Any_ | None, now: Any_ | None) -> PointAgreement:
     return PointAgreement(point=name, outcome=OUTSIDE, why=f"right in the card, now {here}")
 
 
-def _draw(run: FinishedRun, names: list[str], spread: Spread, seed: int) -> dict[str, Drawn]:
-    side = {point.point: ratios.of_rounds(point.rounds) for point in run.points if point.point in names}
-    return ratios.draw(side, spread, seed)
-
-
 def _rows(run: FinishedRun) -> dict[str, Row]:
     """The rows of a training by point; {} for a run of cases."""
     training = [point for point in run.points if isinstance(point, MeasuredPoint)]
@@ -154,21 +152,16 @@ def _share(name: str, rows: list[dict[str, Row]], drawn: list[dict[str, Drawn]])
     An efficiency is (work / devices) x (base time / point time), and the work is the same on both sides. So only the
     quotient of the times remains.
     """
-    pair = [side.get(name) for side in rows]
-    bases = {row.base.point for row in pair if row is not None and row.base is not None}
-    if None in pair or len(bases) != 1 or name in bases:
+    pair = [side[name] for side in rows if name in side]
+    bases = {row.base.point for row in pair if row.base is not None and not row.point.oversubscribed}
+    whole = len(pair) == 2 and all(row.base is not None and not row.point.oversubscribed for row in pair)
+    if not whole or len(bases) != 1 or name in bases or any(not bases <= side.keys() for side in drawn):
         return None
-    if any(row is None or row.base is None or row.point.oversubscribed for row in pair):
-        return None
-    (base,) = bases
-    if any(base not in side for side in drawn):
-        return None
-    one, two = ([_over(side[base], side[name])] for side in drawn)
-    return ratios.ratio(one, two)
-
-
-def _over(base: Drawn, point: Drawn) -> Drawn:
-    return Drawn(value=base.value - point.value, draws=base.draws - point.draws, df=min(base.df, point.df))
+    over = [
+        Drawn(value=a.value - b.value, draws=a.draws - b.draws, df=min(a.df, b.df))
+        for a, b in ((side[min(bases)], side[name]) for side in drawn)
+    ]
+    return ratios.ratio(over[:1], over[1:])
 
 
 def _question(quotient: Ratio, alpha: float, margin: float, values: list[float]) -> Question:
@@ -194,16 +187,17 @@ def exit_code(answers: list[PointAgreement]) -> int:
     return 2 if {CANNOT_TELL, CONSISTENT} & {*verdicts} else 0
 
 
-def widest(answers: list[PointAgreement]) -> Mapping[str, float]:
-    """The largest relative difference that an interval could hide, for "time" and for "efficiency"."""
-    reaches: dict[str, float] = {}
-    for name in ("time", "efficiency"):
+def hidden(answers: list[PointAgreement]) -> list[str]:
+    """The largest relative differences that the intervals could hide, such as "13 % in a step time"."""
+    sentences = []
+    for name, what in (("time", "a step time"), ("efficiency", "an efficiency")):
         questions = [getattr(answer, name) for answer in answers]
-        known = [q.ratio for q in questions if q.verdict in (WITHIN, CONSISTENT) and q.ratio.has_interval]
-        reach = [ratio.hi / ratio.value - 1 for ratio in known]
-        if reach:
-            reaches[name] = max(reach)
-    return reaches
+        reach = [
+            q.ratio.hi / q.ratio.value - 1
+            for q in questions if q.verdict in (WITHIN, CONSISTENT) and q.ratio.has_interval
+        ]  # fmt: skip
+        sentences += [f"{100 * max(reach):.0f} % in {what}"] if reach else []
+    return sentences
 
 
 _STYLES = {WITHIN: "ok", OUTSIDE: "no", CONSISTENT: "unchecked", CANNOT_TELL: "unchecked"}
@@ -226,24 +220,34 @@ def show_agreement(
         for what, why in (("", answer.why), ("step time", answer.time.why), ("efficiency", answer.efficiency.why)):
             if why:
                 console.print(Text(printable(f"{answer.point}: {what}{', ' if what else ''}{why}.")), soft_wrap=True)
-    code = exit_code(answers)
+    code, reach = exit_code(answers), " and ".join(hidden(answers))
     counts = Counter(verdict for answer in answers for verdict in answer.verdicts)
     counted = ", ".join(f"{counts[word]} {word}" for word in _STYLES if counts[word])
     words = _WORDS[code].format(margin=f"{100 * margin:g} %")
     if code == 2 and not counts[CANNOT_TELL]:
-        seen = " and ".join(_widest(answers))
-        words = f"Consistent, but only differences above {seen} would have been seen; the margin is {100 * margin:g} %."
+        words = (
+            f"Consistent, but only differences above {reach} would have been seen; the margin is {100 * margin:g} %."
+        )
     console.print(Text(words + (f" ({counted})" if counted else ""), style="bold"))
-    for sentence in _remarks(answers, spreads, same_machine=same_machine):
-        console.print(Text(sentence, style="dim"), soft_wrap=True)
+    sources = dict.fromkeys(f"{100 * spread.sd:.1f} %, {spread.source}" for spread in spreads)
+    for sentence in (
+        "The intervals have a joint confidence of 95 %. within: the whole interval is within the margin; consistent: "
+        "the interval contains 1.",
+        f"This can hide differences of up to {reach}; more rounds or processes help." if reach else "",
+        f"A/A spread (processes of the same program): {'; '.join(sources)}.",
+        "" if same_machine else "Step times of another kind of machine are not judged.",
+    ):
+        if sentence:
+            console.print(Text(sentence, style="dim"), soft_wrap=True)
 
 
 def _style(word: str) -> str:
     return _STYLES.get(word, "unsupported")
 
 
-def _change(card: str, now: str) -> str:
-    return f"{card} → {now}" if card and now else ""
+def _change(question: Question, show: Callable[[float], str]) -> str:
+    known = [show(value) for value in (question.card, question.now) if math.isfinite(value)]
+    return " → ".join(known) if len(known) == 2 else ""
 
 
 def _ratio(question: Question) -> Estimate:
@@ -252,44 +256,17 @@ def _ratio(question: Question) -> Estimate:
     return ratio if ratio.has_interval and ratio.hi < 100 else ratio.alone()
 
 
-def _times(answer: PointAgreement) -> str:
-    card, now = (milliseconds(Estimate(value=value)) for value in (answer.time.card, answer.time.now))
-    return _change(card, now)
-
-
-def _shares(answer: PointAgreement) -> str:
-    share = answer.efficiency
-    return _change(*(f"{100 * v:.0f}" if math.isfinite(v) else "" for v in (share.card, share.now)))
-
-
 _COLUMNS = (
     Column("point", lambda answer: printable(answer.point), kind=TEXT, terminal=ALWAYS),
-    Column("ms per step", _times, terminal=ALWAYS),
+    Column("ms per step", lambda answer: _change(answer.time, lambda s: milliseconds(Estimate(value=s))),
+           terminal=ALWAYS),
     Column("now / card", lambda answer: _ratio(answer.time), ratio, terminal=ALWAYS, interval=2),
     Column("step time", lambda answer: answer.outcome or answer.time.verdict or "not judged", kind=TEXT,
            style=_style, terminal=ALWAYS),
-    Column("eff. %", _shares, terminal=ALWAYS),
+    Column("eff. %", lambda answer: _change(answer.efficiency, lambda value: f"{100 * value:.0f}"), terminal=ALWAYS),
     Column("now / card", lambda answer: _ratio(answer.efficiency), ratio, terminal=ALWAYS, interval=1),
     Column("efficiency", "efficiency.verdict", kind=TEXT, style=_style, terminal=ALWAYS),
 )  # fmt: skip
-
-
-def _widest(answers: list[PointAgreement]) -> list[str]:
-    """The largest differences that could be missed: "13 % in a step time", "2 % in an efficiency"."""
-    names = {"time": "a step time", "efficiency": "an efficiency"}
-    return [f"{100 * share:.0f} % in {names[name]}" for name, share in widest(answers).items()]
-
-
-def _remarks(answers: list[PointAgreement], spreads: tuple[Spread, Spread], *, same_machine: bool) -> list[str]:
-    sentences = [
-        "The intervals have a joint confidence of 95 %. within: the whole interval is within the margin; consistent: "
-        "the interval contains 1."
-    ]
-    if hidden := _widest(answers):
-        sentences.append(f"This can hide differences of up to {' and '.join(hidden)}; more rounds or processes help.")
-    sources = dict.fromkeys(f"{100 * spread.sd:.1f} %, {spread.source}" for spread in spreads)
-    sentences.append(f"A/A spread (processes of the same program): {'; '.join(sources)}.")
-    return sentences if same_machine else [*sentences, "Step times of another kind of machine are not judged."]
 
 
 def repro(card_path: Path, workdir: Path, console: Console, *, experiment: str = "", margin: float = MARGIN) -> int:
@@ -314,7 +291,13 @@ def repro(card_path: Path, workdir: Path, console: Console, *, experiment: str =
     config, notes = config_of(card, name)
     jax.config.update("jax_platforms", "cpu")  # only workers may start accelerators
     here = manifest_lib.probe(str(config.mesh.platform))
-    for sentence in (*other_machine(card, here), *_other_source(card, name), *notes):
+    then_sha, now_sha = card.manifest.get("experiment_sha256"), discovery.digest(name)
+    if then_sha != now_sha:
+        hashes = (
+            f"sha256 {then_sha[:8]}... in the card, {now_sha[:8]}... here" if then_sha else "the card has no sha256"
+        )
+        notes.insert(0, f"The source of the experiment differs ({hashes}), which may explain differences.")
+    for sentence in (*other_machine(card, here), *notes):
         console.print(Text(sentence, style="yellow"), soft_wrap=True)
     runner.run(name, config, workdir, console, allocation.look)
     return compare(card, then, workdir, console, margin)
@@ -386,11 +369,3 @@ def other_machine(card: Card, here: dict[str, Any]) -> list[str]:
         f"The card is from another kind of machine, {machine_name(card)} ({identity.sentence(other)}): "
         "efficiencies are judged, step times are only shown."
     ]
-
-
-def _other_source(card: Card, experiment: str) -> list[str]:
-    then, now = card.manifest.get("experiment_sha256"), discovery.digest(experiment)
-    if then == now:
-        return []
-    hashes = f"sha256 {str(then)[:8]}... in the card, {now[:8]}... here" if then else "the card has no sha256 of it"
-    return [f"The source of the experiment differs ({hashes}), which may explain differences."]

@@ -171,15 +171,15 @@ def test_any_changed_byte_is_seen(run: Path, tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("text", "said"),
     [
-        ("", "not JSON"),
-        ('{"kind": "jaxbench card", "sche', "truncated"),
+        ("", "is damaged"),
+        ('{"kind": "jaxbench card", "sche', "is damaged"),
         ("[]", "not a result card"),
         ('{"kind": "jaxbench card", "schema": 2}', "schema 2, .* reads schema 1"),
         ('{"kind": "jaxbench card", "schema": true}', "schema True"),
-        ('{"kind": "jaxbench card", "schema": 1, "a": NaN}', "NaN is not a JSON number"),
-        ('{"kind": "jaxbench card", "schema": 1, "a": 1e999}', "not finite"),
-        ('{"kind": "jaxbench card", "schema": 1, "schema": 1}', "twice"),
-        ("[" * 100_000, "not JSON"),
+        ('{"kind": "jaxbench card", "schema": 1, "sha256": "", "a": NaN}', "not finite"),
+        ('{"kind": "jaxbench card", "schema": 1, "sha256": "", "a": 1e999}', "not finite"),
+        ('{"kind": "jaxbench card", "schema": 1}', "no field 'name'"),
+        ("[" * 100_000, "is damaged"),
     ],
 )
 def test_a_file_that_is_not_a_card(tmp_path: Path, text: str, said: str) -> None:
@@ -192,8 +192,8 @@ def test_a_file_that_is_not_a_card(tmp_path: Path, text: str, said: str) -> None
 
 def test_an_unreadable_file(tmp_path: Path) -> None:
     (tmp_path / "bytes.json").write_bytes(b"\xff\xfe\x00")
-    for name, said in (("bytes.json", "not UTF-8"), ("nowhere.json", "cannot be read"), (".", "cannot be read")):
-        with pytest.raises(UserError, match=said):
+    for name in ("bytes.json", "nowhere.json", "."):
+        with pytest.raises(UserError, match="is damaged"):
             card.read(tmp_path / name)
 
 
