@@ -57,16 +57,13 @@ ROOF = {
     "ab",
     "advise_command",
     "commandline",
-    "compare_commands",
+    "commands",
     "first_run",
     "forecast_command",
     "forecast_memory",
     "machine_command",
-    "new",
     "other_commit",
     "papers",
-    "price_command",
-    "verbs",
     "__main__",
 }
 OUTSIDE = {
