@@ -29,7 +29,7 @@ from scipy import special
 
 from jaxbench.analysis.intervals import Draws, Estimate, estimate
 from jaxbench.digits import digits
-from jaxbench.doctor.finding import Finding, Result, check, graded
+from jaxbench.doctor.finding import DoctorFinding, Result, check, graded
 from jaxbench.machine.cores import physical_cores
 from jaxbench.machine.identity import ONE_THREAD
 from jaxbench.verdicts.sequential import autocorrelation
@@ -140,12 +140,14 @@ def worth(rates: CoreRates) -> Estimate:
     return estimate(*Draws(units).centre(share, np.arange(len(share)), units), rounds=len(share))
 
 
-def contention(seconds: float = 5.0) -> list[Finding]:
+def contention(seconds: float = 5.0) -> list[DoctorFinding]:
     try:
         rates = measure_cores(physical_cores(), seconds)
     except Silent:
         message = "A process that only multiplies matrices died or did not answer within 60 s."
-        return [Finding("cores granted", "unknown", message, "Look for a limit on processes or memory (ulimit -a).")]
+        return [
+            DoctorFinding("cores granted", "unknown", message, "Look for a limit on processes or memory (ulimit -a).")
+        ]
     several = rates.alone.shape[1] > 1
     return [granted(rates), *([side_by_side(rates), evenness(rates)] if several else [])]
 
@@ -265,21 +267,23 @@ def resolvable(blocks: np.ndarray, *, block_s: float = BLOCK_S, total_s: float =
     return Estimate(value=delta, lo=lo, hi=hi)
 
 
-def stability(platform: str, seconds: float, command: Sequence[str] | None = None) -> list[Finding]:
+def stability(platform: str, seconds: float, command: Sequence[str] | None = None) -> list[DoctorFinding]:
     try:
         answer = measure_kernel(platform, seconds, command)
     except (subprocess.SubprocessError, ValueError) as error:
         last = (str(getattr(error, "stderr", None) or "").strip() or str(error)).splitlines()[-1][:300]
         message = f"The reference kernel did not run: {last}"
-        return [Finding("reference kernel", "bad", message, "Nothing can be measured until it runs.")]
+        return [DoctorFinding("reference kernel", "bad", message, "Nothing can be measured until it runs.")]
     return judge_kernel(answer)
 
 
-def judge_kernel(answer: dict[str, Any]) -> list[Finding]:
+def judge_kernel(answer: dict[str, Any]) -> list[DoctorFinding]:
     """The findings on scatter, drift and resolution. answer: the result of `run_kernel`."""
     began, took = (np.array(answer[key], dtype=float) for key in ("began_s", "took_s"))
     if len(took) < 2:
-        return [Finding("reference kernel", "unknown", "The reference kernel ran at most once.", "Give it more time.")]
+        return [
+            DoctorFinding("reference kernel", "unknown", "The reference kernel ran at most once.", "Give it more time.")
+        ]
     shape = f"{answer['rows']} x {answer['rows']} float32 on {answer['device_kind']}"
     return [scatter(took, shape), drift(took), resolution(block_means(began, took))]
 

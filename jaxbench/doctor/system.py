@@ -22,7 +22,7 @@ from packaging.requirements import Requirement
 from packaging.version import Version
 
 from jaxbench.command_form import with_extra
-from jaxbench.doctor.finding import Finding, Result, State, check, good_if, graded, number, read, worst
+from jaxbench.doctor.finding import DoctorFinding, Result, State, check, good_if, graded, number, read, worst
 from jaxbench.errors import UserError
 from jaxbench.machine import cores, load, manifest
 
@@ -56,7 +56,9 @@ def affinity() -> set[int] | None:
     return os.sched_getaffinity(0) if hasattr(os, "sched_getaffinity") else None
 
 
-def other_load(root: Path = ROOT, allowed: set[int] | None = None, watch: Callable[[], float] = sleep) -> list[Finding]:
+def other_load(
+    root: Path = ROOT, allowed: set[int] | None = None, watch: Callable[[], float] = sleep
+) -> list[DoctorFinding]:
     """Watches other load for a second. Call it first: later, this process's own work is in the counters."""
     before, wall_s, after = cpu_times(root), watch(), cpu_times(root)
     boot_s = float((read(root / "proc" / "uptime") or "nan").split()[0])
@@ -94,7 +96,7 @@ def steal(before: Times, after: Times, wall_s: float, boot_s: float) -> Result |
     return worst(graded(share, *STEAL) for share in (now, ever)), message, advice, numbers
 
 
-def processor(root: Path = ROOT, allowed: set[int] | None = None) -> list[Finding]:
+def processor(root: Path = ROOT, allowed: set[int] | None = None) -> list[DoctorFinding]:
     """The findings on cores, quota and clock. Call it right after all cores worked: an idle core's clock is low."""
     allowed = affinity() if allowed is None else allowed
     return [visible(root, allowed), quota(root, allowed), clock(root, allowed)]
@@ -177,7 +179,7 @@ READINGS = 20_000
 TIMER_S = (1e-6, 1e-4)  # (good up to, bad above): the shortest timed blocks last a few milliseconds
 
 
-def resources(folder: Path, root: Path = ROOT) -> list[Finding]:
+def resources(folder: Path, root: Path = ROOT) -> list[DoctorFinding]:
     """The findings on memory, disk and timer. folder: where results would be written; it need not exist."""
     existing = next(path for path in (folder.absolute(), *folder.absolute().parents) if path.is_dir())
     readings = np.array([time.perf_counter() for _ in range(READINGS)])
@@ -276,18 +278,20 @@ def read_host(root: Path = ROOT) -> Host:
     )
 
 
-def probe_jax() -> tuple[dict[str, Any] | None, Finding]:
+def probe_jax() -> tuple[dict[str, Any] | None, DoctorFinding]:
     """(the manifest of this machine as a run would record it, or None; the finding whether JAX starts)."""
     try:
         facts = manifest.probe("auto")
     except UserError as error:
         advice = "Try it by hand: python -c 'import jax; print(jax.devices())'."
-        return None, Finding("JAX", "bad", str(error), advice)
+        return None, DoctorFinding("JAX", "bad", str(error), advice)
     message = f"JAX sees {facts['platform']}: {facts['devices']} x {facts['device_kind']}."
-    return facts, Finding("JAX", "good", message, "", {"devices": facts["devices"]})
+    return facts, DoctorFinding("JAX", "good", message, "", {"devices": facts["devices"]})
 
 
-def software(facts: Mapping[str, Any] | None, packages: Mapping[str, str], host: Host | None = None) -> list[Finding]:
+def software(
+    facts: Mapping[str, Any] | None, packages: Mapping[str, str], host: Host | None = None
+) -> list[DoctorFinding]:
     """The findings on versions, driver and accelerators.
 
     facts: from `probe_jax`. packages: versions by name, from `manifest.versions`. host: this machine by default.

@@ -20,7 +20,7 @@ from jaxbench.measure.statistics_sent import Statistics
 from jaxbench.parallel.layout import canonical_avals
 from jaxbench.parallel.optimizer_need import unused_gradients
 from jaxbench.parallel.program import Program
-from jaxbench.records.schema import Collective, Passport, Verdict
+from jaxbench.records.schema import Collective, CompileReport, Verdict
 from jaxbench.workloads.base import KEY, CollectiveBounds, PyTree, TrainWorkload
 
 SUM, GATHER, SCATTER = "all-reduce", "all-gather", "reduce-scatter"
@@ -60,7 +60,7 @@ def gradient_bytes(params: PyTree, devices: int) -> int:
 def judge(
     workload: TrainWorkload,
     program: Program,
-    passport: Passport,
+    passport: CompileReport,
     global_batch: int,
     *,
     own: bool = True,

@@ -6,21 +6,21 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from jaxbench.records.schema import Collective, Passport, Verdict
+from jaxbench.records.schema import Collective, CompileReport, Verdict
 
 # XLA merges reductions of equal gradients (such as those of biases that are added) in the step only. It may also drop
 # products that the ablated program no longer needs.
 TOLERANCE = 0.02
 
 
-def judge_silent(part: Passport) -> Verdict:
+def judge_silent(part: CompileReport) -> Verdict:
     """The verdict "collectives" of a program that must send nothing."""
     sent = sum(each.count for each in part.collectives)
     reason = "the program has no collective" if not sent else f"the program has {sent} collectives, NOT none"
     return Verdict(name="collectives", ok=not sent, reason=reason, value=sent, limit=0)
 
 
-def judge_schedule(part: Passport, step: Passport, axis: str) -> Verdict:
+def judge_schedule(part: CompileReport, step: CompileReport, axis: str) -> Verdict:
     """Whether a program sends one number in place of each message that the step sends over `axis`, and nothing else."""
     own = "collective-permute", axis
     others = sorted({each.kind for each in part.collectives if (each.kind, each.axis) != own})
@@ -34,7 +34,7 @@ def judge_schedule(part: Passport, step: Passport, axis: str) -> Verdict:
     )
 
 
-def judge_work(part: Passport, step: Passport, *, share: float = 1.0) -> Verdict | None:
+def judge_work(part: CompileReport, step: CompileReport, *, share: float = 1.0) -> Verdict | None:
     """Whether a program without collectives has the matrix products of the step, or `share` of them.
 
     None if the FLOPs of either are unknown.
@@ -45,7 +45,7 @@ def judge_work(part: Passport, step: Passport, *, share: float = 1.0) -> Verdict
     return _relative("work", mine, share * whole, "FLOPs of matrix products")
 
 
-def judge_communication(part: Passport, step: Passport) -> Verdict:
+def judge_communication(part: CompileReport, step: CompileReport) -> Verdict:
     """Whether a program sends as many numbers as the step, by kind of collective and mesh axis."""
     mine, whole = _numbers(part.collectives), _numbers(step.collectives)
     if mine.keys() != whole.keys():

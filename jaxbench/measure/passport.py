@@ -17,7 +17,7 @@ import jax
 
 from jaxbench.measure import census, closed_form, dot_flops, host_calls
 from jaxbench.parallel.program import Program, TrainState
-from jaxbench.records.schema import Passport
+from jaxbench.records.schema import CompileReport
 from jaxbench.workloads import flops
 from jaxbench.workloads.base import KEY, Batch, PyTree, TrainWorkload
 
@@ -35,7 +35,7 @@ class CompiledStep:
     """
 
     call: Callable[[Any, Any], tuple[Any, Any]]
-    passport: Passport
+    passport: CompileReport
     hlo: str = ""
     inputs: tuple[TrainState, Batch] | None = None
     host_calls: tuple[str, ...] = ()
@@ -88,7 +88,7 @@ def compile_step(
     memory, hlo = compiled.memory_analysis(), compiled.as_text()
     counted = dot_flops.count(hlo)
     params, _ = jax.eval_shape(workload.init, KEY)
-    passport = Passport(
+    passport = CompileReport(
         trace_s=traced_at - start if trace else None,
         lower_s=lowered_at - traced_at,
         compile_s=compiled_at - lowered_at,
@@ -161,7 +161,7 @@ def _counted(compiled: Any, what: str, devices: int) -> float | None:
     return counted * devices if math.isfinite(counted) and counted > 0 else None
 
 
-def op_by_op(passport: Passport) -> Passport:
+def op_by_op(passport: CompileReport) -> CompileReport:
     """The compile report without the compiler's numbers, for a step that is never compiled as a whole."""
     return dataclasses.replace(
         passport,

@@ -48,7 +48,7 @@ class Collective:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Passport:
+class CompileReport:
     """The compile report of a point. A time is None if the strategy cannot separate that phase."""
 
     trace_s: float | None
@@ -167,7 +167,7 @@ class Prepared(Line):
 @dataclass(frozen=True, kw_only=True)
 class PointRecord(StepPlace, Prepared):
     unit: str  # what one example is: "images"
-    passport: Passport
+    passport: CompileReport
     outcome: dict[str, float] = dataclasses.field(default_factory=dict)  # results of a short training
     # numbers of a step other than its time: state_bytes and held_gradient_bytes per device, busy_share, dropped,
     # real_share, tokens per example

@@ -34,7 +34,7 @@ from jaxbench.measure.clock import Timer
 from jaxbench.measure.passport import CompiledStep, op_by_op
 from jaxbench.measure.probe import Probe
 from jaxbench.parallel.program import Program, TrainState, jit_once
-from jaxbench.records.schema import Passport, PointRecord, ProfileRecord, RoundRecord, Verdict
+from jaxbench.records.schema import CompileReport, PointRecord, ProfileRecord, RoundRecord, Verdict
 from jaxbench.runner import explaining
 from jaxbench.runner.compiler import Compiler
 from jaxbench.runner.plan import Point
@@ -183,7 +183,7 @@ class Bench(Compiler):
         work = explained.judge_work(compiled.passport, whole)
         return (host, sent) if work is None else (host, sent, work)
 
-    def _whole(self, point: Point) -> Passport:
+    def _whole(self, point: Point) -> CompileReport:
         """Of the step that a point is a part of. A run that goes on may have measured it in an earlier process."""
         if point.explains not in self.passports:
             levers = {**point.levers, PART.name: PART.default}
@@ -388,7 +388,7 @@ class Bench(Compiler):
     def _record(
         self,
         point: Point,
-        passport: Passport,
+        passport: CompileReport,
         checks: tuple[Verdict, ...],
         program: Program,
         *,

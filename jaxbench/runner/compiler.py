@@ -20,7 +20,7 @@ from jaxbench.measure.concurrency import concurrent_collectives
 from jaxbench.measure.passport import CompiledStep, compile_step
 from jaxbench.parallel import multihost
 from jaxbench.parallel.program import Program
-from jaxbench.records.schema import CompiledRecord, Passport
+from jaxbench.records.schema import CompiledRecord, CompileReport
 from jaxbench.runner import explaining, known_options, pieces
 from jaxbench.runner.arm import Arms, build_program, compiler_options, inspected
 from jaxbench.runner.plan import Point
@@ -45,7 +45,7 @@ class Compiler:
             for arm in levers.arms(self.config.lever):
                 known_options.require(arm.levers, devices[0])
         self._inits: dict[tuple[Any, ...], Any] = {}
-        self.passports: dict[str, Passport] = {}  # by point
+        self.passports: dict[str, CompileReport] = {}  # by point
         self._compile_s: dict[str, float] = {}  # by digest of a program that this process compiled
         own = experiment in discovery.experiments()
         self.proof = Proof(self.arms, self.plain, devices, self.key, own=own, keep=keep)

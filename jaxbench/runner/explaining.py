@@ -31,7 +31,7 @@ from jaxbench.measure import timed_state
 from jaxbench.parallel.explain import large_product, only_collectives, without_collectives
 from jaxbench.parallel.program import Program, TrainState
 from jaxbench.parallel.stage import AXIS as STAGE
-from jaxbench.records.schema import Passport, Verdict
+from jaxbench.records.schema import CompileReport, Verdict
 from jaxbench.runner.arm import build_program
 from jaxbench.runner.plan import Point
 from jaxbench.workloads.base import TrainWorkload
@@ -147,7 +147,7 @@ def after_round(point: Point, state: TrainState, steps: int, *, parameters: bool
     return (timed_state.judge_steps(state, counted),)
 
 
-def passport(point: Point, whole: Passport, platform: str) -> Passport:
+def passport(point: Point, whole: CompileReport, platform: str) -> CompileReport:
     """The compile report of an ablation, with the FLOPs of its share of the step.
 
     whole: its report with the FLOPs of the global batch.

@@ -28,7 +28,7 @@ from jaxbench.records.documents import decode, sealed, unsealed
 from jaxbench.records.store import read_json, write_json
 from jaxbench.verdicts import judge
 from jaxbench.verdicts.judge import FASTER, SLOWER
-from jaxbench.verdicts.ratio import Sample, Side
+from jaxbench.verdicts.ratio import Side
 
 FOLDER = Path("baselines")
 FILE = "calibration.json"
@@ -115,15 +115,11 @@ class Calibration:
         kept = list(self.sessions[-1:])
         for session in reversed(earlier.sessions if earlier else ()):
             same = (session.software, session.logs.keys()) == (kept[0].software, kept[0].logs.keys())
-            if same and _seconds(session.time, kept[0].time) >= APART_S:
+            times = [datetime.datetime.fromisoformat(each.time) for each in (session, kept[0])]
+            if same and (times[1] - times[0]).total_seconds() >= APART_S:
                 kept.insert(0, session)
         sd, df = pooled(kept)
         return dataclasses.replace(self, sd=sd, df=df, sessions=tuple(kept))
-
-
-def _seconds(first: str, second: str) -> float:
-    times = [datetime.datetime.fromisoformat(time) for time in (first, second)]
-    return (times[1] - times[0]).total_seconds()
 
 
 def calibrate(side: Side, experiment: str, time: str, software: str = "") -> Calibration:
@@ -173,16 +169,11 @@ def _against_itself(side: Side) -> tuple[list[float], int]:
     for half in itertools.combinations(range(1, count), count // 2 - 1):
         first = (0, *half)  # the first process is always in A: B's halves are the complements
         second = tuple(i for i in range(count) if i not in first)
-        a, b = ({name: _part(sample, which) for name, sample in side.items()} for which in (first, second))
+        a, b = ({name: sample.only(which) for name, sample in side.items()} for which in (first, second))
         answers = judge.judge(a, b, judge.METRICS["step_s"], one_session)
         differences.append(abs(math.log(answers.overall.ratio.value)))
         alarms += any(answer.verdict in (FASTER, SLOWER) for answer in (*answers.points, answers.overall))
     return differences, alarms
-
-
-def _part(sample: Sample, which: tuple[int, ...]) -> Sample:
-    processes, names = tuple(sample.processes[i] for i in which), tuple(sample.names[i] for i in which)
-    return Sample(processes=processes, names=names, work=sample.work)
 
 
 def machine_key(manifest: Mapping[str, Any]) -> str:

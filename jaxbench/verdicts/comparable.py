@@ -108,12 +108,26 @@ def pair(a: FinishedRun, b: FinishedRun, across: Sequence[str] = ()) -> Pair:
         raise NotComparable(f"A and B are both '{a.path}': give two runs.")
     differing = {**differences(a, b), **places(a, b)}
     of_models = models(a, b, tuple(field for field in across if field in differing))
-    _require_used(across, {**differing, **of_models})
+    for field in across:
+        if not any(_covered(name, [field]) for name in (*differing, *of_models)):
+            known = ", ".join((*differing, *of_models)) or "nothing"
+            raise NotComparable(f"--across={field}: A and B do not differ in that field; they differ in {known}.")
     implied = follows(name for name in differing if _covered(name, across))
     of_models = {name: both for name, both in of_models.items() if name not in implied}
-    _require_same({**differing, **of_models}, across)
+    if undeclared := {n: both for n, both in {**differing, **of_models}.items() if not _covered(n, across)}:
+        shown = "; ".join(f"{name} is {x!r} in A and {y!r} in B" for name, (x, y) in undeclared.items())
+        raise NotComparable(
+            f"these runs did not measure the same thing: {shown}. "
+            f"To compare across this difference, add --across={','.join(undeclared)}."
+        )
     sides = [_by_name(run, across) for run in (a, b)]
-    common, left_out = _matched(sides[0], sides[1], {**impossible(a, "A"), **impossible(b, "B")})
+    refused, common, left_out = {**impossible(a, "A"), **impossible(b, "B")}, [], []
+    for name in dict.fromkeys((*sides[0], *sides[1])):
+        faults = [_fault(side.get(name), which, refused) for side, which in zip(sides, "AB", strict=True)]
+        if any(faults):
+            left_out.append(LeftOut(name, ", ".join(filter(None, faults))))
+        else:
+            common.append(name)
     if not common:
         reasons = "; ".join(map(str, left_out)) or "no points"
         raise NotComparable(f"no point was measured and correct in both runs: {reasons}.")
@@ -122,17 +136,6 @@ def pair(a: FinishedRun, b: FinishedRun, across: Sequence[str] = ()) -> Pair:
         raise NotComparable(f"'{a.path}' and '{b.path}' have the same samples: one is a copy, so give two runs.")
     of_model = [identity.model_sentence({name: both}, "in A", "in B") for name, both in of_models.items()]
     return Pair(a=left, b=right, left_out=tuple(left_out), software=(*of_model, *software(a, b)))
-
-
-def _require_same(differing: dict[str, tuple[Any, Any]], across: Sequence[str]) -> None:
-    """Raises NotComparable for the differences that `across` does not declare."""
-    undeclared = {name: both for name, both in differing.items() if not _covered(name, across)}
-    if undeclared:
-        shown = "; ".join(f"{name} is {x!r} in A and {y!r} in B" for name, (x, y) in undeclared.items())
-        raise NotComparable(
-            f"these runs did not measure the same thing: {shown}. "
-            f"To compare across this difference, add --across={','.join(undeclared)}."
-        )
 
 
 def models(a: FinishedRun, b: FinishedRun, across: Sequence[str] = ()) -> dict[str, tuple[Any, Any]]:
@@ -193,13 +196,6 @@ def places(a: FinishedRun, b: FinishedRun) -> dict[str, tuple[Any, Any]]:
     return differing
 
 
-def _require_used(across: Sequence[str], differing: dict[str, tuple[Any, Any]]) -> None:
-    for field in across:
-        if not any(_covered(name, [field]) for name in differing):
-            known = ", ".join(differing) or "nothing"
-            raise NotComparable(f"--across={field}: A and B do not differ in that field; they differ in {known}.")
-
-
 def _covered(name: str, across: Sequence[str]) -> bool:
     return any(name == field or name.startswith(f"{field}.") for field in across)
 
@@ -236,20 +232,6 @@ def impossible(run: FinishedRun, which: str = "") -> dict[tuple[str, str], str]:
     )
     found = {row.point.point: gates.impossible(row.gates) for row in rows}
     return {(which, name): f"{refused[0].name}: {refused[0].reason}" for name, refused in found.items() if refused}
-
-
-def _matched(
-    a: dict[str, Any], b: dict[str, Any], impossible: dict[tuple[str, str], str]
-) -> tuple[list[str], list[LeftOut]]:
-    """(the names that both runs have, the points that are not compared)."""
-    common, left_out = [], []
-    for name in dict.fromkeys((*a, *b)):
-        faults = [_fault(side.get(name), which, impossible) for side, which in ((a, "A"), (b, "B"))]
-        if any(faults):
-            left_out.append(LeftOut(name, ", ".join(filter(None, faults))))
-        else:
-            common.append(name)
-    return common, left_out
 
 
 def _fault(point: MeasuredPoint | CasePoint | None, which: str, impossible: dict[tuple[str, str], str]) -> str:

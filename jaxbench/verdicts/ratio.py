@@ -73,6 +73,11 @@ class Sample:
         times = tuple(tuple(block / self.work for block in rounds) for rounds in self.processes)
         return Sample(processes=times, names=self.names)
 
+    def only(self, which: Sequence[int]) -> Sample:
+        """The sample with only these of its processes."""
+        processes, names = tuple(self.processes[i] for i in which), tuple(self.names[i] for i in which)
+        return Sample(processes=processes, names=names, work=self.work)
+
     def log_medians(self) -> np.ndarray:
         """(processes,): the logarithm of each process's median."""
         return np.log([np.median(np.concatenate(rounds)) for rounds in self.processes])

@@ -57,7 +57,7 @@ def judge(a: Side, b: Side, metric: Metric, *, margin: float) -> Answers:
     pairs = min(len(sample.processes) for side in (a, b) for sample in side.values())
     look = looks(pairs)
     used = LOOKS[look - 1] if look else pairs
-    a, b = first(a, used), first(b, used)
+    a, b = ({name: sample.only(range(used)) for name, sample in side.items()} for side in (a, b))
     logs = {name: _logs(a[name], b[name]) for name in a}
     alpha = ALPHA * (share(look) if look else 0.0)
     alone, each = len(logs) == 1, alpha / 2 / len(logs)
@@ -83,14 +83,6 @@ def _logs(a: Sample, b: Sample) -> np.ndarray:
         if len(left) == len(right):
             logs[number] = np.median([np.log(np.median(y) / np.median(x)) for x, y in zip(left, right, strict=True)])
     return logs
-
-
-def first(side: Side, pairs: int) -> dict[str, Sample]:
-    """The samples of the first `pairs` processes of each point."""
-    return {
-        name: Sample(processes=sample.processes[:pairs], names=sample.names[:pairs], work=sample.work)
-        for name, sample in side.items()
-    }
 
 
 def autocorrelation(values: np.ndarray) -> float:

@@ -15,7 +15,7 @@ from doctor.fabricated import by_name, machine
 
 from jaxbench.command_form import with_extra
 from jaxbench.doctor import system
-from jaxbench.doctor.finding import Finding
+from jaxbench.doctor.finding import DoctorFinding
 from jaxbench.doctor.system import Host
 from jaxbench.machine import manifest
 from jaxbench.machine.load import CpuTime
@@ -81,7 +81,7 @@ def stat(**ticks: tuple[int, int, int]) -> str:
     return "\n".join(["cpu  1 2 3 4 5 6 7 8 9 10", *lines, "intr 5"])
 
 
-def watch(root: Path, allowed: set[int], **ticks: tuple[int, int, int]) -> dict[str, Finding]:
+def watch(root: Path, allowed: set[int], **ticks: tuple[int, int, int]) -> dict[str, DoctorFinding]:
     """The findings for a machine with these CPU ticks, of 10 ms, in one observed second."""
     machine(root, {"proc/stat": stat(**dict.fromkeys(ticks, (5_000, 45_000, 0))), "proc/uptime": "500.0 900.0"})
     after = {cpu: (5_000 + busy, 45_000 + idle, steal) for cpu, (busy, idle, steal) in ticks.items()}
