@@ -14,7 +14,7 @@ from jaxbench.errors import NothingToMeasure, UserError
 from jaxbench.machine.mesh import AXES, groupings, mesh_text
 from jaxbench.measure import runnable
 from jaxbench.parallel.collectives import instruction, payload, resident_bytes
-from jaxbench.records.place import CasePlace
+from jaxbench.records.schema import CasePlace
 from jaxbench.runner.plan import KEEP_MEMORY, device_counts, owners_of
 from jaxbench.workloads.cases import Case, CaseSet, CollectiveWorkload, KernelWorkload, TransferWorkload
 

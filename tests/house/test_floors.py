@@ -51,7 +51,7 @@ WINGS = {
     # It starts the same command elsewhere, and knows nothing of what that measures.
     "launch": {"errors", "command_form", "records", "machine"},
     # It examines the machine, and nothing is built on it.
-    "doctor": {"errors", "digits", "command_form", "records", "machine", "analysis", "report"},
+    "doctor": {"errors", "digits", "command_form", "records", "machine", "analysis", "verdicts", "report"},
 }
 ROOF = {
     "app",

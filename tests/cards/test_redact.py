@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from cards import card_cases
-from jaxbench.cards import card, scrub
+from jaxbench.cards import card, redact
 from jaxbench.records.store import MANIFEST
 
 HOME = "/ho" + "me/ada"  # assembled, so that the house test does not find it
@@ -17,8 +17,8 @@ HOME = "/ho" + "me/ada"  # assembled, so that the house test does not find it
 
 @pytest.fixture(autouse=True)
 def someone(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(scrub.socket, "gethostname", lambda: "brunel-7")
-    monkeypatch.setattr(scrub.getpass, "getuser", lambda: "ada")
+    monkeypatch.setattr(redact.socket, "gethostname", lambda: "brunel-7")
+    monkeypatch.setattr(redact.getpass, "getuser", lambda: "ada")
 
 
 @pytest.mark.parametrize(
@@ -38,27 +38,27 @@ def someone(monkeypatch: pytest.MonkeyPatch) -> None:
     ],
 )
 def test_text(said: str, left: str) -> None:
-    assert scrub.text(said, private=True) == left
+    assert redact.redact_text(said, private=True) == left
 
 
 def test_paths_below_this_folder_become_relative(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
-    assert scrub.text(f"--workdir={tmp_path}/results/x", private=True) == "--workdir=results/x"
-    assert scrub.text(f"in {tmp_path}") == "in ."
-    assert scrub.text(f"{tmp_path}er/x") == f"{tmp_path}er/x"
+    assert redact.redact_text(f"--workdir={tmp_path}/results/x", private=True) == "--workdir=results/x"
+    assert redact.redact_text(f"in {tmp_path}") == "in ."
+    assert redact.redact_text(f"{tmp_path}er/x") == f"{tmp_path}er/x"
 
 
 def test_addresses_and_secrets_of_the_environment() -> None:
-    found = scrub.scrub(
+    found = redact.redact(
         {"environment": {"JAX_COORDINATOR_ADDRESS": "10.0.0.1:1", "TPU_SKIP_MDS_QUERY": "1", "XLA_FLAGS": HOME}}
     )
-    want = {"JAX_COORDINATOR_ADDRESS": scrub.REMOVED, "TPU_SKIP_MDS_QUERY": "1", "XLA_FLAGS": "~"}
+    want = {"JAX_COORDINATOR_ADDRESS": redact.REMOVED, "TPU_SKIP_MDS_QUERY": "1", "XLA_FLAGS": "~"}
     assert found == {"environment": want}
 
 
 def test_measured_values_are_not_touched() -> None:
     names = {"platform": "brunel-7", "block_s": [0.1, 3], "top": [["jit(f)/a/b", "x", 0.1]], "ok": True, "none": None}
-    assert scrub.scrub(names) == names
+    assert redact.redact(names) == names
 
 
 def test_a_card_names_no_one(tmp_path: Path) -> None:

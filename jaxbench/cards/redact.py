@@ -29,22 +29,22 @@ _HOME = re.compile(r"(?<![\w.])/(?:root|(?:home|Users)/[^/\s\"':;,]+)(?=[/\s\"':
 _PATH = re.compile(r"(?<![\w.~/>)-])/(?:[\w.+@-]+/)+([\w.+@-]+)")
 
 
-def scrub(value: Any, *, private: bool = False) -> Any:
+def redact(value: Any, *, private: bool = False) -> Any:
     """A copy of a JSON value without private data. private: whether it is inside one of the `PRIVATE` fields."""
     if isinstance(value, dict):
         return {key: _field(key, inner, private=private) for key, inner in value.items()}
     if isinstance(value, list | tuple):
-        return [scrub(inner, private=private) for inner in value]
-    return text(value, private=private) if isinstance(value, str) else value
+        return [redact(inner, private=private) for inner in value]
+    return redact_text(value, private=private) if isinstance(value, str) else value
 
 
 def _field(name: str, value: Any, *, private: bool) -> Any:
     if private and isinstance(value, str) and _SECRET & set(name.upper().split("_")):
         return REMOVED
-    return scrub(value, private=private or name in PRIVATE)
+    return redact(value, private=private or name in PRIVATE)
 
 
-def text(string: str, *, private: bool = False) -> str:
+def redact_text(string: str, *, private: bool = False) -> str:
     """One string without private data."""
     for folder in _folders():
         string = re.sub(rf"(?<![\w.]){re.escape(folder)}/", "", string)
