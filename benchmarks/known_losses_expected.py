@@ -15,8 +15,7 @@ from dataclasses import dataclass, replace
 
 from scipy import stats
 
-from jaxbench.analysis import bubble
-from jaxbench.analysis.intervals import Estimate
+from jaxbench.analysis import waterfall
 from jaxbench.analysis.waterfall import (
     BUBBLE,
     COMMUNICATION,
@@ -27,6 +26,7 @@ from jaxbench.analysis.waterfall import (
     STAGE_WORK,
     Waterfall,
 )
+from jaxbench.statistics.bootstrap import Estimate
 
 DEVICES, WAIT_S = 2, 0.01
 NEAR = 0.02  # factors that differ by less are as expected
@@ -112,7 +112,7 @@ def expected(name: str, plain: Waterfall | None, found: Waterfall, alone: Alone)
     """The expected factors; factors without a prediction are left out."""
     exact = Estimate(value=1.0)
     if name in MICRO_BATCHES:
-        own, busy = Times.of(found), 1 - bubble.idle(DEVICES, MICRO_BATCHES[name])
+        own, busy = Times.of(found), 1 - waterfall.idle_share(DEVICES, MICRO_BATCHES[name])
         slower = own.local / (own.local / busy + own.communication)
         must = Estimate(value=(busy + slower) / 2, lo=slower, hi=busy)
         return {BUBBLE: must, **dict.fromkeys((STAGE_WORK, SHARED_MACHINE, NOT_EXPLAINED), exact)}

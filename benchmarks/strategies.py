@@ -24,9 +24,10 @@ from pathlib import Path
 from rich.console import Console
 from rich.table import Table
 
-from jaxbench.analysis import paired_ratio, points, scaling
-from jaxbench.analysis.intervals import Estimate
+from jaxbench.analysis import points, scaling
 from jaxbench.records.store import RunFolder
+from jaxbench.statistics import paired_ratio
+from jaxbench.statistics.bootstrap import Estimate
 
 MICRO_BATCHES, STAGES = 8, 2
 IDEAL = (MICRO_BATCHES + STAGES - 1) / MICRO_BATCHES / STAGES

@@ -19,11 +19,11 @@ from rich.console import Console
 
 from jaxbench import commandline
 from jaxbench import config as config_lib
-from jaxbench.analysis import allocation
-from jaxbench.analysis.intervals import MIN_PROCESSES
 from jaxbench.errors import UserError
 from jaxbench.records import identity, learned
 from jaxbench.records.store import write_atomic, write_json
+from jaxbench.statistics import looks
+from jaxbench.statistics.bootstrap import MIN_PROCESSES
 from jaxbench.verdicts import baseline as baselines
 from jaxbench.verdicts import calibration, comparable, comparison, metric
 from jaxbench.verdicts.comparison import Comparison
@@ -152,7 +152,7 @@ def check(experiment: str, workdir: Path, flag: flags.FlagValues, console: Conso
         with config.unlocked():
             config.measure.processes = max(processes, MIN_PROCESSES)
             config.measure.rounds = max(rounds, config.measure.processes)
-    runner.run(experiment, config, workdir, console, allocation.look)
+    runner.run(experiment, config, workdir, console, looks.look)
     margin = max(MIN_THRESHOLD, known.threshold)
     found = comparison.compare(path, workdir, metric.METRICS["step_s"], margin=margin)
     return _answer(found, workdir, f"{experiment} against {name}", console)
@@ -165,7 +165,7 @@ def calibrate(experiment: str, workdir: Path, flag: flags.FlagValues, console: C
     count, least = flag.config.measure.processes, calibration.MIN_CALIBRATION_PROCESSES
     if count < least:
         raise UserError(f"--config.measure.processes={count} is too few to calibrate with: use at least {least}.")
-    runner.run(experiment, flag.config, workdir, console, allocation.look)
+    runner.run(experiment, flag.config, workdir, console, looks.look)
     run = comparable.read(workdir)
     time = datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds")
     name = str(run.config["experiment"])

@@ -11,10 +11,11 @@ from typing import Any
 
 from rich.console import Console
 
-from jaxbench.analysis import points, price, scaling, spread
+from jaxbench.analysis import goodput, points, scaling
 from jaxbench.errors import UserError
 from jaxbench.machine import energy
 from jaxbench.records.store import RunFolder
+from jaxbench.statistics import variance
 
 
 def require_price(per_hour: float | None) -> None:
@@ -47,8 +48,8 @@ class Meter:
             return
         run = RunFolder(workdir)
         config = run.config()
-        rows = scaling.analyse(points.load(run), config=config, spread=spread.read(run.path))
-        known = price.steps_to_target(workdir, config)
+        rows = scaling.analyse(points.load(run), config=config, spread=variance.read(run.path))
+        known = goodput.steps_to_target(workdir, config)
         console.print(f"\nAt {self._per_hour:g} an hour for this machine", style="bold", highlight=False)
-        for sentence in price.sentences(rows, self._per_hour, known, self._used, self._wall_s):
+        for sentence in goodput.price_sentences(rows, self._per_hour, known, self._used, self._wall_s):
             console.print(f"  {sentence}", highlight=False, soft_wrap=True)

@@ -24,12 +24,12 @@ FLAGS = flags.FLAGS
 
 
 def run(experiment: str, workdir: Path, console: Console, crew: Crew | None = None) -> int:
-    from jaxbench.analysis import allocation
     from jaxbench.machine_command import add_links, adopt
     from jaxbench.price_command import Meter
     from jaxbench.records.store import RunFolder
     from jaxbench.runner import compile_only
     from jaxbench.runner import run as runner
+    from jaxbench.statistics import looks
     from jaxbench.verdicts import calibration
 
     if FLAGS.config.get("measures") == "targets":
@@ -42,7 +42,7 @@ def run(experiment: str, workdir: Path, console: Console, crew: Crew | None = No
         return report(workdir, console)
     if FLAGS.dry_run:
         return 0 if runner.dry_run(experiment, FLAGS.config, console, crew) else 1
-    runner.run(experiment, FLAGS.config, workdir, console, allocation.look, crew)
+    runner.run(experiment, FLAGS.config, workdir, console, looks.look, crew)
     meter.stop()
     if FLAGS.config.get("measures") == "cases" and FLAGS.preset != "smoke":
         add_links(workdir, console)

@@ -7,12 +7,12 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from jaxbench.analysis import paired_ratio
-from jaxbench.analysis.intervals import MIN_ROUNDS, UNKNOWN, Estimate
 from jaxbench.analysis.points import MeasuredPoint
 from jaxbench.analysis.quantities import devices
 from jaxbench.analysis.scaling import Row
-from jaxbench.analysis.timing import Timing
+from jaxbench.statistics import paired_ratio
+from jaxbench.statistics.bootstrap import MIN_ROUNDS, UNKNOWN, Estimate
+from jaxbench.statistics.timing import Timing
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)

@@ -7,14 +7,15 @@ import dataclasses
 from dataclasses import dataclass
 from typing import Any
 
-from jaxbench.analysis import gates, limits, timing
-from jaxbench.analysis.cases import CasePoint
+from jaxbench.analysis import gates, roofline
 from jaxbench.analysis.gates import Gate
-from jaxbench.analysis.intervals import UNKNOWN, Draws, Estimate, estimate
-from jaxbench.analysis.limits import Rates
+from jaxbench.analysis.points import CasePoint
 from jaxbench.analysis.quantities import payload
-from jaxbench.analysis.spread import ASSUMED, Spread
-from jaxbench.analysis.timing import Timing
+from jaxbench.analysis.roofline import Rates
+from jaxbench.statistics import timing
+from jaxbench.statistics.bootstrap import UNKNOWN, BootstrapSamples, Estimate, estimate
+from jaxbench.statistics.timing import Timing
+from jaxbench.statistics.variance import ASSUMED, RunVariance
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -54,7 +55,7 @@ class CaseRow(Rates):
 
 
 def analyse(
-    points: list[CasePoint], *, manifest: dict[str, Any], machine: dict[str, Any] | None, spread: Spread = ASSUMED
+    points: list[CasePoint], *, manifest: dict[str, Any], machine: dict[str, Any] | None, spread: RunVariance = ASSUMED
 ) -> list[CaseRow]:
     """Computes every number of every case.
 
@@ -90,20 +91,22 @@ def _with_group(row: CaseRow, above: list[CaseRow]) -> CaseRow:
     return dataclasses.replace(row, gates=results, gate=verdict, gate_reason=reason)
 
 
-def _row(point: CasePoint, draws: Draws, manifest: dict[str, Any], machine: dict[str, Any] | None) -> CaseRow:
+def _row(
+    point: CasePoint, draws: BootstrapSamples, manifest: dict[str, Any], machine: dict[str, Any] | None
+) -> CaseRow:
     measured = timing.measure(point, draws, examples=1)
     if not measured.step_s.known:
         return CaseRow(point=point, timing=measured, notes=_notes(point, measured))
     loop = timing.measure_loop(point, measured)
     per_second = rates(point, measured)
     call_s, inside = measured.step_s.value, measured.inside
-    share = limits.share(limits.demands(point, per_second, call_s, manifest=manifest, machine=machine))
-    demands = limits.demands(point, rates(point, inside), call_s, manifest=manifest, machine=machine)
+    share = roofline.share_of_peak(roofline.demands(point, per_second, call_s, manifest=manifest, machine=machine))
+    demands = roofline.demands(point, rates(point, inside), call_s, manifest=manifest, machine=machine)
     if machine is not None and manifest.get("started") and manifest["started"] in machine.get("made_of", ()):
         # A peak made from this run does not bound this run: about half of its noise lies above the median.
         if share.source == "measured":
             share = dataclasses.replace(share, peak=f"{share.peak}, made from this run")
-        demands = limits.demands(point, rates(point, inside), call_s, manifest=manifest, machine=limits.OWN)
+        demands = roofline.demands(point, rates(point, inside), call_s, manifest=manifest, machine=roofline.OWN)
     results = gates.judge(point, inside, loop, demands)
     gate, reason = gates.verdict(results)
     return CaseRow(

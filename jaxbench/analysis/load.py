@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from jaxbench.analysis.measured import Measured
+from jaxbench.analysis.point_records import Measured
 from jaxbench.records.schema import RoundRecord
 
 LEAST_CPU_SHARE = 0.95  # a process with one CPU and one busy device is contended below this CPU time / wall time

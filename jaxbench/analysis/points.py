@@ -1,19 +1,21 @@
 # Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
-"""The points of a run of training steps, including missing ones."""
+"""The points of a run of training steps or of cases, including missing ones."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
-from jaxbench.analysis import consistency, measured
-from jaxbench.analysis.measured import Measured
+from jaxbench.analysis import point_records
+from jaxbench.analysis.point_records import Measured
 from jaxbench.errors import UserError
 from jaxbench.levers.trainings import TRAININGS
-from jaxbench.records.place import StepPlace
-from jaxbench.records.schema import FailureRecord, PointRecord
+from jaxbench.records import model
+from jaxbench.records.place import CasePlace, StepPlace
+from jaxbench.records.schema import CaseRecord, FailureRecord, PointRecord
 from jaxbench.records.store import RunFolder
 
 
@@ -73,9 +75,9 @@ def load(run: RunFolder) -> list[MeasuredPoint]:
     plan = run.manifest().get("plan")
     if not isinstance(plan, dict) or not isinstance(plan.get("points"), list):
         raise UserError(f"'{run.path}' has no sweep plan in its manifest: report on a folder made by 'jaxbench run'.")
-    points = measured.load(run, plan, MeasuredPoint, PointRecord, StepPlace, _unplanned)
+    points = point_records.load_points(run, plan, MeasuredPoint, PointRecord, StepPlace, _unplanned)
     _require_asked(run, points)
-    consistency.require(run.path, run.manifest(), run.config(), points)
+    _require_consistent(run.path, run.manifest(), run.config(), points)
     strategies = list(dict.fromkeys(p.strategy for p in points))
     return sorted(points, key=lambda p: (strategies.index(p.strategy), p.scaling, p.devices))
 
@@ -128,3 +130,100 @@ def _unplanned(name: str, platform: str, failure: FailureRecord | None) -> StepP
         point=name, devices=failure.devices, platform=platform, oversubscribed=False, strategy=failure.strategy,
         scaling=failure.scaling, global_batch=failure.global_batch, arm=failure.arm,
     )  # fmt: skip
+
+
+@dataclass(frozen=True, kw_only=True)
+class CasePoint(CasePlace, Measured[CaseRecord]):
+    """One case on given devices, with everything that the run recorded about it."""
+
+    @property
+    def group_processes(self) -> int | None:
+        """For a collective, the number of processes that own the devices of one group; None: unknown."""
+        return self.record.group_processes if self.record is not None and self.family == "collective" else None
+
+    @property
+    def group_hosts(self) -> int | None:
+        """For a collective, the number of hosts of those processes; None: unknown."""
+        return self.record.group_hosts if self.record is not None and self.family == "collective" else None
+
+    @property
+    def between(self) -> str:
+        """What a collective's group spans: "2 hosts", "2 processes", or "" within one process."""
+        return between(self.group_processes or 1, self.group_hosts or 1)
+
+
+def between(processes: int, hosts: int) -> str:
+    """What these processes and hosts are in words: "2 hosts"; "2 processes" on one host; "" for one process."""
+    if hosts > 1:
+        return f"{hosts} hosts"
+    return f"{processes} processes" if processes > 1 else ""
+
+
+def load_cases(run: RunFolder) -> list[CasePoint]:
+    """Reads a run folder. Returns the planned points in the order of the plan, then any that are not in the plan.
+
+    Raises:
+      UserError: not a run folder, damaged, of another schema, or not a run of cases.
+    """
+    plan = run.manifest().get("plan")
+    if not (isinstance(plan, dict) and plan.get("measures") == "cases" and isinstance(plan.get("points"), list)):
+        raise UserError(
+            f"'{run.path}' has no plan of cases in its manifest: it is not a run of kernels or collectives."
+        )
+    return point_records.load_points(run, plan, CasePoint, CaseRecord, CasePlace, _unplanned_case)
+
+
+def _unplanned_case(name: str, platform: str, failure: FailureRecord | None) -> CasePlace:
+    """Only the operation is known, from the beginning of the id."""
+    return CasePlace(
+        point=name, devices=failure.devices if failure is not None else 1, platform=platform, oversubscribed=False,
+        family="", op=name.split("/")[0], dtype="", impl="", cores=None, resident_bytes=None,
+    )  # fmt: skip
+
+
+def _require_consistent(path: Path, manifest: dict[str, Any], config: dict[str, Any], points: Sequence[Any]) -> None:
+    """Checks the points of a training run against its manifest and config.
+
+    Raises UserError if a point was recorded on a device that the machine does not have, with more cores than the
+    machine has, or with another amount of work than comparable points.
+    """
+    recorded = [point for point in points if point.record is not None]
+    for point in recorded:
+        if why := _elsewhere(point, manifest) or _crowded(point, manifest):
+            raise UserError(f"'{path}' is damaged: {point.point} was recorded {why}: restore the file.")
+    if why := _other_work([point for point in recorded if not point.explains], config):
+        raise UserError(f"'{path}' is damaged: {why}: restore the file.")
+
+
+def _elsewhere(point: Any, manifest: dict[str, Any]) -> str:
+    """A clause if the point's device kind is not in the manifest; else "". With the name of a slower device and its
+    lower peak, MFU would look better. A manifest of jobs on different machines is not checked."""
+    kinds = {manifest.get("device_kind"), *(manifest.get("device_kinds") or ())} - {None}
+    known = kinds and manifest.get("platform") == point.platform and not manifest.get("apart")
+    if not known or point.record.device_kind in kinds:
+        return ""
+    return f"on '{point.record.device_kind}', and its manifest is of '{manifest.get('device_kind')}'"
+
+
+def _crowded(point: Any, manifest: dict[str, Any]) -> str:
+    """A point with more devices than cores that is not marked so, as a clause. Such a point has no efficiency."""
+    cores = manifest.get("cores")
+    alone = point.processes == 1 and point.platform == "cpu"  # the cores of several processes may be several hosts'
+    if not (alone and isinstance(cores, int)) or point.oversubscribed or point.devices <= cores:
+        return ""
+    return f"with a core for each of its {point.devices} devices, and its manifest has {cores} cores"
+
+
+def _other_work(points: Sequence[Any], config: dict[str, Any]) -> str:
+    """Two points of one model and batch with different work, as a clause. Strategy and devices do not change the FLOPs,
+    unless the model grows with the devices."""
+    like: dict[Any, PointRecord] = {}
+    for point in points:
+        if point.scaling == "weak" and config.get("weak") == "model":
+            continue
+        first = like.setdefault((point.global_batch, *sorted(point.levers.items())), point.record)
+        found = model.differences(first, point.record)
+        found.pop("gradient_bytes", None)  # one device sends nothing
+        if found:
+            return f"{first.point} and {point.point} are of one model ({model.sentence(found, 'there', 'here')})"
+    return ""

@@ -4,20 +4,21 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
-from jaxbench.analysis import gates, paired_ratio, step_gates, utilisation
+from jaxbench.analysis import gates, roofline
 from jaxbench.analysis.gates import Gate
-from jaxbench.analysis.intervals import MIN_ROUNDS, UNKNOWN, Estimate
 from jaxbench.analysis.points import MeasuredPoint
-from jaxbench.analysis.spread import ASSUMED, Spread
-from jaxbench.analysis.timing import Timing, draws_of, measure, no_interval, unsettled
-from jaxbench.analysis.utilisation import Utilisation
+from jaxbench.analysis.roofline import Utilisation
 from jaxbench.levers.precision import SIXTEEN_BITS
+from jaxbench.statistics import paired_ratio
+from jaxbench.statistics.bootstrap import MIN_ROUNDS, UNKNOWN, Estimate
+from jaxbench.statistics.timing import Timing, draws_of, explains, measure, no_interval, unsettled
+from jaxbench.statistics.variance import ASSUMED, RunVariance
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -101,7 +102,7 @@ def analyse(
     *,
     config: dict[str, Any],
     machine: dict[str, Any] | None = None,
-    spread: Spread = ASSUMED,
+    spread: RunVariance = ASSUMED,
 ) -> list[Row]:
     """Computes every number of every point.
 
@@ -149,10 +150,10 @@ def _alone(row: Row, config: dict[str, Any], machine: dict[str, Any] | None, pro
     point, timing = row.point, row.timing
     if not timing.step_s.known:
         return row
-    use = utilisation.utilisation(point, timing.step_s.value, dtype=dtype_of(point, config), machine=machine)
+    use = roofline.utilisation(point, timing.step_s.value, dtype=dtype_of(point, config), machine=machine)
     if product is not None:
-        use = utilisation.beside_product(use, row, product)
-    return _gated(dataclasses.replace(row, use=use), step_gates.judge(point, timing.inside, use))
+        use = roofline.with_product(use, row, product)
+    return _gated(dataclasses.replace(row, use=use), gates.judge_step(point, timing.inside, use))
 
 
 def _gated(row: Row, results: tuple[Gate, ...]) -> Row:
@@ -229,7 +230,7 @@ def _finish(row: Row, base: Row | None, *, model_grows: bool) -> Row:
         speedup_draws=draws,
     )
     if row.point is not base.point:
-        finished = _gated(finished, (*row.gates, step_gates.not_above_ideal(finished.efficiency)))
+        finished = _gated(finished, (*row.gates, gates.not_above_ideal(finished.efficiency)))
     return dataclasses.replace(finished, notes=_notes(finished, base))
 
 
@@ -292,3 +293,27 @@ def _above_ideal(efficiency: Estimate) -> list[str]:
     if not efficiency.has_interval and efficiency.value > 1:
         return ["efficiency above 1, without an interval to judge it"]
     return []
+
+
+def half_widths(rows: Sequence[Row]) -> Iterable[tuple[float, str]]:
+    """(half width, point) for each claim of the run.
+
+    The claims are the efficiencies. Without any, as on one device, they are the ratios of each step time to the first
+    point's. A single point claims its step time.
+    """
+    claims = [row for row in rows if claimed(row)]
+    found = [(row, row.efficiency) for row in claims if row.base is not None and row.base is not row.point]
+    if not found and claims:
+        first, *others = claims
+        ratios = [(row, paired_ratio.ratio(row, first)) for row in others] or [(first, first.timing.step_s)]
+        found = [(row, ratio.times(1 / ratio.value)) for row, ratio in ratios if ratio.known]
+    return [(half_width(estimate), row.point.point) for row, estimate in found if estimate.has_interval]
+
+
+def claimed(row: Row) -> bool:
+    """Whether the report may make a claim about this point, so that its interval should be narrow."""
+    return row.timing.step_s.known and not (row.point.oversubscribed or row.gate == "refused" or explains(row.point))
+
+
+def half_width(estimate: Estimate) -> float:
+    return (estimate.hi - estimate.lo) / 2

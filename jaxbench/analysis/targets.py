@@ -8,14 +8,13 @@ censored, their mean is a lower limit.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from scipy import special
 
-from jaxbench.analysis.intervals import UNKNOWN, Estimate
 from jaxbench.records.targets import GRID, Trained
+from jaxbench.statistics.bootstrap import UNKNOWN, Estimate, over_seeds
 
 LEAST_BATCHES = 3  # the fewest batches for a fit of two numbers
 REACH = 16.0  # the knee is searched from the smallest batch / REACH to the largest batch x REACH
@@ -98,21 +97,6 @@ class Curve:
         """The batch with the fewest seconds among the batches with no censored seed; None if there is none."""
         known = [place for place in self.on(devices) if not place.censored and place.seconds.known]
         return min(known, key=lambda place: place.seconds.value, default=None)
-
-
-def over_seeds(values: Iterable[float | None]) -> Estimate:
-    """The geometric mean with its 95 % interval (Student's t on the logarithms). A single value has no interval.
-
-    None values are left out. UNKNOWN without any value.
-    """
-    logs = [math.log(value) for value in values if value is not None and value > 0]
-    if not logs:
-        return UNKNOWN
-    mean = float(np.mean(logs))
-    if len(logs) < 2:
-        return Estimate(value=math.exp(mean))
-    half = float(special.stdtrit(len(logs) - 1, 0.975) * np.std(logs, ddof=1) / math.sqrt(len(logs)))
-    return Estimate(value=math.exp(mean), lo=math.exp(mean - half), hi=math.exp(mean + half))
 
 
 def fit_knee(batches: Sequence[float], steps: Sequence[float]) -> tuple[float, float]:

@@ -21,11 +21,15 @@ from typing import Any
 
 import numpy as np
 
-from jaxbench.analysis import bubble, paired_ratio, predicted, stragglers
-from jaxbench.analysis.intervals import UNKNOWN, Estimate
-from jaxbench.analysis.paired_ratio import SharedTimes
+from jaxbench.analysis import alpha_beta, stragglers
 from jaxbench.analysis.points import MeasuredPoint
 from jaxbench.analysis.scaling import Row, fault
+from jaxbench.levers.accumulate import ACCUMULATE
+from jaxbench.levers.mesh import MESH
+from jaxbench.levers.schedule import SCHEDULE
+from jaxbench.statistics import paired_ratio
+from jaxbench.statistics.bootstrap import UNKNOWN, Estimate
+from jaxbench.statistics.paired_ratio import SharedTimes
 
 EXTRA_WORK, SMALLER_SHARE, SHARED_MACHINE = "extra work", "smaller share", "shared machine"
 STAGE_WORK, SLOWEST_PROCESS = "work of a stage", "slowest process"
@@ -141,7 +145,7 @@ def find(
         explains = base is not None and base is not row and base.point.devices == 1
         judged = row.believed and row.efficiency.known and row.gate != "refused" and not row.point.oversubscribed
         if base is not None and explains and judged and set(row.explained_by) & set(PARTS):
-            found.append(_of(base, row, predicted.communication_s(row.point, card, workers)))
+            found.append(_of(base, row, alpha_beta.communication_s(row.point, card, workers)))
     return [one for one in found if one.efficiency.has_interval]
 
 
@@ -159,7 +163,7 @@ def _of(base: Row, row: Row, predicted_s: float) -> Waterfall:
     whole = row.work / row.point.devices * ratio
     rest = whole / np.prod(list(values.values()), axis=0) if values else whole
     steps = {name: values[name] for name in NAMES if name in values} | {NOT_EXPLAINED: rest}
-    needless = {"alone": same_share, "schedule": bubble.stages(row.point) == 1}
+    needless = {"alone": same_share, "schedule": stages(row.point) == 1}
     missing = [_why_missing(row, name) for name in PARTS if name not in usable and not needless.get(name)]
     if any(RESIDENT in side.explained_by for side in (base, row)):
         missing += [_why_missing(side, RESIDENT) for side in (base, row) if not _measured(side, RESIDENT)]
@@ -216,7 +220,7 @@ def _factors(base: Row, row: Row, times: dict[str, np.ndarray]) -> tuple[dict[st
         alone = one if "alone" not in row.explained_by else times["alone"]
         factors[EXTRA_WORK] = same * _extra_work(base, row, float(row.work * one[0] / (n * alone[0])))
         # A stage has the micro-batches of one device, so its products are not smaller: there are fewer or more of them.
-        share = STAGE_WORK if bubble.stages(row.point) == n > 1 else SMALLER_SHARE
+        share = STAGE_WORK if stages(row.point) == n > 1 else SMALLER_SHARE
         factors[share] = row.work * one / (n * alone) / factors[EXTRA_WORK]
     if "local" in times:
         local, mean = times.get("schedule", times["local"]), times.get("mean", times["local"])
@@ -261,7 +265,7 @@ def _extra_work(base: Row, row: Row, measured: float) -> float:
     idle ticks. It is also 1 if products do not dominate the base's time, as for boosted trees, which have the same
     products for any number of rows. measured: the same ratio from times.
     """
-    if bubble.stages(row.point) > 1:
+    if stages(row.point) > 1:
         return 1.0
     alone = row.explained_by.get("alone")
     counts = [each.point.record.passport.product_flops_per_step for each in (base, alone) if each and each.point.record]
@@ -293,3 +297,35 @@ def _estimate(shared: SharedTimes, value: np.ndarray) -> Estimate:
 def _why_missing(row: Row, part: str) -> str:
     why = _fault(row, part) if part in row.explained_by else "it was not planned"
     return f"{row.point.point}/{part} ({why})"
+
+
+CHUNKS = {"interleaved": 2}  # V, the chunks of blocks per stage; 1 for all other schedules
+
+
+def idle_share(stages: float, parts: float, chunks: int = 1) -> float:
+    """The idle share of all slots of a schedule: (K - 1) / (V M + K - 1) (Huang et al., arXiv:1811.06965)."""
+    return (stages - 1) / (chunks * parts + stages - 1)
+
+
+def stages(point: MeasuredPoint) -> int:
+    """K, the number of stages: the size of the mesh axis `stage`; 1 without that axis."""
+    for axis in MESH.of(point.levers).split(","):
+        name, _, size = axis.partition("=")
+        if name == "stage":
+            return int(size)
+    return point.devices if point.strategy == "pipeline" else 1
+
+
+def micro_batches(point: MeasuredPoint) -> int:
+    """M, the number of micro-batches."""
+    return ACCUMULATE.of(point.levers)
+
+
+def chunks(point: MeasuredPoint) -> int:
+    """V, the chunks of blocks per stage."""
+    return CHUNKS.get(SCHEDULE.of(point.levers), 1)
+
+
+def bubble_share(point: MeasuredPoint) -> float:
+    """The share of time that a stage of this point waits for work; 0 without stages."""
+    return idle_share(stages(point), micro_batches(point), chunks(point))

@@ -16,11 +16,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from jaxbench.analysis import scaling
-from jaxbench.analysis.cases import CasePoint
-from jaxbench.analysis.intervals import UNKNOWN, Estimate
-from jaxbench.analysis.points import MeasuredPoint
+from jaxbench.analysis.points import CasePoint, MeasuredPoint
 from jaxbench.analysis.scaling import Row
-from jaxbench.analysis.spread import Spread
+from jaxbench.statistics.bootstrap import UNKNOWN, Estimate
+from jaxbench.statistics.variance import RunVariance
 from jaxbench.verdicts import judge, samples
 from jaxbench.verdicts import ratio as ratios
 from jaxbench.verdicts.comparable import FinishedRun
@@ -68,7 +67,12 @@ class PointAgreement:
 
 
 def agree(
-    card: FinishedRun, now: FinishedRun, spreads: tuple[Spread, Spread], *, same_machine: bool, margin: float = MARGIN
+    card: FinishedRun,
+    now: FinishedRun,
+    spreads: tuple[RunVariance, RunVariance],
+    *,
+    same_machine: bool,
+    margin: float = MARGIN,
 ) -> list[PointAgreement]:
     """The verdicts on all points of both runs, the card's points first.
 
@@ -118,7 +122,7 @@ def _absent(name: str, card: Any_ | None, now: Any_ | None) -> PointAgreement:
     return PointAgreement(point=name, outcome=OUTSIDE, why=f"right in the card, now {here}")
 
 
-def _draw(run: FinishedRun, names: list[str], spread: Spread, seed: int) -> dict[str, Drawn]:
+def _draw(run: FinishedRun, names: list[str], spread: RunVariance, seed: int) -> dict[str, Drawn]:
     side = {point.point: samples.of_rounds(point.rounds) for point in run.points if point.point in names}
     return ratios.draw(side, spread, seed)
 

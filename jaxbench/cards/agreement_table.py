@@ -9,14 +9,14 @@ from collections import Counter
 from rich.console import Console
 from rich.text import Text
 
-from jaxbench.analysis.intervals import Estimate
-from jaxbench.analysis.spread import Spread
 from jaxbench.cards import agreement
 from jaxbench.cards.agreement import CANNOT_TELL, CONSISTENT, OUTSIDE, WITHIN, PointAgreement, Question
 from jaxbench.cards.layout import Card
 from jaxbench.cards.rows import printable
 from jaxbench.report.numbers import milliseconds, ratio
 from jaxbench.report.table import ALWAYS, TEXT, Column, fill
+from jaxbench.statistics.bootstrap import Estimate
+from jaxbench.statistics.variance import RunVariance
 
 _STYLES = {WITHIN: "ok", OUTSIDE: "no", CONSISTENT: "unchecked", CANNOT_TELL: "unchecked"}
 _WORDS = {
@@ -28,8 +28,8 @@ _WORDS = {
 
 
 def show(
-    card: Card, answers: list[PointAgreement], spreads: tuple[Spread, Spread], console: Console, *, same_machine: bool,
-    margin: float,
+    card: Card, answers: list[PointAgreement], spreads: tuple[RunVariance, RunVariance], console: Console, *,
+    same_machine: bool, margin: float,
 ) -> None:  # fmt: skip
     console.print()
     console.print(Text(f"{printable(card.path.name)}, rerun", style="bold"))
@@ -92,7 +92,9 @@ def _widest(answers: list[PointAgreement]) -> list[str]:
     return [f"{100 * share:.0f} % in {names[name]}" for name, share in agreement.widest(answers).items()]
 
 
-def _remarks(answers: list[PointAgreement], spreads: tuple[Spread, Spread], *, same_machine: bool) -> list[str]:
+def _remarks(
+    answers: list[PointAgreement], spreads: tuple[RunVariance, RunVariance], *, same_machine: bool
+) -> list[str]:
     sentences = [
         "The intervals have a joint confidence of 95 %. within: the whole interval is within the margin; consistent: "
         "the interval contains 1."

@@ -15,13 +15,13 @@ from typing import Any
 from rich.console import Console
 from rich.text import Text
 
-from jaxbench.analysis import machine_card
-from jaxbench.analysis.intervals import MIN_ROUNDS
+from jaxbench.analysis import machine_profile
 from jaxbench.cards import derived, layout
 from jaxbench.cards.scrub import scrub
 from jaxbench.errors import UserError
 from jaxbench.records import sealed
 from jaxbench.records.store import RECORDS, RunFolder, write_atomic
+from jaxbench.statistics.bootstrap import MIN_ROUNDS
 from jaxbench.verdicts import comparable
 from jaxbench.verdicts.comparable import FinishedRun
 
@@ -104,10 +104,10 @@ def _lines(path: Path) -> list[Any]:
 
 def _machine(run: Path, manifest: dict[str, Any]) -> tuple[dict[str, Any] | None, str]:
     """(peaks and links from the machine profile in the run folder, or None; why there are none)."""
-    machine = machine_card.read(run / machine_card.NAME)
+    machine = machine_profile.read(run / machine_profile.NAME)
     if machine is None:
         return None, "the run has no machine.json: 'jaxbench machine' makes one, and later runs take it with them."
-    why_not = machine_card.matches(machine, manifest)
+    why_not = machine_profile.matches(machine, manifest)
     return (None, why_not) if why_not else (machine, "")
 
 

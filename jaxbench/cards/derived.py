@@ -6,11 +6,11 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from jaxbench.analysis import case_rows, scaling, spread, summary
-from jaxbench.analysis.cases import CasePoint
-from jaxbench.analysis.points import MeasuredPoint
+from jaxbench.analysis import case_rows, scaling, summary
+from jaxbench.analysis.points import CasePoint, MeasuredPoint
 from jaxbench.report import columns
 from jaxbench.report.table import records
+from jaxbench.statistics import variance
 from jaxbench.verdicts.comparable import FinishedRun
 
 # Columns of summary.csv, with the same meaning.
@@ -59,7 +59,7 @@ def points(run: FinishedRun, machine: dict[str, Any] | None) -> list[dict[str, A
     """
     training = [point for point in (*run.points, *run.explaining) if isinstance(point, MeasuredPoint)]
     cases = [point for point in run.points if isinstance(point, CasePoint)]
-    known = spread.read(run.path)
+    known = variance.read(run.path)
     rows: list[Any] = (
         scaling.analyse(training, config=run.config, machine=machine, spread=known)
         if training

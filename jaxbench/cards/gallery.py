@@ -9,7 +9,6 @@ from pathlib import Path
 from rich.console import Console
 from rich.text import Text
 
-from jaxbench.analysis.intervals import Estimate
 from jaxbench.cards import layout, rows
 from jaxbench.cards.layout import Card
 from jaxbench.cards.rows import Shown
@@ -19,6 +18,7 @@ from jaxbench.report.figures import cards as figure
 from jaxbench.report.findings import OVERSUBSCRIBED
 from jaxbench.report.numbers import milliseconds, share
 from jaxbench.report.table import ALWAYS, TEXT, Cell, Column, Table, TableRow, fill
+from jaxbench.statistics.bootstrap import Estimate
 
 FOLDER = Path("cards")
 

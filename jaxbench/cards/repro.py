@@ -12,13 +12,13 @@ from rich.text import Text
 
 from jaxbench import config as config_lib
 from jaxbench import discovery
-from jaxbench.analysis import allocation
 from jaxbench.cards import agreement, agreement_table, layout
 from jaxbench.cards.layout import Card
 from jaxbench.cards.rows import machine as machine_name
 from jaxbench.errors import UserError, did_you_mean
 from jaxbench.records import identity, model
 from jaxbench.records.store import flatten
+from jaxbench.statistics import looks
 from jaxbench.verdicts import calibration, comparable
 from jaxbench.verdicts.comparable import FinishedRun, NotComparable
 
@@ -51,7 +51,7 @@ def repro(
     here = manifest_lib.probe(str(config.mesh.platform))
     for sentence in (*other_machine(card, here), *_other_source(card, name), *notes):
         console.print(Text(sentence, style="yellow"), soft_wrap=True)
-    runner.run(name, config, workdir, console, allocation.look)
+    runner.run(name, config, workdir, console, looks.look)
     return compare(card, then, workdir, console, margin)
 
 

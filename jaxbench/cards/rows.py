@@ -9,13 +9,13 @@ from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from typing import Any
 
-from jaxbench.analysis.intervals import Estimate
 from jaxbench.analysis.summary import state as state_of
 from jaxbench.cards.layout import Card
 from jaxbench.errors import UserError, did_you_mean
 from jaxbench.report.drawing.marks import Mark
 from jaxbench.report.figures.cards import CardCurve
 from jaxbench.report.verdicts.words import clean
+from jaxbench.statistics.bootstrap import Estimate
 
 
 @dataclass(frozen=True, kw_only=True)

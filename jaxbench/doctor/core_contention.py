@@ -19,10 +19,10 @@ from typing import Any
 
 import numpy as np
 
-from jaxbench.analysis.intervals import Estimate, estimate, widened
 from jaxbench.doctor.finding import Finding, Result, check, graded
 from jaxbench.machine.cores import physical_cores
 from jaxbench.machine.identity import ONE_THREAD
+from jaxbench.statistics.bootstrap import Estimate, estimate, widened
 
 SIZE = 256  # rows of each matrix: three float32 matrices take 768 KiB
 BLOCK_S = 0.2

@@ -21,9 +21,9 @@ from typing import Any
 import numpy as np
 from scipy import special
 
-from jaxbench.analysis.intervals import Estimate
 from jaxbench.digits import digits
 from jaxbench.doctor.finding import Finding, Result, check, graded
+from jaxbench.statistics.bootstrap import Estimate
 
 BLOCK_S, MINUTE_S, MIN_BLOCKS = 0.5, 60.0, 5
 CONFIDENCE, POWER = 0.95, 0.80

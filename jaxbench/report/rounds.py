@@ -7,11 +7,10 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from jaxbench.analysis import load
-from jaxbench.analysis.allocation import HALF_WIDTH
-from jaxbench.analysis.measured import Measured
-from jaxbench.analysis.scaling import Control, Row
-from jaxbench.analysis.stopping import half_widths
+from jaxbench.analysis.point_records import Measured
+from jaxbench.analysis.scaling import Control, Row, half_widths
 from jaxbench.report import machine_state
+from jaxbench.statistics.looks import HALF_WIDTH
 
 SLACK = 1.25  # a page may refuse a row, or know a spread, that the look did not
 GOAL = f"{100 * HALF_WIDTH:.0f} points"

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import math
 
-from jaxbench.analysis.intervals import Estimate
+from jaxbench.statistics.bootstrap import Estimate
 from jaxbench.verdicts.judge import CANNOT_TELL
 
 HOLDS, FAILS, NOT_TESTABLE = "holds here", "does not hold here", "not testable here"

@@ -11,10 +11,11 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from jaxbench.analysis import scaling, spread, waterfall
-from jaxbench.analysis.intervals import UNKNOWN, Estimate
+from jaxbench.analysis import scaling, waterfall
 from jaxbench.analysis.points import MeasuredPoint
 from jaxbench.analysis.waterfall import CALLED, NAMES, NOT_EXPLAINED, Waterfall
+from jaxbench.statistics import variance
+from jaxbench.statistics.bootstrap import UNKNOWN, Estimate
 from jaxbench.verdicts import comparable
 from jaxbench.verdicts.comparable import FinishedRun
 from jaxbench.verdicts.judge import FASTER, SLOWER, Answer
@@ -69,7 +70,7 @@ def _waterfalls(run: FinishedRun, across: Sequence[str]) -> dict[str, Waterfall]
     if not run.explaining:
         return {}
     training = [point for point in (*run.points, *run.explaining) if isinstance(point, MeasuredPoint)]
-    rows = scaling.analyse(training, config=run.config, spread=spread.read(run.path))
+    rows = scaling.analyse(training, config=run.config, spread=variance.read(run.path))
     return {comparable.name_of(one.point, across): one for one in waterfall.find(rows)}
 
 

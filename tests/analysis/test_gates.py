@@ -8,7 +8,7 @@ from typing import Any
 import fabricate_cases as fab
 import pytest
 
-from jaxbench.analysis import alpha_beta, case_rows, cases, gates
+from jaxbench.analysis import alpha_beta, case_rows, gates, points
 from jaxbench.analysis.case_rows import CaseRow
 from jaxbench.analysis.gates import Gate
 from jaxbench.records import schema
@@ -20,7 +20,7 @@ BIG = 10**8  # float32 values: larger than any cache
 
 def analyse(path: Path, *made: fab.Made, machine: dict[str, Any] | None = None, **facts: Any) -> list[CaseRow]:
     run = RunFolder(fab.case_folder(path, made, **facts))
-    return case_rows.analyse(cases.load(run), manifest=run.manifest(), machine=machine)
+    return case_rows.analyse(points.load_cases(run), manifest=run.manifest(), machine=machine)
 
 
 def gate(row: CaseRow, name: str) -> Gate:
@@ -91,7 +91,7 @@ def test_noise_is_no_disagreement(tmp_path: Path) -> None:
 def timed(path: Path, made: fab.Made, **times: list[float]) -> CaseRow:
     """The row of a case measured by one process, with other times in its rounds: one value per round."""
     run = RunFolder(fab.case_folder(path, [made]))
-    (point,) = cases.load(run)
+    (point,) = points.load_cases(run)
     changes = [{name: (values[i],) for name, values in times.items()} for i in range(5)]
     rounds = tuple(
         dataclasses.replace(r, worker="session0/cpu1", **change)

@@ -14,12 +14,12 @@ import numpy as np
 import pytest
 from fabricate_losses import Loss
 
-from jaxbench.analysis import advice, loss_sentences, machine_card, points, predicted, scaling, waterfall
-from jaxbench.analysis.intervals import Estimate
+from jaxbench.analysis import alpha_beta, loss_sentences, machine_profile, points, scaling, waterfall
 from jaxbench.analysis.waterfall import NAMES, Waterfall
 from jaxbench.errors import UserError
 from jaxbench.records import schema, store
 from jaxbench.records.store import RunFolder
+from jaxbench.statistics.bootstrap import Estimate
 
 USUAL = Loss(share=0.97, machine=0.91, communication=0.92)
 LINK = {"op": "all_reduce", "dtype": "float32", "devices": 2, "mesh": "2", "axis": "x", "oversubscribed": False}
@@ -287,17 +287,17 @@ def test_strategies_are_named_where_there_are_several(tmp_path: Path) -> None:
 def test_the_prediction_of_alpha_and_beta(tmp_path: Path) -> None:
     card = fabricate_cases.card(links=[{**LINK, "dtype": "bfloat16", "alpha_s": 1.0}, LINK])
     store.write_json(tmp_path / "card.json", card)
-    assert machine_card.read(tmp_path / "card.json") == card
+    assert machine_profile.read(tmp_path / "card.json") == card
     one = only(tmp_path / "run", USUAL, sent=(400_000,))
-    assert predicted.communication_s(one.point, card) == pytest.approx(12 * 2e-5 + 4e5 / 2e9)
+    assert alpha_beta.communication_s(one.point, card) == pytest.approx(12 * 2e-5 + 4e5 / 2e9)
     (told,) = loss_sentences.communication([dataclasses.replace(one, predicted_s=0.00044)])
     assert "the collectives alone take" in told and told.endswith("of the machine profile predict 440 µs.")
     wide = {**LINK, "devices": 2, "bus_bytes_per_s": 1.0}
     others = [{**wide, "group_processes": 2}, {**wide, "group_processes": 2, "group_hosts": 2}, LINK]
     with_others = fabricate_cases.card(links=others)
-    assert predicted.communication_s(one.point, with_others) == predicted.communication_s(one.point, card)
+    assert alpha_beta.communication_s(one.point, with_others) == alpha_beta.communication_s(one.point, card)
     elsewhere = fabricate_cases.card(links=[{**LINK, "devices": 4}])
-    assert not np.isfinite([predicted.communication_s(one.point, each) for each in (None, elsewhere)]).any()
+    assert not np.isfinite([alpha_beta.communication_s(one.point, each) for each in (None, elsewhere)]).any()
 
 
 @pytest.mark.parametrize(("hosts", "bandwidth"), [(("a", "a"), 1e9), (("a", "b"), 1e8), ((), 1e9)])
@@ -310,13 +310,13 @@ def test_two_hosts_are_predicted_by_the_link_between_hosts(
     assert one.record is not None
     record = dataclasses.replace(one.record, processes=2)
     workers = {record.worker: {"hosts": list(hosts)} if hosts else {}}
-    found = predicted.communication_s(dataclasses.replace(one, record=record), card, workers)
+    found = alpha_beta.communication_s(dataclasses.replace(one, record=record), card, workers)
     assert found == pytest.approx(12 * 2e-5 + 4e5 / bandwidth)
     passport = dataclasses.replace(
         record.passport, collectives=(dataclasses.replace(record.passport.collectives[0], group=2),)
     )
     of_four = dataclasses.replace(record, devices=4, passport=passport)
-    assert np.isnan(predicted.communication_s(dataclasses.replace(one, record=of_four), card, workers))
+    assert np.isnan(alpha_beta.communication_s(dataclasses.replace(one, record=of_four), card, workers))
 
 
 def test_a_point_that_explains_is_named_after_its_point(tmp_path: Path) -> None:
@@ -344,30 +344,32 @@ def test_a_point_that_explains_is_named_after_its_point(tmp_path: Path) -> None:
 
 def test_advice_names_the_batch_at_which_a_smaller_share_stops_costing(tmp_path: Path) -> None:
     losses = {2: Loss(), 4: Loss(share=0.9), 8: Loss(share=0.7)}
-    (said,) = advice.sentences(list(made(tmp_path, losses).values()))
+    (said,) = loss_sentences.advice(list(made(tmp_path, losses).values()))
     assert said == (
         "shard_map strong: a per-device batch of 32 images costs 30 points on 8 devices; 128 images cost less than 1 "
         "point (on 2 devices). Use a global batch of 1024 instead of 256 on 8 devices."
     )
-    (said,) = advice.sentences(list(made(tmp_path / "more", {2: Loss(share=0.8)}).values()))
+    (said,) = loss_sentences.advice(list(made(tmp_path / "more", {2: Loss(share=0.8)}).values()))
     assert "(128) still loses time: run with --config.explain=more" in said
-    (said,) = advice.sentences(list(made(tmp_path / "most", {2: Loss(share=0.8)}, more=1.1, noise=0.0002).values()))
+    (said,) = loss_sentences.advice(
+        list(made(tmp_path / "most", {2: Loss(share=0.8)}, more=1.1, noise=0.0002).values())
+    )
     assert "(128) still loses time: one device is 1.10 x [1." in said
     assert said.endswith("] as fast with a batch of 512 as with 256.")
 
 
 def test_advice_on_communication(tmp_path: Path) -> None:
     none_hidden = Loss(communication=1 / 1.5, collectives=0.5)
-    (said,) = advice.sentences(list(made(tmp_path / "a", {2: none_hidden}).values()))
+    (said,) = loss_sentences.advice(list(made(tmp_path / "a", {2: none_hidden}).values()))
     assert "of the communication is hidden on 2 devices: improve the overlap" in said
     assert "would regain at most 33 points" in said
     hidden = Loss(communication=1 / 1.2, collectives=1.5)
     two = made(tmp_path / "b", {2: hidden}, strategies=("shard_map", "zero1"), sent=(2_000_000, 1_500_000))
     lossless = dataclasses.replace(two["zero1/strong/2"], factors=())
-    (said,) = advice.sentences([two["shard_map/strong/2"], lossless])
+    (said,) = loss_sentences.advice([two["shard_map/strong/2"], lossless])
     assert said.startswith("shard_map strong: its collectives alone take")
     assert said.endswith("a device sends 2.00 MB per step, and 1.50 MB with zero1.")
-    (said,) = advice.sentences([two["zero1/strong/2"]])
+    (said,) = loss_sentences.advice([two["zero1/strong/2"]])
     assert said.endswith("a device sends 1.50 MB per step, and no other strategy of this run sends less.")
 
 
@@ -385,21 +387,21 @@ def test_gradients_between_processes_on_cpus_are_to_be_sent_as_one(
     point = dataclasses.replace(
         one.row.point, record=dataclasses.replace(record, processes=processes, passport=passport)
     )
-    found = " ".join(advice.sentences([dataclasses.replace(one, row=dataclasses.replace(one.row, point=point))]))
+    found = " ".join(loss_sentences.advice([dataclasses.replace(one, row=dataclasses.replace(one.row, point=point))]))
     assert ("--config.lever.reduction=fused" in found) == bool(said) and said in found
 
 
 def test_other_advice_has_its_number_too(tmp_path: Path) -> None:
     loss = Loss(idle=1 / 5, machine=0.8, waited=0.2)
     every = made(tmp_path, {2: loss}, strategies=("pipeline",), levers={"accumulate": "4"})
-    machine, bubble, waiting = advice.sentences(list(every.values()))
+    machine, bubble, waiting = loss_sentences.advice(list(every.values()))
     assert "Each step takes 1.25x as long when all devices run" in machine
     assert "with 4 micro-batches 20 % of the schedule of 2 stages is idle. With 16 it would be 6 %" in bubble
     assert "waiting for input costs" in waiting and "on 2 devices (the step waits 20 % of its time)" in waiting
 
 
 def test_no_advice_within_the_noise(tmp_path: Path) -> None:
-    assert not advice.sentences(list(made(tmp_path, {2: Loss(machine=0.995)}, noise=0.05).values()))
+    assert not loss_sentences.advice(list(made(tmp_path, {2: Loss(machine=0.995)}, noise=0.05).values()))
 
 
 def test_the_peak_is_that_of_a_large_product_in_the_same_rounds(tmp_path: Path) -> None:

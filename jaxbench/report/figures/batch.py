@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from jaxbench.analysis.batches import Knee
+from jaxbench.analysis.lever_results import Knee
 from jaxbench.report.drawing import marks, places
 from jaxbench.report.drawing.axes import bytes_tick, entitle, log_axis, plain, seconds_tick, si
 from jaxbench.report.drawing.kit import Axes, Figure, Sheet, exact, short

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from jaxbench.analysis.call_split import NAMES, CallSplit
+from jaxbench.analysis.case_comparisons import SPLIT_NAMES, CallSplit
 from jaxbench.analysis.quantities import seconds
 from jaxbench.report.case_findings import CaseFindings
 from jaxbench.report.drawing import marks
@@ -38,7 +38,7 @@ def draw(run: CaseFindings) -> Figure | None:
         axes.set_xlim(0, 128)
         axes.set_xticks([0, 25, 50, 75, 100])
         sheet.names(axes, [short(f"{op} on {where}", 34) for op, where in places], shown=not column)
-    handles = [marks.bar_handle(style, name) for style, name in enumerate(NAMES)]
+    handles = [marks.bar_handle(style, name) for style, name in enumerate(SPLIT_NAMES)]
     return sheet.finish(f"{run.experiment}: where the time of a call goes", handles, _notes(run.splits))
 
 
@@ -46,7 +46,7 @@ def _bar(axes: Axes, at: int, one: CallSplit) -> None:
     """A part below 0 has no length. One that may be nothing is white, with its name where that fits."""
     lengths = [max(0.0, part.value) for part in one.parts]
     parts = [100 * length / sum(lengths) for length in lengths]
-    for place, (name, told) in enumerate(zip(NAMES, one.told, strict=True)):
+    for place, (name, told) in enumerate(zip(SPLIT_NAMES, one.told, strict=True)):
         if not told and parts[place] > ROOM:
             marks.write(axes, sum(parts[:place]), at, f"{name}?")
     styles = [style if told else None for style, told in enumerate(one.told)]

@@ -6,8 +6,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from jaxbench.analysis import max_sequence as search
-from jaxbench.analysis.headline import devices
+from jaxbench.analysis import studies as search
+from jaxbench.analysis.quantities import devices
 from jaxbench.analysis.scaling import Row
 from jaxbench.report.drawing import families, marks, notes
 from jaxbench.report.drawing.axes import bytes_tick, devices_axis, entitle, log_axis, plain, seconds_tick
@@ -25,7 +25,7 @@ _BETWEEN: Any = ("-", ":", "--", "-.")  # of strategies, where there are several
 
 def draw(run: Findings) -> Figure | None:
     """Up to three panels. None when there was neither a search nor a time."""
-    longest = search.read(run.path)
+    longest = search.read_longest(run.path)
     searched: list[dict[str, Any]] = list(longest["rows"]) if longest is not None else []
     timed = [row for row in families.compiled(run.rows) if row.point.scaling == "strong" and row.timing.step_s.known]
     if not searched and not timed:

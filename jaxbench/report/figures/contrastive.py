@@ -6,12 +6,12 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from jaxbench.analysis.intervals import Estimate
 from jaxbench.analysis.scaling import Row
 from jaxbench.report.drawing import families, marks, notes
 from jaxbench.report.drawing.axes import bytes_tick, devices_axis, entitle, log_axis, seconds_tick, si, whole_zero
 from jaxbench.report.drawing.kit import Axes, Figure, Line2D, Sheet, exact, short
 from jaxbench.report.findings import Findings
+from jaxbench.statistics.bootstrap import Estimate
 
 VIEWS = ("training/contrastive", "levers/contrastive")
 CAPTION = (

@@ -4,10 +4,10 @@
 from __future__ import annotations
 
 from jaxbench.analysis.arms import ArmGroup
-from jaxbench.analysis.intervals import UNKNOWN, Estimate
 from jaxbench.report.drawing import marks, places
 from jaxbench.report.drawing.kit import Axes, Figure, Mark, Sheet, bar_axis, entitle, short
 from jaxbench.report.lever_findings import LeverFindings
+from jaxbench.statistics.bootstrap import UNKNOWN, Estimate
 
 VIEWS = ("levers/ladder",)
 CAPTION = (

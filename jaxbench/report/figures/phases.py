@@ -5,8 +5,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from jaxbench.analysis.headline import seconds
-from jaxbench.analysis.phases import NAMES, PARTS, Phases
+from jaxbench.analysis.lever_results import PHASE_NAMES, PREFIXES, Phases
+from jaxbench.analysis.quantities import seconds
 from jaxbench.report.drawing import marks, places
 from jaxbench.report.drawing.kit import Axes, Figure, Mark, Sheet, entitle, seconds_tick, short, zero_axis
 from jaxbench.report.lever_findings import LeverFindings
@@ -36,7 +36,7 @@ def draw(run: LeverFindings) -> Figure | None:
     for axes in (left, right):
         sheet.names(axes, [short(one.name, 26) or "step" for one in stacks], beside=beside, shown=axes is left)
     drawn = {style for one in stacks for phase in one.phases for style in phase.indices}
-    handles = [marks.bar_handle(style, name) for style, name in enumerate(NAMES) if style in drawn]
+    handles = [marks.bar_handle(style, name) for style, name in enumerate(PHASE_NAMES) if style in drawn]
     remarks = [*_notes(stacks), *places.remarks(run.places, paired=False)]
     return sheet.finish(f"{run.experiment}: where the step's time goes", handles, remarks)
 
@@ -82,5 +82,5 @@ def _notes(stacks: Sequence[Phases]) -> list[str]:
     if below:
         notes.append(f"negative, so not drawn in the stack: {', '.join(below)}")
     if any(len(phase.indices) > 1 for phase in every):
-        notes.append(f"parts that were not measured are in the phase after them ({', '.join(PARTS)})")
+        notes.append(f"parts that were not measured are in the phase after them ({', '.join(PREFIXES)})")
     return notes

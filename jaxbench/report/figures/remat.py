@@ -10,12 +10,12 @@ from typing import Any
 import numpy as np
 
 from jaxbench.analysis.arms import ArmGroup, ArmResult
-from jaxbench.analysis.intervals import Estimate
-from jaxbench.analysis.memory_by_depth import Law
+from jaxbench.analysis.studies import Law
 from jaxbench.catalog import published
 from jaxbench.report.drawing import marks, notes, places
 from jaxbench.report.drawing.kit import Axes, Figure, Line2D, Sheet, bytes_tick, entitle, log_axis, plain, short
 from jaxbench.report.lever_findings import LeverFindings
+from jaxbench.statistics.bootstrap import Estimate
 
 VIEWS = ("levers/remat",)
 CAPTION = (

@@ -6,8 +6,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from jaxbench.analysis.headline import devices
-from jaxbench.analysis.intervals import Estimate
+from jaxbench.analysis.quantities import devices
 from jaxbench.analysis.waterfall import (
     NAMES,
     SHARED_MACHINE,
@@ -20,6 +19,7 @@ from jaxbench.analysis.waterfall import (
 from jaxbench.report.drawing import marks, notes
 from jaxbench.report.drawing.kit import GREY, Axes, Figure, Sheet, entitle, short
 from jaxbench.report.findings import TrainingFindings
+from jaxbench.statistics.bootstrap import Estimate
 
 VIEWS = ("training",)
 ORDER = 1

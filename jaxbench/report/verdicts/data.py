@@ -7,8 +7,8 @@ import math
 from pathlib import Path
 from typing import Any
 
-from jaxbench.analysis.intervals import Estimate
 from jaxbench.report.verdicts.notes import levels, paired
+from jaxbench.statistics.bootstrap import Estimate
 from jaxbench.verdicts.comparison import Comparison
 from jaxbench.verdicts.factors import Change
 from jaxbench.verdicts.judge import ALPHA, Answer

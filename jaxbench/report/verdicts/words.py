@@ -7,12 +7,11 @@ import math
 import unicodedata
 from collections.abc import Sequence
 
-from jaxbench.analysis.headline import seconds
-from jaxbench.analysis.intervals import Estimate
-from jaxbench.analysis.quantities import percent
+from jaxbench.analysis.quantities import percent, seconds
 from jaxbench.analysis.waterfall import CALLED
 from jaxbench.report.numbers import throughput
 from jaxbench.report.table import ALWAYS, TEXT, Column, Table, fill
+from jaxbench.statistics.bootstrap import Estimate
 from jaxbench.verdicts.comparison import Comparison
 from jaxbench.verdicts.factors import ONE_DEVICE
 from jaxbench.verdicts.judge import CANNOT_TELL, FASTER, SLOWER, Answer, Answers

@@ -13,13 +13,14 @@ from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any
 
-from jaxbench.analysis import alpha_beta, card_origin, case_rows, cases, ceilings, paired_ratio, spread
+from jaxbench.analysis import alpha_beta, case_rows, points, roofline
 from jaxbench.analysis.alpha_beta import AlphaBetaFit
 from jaxbench.analysis.case_rows import CaseRow
-from jaxbench.analysis.intervals import Estimate
 from jaxbench.errors import UserError
 from jaxbench.records import identity, sealed
-from jaxbench.records.store import RunFolder
+from jaxbench.records.store import MANIFEST, RunFolder
+from jaxbench.statistics import paired_ratio, variance
+from jaxbench.statistics.bootstrap import Estimate
 
 SCHEMA = 1
 NAME = "machine.json"
@@ -50,7 +51,9 @@ def build(runs: list[RunFolder]) -> dict[str, Any]:
         manifest = run.manifest()
         if why := matches(card, manifest):
             raise UserError(f"'{run.path}' and '{runs[0].path}' were measured on different machines: {why}")
-        rows = case_rows.analyse(cases.load(run), manifest=manifest, machine=None, spread=spread.read(run.path))
+        rows = case_rows.analyse(
+            points.load_cases(run), manifest=manifest, machine=None, spread=variance.read(run.path)
+        )
         _add(card, run.path.name, str(manifest["plan"].get("view", "")), rows)
     return {**card, sealed.SHA256: sealed.digest(card)}
 
@@ -78,7 +81,7 @@ def _level(cache_bytes: int | None) -> Callable[[CaseRow], str]:
 
     def level(row: CaseRow) -> str:
         cache = cache_bytes if row.point.platform == "cpu" else None
-        return ceilings.level(row.point.bytes_moved or 0, cache)
+        return roofline.memory_level(row.point.bytes_moved or 0, cache)
 
     return level
 
@@ -210,8 +213,8 @@ def _require_true(path: Path, card: dict[str, Any]) -> None:
     """Checks the hash, which the oldest profiles do not have, and the runs, if they are near."""
     if sealed.SHA256 in card and card[sealed.SHA256] != sealed.digest(card):
         raise _damaged(path, "its numbers were changed after it was written")
-    if near := card_origin.runs_near(path, card["made_of"]):
-        if why := card_origin.contradiction(card, build(near)):
+    if near := runs_near(path, card["made_of"]):
+        if why := contradiction(card, build(near)):
             raise _damaged(path, why)
 
 
@@ -260,3 +263,65 @@ def matches(card: dict[str, Any], manifest: dict[str, Any]) -> str:
     """
     found = identity.hardware(card["machine"], manifest)
     return f"the profile is of another machine ({identity.sentence(found)})." if found else ""
+
+
+# The fields that identify the entries of each list, and the numbers that must agree.
+KEYS = {
+    "peaks": ("quantity", "dtype", "platform", "cores", "level"),
+    "launch": ("op", "impl", "platform", "cores", "point"),
+    "links": ("op", "dtype", "devices", "mesh", "axis", "group_processes", "group_hosts"),
+    "transfers": ("op", "source", "target"),
+}
+NUMBERS = ("value", "hi", "alpha_s", "beta_bytes_per_s", "bus_bytes_per_s")
+# Relative. As for result cards, a later version may compute a number from the same records differently.
+ORIGIN_SLACK = 0.1
+
+
+def runs_near(path: Path, made_of: list[str]) -> list[RunFolder]:
+    """The runs that began at the times `made_of`, in this order; [] unless all of them are found.
+
+    The folder of the profile `path` and its parent are searched, two levels deep: a profile is next to the folder of
+    its runs, and copies of it are in other runs.
+    """
+    own = path.resolve().parent
+    places = (own, own.parent)
+    found = [manifest for place in places for depth in ("*", "*/*") for manifest in place.glob(f"{depth}/{MANIFEST}")]
+    began = {_began(manifest): RunFolder(manifest.parent) for manifest in found}
+    return [began[time] for time in made_of] if made_of and all(time and time in began for time in made_of) else []
+
+
+def _began(manifest: Path) -> str:
+    try:
+        return str(json.loads(manifest.read_text(encoding="utf-8")).get("started", ""))
+    except (ValueError, AttributeError, OSError):  # a damaged run cannot be matched
+        return ""
+
+
+def contradiction(card: dict[str, Any], made: dict[str, Any]) -> str:
+    """How a profile contradicts the profile made from its runs, as a clause; "" if it does not."""
+    for name, value in made["machine"].items():
+        if name in card["machine"] and card["machine"][name] != value:
+            return f"its machine has {name} {card['machine'][name]!r}, and its runs {value!r}"
+    for name, keys in KEYS.items():
+        stated, found = ({tuple(_at(each, key) for key in keys): each for each in one[name]} for one in (card, made))
+        if stated.keys() != found.keys() or len(card[name]) != len(made[name]):
+            return f"its {name} and its runs do not have the same entries"
+        for key, each in found.items():
+            for number in NUMBERS:
+                says, is_ = stated[key].get(number), each.get(number)
+                if "again" in each and "again" not in stated[key]:  # an older profile stored this as its value
+                    is_ = {"value": each["again"], "hi": says}.get(number, is_)
+                if not _agree(says, is_):
+                    return f"it has {number} {says!r} of {' '.join(filter(None, map(str, key)))}, and its runs {is_!r}"
+    return ""
+
+
+def _at(entry: dict[str, Any], key: str) -> Any:
+    """An entry's field. Links of older profiles do not have group sizes: they were within one process."""
+    return entry.get(key) or 1 if key.startswith("group_") else entry.get(key)
+
+
+def _agree(stated: Any, found: Any) -> bool:
+    if isinstance(stated, int | float) and isinstance(found, int | float):
+        return math.isclose(stated, found, rel_tol=ORIGIN_SLACK)
+    return stated is None and found is None

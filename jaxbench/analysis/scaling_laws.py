@@ -20,9 +20,9 @@ from dataclasses import dataclass
 import numpy as np
 from scipy import optimize
 
-from jaxbench.analysis.intervals import Estimate, estimate
 from jaxbench.analysis.scaling import Row
 from jaxbench.digits import digits
+from jaxbench.statistics.bootstrap import Estimate, estimate
 
 REFITS = 400
 EXACT = 1e-6  # a misfit below this is rounding: data of perfect scaling are at a bound, but the law describes them

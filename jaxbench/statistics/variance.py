@@ -20,7 +20,7 @@ CALIBRATED, ASSUMED_KIND = "calibrated", "assumed"
 
 
 @dataclass(frozen=True, kw_only=True)
-class Spread:
+class RunVariance:
     """Standard deviations of logarithms of times, with their degrees of freedom.
 
     Attributes:
@@ -40,10 +40,12 @@ class Spread:
 
 # The assumption may be wrong. It has few degrees of freedom, so that intervals from one process still cover the truth
 # if processes differ by anything from 0 to 5 % (docs/STATISTICS.md has the table).
-ASSUMED = Spread(sd=0.03, df=2.5, kind=ASSUMED_KIND, source="assumed, not measured: jaxbench calibrate measures it")
+ASSUMED = RunVariance(
+    sd=0.03, df=2.5, kind=ASSUMED_KIND, source="assumed, not measured: jaxbench calibrate measures it"
+)
 
 
-def read(folder: Path) -> Spread:
+def read(folder: Path) -> RunVariance:
     """The spread that was known when the run was measured, or ASSUMED. Raises UserError for a damaged file."""
     path = folder / NAME
     if not path.exists():
@@ -52,7 +54,7 @@ def read(folder: Path) -> Spread:
         content = json.loads(path.read_text())
         if content.pop(sealed.SHA256, "") not in ("", sealed.digest(content)):  # older files have no hash
             raise ValueError("its numbers were changed after it was written")
-        found = Spread(**content)
+        found = RunVariance(**content)
         if not all(value >= 0 for value in (found.sd, found.df, found.session_sd, found.session_df)):
             raise ValueError(f"a negative number in {dataclasses.asdict(found)}")
     except (AttributeError, TypeError, ValueError) as error:

@@ -31,8 +31,8 @@ from typing import Any
 import numpy as np
 from scipy import special  # scipy.stats takes a second to import
 
-from jaxbench.analysis import two_way
-from jaxbench.analysis.spread import ASSUMED, Spread
+from jaxbench.statistics import two_way
+from jaxbench.statistics.variance import ASSUMED, RunVariance
 
 DRAWS = 2000
 MIN_ROUNDS = 5  # with fewer rounds, no resampling covers 95 %
@@ -40,7 +40,7 @@ MIN_PROCESSES = 3  # with at least this many, the data themselves show how proce
 # Optional stopping makes intervals too narrow: a run that stops once an interval is narrow often stops when chance made
 # it too narrow. Widened by this factor, its intervals cover 95 % again (benchmarks/interval_coverage.py,
 # docs/STATISTICS.md).
-LOOKED = 1.1
+OPTIONAL_STOPPING = 1.1
 _CHUNKS = 64
 Unit = Any  # a unit of resampling, hashable and ordered: (session, round) in a run
 
@@ -89,7 +89,7 @@ class Estimate:
 UNKNOWN = Estimate()
 
 
-class Draws:
+class BootstrapSamples:
     """The bootstrap samples of one run: its resampled rounds and processes.
 
     Attributes:
@@ -101,7 +101,7 @@ class Draws:
     """
 
     def __init__(
-        self, units: Iterable[Unit], workers: Iterable[tuple[Unit, str]] = (), *, spread: Spread = ASSUMED,
+        self, units: Iterable[Unit], workers: Iterable[tuple[Unit, str]] = (), *, spread: RunVariance = ASSUMED,
         draws: int = DRAWS, seed: int = 0, looked: bool = False,
     ):  # fmt: skip
         """workers: (unit, process that measured a point in it). Units that share a process belong together; without
@@ -131,10 +131,12 @@ class Draws:
         share = np.full(count, 1 / count)
         return self._random.multinomial(count, share, size=len(self.weights)).astype(np.float32)
 
-    def only(self, units: Collection[Unit]) -> Draws:
+    def only(self, units: Collection[Unit]) -> BootstrapSamples:
         """Separate draws for some of the units."""
         workers = [(unit, worker) for unit, worker in self._workers if unit in units]
-        some = Draws(units, workers, spread=self.spread, draws=len(self.weights), seed=self._seed, looked=self.looked)
+        some = BootstrapSamples(
+            units, workers, spread=self.spread, draws=len(self.weights), seed=self._seed, looked=self.looked
+        )
         some.two_way = self.two_way and self.two_way.only(self._columns(some.units))
         return some
 
@@ -149,7 +151,7 @@ class Draws:
         """The mean of one value per unit, in alternating rounds."""
         assert self.two_way is not None
         by_process = self.processes(units) >= MIN_PROCESSES
-        times = LOOKED if self.looked else 1.0
+        times = OPTIONAL_STOPPING if self.looked else 1.0
         return self.two_way.mean(np.array(self._columns(units)), values, by_process=by_process, times=times)
 
     def _drawn(self, mean: two_way.Mean) -> np.ndarray:
@@ -206,7 +208,7 @@ class Draws:
         """The draws of a statistic of these units, widened for the small number of resampled units."""
         processes = self.processes(units)
         count = processes if processes >= MIN_PROCESSES else len(units) - processes + 1
-        return widened(value, drawn, count, LOOKED if self.looked else 1.0)
+        return widened(value, drawn, count, OPTIONAL_STOPPING if self.looked else 1.0)
 
     def differing(self, name: str, units: Sequence[Unit]) -> np.ndarray:
         """(draws,) random factors by which another process would differ at `name`; 1 if processes are resampled."""
@@ -343,3 +345,40 @@ def estimate(value: float, draws: np.ndarray, *, rounds: int) -> Estimate:
         return Estimate(value=value)
     lo, hi = np.quantile(draws, [0.025, 0.975])
     return Estimate(value=value, lo=min(float(lo), value), hi=max(float(hi), value))
+
+
+def quantile(samples: np.ndarray, owners: np.ndarray, weights: np.ndarray, q: float) -> np.ndarray:
+    """The quantile `q` of each bootstrap sample: its smallest value that at least the share `q` does not exceed.
+
+    Args:
+      samples: (n,) values. owners: (n,) int, the column of `weights` of each value. weights: (draws, k) multiplicities.
+
+    Returns:
+      (draws,); NaN for a draw without samples.
+    """
+    order = np.argsort(samples, kind="stable")
+    sizes = np.bincount(owners, minlength=weights.shape[1])
+    result = np.full(len(weights), np.nan)
+    for start in range(0, len(weights), 200):  # in chunks of draws, because a million calls would not fit in memory
+        chunk = weights[start : start + 200]
+        total = (chunk @ sizes).astype(np.float64)
+        running = np.cumsum(chunk[:, owners[order]], axis=1)
+        index = (running < np.ceil(q * total - 1e-6)[:, None]).sum(axis=1)
+        values = samples[order][np.minimum(index, len(samples) - 1)]
+        result[start : start + 200] = np.where(total > 0, values, np.nan)
+    return result
+
+
+def over_seeds(values: Iterable[float | None]) -> Estimate:
+    """The geometric mean with its 95 % interval (Student's t on the logarithms). A single value has no interval.
+
+    None values are left out. UNKNOWN without any value.
+    """
+    logs = [math.log(value) for value in values if value is not None and value > 0]
+    if not logs:
+        return UNKNOWN
+    mean = float(np.mean(logs))
+    if len(logs) < 2:
+        return Estimate(value=math.exp(mean))
+    half = float(special.stdtrit(len(logs) - 1, 0.975) * np.std(logs, ddof=1) / math.sqrt(len(logs)))
+    return Estimate(value=math.exp(mean), lo=math.exp(mean - half), hi=math.exp(mean + half))

@@ -18,11 +18,10 @@ from typing import Any
 
 import numpy as np
 
-from jaxbench.analysis import two_way
-from jaxbench.analysis.intervals import MIN_PROCESSES, MIN_ROUNDS, Draws, Unit
-from jaxbench.analysis.records_by_point import elapsed_s, session
-from jaxbench.analysis.timing import round_medians
 from jaxbench.records.schema import PointRecord, Record, RoundRecord
+from jaxbench.statistics import two_way
+from jaxbench.statistics.bootstrap import MIN_PROCESSES, MIN_ROUNDS, BootstrapSamples, Unit
+from jaxbench.statistics.timing import elapsed_s, round_medians, session
 
 HALF_WIDTH = 0.03  # of the interval of each efficiency; 1 is 100 %
 LEAST_ROUNDS, LEAST_S = 30, 25.0  # of fewer rounds or seconds, a neighbour may have slowed down all of them, or none
@@ -30,8 +29,8 @@ STEADY = (
     0.75  # of `two_way.TwoWay.alike`: below it noise lasts, and a narrow interval before the budget ends may be luck
 )
 NEXT = 0.6  # claims of at least this share of the widest half width, which is an estimate, are narrowed with it
-EXPLAINING_ROUNDS = 6  # of a point that explains another one, if that resolves its factor
-EXPLAINING_SHARE = 3  # it has at most every third round of the point that it explains, while a claim is not precise
+ABLATION_ROUNDS = 6  # of a point that explains another one, if that resolves its factor
+ABLATION_SHARE = 3  # it has at most every third round of the point that it explains, while a claim is not precise
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -139,9 +138,9 @@ def _visits(claims: Sequence[Claim], points: Mapping[str, Mapping[str, Any]], ti
     bases = {claim.point: claim.points for claim in claims}
     for name, about in points.items():
         whole = about.get("explains", "")
-        if not whole or times.resolved(name, whole, EXPLAINING_ROUNDS):
+        if not whole or times.resolved(name, whole, ABLATION_ROUNDS):
             continue
-        due = not open_ or times.count(name) == 0 or EXPLAINING_SHARE * times.count(name) < times.count(whole)
+        due = not open_ or times.count(name) == 0 or ABLATION_SHARE * times.count(name) < times.count(whole)
         if due or whole not in points:
             wanted.update((name, *bases.get(whole, (whole,))))
     return tuple(name for name in points if name in wanted)
@@ -157,7 +156,7 @@ class Times:
         """points: of the plan, by id. values: of each of them, by unit. work: of a step, where it is known."""
         self.points, self.values, self.spent_s, self.work = points, values, spent_s, work
         workers = dict.fromkeys(workers)
-        self.draws = Draws((unit for unit, _ in workers), workers, draws=1, looked=True)
+        self.draws = BootstrapSamples((unit for unit, _ in workers), workers, draws=1, looked=True)
         claiming = [of for name, of in values.items() if of and not points[name].get("explains")]
         self.draws.fit([(list(of), np.array(list(of.values()))) for of in claiming], spent_s)
 
