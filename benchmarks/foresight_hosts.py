@@ -102,7 +102,7 @@ def _of(run: RunFolder, rate: str, network: Carded) -> list[Trial]:
         )
         for family in families.values()
         for row in family
-        if row.point.devices == HOSTS and row.timing.step_s.known and row.believed
+        if row.point.devices == HOSTS and row.timing.step_s.known and not row.wrong
     ]
 
 

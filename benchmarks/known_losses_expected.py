@@ -20,9 +20,9 @@ from jaxbench.analysis.waterfall import (
     BUBBLE,
     COMMUNICATION,
     NAMES,
-    NOT_EXPLAINED,
-    SHARED_MACHINE,
-    SMALLER_SHARE,
+    UNEXPLAINED,
+    CONTENTION,
+    SMALLER_BATCH,
     STAGE_WORK,
     Waterfall,
 )
@@ -33,10 +33,10 @@ NEAR = 0.02  # factors that differ by less are as expected
 # The factors of each loss; factors in one parenthesis count as a product.
 BUILT_IN: dict[str, tuple[tuple[str, ...], ...]] = {
     "again": ((COMMUNICATION,),),
-    "late": ((SHARED_MACHINE, NOT_EXPLAINED),),
-    "heard": ((NOT_EXPLAINED,),),
-    "fixed": ((SMALLER_SHARE,),),
-    "memory": ((SMALLER_SHARE,), (SHARED_MACHINE,)),
+    "late": ((CONTENTION, UNEXPLAINED),),
+    "heard": ((UNEXPLAINED,),),
+    "fixed": ((SMALLER_BATCH,),),
+    "memory": ((SMALLER_BATCH,), (CONTENTION,)),
     "few": ((BUBBLE,),),
     "many": ((BUBBLE,),),
 }
@@ -80,10 +80,10 @@ class Times:
     def factors(self) -> dict[str, float]:
         """As defined in docs/metrics, implemented independently."""
         return {
-            SMALLER_SHARE: self.one / (DEVICES * self.alone),
-            SHARED_MACHINE: self.alone / self.local,
+            SMALLER_BATCH: self.one / (DEVICES * self.alone),
+            CONTENTION: self.alone / self.local,
             COMMUNICATION: self.local / (self.local + self.seen),
-            NOT_EXPLAINED: (self.local + self.seen) / self.step,
+            UNEXPLAINED: (self.local + self.seen) / self.step,
         }
 
     def with_loss(self, name: str, found: Times, wait_s: float = WAIT_S) -> Times:
@@ -115,7 +115,7 @@ def expected(name: str, plain: Waterfall | None, found: Waterfall, alone: Alone)
         own, busy = Times.of(found), 1 - waterfall.idle_share(DEVICES, MICRO_BATCHES[name])
         slower = own.local / (own.local / busy + own.communication)
         must = Estimate(value=(busy + slower) / 2, lo=slower, hi=busy)
-        return {BUBBLE: must, **dict.fromkeys((STAGE_WORK, SHARED_MACHINE, NOT_EXPLAINED), exact)}
+        return {BUBBLE: must, **dict.fromkeys((STAGE_WORK, CONTENTION, UNEXPLAINED), exact)}
     assert plain is not None
     before = Times.of(plain)
     noise = {each: times(value, Estimate(value=value.value), -1) for each, value in factors_of(plain).items()}
@@ -125,7 +125,7 @@ def expected(name: str, plain: Waterfall | None, found: Waterfall, alone: Alone)
     else:
         added = before.with_loss(name, Times.of(found), alone.wait_s).factors()
         if name == "heard":
-            added = {**before.factors(), NOT_EXPLAINED: added[NOT_EXPLAINED]}
+            added = {**before.factors(), UNEXPLAINED: added[UNEXPLAINED]}
         values = {each: Estimate(value=value) for each, value in added.items()}
     return {each: times(value, noise.get(each, exact)) for each, value in values.items()}
 

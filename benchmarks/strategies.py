@@ -89,7 +89,7 @@ def run(compared: Compared, rounds: int, folder: Path) -> list[tuple[str, Estima
     results = []
     for name, top, bottom, goal in compared.ratios:
         for point in (top, bottom):
-            if not rows[point].point.honest:
+            if not rows[point].point.reportable:
                 raise SystemExit(f"{point} cannot be used: {rows[point].point.reason or 'more devices than cores'}")
         results.append((name, paired_ratio.ratio(rows[top], rows[bottom]), goal))
     return results

@@ -48,14 +48,14 @@ class ArmResult:
         return self.row.timing
 
     @property
-    def believed(self) -> bool:
+    def usable(self) -> bool:
         """Whether it was measured and no check failed."""
         return self.timing.step_s.known and self.point.check_ok is not False
 
     @property
-    def honest(self) -> bool:
-        """Whether its row may be quoted, as in `Row.honest`."""
-        return self.row.honest
+    def quotable(self) -> bool:
+        """Whether its row may be quoted, as in `Row.quotable`."""
+        return self.row.quotable
 
     @property
     def peak_bytes(self) -> float:

@@ -114,7 +114,7 @@ def series(rows: list[CaseRow]) -> dict[tuple[str, str], dict[str, list[CaseRow]
 
     A label has only the words that distinguish the series of the run: "jit", "jit on gpu", "jit on 1 core".
     """
-    usable = [row for row in rows if row.headline and row.point.elements and row.timing.step_s.known]
+    usable = [row for row in rows if row.quotable and row.point.elements and row.timing.step_s.known]
     platforms = {row.point.platform for row in usable}
     cores = {row.point.cores for row in usable if row.point.platform == "cpu"}
     families: dict[tuple[str, str], dict[str, list[CaseRow]]] = {}
@@ -247,13 +247,13 @@ class CallSplit:
     parts: tuple[Estimate, ...]
 
     @property
-    def told(self) -> tuple[bool, ...]:
+    def resolved(self) -> tuple[bool, ...]:
         """For each part, whether its whole interval is above 0."""
         return tuple(part.has_interval and part.lo > 0 for part in self.parts)
 
     @property
     def sentence(self) -> str:
-        words = [_part(*each) for each in zip(SPLIT_NAMES, self.parts, self.told, strict=True)]
+        words = [_part(*each) for each in zip(SPLIT_NAMES, self.parts, self.resolved, strict=True)]
         rows = f"{self.rows:,} row{'s' * (self.rows != 1)}"
         return f"{self.op}, {rows} on {self.where}: {interval(self.whole, seconds)} = {' + '.join(words)}."
 
@@ -277,7 +277,7 @@ def _signed(value: float) -> str:
 
 def find_splits(rows: Sequence[CaseRow]) -> list[CallSplit]:
     """The splits of the smallest and the largest size of each job. Only rows that may support a headline count."""
-    good = {_key(row): row for row in rows if row.headline and row.timing.step_s.known}
+    good = {_key(row): row for row in rows if row.quotable and row.timing.step_s.known}
     wholes = [row for row in good.values() if row.point.impl == WHOLE and row.point.elements]
     found = []
     for row in wholes:
@@ -443,7 +443,7 @@ def judge_published(view: str, rows: list[CaseRow], *, manifest: dict[str, Any])
         return [_none("", 0, "no all_reduce was measured")]
     groups: dict[tuple[str, int], list[CaseRow]] = {}
     for row in reduced:
-        if row.headline and row.busbw.known and _whole_node(row):
+        if row.quotable and row.busbw.known and _whole_node(row):
             groups.setdefault((row.point.dtype, row.point.devices), []).append(row)
     if not groups:
         return [_none("", 0, _why_none(reduced, kind))]

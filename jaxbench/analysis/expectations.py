@@ -65,12 +65,18 @@ _PROFILE = "In a trace, the op categories and the idle time add up to the wall t
 
 def of_training(rows: Sequence[Row]) -> list[Item]:
     """The expectations that every program runs and is correct."""
-    return [complete(_RUNS, [row.point for row in rows]), *_verdicts(rows), _steady(rows)]
+    measured = [row.point for row in rows if row.point.rounds]
+    compiled = [(p.point, sum(r.compilations for r in p.rounds)) for p in measured]
+    wrong = [f"{point}: {count} programs were compiled" for point, count in compiled if count]
+    steady = item(_STEADY, len(measured), wrong)
+    return [complete(_RUNS, [row.point for row in rows]), *_verdicts(rows), steady]
 
 
 def of_scaling(rows: Sequence[Row]) -> list[Item]:
     """The expectations that the speeds are plausible."""
-    return [_clocks(rows), _efficiency(rows)]
+    timed = [row for row in rows if row.timing.step_s.known]
+    wrong = [f"{row.point.point}: {row.timing.clock_note}" for row in timed if row.timing.clock_note]
+    return [item(_CLOCKS, len(timed), wrong), _efficiency(rows)]
 
 
 def grid(rows: Iterable[Row]) -> dict[str, str]:
@@ -92,14 +98,10 @@ def complete(expected: str, points: Sequence[MeasuredPoint | CasePoint], *, unit
     """The expectation that all of these points were measured. A failed point is a violation, and a missing point is
     unknown. Unsupported points are left out."""
     points = [point for point in points if point.status != "unsupported"]
-    unmeasured = {
-        status: [f"{point.point}: {point.reason}" for point in points if point.status == status]
-        for status in ("failed", "partial", "missing")
-    }
-    result = item(
-        expected, len(points), [sentence for sentences in unmeasured.values() for sentence in sentences], unit=unit
-    )
-    return result if unmeasured["failed"] or result.agrees != NO else dataclasses.replace(result, agrees=CANNOT_TELL)
+    order = ("failed", "partial", "missing")
+    unmeasured = [f"{p.point}: {p.reason}" for status in order for p in points if p.status == status]
+    result, failed = item(expected, len(points), unmeasured, unit=unit), any(p.status == "failed" for p in points)
+    return result if failed or result.agrees != NO else dataclasses.replace(result, agrees=CANNOT_TELL)
 
 
 def item(expected: str, judged: int, wrong: Sequence[str], detail: str = "", *, unit: str = "programs") -> Item:
@@ -108,14 +110,9 @@ def item(expected: str, judged: int, wrong: Sequence[str], detail: str = "", *, 
         return _unknown(expected, "nothing that could be judged was measured.")
     right = max(0, judged - len(wrong))
     return Item(
-        expected=expected,
-        found=f"{right} of {judged} {unit}",
-        agrees=NO if wrong else YES,
-        judged=judged,
-        right=right,
-        detail=detail,
-        why=tuple(wrong),
-    )
+        expected=expected, found=f"{right} of {judged} {unit}", agrees=NO if wrong else YES, judged=judged, right=right,
+        detail=detail, why=tuple(wrong),
+    )  # fmt: skip
 
 
 def _unknown(expected: str, why: str) -> Item:
@@ -145,18 +142,6 @@ def _verdicts(rows: Sequence[Row]) -> list[Item]:
         nearest = f"at most {100 * max(shares):.2g} % of the tolerance" if shares else ""
         items.append(item(_VERDICTS.get(name, f"The check '{name}' passes."), len(matches), wrong, nearest))
     return items
-
-
-def _steady(rows: Sequence[Row]) -> Item:
-    timed = [row.point for row in rows if row.point.rounds]
-    compiled = [(p.point, sum(r.compilations for r in p.rounds)) for p in timed]
-    return item(_STEADY, len(timed), [f"{point}: {count} programs were compiled" for point, count in compiled if count])
-
-
-def _clocks(rows: Sequence[Row]) -> Item:
-    timed = [row for row in rows if row.timing.step_s.known]
-    wrong = [f"{row.point.point}: {row.timing.clock_note}" for row in timed if row.timing.clock_note]
-    return item(_CLOCKS, len(timed), wrong)
 
 
 def _efficiency(rows: Sequence[Row]) -> Item:

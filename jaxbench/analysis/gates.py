@@ -7,9 +7,10 @@ records with the reason. docs/metrics justifies the limits.
 
 from __future__ import annotations
 
+import dataclasses
 import math
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Self
 
 from jaxbench.analysis import load, quantities
 from jaxbench.analysis.point_records import Measured
@@ -74,6 +75,38 @@ class Gate:
     reason: str = ""
     launch_bound: bool = False
     certain: bool = False
+
+
+@dataclass(frozen=True, kw_only=True)
+class GatedRow:
+    """The common part of rows of training points and of cases.
+
+    Attributes:
+      gate: "passed" | "refused" | "" if nothing was measured. gate_reason: the reason, or the most useful remark.
+      notes: caveats, as clauses.
+    """
+
+    point: Measured[Any]
+    timing: Timing
+    gates: tuple[Gate, ...] = ()
+    gate: str = ""
+    gate_reason: str = ""
+    notes: tuple[str, ...] = ()
+
+    @property
+    def wrong(self) -> bool:
+        """Whether a check failed."""
+        return self.point.check_ok is False
+
+    @property
+    def quotable(self) -> bool:
+        """Whether it may support a headline, a fit or a card."""
+        return self.point.reportable and self.gate == "passed"
+
+    def gated(self, gates: tuple[Gate, ...]) -> Self:
+        """With the outcome of these gates."""
+        gate, reason = verdict(gates)
+        return dataclasses.replace(self, gates=gates, gate=gate, gate_reason=reason)
 
 
 def impossible(gates: tuple[Gate, ...]) -> tuple[Gate, ...]:

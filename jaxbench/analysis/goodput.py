@@ -132,7 +132,7 @@ def _require(**values: float) -> None:
             raise UserError(f"{name}={value:g} is not a positive number: use a number such as 100.")
 
 
-HOUR_S, THOUSAND = 3600.0, 1000
+THOUSAND = 1000
 
 
 def of_steps(step_s: Estimate, steps: int, per_hour: float) -> Estimate:
@@ -165,7 +165,7 @@ def price_sentences(
     lines = []
     for row in rows:
         step = row.timing.step_s
-        if not step.known or not row.believed:
+        if not step.known or row.wrong:
             continue
         thousand = _money(of_steps(step, THOUSAND, per_hour))
         steps = to_target.get(row.point.global_batch)
@@ -177,20 +177,16 @@ def price_sentences(
         else:
             target = f"the {steps:,} steps to the target cost {_money(of_steps(step, steps, per_hour))}"
         lines.append(f"{row.point.point}: a thousand steps cost {thousand}; {target}.")
-    return [*lines, _energy(used, wall_s)]
+    total = sum(used.values())
+    if not used:
+        energy = "Energy: unknown, because no energy counter can be read (RAPL needs root; NVML needs a GPU)."
+    else:
+        energy = (
+            f"Energy of the whole run, including compilation, by {', '.join(used)}: {total:,.0f} J in {wall_s:,.0f} s, "
+            f"{total / wall_s:,.0f} W on average."
+        )
+    return [*lines, energy]
 
 
 def _money(value: Estimate) -> str:
-    if not value.has_interval:
-        return digits(value.value)
-    return f"{digits(value.value)} ({digits(value.lo)} .. {digits(value.hi)})"
-
-
-def _energy(used: Mapping[str, float], wall_s: float) -> str:
-    if not used:
-        return "Energy: unknown, because no energy counter can be read (RAPL needs root; NVML needs a GPU)."
-    total = sum(used.values())
-    return (
-        f"Energy of the whole run, including compilation, by {', '.join(used)}: {total:,.0f} J in {wall_s:,.0f} s, "
-        f"{total / wall_s:,.0f} W on average."
-    )
+    return digits(value.value) + (f" ({digits(value.lo)} .. {digits(value.hi)})" if value.has_interval else "")

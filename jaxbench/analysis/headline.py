@@ -42,7 +42,10 @@ def headlines(rows: list[Row], controls: list[Control] | None = None) -> list[st
         return [sentence]
     strategies = dict.fromkeys(r.point.strategy for r in rows)
     noise = {control.strategy: control for control in controls or ()}
-    claims = {name: _claims([row for row in rows if row.point.strategy == name]) for name in strategies}
+    claims = {  # by strategy, at most one row for each scaling
+        name: [row for scaling in ("strong", "weak") if (row := _largest(rows, name, scaling)) is not None]
+        for name in strategies
+    }
     reasons = {
         name: _too_wide(largest) or _taken(largest) or _noisy(noise.get(name), largest)
         for name, largest in claims.items()
@@ -50,11 +53,6 @@ def headlines(rows: list[Row], controls: list[Control] | None = None) -> list[st
     doubts = {name: reason for name, reason in reasons.items() if reason}
     sentences = [_sentence(largest) for name, largest in claims.items() if largest and name not in doubts]
     return sentences or [f"No headline: {next(iter(doubts.values()), '') or _why_not(rows)}."]
-
-
-def _claims(rows: list[Row]) -> list[Row]:
-    """The rows of one strategy that its headline names: at most one for each scaling."""
-    return [row for scaling in ("strong", "weak") if (row := _largest(rows, scaling)) is not None]
 
 
 def _sentence(largest: list[Row]) -> str:
@@ -110,8 +108,8 @@ def _noisy(control: Control | None, largest: list[Row]) -> str:
     )
 
 
-def _largest(rows: list[Row], scaling: str) -> Row | None:
-    family = [r for r in rows if r.point.scaling == scaling and r.honest]
+def _largest(rows: list[Row], strategy: str, scaling: str) -> Row | None:
+    family = [r for r in rows if (r.point.strategy, r.point.scaling) == (strategy, scaling) and r.quotable]
     bases = {r.point.point for r in family}
     compared = [
         r for r in family if r.base is not None and r.base is not r.point and r.base.point in bases
@@ -137,38 +135,35 @@ def lacking(rows: Sequence[Any]) -> str:
     """Why no row may support a claim, apart from the gates: each cause with its points; "" if some row may."""
     if not any(row.timing.step_s.known for row in rows):
         return "nothing was measured"
-    if any(row.point.honest for row in rows):
+    if any(row.point.reportable for row in rows):
         return ""
     causes: dict[str, list[str]] = {}
     for row in rows:
-        causes.setdefault(_lacks(row), []).append(row.point.point)
+        point = row.point
+        if point.check_ok is False:
+            cause = "did not pass its checks"
+        elif point.status == "partial":
+            cause = f"{row.timing.rounds} of {point.rounds_asked} rounds"
+        elif point.status != "ok":
+            cause = str(point.status)
+        else:
+            cause = "never checked" if point.check_ok is None else "more devices than cores"
+        causes.setdefault(cause, []).append(point.point)
     most = sorted(causes.items(), key=lambda cause: -len(cause[1]))
     return "; ".join(
         f"{cause} ({points[0]}{f' and {len(points) - 1} more' if len(points) > 1 else ''})" for cause, points in most
     )
 
 
-def _lacks(row: Any) -> str:
-    """Why a row cannot support a claim."""
-    point = row.point
-    if point.check_ok is False:
-        return "did not pass its checks"
-    if point.status == "partial":
-        return f"{row.timing.rounds} of {point.rounds_asked} rounds"
-    if point.status != "ok":
-        return str(point.status)
-    return "never checked" if point.check_ok is None else "more devices than cores"
-
-
 def _why_not(rows: list[Row]) -> str:
     if why := lacking(rows):
         return why
-    refused = [r for r in rows if r.point.honest and r.gate == "refused"]
+    refused = [r for r in rows if r.point.reportable and r.gate == "refused"]
     if refused:
         return f"a gate refused {refused[0].point.point}, {refused[0].gate_reason}"
-    honest = {r.point.devices for r in rows if r.honest}
-    if len(honest) == 1:
-        return f"only one valid device count ({honest.pop()}) was measured, and scaling needs two"
+    counts = {r.point.devices for r in rows if r.quotable}
+    if len(counts) == 1:
+        return f"only one valid device count ({counts.pop()}) was measured, and scaling needs two"
     return "no strategy has two valid device counts with a base that passed its checks"
 
 
@@ -193,16 +188,19 @@ def case_headlines(
     Args:
       cache_bytes: the processor's last-level cache, which separates memory from caches; None: unknown.
     """
-    good = [row for row in rows if row.headline and row.timing.step_s.known]
+    good = [row for row in rows if row.quotable and row.timing.step_s.known]
     if view == "stream":
         results = _stream(good, cache_bytes)
     elif view == "collectives":
         results = _collectives(good, fits)
     elif view == "curves":
         results = _curves(good, crossings)
+    elif view == "fusion":
+        results = _ratios(good, OP_BY_OP, FUSED, "fused vs op by op")
+    elif view == "linalg":
+        results = [text for host in HOST for text in _ratios(good, (host,), ("jit",), f"jit vs {host}")]
     else:
-        views = {"matmul": _matmul, "dispatch": _dispatch, "fusion": _fusion, "linalg": _linalg, "transfer": _transfer,
-                 "versus": _versus}  # fmt: skip
+        views = {"matmul": _matmul, "dispatch": _dispatch, "transfer": _transfer, "versus": _versus}
         results = views[view](good) if view in views else []
     return results or [f"No headline: {_why_no_case(view, rows)}."]
 
@@ -256,15 +254,6 @@ def _dispatch(rows: list[CaseRow]) -> list[str]:
         + " per call."
         for group in _groups(rows, "platform", "cores").values()
     ]
-
-
-def _fusion(rows: list[CaseRow]) -> list[str]:
-    return _ratios(rows, OP_BY_OP, FUSED, "fused vs op by op")
-
-
-def _linalg(rows: list[CaseRow]) -> list[str]:
-    results = [_ratios(rows, (host,), ("jit",), f"jit vs {host}") for host in HOST]
-    return [sentence for sentences in results for sentence in sentences]
 
 
 def _ratios(rows: list[CaseRow], slow: tuple[str, ...], fast: tuple[str, ...], words: str) -> list[str]:
@@ -359,25 +348,21 @@ def _versus(rows: list[CaseRow]) -> list[str]:
         ends = {
             size: best
             for size in (few, many)
-            if (best := paired_ratio.best([row for row in group if row.point.elements == size], _elements)) is not None
+            if (best := paired_ratio.best([r for r in group if r.point.elements == size], lambda r: r.point.elements))
         }
         words = []
         if few in ends:
             soonest = interval(ends[few].rate.under(few), seconds)
-            words.append(f"shortest time for {few:,} row{'s' * (few != 1)}: {soonest} ({_who(ends[few])})")
+            words.append(f"shortest time for {few:,} row{'s' * (few != 1)}: {soonest} ({_winner(ends[few])})")
         if many in ends and many != few:
             most = interval(ends[many].rate, lambda value: scaled(value, "rows/s"))
-            words.append(f"highest rate: {most} with {many:,} rows at a time ({_who(ends[many])})")
+            words.append(f"highest rate: {most} with {many:,} rows at a time ({_winner(ends[many])})")
         sentences += [f"{op}: {'; '.join(words)}."] if words else []
     return sentences
 
 
-def _who(best: paired_ratio.Best[CaseRow]) -> str:
+def _winner(best: paired_ratio.Best[CaseRow]) -> str:
     return f"{best.row.point.impl} {_where(best.row)}{_note(best)}"
-
-
-def _elements(row: CaseRow) -> float | None:
-    return row.point.elements
 
 
 def _groups(rows: Iterable[CaseRow], *names: str) -> Groups:
@@ -414,11 +399,7 @@ def _why_no_case(view: str, rows: list[CaseRow]) -> str:
     if all(row.point.oversubscribed for row in right):
         what = "group" if view == "collectives" else "row"
         return f"every {what} is oversubscribed: with more devices than cores, devices take turns"
-    return _missing(view)
-
-
-def _missing(view: str) -> str:
-    reasons: dict[str, str] = {
+    reasons = {
         "collectives": "no group of more than one device passed every gate",
         "fusion": "no block was measured both op by op and fused",
         "linalg": "no factorisation was measured both by jit and by NumPy or SciPy at the same size",

@@ -56,18 +56,16 @@ def jain(rates: np.ndarray) -> np.ndarray:
 
 def sharing_sentences(arms: Sequence[ArmResult]) -> list[str]:
     """A sentence for each arm with several trainings."""
-    return [
-        sharing_sentence(arm, found) for arm in arms if arm.speedup.known and (found := sharing_of(arm.row)) is not None
-    ]
-
-
-def sharing_sentence(arm: ArmResult, found: SharingResult) -> str:
-    unclear = f" (inconclusive: {arm.why})" if arm.verdict == "cannot tell" else ""
-    return (
-        f"{arm.label} trainings at once: {times(arm.speedup)} the throughput of running them in sequence{unclear}; a "
-        f"step of the slowest takes {times(arm.ratio)} as long, and Jain's index of their rates is "
-        f"{found.fairness.value:.3f}."
-    )
+    lines = []
+    for arm in arms:
+        if arm.speedup.known and (found := sharing_of(arm.row)) is not None:
+            unclear = f" (inconclusive: {arm.why})" if arm.verdict == "cannot tell" else ""
+            lines.append(
+                f"{arm.label} trainings at once: {times(arm.speedup)} the throughput of running them in sequence"
+                f"{unclear}; a step of the slowest takes {times(arm.ratio)} as long, and Jain's index of their rates "
+                f"is {found.fairness.value:.3f}."
+            )
+    return lines
 
 
 NEAR = 0.9  # above this share of the best throughput, a larger batch makes steps longer and gains little
@@ -101,7 +99,7 @@ class Knee:
 
 def knee(place: ArmGroup) -> Knee | None:
     """The knee of a group of arms that differ only in the batch; None with fewer than three batches."""
-    arms = sorted((arm for arm in place.arms if arm.believed), key=lambda arm: arm.point.global_batch)
+    arms = sorted((arm for arm in place.arms if arm.usable), key=lambda arm: arm.point.global_batch)
     if len({arm.point.global_batch for arm in arms}) < 3:
         return None
     best = max(arms, key=lambda arm: arm.point.global_batch / arm.timing.step_s.value)
@@ -135,19 +133,16 @@ def latency(arm: ArmResult) -> Latency:
     owners = np.repeat(np.arange(len(rounds)), [len(r.block_s) for _, r in rounds])
     draws, units = arm.timing.draws, [unit for unit, _ in rounds]
     weights, differing = draws.of(units), draws.differing(arm.point.point, units)
-    values = [_quantile(samples, q) for q in (0.5, 0.99)]
-    drawn = [
-        draws.widened(v, quantile(samples, owners, weights, q), units) for v, q in zip(values, (0.5, 0.99), strict=True)
-    ]
-    p50, p99 = (estimate(v, d * differing, rounds=len(rounds)) for v, d in zip(values, drawn, strict=True))
+
+    def percentile(q: float) -> Estimate:
+        value = float(np.quantile(samples, q, method="inverted_cdf"))
+        drawn = draws.widened(value, quantile(samples, owners, weights, q), units)
+        return estimate(value, drawn * differing, rounds=len(rounds))
+
     if len(samples) >= MIN_LATENCIES:
-        return Latency(arm=arm, calls=len(samples), p50=p50, p99=p99)
+        return Latency(arm=arm, calls=len(samples), p50=percentile(0.5), p99=percentile(0.99))
     why = f"{len(samples)} single calls, and a 99th percentile needs {MIN_LATENCIES}"
-    return Latency(arm=arm, calls=len(samples), p50=p50, why_not=why)
-
-
-def _quantile(samples: np.ndarray, q: float) -> float:
-    return float(np.quantile(samples, q, method="inverted_cdf"))
+    return Latency(arm=arm, calls=len(samples), p50=percentile(0.5), why_not=why)
 
 
 def latencies(places: Sequence[ArmGroup]) -> list[tuple[ArmGroup, list[Latency]]]:
@@ -206,8 +201,8 @@ class Phases:
         return ", ".join(filter(None, [self.place.name, self.setting]))
 
     @property
-    def honest(self) -> bool:
-        return all(arm.honest for arm in self.arms)
+    def quotable(self) -> bool:
+        return all(arm.quotable for arm in self.arms)
 
     @property
     def sentence(self) -> str:
@@ -239,7 +234,7 @@ def find_phases(places: Sequence[ArmGroup]) -> list[Phases]:
     for place in places:
         settings: dict[tuple[tuple[str, str], ...], list[ArmResult]] = {}
         for arm in place.arms:
-            if arm.point.levers.get("part") in PREFIXES and arm.believed:
+            if arm.point.levers.get("part") in PREFIXES and arm.usable:
                 others = tuple(item for item in sorted(arm.point.levers.items()) if item[0] != "part")
                 settings.setdefault(others, []).append(arm)
         varying = {item for others in settings for item in others if any(item not in other for other in settings)}
@@ -296,10 +291,10 @@ def headlines(
     """The headline sentences of a view; without any, one sentence that starts with "No headline" and the reason."""
     shown = _shown(places)
     if view == "phases":
-        sentences = [each.sentence for each in phases if each.honest and each.place in shown]
+        sentences = [each.sentence for each in phases if each.quotable and each.place in shown]
     elif view == "batch":
         timed = [knee for knee in knees if knee.arm.timing.step_s.has_interval]
-        sentences = [_knee(knee) for knee in timed if knee.place in shown and knee.arm.honest]
+        sentences = [_knee(knee) for knee in timed if knee.place in shown and knee.arm.quotable]
     elif view == "inference":
         sentences = [_prefix(place) + text for place, many in latencies if place in shown if (text := _latencies(many))]
     elif view == "ladder":
@@ -314,11 +309,11 @@ def headlines(
 
 
 def _shown(places: Sequence[ArmGroup]) -> list[ArmGroup]:
-    honest = [place for place in places if any(arm.honest for arm in place.arms)]
-    if len(honest) <= MAX_PLACES:
-        return honest
+    quotable = [place for place in places if any(arm.quotable for arm in place.arms)]
+    if len(quotable) <= MAX_PLACES:
+        return quotable
     largest: dict[tuple[str, str], ArmGroup] = {}
-    for place in sorted(honest, key=lambda place: place.devices):
+    for place in sorted(quotable, key=lambda place: place.devices):
         largest[place.strategy, place.scaling] = place
     return list(largest.values())
 
@@ -330,7 +325,7 @@ def _prefix(place: ArmGroup) -> str:
 def pairs(place: ArmGroup) -> list[ArmResult]:
     """The arms that can be compared: the arm and its baseline are valid and measured."""
     arms = (arm for arm in place.arms if arm.verdict not in ("", "baseline"))
-    return [arm for arm in arms if arm.honest and arm.baseline.honest and arm.ratio.known]
+    return [arm for arm in arms if arm.quotable and arm.baseline.quotable and arm.ratio.known]
 
 
 def _compared(place: ArmGroup, say: Callable[[ArmResult, str], str]) -> list[str]:
@@ -459,9 +454,9 @@ def _knee(knee: Knee) -> str:
 
 def _latencies(latencies: Sequence[Latency]) -> str:
     """The latencies of the smallest and the largest batch."""
-    honest = [each for each in latencies if each.arm.honest and each.p50.known]
+    quotable = [each for each in latencies if each.arm.quotable and each.p50.known]
     parts = []
-    for each in dict.fromkeys((honest[0], honest[-1])) if honest else ():
+    for each in dict.fromkeys((quotable[0], quotable[-1])) if quotable else ():
         p99 = f", p99 {interval(each.p99, seconds)}" if each.p99.known else f", no p99 ({each.why_not})"
         unit = each.arm.point.record.unit if each.arm.point.record is not None else "examples"
         rate = scaled(each.arm.timing.examples_per_s.value, "").strip()
@@ -479,7 +474,7 @@ def _ladder(place: ArmGroup) -> str:
     if top.verdict == "cannot tell":
         text = f"The whole ladder vs {first.label}: inconclusive"
     steps = [
-        (place.speedup(b, a), b) for a, b in zip(place.arms, place.arms[1:], strict=False) if a.believed and b.believed
+        (place.speedup(b, a), b) for a, b in zip(place.arms, place.arms[1:], strict=False) if a.usable and b.usable
     ]
     gains = [(value, arm) for value, arm in steps if value.has_interval and value.lo > 1]
     if gains:
@@ -488,9 +483,7 @@ def _ladder(place: ArmGroup) -> str:
     unclear = [arm.label for value, arm in steps if not value.has_interval or value.lo <= 1 <= value.hi]
     slower = [arm.label for value, arm in steps if value.has_interval and value.hi < 1]
     return _sentence(
-        text,
-        f"inconclusive: {', '.join(unclear)}" if unclear else "",
-        f"slower: {', '.join(slower)}" if slower else "",
+        text, f"inconclusive: {', '.join(unclear)}" if unclear else "", f"slower: {', '.join(slower)}" if slower else ""
     )
 
 
@@ -498,9 +491,9 @@ def _why_not(places: Sequence[ArmGroup]) -> str:
     arms = arms_of(places)
     if why := lacking(arms):
         return why
-    if not any(arm.honest for arm in arms):
+    if not any(arm.quotable for arm in arms):
         return f"a gate refused {arms[0].point.point}, {arms[0].row.gate_reason}"
-    bad_baselines = {arm.baseline.point.point for arm in arms if arm.honest and not arm.baseline.honest}
+    bad_baselines = {arm.baseline.point.point for arm in arms if arm.quotable and not arm.baseline.quotable}
     if bad_baselines:
         return f"the baseline {sorted(bad_baselines)[0]} has no trustworthy times"
     return "no two arms can be compared"

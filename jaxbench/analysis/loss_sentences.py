@@ -11,15 +11,15 @@ from jaxbench.analysis.quantities import devices, interval, percent, scaled, sec
 from jaxbench.analysis.scaling import fault
 from jaxbench.analysis.waterfall import (
     BUBBLE,
-    CALLED,
     COMMUNICATION,
+    CONTENTION,
     EXTRA_WORK,
     INPUT,
-    NOT_EXPLAINED,
-    SHARED_MACHINE,
     SLOWEST_PROCESS,
-    SMALLER_SHARE,
+    SMALLER_BATCH,
     STAGE_WORK,
+    TERMS,
+    UNEXPLAINED,
     Factor,
     Waterfall,
 )
@@ -27,14 +27,14 @@ from jaxbench.statistics import paired_ratio
 from jaxbench.statistics.bootstrap import Estimate
 
 _TO = {
-    EXTRA_WORK: "to extra work", SMALLER_SHARE: "to a smaller per-device batch", SHARED_MACHINE: "to contention",
+    EXTRA_WORK: "to extra work", SMALLER_BATCH: "to a smaller per-device batch", CONTENTION: "to contention",
     STAGE_WORK: "to stages that do more than a K-th of the work", SLOWEST_PROCESS: "to the slowest process",
     BUBBLE: "to the pipeline's bubble", INPUT: "to waiting for input",
-    COMMUNICATION: "to communication that is not hidden", NOT_EXPLAINED: "unexplained",
+    COMMUNICATION: "to communication that is not hidden", UNEXPLAINED: "unexplained",
 }  # fmt: skip
 _FROM = {
     **{name: words.replace("to ", "from ", 1) for name, words in _TO.items()}, COMMUNICATION: "from communication",
-    STAGE_WORK: "from stages that do less than a K-th of the work", NOT_EXPLAINED: "unexplained",
+    STAGE_WORK: "from stages that do less than a K-th of the work", UNEXPLAINED: "unexplained",
 }  # fmt: skip
 
 
@@ -46,10 +46,10 @@ def sentences(waterfalls: Sequence[Waterfall]) -> list[str]:
 
 def sentence(one: Waterfall) -> str:
     """One waterfall: "2 devices: 81 % [78, 84]. Lost: 3 to a smaller per-device batch, 9 to contention, ..."."""
-    clear = [factor for factor in one.factors if factor.clear]
-    lost = [f"{points(f.lost.value)} {_TO[f.name]}{_beside(one, f)}" for f in clear if f.lost.value > 0]
+    clear = [factor for factor in one.factors if factor.resolved]
+    lost = [f"{points(f.lost.value)} {_TO[f.name]}{_of_schedule(one, f)}" for f in clear if f.lost.value > 0]
     gained = [f"{points(-f.lost.value)} {_FROM[f.name]}" for f in clear if f.lost.value < 0]
-    within = [f"{CALLED.get(f.name, f.name)} {_range(f.lost)}" for f in one.factors if not (f.clear or f.negligible)]
+    within = [f"{TERMS.get(f.name, f.name)} {_range(f.lost)}" for f in one.factors if not (f.resolved or f.negligible)]
     parts = [f"{devices(one.point.devices)}: {percent(one.efficiency)}."]
     parts += [f"Lost: {', '.join(lost)}."] if lost else []
     parts += [f"Gained: {', '.join(gained)}."] if gained else []
@@ -58,7 +58,7 @@ def sentence(one: Waterfall) -> str:
     return " ".join(parts)
 
 
-def _beside(one: Waterfall, factor: Factor) -> str:
+def _of_schedule(one: Waterfall, factor: Factor) -> str:
     """For the bubble: its share of the step without communication, and its share by the formula for its schedule."""
     if factor.name != BUBBLE:
         return ""
@@ -112,7 +112,7 @@ def advice(waterfalls: Sequence[Waterfall]) -> list[str]:
         families.setdefault(one.family, []).append(one)
     largest = {name: max(members, key=lambda one: one.point.devices) for name, members in families.items()}
     found = []
-    for factor in (SMALLER_SHARE, SHARED_MACHINE, BUBBLE, INPUT, COMMUNICATION):
+    for factor in (SMALLER_BATCH, CONTENTION, BUBBLE, INPUT, COMMUNICATION):
         name = max(largest, key=lambda name: _lost(largest[name], factor), default="")
         if name and _lost(largest[name], factor) >= WORTH and (text := _text(factor, families[name], waterfalls)):
             found.append((_lost(largest[name], factor), f"{name}: {text}"))
@@ -122,18 +122,18 @@ def advice(waterfalls: Sequence[Waterfall]) -> list[str]:
 def _text(factor: str, members: Sequence[Waterfall], waterfalls: Sequence[Waterfall]) -> str:
     """The advice on one factor; "" if there is none. members: the waterfalls of one strategy and scaling."""
     last = max(members, key=lambda one: one.point.devices)
-    if factor == SMALLER_SHARE:
+    if factor == SMALLER_BATCH:
         return _larger_share(members, last)
     if factor == COMMUNICATION:
         found = "; ".join(filter(None, (_overlap(last), _fewer_bytes(last, waterfalls), _one_payload(last))))
         return f"{found}." if found else ""
-    return {SHARED_MACHINE: _shared_machine, BUBBLE: _micro_batches, INPUT: _batches_ahead}[factor](last)
+    return {CONTENTION: _shared_machine, BUBBLE: _micro_batches, INPUT: _batches_ahead}[factor](last)
 
 
 def _lost(one: Waterfall, name: str) -> float:
     """The loss in percentage points; 0 for a factor with an interval that contains 0."""
     factor = one.factor(name)
-    return factor.lost.value if factor is not None and factor.clear else 0.0
+    return factor.lost.value if factor is not None and factor.resolved else 0.0
 
 
 def _on(one: Waterfall) -> str:
@@ -152,9 +152,9 @@ def _larger_share(members: Sequence[Waterfall], last: Waterfall) -> str:
     share, record = _share(last), last.point.record
     if not share or record is None:
         return ""
-    cost = f"{points(_lost(last, SMALLER_SHARE))} points {_on(last)}"
+    cost = f"{points(_lost(last, SMALLER_BATCH))} points {_on(last)}"
     known = sorted((one for one in members if _share(one) and not one.missing), key=_share)
-    free = next((one for one in known if _lost(one, SMALLER_SHARE) < WORTH), None)
+    free = next((one for one in known if _lost(one, SMALLER_BATCH) < WORTH), None)
     if free is None:
         rest = _larger_batches(last) or "run with --config.explain=more to find the batch at which the loss ends"
         return (
@@ -180,7 +180,7 @@ def _larger_batches(last: Waterfall) -> str:
 
 
 def _shared_machine(last: Waterfall) -> str:
-    factor = last.factor(SHARED_MACHINE)
+    factor = last.factor(CONTENTION)
     if factor is None:
         return ""
     return (

@@ -6,10 +6,11 @@ It contains only rows that passed every gate. Links may be oversubscribed and ar
 
 from __future__ import annotations
 
+import contextlib
 import datetime
 import json
 import math
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -59,31 +60,34 @@ def build(runs: list[RunFolder]) -> dict[str, Any]:
 
 
 def _add(card: dict[str, Any], run: str, view: str, rows: list[CaseRow]) -> None:
-    honest = [row for row in rows if row.headline]
+    good = [row for row in rows if row.quotable]
     if view == "matmul":
-        card["peaks"] += _peaks(run, "flop_per_s", honest, lambda row: row.point.flops, lambda row: "")
+        card["peaks"] += _peaks(run, "flop_per_s", good, lambda row: row.point.flops, lambda row: "")
     elif view == "stream":
-        cache = card["machine"]["cache_bytes"]
-        card["peaks"] += _peaks(run, "bytes_per_s", honest, lambda row: row.point.bytes_moved, _level(cache))
+        cache = card["machine"]["cache_bytes"]  # the processor's
+
+        def level(row: CaseRow) -> str:
+            return roofline.memory_level(row.point.bytes_moved or 0, cache if row.point.platform == "cpu" else None)
+
+        card["peaks"] += _peaks(run, "bytes_per_s", good, lambda row: row.point.bytes_moved, level)
     elif view == "dispatch":
-        card["launch"] += [_launch(run, row) for row in honest]
+        for row in good:  # seconds per call
+            facts = {name: getattr(row.point, name) for name in ("op", "impl", "platform", "cores", "point")}
+            card["launch"].append({**facts, "run": run, **_numbers("", row.timing.step_s), "rounds": row.timing.rounds})
     elif view == "collectives":
         links = [_link(run, fit) for fit in alpha_beta.fit_all(rows) if not fit.why_not]
         # Links within one process are measured better by a run of a single process.
         between = [link for link in links if (link["group_processes"] or 1) > 1]
         card["links"] = _replaced(card["links"], between or links)
     elif view == "transfer":
-        card["transfers"] += [_transfer(run, row) for row in _largest(honest)]
-
-
-def _level(cache_bytes: int | None) -> Callable[[CaseRow], str]:
-    """A function from a row to "memory" or "cache". The manifest has only the processor's cache size."""
-
-    def level(row: CaseRow) -> str:
-        cache = cache_bytes if row.point.platform == "cpu" else None
-        return roofline.memory_level(row.point.bytes_moved or 0, cache)
-
-    return level
+        largest = {}  # bytes per second at the largest payload
+        for row in sorted(good, key=lambda row: row.point.payload_bytes or 0):
+            largest[row.point.op, row.point.source, row.point.target] = row
+        for row in largest.values():
+            facts = {name: getattr(row.point, name) for name in ("op", "source", "target", "payload_bytes")}
+            rate = row.timing.step_s.under(float(row.point.payload_bytes or 0))
+            numbers = {**_numbers("", rate), "rounds": row.timing.rounds}
+            card["transfers"].append({**facts, **numbers, "point": row.point.point, "run": run})
 
 
 def _peaks(
@@ -119,13 +123,6 @@ def _peaks(
     return entries
 
 
-def _launch(run: str, row: CaseRow) -> dict[str, Any]:
-    """An entry with seconds per call."""
-    p = row.point
-    facts = {"op": p.op, "impl": p.impl, "platform": p.platform, "cores": p.cores, "point": p.point, "run": run}
-    return {**facts, **_numbers("", row.timing.step_s), "rounds": row.timing.rounds}
-
-
 def _link(run: str, fit: AlphaBetaFit) -> dict[str, Any]:
     """An entry with alpha and beta. Its bus_bytes_per_s is beta as bus bandwidth; None for one device."""
     names = ("op", "dtype", "devices", "mesh", "axis", "oversubscribed", "group_processes", "group_hosts")
@@ -159,22 +156,6 @@ def _group(link: dict[str, Any]) -> tuple[Any, ...]:
     return (*where, link.get("group_processes") or 1, link.get("group_hosts") or 1)
 
 
-def _transfer(run: str, row: CaseRow) -> dict[str, Any]:
-    """An entry with bytes per second at the largest payload."""
-    p = row.point
-    facts = {"op": p.op, "source": p.source, "target": p.target, "payload_bytes": p.payload_bytes}
-    rate = row.timing.step_s.under(float(p.payload_bytes or 0))
-    return {**facts, **_numbers("", rate), "rounds": row.timing.rounds, "point": p.point, "run": run}
-
-
-def _largest(rows: Iterable[CaseRow]) -> list[CaseRow]:
-    """The row with the largest payload of each (op, source, target)."""
-    largest: dict[tuple[str, str, str], CaseRow] = {}
-    for row in sorted(rows, key=lambda row: row.point.payload_bytes or 0):
-        largest[row.point.op, row.point.source, row.point.target] = row
-    return list(largest.values())
-
-
 def _numbers(name: str, value: Estimate) -> dict[str, float | None]:
     """{"value", "lo", "hi"}, or {name, name_lo, name_hi} for a name; lo and hi are None without an interval."""
     keys = (name, f"{name}_lo", f"{name}_hi") if name else ("value", "lo", "hi")
@@ -205,17 +186,13 @@ def read(path: Path) -> dict[str, Any] | None:
         raise _damaged(path, "it does not say which machine it describes")
     for name, fields in _LISTS.items():
         _require_entries(path, name, card.get(name), fields)
-    _require_true(path, card)
-    return card
-
-
-def _require_true(path: Path, card: dict[str, Any]) -> None:
-    """Checks the hash, which the oldest profiles do not have, and the runs, if they are near."""
-    if sealed.SHA256 in card and card[sealed.SHA256] != sealed.digest(card):
+    if sealed.SHA256 in card and card[sealed.SHA256] != sealed.digest(card):  # the oldest profiles have no hash
         raise _damaged(path, "its numbers were changed after it was written")
-    if near := runs_near(path, card["made_of"]):
-        if why := contradiction(card, build(near)):
-            raise _damaged(path, why)
+    # A profile is the ceiling for many runs. Its runs, if they are near, also show an edit with a recomputed hash.
+    near = runs_near(path, card["made_of"])
+    if near and (why := contradiction(card, build(near))):
+        raise _damaged(path, why)
+    return card
 
 
 def _require_entries(path: Path, name: str, entries: Any, fields: tuple[str, ...]) -> None:
@@ -286,15 +263,12 @@ def runs_near(path: Path, made_of: list[str]) -> list[RunFolder]:
     own = path.resolve().parent
     places = (own, own.parent)
     found = [manifest for place in places for depth in ("*", "*/*") for manifest in place.glob(f"{depth}/{MANIFEST}")]
-    began = {_began(manifest): RunFolder(manifest.parent) for manifest in found}
+    began = {}
+    for manifest in found:
+        with contextlib.suppress(ValueError, AttributeError, OSError):  # a damaged run cannot be matched
+            run = RunFolder(manifest.parent)
+            began[str(json.loads(manifest.read_text(encoding="utf-8")).get("started", ""))] = run
     return [began[time] for time in made_of] if made_of and all(time and time in began for time in made_of) else []
-
-
-def _began(manifest: Path) -> str:
-    try:
-        return str(json.loads(manifest.read_text(encoding="utf-8")).get("started", ""))
-    except (ValueError, AttributeError, OSError):  # a damaged run cannot be matched
-        return ""
 
 
 def contradiction(card: dict[str, Any], made: dict[str, Any]) -> str:

@@ -223,7 +223,7 @@ class Measured(Place, Generic[CompileReport]):
         return tuple((session(each), each.round) for each in self.rounds)
 
     @property
-    def honest(self) -> bool:
+    def reportable(self) -> bool:
         """Whether its times may support a claim about scaling, or about the machine."""
         return self.status == "ok" and self.check_ok is True and not self.oversubscribed
 
@@ -259,7 +259,8 @@ def load_points(
         places: dict[str, Place | None] = {str(facts["point"]): place(**facts) for facts in planned}
         asked = {str(one["point"]): int(one.get("rounds", rounds)) for one in plan["points"]}  # none in older plans
     except (AttributeError, KeyError, TypeError, ValueError) as error:
-        raise UserError(f"the plan of {_NOUN[passport]} in '{run.path}' is damaged ({error!r}).") from error
+        noun = "cases" if passport is CaseRecord else "points"
+        raise UserError(f"the plan of {noun} in '{run.path}' is damaged ({error!r}).") from error
     for facts in planned:
         _require_place(run, facts, lines.get(str(facts["point"]), PointLines()))
     result = []
@@ -270,7 +271,15 @@ def load_points(
         if source is not None:
             facts = {field: getattr(source, field) for field in names}
             facts |= {field: getattr(point_lines.record, field, value) for field, value in common.items()}
-            result.append(_merged(facts, point_lines, asked.get(name, rounds), looked, make))
+            status, reason = point_status(point_lines, rounds_asked := asked.get(name, rounds))
+            check_ok, why = check(point_lines)
+            point = make(
+                **facts, rounds_asked=rounds_asked, looked=looked, record=point_lines.record,
+                rounds=point_lines.rounds_in_order, failure=point_lines.failure if point_lines.failed else None,
+                profile=point_lines.profile, status=status, check_ok=check_ok, reason=reason or why,
+                repetition=repetition(point_lines),
+            )  # fmt: skip
+            result.append(point)
     return result
 
 
@@ -287,24 +296,3 @@ def _require_place(run: RunFolder, planned: dict[str, Any], about: PointLines) -
                     f"'{run.path}' is damaged: {record.point} was planned with {name} {asked!r} and recorded with "
                     f"{found!r}: restore the file."
                 )
-
-
-_NOUN = {PointRecord: "points", CaseRecord: "cases"}
-
-
-def _merged(place: dict[str, Any], about: PointLines, rounds_asked: int, looked: bool, make: type[P]) -> P:
-    status, reason = point_status(about, rounds_asked)
-    check_ok, why = check(about)
-    return make(
-        **place,
-        rounds_asked=rounds_asked,
-        looked=looked,
-        record=about.record,
-        rounds=about.rounds_in_order,
-        failure=about.failure if about.failed else None,
-        profile=about.profile,
-        status=status,
-        check_ok=check_ok,
-        reason=reason or why,
-        repetition=repetition(about),
-    )

@@ -1,5 +1,5 @@
 # Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
-"""The limits of a device (roofline), the work of a case or training step, and the share of the limit that it reaches."""
+"""The limits of a device (roofline), the work of a case or of a training step, and the share that it reaches."""
 
 from __future__ import annotations
 

@@ -11,19 +11,19 @@ from typing import Any
 import numpy as np
 
 from jaxbench.analysis import gates, roofline
-from jaxbench.analysis.gates import Gate
+from jaxbench.analysis.gates import GatedRow
 from jaxbench.analysis.points import MeasuredPoint
 from jaxbench.analysis.roofline import Utilisation
 from jaxbench.levers.precision import SIXTEEN_BITS
 from jaxbench.statistics import paired_ratio
 from jaxbench.statistics.bootstrap import MIN_ROUNDS, UNKNOWN, Estimate
-from jaxbench.statistics.timing import Timing, draws_of, explains, measure, no_interval, unsettled
+from jaxbench.statistics.timing import draws_of, explains, measure, no_interval, unsettled
 from jaxbench.statistics.variance import ASSUMED, RunVariance
 
 
 @dataclass(frozen=True, kw_only=True)
-class Row:
-    """One point with its numbers.
+class Row(GatedRow):
+    """One training point with its numbers.
 
     Attributes:
       base: the point with speed-up 1: the smallest measured device count of the same strategy, scaling and arm; None if
@@ -35,14 +35,11 @@ class Row:
       paired: whether it shares at least MIN_ROUNDS rounds with its base, so that drift cancels. Otherwise the speed-up
         has no interval, and no fit uses the point.
       speedup_draws: (draws,) the speed-up of each bootstrap sample, for the fits.
-      gate: "passed" | "refused" | "" if nothing was measured. gate_reason: the reason, or the most useful remark.
-      notes: caveats, as clauses.
       explained_by: the rows of its ablations, by name: alone, local, communication, peak; for a base also "batch=2x".
         No table, figure, fit or headline of points has them.
     """
 
     point: MeasuredPoint
-    timing: Timing
     base: MeasuredPoint | None = None
     base_step_s: float = float("nan")
     work: float = float("nan")
@@ -51,21 +48,7 @@ class Row:
     paired: bool = True
     speedup_draws: np.ndarray = dataclasses.field(default_factory=lambda: np.empty(0))
     use: Utilisation = Utilisation()
-    gates: tuple[Gate, ...] = ()
-    gate: str = ""
-    gate_reason: str = ""
-    notes: tuple[str, ...] = ()
     explained_by: Mapping[str, Row] = dataclasses.field(default_factory=dict)
-
-    @property
-    def believed(self) -> bool:
-        """Whether no check failed."""
-        return self.point.check_ok is not False
-
-    @property
-    def honest(self) -> bool:
-        """Whether it may support a headline, a fit or a card."""
-        return self.point.honest and self.gate == "passed"
 
     @property
     def relative_devices(self) -> float:
@@ -134,7 +117,7 @@ def analyse(
 
 def _explaining(row: Row) -> Row:
     """The row of an ablation. Only its clocks are judged, because it is not a whole step."""
-    return _gated(row, (gates.blocks(row.point, row.timing.clock_ratio),)) if row.timing.step_s.known else row
+    return row.gated((gates.blocks(row.point, row.timing.clock_ratio),)) if row.timing.step_s.known else row
 
 
 def fault(row: Row) -> str:
@@ -153,12 +136,7 @@ def _alone(row: Row, config: dict[str, Any], machine: dict[str, Any] | None, pro
     use = roofline.utilisation(point, timing.step_s.value, dtype=dtype_of(point, config), machine=machine)
     if product is not None:
         use = roofline.with_product(use, row, product)
-    return _gated(dataclasses.replace(row, use=use), gates.judge_step(point, timing.inside, use))
-
-
-def _gated(row: Row, results: tuple[Gate, ...]) -> Row:
-    gate, reason = gates.verdict(results)
-    return dataclasses.replace(row, gates=results, gate=gate, gate_reason=reason)
+    return dataclasses.replace(row, use=use).gated(gates.judge_step(point, timing.inside, use))
 
 
 def dtype_of(point: MeasuredPoint, config: dict[str, Any]) -> str:
@@ -230,7 +208,7 @@ def _finish(row: Row, base: Row | None, *, model_grows: bool) -> Row:
         speedup_draws=draws,
     )
     if row.point is not base.point:
-        finished = _gated(finished, (*row.gates, gates.not_above_ideal(finished.efficiency)))
+        finished = finished.gated((*row.gates, gates.not_above_ideal(finished.efficiency)))
     return dataclasses.replace(finished, notes=_notes(finished, base))
 
 

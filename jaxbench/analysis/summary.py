@@ -81,18 +81,13 @@ def entries(
     explained = {waterfall.point.point: waterfall for waterfall in waterfalls}
     return [
         Entry(
-            row=row, arm=compared.get(row.point.point), fit=_fit(row, lines), latency=calls.get(row.point.point),
+            row=row, arm=compared.get(row.point.point), latency=calls.get(row.point.point),
+            fit=lines.get(group_of(row.point)) if isinstance(row, CaseRow) and row.point.payload_bytes else None,
             waterfall=explained.get(row.point.point), stragglers=stragglers.of(row) if isinstance(row, Row) else None,
             sharing=lever_results.sharing_of(row) if isinstance(row, Row) else None,
         )
         for row in rows
     ]  # fmt: skip
-
-
-def _fit(row: Row | CaseRow, lines: dict[tuple[object, ...], AlphaBetaFit]) -> AlphaBetaFit | None:
-    if isinstance(row, Row) or not row.point.payload_bytes:
-        return None
-    return lines.get(group_of(row.point))
 
 
 def state(status: str, check_ok: bool | None, gate: str = "") -> str:

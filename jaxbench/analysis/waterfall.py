@@ -31,15 +31,15 @@ from jaxbench.statistics import paired_ratio
 from jaxbench.statistics.bootstrap import UNKNOWN, Estimate
 from jaxbench.statistics.paired_ratio import SharedTimes
 
-EXTRA_WORK, SMALLER_SHARE, SHARED_MACHINE = "extra work", "smaller share", "shared machine"
+EXTRA_WORK, SMALLER_BATCH, CONTENTION = "extra work", "smaller share", "shared machine"
 STAGE_WORK, SLOWEST_PROCESS = "work of a stage", "slowest process"
 BUBBLE, INPUT, COMMUNICATION = "pipeline bubble", "waiting for input", "communication"
-NOT_EXPLAINED = "not explained"
+UNEXPLAINED = "not explained"
 # Records and comparison.json keep the names above. Sentences and figures use the terms that a reader would search for.
-CALLED = {SMALLER_SHARE: "smaller per-device batch", SHARED_MACHINE: "contention", NOT_EXPLAINED: "unexplained"}
+TERMS = {SMALLER_BATCH: "smaller per-device batch", CONTENTION: "contention", UNEXPLAINED: "unexplained"}
 NAMES = (
-    EXTRA_WORK, SMALLER_SHARE, STAGE_WORK, SHARED_MACHINE, SLOWEST_PROCESS, BUBBLE, INPUT, COMMUNICATION,
-    NOT_EXPLAINED,
+    EXTRA_WORK, SMALLER_BATCH, STAGE_WORK, CONTENTION, SLOWEST_PROCESS, BUBBLE, INPUT, COMMUNICATION,
+    UNEXPLAINED,
 )  # fmt: skip
 PARTS = ("alone", "local", "schedule", "communication")
 RESIDENT = "resident"  # the ablation of a step that waits for input: the same step with its input on the devices
@@ -69,7 +69,7 @@ class Factor:
     lost: Estimate
 
     @property
-    def clear(self) -> bool:
+    def resolved(self) -> bool:
         """Whether the interval of the loss excludes 0; without an interval, whether it is at least half a point."""
         if self.lost.has_interval:
             return self.lost.lo > 0 or self.lost.hi < 0
@@ -78,7 +78,7 @@ class Factor:
     @property
     def negligible(self) -> bool:
         """Whether the interval contains 0 and ends within `SMALL` of it. Such a factor gets no bar or words."""
-        return not self.clear and not max(-self.lost.lo, self.lost.hi) >= SMALL
+        return not self.resolved and not max(-self.lost.lo, self.lost.hi) >= SMALL
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -143,7 +143,7 @@ def find(
     for row in rows:
         base = by_point.get(row.base.point) if row.base is not None else None
         explains = base is not None and base is not row and base.point.devices == 1
-        judged = row.believed and row.efficiency.known and row.gate != "refused" and not row.point.oversubscribed
+        judged = not row.wrong and row.efficiency.known and row.gate != "refused" and not row.point.oversubscribed
         if base is not None and explains and judged and set(row.explained_by) & set(PARTS):
             found.append(_of(base, row, alpha_beta.communication_s(row.point, card, workers)))
     return [one for one in found if one.efficiency.has_interval]
@@ -162,7 +162,7 @@ def _of(base: Row, row: Row, predicted_s: float) -> Waterfall:
     ratio = np.array([both.step_s[0] / both.step_s[1], *(both.draws[0] / both.draws[1])])
     whole = row.work / row.point.devices * ratio
     rest = whole / np.prod(list(values.values()), axis=0) if values else whole
-    steps = {name: values[name] for name in NAMES if name in values} | {NOT_EXPLAINED: rest}
+    steps = {name: values[name] for name in NAMES if name in values} | {UNEXPLAINED: rest}
     needless = {"alone": same_share, "schedule": stages(row.point) == 1}
     missing = [_why_missing(row, name) for name in PARTS if name not in usable and not needless.get(name)]
     if any(RESIDENT in side.explained_by for side in (base, row)):
@@ -220,7 +220,7 @@ def _factors(base: Row, row: Row, times: dict[str, np.ndarray]) -> tuple[dict[st
         alone = one if "alone" not in row.explained_by else times["alone"]
         factors[EXTRA_WORK] = same * _extra_work(base, row, float(row.work * one[0] / (n * alone[0])))
         # A stage has the micro-batches of one device, so its products are not smaller: there are fewer or more of them.
-        share = STAGE_WORK if stages(row.point) == n > 1 else SMALLER_SHARE
+        share = STAGE_WORK if stages(row.point) == n > 1 else SMALLER_BATCH
         factors[share] = row.work * one / (n * alone) / factors[EXTRA_WORK]
     if "local" in times:
         local, mean = times.get("schedule", times["local"]), times.get("mean", times["local"])
@@ -228,7 +228,7 @@ def _factors(base: Row, row: Row, times: dict[str, np.ndarray]) -> tuple[dict[st
         factors[BUBBLE] = times["local"] / local
         factors[SLOWEST_PROCESS] = mean / times["local"]
         if "alone" in times:
-            factors[SHARED_MACHINE] = alone / mean
+            factors[CONTENTION] = alone / mean
         seen = all_ - local
         if "communication" in times:
             seen = np.clip(seen, 0, times["communication"])

@@ -69,7 +69,7 @@ def _lost(*names: str) -> Get:
     return lambda entry: entry.waterfall and entry.waterfall.lost(*names)
 
 
-_NAMED = waterfall.SMALLER_SHARE, waterfall.SHARED_MACHINE, waterfall.COMMUNICATION  # factors with their own columns
+_NAMED = waterfall.SMALLER_BATCH, waterfall.CONTENTION, waterfall.COMMUNICATION  # factors with their own columns
 _OTHER = tuple(name for name in waterfall.NAMES if name not in _NAMED)
 
 
@@ -285,8 +285,8 @@ COLUMNS: tuple[Column, ...] = (
         Column("loss_after", _training(lambda row: row.point.loss_after), "{:.4g}".format, unit="1",
                heading="loss after", on=T, part=QUALITY)),
     *_defined_in("waterfall",
-        Column("lost_smaller_share", _lost(waterfall.SMALLER_SHARE), unit="1", bounds=True),
-        Column("lost_shared_machine", _lost(waterfall.SHARED_MACHINE), unit="1", bounds=True),
+        Column("lost_smaller_share", _lost(waterfall.SMALLER_BATCH), unit="1", bounds=True),
+        Column("lost_shared_machine", _lost(waterfall.CONTENTION), unit="1", bounds=True),
         Column("lost_communication", _lost(waterfall.COMMUNICATION), unit="1", bounds=True),
         Column("lost_other", _lost(*_OTHER), unit="1")),
     *_defined_in("communication-alone-and-hidden",

@@ -41,7 +41,6 @@ MIN_PROCESSES = 3  # with at least this many, the data themselves show how proce
 # it too narrow. Widened by this factor, its intervals cover 95 % again (benchmarks/interval_coverage.py,
 # docs/STATISTICS.md).
 OPTIONAL_STOPPING = 1.1
-_CHUNKS = 64
 Unit = Any  # a unit of resampling, hashable and ordered: (session, round) in a run
 
 
@@ -260,76 +259,45 @@ def widened(value: float, drawn: np.ndarray, count: int, times: float = 1.0) -> 
 
 
 def weighted_median(values: np.ndarray, owners: np.ndarray, weights: np.ndarray) -> np.ndarray:
-    """The median of each draw: of all samples, each repeated as often as the draw contains its round.
+    """The median of each bootstrap sample: the mean of its two middle values. Arguments as in `quantile`."""
+    total = _sizes(owners, weights)
+    lower, upper = _ranked(values, owners, weights, [(total - 1) // 2, total // 2])
+    return (lower + upper) / 2
+
+
+def quantile(values: np.ndarray, owners: np.ndarray, weights: np.ndarray, q: float) -> np.ndarray:
+    """The quantile `q` of each bootstrap sample: its smallest value that at least the share `q` does not exceed.
 
     Args:
-      values: (n,) pooled samples of one point.
-      owners: (n,) int, which column of `weights` each sample belongs to.
-      weights: (draws, k) multiplicities, whole numbers (exact in float32 up to 16 million samples).
+      values: (n,). owners: (n,) int, which column of `weights` each value belongs to.
+      weights: (draws, k) multiplicities, whole numbers (exact in float32 up to 16 million values).
 
     Returns:
-      (draws,): the mean of the two middle order statistics; NaN for a draw that contains none of the rounds.
+      (draws,); NaN for a draw without values.
     """
-    order = np.argsort(values, kind="stable")
-    values, owners = values[order], owners[order]
-    chunk = -(-len(values) // _CHUNKS)
-    # Two levels for speed: first the chunk of sorted samples that contains the median of a draw, then the sample in it.
-    counts = np.zeros((-(-len(values) // chunk) + 1, weights.shape[1]), dtype=weights.dtype)
-    np.add.at(counts, (np.arange(len(values)) // chunk + 1, owners), 1)
-    first, bounds, total = _bracket(np.cumsum(counts, axis=0), weights)
-    middles = [
-        _order_statistic(rank, values, owners, weights=weights, bounds=bounds, first=first, chunk=chunk)
-        for rank in ((total - 1) // 2, total // 2)
-    ]
-    return np.where(total > 0, (middles[0] + middles[1]) / 2, np.nan)
+    return _ranked(values, owners, weights, [np.ceil(q * _sizes(owners, weights) - 1e-6) - 1])[0]
 
 
-def _bracket(counts: np.ndarray, weights: np.ndarray) -> tuple[int, np.ndarray, np.ndarray]:
-    """The range of middle chunks that contains the median of every draw.
-
-    Args:
-      counts: (chunks + 1, k), the number of samples of each round before each chunk boundary.
-
-    Returns:
-      The first chunk of the range, (draws, m + 1) weights before its boundaries, and (draws,) total weights.
-    """
-    last, total = len(counts) - 1, _dot(weights, counts[-1])
-    middle = last // 2
-    offset = np.abs(_dot(weights, counts[middle]) - total / 2).max()
-    reach = 1 + int(offset * last / max(1.0, total.max()))
-    while True:
-        first, end = max(0, middle - reach), min(last, middle + reach)
-        below = first == 0 or (_dot(weights, counts[first]) <= (total - 1) // 2).all()
-        above = end == last or (_dot(weights, counts[end]) > total // 2).all()
-        if below and above:
-            return first, np.stack([_dot(weights, counts[at]) for at in range(first, end + 1)], axis=1), total
-        reach *= 2
+def _sizes(owners: np.ndarray, weights: np.ndarray) -> np.ndarray:
+    """(draws,) the number of values of each draw. einsum, because the threads of a BLAS wait on a busy machine."""
+    return np.einsum("dk,k->d", weights, np.bincount(owners, minlength=weights.shape[1]))
 
 
-def _dot(weights: np.ndarray, column: np.ndarray) -> np.ndarray:
-    """weights @ column on one thread. On a busy machine, the threads of a BLAS would mostly wait for each other."""
-    return np.einsum("dk,k->d", weights, column)
-
-
-def _order_statistic(
-    rank: np.ndarray,
-    values: np.ndarray,
-    owners: np.ndarray,
-    *,
-    weights: np.ndarray,
-    bounds: np.ndarray,
-    first: int,
-    chunk: int,
-) -> np.ndarray:
-    """The value at the 0-based `rank` among each draw's sorted, repeated samples. Shapes as in `_bracket`."""
-    draws = np.arange(len(rank))
-    rank = np.maximum(rank, 0)[:, None]
-    which = np.minimum((bounds[:, 1:] <= rank).sum(axis=1), bounds.shape[1] - 2)
-    index = (first + which)[:, None] * chunk + np.arange(chunk)
-    inside = index < len(values)
-    index = np.minimum(index, len(values) - 1)
-    running = bounds[draws, which][:, None] + np.cumsum(weights[draws[:, None], owners[index]] * inside, axis=1)
-    return values[index[draws, np.minimum((running <= rank).sum(axis=1), chunk - 1)]]
+def _ranked(values: np.ndarray, owners: np.ndarray, weights: np.ndarray, ranks: list[np.ndarray]) -> list[np.ndarray]:
+    """For each of `ranks`, (draws,) the value at this 0-based rank among the sorted, repeated values of each draw."""
+    order, count = np.argsort(values, kind="stable"), len(values)
+    before = np.zeros((count + 1, weights.shape[1]), dtype=weights.dtype)  # of each column, among the first i values
+    before[np.arange(count) + 1, owners[order]] = 1
+    before = np.cumsum(before, axis=0)
+    empty, found = _sizes(owners, weights) == 0, []
+    for rank in ranks:
+        low, high = np.zeros(len(weights), dtype=int), np.full(len(weights), count - 1)
+        while (low < high).any():  # bisection, for all draws at once
+            middle = (low + high) // 2
+            after = np.einsum("dk,dk->d", weights, before[middle + 1]) <= rank
+            low, high = np.where(after, middle + 1, low), np.where(after, high, middle)
+        found.append(np.where(empty, np.nan, values[order][np.minimum(low, count - 1)]))
+    return found
 
 
 def estimate(value: float, draws: np.ndarray, *, rounds: int) -> Estimate:
@@ -345,28 +313,6 @@ def estimate(value: float, draws: np.ndarray, *, rounds: int) -> Estimate:
         return Estimate(value=value)
     lo, hi = np.quantile(draws, [0.025, 0.975])
     return Estimate(value=value, lo=min(float(lo), value), hi=max(float(hi), value))
-
-
-def quantile(samples: np.ndarray, owners: np.ndarray, weights: np.ndarray, q: float) -> np.ndarray:
-    """The quantile `q` of each bootstrap sample: its smallest value that at least the share `q` does not exceed.
-
-    Args:
-      samples: (n,) values. owners: (n,) int, the column of `weights` of each value. weights: (draws, k) multiplicities.
-
-    Returns:
-      (draws,); NaN for a draw without samples.
-    """
-    order = np.argsort(samples, kind="stable")
-    sizes = np.bincount(owners, minlength=weights.shape[1])
-    result = np.full(len(weights), np.nan)
-    for start in range(0, len(weights), 200):  # in chunks of draws, because a million calls would not fit in memory
-        chunk = weights[start : start + 200]
-        total = (chunk @ sizes).astype(np.float64)
-        running = np.cumsum(chunk[:, owners[order]], axis=1)
-        index = (running < np.ceil(q * total - 1e-6)[:, None]).sum(axis=1)
-        values = samples[order][np.minimum(index, len(samples) - 1)]
-        result[start : start + 200] = np.where(total > 0, values, np.nan)
-    return result
 
 
 def over_seeds(values: Iterable[float | None]) -> Estimate:

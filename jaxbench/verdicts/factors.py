@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 from jaxbench.analysis import scaling, waterfall
 from jaxbench.analysis.points import MeasuredPoint
-from jaxbench.analysis.waterfall import CALLED, NAMES, NOT_EXPLAINED, Waterfall
+from jaxbench.analysis.waterfall import TERMS, NAMES, UNEXPLAINED, Waterfall
 from jaxbench.statistics import variance
 from jaxbench.statistics.bootstrap import UNKNOWN, Estimate
 from jaxbench.verdicts import comparable
@@ -117,4 +117,4 @@ def sentences(changes: Sequence[Change], answers: Sequence[Answer]) -> list[str]
     return found
 
 
-_CALLED = {**CALLED, ONE_DEVICE: "the time on one device", NOT_EXPLAINED: "the unexplained factor"}
+_CALLED = {**TERMS, ONE_DEVICE: "the time on one device", UNEXPLAINED: "the unexplained factor"}

@@ -25,19 +25,19 @@ def test_the_parts_are_differences_and_add_up(tmp_path: Path) -> None:
     assert [part.value for part in found.parts] == pytest.approx([4e-5, 1e-5, 5e-5], rel=0.1)
     assert sum(part.value for part in found.parts) == pytest.approx(found.whole.value)
     assert all(part.lo < right < part.hi for part, right in zip(found.parts, (4e-5, 1e-5, 5e-5), strict=True))
-    assert found.told == (True, True, True)
+    assert found.resolved == (True, True, True)
     assert found.sentence.startswith("mlp, 1 row on 1 core: 10") and "= transfer 3" in found.sentence
 
 
 def test_a_phase_with_an_interval_around_zero_is_inconclusive(tmp_path: Path) -> None:
     (found,) = case_comparisons.find_splits(rows(tmp_path, call(1, 1e-3, 1e-3, 1e-5)))
-    assert found.told == (False, True, True) and found.parts[0].lo < 0 < found.parts[0].hi
+    assert found.resolved == (False, True, True) and found.parts[0].lo < 0 < found.parts[0].hi
     assert "transfer cannot tell (-" in found.sentence and "work 9" in found.sentence
 
 
 def test_without_an_interval_nothing_can_be_told(tmp_path: Path) -> None:
     (found,) = case_comparisons.find_splits(rows(tmp_path, call(1, 1e-4, 6e-5, 1e-5), rounds=2))
-    assert found.told == (False, False, False) and "transfer cannot tell (no interval)" in found.sentence
+    assert found.resolved == (False, False, False) and "transfer cannot tell (no interval)" in found.sentence
 
 
 def test_only_both_ends_and_only_with_all_three(tmp_path: Path) -> None:

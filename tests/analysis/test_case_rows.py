@@ -30,7 +30,7 @@ def test_exact_times_give_exact_rates(tmp_path: Path) -> None:
     assert row.flop_per_s.value == pytest.approx(1e11)
     assert row.bytes_per_s.value == pytest.approx(6e8)
     assert not (row.algbw.known or row.busbw.known)
-    assert row.headline and row.notes == ()
+    assert row.quotable and row.notes == ()
 
 
 def test_rates_are_of_calls_never_of_the_loop(tmp_path: Path) -> None:
@@ -181,7 +181,7 @@ def test_an_unmeasured_value_has_no_gate(tmp_path: Path) -> None:
         fab.matmul(128, call_s=1.0, rounds=0, recorded=False, failure="out of memory"),
     )
     for row in (missing, failed):
-        assert (row.gate, row.gates, row.gate_reason, row.headline) == ("", (), "", False)
+        assert (row.gate, row.gates, row.gate_reason, row.quotable) == ("", (), "", False)
         assert row.flop_per_s == Estimate() or not row.flop_per_s.known
 
 
@@ -193,7 +193,7 @@ def test_only_passed_and_reportable_rows_are_for_headlines(tmp_path: Path) -> No
         fab.collective("all_reduce", 1024, 8, call_s=1e-3, oversubscribed=True),
         fab.matmul(256, call_s=1e-4, zeros=1.0),
     )
-    assert [row.headline for row in (good, partial, crowded, lying)] == [True, False, False, False]
+    assert [row.quotable for row in (good, partial, crowded, lying)] == [True, False, False, False]
     assert [row.gate for row in (good, partial, crowded, lying)] == ["passed", "passed", "passed", "refused"]
     assert "more devices than cores" in crowded.notes[0]
 

@@ -43,14 +43,14 @@ def test_status(tmp_path: Path, case: str) -> None:
     (point,) = load(tmp_path, fab.matmul(64, call_s=1e-4, **changes))
     assert (point.status, point.check_ok) == (status, check_ok)
     assert reason in point.reason and bool(reason) == bool(point.reason)
-    assert point.honest == (status == "ok" and check_ok is True)
+    assert point.reportable == (status == "ok" and check_ok is True)
     assert (point.op, point.elements, point.cores, point.rounds_asked) == ("matmul", 64, 1, 5)
     assert (point.failure is not None) == (status == "failed")
 
 
 def test_an_oversubscribed_case_is_not_reportable(tmp_path: Path) -> None:
     (point,) = load(tmp_path, fab.collective("all_reduce", 1024, 8, call_s=1e-3, oversubscribed=True))
-    assert point.status == "ok" and point.check_ok and not point.honest
+    assert point.status == "ok" and point.check_ok and not point.reportable
 
 
 def test_cases_come_in_the_order_of_the_plan(tmp_path: Path) -> None:

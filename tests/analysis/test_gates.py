@@ -35,7 +35,7 @@ def judged(path: Path, name: str, made: fab.Made, **facts: Any) -> bool | None:
     refused = f"{name}: {gate(row, name).reason}" in row.gate_reason
     assert refused == (passed is False)
     assert row.gate == ("refused" if any(g.passed is False for g in row.gates) else "passed")
-    assert row.headline == (row.gate == "passed" and row.point.honest)
+    assert row.quotable == (row.gate == "passed" and row.point.reportable)
     return passed
 
 
@@ -286,13 +286,13 @@ def test_the_collective_it_is_called(tmp_path: Path, held: tuple[str, ...], pass
     assert judged(tmp_path, gates.ITSELF, made) is passed
     if not passed:
         (row,) = analyse(tmp_path / "again", made)
-        assert row.gate == "refused" and "used all-reduce" in row.gate_reason and not row.headline
+        assert row.gate == "refused" and "used all-reduce" in row.gate_reason and not row.quotable
 
 
 def test_a_row_without_a_record_of_its_run_is_not_believed_or_refused(tmp_path: Path) -> None:
     (row,) = analyse(tmp_path, fab.matmul(64, call_s=1e-4, recorded=False))
     assert gate(row, gates.INPUTS).passed is None and gate(row, gates.RIGHT).passed is None
-    assert row.gate == "passed" and not row.headline
+    assert row.gate == "passed" and not row.quotable
 
 
 def test_all_reasons_of_a_refusal_are_given(tmp_path: Path) -> None:

@@ -62,7 +62,7 @@ def no_claim(rows: dict[str, Row]) -> None:
     (sentence,) = headlines(list(rows.values()))
     assert sentence.startswith("No headline: a gate refused")
     assert all(fit.why_not for fit in scaling_laws.fit_all(list(rows.values())))
-    assert not any(row.honest for row in rows.values())
+    assert not any(row.quotable for row in rows.values())
 
 
 def test_the_truth_passes(tmp_path: Path) -> None:

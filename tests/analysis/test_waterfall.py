@@ -61,10 +61,10 @@ def test_a_known_loss_is_found_in_its_factor_and_in_no_other(tmp_path: Path, nam
     loss, value = ALONE[name]
     one = only(tmp_path, loss, noise=0.01)
     found = one.factor(name)
-    assert found is not None and found.clear and found.value.value == pytest.approx(value, abs=0.01)
+    assert found is not None and found.resolved and found.value.value == pytest.approx(value, abs=0.01)
     if name not in ("extra work", "slowest process"):  # counted, or fabricated without noise: no interval
         assert found.value.lo <= value <= found.value.hi
-    others = {factor.name for factor in one.factors if factor.clear} - {name}
+    others = {factor.name for factor in one.factors if factor.resolved} - {name}
     assert others == ({"communication"} if name == "not explained" else set())
     assert whole(one) == pytest.approx(one.row.efficiency.value, rel=1e-12)
     assert sum(factor.lost.value for factor in one.factors) == pytest.approx(100 * (1 - one.efficiency.value))
@@ -72,7 +72,7 @@ def test_a_known_loss_is_found_in_its_factor_and_in_no_other(tmp_path: Path, nam
 
 def test_records_of_before_resident_input_have_what_one_block_waited(tmp_path: Path) -> None:
     one = only(tmp_path, Loss(waited=0.12), noise=0.01)
-    assert [factor.name for factor in one.factors if factor.clear] == ["waiting for input"]
+    assert [factor.name for factor in one.factors if factor.resolved] == ["waiting for input"]
     assert one.factor("waiting for input").value == Estimate(value=pytest.approx(0.88))  # type: ignore[union-attr]
     assert whole(one) == pytest.approx(one.row.efficiency.value, rel=1e-12)
 
@@ -88,7 +88,7 @@ def test_the_work_of_a_stage_is_no_smaller_share_and_no_extra_work(tmp_path: Pat
     """In a pipeline's loop the count of products uses the most expensive work of each tick, also for idle ticks."""
     loss = Loss(extra=0.8, share=0.9, idle=1 / 5)
     one = only(tmp_path, loss, strategies=("pipeline",), levers={"accumulate": "4"})
-    assert [factor.name for factor in one.factors if factor.clear] == ["work of a stage", "pipeline bubble"]
+    assert [factor.name for factor in one.factors if factor.resolved] == ["work of a stage", "pipeline bubble"]
     assert one.factor("work of a stage").value.value == pytest.approx(0.72, abs=0.01)  # type: ignore[union-attr]
     (said,) = loss_sentences.sentences([one])
     assert "28 to stages that do more than a K-th of the work" in said
@@ -103,7 +103,7 @@ def test_a_smaller_batch_that_is_not_a_share_of_the_work_explains_nothing(tmp_pa
     point = dataclasses.replace(alone.point, record=dataclasses.replace(record, passport=passport))
     parts = {**row.explained_by, "alone": dataclasses.replace(alone, point=point)}
     (one,) = waterfall.find([base, dataclasses.replace(row, explained_by=parts)])
-    assert [factor.name for factor in one.factors if factor.clear] == ["not explained"]
+    assert [factor.name for factor in one.factors if factor.resolved] == ["not explained"]
     assert one.missing == (
         "shard_map/strong/2/alone (a smaller batch has 0.70x the products of a device's part of the step)",
     )
@@ -137,7 +137,7 @@ def test_flops_count_only_where_products_dominate_the_time(
     row = dataclasses.replace(with_products(row, 2 * products), explained_by=parts)
     (one,) = waterfall.find([with_products(base, products), row])
     assert not one.missing
-    found = {factor.name: factor.value.value for factor in one.factors if factor.clear}
+    found = {factor.name: factor.value.value for factor in one.factors if factor.resolved}
     assert found.get("extra work", 1.0) == extra
     assert found.get("smaller share", 1.0) == pytest.approx(share / extra, abs=0.01)
     assert whole(one) == pytest.approx(one.row.efficiency.value, rel=1e-12)
@@ -149,20 +149,20 @@ def test_a_bubble_is_measured_and_compared_with_its_formula(tmp_path: Path) -> N
     one = only(tmp_path, loss, **settings)  # type: ignore[arg-type]
     bubble, communication = one.factor("pipeline bubble"), one.factor("communication")
     assert bubble is not None and bubble.value.has_interval and bubble.value.value == pytest.approx(0.75, abs=0.005)
-    assert communication is None or not communication.clear
+    assert communication is None or not communication.resolved
     (said,) = loss_sentences.sentences([one])
     assert (
         "23 to the pipeline's bubble (25 % of the time, 20 % of the schedule)" in said
     )  # two stages, four micro-batches
     mixed = dataclasses.replace(one.point, strategy="hybrid", levers={**one.point.levers, "mesh": "data=2,stage=4"})
-    assert waterfall.bubble.of(mixed) == pytest.approx(3 / 7)
+    assert waterfall.bubble_share(mixed) == pytest.approx(3 / 7)
 
 
 def test_a_bubble_that_was_not_measured_is_named_and_not_explained(tmp_path: Path) -> None:
     place = "pipeline/strong/2/schedule"
     one = only(tmp_path, Loss(idle=1 / 4, collectives=0.1), strategies=("pipeline",), without=(place,))
     assert one.factor("pipeline bubble") is None and one.missing == (f"{place} (build: no such part)",)
-    assert one.factor("not explained").clear  # type: ignore[union-attr]
+    assert one.factor("not explained").resolved  # type: ignore[union-attr]
 
 
 def test_all_at_once_have_the_efficiency_as_their_product(tmp_path: Path) -> None:
@@ -179,7 +179,7 @@ def test_all_at_once_have_the_efficiency_as_their_product(tmp_path: Path) -> Non
 
 def test_weak_scaling_of_the_batch_has_no_smaller_share(tmp_path: Path) -> None:
     one = made(tmp_path, scalings=("strong", "weak"))["shard_map/weak/2"]
-    assert [factor.name for factor in one.factors if factor.clear] == ["shared machine", "communication"]
+    assert [factor.name for factor in one.factors if factor.resolved] == ["shared machine", "communication"]
     assert one.lost("smaller share") == Estimate(value=0.0) and not one.missing
 
 
@@ -201,7 +201,7 @@ def test_a_missing_part_takes_away_its_factors_and_nothing_else(tmp_path: Path) 
     for part, gone in lost.items():
         for which in ({"without": (f"{place}/{part}",)}, {"wrong": (f"{place}/{part}",)}):
             one = only(tmp_path / part / next(iter(which)), USUAL, **which)
-            names = {factor.name for factor in one.factors if factor.clear}
+            names = {factor.name for factor in one.factors if factor.resolved}
             assert names == {"smaller share", "shared machine", "communication"} - gone | (
                 {"not explained"} if gone else set()
             )

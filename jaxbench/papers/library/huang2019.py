@@ -50,7 +50,7 @@ def idle(row: Row) -> float:
 
 
 def _rows(found: Evidence, run: str) -> list[Row]:
-    rows = [row for row in found.levers(run).rows if row.believed and np.isfinite(row.point.fact("busy_share"))]
+    rows = [row for row in found.levers(run).rows if not row.wrong and np.isfinite(row.point.fact("busy_share"))]
     if not rows:
         raise NotTestable(f"The run '{run}' has no pipeline that passed its checks.")
     return rows

@@ -18,7 +18,7 @@ from jaxbench.report.drawing import marks
 
 def under_the_roof(found: Evidence) -> Reading:
     """The largest share of its roof that any kernel reached in a run after the machine profile."""
-    rows = [row for row in found.cases("kernels").rows if row.peak_share.known and row.point.honest]
+    rows = [row for row in found.cases("kernels").rows if row.peak_share.known and row.point.reportable]
     if not rows:
         raise NotTestable("No kernel has a share of a measured roof: the machine's card is missing.")
     top = max(rows, key=lambda row: row.peak_share.value)
@@ -40,7 +40,7 @@ def law(name: str) -> Reader:
         fit = next((fit for fit in training.fits if fit.law == name), None)
         if fit is None or fit.why_not:
             raise NotTestable(f"{name}'s law: {fit.why_not if fit else 'its scaling was not measured'}.")
-        rows = [r for r in training.rows if r.honest and r.speedup.known and r.point.scaling == fit.scaling]
+        rows = [r for r in training.rows if r.quotable and r.speedup.known and r.point.scaling == fit.scaling]
         top = max(rows, key=lambda row: row.point.devices)
         values = [value.value for _, _, value in fit.parameters]
         expected = float(scaling_laws.predict(name, np.array([top.relative_devices]), *values)[0])

@@ -46,14 +46,14 @@ def _bar(axes: Axes, at: int, one: CallSplit) -> None:
     """A part below 0 has no length. One that may be nothing is white, with its name where that fits."""
     lengths = [max(0.0, part.value) for part in one.parts]
     parts = [100 * length / sum(lengths) for length in lengths]
-    for place, (name, told) in enumerate(zip(SPLIT_NAMES, one.told, strict=True)):
+    for place, (name, told) in enumerate(zip(SPLIT_NAMES, one.resolved, strict=True)):
         if not told and parts[place] > ROOM:
             marks.write(axes, sum(parts[:place]), at, f"{name}?")
-    styles = [style if told else None for style, told in enumerate(one.told)]
+    styles = [style if told else None for style, told in enumerate(one.resolved)]
     marks.write(axes, marks.stack(axes, at, list(zip(parts, styles, strict=True))), at, seconds(one.whole.value))
 
 
 def _notes(splits: Sequence[CallSplit]) -> list[str]:
-    untold = not all(told for one in splits for told in one.told)
+    untold = not all(told for one in splits for told in one.resolved)
     told = ["white, dashed: cannot tell, because the 95 % confidence interval of that part includes 0"]
     return ["bars: medians", *told * untold]

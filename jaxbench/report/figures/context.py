@@ -88,7 +88,7 @@ def _tried(axes: Axes, searched: Sequence[dict[str, Any]], counts: Sequence[int]
 def _times(axes: Axes, timed: Sequence[Row], counts: Sequence[int]) -> None:
     """Strong scaling: each strategy a line through points in the style of their device count."""
     for place, rows in enumerate(families.families(timed).values()):
-        good = [row for row in rows if row.believed]
+        good = [row for row in rows if not row.wrong]
         x, y = [row.point.devices for row in good], [row.timing.step_s.value for row in good]
         axes.plot(x, y, color=GREY, linewidth=0.9, linestyle=_BETWEEN[place % len(_BETWEEN)], zorder=2)
         if good and not good[0].point.oversubscribed:

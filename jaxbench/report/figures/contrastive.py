@@ -86,7 +86,7 @@ def _growing(
         factor = marks.dodge(number, len(groups))
         made = marks.of(rows, lambda row, by=factor: by * row.point.devices, value, exact=not measured)  # type: ignore[misc]
         marks.line(axes, made, place=place, between=style)
-        known = [row for row in rows if row.believed and value(row).known]
+        known = [row for row in rows if not row.wrong and value(row).known]
         if known and not (measured and known[0].point.oversubscribed):
             marks.guide(axes, counts, [value(known[0]).value] * len(counts))
     if show is not None:

@@ -90,7 +90,7 @@ def _memory(axes: Axes, rows: Sequence[Row]) -> None:
         if not math.isfinite(peak):
             continue
         top = max(top, peak)
-        if not row.believed:
+        if row.wrong:
             marks.cross(axes, peak, place)
             continue
         shard = min(state, peak) if math.isfinite(state) else 0.0

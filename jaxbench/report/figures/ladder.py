@@ -35,7 +35,7 @@ def factors(place: ArmGroup) -> list[Estimate]:
     """The speed-up of each rung over the one before; UNKNOWN for the first rung and next to a rung without times."""
     speedups = [UNKNOWN]
     for before, arm in zip(place.arms, place.arms[1:], strict=False):
-        speedups.append(place.speedup(arm, before) if before.believed and arm.believed else UNKNOWN)
+        speedups.append(place.speedup(arm, before) if before.usable and arm.usable else UNKNOWN)
     return speedups
 
 

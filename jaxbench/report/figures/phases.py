@@ -44,11 +44,11 @@ def draw(run: LeverFindings) -> Figure | None:
 def _stack(axes: Axes, place: int, one: Phases) -> None:
     """A negative phase has no length: the notes name it."""
     parts = [(max(0.0, phase.step_s.value), phase.indices[-1]) for phase in one.phases]
-    end = marks.stack(axes, place, parts, thick=0.62, hollow=not one.honest)
+    end = marks.stack(axes, place, parts, thick=0.62, hollow=not one.quotable)
     at = 0.0
     for (width, style), phase in zip(parts, one.phases, strict=True):
         at += width
-        if phase.step_s.has_interval and one.honest:
+        if phase.step_s.has_interval and one.quotable:
             reach = [[max(0.0, width - max(0.0, phase.step_s.lo))], [max(0.0, phase.step_s.hi - width)]]
             axes.errorbar(
                 [at], [place + 0.12 * (style - 1.5)], xerr=reach, linestyle="none", ecolor="black", elinewidth=0.8,
@@ -63,9 +63,11 @@ def _shares(axes: Axes, stacks: Sequence[Phases]) -> None:
     for place, one in enumerate(stacks):
         for i, phase in enumerate(one.phases):
             share, at = phase.share.times(100), place + (i - (len(one.phases) - 1) / 2) * 0.19
-            text = f"{share.value:z.0f} %{'' if phase.above_zero or not one.honest else ' ?'}"
+            text = f"{share.value:z.0f} %{'' if phase.above_zero or not one.quotable else ' ?'}"
             made.append(
-                Mark(at=at, value=share, style=phase.indices[-1], state="solid" if one.honest else "hollow", text=text)
+                Mark(
+                    at=at, value=share, style=phase.indices[-1], state="solid" if one.quotable else "hollow", text=text
+                )
             )
     marks.dots(axes, made)
     marks.unity(axes, at=0.0)
@@ -75,7 +77,7 @@ def _shares(axes: Axes, stacks: Sequence[Phases]) -> None:
 
 def _notes(stacks: Sequence[Phases]) -> list[str]:
     notes = []
-    if any(not phase.above_zero for one in stacks if one.honest for phase in one.phases):
+    if any(not phase.above_zero for one in stacks if one.quotable for phase in one.phases):
         notes.append("?: the interval contains 0, so the phase may take no time at all")
     every = [phase for one in stacks for phase in one.phases]
     below = [f"{phase.name} {1e3 * phase.step_s.value:.2g} ms" for phase in every if phase.step_s.value < 0]

@@ -72,7 +72,7 @@ def relative(rows: Sequence[Row]) -> dict[str, Estimate]:
     """Throughput over that of gpipe at K = 2, M = 1, by point; {} if that was not measured."""
     timed = [row for row in rows if row.timing.step_s.known]
     at = ("gpipe", 2, 1)
-    bases = [row for row in timed if (schedule(row), row.point.devices, micro_batches(row)) == at and row.believed]
+    bases = [row for row in timed if (schedule(row), row.point.devices, micro_batches(row)) == at and not row.wrong]
     if not bases:
         return {}
     base, ratios = bases[0], {}

@@ -75,7 +75,7 @@ def _name(axes: Axes, arm: ArmResult, *, below: bool) -> None:
 def front(arms: Sequence[ArmResult]) -> list[ArmResult]:
     """The Pareto front of scratch memory and median time, sorted by memory."""
     best: list[ArmResult] = []
-    for arm in sorted((a for a in arms if a.believed), key=lambda a: (a.temp_bytes, a.timing.step_s.value)):
+    for arm in sorted((a for a in arms if a.usable), key=lambda a: (a.temp_bytes, a.timing.step_s.value)):
         if not best or arm.timing.step_s.value < best[-1].timing.step_s.value:
             best.append(arm)
     return best

@@ -9,9 +9,9 @@ from typing import Any
 from jaxbench.analysis.quantities import devices
 from jaxbench.analysis.waterfall import (
     NAMES,
-    SHARED_MACHINE,
+    CONTENTION,
     SLOWEST_PROCESS,
-    SMALLER_SHARE,
+    SMALLER_BATCH,
     STAGE_WORK,
     Factor,
     Waterfall,
@@ -32,7 +32,7 @@ CAPTION = (
 MOST = 3  # families of one scaling: more rows than this do not fit a page
 _LEFT: Any = dict(facecolor="#e3e3e3", edgecolor="#333333", linewidth=0.8)  # the bar of the measured efficiency
 _ERROR: Any = dict(linestyle="none", ecolor="black", elinewidth=0.7, capsize=1.5, capthick=0.7, zorder=4)
-_KIN = {STAGE_WORK: SMALLER_SHARE, SLOWEST_PROCESS: SHARED_MACHINE}  # drawn like these, but hollow
+_KIN = {STAGE_WORK: SMALLER_BATCH, SLOWEST_PROCESS: CONTENTION}  # drawn like these, but hollow
 _PLACES = [name for name in NAMES if name not in _KIN]
 _STYLES = {name: (_PLACES.index(_KIN.get(name, name)), name in _KIN) for name in NAMES}  # (colour and hatch, hollow)
 _GAP, _LEAST = 1.2, 12.0  # in bars: between device counts, and of a panel
@@ -116,7 +116,7 @@ def _step(axes: Axes, at: float, level: float, factor: Factor) -> None:
     place, hollow = _STYLES[factor.name]
     axes.bar([at], [high - low], bottom=low, width=0.8, zorder=2, **marks.bar_style(place, hollow=hollow))
     _interval(axes, at, Estimate(value=level - lost.value, lo=level - lost.hi, hi=level - lost.lo))
-    text = f"{-lost.value:+z.0f}".replace("-", "−") if factor.clear else "?"
+    text = f"{-lost.value:+z.0f}".replace("-", "−") if factor.resolved else "?"
     if lost.value < 0:
         marks.write(axes, at, max(high, level - lost.lo) if lost.has_interval else high, text, size=6, above=True)
     else:
@@ -133,7 +133,7 @@ def remarks(every: Sequence[Waterfall]) -> list[str]:
     """What bars and marks mean, and which parts are missing."""
     n = [(one.row.timing.samples, one.rounds, one.row.timing.processes) for one in every]
     found = [f"points of efficiency; {notes.BARS} of each step; {notes.n_of(n)} that share their rounds"]
-    if any(not (factor.clear or factor.negligible) for one in every for factor in one.factors):
+    if any(not (factor.resolved or factor.negligible) for one in every for factor in one.factors):
         found.append("?: the interval contains 0")
     missing = [clause for one in every for clause in one.missing]
     if missing:
