@@ -108,7 +108,7 @@ def _of(run: RunFolder, rate: str, network: Carded) -> list[Trial]:
 
 def _local(row: scaling.Row) -> scaling.Row | None:
     """The step without communication; None without a time, or under strong scaling, which changes the local batch."""
-    local = row.explained_by.get("local")
+    local = row.ablations.get("local")
     return local if local is not None and not scaling.fault(local) and row.point.scaling == "weak" else None
 
 

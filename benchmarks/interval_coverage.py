@@ -30,7 +30,6 @@ import numpy as np
 from rich.console import Console
 
 from benchmarks import dense_rounds
-from jaxbench.analysis.scaling import half_width
 from jaxbench.statistics.bootstrap import MIN_ROUNDS, BootstrapSamples, Estimate, estimate
 from jaxbench.statistics.looks import HALF_WIDTH
 
@@ -105,7 +104,7 @@ def looked(kind: str, effect: float, runs: int) -> dict[int, tuple[float, float]
         times = simulate(random, kind, effect, process)
         found = {n: interval(times[:, : n * ROUNDS_EACH], draws[n]) for n in looks}
         for most in (5, MOST_PROCESSES):
-            end = next(n for n in looks if half_width(found[n]) <= HALF_WIDTH or n == most)
+            end = next(n for n in looks if found[n].half_width <= HALF_WIDTH or n == most)
             ends.setdefault(most, []).append((found[end].lo <= 1 <= found[end].hi, end))
     return {most: tuple(np.mean(each, axis=0)) for most, each in ends.items()}
 

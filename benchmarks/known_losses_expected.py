@@ -19,11 +19,11 @@ from jaxbench.analysis import waterfall
 from jaxbench.analysis.waterfall import (
     BUBBLE,
     COMMUNICATION,
-    NAMES,
-    UNEXPLAINED,
     CONTENTION,
+    NAMES,
     SMALLER_BATCH,
     STAGE_WORK,
+    UNEXPLAINED,
     Waterfall,
 )
 from jaxbench.statistics.bootstrap import Estimate
@@ -69,7 +69,7 @@ class Times:
 
     @classmethod
     def of(cls, measured: Waterfall) -> Times:
-        parts = [measured.row.explained_by[part].timing.step_s.value for part in ("alone", "local", "communication")]
+        parts = [measured.row.ablations[part].timing.step_s.value for part in ("alone", "local", "communication")]
         return cls(measured.row.base_step_s, *parts, measured.row.timing.step_s.value)
 
     @property

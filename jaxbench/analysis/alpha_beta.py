@@ -98,7 +98,10 @@ def _fit(group: list[CaseRow]) -> AlphaBetaFit:
     factor = bus_factor(p.op, p.devices) if p.family == "collective" else None
     fit = AlphaBetaFit(place=p, bus_factor=math.nan if factor is None else factor)
     if not good:
-        return dataclasses.replace(fit, why_not=_no_usable_size(group))
+        refused = all(row.gate == "refused" for row in group)
+        every = f"every size was refused ({group[0].gate_reason})"
+        why = every if refused else "no size is complete, correct and not refused"
+        return dataclasses.replace(fit, why_not=why)
     if sizes < MIN_SIZES:
         of = "" if len(good) == len(group) else f" of {len(group)} are complete, correct and not refused"
         why = f"{sizes} payload size{'s' * (sizes > 1)}{of}, and a fit needs {MIN_SIZES}"
@@ -112,12 +115,6 @@ def usable(row: CaseRow) -> bool:
     point = row.point
     measured = row.timing.step_s.known and bool(point.payload_bytes)
     return measured and point.status == "ok" and point.check_ok is True and row.gate != "refused"
-
-
-def _no_usable_size(rows: list[CaseRow]) -> str:
-    if all(row.gate == "refused" for row in rows):
-        return f"every size was refused ({rows[0].gate_reason})"
-    return "no size is complete, correct and not refused"
 
 
 def _solved(fit: AlphaBetaFit, rows: list[CaseRow]) -> AlphaBetaFit:

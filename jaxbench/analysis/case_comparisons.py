@@ -104,7 +104,9 @@ class HalfPerformance:
         text = f"{self.op} {self.dtype}, {self.series}: half of the best throughput ({best}) is reached at"
         if self.below is None:
             return f"{text} the smallest size already, {self.from_:,} elements."
-        where = f"about {_round(self.elements.value):,} elements, between {self.below:,} and {self.from_:,}"
+        value = self.elements.value  # to two digits, because the curve between two sizes is not known better
+        about = int(float(f"{value:.2g}")) if math.isfinite(value) and value >= 10 else math.ceil(value)
+        where = f"about {about:,} elements, between {self.below:,} and {self.from_:,}"
         more = "; it still rises at the largest size, so the true knee is larger" if self.rising else ""
         return f"{text} {where}: latency-bound below, throughput-bound above{more}."
 
@@ -122,7 +124,7 @@ def series(rows: list[CaseRow]) -> dict[tuple[str, str], dict[str, list[CaseRow]
         p = row.point
         label = p.impl + (f" on {p.platform}" if len(platforms) > 1 else "")
         if len(cores) > 1 and p.platform == "cpu":
-            label += f" on {p.cores} core{'s' * (p.cores != 1)}"
+            label += f" on {p.where}"
         families.setdefault((p.op, p.dtype), {}).setdefault(label, []).append(row)
     return families
 
@@ -216,16 +218,6 @@ def _half(sizes: np.ndarray, rates: np.ndarray) -> tuple[np.ndarray, np.ndarray]
     return index, np.exp(left + share * (right - left))
 
 
-def _round(value: float) -> int:
-    """Rounded to two digits, because the curve between two sizes is not known better."""
-    return int(float(f"{value:.2g}")) if math.isfinite(value) and value >= 10 else math.ceil(value)
-
-
-def crossing_sentences(crossings: list[Crossing], knees: list[HalfPerformance]) -> list[str]:
-    """The report's sentences about sizes, crossings first."""
-    return [c.sentence for c in crossings] + [k.sentence for k in knees]
-
-
 WHOLE, WAITED, START = "jit+copies", "waited", "start"  # implementations (workloads/kernels/versus.py)
 SPLIT_NAMES = ("transfer", "start", "work")
 
@@ -268,46 +260,36 @@ def _part(name: str, value: Estimate, told: bool) -> str:
         return f"{name} {interval(value, seconds)}"
     if not value.has_interval:
         return f"{name} cannot tell (no interval)"
-    return f"{name} cannot tell ({_signed(value.lo)} .. {_signed(value.hi)})"
-
-
-def _signed(value: float) -> str:
-    return f"-{seconds(-value)}" if value < 0 else seconds(value)
+    ends = [f"-{seconds(-end)}" if end < 0 else seconds(end) for end in (value.lo, value.hi)]
+    return f"{name} cannot tell ({' .. '.join(ends)})"
 
 
 def find_splits(rows: Sequence[CaseRow]) -> list[CallSplit]:
     """The splits of the smallest and the largest size of each job. Only rows that may support a headline count."""
-    good = {_key(row): row for row in rows if row.quotable and row.timing.step_s.known}
-    wholes = [row for row in good.values() if row.point.impl == WHOLE and row.point.elements]
+
+    def key(row: CaseRow, shape: object, impl: str) -> tuple[object, ...]:
+        return row.point.op, row.point.dtype, row.point.platform, row.point.cores, shape, impl
+
+    good = [row for row in rows if row.quotable and row.timing.step_s.known]
+    by_key = {key(row, row.point.shape or row.point.elements, row.point.impl): row for row in good}
+    wholes = [row for row in by_key.values() if row.point.impl == WHOLE and row.point.elements]
     found = []
     for row in wholes:
-        size, place = row.point.elements or 0, _place(row)
+        size = row.point.elements or 0
         sizes = [other.point.elements or 0 for other in wholes if other.point.op == row.point.op]
-        waited, start = (good.get((*place, _shape(size), impl)) for impl in (WAITED, START))
-        if size in (min(sizes), max(sizes)) and waited is not None and start is not None:
-            found.append(_split(row, waited, start, largest=size == max(sizes)))
+        waited, start = (by_key.get(key(row, _shape(size), impl)) for impl in (WAITED, START))
+        if size not in (min(sizes), max(sizes)) or waited is None or start is None:
+            continue
+        times = paired_ratio.times([row, waited, start])
+        at, draws = times.step_s, times.draws
+        parts = ((at[0] - at[1], draws[0] - draws[1]), (at[2], draws[2]), (at[1] - at[2], draws[1] - draws[2]))
+        split = CallSplit(
+            op=row.point.op, rows=size, where=row.point.where, largest=size == max(sizes),
+            whole=times.estimate(float(at[0]), draws[0]),
+            parts=tuple(times.estimate(float(value), drawn) for value, drawn in parts),
+        )  # fmt: skip
+        found.append(split)
     return found
-
-
-def _place(row: CaseRow) -> tuple[object, ...]:
-    p = row.point
-    return p.op, p.dtype, p.platform, p.cores
-
-
-def _key(row: CaseRow) -> tuple[object, ...]:
-    return (*_place(row), row.point.shape or row.point.elements, row.point.impl)
-
-
-def _split(whole: CaseRow, waited: CaseRow, start: CaseRow, *, largest: bool) -> CallSplit:
-    times = paired_ratio.times([whole, waited, start])
-    p, at, draws = whole.point, times.step_s, times.draws
-    parts = ((at[0] - at[1], draws[0] - draws[1]), (at[2], draws[2]), (at[1] - at[2], draws[1] - draws[2]))
-    cores = f"{p.cores} core{'s' * (p.cores != 1)}"
-    return CallSplit(
-        op=p.op, rows=p.elements or 0, where=cores if p.platform == "cpu" else p.platform, largest=largest,
-        whole=times.estimate(float(at[0]), draws[0]),
-        parts=tuple(times.estimate(float(value), drawn) for value, drawn in parts),
-    )  # fmt: skip
 
 
 BASE = ("numpy", "cpu", 1)  # (implementation, platform, cores) of the way that the others are compared with
@@ -364,25 +346,16 @@ def find_ways(rows: Sequence[CaseRow]) -> list[Way]:
 def _way(rows: Sequence[CaseRow], base: Sequence[CaseRow]) -> Way:
     point = rows[0].point
     missed = sum(row.point.check_ok is False for row in rows)
-    found, steps = (over_seeds(values) for values in ((_way_seconds(row) for row in rows), map(_way_steps, rows)))
-    cores = f"{point.cores} core{'s' * (point.cores != 1)}"
+    found = over_seeds(row.timing.step_s.value for row in rows)
+    steps = over_seeds(row.point.record.outcome[STEPS] for row in rows if row.point.record is not None)
     bases = {row.point.shape: row for row in base if row.point.check_ok is not False}
     pairs = [(bases[row.point.shape], row) for row in rows if row.point.shape in bases]
     whole = pairs and not missed and len(bases) == len(base)
     return Way(
-        job=point.op, impl=point.impl, where=cores if point.platform == "cpu" else point.platform, seeds=len(rows),
+        job=point.op, impl=point.impl, where=point.where, seeds=len(rows),
         reached=len(rows) - missed, time=found.alone() if missed else found, steps=steps.alone() if missed else steps,
-        speedup=over_seeds(_way_seconds(one) / _way_seconds(other) for one, other in pairs) if whole else UNKNOWN,
+        speedup=over_seeds(a.timing.step_s.value / b.timing.step_s.value for a, b in pairs) if whole else UNKNOWN,
     )  # fmt: skip
-
-
-def _way_seconds(row: CaseRow) -> float:
-    return row.timing.step_s.value
-
-
-def _way_steps(row: CaseRow) -> float:
-    assert row.point.record is not None
-    return row.point.record.outcome[STEPS]
 
 
 LOW, HIGH = 0.8, 1.2  # between these shares of the published value, a result is normal
@@ -443,10 +416,15 @@ def judge_published(view: str, rows: list[CaseRow], *, manifest: dict[str, Any])
         return [_none("", 0, "no all_reduce was measured")]
     groups: dict[tuple[str, int], list[CaseRow]] = {}
     for row in reduced:
-        if row.quotable and row.busbw.known and _whole_node(row):
+        # All devices of one node. Groups along an axis of a 2-D mesh would share the links.
+        whole_node = row.point.mesh == str(row.point.devices) and row.point.processes == 1
+        if row.quotable and row.busbw.known and whole_node:
             groups.setdefault((row.point.dtype, row.point.devices), []).append(row)
     if not groups:
-        return [_none("", 0, _why_none(reduced, kind))]
+        most = max(row.point.devices for row in reduced)
+        if published.allreduce_column(kind, most) is None:  # better rows would not help
+            return [_none("", 0, published.why_no_allreduce(kind, most))]
+        return [_none("", 0, "no all_reduce over one whole node passed every gate")]
     known = {key: column for key in groups if (column := published.allreduce_column(kind, key[1])) is not None}
     if not known:
         most = max(devices for _, devices in groups)
@@ -455,28 +433,17 @@ def judge_published(view: str, rows: list[CaseRow], *, manifest: dict[str, Any])
     return [_verdict(*key, column, groups[key], table) for key, column in known.items()]
 
 
-def _whole_node(row: CaseRow) -> bool:
-    """Whether the group is all devices of one node. Groups along an axis of a 2-D mesh would share the links."""
-    return row.point.mesh == str(row.point.devices) and row.point.processes == 1
-
-
-def _why_none(rows: list[CaseRow], kind: str) -> str:
-    """Why no row can be compared. An unknown device is named first, because better rows would not help."""
-    most = max(row.point.devices for row in rows)
-    if published.allreduce_column(kind, most) is None:
-        return published.why_no_allreduce(kind, most)
-    return "no all_reduce over one whole node passed every gate"
-
-
 def _none(dtype: str, devices: int, why: str) -> PublishedVerdict:
     return PublishedVerdict(dtype=dtype, devices=devices, why_none=why)
 
 
 def _verdict(dtype: str, devices: int, column: str, rows: list[CaseRow], table: pd.DataFrame) -> PublishedVerdict:
+    sized = sorted(((row.point.payload_bytes or 0, row.busbw) for row in rows), key=lambda pair: pair[0])
+    within = [pair for pair in sized if table.index[0] <= pair[0] <= table.index[-1]]
+    values = [float(interpolate(table[column], size)) for size, _ in within]
     shares = tuple(
-        _published_share(row, float(interpolate(table[column], row.point.payload_bytes or 0)))
-        for row in sorted(rows, key=lambda row: row.point.payload_bytes or 0)
-        if table.index[0] <= (row.point.payload_bytes or 0) <= table.index[-1]
+        PublishedShare(payload_bytes=size, busbw=busbw, published=value, ratio=busbw.over(value))
+        for (size, busbw), value in zip(within, values, strict=True)
     )
     if not shares:
         ends = f"{payload(table.index[0])} to {payload(table.index[-1])}"
@@ -496,12 +463,6 @@ def interpolate(series: pd.Series, payload_bytes: float) -> float:
     """The value of the series at a payload inside its range, by linear interpolation of logarithms."""
     x, y = np.log(series.index.to_numpy(dtype=float)), np.log(series.to_numpy(dtype=float))
     return float(np.exp(np.interp(math.log(payload_bytes), x, y)))
-
-
-def _published_share(row: CaseRow, value: float) -> PublishedShare:
-    busbw = row.busbw
-    ratio = Estimate(value=busbw.value / value, lo=busbw.lo / value, hi=busbw.hi / value)
-    return PublishedShare(payload_bytes=row.point.payload_bytes or 0, busbw=busbw, published=value, ratio=ratio)
 
 
 def published_word(ratio: Estimate = UNKNOWN) -> str:

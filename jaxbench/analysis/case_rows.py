@@ -48,7 +48,7 @@ def analyse(
     """Computes every number of every case.
 
     manifest: the run's; only ``platform``, ``device_kind``, ``cache_bytes`` and ``started`` are read. machine: the
-    profile of the same machine (`machine_card.read`), or None. spread: the variation between processes (`spread.read`).
+    profile of the same machine (`machine_profile.read`), or None. spread: run-to-run variance (`variance.read`).
     """
     draws = timing.draws_of(points, spread)
     return _refuse_groups([_row(point, draws, manifest, machine) for point in points])

@@ -117,13 +117,15 @@ def impossible(gates: tuple[Gate, ...]) -> tuple[Gate, ...]:
 def judge(point: CasePoint, timing: Timing, loop: LoopTime, demands: tuple[Demand, ...]) -> tuple[Gate, ...]:
     """All gates of a measured row, in the order in which they are shown.
 
-    demands: the row's rates, each with its ceiling (`limits.demands`).
+    demands: the row's rates, each with its ceiling (`roofline.demands`).
     """
+    record = point.record  # the compiler cannot count the FLOPs of a library that the program calls
+    counted = record.compiler_flops or 0.0 if record is not None and record.calls_library is False else None
     return (
         two_clocks(point, timing, loop),
         below_peak(demands),
         roofline(timing.step_s, demands),
-        flops_done(point.flops or 0, _counted(point)),
+        flops_done(point.flops or 0, counted),
         positive(point, timing, loop, demands),
         inputs(point),
         itself(point),
@@ -206,20 +208,19 @@ def below_peak(demands: tuple[Demand, ...]) -> Gate:
 
     A rate above a catalogued peak is impossible. If it is above a measured peak, one of the two measurements is wrong.
     """
-    above = [_above(d) for d in demands if d.limit.known and _ends(d.rate)[0] > d.limit.rate * d.limit.slack]
-    if above:
-        certain = any(_above(d) in above and d.limit.source == "catalogue" and d.rate.has_interval for d in demands)
-        return Gate(name=BELOW_PEAK, passed=False, reason="; ".join(above), certain=certain)
-    return _unless_unknown(BELOW_PEAK, demands)
+    above = [d for d in demands if d.limit.known and _ends(d.rate)[0] > d.limit.rate * d.limit.slack]
+    if not above:
+        return _unless_unknown(BELOW_PEAK, demands)
+    reasons = [
+        f"{d.shown(d.rate.value)} is {100 * d.rate.value / d.limit.rate:.0f} % of {d.limit.text}: "
+        f"{'impossible' if d.limit.source == 'catalogue' else CONTRADICTION}"
+        for d in above
+    ]
+    certain = any(d.limit.source == "catalogue" and d.rate.has_interval for d in above)
+    return Gate(name=BELOW_PEAK, passed=False, reason="; ".join(reasons), certain=certain)
 
 
 CONTRADICTION = "this number or the machine profile is wrong ('jaxbench machine' makes a new profile)"
-
-
-def _above(demand: Demand) -> str:
-    why = "impossible" if demand.limit.source == "catalogue" else CONTRADICTION
-    part = 100 * demand.rate.value / demand.limit.rate
-    return f"{demand.shown(demand.rate.value)} is {part:.0f} % of {demand.limit.text}: {why}"
 
 
 def roofline(step_s: Estimate, demands: tuple[Demand, ...]) -> Gate:
@@ -269,12 +270,6 @@ def flops_done(stated: float, counted: float | None) -> Gate:
         return Gate(name=FLOPS_DONE, passed=True)
     text = f"{stated:.3g} FLOPs by formula, but the compiled program has {counted:.3g}"
     return Gate(name=FLOPS_DONE, passed=False, reason=text, certain=True)
-
-
-def _counted(point: CasePoint) -> float | None:
-    """The compiler's FLOPs; None if the program calls a library, because the compiler cannot count those FLOPs."""
-    record = point.record
-    return record.compiler_flops or 0.0 if record is not None and record.calls_library is False else None
 
 
 def inputs(point: CasePoint) -> Gate:

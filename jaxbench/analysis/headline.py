@@ -71,7 +71,7 @@ def _sentence(largest: list[Row]) -> str:
 def _too_wide(largest: list[Row]) -> str:
     """The efficiency with an interval that is too wide, as a clause; "" if there is none."""
     for row in largest:
-        half = (row.efficiency.hi - row.efficiency.lo) / 2
+        half = row.efficiency.half_width
         if half > WIDEST:
             return (
                 f"the efficiency of {row.point.point}, {percent(row.efficiency)}, is only known to ±{100 * half:.0f} "
@@ -99,7 +99,7 @@ def _noisy(control: Control | None, largest: list[Row]) -> str:
     """Why the A/A spread is too large for these efficiencies, as a clause; "" if it is not."""
     if control is None or not largest:
         return ""
-    half = max((row.efficiency.hi - row.efficiency.lo) / 2 / row.efficiency.value for row in largest)
+    half = max(row.efficiency.half_width / row.efficiency.value for row in largest)
     if control.floor <= max(NOISE, DOUBT * half):
         return ""
     return (
@@ -225,7 +225,7 @@ def _share(best: paired_ratio.Best) -> Estimate:
     if not best.note or not share.known or not rate.known:
         return share
     peak = rate.value / share.value
-    return Estimate(value=best.rate.value / peak, lo=best.rate.lo / peak, hi=best.rate.hi / peak)
+    return best.rate.over(peak)
 
 
 def _stream(rows: list[CaseRow], cache_bytes: int | None) -> list[str]:
@@ -375,9 +375,7 @@ def _groups(rows: Iterable[CaseRow], *names: str) -> Groups:
 
 def _where(row: CaseRow) -> str:
     p = row.point
-    if p.platform != "cpu":
-        return f"on one {p.record.device_kind if p.record is not None else p.platform}"
-    return f"on {p.cores} core{'s' * (p.cores != 1)}"
+    return f"on {p.where}" if p.platform == "cpu" else f"on one {p.record.device_kind if p.record else p.platform}"
 
 
 def _note(best: paired_ratio.Best) -> str:

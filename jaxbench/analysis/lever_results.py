@@ -374,10 +374,6 @@ def _sentence(*parts: str) -> str:
     return f"{'; '.join(filter(None, parts))}."
 
 
-def _memory(arm: ArmResult, base: str) -> str:
-    return f"its memory is {arm.memory_ratio:.2f} of {base}'s" if math.isfinite(arm.memory_ratio) else ""
-
-
 def _outcome(arm: ArmResult) -> str:
     """The result of its short training and of the baseline's. There is one training each, so no interval."""
     for name, words in (("final_accuracy", "final accuracy"), ("final_loss", "final loss")):
@@ -390,7 +386,8 @@ def _outcome(arm: ArmResult) -> str:
 
 
 def _general(arm: ArmResult, base: str) -> str:
-    return _sentence(_time(arm, base), _memory(arm, base), _outcome(arm))
+    memory = f"its memory is {arm.memory_ratio:.2f} of {base}'s" if math.isfinite(arm.memory_ratio) else ""
+    return _sentence(_time(arm, base), memory, _outcome(arm))
 
 
 def _remat(arm: ArmResult, base: str) -> str:

@@ -142,7 +142,7 @@ def _on(one: Waterfall) -> str:
 
 def _share(one: Waterfall) -> int:
     """The per-device batch; 0 if the strategy does not divide the batch, or if the ablation was not measured."""
-    alone = one.row.explained_by.get("alone")
+    alone = one.row.ablations.get("alone")
     share = alone.point.global_batch if alone is not None else 0
     return share if share * one.point.devices == one.point.global_batch else 0
 
@@ -171,7 +171,7 @@ def _larger_share(members: Sequence[Waterfall], last: Waterfall) -> str:
 def _larger_batches(last: Waterfall) -> str:
     """The speed of one device with 2 and 4 times the batch of the base; "" if that was not measured."""
     batch, found = last.base.point.global_batch, []
-    for name, row in last.base.explained_by.items():
+    for name, row in last.base.ablations.items():
         if name.startswith("batch=") and not fault(row):
             gain = paired_ratio.ratio(last.base, row).times(row.point.global_batch / batch)
             if gain.known:

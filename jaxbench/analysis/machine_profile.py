@@ -221,16 +221,13 @@ def doubts(card: dict[str, Any]) -> list[str]:
     sentences = []
     for peak in card["peaks"]:
         what = f"{peak['dtype']} {peak['op']} on {peak['cores']} cores"
-        one_core = [p["value"] for p in card["peaks"] if p["cores"] == 1 < peak["cores"] and _same_quantity(p, peak)]
+        same = [p for p in card["peaks"] if all(p[n] == peak[n] for n in ("quantity", "dtype", "platform", "level"))]
+        one_core = [p["value"] for p in same if p["cores"] == 1 < peak["cores"]]
         if peak["quantity"] == "flop_per_s" and one_core and peak["value"] < SCALES * max(one_core):
             sentences.append(f"{what} is hardly faster than on one: the machine was busy, or its cores are shared")
         elif peak["hi"] is not None and peak["hi"] > BUSY * peak["value"]:
             sentences.append(f"{what} reached {peak['hi'] / peak['value']:.1f} times its own peak in some rounds")
     return [f"{sentence}; run 'jaxbench machine' again while the machine is idle." for sentence in sentences]
-
-
-def _same_quantity(one: dict[str, Any], other: dict[str, Any]) -> bool:
-    return all(one[name] == other[name] for name in ("quantity", "dtype", "platform", "level"))
 
 
 def matches(card: dict[str, Any], manifest: dict[str, Any]) -> str:

@@ -73,7 +73,8 @@ def collect(records: Iterable[Record]) -> dict[str, PointLines]:
             continue
         if isinstance(record, RoundRecord):
             point_lines.too_long += _too_long(record, written)
-        _note_time(record, written)
+        if isinstance(record, PointRecord | CaseRecord | RoundRecord) and record.time:
+            written[session(record)] = moment(record)
         if isinstance(record, ProfileRecord):  # it neither ends a failure nor counts as a measurement
             point_lines.profile = record
             continue
@@ -96,11 +97,6 @@ def _too_long(record: RoundRecord, written: dict[int, float]) -> list[str]:
         return []
     text = f"its blocks took {digits(timed)} s, and {digits(since)} s passed since the line before"
     return [f"time: {text}: edited, or the system's clock was set back, in round {record.round}"]
-
-
-def _note_time(record: Record, written: dict[int, float]) -> None:
-    if isinstance(record, PointRecord | CaseRecord | RoundRecord) and record.time:
-        written[session(record)] = moment(record)
 
 
 def point_status(lines: PointLines, asked: int) -> tuple[str, str]:
@@ -261,8 +257,14 @@ def load_points(
     except (AttributeError, KeyError, TypeError, ValueError) as error:
         noun = "cases" if passport is CaseRecord else "points"
         raise UserError(f"the plan of {noun} in '{run.path}' is damaged ({error!r}).") from error
-    for facts in planned:
-        _require_place(run, facts, lines.get(str(facts["point"]), PointLines()))
+    for facts in planned:  # otherwise doubling the batch in a record would double its rate
+        for record in lines.get(str(facts["point"]), PointLines()).passports:
+            for name, asked_value in facts.items():
+                if (found := getattr(record, name)) != asked_value and not (name == "levers" and not found):
+                    raise UserError(
+                        f"'{run.path}' is damaged: {record.point} was planned with {name} {asked_value!r} and recorded "
+                        f"with {found!r}: restore the file."
+                    )
     result = []
     for name in dict.fromkeys((*places, *lines)):
         point_lines = lines.get(name, PointLines())
@@ -281,18 +283,3 @@ def load_points(
             )  # fmt: skip
             result.append(point)
     return result
-
-
-def _require_place(run: RunFolder, planned: dict[str, Any], about: PointLines) -> None:
-    """Checks each record against the plan. Otherwise doubling the batch in a record would double its rate.
-
-    Raises:
-      UserError: a record differs from the plan.
-    """
-    for record in about.passports:
-        for name, asked in planned.items():
-            if (found := getattr(record, name)) != asked and not (name == "levers" and not found):
-                raise UserError(
-                    f"'{run.path}' is damaged: {record.point} was planned with {name} {asked!r} and recorded with "
-                    f"{found!r}: restore the file."
-                )

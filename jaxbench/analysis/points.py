@@ -4,9 +4,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 from jaxbench.analysis import point_records
@@ -76,8 +75,8 @@ def load(run: RunFolder) -> list[MeasuredPoint]:
     if not isinstance(plan, dict) or not isinstance(plan.get("points"), list):
         raise UserError(f"'{run.path}' has no sweep plan in its manifest: report on a folder made by 'jaxbench run'.")
     points = point_records.load_points(run, plan, MeasuredPoint, PointRecord, StepPlace, _unplanned)
-    _require_asked(run, points)
-    _require_consistent(run.path, run.manifest(), run.config(), points)
+    for contradiction in _contradictions(run, points):
+        raise UserError(f"'{run.path}' is damaged: {contradiction}: restore the file.")
     strategies = list(dict.fromkeys(p.strategy for p in points))
     return sorted(points, key=lambda p: (strategies.index(p.strategy), p.scaling, p.devices))
 
@@ -88,29 +87,47 @@ def hosts_of(point: MeasuredPoint, workers: Mapping[str, Any]) -> int:
     return len(set(about.get("hosts", ()))) or 1
 
 
-def _require_asked(run: RunFolder, points: list[MeasuredPoint]) -> None:
-    """Checks each point against its name and the config, so that an edited plan and record cannot agree on another
-    batch or strategy.
+def _contradictions(run: RunFolder, points: Iterable[MeasuredPoint]) -> Iterator[str]:
+    """Points that contradict their name, the config, the manifest or comparable points, as clauses.
 
-    An ablation is named after the point that it explains, and it has the per-device batch.
+    So an edited plan and record cannot agree on another batch, strategy, device or amount of work. An ablation is named
+    after the point that it explains, and it has the per-device batch. A manifest of jobs on different machines has no
+    single device kind.
     """
-    config, own_batch = run.config(), {p.point: p.global_batch for p in points if not p.explains}
+    manifest, config = run.manifest(), run.config()
+    batches = {p.point: p.global_batch for p in points if not p.explains}
+    kinds = {manifest.get("device_kind"), *(manifest.get("device_kinds") or ())} - {None}
+    cores, comparable = manifest.get("cores"), dict[Any, PointRecord]()
     for p in points:
-        if p.explains and p.explains not in own_batch:
-            raise UserError(f"'{run.path}' is damaged: {p.point} explains {p.explains}, which it does not have.")
+        if p.explains and p.explains not in batches:
+            yield f"{p.point} explains {p.explains}, which it does not have"
+        if p.record is None:
+            continue
         own = "/".join(filter(None, (p.strategy, p.scaling, str(p.devices), p.arm)))
-        named = f"{p.explains}/{_part_name(p, own_batch.get(p.explains, 0))}" if p.explains else own
-        if p.record is not None and p.point != named:
-            raise UserError(f"'{run.path}' is damaged: {p.point} was recorded as {named}: restore the file.")
+        named = f"{p.explains}/{_part_name(p, batches.get(p.explains, 0))}" if p.explains else own
+        if p.point != named:
+            yield f"{p.point} was recorded as {named}"
         asked = int(p.levers.get("batch") or 0) or config.get("batch")
         grows = p.scaling == "weak" and config.get("weak", "batch") == "batch"
-        if p.record is None or p.explains or not isinstance(asked, int):
-            continue
-        if p.global_batch != (batch := asked * (p.devices if grows else 1)):
-            raise UserError(
-                f"'{run.path}' is damaged: {p.point} was recorded with a global batch of {p.global_batch}, and its "
-                f"config makes it {batch}: restore the file."
-            )
+        batch = asked * (p.devices if grows else 1) if isinstance(asked, int) and not p.explains else p.global_batch
+        if p.global_batch != batch:
+            found = f"{p.point} was recorded with a global batch of {p.global_batch}"
+            yield f"{found}, and its config makes it {batch}"
+        own_kinds = kinds if manifest.get("platform") == p.platform and not manifest.get("apart") else ()
+        if own_kinds and p.record.device_kind not in own_kinds:
+            kind = manifest.get("device_kind")
+            yield f"{p.point} was recorded on '{p.record.device_kind}', and its manifest is of '{kind}'"
+        alone = p.processes == 1 and p.platform == "cpu"  # the cores of several processes may be several hosts'
+        if alone and isinstance(cores, int) and not p.oversubscribed and p.devices > cores:
+            each = f"a core for each of its {p.devices} devices"
+            yield f"{p.point} was recorded with {each}, and its manifest has {cores} cores"
+        if p.explains or (p.scaling == "weak" and config.get("weak") == "model"):
+            continue  # otherwise neither the strategy nor the devices change the FLOPs of a step
+        first = comparable.setdefault((p.global_batch, *sorted(p.levers.items())), p.record)
+        differences = model.differences(first, p.record)
+        differences.pop("gradient_bytes", None)  # one device sends nothing
+        if differences:
+            yield f"{first.point} and {p.point} are of one model ({model.sentence(differences, 'there', 'here')})"
 
 
 def _part_name(point: MeasuredPoint, batch: int) -> str:
@@ -147,6 +164,11 @@ class CasePoint(CasePlace, Measured[CaseRecord]):
         return self.record.group_hosts if self.record is not None and self.family == "collective" else None
 
     @property
+    def where(self) -> str:
+        """The platform, or the number of cores: "gpu", "2 cores"."""
+        return f"{self.cores} core{'s' * (self.cores != 1)}" if self.platform == "cpu" else self.platform
+
+    @property
     def between(self) -> str:
         """What a collective's group spans: "2 hosts", "2 processes", or "" within one process."""
         return between(self.group_processes or 1, self.group_hosts or 1)
@@ -179,51 +201,3 @@ def _unplanned_case(name: str, platform: str, failure: FailureRecord | None) -> 
         point=name, devices=failure.devices if failure is not None else 1, platform=platform, oversubscribed=False,
         family="", op=name.split("/")[0], dtype="", impl="", cores=None, resident_bytes=None,
     )  # fmt: skip
-
-
-def _require_consistent(path: Path, manifest: dict[str, Any], config: dict[str, Any], points: Sequence[Any]) -> None:
-    """Checks the points of a training run against its manifest and config.
-
-    Raises UserError if a point was recorded on a device that the machine does not have, with more cores than the
-    machine has, or with another amount of work than comparable points.
-    """
-    recorded = [point for point in points if point.record is not None]
-    for point in recorded:
-        if why := _elsewhere(point, manifest) or _crowded(point, manifest):
-            raise UserError(f"'{path}' is damaged: {point.point} was recorded {why}: restore the file.")
-    if why := _other_work([point for point in recorded if not point.explains], config):
-        raise UserError(f"'{path}' is damaged: {why}: restore the file.")
-
-
-def _elsewhere(point: Any, manifest: dict[str, Any]) -> str:
-    """A clause if the point's device kind is not in the manifest; else "". With the name of a slower device and its
-    lower peak, MFU would look better. A manifest of jobs on different machines is not checked."""
-    kinds = {manifest.get("device_kind"), *(manifest.get("device_kinds") or ())} - {None}
-    known = kinds and manifest.get("platform") == point.platform and not manifest.get("apart")
-    if not known or point.record.device_kind in kinds:
-        return ""
-    return f"on '{point.record.device_kind}', and its manifest is of '{manifest.get('device_kind')}'"
-
-
-def _crowded(point: Any, manifest: dict[str, Any]) -> str:
-    """A point with more devices than cores that is not marked so, as a clause. Such a point has no efficiency."""
-    cores = manifest.get("cores")
-    alone = point.processes == 1 and point.platform == "cpu"  # the cores of several processes may be several hosts'
-    if not (alone and isinstance(cores, int)) or point.oversubscribed or point.devices <= cores:
-        return ""
-    return f"with a core for each of its {point.devices} devices, and its manifest has {cores} cores"
-
-
-def _other_work(points: Sequence[Any], config: dict[str, Any]) -> str:
-    """Two points of one model and batch with different work, as a clause. Strategy and devices do not change the FLOPs,
-    unless the model grows with the devices."""
-    like: dict[Any, PointRecord] = {}
-    for point in points:
-        if point.scaling == "weak" and config.get("weak") == "model":
-            continue
-        first = like.setdefault((point.global_batch, *sorted(point.levers.items())), point.record)
-        found = model.differences(first, point.record)
-        found.pop("gradient_bytes", None)  # one device sends nothing
-        if found:
-            return f"{first.point} and {point.point} are of one model ({model.sentence(found, 'there', 'here')})"
-    return ""

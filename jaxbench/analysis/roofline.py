@@ -55,7 +55,7 @@ def ceilings_of(*, card: dict[str, Any] | None, platform: str, device_kind: str,
     """Each ceiling from the catalogue if it is there, otherwise from the machine profile.
 
     Args:
-      card: the machine profile (`machine_card.read`), or None.
+      card: the machine profile (`machine_profile.read`), or None.
       platform, device_kind, cores: where the case runs. Only CPU peaks depend on the number of cores.
       dtype: the dtype of the peak `flop`. Bandwidths are the same for every dtype.
     """
@@ -94,20 +94,20 @@ def measured_ceilings(card: dict[str, Any] | None, platform: str, cores: int, dt
         "memory": [p for p in rates if p["level"] == "memory"],
         "cache": [p for p in rates if p["level"] == "cache"],
     }
-    known = {n: g for n, g in groups.items() if any(platform != "cpu" or p["cores"] == cores for p in g)}
-    return Ceilings(**{name: _best(group) for name, group in known.items()})
+    known = {}
+    for name, group in groups.items():
+        best = max(group, key=lambda peak: float(peak["value"]), default={"value": 0})
+        rate = float(best["value"])
+        if rate > 0 and any(platform != "cpu" or p["cores"] == cores for p in group):
+            room = max(1.0, float(best.get("hi") or rate) / rate)
+            known[name] = Ceiling(rate=rate, source="measured", room=room)
+    return Ceilings(**known)
 
 
 def memory_level(working_set_bytes: float, cache_bytes: int | None) -> str:
     """Where a working set of this size is: "memory" or "cache". cache_bytes: the last-level cache; None: unknown."""
     limit = CACHES * cache_bytes if cache_bytes else UNKNOWN_CACHE_BYTES
     return "memory" if working_set_bytes > limit else "cache"
-
-
-def _best(entries: list[dict[str, Any]]) -> Ceiling:
-    best = max(entries, key=lambda entry: float(entry["value"]))
-    rate, upper = float(best["value"]), float(best.get("hi") or best["value"])
-    return Ceiling(rate=rate, source="measured", room=max(1.0, upper / rate)) if rate > 0 else Ceiling()
 
 
 # A rate above this many times its ceiling is refused. Vendors round their peaks, and chips run above their nominal
@@ -187,7 +187,8 @@ def demands(
     point: CasePoint, rates: Rates, step_s: float, *, manifest: dict[str, Any], machine: dict[str, Any] | None
 ) -> tuple[Demand, ...]:
     """The kinds of work of a case, each with its ceiling. machine: the machine profile, or None."""
-    kind = _device_kind(point, manifest)
+    kind = str(manifest.get("device_kind", "")) if manifest.get("platform") == point.platform else point.platform
+    kind = point.record.device_kind if point.record is not None else kind
     known = ceilings_of(
         card=machine, platform=point.platform, device_kind=kind, cores=point.cores or 0, dtype=point.dtype
     )
@@ -232,10 +233,9 @@ def share_of_peak(demands: tuple[Demand, ...]) -> PeakShare:
         reasons = [limit.text for limit in limits if not limit.no_share] or [limit.no_share for limit in limits]
         return PeakShare(why_not="; ".join(reasons) or "none of its work has a peak")
     binding = max(shared, key=lambda d: d.least_s)
-    rate, upper, source = binding.rate, binding.limit.rate, binding.limit.source
-    adjective = "catalogued" if source == "catalogue" else source
-    part = Estimate(value=rate.value / upper, lo=rate.lo / upper, hi=rate.hi / upper)
-    return PeakShare(part=part, peak=f"{adjective} peak: {binding.limit.text}", source=source)
+    source = binding.limit.source
+    peak = f"{'catalogued' if source == 'catalogue' else source} peak: {binding.limit.text}"
+    return PeakShare(part=binding.rate.over(binding.limit.rate), peak=peak, source=source)
 
 
 def _may_bind(demand: Demand, demands: tuple[Demand, ...]) -> bool:
@@ -246,12 +246,6 @@ def _may_bind(demand: Demand, demands: tuple[Demand, ...]) -> bool:
     flops, moved = (demand, other) if demand.unit == FLOP else (other, demand)
     computes = flops.amount >= RIDGE * moved.amount
     return computes if demand.unit == FLOP else not computes
-
-
-def _device_kind(point: CasePoint, manifest: dict[str, Any]) -> str:
-    if point.record is not None:
-        return point.record.device_kind
-    return str(manifest.get("device_kind", "")) if manifest.get("platform") == point.platform else point.platform
 
 
 def _flop_limit(point: CasePoint, kind: str, ceiling: Ceiling, machine: dict[str, Any] | None) -> Limit:
@@ -338,13 +332,11 @@ def _link_limit(point: CasePoint, kind: str) -> Limit:
 
 
 def _where(point: CasePoint) -> str:
-    if point.platform != "cpu":
-        return "on this device"
-    return f"on {point.cores} core{'s' if point.cores != 1 else ''}"
+    return f"on {point.where}" if point.platform == "cpu" else "on this device"
 
 
 def _up_to(point: CasePoint) -> str:
-    """Where a peak was measured. Fewer cores may have reached more (`ceilings.measured`)."""
+    """Where a peak was measured. Fewer cores may have reached more (`measured_ceilings`)."""
     return _where(point).replace("on ", "on up to ") if point.platform == "cpu" and point.cores != 1 else _where(point)
 
 
@@ -410,12 +402,38 @@ def utilisation(
 ) -> Utilisation:
     """MFU = analytic FLOPs per step / (step_s x devices x peak of one device at `dtype`). Unknown if `dtype` is "".
 
-    machine: the profile of the same machine (`machine_card.read`), or None.
+    Without a catalogued peak: the share of the measured peak. A CPU device counts as one core, up to the number of
+    cores. machine: the profile of the same machine (`machine_profile.read`), or None.
     """
-    use = _with_catalogued_peak(point, step_s, dtype=dtype)
-    if not dtype or math.isfinite(use.mfu) or not math.isfinite(use.flop_per_s):
+    record = point.record
+    if record is None:
+        return Utilisation(note="no MFU: the point has no compile report")
+    flops = record.passport.flops_per_step
+    if not flops > 0:
+        return Utilisation(note="no MFU: the experiment states no FLOPs per step")
+    use = Utilisation(flops_per_step=flops, flop_per_s=point.trainings * flops / step_s)
+    if not dtype:
+        return dataclasses.replace(use, note="no MFU: the config has no model.dtype, so its peak is unknown")
+    peak = hardware.find(record.device_kind)
+    rate = peak.rate(dtype) if peak is not None else None
+    if peak is not None and rate is not None:
+        text = f"peak {rate.flop_per_s / 1e12:g} TFLOP/s per device ({peak.name}, {rate.column})"
+        mfu, note = use.flop_per_s / (point.devices * rate.flop_per_s), f"{text}{_doubt(rate.verified)}"
+        if mfu > 1:
+            note += "; a value above 1 is impossible: the FLOP count, the clock or the peak is wrong"
+        return dataclasses.replace(use, mfu=mfu, note=note, peak=text)
+    missing = f"the catalogue has no {dtype} peak for {peak.name}" if peak else hardware.why_not(record.device_kind)
+    use = dataclasses.replace(use, note=f"no MFU: {missing}")
+    ceiling = measured_ceilings(machine, point.platform, 1, dtype).flop
+    if machine is None or not math.isfinite(ceiling.rate):
         return use
-    return _with_measured_peak(point, use, dtype=dtype, machine=machine)
+    workers, unit = point.devices, "device"
+    if point.platform == "cpu":
+        workers, unit = min(point.devices, int(machine["machine"].get("cores") or point.devices)), "core"
+    share = use.flop_per_s / (workers * ceiling.rate)
+    note = f"{100 * share:.3g} % of this machine's measured matmul peak, {quantities.flops(ceiling.rate)} per {unit}"
+    slack = SLACK["measured"] * ceiling.room
+    return dataclasses.replace(use, measured_peak_share=share, measured_note=note, measured_slack=slack)
 
 
 def with_product(use: Utilisation, row: Timed, product: Timed) -> Utilisation:
@@ -440,49 +458,3 @@ def with_product(use: Utilisation, row: Timed, product: Timed) -> Utilisation:
     return dataclasses.replace(
         use, measured_peak_share=share.value, measured_note=use.product_note, measured_slack=slack
     )
-
-
-def _with_measured_peak(
-    point: MeasuredPoint, use: Utilisation, *, dtype: str, machine: dict[str, Any] | None
-) -> Utilisation:
-    """Adds the share of the measured peak. A CPU device counts as one core, up to the number of cores."""
-    ceiling = measured_ceilings(machine, point.platform, 1, dtype).flop
-    peak = ceiling.rate
-    if machine is None or not math.isfinite(peak):
-        return use
-    workers, unit = point.devices, "device"
-    if point.platform == "cpu":
-        workers, unit = min(point.devices, int(machine["machine"].get("cores") or point.devices)), "core"
-    share = use.flop_per_s / (workers * peak)
-    note = f"{100 * share:.3g} % of this machine's measured matmul peak, {quantities.flops(peak)} per {unit}"
-    slack = SLACK["measured"] * ceiling.room
-    return dataclasses.replace(use, measured_peak_share=share, measured_note=note, measured_slack=slack)
-
-
-def _with_catalogued_peak(point: MeasuredPoint, step_s: float, *, dtype: str) -> Utilisation:
-    record = point.record
-    if record is None:
-        return Utilisation(note="no MFU: the point has no compile report")
-    flops = record.passport.flops_per_step
-    if not flops > 0:
-        return Utilisation(note="no MFU: the experiment states no FLOPs per step")
-    flop_per_s = point.trainings * flops / step_s
-    unknown = Utilisation(flops_per_step=flops, flop_per_s=flop_per_s)
-    if not dtype:
-        return dataclasses.replace(unknown, note="no MFU: the config has no model.dtype, so its peak is unknown")
-    peak = hardware.find(record.device_kind)
-    if peak is None:
-        return dataclasses.replace(unknown, note=f"no MFU: {hardware.why_not(record.device_kind)}")
-    rate = peak.rate(dtype)
-    if rate is None:
-        return dataclasses.replace(unknown, note=f"no MFU: the catalogue has no {dtype} peak for {peak.name}")
-    text = f"peak {rate.flop_per_s / 1e12:g} TFLOP/s per device ({peak.name}, {rate.column})"
-    note = text
-    if not rate.verified:
-        note += ", which the catalogue marks as unverified"
-    if not math.isfinite(flop_per_s):
-        return dataclasses.replace(unknown, note=note)
-    mfu = flop_per_s / (point.devices * rate.flop_per_s)
-    if mfu > 1:
-        note += "; a value above 1 is impossible: the FLOP count, the clock or the peak is wrong"
-    return Utilisation(flops_per_step=flops, flop_per_s=flop_per_s, mfu=mfu, note=note, peak=text)

@@ -20,6 +20,7 @@ from dataclasses import dataclass
 import numpy as np
 from scipy import optimize
 
+from jaxbench.analysis.quantities import interval
 from jaxbench.analysis.scaling import Row
 from jaxbench.digits import digits
 from jaxbench.statistics.bootstrap import Estimate, estimate
@@ -85,19 +86,15 @@ def sentences(fits: list[Fit]) -> list[str]:
         if fit.why_not:
             missing.setdefault((fit.law, fit.scaling, fit.why_not), []).append(fit.strategy)
             continue
-        found = ", ".join(f"{meaning} {symbol} = {_show(value)}" for symbol, meaning, value in fit.parameters)
+        shown = [f"{meaning} {symbol} = {interval(value, digits)}" for symbol, meaning, value in fit.parameters]
         counts = ", ".join(map(str, fit.devices))
         lines.append(
-            f"{fit.law}, {fit.strategy} {fit.scaling}: {found}; fitted to {counts} devices, "
+            f"{fit.law}, {fit.strategy} {fit.scaling}: {', '.join(shown)}; fitted to {counts} devices, "
             f"largest residual {100 * fit.misfit:.1f} %."
         )
     for (law, scaling, why), strategies in missing.items():
         lines.append(f"{law}, {scaling}: no fit for {', '.join(strategies)}, {why}.")
     return lines
-
-
-def _show(value: Estimate) -> str:
-    return digits(value.value) + (f" [{digits(value.lo)}, {digits(value.hi)}]" if value.has_interval else "")
 
 
 def fit_all(rows: list[Row]) -> list[Fit]:

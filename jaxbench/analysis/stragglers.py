@@ -75,7 +75,7 @@ def of(row: Row) -> Stragglers | None:
     processes share cores."""
     if row.point.oversubscribed or not usable(row):
         return None
-    local = row.explained_by.get("local")
+    local = row.ablations.get("local")
     alone = pace(local) if local is not None and not fault(local) and usable(local) else None
     return Stragglers(step=pace(row), local=alone)
 

@@ -122,11 +122,8 @@ def fit_knee(batches: Sequence[float], steps: Sequence[float]) -> tuple[float, f
 def curves(trained: Sequence[Trained]) -> list[Curve]:
     """One curve for each (model, rule), in the order of the trainings, without the learning-rate grid."""
     shown = [one for one in trained if one.rule != GRID]
-    return [_curve(*key, [one for one in shown if (one.model, one.rule) == key]) for key in _keys(shown)]
-
-
-def _keys(trained: Sequence[Trained]) -> list[tuple[str, str]]:
-    return list(dict.fromkeys((one.model, one.rule) for one in trained))
+    keys = dict.fromkeys((one.model, one.rule) for one in shown)
+    return [_curve(*key, [one for one in shown if (one.model, one.rule) == key]) for key in keys]
 
 
 def _curve(model: str, rule: str, trained: list[Trained]) -> Curve:

@@ -125,8 +125,7 @@ class Waterfall:
         if self.missing and None in found:
             return UNKNOWN
         if len(found) == 1 and found[0] is not None:
-            lost = found[0].lost
-            return Estimate(value=lost.value / 100, lo=lost.lo / 100, hi=lost.hi / 100)
+            return found[0].lost.over(100)
         return Estimate(value=sum(factor.lost.value for factor in found if factor is not None) / 100)
 
 
@@ -144,7 +143,7 @@ def find(
         base = by_point.get(row.base.point) if row.base is not None else None
         explains = base is not None and base is not row and base.point.devices == 1
         judged = not row.wrong and row.efficiency.known and row.gate != "refused" and not row.point.oversubscribed
-        if base is not None and explains and judged and set(row.explained_by) & set(PARTS):
+        if base is not None and explains and judged and set(row.ablations) & set(PARTS):
             found.append(_of(base, row, alpha_beta.communication_s(row.point, card, workers)))
     return [one for one in found if one.efficiency.has_interval]
 
@@ -154,7 +153,7 @@ def _of(base: Row, row: Row, predicted_s: float) -> Waterfall:
     shared = paired_ratio.times([base, row, *usable.values()])
     times = dict(zip(("one", "all", *usable), np.column_stack([shared.step_s, shared.draws]), strict=True))
     # In weak scaling of the batch, the base runs the per-device batch, so its time is the time alone.
-    same_share = "alone" not in row.explained_by and row.work == row.point.devices
+    same_share = "alone" not in row.ablations and row.work == row.point.devices
     if same_share:
         times["alone"] = times["one"]
     values, communication = _factors(base, row, times)
@@ -164,24 +163,23 @@ def _of(base: Row, row: Row, predicted_s: float) -> Waterfall:
     rest = whole / np.prod(list(values.values()), axis=0) if values else whole
     steps = {name: values[name] for name in NAMES if name in values} | {UNEXPLAINED: rest}
     needless = {"alone": same_share, "schedule": stages(row.point) == 1}
-    missing = [_why_missing(row, name) for name in PARTS if name not in usable and not needless.get(name)]
-    if any(RESIDENT in side.explained_by for side in (base, row)):
-        missing += [_why_missing(side, RESIDENT) for side in (base, row) if not _measured(side, RESIDENT)]
+    missing = [(row, name) for name in PARTS if name not in usable and not needless.get(name)]
+    if any(RESIDENT in side.ablations for side in (base, row)):
+        missing += [(side, RESIDENT) for side in (base, row) if _fault(side, RESIDENT)]
+    reasons = tuple(f"{side.point.point}/{name} ({_fault(side, name)})" for side, name in missing)
     return Waterfall(
         row=row, base=base, efficiency=shared.estimate(whole[0], whole[1:]), factors=_steps(shared, steps),
-        predicted_s=predicted_s, missing=tuple(missing), rounds=shared.rounds,
+        predicted_s=predicted_s, missing=reasons, rounds=shared.rounds,
         **{name: shared.estimate(value[0], value[1:]) for name, value in communication.items()},
     )  # fmt: skip
-
-
-def _measured(row: Row, part: str) -> bool:
-    return part in row.explained_by and not _fault(row, part)
 
 
 def _fault(row: Row, part: str) -> str:
     """Why an ablation cannot be used, as a clause; "" if it can. A loss that compares all examples of the global batch
     does less work for a part of the batch than a device does for its part of the loss."""
-    found = row.explained_by[part]
+    found = row.ablations.get(part)
+    if found is None:
+        return "it was not planned"
     if why := fault(found):
         return why
     counts = [each.point.record.passport.product_flops_per_step for each in (found, row) if each.point.record]
@@ -195,11 +193,11 @@ def _fault(row: Row, part: str) -> str:
 
 def _usable(base: Row, row: Row) -> dict[str, Row]:
     """The rows with times for the factors, by their names in `_factors`."""
-    usable = {name: row.explained_by[name] for name in PARTS if _measured(row, name)}
+    usable = {name: row.ablations[name] for name in PARTS if not _fault(row, name)}
     if "local" in usable and (mean := stragglers.averaged(usable["local"])) is not None:
         usable["mean"] = mean
-    if _measured(base, RESIDENT) and _measured(row, RESIDENT):
-        usable |= {"one resident": base.explained_by[RESIDENT], "all resident": row.explained_by[RESIDENT]}
+    if not (_fault(base, RESIDENT) or _fault(row, RESIDENT)):
+        usable |= {"one resident": base.ablations[RESIDENT], "all resident": row.ablations[RESIDENT]}
     return usable
 
 
@@ -217,7 +215,7 @@ def _factors(base: Row, row: Row, times: dict[str, np.ndarray]) -> tuple[dict[st
     one, all_ = unfed
     factors[INPUT] = (all_ / times["all"]) / (one / times["one"])
     if "alone" in times:
-        alone = one if "alone" not in row.explained_by else times["alone"]
+        alone = one if "alone" not in row.ablations else times["alone"]
         factors[EXTRA_WORK] = same * _extra_work(base, row, float(row.work * one[0] / (n * alone[0])))
         # A stage has the micro-batches of one device, so its products are not smaller: there are fewer or more of them.
         share = STAGE_WORK if stages(row.point) == n > 1 else SMALLER_BATCH
@@ -244,7 +242,7 @@ def _unfed(base: Row, row: Row, times: dict[str, np.ndarray]) -> tuple[np.ndarra
     failed. Older records have a waited share instead."""
     if "all resident" in times:
         return times["one resident"], times["all resident"]
-    if any(RESIDENT in side.explained_by for side in (base, row)):
+    if any(RESIDENT in side.ablations for side in (base, row)):
         return None
     waits = [float(np.nan_to_num(each.point.outcome("waited_share"))) for each in (base, row)]
     return times["one"] * (1 - waits[0]), times["all"] * (1 - waits[1])
@@ -267,7 +265,7 @@ def _extra_work(base: Row, row: Row, measured: float) -> float:
     """
     if stages(row.point) > 1:
         return 1.0
-    alone = row.explained_by.get("alone")
+    alone = row.ablations.get("alone")
     counts = [each.point.record.passport.product_flops_per_step for each in (base, alone) if each and each.point.record]
     if len(counts) < 2 or not all(counts):
         return 1.0
@@ -292,11 +290,6 @@ def _estimate(shared: SharedTimes, value: np.ndarray) -> Estimate:
     if np.ptp(value[np.isfinite(value)]) <= EXACTLY_1 * abs(value[0]):
         return Estimate(value=float(value[0]))
     return shared.estimate(float(value[0]), value[1:])
-
-
-def _why_missing(row: Row, part: str) -> str:
-    why = _fault(row, part) if part in row.explained_by else "it was not planned"
-    return f"{row.point.point}/{part} ({why})"
 
 
 CHUNKS = {"interleaved": 2}  # V, the chunks of blocks per stage; 1 for all other schedules

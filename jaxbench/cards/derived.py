@@ -55,7 +55,7 @@ def name(run: FinishedRun) -> dict[str, Any]:
 def points(run: FinishedRun, machine: dict[str, Any] | None) -> list[dict[str, Any]]:
     """One entry per point, including failed and missing points. Unknown numbers are None.
 
-    machine: the peaks and links of its machine (`machine_card.read`), or None.
+    machine: the peaks and links of its machine (`machine_profile.read`), or None.
     """
     training = [point for point in (*run.points, *run.explaining) if isinstance(point, MeasuredPoint)]
     cases = [point for point in run.points if isinstance(point, CasePoint)]

@@ -82,7 +82,7 @@ class CaseFindings(Findings):
             "Refused by the gates": refusals(self.rows),
             "Not measured": self.left_out,
             "Notes": [*self.repairs, *notes(self.rows)],
-            "Crossings": case_comparisons.crossing_sentences(self.crossings, self.knees),
+            "Crossings": [*(one.sentence for one in self.crossings), *(one.sentence for one in self.knees)],
             "Where the time goes": [split.sentence for split in self.splits],
             "Training to a target": [way.sentence for way in self.ways],
             "Fits": alpha_beta.sentences(self.fits),

@@ -39,7 +39,7 @@ def write(
 
     Args:
       runs: the run folders, below or beside `folder`, each with its report.
-      card: as `machine_card.build` made it.
+      card: as `machine_profile.build` made it.
 
     Raises:
       UserError: a run folder is none, is damaged, or `folder` cannot be written.

@@ -10,9 +10,9 @@ rounds from the start again, so a round is identified by (session, round).
 
 With k resampled units, percentiles are too narrow: by sqrt((k - 1) / k), and because they follow a normal quantile
 instead of Student's t (Hesterberg 2015, doi:10.1080/00031305.2015.1089789). So each draw is moved away from the value
-by the factor that corrects both. One or two processes cannot show how processes differ, so that variation (`Spread`) is
-added to their draws. Each point gets its own: the points of one process were seen to differ almost as much as the
-points of two processes.
+by the factor that corrects both. One or two processes cannot show how processes differ, so that variation
+(`RunVariance`) is added to their draws. Each point gets its own: the points of one process were seen to differ almost
+as much as the points of two processes.
 The interval of any number that is computed from draws is then given by the percentiles of that number's draws.
 
 If processes take turns, a disturbance of a few seconds hits rounds of several processes, and resampling processes alone
@@ -77,6 +77,14 @@ class Estimate:
     def times(self, factor: float) -> Estimate:
         """The value and both ends, multiplied by a `factor` > 0."""
         return Estimate(value=factor * self.value, lo=factor * self.lo, hi=factor * self.hi)
+
+    def over(self, divisor: float) -> Estimate:
+        """The value and both ends, divided by a `divisor` > 0."""
+        return Estimate(value=self.value / divisor, lo=self.lo / divisor, hi=self.hi / divisor)
+
+    @property
+    def half_width(self) -> float:
+        return (self.hi - self.lo) / 2
 
     def under(self, work: float) -> Estimate:
         """`work` over this number, with the ends swapped. It has no interval if the lower end is not above 0."""

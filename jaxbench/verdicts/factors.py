@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 from jaxbench.analysis import scaling, waterfall
 from jaxbench.analysis.points import MeasuredPoint
-from jaxbench.analysis.waterfall import TERMS, NAMES, UNEXPLAINED, Waterfall
+from jaxbench.analysis.waterfall import NAMES, TERMS, UNEXPLAINED, Waterfall
 from jaxbench.statistics import variance
 from jaxbench.statistics.bootstrap import UNKNOWN, Estimate
 from jaxbench.verdicts import comparable

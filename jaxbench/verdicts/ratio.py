@@ -8,7 +8,7 @@ With P processes of R rounds each:
   variation between rounds twice (Davison & Hinkley 1997, "Bootstrap Methods and their Application", section 3.8,
   recommend resampling the highest level only).
 - P < MIN_PROCESSES: rounds are resampled. These data cannot show the variation between processes, so it is added: one
-  random deviation per process with the standard deviation of `Spread`, which `jaxbench calibrate` measured or which is
+  random deviation per process with the standard deviation of `RunVariance`, which `jaxbench calibrate` measured or which is
   assumed.
 
 Two runs are two sessions. An effect of the session, such as the day, is the same for all its processes, so more

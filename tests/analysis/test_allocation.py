@@ -8,7 +8,6 @@ from datetime import UTC, datetime, timedelta
 
 import fabricate
 import numpy as np
-import pytest
 
 from jaxbench.records.schema import RoundRecord
 from jaxbench.statistics import looks
@@ -71,7 +70,6 @@ def test_the_widest_claim_gets_the_next_rounds():
     found = look(WHOLE, measured(WHOLE, 40, {"jit_auto/weak/2": 0.3}))
     assert found.ended == "" and found.claims[0].point == "jit_auto/weak/2"
     assert found.visits == ("jit_auto/weak/1", "jit_auto/weak/2")
-    assert found.claims[0].shares["jit_auto/weak/2"] > 0.9 and sum(found.claims[0].shares.values()) == pytest.approx(1)
 
 
 def test_claims_that_are_almost_as_wide_are_narrowed_together():

@@ -136,5 +136,5 @@ def test_half_of_the_best_is_interpolated_in_logarithms() -> None:
 
 def test_sentences_name_crossings_first(tmp_path: Path) -> None:
     found = rows(tmp_path, [*numpy_(), *jit()])
-    said = case_comparisons.crossing_sentences(case_comparisons.find_crossings(found), case_comparisons.knees(found))
+    said = [one.sentence for one in (*case_comparisons.find_crossings(found), *case_comparisons.knees(found))]
     assert "overtakes" in said[0] and len(said) == 3

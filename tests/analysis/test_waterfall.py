@@ -97,12 +97,12 @@ def test_the_work_of_a_stage_is_no_smaller_share_and_no_extra_work(tmp_path: Pat
 def test_a_smaller_batch_that_is_not_a_share_of_the_work_explains_nothing(tmp_path: Path) -> None:
     """As with a contrastive loss: half of the batch has a quarter of the similarity matrix."""
     base, row = rows_of(fab.folder(tmp_path, {2: Loss(machine=0.9)}))
-    alone = row.explained_by["alone"]
+    alone = row.ablations["alone"]
     record = alone.point.record
     passport = dataclasses.replace(record.passport, product_flops_per_step=0.35 * fab.FLOPS)
     point = dataclasses.replace(alone.point, record=dataclasses.replace(record, passport=passport))
-    parts = {**row.explained_by, "alone": dataclasses.replace(alone, point=point)}
-    (one,) = waterfall.find([base, dataclasses.replace(row, explained_by=parts)])
+    parts = {**row.ablations, "alone": dataclasses.replace(alone, point=point)}
+    (one,) = waterfall.find([base, dataclasses.replace(row, ablations=parts)])
     assert [factor.name for factor in one.factors if factor.resolved] == ["not explained"]
     assert one.missing == (
         "shard_map/strong/2/alone (a smaller batch has 0.70x the products of a device's part of the step)",
@@ -133,8 +133,8 @@ def test_flops_count_only_where_products_dominate_the_time(
 ) -> None:
     """These products do not shrink with the batch, so their FLOPs suggest that half of the work is extra."""
     base, row = rows_of(fab.folder(tmp_path, {2: Loss(share=share, machine=0.95)}, peak=True))
-    parts = {**row.explained_by, "alone": with_products(row.explained_by["alone"], products)}
-    row = dataclasses.replace(with_products(row, 2 * products), explained_by=parts)
+    parts = {**row.ablations, "alone": with_products(row.ablations["alone"], products)}
+    row = dataclasses.replace(with_products(row, 2 * products), ablations=parts)
     (one,) = waterfall.find([with_products(base, products), row])
     assert not one.missing
     found = {factor.name: factor.value.value for factor in one.factors if factor.resolved}
@@ -216,7 +216,7 @@ def test_points_that_explain_are_in_no_table_and_make_no_run_red(tmp_path: Path)
     path = fab.folder(tmp_path, {2: USUAL}, without=("shard_map/strong/2/alone",), wrong=("shard_map/strong/2/local",))
     loaded, rows = points.load(RunFolder(path)), rows_of(path)
     assert len(loaded) == 5 and [row.point.point for row in rows] == ["shard_map/strong/1", "shard_map/strong/2"]
-    assert {name: scaling.fault(part) for name, part in rows[1].explained_by.items()} == {
+    assert {name: scaling.fault(part) for name, part in rows[1].ablations.items()} == {
         "alone": "build: no such part", "local": "parameters: differ from those of one device", "communication": "",
     }  # fmt: skip
 
@@ -238,7 +238,7 @@ def test_rows_without_a_waterfall(tmp_path: Path) -> None:
     assert not waterfall.find([base, dataclasses.replace(row, point=crowded)])
     assert not waterfall.find([base, dataclasses.replace(row, point=dataclasses.replace(row.point, check_ok=False))])
     assert not waterfall.find([larger, row])
-    assert not waterfall.find([base, dataclasses.replace(row, explained_by={})])
+    assert not waterfall.find([base, dataclasses.replace(row, ablations={})])
 
 
 @pytest.mark.parametrize(("rounds", "explained"), [(4, 0), (5, 1)])

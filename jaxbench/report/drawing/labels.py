@@ -6,7 +6,7 @@ from __future__ import annotations
 import re
 
 from jaxbench.analysis.quantities import payload
-from jaxbench.analysis.waterfall import TERMS, SLOWEST_PROCESS, STAGE_WORK
+from jaxbench.analysis.waterfall import SLOWEST_PROCESS, STAGE_WORK, TERMS
 
 _WORDS = {
     **TERMS,

@@ -55,7 +55,7 @@ def draw(run: Findings) -> Figure | None:
 
 def _programs(row: Row) -> list[Timed]:
     found = stragglers.of(row)
-    return [row, row.explained_by["local"]] if found is not None and found.local is not None else [row]
+    return [row, row.ablations["local"]] if found is not None and found.local is not None else [row]
 
 
 def _cost(row: Row) -> float:

@@ -8,8 +8,8 @@ from typing import Any
 
 from jaxbench.analysis.quantities import devices
 from jaxbench.analysis.waterfall import (
-    NAMES,
     CONTENTION,
+    NAMES,
     SLOWEST_PROCESS,
     SMALLER_BATCH,
     STAGE_WORK,
