@@ -15,8 +15,8 @@ from typing import Any
 from jaxbench.analysis.scaling import Row
 from jaxbench.digits import digits
 from jaxbench.errors import UserError
-from jaxbench.records import account, learned
-from jaxbench.records.account import Start
+from jaxbench.records import trainings
+from jaxbench.records.trainings import Start
 from jaxbench.statistics.bootstrap import Estimate
 
 HOUR_S = 3600.0
@@ -107,9 +107,9 @@ def measured_costs(starts: Sequence[Start]) -> Costs | None:
     """
     starts = list(starts)
     saves = sum(len(start.saves) for start in starts)
-    kept = {save.step for of_start in account.kept_saves(starts) for save in of_start}
+    kept = {save.step for of_start in trainings.kept_saves(starts) for save in of_start}
     sealed = sum(start.sealed for start in starts)
-    spent = account.totals(starts)
+    spent = trainings.totals(starts)
     if not (kept and sealed and spent["steps"]):
         return None
     trained = [start for start in starts if start.ns["steps"]]
@@ -121,7 +121,7 @@ def measured_costs(starts: Sequence[Start]) -> Costs | None:
         checkpoint_s=spent["checkpoint"] / saves / 1e9,
         latency_s=sum(start.sealing_ns for start in starts) / sealed / 1e9,
         restart_s=before / len(trained) / 1e9,
-        down_s=statistics.median(account.idle_ns(starts) or [0]) / 1e9,
+        down_s=statistics.median(trainings.idle_ns(starts) or [0]) / 1e9,
         useful=useful,
     )
 
@@ -152,7 +152,7 @@ def steps_to_target(run: Path, config: Mapping[str, Any]) -> dict[int, int]:
             same = all(trained[name] == config[name] for name in ("experiment", "model") if name in config)
             if not same or trained["experiment"] != config["experiment"]:
                 continue
-            training = learned.read(metrics.parent)
+            training = trainings.read_curve(metrics.parent)
             if row := training.at_target():
                 found[training.batch] = min(int(row["step"]), found.get(training.batch, int(row["step"])))
     return found

@@ -6,9 +6,7 @@ It contains only rows that passed every gate. Links may be oversubscribed and ar
 
 from __future__ import annotations
 
-import contextlib
 import datetime
-import json
 import math
 from collections.abc import Callable
 from pathlib import Path
@@ -18,8 +16,9 @@ from jaxbench.analysis import alpha_beta, case_rows, points, roofline
 from jaxbench.analysis.alpha_beta import AlphaBetaFit
 from jaxbench.analysis.case_rows import CaseRow
 from jaxbench.errors import UserError
-from jaxbench.records import identity, sealed
-from jaxbench.records.store import MANIFEST, RunFolder
+from jaxbench.records import identity
+from jaxbench.records.documents import decode, sealed, unsealed
+from jaxbench.records.store import RunFolder, read_json
 from jaxbench.statistics import paired_ratio, variance
 from jaxbench.statistics.bootstrap import Estimate
 
@@ -56,7 +55,7 @@ def build(runs: list[RunFolder]) -> dict[str, Any]:
             points.load_cases(run), manifest=manifest, machine=None, spread=variance.read(run.path)
         )
         _add(card, run.path.name, str(manifest["plan"].get("view", "")), rows)
-    return {**card, sealed.SHA256: sealed.digest(card)}
+    return sealed(card)
 
 
 def _add(card: dict[str, Any], run: str, view: str, rows: list[CaseRow]) -> None:
@@ -142,7 +141,7 @@ def with_links(card: dict[str, Any], newer: dict[str, Any]) -> dict[str, Any]:
     """A profile with the links of a newer profile of the same machine. They replace its links of the same groups."""
     links = _replaced(card["links"], newer["links"])
     whole = {**card, "links": links, "made_of": [*card["made_of"], *newer["made_of"]]}
-    return {**whole, sealed.SHA256: sealed.digest(whole)}
+    return sealed(whole)
 
 
 def _replaced(links: list[dict[str, Any]], newer: list[dict[str, Any]]) -> list[dict[str, Any]]:
@@ -164,52 +163,28 @@ def _numbers(name: str, value: Estimate) -> dict[str, float | None]:
 
 
 def read(path: Path) -> dict[str, Any] | None:
-    """Reads a profile, or returns None if there is no such file.
-
-    Raises:
-      UserError: it is damaged, has another schema, or contradicts its runs, if they are near it.
-    """
+    """The profile; None without a file. Raises UserError if it is damaged or of another schema."""
     if not path.exists():
         return None
-    try:
-        card = json.loads(path.read_text(encoding="utf-8"))
-    except (ValueError, OSError) as error:
-        raise _damaged(path, str(error)) from error
-    if not isinstance(card, dict):
-        raise _damaged(path, "it is not a JSON object")
+    return read_json(path, _checked, "delete it or run 'jaxbench machine' again.")
+
+
+def _checked(card: Any) -> dict[str, Any]:
+    decode(dict[str, Any], card)
     if card.get("schema") != SCHEMA:
-        reason = f"{path} has schema {card.get('schema')}, this jaxbench reads schema {SCHEMA}"
+        reason = f"a {NAME} has schema {card.get('schema')}, this jaxbench reads schema {SCHEMA}"
         raise UserError(f"{reason}: run 'jaxbench machine' again.")
-    if not isinstance(card.get("made_of"), list):
-        raise _damaged(path, "it does not say which runs it was made from")
-    if not isinstance(card.get("machine"), dict):
-        raise _damaged(path, "it does not say which machine it describes")
+    unsealed(card)
+    if not isinstance(card.get("made_of"), list) or not isinstance(card.get("machine"), dict):
+        raise ValueError("it does not say from which runs it was made, and on which machine")
     for name, fields in _LISTS.items():
-        _require_entries(path, name, card.get(name), fields)
-    if sealed.SHA256 in card and card[sealed.SHA256] != sealed.digest(card):  # the oldest profiles have no hash
-        raise _damaged(path, "its numbers were changed after it was written")
-    # A profile is the ceiling for many runs. Its runs, if they are near, also show an edit with a recomputed hash.
-    near = runs_near(path, card["made_of"])
-    if near and (why := contradiction(card, build(near))):
-        raise _damaged(path, why)
-    return card
-
-
-def _require_entries(path: Path, name: str, entries: Any, fields: tuple[str, ...]) -> None:
-    if not isinstance(entries, list):
-        raise _damaged(path, f"its {name} are not a list")
-    for number, entry in enumerate(entries, start=1):
-        missing = [f for f in fields if not isinstance(entry, dict) or f not in entry]
-        if missing:
-            raise _damaged(path, f"entry {number} of its {name} has no {missing[0]}")
-        for field in ("value", "alpha_s", "beta_bytes_per_s"):
-            value = entry.get(field, 0.0)
-            if not isinstance(value, (int, float)) or not 0 <= value < math.inf:
-                raise _damaged(path, f"entry {number} of its {name} has {field} {value!r}")
-
-
-def _damaged(path: Path, why: str) -> UserError:
-    return UserError(f"{path} is damaged ({why}): delete it or run 'jaxbench machine' again.")
+        for number, entry in enumerate(decode(tuple[dict[str, Any], ...], card.get(name)), start=1):
+            if missing := [field for field in fields if field not in entry]:
+                raise ValueError(f"entry {number} of its {name} has no {missing[0]}")
+            for field in {"value", "alpha_s", "beta_bytes_per_s"} & entry.keys():
+                if not isinstance(value := entry[field], int | float) or not 0 <= value < math.inf:
+                    raise ValueError(f"entry {number} of its {name} has {field} {value!r}")
+    return dict(card)
 
 
 BUSY = 1.5  # if an interval reaches this many times its peak, the machine was busy
@@ -236,63 +211,4 @@ def matches(card: dict[str, Any], manifest: dict[str, Any]) -> str:
     Another kernel does not count as another machine, because the peaks stay the same.
     """
     found = identity.hardware(card["machine"], manifest)
-    return f"the profile is of another machine ({identity.sentence(found)})." if found else ""
-
-
-# The fields that identify the entries of each list, and the numbers that must agree.
-KEYS = {
-    "peaks": ("quantity", "dtype", "platform", "cores", "level"),
-    "launch": ("op", "impl", "platform", "cores", "point"),
-    "links": ("op", "dtype", "devices", "mesh", "axis", "group_processes", "group_hosts"),
-    "transfers": ("op", "source", "target"),
-}
-NUMBERS = ("value", "hi", "alpha_s", "beta_bytes_per_s", "bus_bytes_per_s")
-# Relative. As for result cards, a later version may compute a number from the same records differently.
-ORIGIN_SLACK = 0.1
-
-
-def runs_near(path: Path, made_of: list[str]) -> list[RunFolder]:
-    """The runs that began at the times `made_of`, in this order; [] unless all of them are found.
-
-    The folder of the profile `path` and its parent are searched, two levels deep: a profile is next to the folder of
-    its runs, and copies of it are in other runs.
-    """
-    own = path.resolve().parent
-    places = (own, own.parent)
-    found = [manifest for place in places for depth in ("*", "*/*") for manifest in place.glob(f"{depth}/{MANIFEST}")]
-    began = {}
-    for manifest in found:
-        with contextlib.suppress(ValueError, AttributeError, OSError):  # a damaged run cannot be matched
-            run = RunFolder(manifest.parent)
-            began[str(json.loads(manifest.read_text(encoding="utf-8")).get("started", ""))] = run
-    return [began[time] for time in made_of] if made_of and all(time and time in began for time in made_of) else []
-
-
-def contradiction(card: dict[str, Any], made: dict[str, Any]) -> str:
-    """How a profile contradicts the profile made from its runs, as a clause; "" if it does not."""
-    for name, value in made["machine"].items():
-        if name in card["machine"] and card["machine"][name] != value:
-            return f"its machine has {name} {card['machine'][name]!r}, and its runs {value!r}"
-    for name, keys in KEYS.items():
-        stated, found = ({tuple(_at(each, key) for key in keys): each for each in one[name]} for one in (card, made))
-        if stated.keys() != found.keys() or len(card[name]) != len(made[name]):
-            return f"its {name} and its runs do not have the same entries"
-        for key, each in found.items():
-            for number in NUMBERS:
-                says, is_ = stated[key].get(number), each.get(number)
-                if "again" in each and "again" not in stated[key]:  # an older profile stored this as its value
-                    is_ = {"value": each["again"], "hi": says}.get(number, is_)
-                if not _agree(says, is_):
-                    return f"it has {number} {says!r} of {' '.join(filter(None, map(str, key)))}, and its runs {is_!r}"
-    return ""
-
-
-def _at(entry: dict[str, Any], key: str) -> Any:
-    """An entry's field. Links of older profiles do not have group sizes: they were within one process."""
-    return entry.get(key) or 1 if key.startswith("group_") else entry.get(key)
-
-
-def _agree(stated: Any, found: Any) -> bool:
-    if isinstance(stated, int | float) and isinstance(found, int | float):
-        return math.isclose(stated, found, rel_tol=ORIGIN_SLACK)
-    return stated is None and found is None
+    return f"it is from another machine ({identity.sentence(found)})." if found else ""

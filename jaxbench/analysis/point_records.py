@@ -13,12 +13,12 @@ from typing import Any, Generic, TypeVar
 from jaxbench.digits import digits
 from jaxbench.errors import UserError
 from jaxbench.levers.trainings import TRAININGS
-from jaxbench.records import model
-from jaxbench.records.place import Place
+from jaxbench.records import identity
 from jaxbench.records.schema import (
     CaseRecord,
     CompiledRecord,
     FailureRecord,
+    Place,
     PointRecord,
     ProfileRecord,
     Record,
@@ -125,8 +125,8 @@ def check(lines: PointLines) -> tuple[bool | None, str]:
     earlier = [f for record in lines.passports[:-1] if session(record) in used for f in faults(record)]
     wrong.extend(dict.fromkeys(f"{fault}, in an earlier compile report of rounds that are in use" for fault in earlier))
     for record in (r for r in lines.passports[:-1] if session(r) in used):
-        if found := model.differences(record, lines.passports[-1]):
-            wrong.append(f"two models in one point ({model.sentence(found, 'first', 'later')})")
+        if found := identity.model_differences(record, lines.passports[-1]):
+            wrong.append(f"two models in one point ({identity.model_sentence(found, 'first', 'later')})")
             break
     compiled = sum(r.compilations for r in rounds)
     if compiled:
@@ -242,7 +242,7 @@ def load_points(
         point is not shown.
 
     Raises:
-      UserError: the folder is damaged, has records of another kind or schema, or a record that contradicts the plan.
+      UserError: the folder is damaged, or has records of another kind or schema.
     """
     lines = read(run, passport)
     names = [field.name for field in dataclasses.fields(place)]
@@ -257,14 +257,6 @@ def load_points(
     except (AttributeError, KeyError, TypeError, ValueError) as error:
         noun = "cases" if passport is CaseRecord else "points"
         raise UserError(f"the plan of {noun} in '{run.path}' is damaged ({error!r}).") from error
-    for facts in planned:  # otherwise doubling the batch in a record would double its rate
-        for record in lines.get(str(facts["point"]), PointLines()).passports:
-            for name, asked_value in facts.items():
-                if (found := getattr(record, name)) != asked_value and not (name == "levers" and not found):
-                    raise UserError(
-                        f"'{run.path}' is damaged: {record.point} was planned with {name} {asked_value!r} and recorded "
-                        f"with {found!r}: restore the file."
-                    )
     result = []
     for name in dict.fromkeys((*places, *lines)):
         point_lines = lines.get(name, PointLines())

@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -12,9 +12,7 @@ from jaxbench.analysis import point_records
 from jaxbench.analysis.point_records import Measured
 from jaxbench.errors import UserError
 from jaxbench.levers.trainings import TRAININGS
-from jaxbench.records import model
-from jaxbench.records.place import CasePlace, StepPlace
-from jaxbench.records.schema import CaseRecord, FailureRecord, PointRecord
+from jaxbench.records.schema import CasePlace, CaseRecord, FailureRecord, PointRecord, StepPlace
 from jaxbench.records.store import RunFolder
 
 
@@ -68,15 +66,12 @@ def load(run: RunFolder) -> list[MeasuredPoint]:
     The arms of one group keep the order of the plan, because the first arm is the baseline.
 
     Raises:
-      UserError: it is not a run folder, is damaged, has another schema or no sweep plan, or a point contradicts its
-        name or the config.
+      UserError: it is not a run folder, is damaged, or has another schema or no sweep plan.
     """
     plan = run.manifest().get("plan")
     if not isinstance(plan, dict) or not isinstance(plan.get("points"), list):
         raise UserError(f"'{run.path}' has no sweep plan in its manifest: report on a folder made by 'jaxbench run'.")
     points = point_records.load_points(run, plan, MeasuredPoint, PointRecord, StepPlace, _unplanned)
-    for contradiction in _contradictions(run, points):
-        raise UserError(f"'{run.path}' is damaged: {contradiction}: restore the file.")
     strategies = list(dict.fromkeys(p.strategy for p in points))
     return sorted(points, key=lambda p: (strategies.index(p.strategy), p.scaling, p.devices))
 
@@ -85,58 +80,6 @@ def hosts_of(point: MeasuredPoint, workers: Mapping[str, Any]) -> int:
     """The number of hosts of a point's processes. workers: from the manifest."""
     about = workers.get(point.record.worker, {}) if point.record is not None else {}
     return len(set(about.get("hosts", ()))) or 1
-
-
-def _contradictions(run: RunFolder, points: Iterable[MeasuredPoint]) -> Iterator[str]:
-    """Points that contradict their name, the config, the manifest or comparable points, as clauses.
-
-    So an edited plan and record cannot agree on another batch, strategy, device or amount of work. An ablation is named
-    after the point that it explains, and it has the per-device batch. A manifest of jobs on different machines has no
-    single device kind.
-    """
-    manifest, config = run.manifest(), run.config()
-    batches = {p.point: p.global_batch for p in points if not p.explains}
-    kinds = {manifest.get("device_kind"), *(manifest.get("device_kinds") or ())} - {None}
-    cores, comparable = manifest.get("cores"), dict[Any, PointRecord]()
-    for p in points:
-        if p.explains and p.explains not in batches:
-            yield f"{p.point} explains {p.explains}, which it does not have"
-        if p.record is None:
-            continue
-        own = "/".join(filter(None, (p.strategy, p.scaling, str(p.devices), p.arm)))
-        named = f"{p.explains}/{_part_name(p, batches.get(p.explains, 0))}" if p.explains else own
-        if p.point != named:
-            yield f"{p.point} was recorded as {named}"
-        asked = int(p.levers.get("batch") or 0) or config.get("batch")
-        grows = p.scaling == "weak" and config.get("weak", "batch") == "batch"
-        batch = asked * (p.devices if grows else 1) if isinstance(asked, int) and not p.explains else p.global_batch
-        if p.global_batch != batch:
-            found = f"{p.point} was recorded with a global batch of {p.global_batch}"
-            yield f"{found}, and its config makes it {batch}"
-        own_kinds = kinds if manifest.get("platform") == p.platform and not manifest.get("apart") else ()
-        if own_kinds and p.record.device_kind not in own_kinds:
-            kind = manifest.get("device_kind")
-            yield f"{p.point} was recorded on '{p.record.device_kind}', and its manifest is of '{kind}'"
-        alone = p.processes == 1 and p.platform == "cpu"  # the cores of several processes may be several hosts'
-        if alone and isinstance(cores, int) and not p.oversubscribed and p.devices > cores:
-            each = f"a core for each of its {p.devices} devices"
-            yield f"{p.point} was recorded with {each}, and its manifest has {cores} cores"
-        if p.explains or (p.scaling == "weak" and config.get("weak") == "model"):
-            continue  # otherwise neither the strategy nor the devices change the FLOPs of a step
-        first = comparable.setdefault((p.global_batch, *sorted(p.levers.items())), p.record)
-        differences = model.differences(first, p.record)
-        differences.pop("gradient_bytes", None)  # one device sends nothing
-        if differences:
-            yield f"{first.point} and {p.point} are of one model ({model.sentence(differences, 'there', 'here')})"
-
-
-def _part_name(point: MeasuredPoint, batch: int) -> str:
-    """The end of an ablation's name: its part, or its batch as a multiple of the explained point's `batch`. A whole
-    step with the same batch is the ablation with resident input."""
-    times = point.global_batch / batch if batch else 0.0
-    if point.part != "step":
-        return point.part
-    return "resident" if times == 1 else f"batch={times:g}x"
 
 
 def _unplanned(name: str, platform: str, failure: FailureRecord | None) -> StepPlace | None:

@@ -3,31 +3,19 @@
 
 from __future__ import annotations
 
-import json
 import math
-from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any
 
 import numpy as np
 from scipy import special
 
 from jaxbench.analysis.quantities import scaled
-from jaxbench.errors import UserError
+from jaxbench.records.store import read_json
 from jaxbench.statistics.bootstrap import UNKNOWN, Estimate
 
-T = TypeVar("T")
-
-
-def _read(path: Path, parse: Callable[[Any], T]) -> T | None:
-    """The file's JSON, parsed by `parse`; None without a file. Raises UserError if it is damaged."""
-    if not path.is_file():
-        return None
-    try:
-        return parse(json.loads(path.read_text()))
-    except (KeyError, TypeError, ValueError) as error:
-        raise UserError(f"'{path}' is damaged ({error!r}): delete it and continue the run to make it again.") from error
+_ADVICE = "delete it and continue the run to make it again."
 
 
 SEARCH = "search.json"
@@ -85,7 +73,8 @@ class Search:
 
 def read_search(folder: Path) -> Search | None:
     """The search in a run folder, or None. Raises UserError if its file is damaged."""
-    return _read(folder / SEARCH, _parse_search)
+    path = folder / SEARCH
+    return read_json(path, _parse_search, _ADVICE) if path.is_file() else None
 
 
 def _parse_search(file: dict[str, Any]) -> Search:
@@ -119,7 +108,8 @@ LONGEST = "longest.json"
 def read_longest(folder: Path) -> dict[str, Any] | None:
     """{"limit_bytes", "limit_source", "rows": [{"devices", "longest", "tried": [[length, peak bytes], ...]}]}, or None
     if the run has no such file. Raises UserError if the file is damaged."""
-    return _read(folder / LONGEST, _parse_longest)
+    path = folder / LONGEST
+    return read_json(path, _parse_longest, _ADVICE) if path.is_file() else None
 
 
 def _parse_longest(file: dict[str, Any]) -> dict[str, Any]:
@@ -151,7 +141,8 @@ class Law:
 
 def read_remat_law(folder: Path) -> list[Law]:
     """One law per policy, in the order of the file; [] without a file. Raises UserError if the file is damaged."""
-    return _read(folder / REMAT_LAW, _parse_laws) or []
+    path = folder / REMAT_LAW
+    return read_json(path, _parse_laws, _ADVICE) if path.is_file() else []
 
 
 def _parse_laws(file: dict[str, Any]) -> list[Law]:

@@ -17,7 +17,7 @@ from jaxbench.analysis.quantities import devices, scaled
 from jaxbench.analysis.scaling import Row
 from jaxbench.analysis.stragglers import Stragglers
 from jaxbench.analysis.waterfall import Waterfall
-from jaxbench.records.schema import CaseRecord, Passport, PointRecord
+from jaxbench.records.schema import CaseRecord, CompileReport, PointRecord
 from jaxbench.statistics.timing import Timing
 
 
@@ -55,7 +55,7 @@ class Entry:
         return self.row.point.record
 
     @property
-    def passport(self) -> Passport | None:
+    def passport(self) -> CompileReport | None:
         """The compile report of a training step; None for a case."""
         return getattr(self.record, "passport", None)
 

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from jaxbench.records.targets import GRID, Trained
+from jaxbench.records.trainings import GRID, Trained
 from jaxbench.statistics.bootstrap import UNKNOWN, Estimate, over_seeds
 
 LEAST_BATCHES = 3  # the fewest batches for a fit of two numbers

@@ -38,7 +38,7 @@ class Claim:
     """The ratio of two points, in the rounds that have both.
 
     Attributes:
-      point, base: their ids. base: "" for a single point, whose step time is the claim.
+      point, base: their ids. base: "" for a single point: its step time is the claim.
       half_width: of the interval of the efficiency, or of the ratio over its value; inf without an interval.
       rounds: that both share.
     """

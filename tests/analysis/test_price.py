@@ -9,8 +9,8 @@ import pytest
 from ml_collections import ConfigDict
 
 from jaxbench.analysis import goodput
+from jaxbench.commands.run import Meter
 from jaxbench.errors import UserError
-from jaxbench.price_command import Meter
 from jaxbench.statistics.bootstrap import Estimate
 
 CONFIG = {"experiment": "cnn", "model": {"width": 16}}

@@ -11,7 +11,7 @@ import pytest
 
 from jaxbench.analysis import points, scaling
 from jaxbench.errors import UserError
-from jaxbench.records import sealed
+from jaxbench.records import documents
 from jaxbench.records.store import RunFolder
 from jaxbench.statistics import variance
 from jaxbench.statistics.variance import ASSUMED, RunVariance
@@ -64,8 +64,8 @@ def test_a_spread_that_was_kept_with_a_run_is_read(tmp_path: Path) -> None:
 def test_an_edited_spread_makes_no_narrower_interval(tmp_path: Path) -> None:
     held = dataclasses.asdict(CALIBRATED)
     path = tmp_path / variance.NAME
-    path.write_text(json.dumps({**held, "sha256": sealed.digest(held)}))
+    path.write_text(json.dumps({**held, "sha256": documents.digest(held)}))
     assert variance.read(tmp_path) == CALIBRATED
-    path.write_text(json.dumps({**held, "sd": 1e-6, "sha256": sealed.digest(held)}))
+    path.write_text(json.dumps({**held, "sd": 1e-6, "sha256": documents.digest(held)}))
     with pytest.raises(UserError, match="its numbers were changed after it was written"):
         variance.read(tmp_path)

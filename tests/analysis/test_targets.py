@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from jaxbench.analysis import targets
-from jaxbench.records.targets import GRID, Trained
+from jaxbench.records.trainings import GRID, Trained
 from jaxbench.statistics import bootstrap
 
 DIMENSIONS, TRACE = 200, 50.0  # of a quadratic; tr(Sigma) of one example's gradient
