@@ -14,11 +14,11 @@ from jaxbench.errors import UserError
 from jaxbench.records.schema import CaseRecord, FailureRecord, Place, PointRecord, ProfileRecord, RoundRecord
 from jaxbench.records.store import RunFolder
 
-Passport = TypeVar("Passport", PointRecord, CaseRecord)
+CompileReport = TypeVar("CompileReport", PointRecord, CaseRecord)
 
 
 @dataclass(frozen=True, kw_only=True)
-class Measured(Place, Generic[Passport]):
+class Measured(Place, Generic[CompileReport]):
     """One planned point. The fields that identify it are inherited from its `Place`.
 
     Attributes:
@@ -37,7 +37,7 @@ class Measured(Place, Generic[Passport]):
 
     experiment: str
     processes: int
-    record: Passport | None
+    record: CompileReport | None
     rounds: tuple[RoundRecord, ...]
     rounds_asked: int
     failure: FailureRecord | None
