@@ -86,16 +86,15 @@ def _scalar_decoder(kind: Any, origin: Any, parts: tuple[Any, ...]) -> Callable[
         return lambda value: value
     kind, limits = parts if origin is Annotated else (kind, None)
     accepted, words = _ACCEPTED[kind], _WORDS[kind]
-    if limits is None:
-        return lambda value: value if type(value) in accepted else _refuse(value, words)
 
-    def limited(value: Any) -> Any:
-        if type(value) not in accepted:
+    def scalar(value: Any) -> Any:
+        if not isinstance(value, accepted) or (isinstance(value, bool) and kind is not bool):
             _refuse(value, words)
-        inside = limits.least <= value < math.inf and value > limits.above
-        return value if inside else _refuse(value, limits.words)
+        if limits is not None and not (limits.least <= value < math.inf and value > limits.above):
+            _refuse(value, limits.words)
+        return value
 
-    return limited
+    return scalar
 
 
 def _object_decoder(kind: Any) -> Callable[[Any], Any]:
