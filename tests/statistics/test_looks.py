@@ -220,7 +220,8 @@ def test_the_intervals_of_a_run_that_looked_are_wider():
     samples, owners = 1 + 0.02 * np.random.default_rng(0).standard_normal(6), np.arange(6)
     workers = [(unit, str(unit // 2)) for unit in range(6)]
     fixed, looked = (
-        BootstrapSamples(range(6), workers, looked=each).centre(samples, owners, range(6)) for each in (False, True)
+        BootstrapSamples(range(6), workers, auto_rounds=each).centre(samples, owners, range(6))
+        for each in (False, True)
     )
     assert fixed[0] == looked[0]
     assert np.log(looked[1] / looked[0]) == pytest.approx(OPTIONAL_STOPPING * np.log(fixed[1] / fixed[0]))
