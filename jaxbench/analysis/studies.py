@@ -115,7 +115,12 @@ REMAT_LAW = "remat_law.json"
 
 @dataclass(frozen=True, kw_only=True)
 class Law:
-    """One policy. sizes: (blocks, temp_bytes), sorted. slope: d log(bytes) / d log(blocks); UNKNOWN with one size."""
+    """How scratch memory grows with the number of blocks under one rematerialization policy.
+
+    Without rematerialization it grows like n, with a checkpoint every sqrt(n) blocks like sqrt(n) (Chen et al. 2016).
+    The bytes come from the compiler and have no noise, so the slope's interval comes from the misfit of the line.
+    sizes: (blocks, temp_bytes), sorted. slope: d log(bytes) / d log(blocks); UNKNOWN with one size.
+    """
 
     remat: str
     sizes: list[tuple[int, float]]
