@@ -2,8 +2,8 @@
 """What failures, checkpoints and steps cost: goodput, and prices (docs/metrics, Goodput and Prices).
 
 Failures come at random with a constant rate (a Poisson process). A failure ends the job. The job restarts from the
-newest sealed checkpoint, and it may fail again while it starts. A price per hour is for the whole machine, no matter how
-many devices a point uses.
+newest sealed checkpoint, and it may fail again while it starts. A price per hour is for the whole machine, no matter
+how many devices a point uses.
 """
 
 from __future__ import annotations
