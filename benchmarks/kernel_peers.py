@@ -35,11 +35,12 @@ import numpy as np  # noqa: E402
 from rich.console import Console  # noqa: E402
 
 from benchmarks.peers.ratios import median_and_interval  # noqa: E402
+from jaxbench.discovery import load_experiment  # noqa: E402
 from jaxbench.machine.start import start  # noqa: E402
 from jaxbench.measure import runnable  # noqa: E402
 from jaxbench.measure.clock import Timer  # noqa: E402
 from jaxbench.workloads.cases import KernelWorkload  # noqa: E402
-from jaxbench.workloads.kernels import dispatch, matmul, stream  # noqa: E402
+from jaxbench.workloads.kernels import matmul, stream  # noqa: E402
 
 SIDE, ELEMENTS = 2048, 2**24
 BLOCK_S = 0.1
@@ -134,7 +135,7 @@ def triad_arms() -> list[Arm]:
 
 
 def dispatch_arms() -> list[Arm]:
-    (case,) = dispatch.cases("tiny", ("pipelined",))
+    (case,) = load_experiment("dispatch").cases("tiny", ("pipelined",))
     plain = jax.jit(lambda x: jnp.maximum(x, 0), donate_argnums=0)
     return [suite_arm(case), loop_arm("a plain loop", plain, jnp.ones(case.elements))]
 

@@ -8,6 +8,7 @@ Images are PNG files in memory; any other example is stored as raw bytes, which 
 from __future__ import annotations
 
 import functools
+import io
 import math
 import sys
 from collections.abc import Mapping, Sequence
@@ -16,13 +17,76 @@ from typing import Any
 
 import grain
 import jax
+import jax.numpy as jnp
 import numpy as np
+from PIL import Image
 
 from jaxbench.errors import UserError
-from jaxbench.input import images
 from jaxbench.machine.cores import available_cores
 from jaxbench.workloads.base import Dataset, Field, TrainWorkload
 from jaxbench.workloads.data.order import permutation
+
+CHANNELS = (1, 3, 4)  # of a PNG: grey, RGB, RGBA
+BORDER = 8  # an image is shifted by at most an eighth of its height and width: 4 of the 32 pixels of CIFAR-10
+MEAN, DEVIATION = 0.5, 0.25  # of pixels in [0, 1]
+BLOCK, NOISE = 8, 32  # synthetic images: flat squares with edges of BLOCK pixels, plus noise of NOISE of 256 levels
+
+
+def has_images(example: Mapping[str, Field]) -> bool:
+    """Whether examples are labelled images: a float "image" of (height, width, channels) and a "label"."""
+    image = example.get("image")
+    if image is None or "label" not in example:
+        return False
+    return len(image.shape) == 3 and image.shape[2] in CHANNELS and bool(jnp.issubdtype(image.dtype, jnp.floating))
+
+
+def draw_image(shape: tuple[int, int, int], generator: np.random.Generator) -> np.ndarray:
+    """One image of (height, width, channels), uint8, that compresses about as well as a photograph, unlike noise."""
+    height, width, channels = shape
+    squares = generator.integers(0, 256 - NOISE, (-(-height // BLOCK), -(-width // BLOCK), channels), np.uint8)
+    flat = squares.repeat(BLOCK, axis=0).repeat(BLOCK, axis=1)[:height, :width]
+    return flat + generator.integers(0, NOISE, shape, np.uint8)
+
+
+def to_pixels(image: np.ndarray) -> np.ndarray:
+    """Floats in [0, 1] -> uint8; other values are clipped."""
+    return np.rint(np.clip(image, 0, 1) * 255).astype(np.uint8)
+
+
+def encode_png(pixels: np.ndarray) -> bytes:
+    """(height, width, channels) uint8 -> PNG."""
+    file = io.BytesIO()
+    Image.fromarray(pixels[..., 0] if pixels.shape[2] == 1 else pixels).save(file, "PNG", compress_level=1)
+    return file.getvalue()
+
+
+def decode_png(png: bytes) -> np.ndarray:
+    """PNG -> (height, width, channels) uint8. Raises OSError when it is damaged."""
+    with Image.open(io.BytesIO(png)) as image:
+        pixels = np.asarray(image)
+    return pixels[..., None] if pixels.ndim == 2 else pixels
+
+
+def augment(pixels: np.ndarray, generator: np.random.Generator) -> np.ndarray:
+    """Shifts the image at random, with a black border, and mirrors it left to right with probability 1/2.
+
+    Digits are mirrored too: only the work is measured, not the accuracy.
+    """
+    height, width, _ = pixels.shape
+    down, right = (int(generator.integers(-(edge // BORDER), edge // BORDER + 1)) for edge in (height, width))
+    out = np.zeros_like(pixels)
+    source = pixels[max(0, -down) : height - max(0, down), max(0, -right) : width - max(0, right)]
+    out[max(0, down) : height + min(0, down), max(0, right) : width + min(0, right)] = source
+    return out[:, ::-1] if generator.random() < 0.5 else out
+
+
+def normalise(pixels: np.ndarray) -> np.ndarray:
+    """uint8 -> float32, (p / 255 - MEAN) / DEVIATION."""
+    out = pixels.astype(np.float32)
+    out *= np.float32(1 / (255 * DEVIATION))
+    out -= np.float32(MEAN / DEVIATION)
+    return out
+
 
 Example = dict[str, np.ndarray]
 
@@ -61,18 +125,18 @@ class Png:
 
     def encode(self, example: Mapping[str, np.ndarray]) -> bytes:
         image = np.asarray(example["image"])
-        pixels = image if image.dtype == np.uint8 else images.to_pixels(image)
-        return self._rest.encode(example) + images.encode(pixels)
+        pixels = image if image.dtype == np.uint8 else to_pixels(image)
+        return self._rest.encode(example) + encode_png(pixels)
 
     def decode(self, record: bytes, generator: np.random.Generator) -> Example:
         rest = self._rest.record_bytes
-        pixels = images.augment(images.decode(record[rest:]), generator)
-        image = images.normalise(pixels).astype(self._image.dtype, copy=False)
+        pixels = augment(decode_png(record[rest:]), generator)
+        image = normalise(pixels).astype(self._image.dtype, copy=False)
         return {**self._rest.decode(record[:rest], generator), "image": image}
 
     def draw(self, generator: np.random.Generator) -> Example:
         height, width, channels = self._image.shape
-        return {**self._rest.draw(generator), "image": images.draw((height, width, channels), generator)}
+        return {**self._rest.draw(generator), "image": draw_image((height, width, channels), generator)}
 
 
 class Epochs:
@@ -134,7 +198,7 @@ def open(
     Raises:
       UserError: `data` do not fit the workload's examples.
     """
-    codec = Png(workload.example) if images.has_images(workload.example) else Raw(workload.example)
+    codec = Png(workload.example) if has_images(workload.example) else Raw(workload.example)
     limit = max(1, min(MAX_RECORDS, MAX_BYTES // Raw(workload.example).record_bytes))
     examples = _drawn(codec, limit, seed) if data is None else _real(workload, data, limit)
     source = grain.MapDataset.source(Epochs([codec.encode(example) for example in examples], seed))

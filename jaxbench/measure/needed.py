@@ -9,7 +9,7 @@ from typing import Any
 import jax
 
 from jaxbench.parallel.draws import PARTS
-from jaxbench.workloads import examples, sharding_context, weighted
+from jaxbench.workloads import sharding_context, weighted
 from jaxbench.workloads.adapters.pure import zeros
 from jaxbench.workloads.base import KEY, Batch, PyTree, TrainWorkload
 from jaxbench.workloads.jaxprs import equations, numbered, reached
@@ -82,7 +82,7 @@ def weights(workload: TrainWorkload) -> int:
 
 def gathered(workload: TrainWorkload, examples_given: int) -> int:
     """The number of elements that a loss gathers from a device with `examples_given` examples."""
-    with examples.recorded_sizes() as sizes:
+    with sharding_context.recorded_sizes() as sizes:
         _loss_of_part(workload, examples_given)
     return sum(sizes)
 

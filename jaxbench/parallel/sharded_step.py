@@ -39,7 +39,7 @@ from jaxbench.parallel.program import (
     update,
     without,
 )
-from jaxbench.workloads import positions, sharding_context
+from jaxbench.workloads import sharding_context
 from jaxbench.workloads.base import Batch, CollectiveBounds, DeviceShare, Metrics, PyTree, TrainWorkload
 
 # The axes over which the backward pass repeats communication instead of storing its result.
@@ -129,7 +129,9 @@ def require(workload: TrainWorkload, sizes: Sizes, *, sequence: bool = False) ->
             "splits them: use off."
         )
     if partition is not None:
-        positions.require_even(partition.positions, context=context, sequence=tensor if sequence else 1)
+        sharding_context.require_even_positions(
+            partition.positions, context=context, sequence=tensor if sequence else 1
+        )
 
 
 def mean_axes(sizes: Sizes) -> tuple[str, ...]:

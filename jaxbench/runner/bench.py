@@ -39,7 +39,7 @@ from jaxbench.runner import explaining
 from jaxbench.runner.compiler import Compiler
 from jaxbench.runner.plan import Point
 from jaxbench.runner.stages import stage
-from jaxbench.workloads.adapters import named_axes
+from jaxbench.workloads.adapters import flax_models
 from jaxbench.workloads.base import Batch, Dataset, TrainWorkload
 from jaxbench.workloads.data import own
 
@@ -407,7 +407,7 @@ class Bench(Compiler):
             outcome=outcome,
             facts=facts,
             loss=self.proof.loss_kind.label,
-            annotations=named_axes.sentence(self.plain.init),
+            annotations=flax_models.named_axes_sentence(self.plain.init),
             **point.to_json(),
         )
 

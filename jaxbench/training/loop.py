@@ -2,14 +2,17 @@
 """The training loop: steps, an evaluation after each epoch, checkpoints, and a clean end on a signal.
 
 Several processes run it together. Each reads its own rows of a batch. The first process evaluates, and decides when to
-end.
+end. One process gets the request to stop, and all of them act on it at the same step.
 """
 
 from __future__ import annotations
 
 import contextlib
+import signal
+import threading
 import time
 from collections.abc import Callable, Iterator
+from types import FrameType, TracebackType
 from typing import Any
 
 import jax
@@ -18,21 +21,85 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
 from jaxbench.machine.start import require_threads
+from jaxbench.machine.world import Members
 from jaxbench.measure.concurrency import concurrent_collectives
 from jaxbench.parallel import multihost
 from jaxbench.parallel.program import Program, TrainState
 from jaxbench.runner.arm import compiler_options
 from jaxbench.training.account import Account
-from jaxbench.training.checkpoint import Restored, Writer
-from jaxbench.training.digest import to_host
-from jaxbench.training.evaluate import Evaluator
-from jaxbench.training.metrics import EpochMeans, MetricLog
-from jaxbench.training.noise import NoiseMeter
+from jaxbench.training.checkpoint import Restored, Writer, to_host
+from jaxbench.training.folder import Session
+from jaxbench.training.metrics import EpochMeans, Evaluator, MetricLog, NoiseMeter
 from jaxbench.training.plan import Plan
-from jaxbench.training.session import Session
-from jaxbench.training.stop import Agreed, Stop
 from jaxbench.workloads.base import Dataset, TrainWorkload
 from jaxbench.workloads.data import order
+
+LOOK_S, MOST_STEPS = 0.5, 1000  # between two exchanges of the processes; each takes a thousandth of a second
+
+
+class Stop:
+    """Turns the first SIGTERM or Ctrl-C into a request; the second acts at once.
+
+    name: that of the signal, or None. signals: those that it listens to; () if another process listens and calls `ask`.
+    """
+
+    def __init__(self, *signals: signal.Signals) -> None:
+        self.name: str | None = None
+        self._signals = signals
+        self._before: dict[signal.Signals, Any] = {}
+
+    def ask(self, name: str) -> None:
+        self.name = name
+
+    def __enter__(self) -> Stop:
+        if threading.current_thread() is threading.main_thread():  # elsewhere Python sets no handlers
+            for number in self._signals:
+                self._before[number] = signal.signal(number, self._request)
+        return self
+
+    def _request(self, number: int, frame: FrameType | None) -> None:
+        self.ask(signal.Signals(number).name)
+        self._restore()
+
+    def _restore(self) -> None:
+        while self._before:
+            signal.signal(*self._before.popitem())
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._restore()
+
+
+def of_signals() -> Stop:
+    return Stop(signal.SIGTERM, signal.SIGINT)
+
+
+class Agreed:
+    """The request to stop, agreed on by all processes: a process that continued alone would wait forever.
+
+    The processes exchange their requests about every LOOK_S, at steps that they agree on in advance. A single process
+    checks its request at every step.
+    """
+
+    def __init__(self, stop: Stop, members: Members, clock: Callable[[], float] = time.perf_counter):
+        self.name: str | None = None
+        self._stop, self._members, self._clock = stop, members, clock
+        self._looked = clock()
+        self._last = self._next = 0
+
+    def at(self, step: int) -> str | None:
+        """The signal that ends the training after this step, or None. All processes call this at each step."""
+        if self._members.alone:
+            self.name = self._stop.name
+        elif step >= self._next and self.name is None:
+            now = self._clock()
+            step_s = (now - self._looked) / max(1, step - self._last)
+            ahead = max(1, min(MOST_STEPS, int(LOOK_S / max(step_s, 1e-6)))) if self._last else 1
+            answers = self._members.gathered([self._stop.name, ahead])
+            self.name = next((name for name, _ in answers if name), None)
+            self._looked, self._last, self._next = now, step, step + answers[0][1]
+        return self.name
 
 
 class Clock:

@@ -15,7 +15,7 @@ import pytest
 from workload_cases import linear_workload
 
 from jaxbench.errors import UserError
-from jaxbench.input import feed, images, pipeline
+from jaxbench.input import feed, pipeline
 from jaxbench.workloads import Field, TrainWorkload
 
 IMAGES = {"image": Field((16, 24, 3)), "label": Field((), jnp.int32, classes=10)}
@@ -80,7 +80,7 @@ def test_images_of_real_data_keep_their_labels() -> None:
     shades = np.linspace(0, 1, 16, dtype=np.float32)  # one shade an image, which shifting leaves in its middle
     data = Data({"image": np.ones((16, 16, 24, 3), np.float32) * shades[:, None, None, None], "label": np.arange(16)})
     (batch, *_) = batches("pipeline:0", IMAGES, data=data)
-    pixels = (batch["image"][:, 8, 12, 0] * images.DEVIATION + images.MEAN) * 255
+    pixels = (batch["image"][:, 8, 12, 0] * pipeline.DEVIATION + pipeline.MEAN) * 255
     np.testing.assert_allclose(pixels, np.rint(shades[batch["label"]] * 255), atol=1e-3)
 
 
@@ -93,28 +93,28 @@ def test_data_of_another_shape_are_refused() -> None:
 @pytest.mark.parametrize("kind", ["pipeline:0", "pipeline:2"])
 def test_a_damaged_record_is_an_error_and_no_thread_is_left(kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
     before = set(threading.enumerate())
-    monkeypatch.setattr(images, "encode", lambda pixels: b"\x89PNG and then nothing")
+    monkeypatch.setattr(pipeline, "encode_png", lambda pixels: b"\x89PNG and then nothing")
     with pytest.raises(OSError, match="cannot identify image"):
         batches(kind, IMAGES)
     assert set(threading.enumerate()) <= before
 
 
-@pytest.mark.parametrize("channels", images.CHANNELS)
+@pytest.mark.parametrize("channels", pipeline.CHANNELS)
 def test_png_loses_nothing(channels: int) -> None:
-    pixels = images.draw((13, 9, channels), np.random.default_rng(0))
-    np.testing.assert_array_equal(images.decode(images.encode(pixels)), pixels)
+    pixels = pipeline.draw_image((13, 9, channels), np.random.default_rng(0))
+    np.testing.assert_array_equal(pipeline.decode_png(pipeline.encode_png(pixels)), pixels)
 
 
 def test_drawn_images_compress_like_photographs() -> None:
-    pixels = images.draw((224, 224, 3), np.random.default_rng(0))
-    assert 0.3 < len(images.encode(pixels)) / pixels.nbytes < 0.9
+    pixels = pipeline.draw_image((224, 224, 3), np.random.default_rng(0))
+    assert 0.3 < len(pipeline.encode_png(pixels)) / pixels.nbytes < 0.9
 
 
 def test_augmentation_is_a_shift_and_a_mirror() -> None:
     pixels = np.random.default_rng(0).integers(1, 256, (16, 24, 1), np.uint8)
     seen = set()
     for seed in range(200):
-        out = images.augment(pixels, np.random.default_rng(seed))
+        out = pipeline.augment(pixels, np.random.default_rng(seed))
         seen.add(next(move for move, image in every_move(pixels).items() if np.array_equal(image, out)))
     assert {down for down, _, _ in seen} == {-2, -1, 0, 1, 2}
     assert {right for _, right, _ in seen} == {-3, -2, -1, 0, 1, 2, 3}
@@ -124,7 +124,7 @@ def test_augmentation_is_a_shift_and_a_mirror() -> None:
 def every_move(pixels: np.ndarray) -> dict[tuple[int, int, bool], np.ndarray]:
     """The definition, slowly: the image in a border of zeros, cropped at every place, both ways round."""
     height, width, _ = pixels.shape
-    up, left = height // images.BORDER, width // images.BORDER
+    up, left = height // pipeline.BORDER, width // pipeline.BORDER
     padded = np.pad(pixels, [(up, up), (left, left), (0, 0)])
     moves = {}
     for down in range(-up, up + 1):
@@ -135,7 +135,7 @@ def every_move(pixels: np.ndarray) -> dict[tuple[int, int, bool], np.ndarray]:
 
 
 def test_pixels_are_normalised() -> None:
-    out = images.normalise(np.array([0, 255], np.uint8))
+    out = pipeline.normalise(np.array([0, 255], np.uint8))
     assert out.dtype == np.float32
     np.testing.assert_allclose(out, [-2, 2], atol=1e-6)
 
@@ -152,7 +152,7 @@ def test_pixels_are_normalised() -> None:
     ],
 )
 def test_which_examples_are_images(example: dict[str, Field], found: bool) -> None:
-    assert images.has_images(example) is found
+    assert pipeline.has_images(example) is found
 
 
 def test_an_image_in_16_bits_arrives_in_16_bits() -> None:

@@ -11,7 +11,7 @@ import pytest
 
 from jaxbench.measure import transfer
 from jaxbench.workloads import TransferWorkload
-from jaxbench.workloads.payloads import TRANSFERS
+from jaxbench.workloads.cases import TRANSFERS
 
 PLACES = {
     "host_to_device": ("host", "cpu:3"),

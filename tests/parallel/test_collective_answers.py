@@ -9,7 +9,7 @@ import pytest
 
 from jaxbench.errors import UserError
 from jaxbench.parallel import collective_answers as answers
-from jaxbench.workloads.payloads import COLLECTIVES
+from jaxbench.workloads.cases import COLLECTIVES
 
 SEED = 3
 

@@ -18,7 +18,7 @@ from jaxbench.measure.passport import compile_step
 from jaxbench.parallel import step_phases
 from jaxbench.runner.arm import build_program
 from jaxbench.workloads import TrainWorkload
-from jaxbench.workloads.models import conv
+from jaxbench.workloads.models import image_layers
 
 BATCH = 16
 SMALL = {"model.width": 2, "model.depth": 1, "model.hidden": 8}
@@ -86,7 +86,9 @@ def test_what_each_part_returns_is_what_the_step_is_made_of():
 
 
 def test_only_the_whole_step_communicates_and_nothing_is_left_out(cnn, monkeypatch):
-    monkeypatch.setattr(conv, "_rewritten", lambda x, kernel, _: conv._plain(x, kernel))  # whose forward pass has less
+    monkeypatch.setattr(
+        image_layers, "_rewritten", lambda x, kernel, _: image_layers._plain(x, kernel)
+    )  # whose forward pass has less
     workload = dataclasses.replace(cnn, optimizer=optax.adam(1e-3))
     flops, held = {}, {}
     for part in ("forward", "gradient", "local", "step"):

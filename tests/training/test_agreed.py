@@ -9,8 +9,8 @@ import pytest
 from jaxbench.errors import UserError
 from jaxbench.parallel import multihost
 from jaxbench.training import folder
+from jaxbench.training.loop import Agreed, Stop
 from jaxbench.training.run import Faults
-from jaxbench.training.stop import Agreed, Stop
 
 
 class Two:

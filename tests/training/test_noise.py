@@ -15,7 +15,7 @@ import pytest
 from train_cases import BATCH, EXAMPLES, before_step, train_toy
 
 from jaxbench.errors import Diverged, UserError
-from jaxbench.training.noise import NoiseMeter, unbiased
+from jaxbench.training.metrics import NoiseMeter, unbiased
 from jaxbench.training.plan import Plan
 from jaxbench.workloads import Field, TrainWorkload
 

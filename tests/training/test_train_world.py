@@ -15,7 +15,7 @@ from doorway import command, environment
 from jaxbench.machine import world
 from jaxbench.records import account
 from jaxbench.training.checkpoint import saved_steps
-from jaxbench.training.watch import Watch
+from jaxbench.training.supervisor import Watch
 
 # A linear classifier. Before its n-th batch, process p does what the file "<this file>.p" says, once: "kill 9".
 MODEL = """
@@ -119,7 +119,7 @@ def ranks() -> list[int]:
             own = (path / "environ").read_bytes().split(b"\0")
         except OSError:
             continue
-        if MINE in own and b"jaxbench.training.rank" in words:
+        if MINE in own and b"jaxbench.training.worker" in words:
             found.append(int(path.name))
     return found
 

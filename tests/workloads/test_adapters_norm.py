@@ -89,7 +89,7 @@ def test_every_strategy_gives_one_devices_parameters_and_statistics(case, strate
 @pytest.mark.parametrize("style", NORMED)
 @pytest.mark.parametrize("strategy", ["jit_auto", "shard_map"])
 def test_micro_batches_are_normalised_each_over_all_devices(style, strategy):
-    mine = accumulate.apply(workload(NORMED[style]()), 2)
+    mine = accumulate(workload(NORMED[style]()), 2)
     batch = mine.synthetic(KEY, BATCH)
     program = parallel.build(strategy, mine, jax.devices()[:2])
     verdict = check.judge(check.train(program, program.step, KEY, batch), one_device(mine, batch), mine)

@@ -11,9 +11,10 @@ import pytest
 from tree_cases import DEPTH, ROWS, SETTINGS, grown, table
 from workload_cases import experiment_workload
 
+from benchmarks import sums_growing
 from jaxbench.errors import UserError
 from jaxbench.parallel.program import create_state, gradients, update
-from jaxbench.workloads.sums import boosting, growing, tables
+from jaxbench.workloads.sums import boosting, tables
 
 
 def trained(of: boosting.Ensemble, rows: np.ndarray, steps: int) -> dict:
@@ -33,7 +34,7 @@ def trained(of: boosting.Ensemble, rows: np.ndarray, steps: int) -> dict:
 def test_on_the_whole_table_its_trees_are_those_of_the_measured_step() -> None:
     of, rows = boosting.Ensemble(tree=SETTINGS, rounds=3), table()
     state = trained(of, rows, 3 * DEPTH + 2)  # two levels more than there is room for
-    expected = growing.margins(SETTINGS, growing.fit(SETTINGS, rows, 3), rows[:, :-1])
+    expected = sums_growing.margins(SETTINGS, sums_growing.fit(SETTINGS, rows, 3), rows[:, :-1])
     found = boosting.margins(of, state["grown"], rows[:, :-1].astype(np.int32))
     np.testing.assert_allclose(found[:, 0], expected, atol=2e-5)
     assert float(state["count"]) == 3

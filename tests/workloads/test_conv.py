@@ -6,7 +6,7 @@ import jax.numpy as jnp
 import pytest
 from thin import thin
 
-from jaxbench.workloads.models import conv
+from jaxbench.workloads.models import image_layers
 
 
 def arrays(side, inputs, outputs, kernel):
@@ -29,8 +29,8 @@ def arrays(side, inputs, outputs, kernel):
 )
 def test_values_and_gradients_are_those_of_the_plainconvolution(side, inputs, outputs, kernel, case):
     x, w, y = arrays(side, inputs, outputs, kernel)
-    plain, plain_gradients = jax.vjp(conv._plain, x, w)
-    mine, gradients = jax.vjp(lambda x, w: conv._rewritten(x, w, case), x, w)
+    plain, plain_gradients = jax.vjp(image_layers._plain, x, w)
+    mine, gradients = jax.vjp(lambda x, w: image_layers._rewritten(x, w, case), x, w)
     for found, expected in zip((mine, *gradients(y)), (plain, *plain_gradients(y)), strict=True):
         assert jnp.linalg.norm(found - expected) <= 1e-5 * jnp.linalg.norm(expected)
 
@@ -50,11 +50,11 @@ def test_values_and_gradients_are_those_of_the_plainconvolution(side, inputs, ou
 )
 def test_what_is_rewritten(side, inputs, outputs, kernel, strides, dtype, taken, monkeypatch):
     seen = []
-    monkeypatch.setattr(conv, "_rewritten", lambda x, w, case: seen.append(case) or conv._plain(x, w))
+    monkeypatch.setattr(image_layers, "_rewritten", lambda x, w, case: seen.append(case) or image_layers._plain(x, w))
     x, w = (jnp.zeros(shape, dtype) for shape in [(1, side, side, inputs), (kernel, kernel, inputs, outputs)])
     edge = (kernel // 2, kernel // 2)
     numbers = {"dimension_numbers": ("NHWC", "HWIO", "NHWC")}
-    jax.eval_shape(lambda: conv.convolution(x, w, (strides, strides), (edge, edge), **numbers))
+    jax.eval_shape(lambda: image_layers.convolution(x, w, (strides, strides), (edge, edge), **numbers))
     assert seen == ([taken] if taken else [])
 
 
@@ -64,7 +64,7 @@ def test_a_1x1_is_a_product_whose_narrower_factor_is_laid_out_anew(inputs, outpu
     strides, none = (stride, stride), ((0, 0), (0, 0))
 
     def mine(x, w):
-        return conv._product(x, w, strides, none, precision=None)
+        return image_layers._product(x, w, strides, none, precision=None)
 
     def plain(x, w):
         return jax.lax.conv_general_dilated(x, w, strides, none, dimension_numbers=("NHWC", "HWIO", "NHWC"))

@@ -15,7 +15,7 @@ from jaxbench import parallel
 from jaxbench.errors import Unsupported, UserError
 from jaxbench.measure import closed_form
 from jaxbench.measure.passport import compile_step
-from jaxbench.workloads.models import attention, attention_kernel, gpt
+from jaxbench.workloads.models import attention, gpt
 
 LLAMA = {
     "model.layers": 1, "model.width": 16, "model.heads": 4, "model.kv_heads": 2, "model.head_width": 8,
@@ -38,11 +38,11 @@ def test_the_flops_and_parameters_of_each_product():
 
 
 def test_heads_that_share_keys_are_as_if_each_had_a_copy():
-    shape = gpt.shape(config(**LLAMA))
+    shape = gpt.dimensions(config(**LLAMA))
     from flax import nnx
 
     shared = gpt.Attention(shape, "plain", nnx.Rngs(0))
-    own = gpt.Attention(gpt.shape(config(**{**LLAMA, "model.kv_heads": 4})), "plain", nnx.Rngs(1))
+    own = gpt.Attention(gpt.dimensions(config(**{**LLAMA, "model.kv_heads": 4})), "plain", nnx.Rngs(1))
     kernel = shared.grouped.kernel[...]  # (width, heads of keys, their two queries, keys and values, head width)
     q, k, v = kernel[:, :, :2].reshape(16, 4, 8), *(jnp.repeat(kernel[:, :, at], 2, axis=1) for at in (2, 3))
     own.qkv.kernel.set_value(jnp.stack([q, k, v], axis=1))
@@ -70,14 +70,14 @@ def test_its_products_split_over_tensor(sequence):
 )
 def test_shapes_that_do_not_fit(changes, message):
     with pytest.raises(UserError, match=message):
-        gpt.shape(config(**changes))
+        gpt.dimensions(config(**changes))
 
 
 def test_the_kernel_is_plain_attention_on_a_cpu_and_names_what_it_does_not_take():
     with pytest.raises(UserError, match=r"attention=flsh is unknown: did you mean 'flash'"):
         gpt.kernel(config(attention="flsh"))
     with pytest.raises(Unsupported, match=r"multiples of 128, and this model has 8 and 8: use plain"):
-        attention_kernel.causal((1, 4, 8, 8))
+        attention.flash_kernels((1, 4, 8, 8))
     q, k, v = jax.random.normal(KEY, (3, 1, 1, 128, 128))
     plain, flash = (attention.causal(q, k, v, kernel) for kernel in attention.KERNELS)
     np.testing.assert_array_equal(plain, flash)
@@ -95,5 +95,5 @@ def test_the_tpus_kernel_computes_the_same():
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(splash, "make_splash_mha", interpreted)
-        actual = attention_kernel.causal(q.shape)["tpu"](q * 128**-0.5, k, v)
+        actual = attention.flash_kernels(q.shape)["tpu"](q * 128**-0.5, k, v)
     np.testing.assert_allclose(actual, attention.causal(q, k, v), rtol=2e-2, atol=2e-3)

@@ -15,7 +15,7 @@ from jaxbench.measure import check, closed_form, oracle
 from jaxbench.measure.passport import compile_step
 from jaxbench.workloads import Field, TrainWorkload, classification, from_nnx
 from jaxbench.workloads.levers import apply
-from jaxbench.workloads.models.norm import BatchNorm
+from jaxbench.workloads.models.image_layers import BatchNorm
 
 BATCH = 32
 # XLA's CPU compiler, unasked, drops barriers and schedules for what may run at once, not for memory.

@@ -21,10 +21,11 @@ from jaxbench.errors import UserError
 from jaxbench.machine.start import run_once_options
 from jaxbench.measure.passport import compile_step
 from jaxbench.workloads import TrainWorkload, flops, from_nnx
-from jaxbench.workloads.losses_sequence import score
-from jaxbench.workloads.models import gcn, gpt, lstm, per_device, recsys, textcnn
+from jaxbench.workloads.losses import score
+from jaxbench.workloads.models import gpt, lstm, sharded_layers
 
 KEY = jax.random.PRNGKey(0)
+gcn, recsys, textcnn = (discovery.load_experiment(name) for name in ("gcn", "recsys", "textcnn"))
 NAMES = ["gpt", "lstm", "textcnn", "recsys", "gcn"]
 
 
@@ -99,7 +100,7 @@ def test_attention_counts_half_of_the_products_that_are_computed() -> None:
 def test_parameters_of_the_published_models(preset: str, parameters: int) -> None:
     config = discovery.load_experiment("gpt").get_config().model
     config.preset = preset
-    found = gpt.shape(config)
+    found = gpt.dimensions(config)
     config.layers = 1  # a block for all: they are alike
     one = jax.eval_shape(from_nnx(partial(gpt.GPT, config)).init, KEY)[0]
     count = sum(leaf.size for leaf in jax.tree.leaves(one))
@@ -118,7 +119,7 @@ def test_parameters_of_the_published_models(preset: str, parameters: int) -> Non
 )
 def test_a_shape_that_cannot_be_is_one_sentence(changes: dict, message: str) -> None:
     with pytest.raises(UserError, match=message):
-        gpt.shape(small("gpt", **changes).model)
+        gpt.dimensions(small("gpt", **changes).model)
 
 
 def test_a_position_sees_itself_and_what_came_before() -> None:
@@ -255,11 +256,11 @@ def test_a_tied_table_gives_one_gradient_on_any_number_of_groups() -> None:
     table, tokens = jnp.array(random.standard_normal((9, 4))), jnp.array(random.integers(0, 9, (6, 5)))
 
     def loss(table: jax.Array) -> jax.Array:
-        tied = per_device.Tied(table, tokens)
+        tied = sharded_layers.Tied(table, tokens)
         return jnp.sum(jnp.sin(tied.scores(jnp.cos(tied.rows()))))
 
     whole = once(jax.grad(loss))(table)
-    with per_device.sharding_context.over(parts=3):
+    with sharded_layers.sharding_context.over(parts=3):
         np.testing.assert_allclose(once(lambda t: jax.grad(loss)(t))(table), whole, rtol=1e-5, atol=1e-5)
 
 

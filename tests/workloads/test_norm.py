@@ -22,7 +22,7 @@ from jaxbench.runner.proof import Proof
 from jaxbench.workloads import Field, TrainWorkload, classification, from_nnx, sharding_context
 from jaxbench.workloads.losses import evaluation
 from jaxbench.workloads.models import blocks
-from jaxbench.workloads.models.norm import BatchNorm
+from jaxbench.workloads.models.image_layers import BatchNorm
 
 KEY = jax.random.PRNGKey(0)
 BATCH = 16

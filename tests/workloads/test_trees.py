@@ -9,9 +9,10 @@ import numpy as np
 import pytest
 from tree_cases import DEPTH, ROWS, grown, table
 
+from benchmarks import sums_growing
 from jaxbench.errors import UserError
 from jaxbench.workloads import sharding_context
-from jaxbench.workloads.sums import forest, growing, tables, trees
+from jaxbench.workloads.sums import forest, tables, trees
 
 
 def derivatives(loss, margin, target):
@@ -26,16 +27,16 @@ def test_trees_are_those_of_a_plain_reference(loss):
     settings = trees.TreeSettings(columns=4, depth=DEPTH, l2=1 / ROWS, min_hessian=2 / ROWS, rate=0.3, loss=loss)
     rows = table()
     bins, target = rows[:, :-1], rows[:, -1].astype(float)
-    ours, margin = growing.fit(settings, rows, 4), np.zeros(ROWS)
+    ours, margin = sums_growing.fit(settings, rows, 4), np.zeros(ROWS)
     for count in range(1, 5):
         margin = margin + grown(settings, bins, *derivatives(loss, margin, target))
-        np.testing.assert_allclose(growing.margins(settings, ours[:count], bins), margin, atol=2e-5)
+        np.testing.assert_allclose(sums_growing.margins(settings, ours[:count], bins), margin, atol=2e-5)
 
 
 def test_trees_do_not_depend_on_the_devices_nor_on_the_parts_of_the_rows():
     settings = trees.TreeSettings(columns=4, depth=DEPTH, l2=1 / ROWS, min_hessian=2 / ROWS)
     rows = table()  # 300 of them do not divide over 8 devices
-    one, eight = (growing.grower(settings, rows, devices)(2) for devices in (1, 8))
+    one, eight = (sums_growing.grower(settings, rows, devices)(2) for devices in (1, 8))
     for name in ("column", "bin", "value"):
         np.testing.assert_allclose(eight[1][name], one[1][name], atol=1e-6)
     batch = {"row": rows, "margin": np.zeros(ROWS, np.float32)}
@@ -58,9 +59,9 @@ def test_a_node_without_a_gain_keeps_its_rows_together():
     rows = table()
     rows[:, -1] = 1  # one class: each split gains next to nothing and min_hessian forbids what is left
     settings = trees.TreeSettings(columns=4, depth=DEPTH, l2=1 / ROWS, min_hessian=1.0)
-    (tree,) = growing.fit(settings, rows, 1)
+    (tree,) = sums_growing.fit(settings, rows, 1)
     assert np.all(np.asarray(tree["column"]) == -1)
-    values = growing.margins(settings, [tree], rows[:, :-1])
+    values = sums_growing.margins(settings, [tree], rows[:, :-1])
     assert np.ptp(values) == 0 and values[0] > 0
 
 
@@ -109,7 +110,7 @@ def test_a_forest_of_unlike_trees_is_better_than_one_and_as_good_as_scikit_learn
     rows = np.column_stack([trees.binned(raw[:, :-1], cuts), raw[:, -1].astype(np.uint8)])
     bins, truth = trees.binned(other[:, :-1], cuts), other[:, -1] > 0
     of = forest.settings(columns=tables.COLUMNS, depth=6, min_rows=1e-3)
-    grown = forest.fit(of, rows, count=24, tried=5)
+    grown = sums_growing.fit_forest(of, rows, count=24, tried=5)
     (one, *_), all_ = (jax.tree.map(lambda leaf: leaf[:1], grown),), grown
     accuracy = [np.mean((forest.predicted(of, each, bins) > 0.5) == truth) for each in (one, all_)]
     theirs = ensemble.RandomForestClassifier(24, max_depth=6, max_features=5, min_samples_leaf=4, random_state=0)
@@ -120,7 +121,7 @@ def test_a_forest_of_unlike_trees_is_better_than_one_and_as_good_as_scikit_learn
 def test_each_node_of_a_forest_chooses_among_its_own_columns():
     of = forest.settings(columns=tables.COLUMNS, depth=3, min_rows=1e-3)
     rows = np.asarray(trees.drawn(jax.random.PRNGKey(0), 500))
-    roots = np.asarray(forest.fit(of, rows, count=24, tried=1)["column"])[:, 0]
+    roots = np.asarray(sums_growing.fit_forest(of, rows, count=24, tried=1)["column"])[:, 0]
     assert len(set(roots)) > 8 and roots.min() >= 0
     counted = np.asarray(forest.counts(jax.random.PRNGKey(0), 4000, 3))
     assert abs(counted.mean() - 1) < 0.05 and abs(counted.var() - 1) < 0.1

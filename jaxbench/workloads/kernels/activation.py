@@ -15,8 +15,7 @@ import jax
 import numpy as np
 from scipy import special
 
-from jaxbench.workloads.cases import Array, KernelWorkload
-from jaxbench.workloads.kernels.precision import ULPS, epsilon, in_place, itemsize
+from jaxbench.workloads.cases import ULPS, Array, KernelWorkload, epsilon, in_place, itemsize
 
 IMPLS = ("python", "numpy", "jit")
 DTYPES = ("float32", "float64")

@@ -21,10 +21,9 @@ import jax.numpy as jnp
 import numpy as np
 from scipy import special
 
-from jaxbench.workloads.cases import Array, KernelWorkload
+from jaxbench.workloads.cases import ULPS, Array, KernelWorkload, epsilon, itemsize
 from jaxbench.workloads.fusion_fence import fenced
 from jaxbench.workloads.kernels.activation import CUBE, SCALE
-from jaxbench.workloads.kernels.precision import ULPS, epsilon, itemsize
 
 IMPLS = ("op_by_op", "barriers", "fused")
 DTYPES = ("float32", "float64")

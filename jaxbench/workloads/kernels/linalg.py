@@ -17,8 +17,7 @@ import jax.numpy as jnp
 import numpy as np
 import scipy.linalg
 
-from jaxbench.workloads.cases import Array, KernelWorkload
-from jaxbench.workloads.kernels.precision import epsilon, itemsize
+from jaxbench.workloads.cases import Array, KernelWorkload, epsilon, itemsize
 
 IMPLS = ("jit", "numpy", "scipy")
 DTYPES = ("float32", "float64")

@@ -18,8 +18,7 @@ from dataclasses import dataclass
 import jax
 import numpy as np
 
-from jaxbench.workloads.cases import Array, KernelWorkload
-from jaxbench.workloads.kernels.precision import epsilon, in_place, itemsize
+from jaxbench.workloads.cases import Array, KernelWorkload, epsilon, in_place, itemsize
 
 IMPLS = ("jit", "numpy")
 DTYPES = ("float32", "float64")

@@ -1,5 +1,13 @@
 # Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
-"""The convolution of all vision models: NHWC, padded by half its kernel on both sides, as in the papers."""
+"""Convolutions, pools and batch normalization of the vision models.
+
+Images are square, (batch, height, width, channels). Convolutions are padded by half their kernel on both sides, as in
+the papers.
+
+Batch normalization (Ioffe and Szegedy, arXiv:1502.03167) has per-device or global statistics. On several devices, "the
+batch" can be the whole batch or the part of one device. Without an explicit choice the strategy would decide: the whole
+batch under `jit`, the part of a device under `shard_map`.
+"""
 
 from __future__ import annotations
 
@@ -11,7 +19,9 @@ import jax
 import jax.numpy as jnp
 from flax import nnx
 
+from jaxbench.errors import UserError, did_you_mean
 from jaxbench.machine.start import traced_for
+from jaxbench.workloads import sharding_context
 
 
 def conv(
@@ -115,16 +125,18 @@ def _rewritten(x: jax.Array, kernel: jax.Array, case: str) -> jax.Array:
     return _by_columns(x, kernel) if case == "columns" else _plain(x, kernel)
 
 
-def _forward(x: jax.Array, kernel: jax.Array, case: str) -> tuple[jax.Array, tuple[jax.Array, jax.Array]]:
+def _rewritten_forward(x: jax.Array, kernel: jax.Array, case: str) -> tuple[jax.Array, tuple[jax.Array, jax.Array]]:
     return _rewritten(x, kernel, case), (x, kernel)
 
 
-def _backward(case: str, residuals: tuple[jax.Array, jax.Array], d_y: jax.Array) -> tuple[jax.Array, jax.Array]:
+def _rewritten_backward(
+    case: str, residuals: tuple[jax.Array, jax.Array], d_y: jax.Array
+) -> tuple[jax.Array, jax.Array]:
     d_x, d_kernel = jax.vjp(_plain, *residuals)[1](d_y)
     return (_by_places(d_y, residuals[1]) if case == "places" else d_x), d_kernel
 
 
-_rewritten.defvjp(_forward, _backward)
+_rewritten.defvjp(_rewritten_forward, _rewritten_backward)
 
 
 def _plain(x: jax.Array, kernel: jax.Array) -> jax.Array:
@@ -173,3 +185,107 @@ def out_side(side: int, *, kernel: int, stride: int = 1, padding: int | None = N
     """The output side of a convolution or a pool."""
     pad = kernel // 2 if padding is None else padding
     return (side + 2 * pad - kernel) // stride + 1
+
+
+def max_pool(x: jax.Array, window: int, *, stride: int, padding: int = 0) -> jax.Array:
+    """The maximum of each square window, with -inf as padding.
+
+    Rows come first, then columns, each as the maximum of shifted arrays. (The gradient of a windowed reduction is a
+    scatter, which takes 3 to 10 times as long and several times the memory on XLA's CPU backend.) Equal values share
+    the gradient.
+    """
+    pad = (padding, padding)
+    if padding:
+        x = jnp.pad(x, ((0, 0), pad, pad, (0, 0)), constant_values=-jnp.inf)
+    return _max_along(_max_along(x, 1, window, stride), 2, window, stride)
+
+
+def _max_along(x: jax.Array, axis: int, window: int, stride: int) -> jax.Array:
+    last = (x.shape[axis] - window) // stride * stride + 1
+    shifted = [jax.lax.slice_in_dim(x, i, i + last, stride, axis) for i in range(window)]
+    return functools.reduce(jnp.maximum, shifted)
+
+
+def average_to(x: jax.Array, side: int) -> jax.Array:
+    """Means of equal squares, (B, H, W, C) -> (B, side, side, C): PyTorch's adaptive pool if `side` divides H and W."""
+    batch, height, width, channels = x.shape
+    squares = x.reshape(batch, side, height // side, side, width // side, channels)
+    return jnp.mean(squares, axis=(2, 4))
+
+
+STATISTICS = ("device", "global")
+
+
+class BatchNorm(nnx.Module):
+    """Normalizes the last axis by the mean and variance over all others: (batch, ..., features), at least two axes.
+
+    Statistics and arithmetic are float32; the result has the input's dtype. The running statistics move by
+    1 - `momentum` in each step. Their variance is the biased variance (divided by n, not n - 1).
+    """
+
+    def __init__(
+        self,
+        features: int,
+        *,
+        statistics: str,
+        momentum: float = 0.9,
+        epsilon: float = 1e-5,
+        scale: float = 1.0,
+        rngs: nnx.Rngs | None = None,
+    ):
+        """statistics: "device", over each device's own examples, without communication; "global", over all examples of
+        the step, with two small all-reduces. Raises UserError for any other value.
+        scale: initial value of the learned scale.
+        rngs: unused, accepted like by other layers.
+        """
+        if statistics not in STATISTICS:
+            raise UserError(f"there are no statistics '{statistics}': {did_you_mean(statistics, STATISTICS)}")
+        self.scale = nnx.Param(jnp.full(features, scale))
+        self.bias = nnx.Param(jnp.zeros(features))
+        self.mean = nnx.BatchStat(jnp.zeros(features))
+        self.variance = nnx.BatchStat(jnp.ones(features))
+        self.statistics, self.momentum, self.epsilon = statistics, momentum, epsilon
+        self.use_running_average = False  # nnx's eval() sets it
+
+    def __call__(self, x: jax.Array) -> jax.Array:
+        if self.use_running_average:
+            return self._normalized(x, self.mean[...], self.variance[...])
+        context = sharding_context.current()
+        if self.statistics == "device" and context.parts > 1:
+            # Each contiguous group of a sharded batch is on one device, so this needs no communication.
+            groups = x.reshape(context.parts, x.shape[0] // context.parts, *x.shape[1:])
+            return self._by_group(groups, leading=1, axis=None).reshape(x.shape)
+        return self._by_group(x, leading=0, axis=context.axis if self.statistics == "global" else None)
+
+    def _by_group(self, x: jax.Array, *, leading: int, axis: str | tuple[str, ...] | None) -> jax.Array:
+        """Normalizes each group along the `leading` axes separately, and updates the running statistics."""
+        mean, variance = moments(x, over=tuple(range(leading, x.ndim - 1)), axis=axis)
+        self._update(self.mean, mean)
+        self._update(self.variance, variance)
+        return self._normalized(x, mean, variance)
+
+    def _update(self, running: nnx.BatchStat, value: jax.Array) -> None:
+        """Updates with the mean over groups, which equals the average of per-device running statistics."""
+        value = jnp.mean(value, axis=tuple(range(value.ndim - 1)))
+        running.set_value(self.momentum * running[...] + (1 - self.momentum) * jax.lax.stop_gradient(value))
+
+    def _normalized(self, x: jax.Array, mean: jax.Array, variance: jax.Array) -> jax.Array:
+        slope = jax.lax.rsqrt(variance + self.epsilon) * self.scale[...].astype(jnp.float32)
+        y = (x.astype(jnp.float32) - mean) * slope + self.bias[...].astype(jnp.float32)
+        return y.astype(x.dtype)
+
+
+def moments(x: jax.Array, *, over: tuple[int, ...], axis: str | tuple[str, ...] | None) -> tuple[jax.Array, jax.Array]:
+    """Mean and variance in float32 over the axes `over` (kept, of length 1) and over the devices of a mapped `axis`.
+
+    In two passes: the mean of squares minus the square of the mean would lose all digits of a small variance around a
+    large mean.
+    """
+    x = x.astype(jnp.float32)
+    mean = _mean_over(x, over, axis)
+    return mean, _mean_over(jnp.square(x - mean), over, axis)
+
+
+def _mean_over(x: jax.Array, over: tuple[int, ...], axis: str | tuple[str, ...] | None) -> jax.Array:
+    mean = jnp.mean(x, axis=over, keepdims=True)
+    return mean if axis is None else jax.lax.pmean(mean, axis)

@@ -1,8 +1,9 @@
 # Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
-"""Boosted trees grown in memory: `benchmarks/sums_peers.py` compares these trainings with those of other libraries.
+"""Boosted trees and forests grown in memory, to compare them with other libraries.
 
-The trees are those of the step in `trees`, which gets only the bins, the target and the margin of each row. Here the
-margins and nodes of all rows stay on their devices from level to level, and the arrays of a level have only its nodes.
+The trees are those of the step in `sums.trees`, which gets only the bins, the target and the margin of each row. Here
+the margins and nodes of all rows stay on their devices from level to level, and the arrays of a level have only its
+nodes.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax.sharding import NamedSharding, PartitionSpec
 
-from jaxbench.workloads.sums import trees
+from jaxbench.workloads.sums import forest, trees
 from jaxbench.workloads.sums.trees import State, TreeSettings
 
 AXIS = "data"
@@ -78,3 +79,18 @@ def margins(settings: TreeSettings, grown: list[State], bins: np.ndarray) -> np.
     """The sum of all trees for each row."""
     give: Callable[..., jax.Array] = jax.jit(functools.partial(trees.predicted, settings))
     return np.sum([np.asarray(give(tree, jnp.asarray(bins))) for tree in grown], axis=0)
+
+
+def fit_forest(of: TreeSettings, table: np.ndarray, *, count: int, tried: int, seed: int = 0) -> State:
+    """All trees, grown on one device like in the measured step. table: bins, then the target."""
+    rows = {"row": jnp.asarray(table), "drawn": forest.counts(jax.random.PRNGKey(seed), len(table), count)}
+
+    @jax.jit
+    def level(state: State) -> State:
+        sums = forest.local(of, state, rows)
+        return forest.update(of, tried, state, {key: sums[key] / len(table) for key in ("first", "second")})
+
+    state = forest.init(of, count)
+    for _ in range(of.depth):
+        state = level(state)
+    return state

@@ -1,7 +1,7 @@
 # Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
 """A worker of a training in several processes.
 
-Its first line on stdin is the setup of `part.take`, with "order": the cores to take first, "beat_s", and "shown":
+Its first line on stdin is the setup of `train.take`, with "order": the cores to take first, "beat_s", and "shown":
 {"width", "terminal"} of the console of the first process. Further lines on stdin: {"stop": the name of a signal}. The
 process ends when stdin does. Lines on stdout:
 
@@ -65,9 +65,8 @@ def serve(requests: Iterator[str], send: Sender) -> None:
     try:
         from rich.console import Console
 
-        from jaxbench.training.part import code_of, take
-        from jaxbench.training.stop import Stop
-        from jaxbench.training.train import ProcessRole
+        from jaxbench.training.loop import Stop
+        from jaxbench.training.train import ProcessRole, code_of, take
 
         part = doing["part"] = ProcessRole(stop=Stop())
         threading.Thread(target=_listen, args=(requests, part.stop), daemon=True).start()
