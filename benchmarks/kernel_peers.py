@@ -40,7 +40,7 @@ from jaxbench.machine.start import start  # noqa: E402
 from jaxbench.measure import runnable  # noqa: E402
 from jaxbench.measure.clock import Timer  # noqa: E402
 from jaxbench.workloads.cases import KernelWorkload  # noqa: E402
-from jaxbench.workloads.kernels import matmul, stream  # noqa: E402
+from jaxbench.workloads.kernels import elementwise, matmul  # noqa: E402
 
 SIDE, ELEMENTS = 2048, 2**24
 BLOCK_S = 0.1
@@ -128,7 +128,7 @@ def matmul_arms() -> list[Arm]:
 
 
 def triad_arms() -> list[Arm]:
-    suite, numpy = stream.cases("triad", "float32", ELEMENTS, ("jit", "numpy"))
+    suite, numpy = elementwise.stream_cases("triad", "float32", ELEMENTS, ("jit", "numpy"))
     assert numpy.prepare is not None
     c, b = np.random.default_rng(0).standard_normal((2, ELEMENTS), np.float32)
     return [suite_arm(suite), calls_arm("NumPy", numpy.prepare(c, b))]

@@ -13,8 +13,8 @@ from typing import Any
 
 import jax
 
+from jaxbench import input as feeds
 from jaxbench.config import counts
-from jaxbench.input import feed as feeds
 from jaxbench.levers.execution import EXECUTION
 from jaxbench.levers.input import INPUT
 from jaxbench.levers.part import PART

@@ -188,24 +188,29 @@ def typed(text: str) -> bool:
     return not text.strip().startswith("auto")
 
 
-def kernel_grid(name: str, kernels: Any, config: Any, auto: Iterable[int], *, view: str = "") -> CaseSet:
-    """All cases of a module of kernels (its OPS, DTYPES, IMPLS and `cases`) that `config` asks for, by size.
+@dataclass(frozen=True)
+class KernelGrid:
+    """Kernels of every combination of operation, number format, size and implementation.
 
-    auto: the default sizes. view: `name` by default. Raises UserError for an illegal choice.
+    cases: (operation, format, size, implementations) -> its kernels.
     """
-    impls = choose("impls", config.impls, kernels.IMPLS)
-    return CaseSet(
-        name=name,
-        view=view or name,
-        cases=tuple(
+
+    ops: tuple[str, ...]
+    dtypes: tuple[str, ...]
+    impls: tuple[str, ...]
+    cases: Callable[[str, str, int, tuple[str, ...]], Iterable[KernelWorkload]]
+
+    def chosen(self, name: str, config: Any, auto: Iterable[int], *, view: str = "") -> CaseSet:
+        """The cases that `config` asks for. auto: the default sizes. view: `name` by default. Raises UserError."""
+        impls = choose("impls", config.impls, self.impls)
+        cases = (
             case
-            for op in choose("ops", config.ops, kernels.OPS)
-            for dtype in choose("dtypes", config.dtypes, kernels.DTYPES)
+            for op in choose("ops", config.ops, self.ops)
+            for dtype in choose("dtypes", config.dtypes, self.dtypes)
             for size in sizes("sizes", config.sizes, auto)
-            for case in kernels.cases(op, dtype, size, impls)
-        ),
-        typed=typed(config.sizes),
-    )
+            for case in self.cases(op, dtype, size, impls)
+        )
+        return CaseSet(name=name, view=view or name, cases=tuple(cases), typed=typed(config.sizes))
 
 
 _UNITS = {"Ki": 2**10, "Mi": 2**20, "Gi": 2**30, "k": 10**3, "M": 10**6, "G": 10**9}

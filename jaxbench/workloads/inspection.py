@@ -360,7 +360,8 @@ def _drawn_inputs(jaxpr: Any, reuses: list[tuple[Line, Line]]) -> set[int]:
         if equation.primitive.name in _SAME_KEY:
             names[equation.outvars[0]] = inputs[0]
             continue
-        frames = _frames(equation)
+        traceback = equation.source_info.traceback  # innermost first
+        frames = [(frame.file_name, frame.line_num) for frame in traceback.frames] if traceback is not None else []
         for place in _draws_from(equation, reuses):
             reuse = _reuse(drawn.get(inputs[place]), frames)
             if reuse is not None:
@@ -379,12 +380,6 @@ def _draws_from(equation: Any, reuses: list[tuple[Line, Line]]) -> set[int]:
         return set()
     called = [each for each, _ in inner(equation) if len(each.invars) == len(equation.invars)]
     return _drawn_inputs(called[0], reuses) if called else set()
-
-
-def _frames(equation: Any) -> list[Line]:
-    """The stack of source lines that produced an equation, innermost first."""
-    traceback = equation.source_info.traceback
-    return [(frame.file_name, frame.line_num) for frame in traceback.frames] if traceback is not None else []
 
 
 def _reuse(first: list[Line] | None, second: list[Line]) -> tuple[Line, Line] | None:

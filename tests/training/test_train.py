@@ -368,7 +368,7 @@ def test_an_impatient_ctrl_c_says_what_is_kept(tmp_path, monkeypatch, saved, sen
         (tmp_path / "checkpoints" / str(step)).mkdir(parents=True)
     monkeypatch.setattr(run.manifest_lib, "probe", lambda platform: {"platform": "cpu", "cores": 2, "devices": 1})
     monkeypatch.setattr(run.start, "start", lambda platform, count, **about: jax.devices()[:count])
-    monkeypatch.setattr(run.part, "train_workload", interrupted)
+    monkeypatch.setattr("jaxbench.training.train.train", interrupted)
     config = compose("mlp", discovery.load_experiment("mlp"), discovery.load_preset("auto"))
     text = io.StringIO()
     assert run.train("mlp", config, tmp_path, Console(file=text, width=200)) == 130

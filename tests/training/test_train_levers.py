@@ -36,7 +36,7 @@ def built(monkeypatch):
 
     monkeypatch.setattr(run.manifest_lib, "probe", lambda platform: MACHINE)
     monkeypatch.setattr(run.start, "start", lambda platform, devices, **about: jax.devices()[:devices])
-    monkeypatch.setattr(run.part, "train_workload", take)
+    monkeypatch.setattr("jaxbench.training.train.train", take)
 
     def build(experiment, **changes):
         config = config_lib.compose(experiment, discovery.load_experiment(experiment), TINY)
@@ -125,7 +125,7 @@ def test_such_a_step_is_trained_by_another_process_with_threads_for_it(tmp_path,
 
     monkeypatch.setattr(run.manifest_lib, "probe", lambda platform: MACHINE)
     monkeypatch.setattr(run.start, "start", lambda *_, **about: started.append(about) or jax.devices()[:1])
-    monkeypatch.setattr(run.part, "train_workload", too_few)
+    monkeypatch.setattr("jaxbench.training.train.train", too_few)
     monkeypatch.setattr(run.os, "execve", execve)
     monkeypatch.setattr(run.sys, "orig_argv", ["python", "-m", "jaxbench", "train", "mlp"])
     config = config_lib.compose("mlp", discovery.load_experiment("mlp"), TINY)

@@ -122,7 +122,10 @@ def from_haiku(function: Any, example: PyTree) -> PureModel:
       UserError: Haiku is not installed, or `function` is not a function.
     """
     hk = library("haiku", "dm-haiku")
-    function = _original(function)
+    # The function before hk.transform: the transformed pair hides its signature.
+    function = getattr(getattr(function, "init", function), "_original_fn", function)
+    if not callable(function):
+        raise UserError(f"from_haiku takes a function of the input batch, and was given a {type(function).__name__}.")
     takes, transformed = parameters(function), hk.transform_with_state(function)
 
     def init(key: jax.Array) -> tuple[PyTree, PyTree]:
@@ -133,14 +136,6 @@ def from_haiku(function: Any, example: PyTree) -> PureModel:
             return transformed.apply(params, model_state, key, *arguments(x), **mode(takes, training=training))
 
     return PureModel(init, run)
-
-
-def _original(function: Any) -> Callable[..., Any]:
-    """The function before hk.transform: the transformed pair hides its signature."""
-    original = getattr(getattr(function, "init", function), "_original_fn", function)
-    if not callable(original):
-        raise UserError(f"from_haiku takes a function of the input batch, and was given a {type(function).__name__}.")
-    return original
 
 
 def _normalising_over(hk: Any, axis: Any) -> AbstractContextManager[Any]:

@@ -41,12 +41,8 @@ def read(workload: TrainWorkload, *, seed: int) -> Dataset:
     """
     with discovery.explaining():
         data = workload.data() if callable(workload.data) else workload.data
-        return data if _is_dataset(data) else _split(workload, data, seed)
-
-
-def _is_dataset(data: Any) -> bool:
-    """Whether `data` already is a Dataset; an object with methods `train` and `test` is not."""
-    return isinstance(getattr(data, "train", None), Mapping) and isinstance(getattr(data, "test", None), Mapping)
+        splits = (getattr(data, part, None) for part in ("train", "test"))  # of a Dataset; other objects have methods
+        return data if all(isinstance(arrays, Mapping) for arrays in splits) else _split(workload, data, seed)
 
 
 def _split(workload: TrainWorkload, data: Any, seed: int) -> Splits:

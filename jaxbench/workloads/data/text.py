@@ -40,9 +40,11 @@ def python_sources(max_bytes: int) -> list[bytes]:
       UserError: this Python comes without sources.
     """
     folder = Path(sysconfig.get_paths()["stdlib"])
-    names = sorted(_names(folder), key=lambda name: (zlib.crc32(name.encode()), name))
+    paths = (path.relative_to(folder) for path in folder.rglob("*.py"))
+    names = (path.as_posix() for path in paths if NOT_OURS.isdisjoint(path.parts))
+    ordered = sorted(names, key=lambda name: (zlib.crc32(name.encode()), name))
     found, size = [], 0
-    for name in names:
+    for name in ordered:
         if size >= max_bytes:
             break
         found.append((folder / name).read_bytes())
@@ -50,13 +52,6 @@ def python_sources(max_bytes: int) -> list[bytes]:
     if len(found) < 2 * TEST_EVERY:
         raise UserError("this Python comes without the sources of its library: give --config.data.path.")
     return found
-
-
-def _names(folder: Path) -> Iterator[str]:
-    for path in folder.rglob("*.py"):
-        inside = path.relative_to(folder)
-        if NOT_OURS.isdisjoint(inside.parts):
-            yield inside.as_posix()
 
 
 def by_file(files: Sequence[bytes]) -> tuple[list[bytes], list[bytes]]:

@@ -42,79 +42,6 @@ from jaxbench.workloads.models import blocks
 from jaxbench.workloads.models.attention import KERNELS, causal
 from jaxbench.workloads.models.sharded_layers import Vocabulary, column, columns, row
 
-CAPACITY_FACTOR = 1.25  # Switch's default: total capacity of all experts / positions of the sequence
-BALANCE = 0.01  # weight of the balance loss, Switch's alpha
-
-
-def capacity(context: int, experts: int) -> int:
-    """The number of positions of one sequence of length `context` that one expert takes."""
-    return math.ceil(CAPACITY_FACTOR * context / experts)
-
-
-class Routing(nnx.Variable):
-    """(share of positions dropped, balance loss) of the latest call, float32 (2,)."""
-
-
-class Mixture(nnx.Module):
-    """(B, T, D) to (B, T, D)."""
-
-    def __init__(
-        self, *, width: int, hidden: int, experts: int, capacity: int, deviations: tuple[float, float], rngs: nnx.Rngs
-    ):
-        """deviations: of the first and the second product's initial kernels."""
-        self.capacity, self.experts = capacity, experts
-        draw = jax.random.normal
-        self.router = nnx.Param(deviations[0] * draw(rngs.params(), (width, experts)))
-        self.up_kernel = nnx.Param(deviations[0] * draw(rngs.params(), (experts, width, hidden)))
-        self.up_bias = nnx.Param(jnp.zeros((experts, hidden)))
-        self.down_kernel = nnx.Param(deviations[1] * draw(rngs.params(), (experts, hidden, width)))
-        self.down_bias = nnx.Param(jnp.zeros((experts, width)))
-        self.routing = Routing(jnp.zeros(2))
-
-    def __call__(self, x_BTD: jax.Array) -> jax.Array:
-        probability_BTE = jax.nn.softmax((x_BTD @ self.router[...]).astype(jnp.float32))
-        slot_BTEC, share, balance = routed(probability_BTE, self.capacity)
-        self.routing[...] = jnp.stack([1 - share, balance])
-        slot_BTEC = slot_BTEC.astype(x_BTD.dtype)
-        inputs_BECD = _exchanged(jnp.einsum("btec,btd->becd", slot_BTEC, x_BTD), outward=True)
-        hidden = jnp.einsum("becd,edf->becf", inputs_BECD, self.up_kernel[...]) + self.up_bias[...][:, None]
-        outputs = jnp.einsum("becf,efd->becd", jax.nn.gelu(hidden, approximate=True), self.down_kernel[...])
-        outputs_BECD = _exchanged(outputs + self.down_bias[...][:, None], outward=False)
-        probability_BT1 = jnp.max(probability_BTE, -1, keepdims=True).astype(x_BTD.dtype)
-        return probability_BT1 * jnp.einsum("btec,becd->btd", slot_BTEC, outputs_BECD)
-
-
-def routed(probability_BTE: jax.Array, capacity: int) -> tuple[jax.Array, jax.Array, jax.Array]:
-    """(1 where a position has a slot of an expert, (B, T, E, C); share of positions with a slot; balance loss).
-
-    Slots are assigned in the order of positions. The balance loss is E times a sum over experts: the share of positions
-    routed to the expert times its mean probability. It is 1 if all experts are used equally (Switch, equation 4), and
-    is averaged over B.
-    """
-    experts = probability_BTE.shape[-1]
-    chosen_BTE = jax.nn.one_hot(jnp.argmax(probability_BTE, -1), experts)
-    before_BTE = jnp.cumsum(chosen_BTE, 1) - chosen_BTE  # earlier positions with the same expert
-    slot_BT = jnp.sum(before_BTE * chosen_BTE, -1).astype(jnp.int32)
-    slot_BTEC = chosen_BTE[..., None] * jax.nn.one_hot(slot_BT, capacity)[:, :, None]  # no slot beyond the capacity
-    balance = experts * jnp.mean(jnp.sum(jnp.mean(chosen_BTE, 1) * jnp.mean(probability_BTE, 1), -1))
-    return slot_BTEC, jnp.mean(jnp.sum(slot_BTEC, (2, 3))), balance
-
-
-def _exchanged(x_BECD: jax.Array, *, outward: bool) -> jax.Array:
-    """Sends inputs to their experts, (B, E, C, D) to (B of all devices, E of this device, C, D), or outputs back."""
-    axis = sharding_context.current().expert
-    if axis is None:
-        return x_BECD
-    return jax.lax.all_to_all(x_BECD, axis, *((1, 0) if outward else (0, 1)), tiled=True)
-
-
-def balance_loss(model_state: Any) -> tuple[jax.Array, dict[str, jax.Array]]:
-    """(term of the loss, {"dropped": share of positions dropped}) of the latest call of a model with mixtures."""
-    leaves = [leaf for path, leaf in jax.tree.leaves_with_path(model_state) if "routing" in jax.tree_util.keystr(path)]
-    dropped, balance = jnp.mean(jnp.stack(leaves), 0)
-    return BALANCE * len(leaves) * balance, {"dropped": dropped}
-
-
 EXPANSION = 4  # hidden width of a block's perceptron, in widths
 
 
@@ -267,6 +194,77 @@ class Perceptron(nnx.Module):
         return row(self.down, jax.nn.gelu(column(self.up, x_BTD), approximate=True))
 
 
+CAPACITY_FACTOR = 1.25  # Switch's default: total capacity of all experts / positions of the sequence
+BALANCE = 0.01  # weight of the balance loss, Switch's alpha
+
+
+def capacity(context: int, experts: int) -> int:
+    """The number of positions of one sequence of length `context` that one expert takes."""
+    return math.ceil(CAPACITY_FACTOR * context / experts)
+
+
+class Routing(nnx.Variable):
+    """(share of positions dropped, balance loss) of the latest call, float32 (2,)."""
+
+
+class Mixture(nnx.Module):
+    """A mixture of experts in place of a block's perceptron, (B, T, D) to (B, T, D)."""
+
+    def __init__(self, shape: Dimensions, rngs: nnx.Rngs):
+        width, hidden, experts = shape.width, shape.between, shape.experts
+        self.capacity, self.experts = capacity(shape.context, experts), experts
+        draw, narrow = jax.random.normal, math.sqrt(2 * shape.layers)  # as `_linear` draws its kernels
+        self.router = nnx.Param(0.02 * draw(rngs.params(), (width, experts)))
+        self.up_kernel = nnx.Param(0.02 * draw(rngs.params(), (experts, width, hidden)))
+        self.up_bias = nnx.Param(jnp.zeros((experts, hidden)))
+        self.down_kernel = nnx.Param(0.02 / narrow * draw(rngs.params(), (experts, hidden, width)))
+        self.down_bias = nnx.Param(jnp.zeros((experts, width)))
+        self.routing = Routing(jnp.zeros(2))
+
+    def __call__(self, x_BTD: jax.Array) -> jax.Array:
+        probability_BTE = jax.nn.softmax((x_BTD @ self.router[...]).astype(jnp.float32))
+        slot_BTEC, share, balance = routed(probability_BTE, self.capacity)
+        self.routing[...] = jnp.stack([1 - share, balance])
+        slot_BTEC = slot_BTEC.astype(x_BTD.dtype)
+        inputs_BECD = _exchanged(jnp.einsum("btec,btd->becd", slot_BTEC, x_BTD), outward=True)
+        hidden = jnp.einsum("becd,edf->becf", inputs_BECD, self.up_kernel[...]) + self.up_bias[...][:, None]
+        outputs = jnp.einsum("becf,efd->becd", jax.nn.gelu(hidden, approximate=True), self.down_kernel[...])
+        outputs_BECD = _exchanged(outputs + self.down_bias[...][:, None], outward=False)
+        probability_BT1 = jnp.max(probability_BTE, -1, keepdims=True).astype(x_BTD.dtype)
+        return probability_BT1 * jnp.einsum("btec,becd->btd", slot_BTEC, outputs_BECD)
+
+
+def routed(probability_BTE: jax.Array, capacity: int) -> tuple[jax.Array, jax.Array, jax.Array]:
+    """(1 where a position has a slot of an expert, (B, T, E, C); share of positions with a slot; balance loss).
+
+    Slots are assigned in the order of positions. The balance loss is E times a sum over experts: the share of positions
+    routed to the expert times its mean probability. It is 1 if all experts are used equally (Switch, equation 4), and
+    is averaged over B.
+    """
+    experts = probability_BTE.shape[-1]
+    chosen_BTE = jax.nn.one_hot(jnp.argmax(probability_BTE, -1), experts)
+    before_BTE = jnp.cumsum(chosen_BTE, 1) - chosen_BTE  # earlier positions with the same expert
+    slot_BT = jnp.sum(before_BTE * chosen_BTE, -1).astype(jnp.int32)
+    slot_BTEC = chosen_BTE[..., None] * jax.nn.one_hot(slot_BT, capacity)[:, :, None]  # no slot beyond the capacity
+    balance = experts * jnp.mean(jnp.sum(jnp.mean(chosen_BTE, 1) * jnp.mean(probability_BTE, 1), -1))
+    return slot_BTEC, jnp.mean(jnp.sum(slot_BTEC, (2, 3))), balance
+
+
+def _exchanged(x_BECD: jax.Array, *, outward: bool) -> jax.Array:
+    """Sends inputs to their experts, (B, E, C, D) to (B of all devices, E of this device, C, D), or outputs back."""
+    axis = sharding_context.current().expert
+    if axis is None:
+        return x_BECD
+    return jax.lax.all_to_all(x_BECD, axis, *((1, 0) if outward else (0, 1)), tiled=True)
+
+
+def balance_loss(model_state: Any) -> tuple[jax.Array, dict[str, jax.Array]]:
+    """(term of the loss, {"dropped": share of positions dropped}) of the latest call of a model with mixtures."""
+    leaves = [leaf for path, leaf in jax.tree.leaves_with_path(model_state) if "routing" in jax.tree_util.keystr(path)]
+    dropped, balance = jnp.mean(jnp.stack(leaves), 0)
+    return BALANCE * len(leaves) * balance, {"dropped": dropped}
+
+
 class Block(nnx.Module):
     """x + attention(norm(x)), then x + perceptron(norm(x))."""
 
@@ -274,7 +272,7 @@ class Block(nnx.Module):
         self.norm_attention = norm(shape, rngs)
         self.attention = Attention(shape, kernel, rngs)
         self.norm_perceptron = norm(shape, rngs)
-        self.perceptron = _mixture(shape, rngs) if shape.experts else Perceptron(shape, rngs)
+        self.perceptron = Mixture(shape, rngs) if shape.experts else Perceptron(shape, rngs)
 
     def __call__(self, x_BTD: jax.Array) -> jax.Array:
         x_BTD = materialized_gradient(x_BTD)
@@ -286,7 +284,7 @@ class GPT(nnx.Module):
     """Token numbers (B, T), T at most the context, to logits (B, T, V)."""
 
     def __init__(self, config: ConfigDict, rngs: nnx.Rngs, *, remat: str = "none"):
-        """config: what `shape` reads. remat: as `blocks.run` takes it."""
+        """config: what `dimensions` reads. remat: as `blocks.run` takes it."""
         sizes = dimensions(config)
         normal = jax.random.normal
         words = 0.02 * normal(rngs.params(), (sizes.vocab, sizes.width))
@@ -317,17 +315,6 @@ def norm(shape: Dimensions, rngs: nnx.Rngs) -> nnx.LayerNorm | nnx.RMSNorm:
     if shape.rms:
         return nnx.RMSNorm(shape.width, epsilon=1e-5, rngs=rngs)
     return nnx.LayerNorm(shape.width, epsilon=1e-5, use_fast_variance=False, rngs=rngs)
-
-
-def _mixture(shape: Dimensions, rngs: nnx.Rngs) -> Mixture:
-    places, deviations = (
-        capacity(shape.context, shape.experts),
-        (0.02, 0.02 / math.sqrt(2 * shape.layers)),
-    )
-    return Mixture(
-        width=shape.width, hidden=shape.between, experts=shape.experts, capacity=places,
-        deviations=deviations, rngs=rngs,
-    )  # fmt: skip
 
 
 def _linear(
@@ -381,7 +368,7 @@ EXPERTS: dict[str, tuple[str | None, ...]] = {
 
 
 def partition(config: ConfigDict, *, remat: str = "none", weights: str | None = None) -> Partition:
-    """The Partition of a GPT. config: as `gpt.shape` reads it. remat: the lever. weights: as in
+    """The Partition of a GPT. config: as `dimensions` reads it. remat: the lever. weights: as in
     `losses.next_token`."""
     sizes = dimensions(config)
     dense = {path: axes for path, axes in AXES.items() if "perceptron" not in path}

@@ -149,7 +149,10 @@ class Splits(NamedTuple):
 
 def best_splits(settings: TreeSettings, sums: dict[str, jax.Array], allowed: jax.Array | None = None) -> Splits:
     """The split with the largest gain for each node of `sums`. A node without a gain sends all its rows to the left."""
-    left, right, whole = _sides(sums)
+    # (G, H) of the left side of each split, of the right side, and of the whole node, (nodes, columns, BINS or 1).
+    left = cumulated(sums["first"]), cumulated(sums["second"])
+    whole = left[0][:, :, -1:], left[1][:, :, -1:]
+    right = whole[0] - left[0], whole[1] - left[1]
     gain_NCB = sum(g**2 / (h + settings.l2) for g, h in (left, right)) - whole[0] ** 2 / (whole[1] + settings.l2)
     legal = jnp.minimum(left[1], right[1]) >= settings.min_hessian
     legal &= True if allowed is None else allowed[:, :, None]
@@ -172,13 +175,6 @@ def best_splits(settings: TreeSettings, sums: dict[str, jax.Array], allowed: jax
         bin_N=jnp.where(splits_N, bin_N, 0).astype(jnp.float32),
         values_N2=jnp.stack(values, axis=1),
     )
-
-
-def _sides(sums: dict[str, jax.Array]) -> tuple[tuple[jax.Array, jax.Array], ...]:
-    """(G, H) of the left side of each split, of the right side, and of the whole node, (nodes, columns, BINS or 1)."""
-    left = cumulated(sums["first"]), cumulated(sums["second"])
-    whole = left[0][:, :, -1:], left[1][:, :, -1:]
-    return left, (whole[0] - left[0], whole[1] - left[1]), whole
 
 
 def cumulated(sums_NCB: jax.Array) -> jax.Array:

@@ -1,8 +1,9 @@
 # Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
-"""The input pipeline: Grain reads records in a shuffled order; CPU threads decode, augment and stack them.
+"""Where a step's batch comes from: it lies on the devices, on the host, or is made by a pipeline while steps run.
 
-A batch is a function of the seed and its number only; prefetching and the number of threads change only the time.
-Images are PNG files in memory; any other example is stored as raw bytes, which are not augmented.
+In the pipeline, Grain reads records in a shuffled order; CPU threads decode, augment and stack them. A batch is a
+function of the seed and its number only; prefetching and the number of threads change only the time. Images are PNG
+files in memory; any other example is stored as raw bytes, which are not augmented.
 """
 
 from __future__ import annotations
@@ -11,20 +12,117 @@ import functools
 import io
 import math
 import sys
-from collections.abc import Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
+import time
+from collections import deque
+from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
 from typing import Any
 
-import grain
 import jax
 import jax.numpy as jnp
 import numpy as np
 from PIL import Image
 
 from jaxbench.errors import UserError
+from jaxbench.levers.input import INPUT
 from jaxbench.machine.cores import available_cores
-from jaxbench.workloads.base import Dataset, Field, TrainWorkload
+from jaxbench.workloads.base import Batch, Dataset, Field, TrainWorkload
 from jaxbench.workloads.data.order import permutation
+
+RING = 3  # batches that `host` cycles through: with only one, a stale copy would look like a new one
+
+
+class Feed:
+    """Batches on the devices, in the order of their numbers. For use by one thread.
+
+    waited_s: seconds spent inside `next`. Not all of them are lost: the devices may still be busy with earlier steps.
+      The cost of the input is the step's time less the step's time with input=device.
+    """
+
+    def __init__(
+        self,
+        fetch: Callable[[int], Batch],
+        *,
+        ahead: int = 0,
+        close: Callable[[], None] = lambda: None,
+        clock: Callable[[], float] = time.perf_counter,
+    ):
+        """fetch: number -> batch on the devices. ahead: how many batches a background thread prefetches; 0: `next`
+        fetches. close: releases the resources of `fetch`. clock: seconds, monotonic."""
+        self.waited_s = 0.0
+        self._fetch, self._ahead, self._release, self._clock = fetch, ahead, close, clock
+        self._next, self._closed = 0, False
+        self._thread = ThreadPoolExecutor(1, thread_name_prefix="feed") if ahead else None
+        self._prefetched: deque[Future[Batch]] = deque()
+        if self._thread is not None:
+            self._prefetched.extend(self._thread.submit(fetch, number) for number in range(ahead))
+
+    def next(self) -> Batch:
+        """The next batch. Raises the exception of fetching it, also from the background; RuntimeError once closed."""
+        if self._closed:
+            raise RuntimeError("this feed is closed")
+        start = self._clock()
+        try:
+            return self._take()
+        finally:
+            self.waited_s += self._clock() - start
+
+    def _take(self) -> Batch:
+        number, self._next = self._next, self._next + 1
+        if self._thread is None:
+            return self._fetch(number)
+        batch = self._prefetched.popleft()
+        self._prefetched.append(self._thread.submit(self._fetch, number + self._ahead))
+        return batch.result()
+
+    def close(self) -> None:
+        """Ends the thread after its current batch; closing twice is harmless."""
+        if not self._closed:
+            self._closed = True
+            if self._thread is not None:
+                self._thread.shutdown(cancel_futures=True)
+            self._prefetched.clear()
+            self._release()
+
+
+def open(
+    kind: str,
+    workload: TrainWorkload,
+    *,
+    batch: int,
+    put: Callable[[Any], Batch],
+    seed: int,
+    data: Dataset | None = None,
+) -> Feed:
+    """Opens the feed that the lever names.
+
+    Args:
+      kind: "device": one synthetic batch stays on the devices and is reused. "host": RING synthetic batches stay on the
+        host, and each step copies one to the devices. "pipeline:<k>": CPU threads read, decode, augment (images) and
+        stack records and copy them to the devices, k batches ahead of the step that uses them.
+      batch: examples in a batch, all devices together.
+      put: arrays on the host -> a batch on the devices (`Program.put`). A pipeline calls it from its own thread.
+      seed: for synthetic data, and for the pipeline's order and augmentation.
+      data: for a pipeline; None: synthetic examples. Other kinds ignore it.
+
+    Raises:
+      UserError: the kind is unknown, or `data` do not fit the workload's examples.
+    """
+    source = INPUT.read(kind)
+    if source.kind == "device":
+        resident = put(_drawn_batch(workload, batch, seed, 0))
+        return Feed(lambda number: resident)
+    if source.kind == "host":
+        ring = [_drawn_batch(workload, batch, seed, turn) for turn in range(RING)]
+        return Feed(lambda number: put(ring[number % RING]))
+    batches = open_pipeline(workload, size=batch, seed=seed, data=data)
+    return Feed(lambda number: put(batches.batch(number)), ahead=source.ahead, close=batches.close)
+
+
+def _drawn_batch(workload: TrainWorkload, batch: int, seed: int, turn: int) -> dict[str, np.ndarray]:
+    """A synthetic batch in host memory."""
+    return jax.device_get(workload.synthetic(jax.random.fold_in(jax.random.PRNGKey(seed), turn), batch))
+
 
 CHANNELS = (1, 3, 4)  # of a PNG: grey, RGB, RGBA
 BORDER = 8  # an image is shifted by at most an eighth of its height and width: 4 of the 32 pixels of CIFAR-10
@@ -113,7 +211,7 @@ class Raw:
 
     def draw(self, generator: np.random.Generator) -> Example:
         """A random example, as `TrainWorkload.synthetic` draws a batch of them."""
-        return {name: _draw(field, generator) for name, field in self._fields.items()}
+        return {name: _drawn_value(field, generator) for name, field in self._fields.items()}
 
 
 class Png:
@@ -179,7 +277,7 @@ class Pipeline:
         self._pool.shutdown(cancel_futures=True)
 
 
-def open(
+def open_pipeline(
     workload: TrainWorkload,
     *,
     size: int,
@@ -200,17 +298,19 @@ def open(
     """
     codec = Png(workload.example) if has_images(workload.example) else Raw(workload.example)
     limit = max(1, min(MAX_RECORDS, MAX_BYTES // Raw(workload.example).record_bytes))
-    examples = _drawn(codec, limit, seed) if data is None else _real(workload, data, limit)
+    examples = _drawn_examples(codec, limit, seed) if data is None else _real_examples(workload, data, limit)
+    import grain  # late: it takes half a second to import and brings absl flags of its own
+
     source = grain.MapDataset.source(Epochs([codec.encode(example) for example in examples], seed))
     return Pipeline(source.seed(seed).random_map(codec.decode), size, threads or max(1, available_cores()))
 
 
-def _drawn(codec: Raw | Png, count: int, seed: int) -> list[Example]:
+def _drawn_examples(codec: Raw | Png, count: int, seed: int) -> list[Example]:
     generator = np.random.default_rng(seed)
     return [codec.draw(generator) for _ in range(min(count, MAX_RECORDS // 4))]
 
 
-def _real(workload: TrainWorkload, data: Dataset, limit: int) -> list[Example]:
+def _real_examples(workload: TrainWorkload, data: Dataset, limit: int) -> list[Example]:
     train = data.train
     for name, field in workload.example.items():
         if name not in train or train[name].shape[1:] != field.shape:
@@ -220,7 +320,7 @@ def _real(workload: TrainWorkload, data: Dataset, limit: int) -> list[Example]:
     return [{name: train[name][index] for name in workload.example} for index in range(count)]
 
 
-def _draw(field: Field, generator: np.random.Generator) -> np.ndarray:
+def _drawn_value(field: Field, generator: np.random.Generator) -> np.ndarray:
     if field.draw is not None:
         return np.asarray(field.draw(jax.random.PRNGKey(generator.integers(2**31)), 1))[0]
     if field.classes is not None:
