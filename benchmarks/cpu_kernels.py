@@ -130,7 +130,7 @@ def report(name: str, rows: int) -> None:
     best = max(before, peak())
     counted = sum(each.flops for each in kernels.values())
     title = (
-        f"{name}: {1e3 * step_s:.1f} ms a step, {counted / step_s / 1e9:.0f} GFLOP/s; a large product {best / 1e9:.0f}"
+        f"{name}: {1e3 * step_s:.1f} ms/step, {counted / step_s / 1e9:.0f} GFLOP/s; a large product {best / 1e9:.0f}"
     )
     table = Table("kernel", "runs", "ms", "share, %", "GFLOP/s", "of the peak", title=title)
     longest = sorted(kernels.items(), key=lambda item: -item[1].seconds)

@@ -27,12 +27,13 @@ import numpy as np
 from jaxbench.analysis import allocation, two_way
 from jaxbench.analysis.allocation import Times
 
-VISIT_S, STEP_S = 0.17, 0.05  # of a visit, and of the state of the machine
+VISIT_S, STEP_S = 0.13, 0.05  # of a visit, and of the state of the machine
 LASTING = ("two-state", "autoregressive", "bursts")
 KINDS = ("independent", *(f"{kind} {d} s" for kind in LASTING for d in ("0.2", "1", "5")), "drift", "heavy tails")
 EFFECTS = (0.0, 0.01, 0.03, 0.05)
 SETS = (3, 4, 8)
 BUDGET_S = 30.0  # as measure.budget_s is by default
+MORE_SETS, MORE_S = 4, 40.0  # of a run with more sets than that, which make fewer turns in the same time
 NAMES = ("one/strong", "two/strong", "one/weak", "two/weak")
 POINTS: dict[str, dict[str, Any]] = {
     name: {
@@ -98,9 +99,9 @@ def mean_state(kind: str, state: np.ndarray) -> float:
 
 
 def simulate(random: np.random.Generator, kind: str, effect: float, sets: int, runs: int) -> list[Ended]:
-    """Runs that end when their intervals are narrow, or at BUDGET_S."""
-    most = int(BUDGET_S / VISIT_S) + 4 * len(NAMES)
-    state, noise = states(random, kind, runs, BUDGET_S + 10), own(random, kind, runs, most)
+    """Runs that end when their intervals are narrow, or by their budget."""
+    most = int(MORE_S / VISIT_S) + 4 * len(NAMES)
+    state, noise = states(random, kind, runs, MORE_S + 10), own(random, kind, runs, most)
     slow = sensitivity(random, kind, runs)
     effects = effect / math.sqrt(2) * random.standard_normal((len(NAMES), runs, sets))
     shift = (random.random(runs) * 0.1).tolist()
@@ -118,6 +119,7 @@ def _run(
     """noise: (points, visits). slow: (points,). effects: (points, sets). begun: the moment of the first visit."""
     values: dict[str, dict[int, float]] = {name: {} for name in NAMES}
     visits, now, number, visited = NAMES, begun, 0, 0
+    budget_s = MORE_S if sets > MORE_SETS else BUDGET_S
     while True:
         for _ in range(sets):
             for name in visits:
@@ -130,7 +132,7 @@ def _run(
             continue
         workers = [(unit, str(unit % sets)) for unit in range(number)]
         times = Times(POINTS, values, workers, now - begun)
-        found = allocation.judge(POINTS, times, sets=sets, budget_s=BUDGET_S)
+        found = allocation.judge(POINTS, times, sets=sets, budget_s=budget_s)
         if found.ended:
             return times, found
         visits = found.visits

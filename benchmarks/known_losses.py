@@ -128,7 +128,9 @@ def main() -> None:
     parser.add_argument("--rounds", type=int, default=5)
     args = parser.parse_args()
     console = Console(width=None if sys.stdout.isatty() else 120, markup=False, highlight=False)
-    table = Table("built in", "factor", "without it", "must be", "found", "", title=f"2 devices, {args.rounds} rounds")
+    table = Table(
+        "added loss", "factor", "without it", "expected", "measured", "", title=f"2 devices, {args.rounds} rounds"
+    )
     with tempfile.TemporaryDirectory() as folder:
         try:
             fill(table, args.only.split(","), args.rounds, Path(folder), console)

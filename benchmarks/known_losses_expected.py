@@ -42,9 +42,7 @@ BUILT_IN: dict[str, tuple[tuple[str, ...], ...]] = {
 }
 MICRO_BATCHES = {"few": 2, "many": 8}
 Factors = dict[str, Estimate]
-Line = tuple[
-    str, Estimate | None, Estimate | None, Estimate, str
-]  # factor, without the loss, expected, measured, verdict
+Line = tuple[str, Estimate | None, Estimate | None, Estimate, str]  # factor, without, expected, measured, verdict
 
 
 @dataclass(frozen=True)

@@ -67,7 +67,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--runs", type=int, default=150)
     runs, console = parser.parse_args().runs, Console(width=160)
-    console.print("| noise | errors | half widths | coverage | bias by another probe |\n|---|---|---|---|---|")
+    console.print("| noise | errors | half-widths | coverage | bias from a slower probe |\n|---|---|---|---|---|")
     for kind in simulation.KINDS:
         error, half, cover, bias = study(kind, runs)
         row = f"| {kind} | x {error:.2f} | x {half:.2f} | {100 * cover:.0f} % | {100 * bias:+.1f} % |"

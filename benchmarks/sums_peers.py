@@ -108,7 +108,7 @@ def shown(console: Console, found: dict[str, list[Timed]], best: float) -> bool:
                 columns += [f"{np.median(took):.3f}", "" if way == "jaxbench" else median_and_interval(own / took, 2)]
             off = abs(answer - ours[0].answer) / (answer if JOBS[job].answer == "inertia" else 1)
             near &= bool(off <= JOBS[job].goal)
-            said = f"{answer:.4g} inertia a row" if JOBS[job].answer == "inertia" else f"{100 * answer:.2f} %"
+            said = f"{answer:.4g} inertia per row" if JOBS[job].answer == "inertia" else f"{100 * answer:.2f} %"
             taken = f"{100 * max(one.others for one in each):.0f} %"
             table.add_row(job, way, *columns, said, taken)
     console.print(table)

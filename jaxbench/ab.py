@@ -1,12 +1,12 @@
 # Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
-"""Compares two settings, or two commits, of one experiment, in pairs of fresh processes, until the verdict is clear.
+"""Compares two settings or two commits of one experiment, in pairs of fresh processes, until the verdict is clear.
 
 A pair is one process of A and one of B for each device count. On CPUs both run at the same time and take turns in each
-round. An accelerator belongs to one process at a time, so there the two run one after the other, in an order that
-alternates from pair to pair. Both arms are ordinary run folders, `a` and `b`, which a second start continues.
+round. An accelerator belongs to one process at a time, so there the two run in sequence, in an order that alternates
+from pair to pair. Both arms are ordinary run folders, `a` and `b`, which a second start continues.
 
-The processes of an arm run the package and the experiment of its commit. This process runs those of the working tree,
-and makes the plan and the settings of both arms.
+The processes of an arm run the package and the experiment of its commit. This process runs the working tree, and makes
+the plan and the settings of both arms.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ Clock = Callable[[], float]
 
 @dataclass(frozen=True, kw_only=True)
 class Budget:
-    """seconds: after these no new pair starts. margin: as in `judge`."""
+    """When to stop. seconds: no new pair starts after these. margin: as in `judge`."""
 
     seconds: float
     metric: Metric
@@ -57,7 +57,7 @@ class Budget:
 
 @dataclass(frozen=True)
 class Side:
-    """What an arm measures. ref: "ref:NAME", a commit; "": the working tree."""
+    """What one arm measures. ref: "ref:NAME" for a commit; "" for the working tree."""
 
     config: ConfigDict
     ref: str = ""
@@ -65,8 +65,15 @@ class Side:
 
 @dataclass(frozen=True)
 class AbOutcome:
-    """answers: from the finished pairs. across: the fields in which A and B differ. left_out: the points that are not
-    compared. software: a sentence for each difference of software, or of the model. why: why measuring ended."""
+    """The result of the measurement.
+
+    Attributes:
+      answers: from the finished pairs.
+      across: the fields in which A and B differ.
+      left_out: the points that are not compared.
+      software: a sentence for each difference in software or in the model.
+      why: why measuring ended, as a clause.
+    """
 
     answers: Answers
     across: tuple[str, ...]
@@ -88,7 +95,7 @@ class _Arm:
         console: Console,
         stack: ExitStack,
     ):
-        """checkout: of the commit that is measured; None: the working tree."""
+        """checkout: the files of the commit that is measured; None: the working tree."""
         if config.measure.processes != 1:
             raise UserError(
                 f"--config.measure.processes={config.measure.processes} has no effect on ab, which starts processes in "
@@ -113,7 +120,7 @@ class _Arm:
         self._steps = {record.point: record.steps for record in rounds}
 
     def _finished(self, rounds: list[schema.RoundRecord]) -> int:
-        """The number of pairs of which every point has all rounds."""
+        """The number of pairs in which every point has all rounds."""
         have: dict[str, set[int]] = {point.point: set() for point in self.asked.points}
         for record in rounds:
             if record.point in have:
@@ -127,11 +134,14 @@ class _Arm:
         return all(point.point in self._steps for point in self.asked.points)
 
     def ask(self, workers: Workers, point: str, request: dict[str, Any]) -> Any:
-        """Raises UserError when the point cannot be measured: with one arm missing there is nothing to compare."""
+        """A worker's answer as a record, which is appended to the arm's folder.
+
+        Raises UserError if the point cannot be measured, because with one arm missing there is nothing to compare.
+        """
         try:
             answer = workers.ask(point, request)
         except WorkerError as error:
-            if self.checkout and error.stage == "start":  # no stage of measuring was reached
+            if self.checkout and error.stage == "start":  # the other commit may not understand the request
                 raise self._not_understood(str(error)) from error
             raise UserError(f"{self.name} cannot be measured: {point} failed at {error.stage} ({error}).") from error
         try:
@@ -147,14 +157,14 @@ class _Arm:
         return UserError(f"{self.name} cannot be measured ({reason}): {OTHER_PROTOCOL}.")
 
     def round(self, workers: Workers, point: str, number: int) -> None:
-        """Uses the block length of the first pair: blocks of different lengths are not comparable."""
+        """Measures a round with the block length of the first pair: blocks of different lengths are not comparable."""
         known = {"steps": self._steps[point]} if point in self._steps else {}
         record = self.ask(workers, point, {"do": "round", "point": point, "round": number, **known})
         self._steps[point] = record.steps
 
     def prepare(self, workers: Workers) -> None:
         workers.wait_ready()
-        # A point that needs another process discards what the old one had prepared for other points.
+        # A point that needs a new process discards what the old process had prepared for other points.
         while todo := [point for point in self.asked.points if point.point not in workers.ready]:
             for point in todo:
                 self.ask(workers, point.point, {"do": "prepare", "point": point.to_json()})
@@ -162,7 +172,7 @@ class _Arm:
         note_workers(self.folder, [workers])
 
     def done(self, pairs: int) -> None:
-        """Writes the number of rounds into the manifest, so that the folder reads as a finished run."""
+        """Writes the number of rounds so far as the planned number, so that the folder counts as a finished run."""
         manifest = self.folder.manifest()
         manifest["plan"]["rounds"] = self.rounds * pairs
         for point in manifest["plan"]["points"]:
@@ -192,7 +202,7 @@ def run(
             console.print(f"{note}.", style="yellow", highlight=False, soft_wrap=True)
         measured = [(arm.job.config, arm.checkout and arm.checkout.commit) for arm in arms]
         if measured[0] == measured[1]:
-            console.print("A and B are identical: any difference that is found is a false alarm of this machine.")
+            console.print("A and B are identical: a difference between them would be a false alarm.")
         return _measure(arms, budget, console, clock, random.Random(int(arms[0].job.config["seed"])))
 
 
@@ -209,7 +219,7 @@ def _measure(arms: list[_Arm], budget: Budget, console: Console, clock: Clock, o
             look = sequential.next_look(pairs) or 0
             left_s = (look - pairs) * longest
             if start - begun + left_s > budget.seconds and not warned:
-                console.print(f"The budget ends before: {_needs(pairs, longest)}.", highlight=False, soft_wrap=True)
+                console.print(f"The budget is too short: {_needs(pairs, longest)}.", highlight=False, soft_wrap=True)
                 warned = True
             left = f"in {format_s(left_s)}" if longest else f"budget {format_s(budget.seconds)}"
             text = f"pair {pairs + 1}, next verdict after pair {look}, {left}"
@@ -222,10 +232,10 @@ def _measure(arms: list[_Arm], budget: Budget, console: Console, clock: Clock, o
 
 
 def _outcome(arms: list[_Arm], pairs: int, budget: Budget, seconds: float, longest: float) -> AbOutcome:
-    """The outcome of the first `pairs`; an interrupted pair is ignored. seconds, longest: as in `_ended`."""
+    """The outcome of the first `pairs` pairs. An interrupted pair is ignored. seconds, longest: as in `_ended`."""
     a, b = (comparable.read(arm.folder.path) for arm in arms)
     across = tuple({**comparable.differences(a, b), **comparable.places(a, b)})
-    if any(arm.checkout for arm in arms):  # a commit may change the model, which is then said
+    if any(arm.checkout for arm in arms):  # a commit may change the model; then the difference is reported
         implied = comparable.follows(across)
         across = (*across, *(name for name in comparable.models(a, b, across) if name not in implied))
     pair = comparable.pair(a, b, across)
@@ -236,19 +246,19 @@ def _outcome(arms: list[_Arm], pairs: int, budget: Budget, seconds: float, longe
 
 
 def _ended(answers: Answers, pairs: int, seconds: float, longest: float, budget: Budget) -> str:
-    """Why no further pair is measured; "" if one is. seconds: since the start. longest: of a pair."""
+    """Why no more pairs are measured; "" to go on. seconds: since the start. longest: of a pair."""
     if pairs in sequential.LOOKS and answers.overall.verdict != CANNOT_TELL:
         return f"the verdict was reached after {pairs} pairs"
     if sequential.next_look(pairs) is None:
         return f"{pairs} pairs is the maximum"
     if seconds + longest > budget.seconds:
         spent = f"no further pair fits into the budget of {format_s(budget.seconds)} after {pairs}"
-        return f"{spent}; {_needs(pairs, longest)}, and the same --workdir continues"
+        return f"{spent}; {_needs(pairs, longest)}; the same --workdir continues"
     return ""
 
 
 def _needs(pairs: int, longest: float) -> str:
-    """ "one pair takes 5 min 0 s, the next verdict needs 6, 30 min 0 s: add --budget_s=1800"."""
+    """A clause: "one pair takes 5 min 0 s, the next verdict needs 6, 30 min 0 s: add --budget_s=1800"."""
     look = sequential.next_look(pairs) or 0
     wanted = 60 * math.ceil(look * longest / 60)
     needed = f"the next verdict needs {look}, {format_s(wanted)}"
@@ -260,7 +270,7 @@ def _pair(arms: list[_Arm], number: int, order: random.Random) -> None:
     together = all(arm.asked.machine["platform"] == "cpu" for arm in arms)
     groups = [arms] if together else [[arm] for arm in (arms if number % 2 == 0 else arms[::-1])]
     for group in groups:
-        # The threads are the outer context: an interrupt must end the processes first, as the threads wait for them.
+        # The threads are the outer context: an interrupt must end the processes first, for the threads wait for them.
         with ThreadPoolExecutor() as threads, ExitStack() as stack:
             # Numbered by pair, because records with one worker name must come from one process.
             pools = (Workers(arm.job, arm.asked.points, number=number) for arm in group)

@@ -1,8 +1,8 @@
 # Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
-"""`jaxbench advise`: which accelerators for a training of known size, from a forecast of each and its price.
+"""`jaxbench advise`: which accelerators to use for a training of known size, from forecasts and prices.
 
-One GPU's program is compiled and read with the rates of the other GPUs; each TPU has a program of its own, because its
-compiler's cycles are those of its chip. What cannot be estimated is named with its reason.
+The program is compiled for one GPU and evaluated with the rates of the other GPUs. Each TPU needs its own program,
+because its compiler's cycle counts are for its chip. Devices that cannot be estimated are listed with the reason.
 """
 
 from __future__ import annotations
@@ -31,15 +31,15 @@ from jaxbench.records.forecasts import ForecastRecord
 from jaxbench.records.store import write_json
 
 FILE = "advise.json"
-_COMPILED_GPU = "h100:8"  # its text serves all GPUs
-_DEPTHS = (1, 2)  # blocks that are compiled in place of all of a deep model's
+_COMPILED_GPU = "h100:8"  # the program compiled for it serves for all GPUs
+_DEPTHS = (1, 2)  # a deep model is compiled with these numbers of blocks, and its depth is extrapolated
 _COUNTS = tuple(2**power for power in range(11))
 _SECONDS = {"h": advice.HOUR_S, "d": advice.DAY_S, "w": 7 * advice.DAY_S}
 
 
 @dataclass(frozen=True, kw_only=True)
 class AdviceRequest:
-    """What the command asks. tokens, examples: one of them is given. names: of targets, without a size; (): all."""
+    """The parsed flags. tokens, examples: exactly one is given. names: targets without a size; (): all of them."""
 
     tokens: float | None
     examples: float | None
@@ -51,7 +51,7 @@ class AdviceRequest:
 
 
 def request(texts: dict[str, str | None], *, today: datetime.date) -> AdviceRequest:
-    """From the flags' texts by name. Raises UserError naming what is wrong, before anything is compiled."""
+    """The request from the flags' texts by name. Raises UserError for a wrong flag, before anything is compiled."""
     if bool(texts["tokens"]) == bool(texts["examples"]):
         raise UserError("jaxbench advise needs the size of the training: either --tokens=1e12 or --examples=1.2e8.")
     known = list(dict.fromkeys(name.partition(":")[0] for name in targets.names()))
@@ -71,7 +71,7 @@ def request(texts: dict[str, str | None], *, today: datetime.date) -> AdviceRequ
 
 
 def advise(experiment: str, config: ConfigDict, asked: AdviceRequest, workdir: Path, console: Console) -> bool:
-    """Writes advise.json into the work folder: compiles what must be compiled, and reckons the rest.
+    """Writes advise.json into the work folder: compiles a few programs and extrapolates from them.
 
     Returns whether anything fits. Raises UserError if no compiler is installed.
     """
@@ -115,7 +115,7 @@ def advise(experiment: str, config: ConfigDict, asked: AdviceRequest, workdir: P
 
 
 def _offers(asked: AdviceRequest) -> list[tuple[Target, list[Price]]]:
-    """Each target that has a price, as eight devices."""
+    """The targets that have a price, each with its prices."""
     made = []
     for target in map(targets.parse, targets.names()):
         offers = [price for price in asked.prices if price.device == _row(target)]
@@ -134,7 +134,7 @@ def _without_target(asked: AdviceRequest) -> list[str]:
     if asked.names:
         return []
     other = dict.fromkeys(price.device for price in asked.prices if price.device not in known)
-    return [f"{device}: no compiler for it without the device." for device in other]
+    return [f"{device}: no compiler can target it without the device." for device in other]
 
 
 def _forecasts(
@@ -146,14 +146,14 @@ def _forecasts(
     largest = links.find(_row(target), "ici")
     counts = tuple(count for count in asked.counts if largest is None or count <= largest.pod)
     if not counts:
-        raise UserError(f"no slice of it is as large as --counts={asked.counts[0]}.")
+        raise UserError(f"it has no slice as large as --counts={asked.counts[0]}.")
     about = forecast_command.ForecastRequest(targets=(target,), counts=counts, depths=depths)
     config = config.copy_and_resolve_references()
     return forecast_command.of_target(experiment, config, about, compiled_for, workdir, console, target)
 
 
 def _unusable(target: Target, made: Sequence[ForecastRecord]) -> list[str]:
-    """Why points of a target are no candidates: a sentence for each reason."""
+    """One sentence for each reason why points of a target are not candidates."""
     reasons: dict[str, list[ForecastRecord]] = {}
     for each in made:
         if each.status not in ("ok", "too large"):
@@ -161,7 +161,7 @@ def _unusable(target: Target, made: Sequence[ForecastRecord]) -> list[str]:
         elif each.fits is False:
             reasons.setdefault("does not fit", []).append(each)
         elif each.low_s is None or each.fits is None:
-            reasons.setdefault("its time or its memory is not known", []).append(each)
+            reasons.setdefault("its time or its memory is unknown", []).append(each)
     lines = []
     for reason, points in reasons.items():
         names = ", ".join(sorted({point.strategy for point in points}))
@@ -181,9 +181,9 @@ def _assumed(config: ConfigDict, job: TrainingBudget) -> list[str]:
     batch = config.accelerator_batch or config.batch
     tokens = f" ({batch * job.tokens:,} tokens)" if job.tokens else ""
     lines = [
-        f"Weak scaling: a batch of {batch}{tokens} on each device, so the global batch grows with the devices; "
-        "that a larger one needs no more examples is not known.",
-        "The time is that of the steps alone: no input, evaluation, checkpoints or failures.",
+        f"Weak scaling: a per-device batch of {batch}{tokens}, so the global batch grows with the devices. Whether a "
+        "larger batch needs more examples is unknown.",
+        "The time is of the steps alone, without input, evaluation, checkpoints or failures.",
     ]
     return [*lines, f"Strategy {config.strategy}, recomputation {config.lever.remat}."] if "lever" in config else lines
 
@@ -201,7 +201,7 @@ def _positive(flag: str, text: str | None, example: str) -> float | None:
 
 
 def _duration(text: str | None) -> float | None:
-    """ "14d" in seconds."""
+    """A duration in seconds: "14d" -> 1209600.0."""
     if not text:
         return None
     found = re.fullmatch(r"(\d+(?:\.\d+)?)([hdw])", text)

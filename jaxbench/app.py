@@ -2,12 +2,12 @@
 """jaxbench VERB ...
 
   run EXPERIMENT     measure how it scales, then report (EXPERIMENT: a name, or a path to your own .py file)
-  forecast EXPERIMENT --targets=v5e:16x16,h100:8   compile it for machines that are not here: memory, and a band of time
+  forecast EXPERIMENT --targets=v5e:16x16,h100:8   compile it for absent hardware: memory, and a range of step times
   advise EXPERIMENT --tokens=1e12 --deadline=14d   which accelerators for a training: what fits, time, cost and energy
   try EXPERIMENT     describe a model, and check which strategies train it correctly; no timing
   train EXPERIMENT   train it on real data to its target accuracy
   new FILE.py        write an example model to start from (--from=nnx, linen, functions, equinox or haiku)
-  machine            measure this machine: peaks, launch cost and links; writes its card, machine.json
+  machine            measure this machine: peaks, launch cost and links; writes its profile, machine.json
   first-run          run everything once at a small size and write one page of results, within half an hour
   paper ID           does what this paper claims hold here? (paper list: all of them; --preset=paper: its own size)
   gallery            all papers that were run, as one page
@@ -15,28 +15,28 @@
   report --run=DIR   rebuild the tables, figures and page of a run or a training
   compare --a=DIR --b=DIR      is run B faster than A, slower, the same, or is that inconclusive?
   ab EXPERIMENT --a="--config.x=1" --b="--config.x=2"   measure both in turns until that question is answered
-  ab EXPERIMENT --a=ref:main --b=ref:HEAD               the same for two commits: is the newer one slower?
+  ab EXPERIMENT --a=ref:main --b=ref:HEAD               the same for two commits: is the newer commit slower?
   calibrate EXPERIMENT         measure how much runs of one program vary on this machine, the threshold of check
   baseline --run=DIR --name=N  keep a run as a baseline
-  check EXPERIMENT --name=N    for CI: measure again; is it slower than that baseline?
-  card --run=DIR     write a run as one document; cards: show all cards; repro --card=FILE: measure a card again
+  check EXPERIMENT --name=N    for CI: rerun; is it slower than that baseline?
+  card --run=DIR     write a run as one document; cards: show all cards; repro --card=FILE: rerun a card
   doctor             is this machine fit to measure on?
   list               list the experiments and presets
 
 Flags: --preset=auto|smoke|paper, --workdir=DIR (continues the run in it), --dry_run, --verbosity=1 (stack traces),
---version, --share_machine (measure although another measurement runs here: one at a time is the rule),
+--version, --share_machine (measure although another measurement runs on this machine),
 --dry_run --target=h100:8 (compile for absent hardware; also v5e:4x4, v5p:2x2x2, v6e:2x4, a100, h200, b200),
 --coordinator=host:port --processes=2 --process=0 (started once per process; srun and mpirun need no flags),
---elastic --fault_timeout=60 (train in several processes: go on without one that is lost; seconds until it is),
+--elastic --fault_timeout=60 (train in several processes: go on without a lost process, and after how many seconds),
 --config.<field>=<value>, such as --config.mesh.devices=1,2,4 --config.strategy=all --config.scaling=strong,weak
 --config.batch=64 --config.measure.rounds=10 --config.model.width=32. A run's config.json has every field.
 
 launch takes, before the --: --nodes=1,2,4 (a job each) --devices=gpu:8 (of a node; also tpu:4, cpu:2) --minutes=60
 --processes_per_node=1 --options="further words for the engine" --workdir=DIR, and --dry_run, which shows the jobs.
-forecast takes --counts=1..1024 (reckoned from two compiled counts), --depths=2,4 (compiled in place of all blocks),
---from=DIR --counts=2 --link=1gbit (from a measured run, over that link), --card=FILE (links of a machine's card).
+forecast takes --counts=1..1024 (extrapolated from two compiled counts), --depths=2,4 (compiled instead of all blocks),
+--from=DIR --counts=2 --link=1gbit (from a measured run, over that link), --card=FILE (links of a machine profile).
 advise takes --tokens=1e12 or --examples=1e8, --deadline=14d, --prices=FILE, --targets=h100,v5p and --counts=8..256.
-run takes --price_per_hour=2.50, of this machine: what a thousand steps and the training to target cost.
+run takes --price_per_hour=2.50, the price of this machine: prints the cost of 1,000 steps and of a training to target.
 compare and ab take --metric=step_s|throughput and --margin=0.02; compare also --across=FIELD,..., ab --budget_s=600.
 compare of two trainings, or of two folders with seeds of one each, says which reaches its target sooner.
 Exit codes of compare, ab, check and repro: 0 same or faster, 1 slower, 2 inconclusive, 3 no answer.
@@ -74,7 +74,7 @@ FLAGS = flags.FLAGS
 
 
 class Terminal(Console):
-    """A console that names commands in the form in which this process was started."""
+    """A console that prints commands in the form in which this process was started: `jaxbench VERB` or `make VERB`."""
 
     def render(self, renderable: RenderableType, options: ConsoleOptions | None = None) -> Iterable[Segment]:
         if isinstance(renderable, Text) and (said := as_typed(renderable.plain)) != renderable.plain:
@@ -83,13 +83,13 @@ class Terminal(Console):
         return super().render(renderable, options)
 
     def out(self, *objects: Any, **how: Any) -> None:
-        """What another program reads, such as a job, stays as it is."""
+        """Prints text for another program, such as a job script, unchanged."""
         self.file.write(" ".join(map(str, objects)) + "\n")
 
 
 def new_workdir(verb: str, arguments: list[str]) -> Path:
-    """A folder under results/, named after the experiment, the verb and the time. That of a paper is always the same,
-    so that its command continues."""
+    """A new folder under results/, named after the experiment, the verb and the time. For a paper the name is always
+    the same, so that its command continues."""
     if verb == "paper":
         return Path("results/papers") / "-".join([*arguments, *([] if FLAGS.preset == "auto" else [FLAGS.preset])])
     named = arguments[2:] if verb == "launch" else arguments
@@ -102,7 +102,8 @@ def new_workdir(verb: str, arguments: list[str]) -> Path:
 
 
 def dispatch(argv: list[str]) -> int:
-    """`argv`: the program, a verb and its arguments, as `commandline.parse` leaves them. Returns the exit code."""
+    """Runs a verb. argv: the program, the verb and its arguments, as `commandline.parse` leaves them. Returns the exit
+    code."""
     console = Terminal(width=None if sys.stdout.isatty() else 100, markup=False)
     verb, *arguments = argv[1:] or ["help"]
     workdir = Path(FLAGS.workdir) if FLAGS.workdir else new_workdir(verb, arguments)
@@ -111,7 +112,7 @@ def dispatch(argv: list[str]) -> int:
             return launched(launch, verb, arguments, workdir, console)
         with alone(verb, arguments, workdir):
             return carry_out(verb, arguments, workdir, console)
-    except Busy:  # nobody should wait for another measurement to hear of a setting that cannot be
+    except Busy:  # report an invalid setting now, instead of after waiting for the other measurement
         if commandline.VERBS[verb].configured:
             verbs.check(*arguments)
         raise
@@ -124,7 +125,7 @@ def dispatch(argv: list[str]) -> int:
 
 
 def launch_of(verb: str) -> Launch | None:
-    """The launch that this process is a part of, for a verb that takes part in one."""
+    """The launch that this process is a part of; None if there is none, or if the verb runs in a single process."""
     from jaxbench.machine import launch
 
     if "coordinator" not in commandline.VERBS[verb].flags or FLAGS.target:
@@ -154,7 +155,7 @@ def launched(launch: Launch, verb: str, arguments: list[str], workdir: Path, con
 
 
 def alone(verb: str, arguments: list[str], workdir: Path, launch: str = "") -> contextlib.AbstractContextManager[None]:
-    """Holds the machine for a verb that measures. Raises UserError if another process measures."""
+    """A context that locks the machine for a verb that measures. Raises UserError if another process measures."""
     from jaxbench.machine import lock
 
     if not commandline.VERBS[verb].measures or FLAGS.dry_run or [verb, *arguments] == ["paper", "list"]:
@@ -211,11 +212,12 @@ def carry_out(verb: str, arguments: list[str], workdir: Path, console: Console) 
 
 def main() -> None:
     native_log.keep()
-    if codecs.lookup(locale.getpreferredencoding(False)).name != "utf-8":  # it has no µ: not for files, either
+    # Other encodings may have no µ, neither for the terminal nor for files, so start again with UTF-8.
+    if codecs.lookup(locale.getpreferredencoding(False)).name != "utf-8":
         utf8 = {**os.environ, "PYTHONUTF8": "1", "PYTHONIOENCODING": "utf-8"}
         os.execve(sys.executable, [sys.executable, *sys.orig_argv[1:]], utf8)
     for stream in (sys.stdout, sys.stderr):
-        if isinstance(stream, io.TextIOWrapper):  # PYTHONIOENCODING may still say otherwise
+        if isinstance(stream, io.TextIOWrapper):  # PYTHONIOENCODING may still have chosen another encoding
             stream.reconfigure(errors="replace")
     absl_app.run(commandline.explained(dispatch), flags_parser=commandline.explained(commandline.parse))
 

@@ -1,7 +1,7 @@
 # Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
-"""Commands in the form that the person typed: the code says `jaxbench VERB`; under make a person reads `make VERB`.
+"""Rewrites commands in messages to the form that the user typed: `jaxbench VERB`, or `make VERB` under make.
 
-Messages are written in one form. They are rendered where they leave the program: on the terminal and on a page.
+Messages in the code have one form. They are rewritten where they leave the program: on the terminal and on a page.
 """
 
 from __future__ import annotations
@@ -18,9 +18,9 @@ VARIABLES["targets"] = "TARGET"
 ARGUMENTS = dict.fromkeys("machine first-run gallery report compare baseline card cards repro doctor list".split(), "")
 ARGUMENTS |= dict.fromkeys("run forecast advise try train new ab calibrate check".split(), "EXP")
 ARGUMENTS |= {"paper": "ID", "launch": "ENGINE"}
-LAUNCH = ("--nodes", "--devices", "--processes_per_node", "--minutes", "--options")  # what LAUNCH holds; ARGS the rest
+LAUNCH = ("--nodes", "--devices", "--processes_per_node", "--minutes", "--options")  # go into LAUNCH, others into ARGS
 
-# A full stop or a comma after a flag belongs to the sentence.
+# A full stop or a comma after a flag belongs to the sentence and not to the flag.
 _FLAG = r"""--\w+(?:\.\w+)*(?:=(?:"[^"]*"|'[^']*'|[^\s'"]*[^\s'".,;:)]))?"""
 
 
@@ -29,13 +29,13 @@ def by_make() -> bool:
 
 
 def as_typed(text: str) -> str:
-    """`text` with its commands and flags as make takes them, where make started this process.
+    """`text` with its commands and flags in make's form if make started this process, else unchanged.
 
     "jaxbench run cnn --preset=smoke" -> "make run EXP=cnn PRESET=smoke"; "--workdir" -> "WORKDIR".
     """
     if not by_make() or ("--" not in text and "jaxbench" not in text):
         return text
-    # Only known words are arguments: "run jaxbench calibrate first" goes on in English.
+    # Only known words are arguments: in "run jaxbench calibrate first", the last word is English.
     known = "|".join((*discovery.experiments(), "EXPERIMENT", r"[a-z]+\d{4}", "slurm", "mpi", "k8s", "ray"))
     word = rf"{_FLAG}|-- (?:run|train)|(?:[\w./-]+\.py|{known})(?![\w-])"
     verbs = "|".join(ARGUMENTS)
@@ -60,13 +60,13 @@ def _variables(flags: list[str]) -> str:
 
 
 def _variable(flag: str) -> str:
-    """WORKDIR=x of --workdir=x; "" of a flag without a variable."""
+    """make's variable for a flag: "--workdir=x" -> "WORKDIR=x"; "" for a flag without a variable."""
     name, equals, value = flag.removeprefix("--").partition("=")
     return f"{VARIABLES[name]}{equals}{value}" if name in VARIABLES else ""
 
 
 def with_extra(name: str) -> str:
-    """How to install an extra: the package is in no index, so it comes from a clone or from the file of a wheel."""
+    """How to install an extra. The package is in no index, so it comes from a clone or from a wheel file."""
     if by_make():
         return f"add EXTRAS={name}"
     return f"pip install '.[{name}]' in a clone, or 'FILE.whl[{name}]' for a wheel"

@@ -1,5 +1,5 @@
 # Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
-"""Reading the command line: verbs, flags, the experiment's config with its overrides, and errors as one sentence."""
+"""Parses the command line: verbs, flags, and the experiment's config with its overrides. Errors are one sentence."""
 
 from __future__ import annotations
 
@@ -29,14 +29,14 @@ flags.DEFINE_string(
     "from", "nnx", "new: the example's library: nnx, linen, functions, equinox or haiku. forecast: a measured run."
 )
 flags.DEFINE_string("targets", None, "forecast: absent hardware, several with commas, such as v5e:16x16,h100:8.")
-flags.DEFINE_string("counts", None, "forecast: device counts reckoned from two that are compiled: 1,8,64 or 1..1024.")
+flags.DEFINE_string("counts", None, "forecast: device counts, extrapolated from two compiled ones: 1,8,64 or 1..1024.")
 flags.DEFINE_string("depths", None, "forecast: compile the model with these two numbers of blocks: 2,4.")
 flags.DEFINE_string("link", None, "forecast: the link between hosts, 1gbit or 300mbit:50us.")
 flags.DEFINE_string("tokens", None, "advise: how many tokens the training sees: 1e12.")
 flags.DEFINE_string("examples", None, "advise: how many examples the training sees, such as images: 1.2e8.")
 flags.DEFINE_string("deadline", None, "advise: how long the training may take: 36h, 14d or 2w.")
-flags.DEFINE_string("prices", None, "advise: a CSV file of prices, in place of the catalogue's.")
-flags.DEFINE_float("price_per_hour", None, "run: what this machine costs in an hour; prints what steps cost.")
+flags.DEFINE_string("prices", None, "advise: a CSV file of prices that replaces the catalogue's.")
+flags.DEFINE_float("price_per_hour", None, "run: the price of this machine per hour; prints the cost of steps.")
 flags.DEFINE_string("run", None, "report, baseline, card: the run folder.")
 flags.DEFINE_string(
     "a", None, "compare: the reference run folder. ab: the reference arm, a commit (ref:main) or settings."
@@ -49,19 +49,19 @@ flags.DEFINE_string("metric", "step_s", "compare, ab: step_s or throughput.")
 flags.DEFINE_float("margin", 0.02, "The largest relative difference that counts as the same: compare, ab; repro (0.2).")
 flags.DEFINE_float("budget_s", 600.0, "ab: seconds after which no new pair of processes starts.")
 flags.DEFINE_string("name", "", "baseline, check: the name of the baseline.")
-flags.DEFINE_string("card", None, "repro: the file of a card. forecast: a machine card, for its links.")
-flags.DEFINE_string("docs", None, "gallery: the folder of a documentation that gets GALLERY.md and its figures.")
+flags.DEFINE_string("card", None, "repro: the file of a card. forecast: a machine profile, for its links.")
+flags.DEFINE_string("docs", None, "gallery: the documentation folder that gets GALLERY.md and its figures.")
 flags.DEFINE_bool("share_machine", False, "Measure although another measurement runs on this machine; the run says so.")
-flags.DEFINE_bool("elastic", False, "train in several processes: when one is lost, the others go on by themselves.")
-flags.DEFINE_float("fault_timeout", 60.0, "train in several processes: seconds after which a silent one is lost.")
-flags.DEFINE_string("coordinator", None, "run, train: where process 0 of several is reached, host:port; see --process.")
-flags.DEFINE_integer("processes", None, "run, train: how often this command is started, where no launcher says so.")
-flags.DEFINE_integer("process", None, "run, train: the number of this process of several, from 0.")
+flags.DEFINE_bool("elastic", False, "train in several processes: if one is lost, the others go on.")
+flags.DEFINE_float("fault_timeout", 60.0, "train in several processes: seconds after which a silent process is lost.")
+flags.DEFINE_string("coordinator", None, "run, train: the address of process 0, host:port; see --process.")
+flags.DEFINE_integer("processes", None, "run, train: the number of processes, if no launcher sets it.")
+flags.DEFINE_integer("process", None, "run, train: the index of this process, from 0.")
 
-flags.DEFINE_string("nodes", "1", "launch: how many hosts; several counts, such as 1,2,4, are a job each.")
-flags.DEFINE_string("devices", "gpu:1", "launch: what one host gives: gpu:8, tpu:4 or cpu:2.")
+flags.DEFINE_string("nodes", "1", "launch: the number of hosts; each of several counts, such as 1,2,4, is a job.")
+flags.DEFINE_string("devices", "gpu:1", "launch: the devices of one host: gpu:8, tpu:4 or cpu:2.")
 flags.DEFINE_integer("processes_per_node", 1, "launch: processes on each host.")
-flags.DEFINE_integer("minutes", 60, "launch: after which the queue may end a job.")
+flags.DEFINE_integer("minutes", 60, "launch: the time limit of a job.")
 flags.DEFINE_string("options", "", "launch: further words for Slurm, mpirun, Kubernetes or Ray.")
 
 NO_ANSWER = 3  # exit code of a comparing verb that could not compare
@@ -71,10 +71,14 @@ OF_A_LAUNCH = ("coordinator", "processes", "process")
 
 @dataclass(frozen=True)
 class Verb:
-    """What may follow a verb. argument: the name of its one argument, "" for none, "..." for any number of words.
+    """What a verb accepts.
 
-    configured: it takes --config settings of its experiment. answers: its exit code is a verdict, as in `judge`.
-    measures: it times something, so only one of them may run on a machine at a time.
+    Attributes:
+      argument: the name of its single argument; "" for none, "..." for any number of words.
+      flags: the flags that it takes.
+      configured: whether it takes --config settings of its experiment.
+      answers: whether its exit code is a verdict, as in `judge`.
+      measures: whether it measures time. Only one such verb may run on a machine at a time.
     """
 
     argument: str = ""
@@ -125,11 +129,11 @@ VERBS = {
     "help": Verb("..."),
     "version": Verb(),
 }
-# All flags; a test freezes this list. Settings of a measurement belong into --config.<field>.
+# All flags. A test pins this list, because settings of a measurement belong in --config.<field>.
 OWN_FLAGS = sorted({name for verb in VERBS.values() for name in verb.flags})
 
-PROCESSES, ROUNDS_EACH = 8, 3  # of a calibration
-PAIR_ROUNDS = 15  # of ab: measuring them takes about as long as starting and preparing two processes
+PROCESSES, ROUNDS_EACH = 8, 3  # the processes of a calibration, and the rounds of each
+PAIR_ROUNDS = 15  # the rounds of a pair of ab: measuring them takes about as long as starting both processes
 
 
 def parse(argv: list[str]) -> list[str]:
@@ -165,19 +169,19 @@ def parse(argv: list[str]) -> list[str]:
 
 
 def _split(argv: list[str]) -> tuple[list[str], list[str]]:
-    """The words before the first "--", and those after it, which are the command that `launch` starts."""
+    """(the words before the first "--", the words after it). The latter are the command that `launch` starts."""
     at = argv.index("--") if "--" in argv else len(argv)
     return argv[:at], argv[at + 1 :]
 
 
 def check_command(words: list[str]) -> None:
-    """Parses them in place of this process's own words. Raises UserError for what a new process would refuse."""
+    """Parses `words` as a command. Raises UserError for anything that a new process would refuse."""
     flags.FLAGS.unparse_flags()
     parse(["jaxbench", *words])
 
 
 def _parsed(argv: list[str], **how: bool) -> list[str]:
-    """argv without its flags. Raises flags.Error, also for a --noFLAG with a value, where absl raises ValueError."""
+    """argv without its flags. Raises flags.Error, even for --noFLAG=value, for which absl raises ValueError."""
     try:
         return flags.FLAGS(argv, **how)
     except ValueError as error:
@@ -245,7 +249,7 @@ def _define_config(verb: str, experiment: str, argv: list[str]) -> None:
     trains = verb == "train"
     config = config_lib.compose(Path(experiment).stem, module, preset, tiny=not trains, training=trains)
     if verb == "forecast" and "weak" in str(config.get("scaling", "")):
-        config.scaling = "weak"  # what is asked of a machine that one does not have; both would compile twice as much
+        config.scaling = "weak"  # the usual question about absent hardware; both scalings would compile twice as much
     if verb == "advise":
         _prepare_advice(config)
     refused: dict[str, tuple[str, ...]] = {"cases": ("train", "try", "forecast", "advise")}
@@ -260,7 +264,7 @@ def _define_config(verb: str, experiment: str, argv: list[str]) -> None:
 
 
 def _define_look(argv: list[str]) -> None:
-    """Of `report`: what may be changed of the figures of a run that is there."""
+    """Defines the settings of `report`: the look of the figures of an existing run."""
     run = RunFolder(Path(flags.FLAGS.run or "."))
     recorded = run.config() if (run.path / CONFIG).is_file() else {}
     _define(config_lib.look(recorded), argv, flags.FLAGS)
@@ -279,9 +283,9 @@ def _check_ignored(verb: str, argv: list[str], config: ConfigDict) -> None:
 
 
 def _prepare_verdict(verb: str, config: ConfigDict) -> None:
-    """The defaults of ab and calibrate: strong scaling, on as many devices as there are cores."""
+    """Sets the defaults of ab and calibrate: strong scaling, up to as many devices as cores."""
     with config.unlocked():
-        for name in ("rounds", "processes"):  # numbers only: these verbs have a rule of their own
+        for name in ("rounds", "processes"):  # only numbers, not "auto": these verbs have their own stopping rule
             del config.measure[name]
         if verb == "ab":
             config.measure.rounds, config.measure.processes = PAIR_ROUNDS, 1  # of each pair
@@ -294,7 +298,7 @@ def _prepare_verdict(verb: str, config: ConfigDict) -> None:
 
 
 def _prepare_advice(config: ConfigDict) -> None:
-    """The defaults of advise: weak scaling; a model of blocks shards its state and recomputes its blocks."""
+    """Sets the defaults of advise: weak scaling. A model of blocks shards its state and recomputes its blocks."""
     if "scaling" in config:
         config.scaling = "weak"
     if config.get("model", {}).get("layers") is not None and config.strategy == "jit_auto":
@@ -332,7 +336,7 @@ def changed(config: ConfigDict, words: list[str]) -> ConfigDict:
 
 
 def _follows() -> bool:
-    """Whether a launcher has started this process, and not as the first, which says what is wrong with the command."""
+    """Whether a launcher started this process and it is not process 0, which reports errors in the command."""
     from jaxbench.machine import launch
 
     found = launch.detected()
@@ -340,7 +344,7 @@ def _follows() -> bool:
 
 
 def explained(action: Callable[[Any], Any]) -> Callable[[Any], Any]:
-    """Wraps `action`: a UserError ends the program with its one sentence, and with the stack trace at --verbosity=1."""
+    """Wraps `action`: a UserError ends the program with its sentence, and with the stack trace at --verbosity=1."""
 
     def run(argument: Any) -> Any:
         try:

@@ -31,12 +31,12 @@ from jaxbench.verdicts.comparison import Comparison
 if TYPE_CHECKING:
     from jaxbench.ab import Side
 
-MIN_THRESHOLD = 0.01  # of check: no smaller difference is worth an alarm
-MAX_THRESHOLD = 0.5  # a machine that varies by more cannot judge
+MIN_THRESHOLD = 0.01  # the least threshold of check: a smaller difference is not worth an alarm
+MAX_THRESHOLD = 0.5  # with a larger threshold, the machine is too noisy for check
 
 
 def compare(workdir: Path, flag: flags.FlagValues, console: Console) -> int:
-    """jaxbench compare --a=DIR --b=DIR: writes files only with --workdir."""
+    """jaxbench compare --a=DIR --b=DIR. It writes files only with --workdir. Returns the exit code."""
     if not (flag.a and flag.b):
         raise UserError("jaxbench compare needs --a=DIR and --b=DIR, the folders of two runs.")
     if any(learned.holds_trainings(Path(side)) for side in (flag.a, flag.b)):
@@ -47,7 +47,7 @@ def compare(workdir: Path, flag: flags.FlagValues, console: Console) -> int:
 
 
 def _compare_trainings(a: Path, b: Path, folder: Path | None, flag: flags.FlagValues, console: Console) -> int:
-    """jaxbench compare of two trainings, or of two folders of them with several seeds each."""
+    """jaxbench compare for two trainings, or for two folders with several seeds each."""
     from jaxbench.report.drawing import canvas
     from jaxbench.report.figures import learning as figure
     from jaxbench.verdicts import judge, trainings
@@ -95,13 +95,13 @@ def margin_of(flag: flags.FlagValues) -> float:
 
 
 def side_of(config: ConfigDict, text: str) -> Side:
-    """One arm of ab: "ref:main --config.batch=64", either part may be missing. Raises UserError."""
+    """One arm of ab: "ref:main --config.batch=64". Either part may be missing. Raises UserError."""
     from jaxbench.ab import Side
     from jaxbench.machine.checkout import PREFIX
 
     try:
         words = shlex.split(text)
-    except ValueError as error:  # of shlex: a missing closing quotation mark
+    except ValueError as error:  # from shlex: a missing closing quotation mark
         raise UserError(f"{text!r} cannot be read ({error}).") from error
     refs = [word for word in words if word.startswith(PREFIX)]
     if len(refs) > 1:
@@ -119,8 +119,8 @@ def baseline(workdir: Path, flag: flags.FlagValues, console: Console) -> int:
     console.print(f"Kept as {path}.", highlight=False, soft_wrap=True)
     if few:
         console.print(
-            f"It was measured by fewer than {MIN_PROCESSES} processes, so check will use the variation that jaxbench "
-            "calibrate found: a run with --config.measure.processes=5 measures its own.",
+            f"It was measured by fewer than {MIN_PROCESSES} processes, so check will use the A/A spread that jaxbench "
+            "calibrate found. A run with --config.measure.processes=5 measures its own.",
             style="yellow",
             highlight=False,
         )
@@ -128,7 +128,7 @@ def baseline(workdir: Path, flag: flags.FlagValues, console: Console) -> int:
 
 
 def check(experiment: str, workdir: Path, flag: flags.FlagValues, console: Console) -> int:
-    """jaxbench check EXPERIMENT --name=NAME: measures as the baseline was measured, and compares."""
+    """jaxbench check EXPERIMENT --name=NAME: reruns with the baseline's config, and compares."""
     from jaxbench.machine import manifest
     from jaxbench.runner import run as runner
 
@@ -147,7 +147,7 @@ def check(experiment: str, workdir: Path, flag: flags.FlagValues, console: Conso
     config = config_lib.restored(experiment, old.config)
     if other := identity.differences(old.manifest, manifest.probe(str(config.mesh.platform))):
         raise UserError(f"baseline '{name}' was measured on another machine ({identity.sentence(other)}).")
-    if config.measure.rounds != config_lib.AUTO:  # which has as many processes anyway
+    if config.measure.rounds != config_lib.AUTO:  # with "auto" there are enough processes anyway
         rounds, processes = config_lib.counts(config.measure.rounds, config.measure.processes)
         with config.unlocked():
             config.measure.processes = max(processes, MIN_PROCESSES)
@@ -178,11 +178,11 @@ def calibrate(experiment: str, workdir: Path, flag: flags.FlagValues, console: C
     if threshold > MAX_THRESHOLD:
         use = f"{_too_noisy(threshold)} and calibrate again."
     for sentence in (
-        f"Processes of one program differ by {100 * found.sd:.2g} % here (standard deviation, {found.df} degrees of "
+        f"The A/A spread between processes is {100 * found.sd:.2g} % here (standard deviation, {found.df} degrees of "
         "freedom).",
         _sessions(found),
-        f"Of {found.comparisons} comparisons of this run with itself, {found.alarms} raised a false alarm; in 95 % the "
-        f"overall difference is below {100 * found.threshold:.2g} %.",
+        f"{found.alarms} of {found.comparisons} comparisons of this run with itself raised a false alarm; in 95 % of "
+        f"them the overall difference is below {100 * found.threshold:.2g} %.",
         f"{use} Kept in {path}.",
     ):
         console.print(sentence, highlight=False, soft_wrap=True)
@@ -193,18 +193,18 @@ def _sessions(found: calibration.Calibration) -> str:
     count = len(found.sessions)
     if count >= calibration.MIN_SESSIONS:
         return (
-            f"Its {count} sessions differ by {100 * found.session_sd:.2g} % (standard deviation): every comparison of "
-            "two runs allows for that, and more sessions make it surer."
+            f"Its {count} sessions differ by {100 * found.session_sd:.2g} % (standard deviation). Every comparison of "
+            "two runs includes that; more sessions make it more certain."
         )
     return (
-        f"How much sessions differ is assumed ({100 * found.spread.session_sd:.2g} %) until there are "
+        f"The variation between sessions is assumed ({100 * found.spread.session_sd:.2g} %) until there are "
         f"{calibration.MIN_SESSIONS}, at least an hour apart; this is number {count}: calibrate again on another day."
     )
 
 
 def _too_noisy(threshold: float) -> str:
     return (
-        f"Runs of one program vary by {100 * threshold:.3g} % on this machine, too much for any check: stop other "
+        f"Runs of one program vary by {100 * threshold:.3g} % on this machine, too much for check: stop other "
         "programs, or measure longer blocks (--config.measure.block_s=0.2),"
     )
 
@@ -232,7 +232,7 @@ def repro(workdir: Path, flag: flags.FlagValues, console: Console) -> int:
 
 
 def _answer(found: Comparison, folder: Path | None, name: str, console: Console) -> int:
-    """Prints the verdict and writes it into the folder, for people and for a CI system."""
+    """Prints the verdict, and writes it into the folder for people and for CI. Returns the exit code."""
     from jaxbench.report.drawing import canvas
     from jaxbench.report.figures import factors as side_by_side
     from jaxbench.report.figures import verdicts as figure

@@ -1,5 +1,5 @@
 # Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
-"""The config tree: the harness's fields, each declared once, then an experiment's own and a preset's changes.
+"""The config tree: the harness's fields, each declared once, then the experiment's fields and a preset's changes.
 
 A config is plain data (numbers, strings, booleans). Lists are comma-separated strings, as they are typed:
 ``--config.mesh.devices=1,2,4``. `Settings` and `CaseSettings` are the harness's part, parsed and checked: one line
@@ -42,40 +42,40 @@ from jaxbench.records.store import flatten
 S = TypeVar("S", bound="_Measured")
 
 
-# Sets of processes that take turns: of fewer, an interval knows too little about how processes differ. With
-# measure.rounds=auto each of them measures a point twice at least. benchmarks/interval_coverage.py simulates both.
+# Sets of processes that take turns. With fewer sets, an interval cannot cover the variation between processes. With
+# measure.rounds=auto, each set measures a point at least twice. benchmarks/interval_coverage.py simulates both.
 SETS, LEAST_SETS = 4, 3
-BUDGET_S = 30.0  # of rounds: `make run EXP=cnn` then takes about a minute on two cores
+BUDGET_S = 30.0  # seconds for rounds: `make run EXP=cnn` then takes about a minute on two cores
 
 
 def counts(rounds: Any, processes: Any) -> tuple[int, int]:
-    """(rounds, sets of processes) that the values of `measure.rounds` and `measure.processes` ask for; with
-    rounds=auto, the least rounds. None counts as auto."""
+    """(rounds, sets of processes) for the values of `measure.rounds` and `measure.processes`. With rounds=auto, it is
+    the least number of rounds. None counts as auto."""
     if rounds in (AUTO, None):
         sets = SETS if processes in (AUTO, None) else int(processes)
         return 2 * sets, sets
     return int(rounds), min(SETS, int(rounds)) if processes in (AUTO, None) else int(processes)
 
 
-MAX_SEED = 2**32 - 1  # a key takes 32 bits; larger seeds repeat the keys of smaller ones or fail
+MAX_SEED = 2**32 - 1  # a key has 32 bits; larger seeds repeat the keys of smaller seeds or fail
 
 
 @dataclass(frozen=True, kw_only=True)
 class _Measured:
-    """The settings of both kinds of run. Times in seconds."""
+    """The settings that runs of training steps and of cases share. Times are in seconds."""
 
     experiment: str
     seed: int = setting("seed", 0, integer(0, MAX_SEED))
     platform: str = setting("mesh.platform", "auto", one_of("auto", "cpu", "gpu", "tpu"))
     devices: tuple[int, ...] | None = setting("mesh.devices", "auto", device_counts)
     max_devices: int | None = setting("mesh.devices", None, device_limit)
-    mesh_processes: str = setting("mesh.processes", "1", as_is)  # that run a point: a number, or per_device
-    # None: as many as the machine needs for narrow intervals; docs/metrics, Rounds.
+    mesh_processes: str = setting("mesh.processes", "1", as_is)  # processes that run one point: a number, or per_device
+    # None: as many rounds as the machine needs for narrow intervals; docs/metrics, Rounds.
     rounds: int | None = setting("measure.rounds", AUTO, integer_or_auto(1, 10_000, like=10), mixed=True)
-    # Sets of processes, which take turns in the rounds; only 3 or more show how much they differ. There are fewer where
-    # the memory is short.
+    # Sets of processes that take turns in the rounds. Only 3 or more sets show how much processes differ. There are
+    # fewer if memory is short.
     processes: int | None = setting("measure.processes", AUTO, integer_or_auto(1, 10_000, like=5), mixed=True)
-    blocks: int = setting("measure.blocks", 1, integer(1, 1_000))  # timed in each visit
+    blocks: int = setting("measure.blocks", 1, integer(1, 1_000))  # timed blocks in each round of a point
     block_s: float = setting("measure.block_s", 0.05, positive)  # the minimum length of a block
 
     def __post_init__(self) -> None:
@@ -98,13 +98,13 @@ class Settings(_Measured):
     strategies: tuple[str, ...] = setting("strategy", "jit_auto", as_is)  # names, or "all"; read by `parse`
     scalings: tuple[str, ...] = setting("scaling", "strong,weak", names_of("strong", "weak"))
     batch: int = setting("batch", 64, integer(1, 2**31 - 1))  # global in strong scaling, per device in weak scaling
-    # The batch on accelerators, where that of a CPU would measure the start of a program; 0: the same. A batch that is
-    # chosen on the command line, by a preset or by a changed experiment holds everywhere.
+    # The batch on accelerators, where a CPU's batch would only measure launch overhead; 0: the same. A batch from the
+    # command line, a preset or a changed experiment holds on every platform.
     accelerator_batch: int = setting("accelerator_batch", 0, integer(0, 2**31 - 1))
     # What grows with the device count in weak scaling; "model": by the experiment's own grow().
     weak: str = setting("weak", "batch", one_of("batch", "model"))
     oversubscribe: bool = setting("mesh.oversubscribe", True, as_is)  # mesh.devices=auto may exceed the CPU cores
-    # "max": the largest batch that fits; "context": the longest sequence. search_bytes 0: the device's memory.
+    # "max": find the largest batch that fits; "context": the longest sequence. search_bytes 0: the device's memory.
     search: str = setting("search", "", one_of("", "max", "context"))
     search_bytes: int = setting("search_bytes", 0, integer(0, 2**63 - 1))
     # Fields with several values, such as precision=default,bfloat16, are swept.
@@ -112,19 +112,19 @@ class Settings(_Measured):
         "lever", levers.defaults().to_dict(), lambda path, value: tuple(levers.arms(value))
     )
     swept: tuple[str, ...] = setting("lever", None, lambda path, value: levers.swept(value))
-    explain: str = setting("explain", "on", one_of("on", "off", "more"))  # the loss of efficiency, runner/explaining.py
+    explain: str = setting("explain", "on", one_of("on", "off", "more"))  # measure ablations: runner/explaining.py
     profile: bool = setting("profile", False, as_is)  # trace one block of each point and show where its time goes
-    # Steps of real training per point before it is timed; their loss and accuracy are reported beside its speed.
+    # Steps of real training per point before it is timed. Their loss and accuracy are reported with its speed.
     train_steps: int = setting("measure.train_steps", 0, integer(0, 1_000_000))
-    # With rounds=auto: no further rounds when they have taken this many seconds.
+    # With rounds=auto: measuring stops when the rounds have taken this many seconds.
     budget_s: float = setting("measure.budget_s", BUDGET_S, positive)
 
     def __post_init__(self) -> None:
         super().__post_init__()
         if self.rounds is None and self.processes is not None and self.processes < LEAST_SETS:
             raise UserError(
-                f"--config.measure.processes={self.processes} is too few for --config.measure.rounds=auto, which looks "
-                f"at how processes differ: use {LEAST_SETS} or more, or a number of rounds."
+                f"--config.measure.processes={self.processes} is too few for --config.measure.rounds=auto, which needs "
+                f"the variation between processes: use {LEAST_SETS} or more, or a number of rounds."
             )
         if self.rounds is not None and self.budget_s != BUDGET_S:
             raise UserError(
@@ -138,13 +138,13 @@ def overlay(path: str, value: str) -> str:
     return value
 
 
-# How the figures of a run look; `jaxbench report --config.report.width_in=3.5` changes them afterwards.
+# The look of a run's figures. `jaxbench report --config.report.width_in=3.5` changes it afterwards.
 LOOK = (
-    ConfigField("report.width_in", 7.0, number(2.5, 20.0)),  # 3.5: a column of two
-    ConfigField("report.title", "", as_is),  # in the place of the experiment's name in titles; "none": no titles
+    ConfigField("report.width_in", 7.0, number(2.5, 20.0)),  # 3.5: one column of a two-column page
+    ConfigField("report.title", "", as_is),  # replaces the experiment's name in titles; "none": no titles
 )
 OVERLAY = ConfigField("report.overlay", "tf_dgx1_p100_synth", overlay)
-# Further fields of a training experiment's config.
+# More fields of a training experiment's config.
 TRAINING_ONLY = (
     *LOOK,
     ConfigField("measure.gradients", False, as_is),  # also measure how many bytes of gradients one device holds
@@ -155,19 +155,19 @@ TRAINING_ONLY = (
     ConfigField("optimizer.name", "sgd", as_is),
     ConfigField("optimizer.learning_rate", 0.1, positive),
     ConfigField("data.path", "", existing),
-    # Of `jaxbench train`, which checks them: training/plan.py.
+    # Fields of `jaxbench train`. training/plan.py checks them.
     ConfigField("train.strategy", "jit_auto", as_is),
     ConfigField("train.batch", 64, as_is),
     ConfigField("train.epochs", 20, as_is),
-    ConfigField("train.metric", "accuracy", as_is),  # of the test set; its target ends the training
+    ConfigField("train.metric", "accuracy", as_is),  # on the test set; reaching its target ends the training
     ConfigField("train.mode", "auto", one_of("auto", "max", "min")),  # auto: a loss is minimised
     ConfigField("train.target", 0.97, as_is),
     ConfigField("train.checkpoint_every", 50, as_is),
     ConfigField("train.keep", 3, as_is),
     ConfigField("train.tensorboard", False, as_is),
-    ConfigField("train.warmup", 0, as_is),  # steps in which the learning rate grows to its value; 0: it starts there
+    ConfigField("train.warmup", 0, as_is),  # steps over which the learning rate grows to its value; 0: no warm-up
     ConfigField("train.evaluate_every", 0, as_is),  # steps; 0: after each epoch
-    ConfigField("train.noise_examples", 0, as_is),  # of a measurement of the gradient noise scale; 0: none
+    ConfigField("train.noise_examples", 0, as_is),  # examples per measurement of the gradient noise scale; 0: none
     OVERLAY,
     ConfigField(
         "report.view", "", as_is
@@ -184,7 +184,7 @@ class CaseSettings(_Measured):
     block_s: float = setting("measure.block_s", 0.02, positive)
     mesh_shape: str = setting("mesh.shape", "auto", as_is)  # "2x4", or "auto"
     cores: tuple[str, ...] = setting("cores", "all", names_of("all", "1"))  # CPU cores of kernels
-    max_bytes: int = setting("max_bytes", 0, integer(0, 2**63 - 1))  # skips larger cases; 0: decided by the memory
+    max_bytes: int = setting("max_bytes", 0, integer(0, 2**63 - 1))  # skips larger cases; 0: depends on the memory
 
 
 CASES_ONLY = (
@@ -212,7 +212,7 @@ def _tree(fields: Iterable[ConfigField]) -> ConfigDict:
 
 
 def look(recorded: dict[str, Any]) -> ConfigDict:
-    """The settings of a run's figures, as its config.json (`recorded`) has them, for `jaxbench report` to change."""
+    """The look of a run's figures, for `jaxbench report` to change. recorded: the run's config.json."""
     tree = _tree([*LOOK, OVERLAY])
     section = recorded.get("report")
     tree.report.update({name: section[name] for name in tree.report if name in section} if section else {})
@@ -220,24 +220,24 @@ def look(recorded: dict[str, Any]) -> ConfigDict:
 
 
 def check_look(config: ConfigDict) -> dict[str, Any]:
-    """Those of `look` as they are after the command line. Raises UserError naming the field."""
+    """The settings of `look` with the command line's changes. Raises UserError naming the field."""
     for field in (*LOOK, OVERLAY):
         field.read(field.path, _at(config, field.path))
     return plain(config)["report"]
 
 
 def defaults() -> ConfigDict:
-    """The harness's fields. An experiment adds model.*, optimizer.* and others that it needs."""
+    """The harness's fields of a training experiment. An experiment adds model.*, optimizer.* and its own fields."""
     return _tree(_fields(Settings, TRAINING_ONLY))
 
 
 def case_defaults() -> ConfigDict:
-    """The harness's fields for kernels, transfers and collectives: an experiment whose config says measures="cases"."""
+    """The harness's fields for kernels, transfers and collectives: experiments with measures="cases"."""
     return _tree(_fields(CaseSettings, CASES_ONLY))
 
 
 def target_defaults() -> ConfigDict:
-    """The harness's fields for trainings to a target: an experiment whose config says measures="targets"."""
+    """The harness's fields for trainings to a target: experiments with measures="targets"."""
     return _tree(config_targets.FIELDS)
 
 
@@ -256,7 +256,7 @@ def _at(config: ConfigDict, path: str) -> Any:
 
 
 def parse(config: ConfigDict, strategies: list[str], every: list[str]) -> Settings:
-    """Parses the harness fields. strategies: the legal names; every: those that "all" stands for.
+    """Parses the harness fields. strategies: the legal names. every: the strategies that "all" means.
 
     Raises UserError naming the field and its value.
     """
@@ -274,8 +274,8 @@ def compose(
 ) -> ConfigDict:
     """Harness defaults, then `module.get_config()`, then `preset.get_config(config)`; locked.
 
-    A preset with ``TINY = True`` uses the experiment's ``tiny(config)``, if it has one: the same model, so small that
-    it compiles in a second; not with tiny=False. training: uses its ``for_training(config)``, if it has one, instead.
+    A preset with ``TINY = True`` uses the experiment's ``tiny(config)``, if it has one and `tiny` is set: the same
+    model, small enough to compile in a second. With `training`, ``for_training(config)`` is used instead, if it exists.
     An experiment may add keys to its own groups but may not change the type of a harness field.
     """
     own = _own(experiment, module)
@@ -304,7 +304,7 @@ def compose(
 
 
 def settle_batch(config: ConfigDict, platform: str) -> None:
-    """Makes `batch` that of the platform, so that config.json says what was measured."""
+    """Sets `batch` to the platform's batch, so that config.json has the measured batch."""
     if platform != "cpu" and config.accelerator_batch:
         config.batch = config.accelerator_batch
     config.accelerator_batch = 0
@@ -319,7 +319,7 @@ def _own(experiment: str, module: ModuleType) -> ConfigDict | dict[str, Any]:
 
 
 def training_experiments() -> list[str]:
-    """The suite's experiments that define a model; the others measure cases, or vary a lever of these."""
+    """The suite's experiments that define a model. The others measure cases, or vary a lever of these models."""
     modules = [(name, discovery.load_experiment(name)) for name in discovery.experiments()]
     own = [(name, module) for name, module in modules if module.build.__module__ == module.__name__]
     return [name for name, module in own if "measures" not in _own(name, module)]
@@ -332,7 +332,7 @@ def lever_experiments() -> list[str]:
 
 
 def check_overrides(argv: list[str], config: ConfigDict) -> None:
-    """Raises UserError for a ``--config.a.b=value`` without such a field, or with a value of another type."""
+    """Raises UserError for a ``--config.a.b=value`` with an unknown field, or with a value of another type."""
     fields = flatten(config.to_dict())
     for match in filter(None, (re.fullmatch(r"--config\.([^=]+)=(.*)", word, re.DOTALL) for word in argv)):
         name, text = match.groups()
@@ -364,9 +364,9 @@ _KINDS: dict[type, tuple[str, Callable[[str], Any]]] = {
 
 
 def restored(experiment: str, old: dict[str, Any]) -> ConfigDict:
-    """The config of a finished run (`old`, its config.json), for measuring the same again.
+    """The config of a finished run, for a rerun. old: its config.json.
 
-    Raises UserError for a field that this jaxbench no longer has, or whose type has changed.
+    Raises UserError for a field that this jaxbench no longer has, or that now has another type.
     """
     module, preset = discovery.load_experiment(experiment), discovery.load_preset("auto")
     config = compose(Path(experiment).stem, module, preset, tiny=False)

@@ -1,5 +1,5 @@
 # Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
-"""One field of a config, and how its value is read and checked. A reader raises UserError, one sentence."""
+"""One field of a config, and how its value is parsed and checked. A reader raises UserError with one sentence."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def one_of(*legal: str) -> Read:
 
 
 def names_of(*legal: str) -> Read:
-    """Comma-separated names, each once."""
+    """A reader of comma-separated names. Duplicates are dropped."""
 
     def read(path: str, value: Any) -> tuple[str, ...]:
         names = tuple(dict.fromkeys(word.strip() for word in str(value).split(",") if word.strip()))
@@ -54,10 +54,10 @@ AUTO = "auto"
 
 
 def integer_or_auto(lower: int, upper: int, *, like: int) -> Read:
-    """like: an example of a legal number."""
+    """A reader of a whole number or "auto". like: an example of a legal number."""
 
     def read(path: str, value: Any) -> int | None:
-        """None: the machine decides."""
+        """The number; None for "auto": the machine decides."""
         if str(value).strip() == AUTO:
             return None
         if not re.fullmatch(r"\s*-?\d+\s*", str(value)):
@@ -74,19 +74,19 @@ def positive(path: str, value: float) -> float:
 
 
 def existing(path: str, value: str) -> str:
-    """A file or folder, found before anything is compiled; "": the experiment's own default."""
+    """A file or folder, which must exist before anything is compiled; "": the experiment's own default."""
     if value and not Path(value).expanduser().exists():
         raise UserError(f"--config.{path}={value} does not exist: use the path of a file or folder, or '' for none.")
     return value
 
 
 def as_is(_: str, value: Any) -> Any:
-    """For fields that are parsed where they are used."""
+    """The value, unparsed, for fields that are parsed where they are used."""
     return value
 
 
 def device_counts(path: str, value: Any) -> tuple[int, ...] | None:
-    """ "1,2,4" -> (1, 2, 4). "auto", or "auto:4" for at most 4, -> None: the machine decides."""
+    """Device counts: "1,2,4" -> (1, 2, 4). "auto", or "auto:4" for at most 4, -> None: the machine decides."""
     text = str(value)
     if re.fullmatch(r"\s*auto\s*(:\s*0*[1-9]\d*\s*)?", text):
         return None
@@ -98,7 +98,7 @@ def device_counts(path: str, value: Any) -> tuple[int, ...] | None:
 
 
 def device_limit(path: str, value: Any) -> int | None:
-    """ "auto:4" -> 4. Others -> None."""
+    """The limit of "auto:4" -> 4. Other values -> None."""
     limit = str(value).partition(":")[2]
     return int(limit) if limit and device_counts(path, value) is None else None
 
@@ -113,7 +113,7 @@ def _legal(path: str, value: str, legal: Iterable[str]) -> str:
 class ConfigField:
     """One field of the config.
 
-    default: None where another `ConfigField` declares it. mixed: its value may be a number or a word.
+    default: None if another `ConfigField` with this path declares it. mixed: its value may be a number or a word.
     """
 
     path: str

@@ -1,5 +1,5 @@
 # Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
-"""The settings of trainings to a target over batch sizes, measures="targets": each is declared and checked here."""
+"""The settings of time-to-target runs over batch sizes (measures="targets"). Each is declared and checked here."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ LINEAR, SQRT, TUNED = RULES = ("linear", "sqrt", "tuned")
 
 
 def batch_sizes(path: str, value: Any) -> tuple[int, ...]:
-    """ "8,32,128" -> (8, 32, 128). Raises UserError."""
+    """Batch sizes: "8,32,128" -> (8, 32, 128). Raises UserError."""
     words = [word.strip() for word in str(value).split(",")]
     sizes = [int(word) if word.isdecimal() else 0 for word in words]
     if min(sizes) < 1 or len(set(sizes)) < len(sizes):
@@ -24,7 +24,7 @@ def batch_sizes(path: str, value: Any) -> tuple[int, ...]:
 
 
 def factors(path: str, value: Any) -> tuple[float, ...]:
-    """ "0.5,1,2" -> (0.5, 1.0, 2.0). Raises UserError."""
+    """A grid of factors: "0.5,1,2" -> (0.5, 1.0, 2.0). Raises UserError."""
     try:
         found = sorted({float(word) for word in str(value).split(",")})
     except ValueError:
@@ -47,7 +47,7 @@ def epochs(path: str, value: float) -> float:
 
 
 def names(path: str, value: Any) -> tuple[str, ...]:
-    """Names or paths of experiments, each once. Raises UserError when there is none."""
+    """Names or paths of experiments without duplicates. Raises UserError if there is none."""
     found = tuple(dict.fromkeys(word.strip() for word in str(value).split(",") if word.strip()))
     if not found:
         raise UserError(f"--config.{path}={value} names no model: use mlp,cnn, for example.")
@@ -56,17 +56,17 @@ def names(path: str, value: Any) -> tuple[str, ...]:
 
 FIELDS = (
     ConfigField("measures", "targets", as_is),
-    ConfigField("seed", 0, integer(0, 2**31 - 1)),  # of the first seed; the others follow it
+    ConfigField("seed", 0, integer(0, 2**31 - 1)),  # the first seed; the others count up from it
     ConfigField("models", "mlp", names),  # experiments with data, by name or path
     ConfigField("batches", "8,16,32,64,128,256,512,1024", batch_sizes),
-    ConfigField("seeds", 3, integer(1, 1000)),  # trainings that differ in nothing else
-    ConfigField("rule", LINEAR, names_of(*RULES)),  # of the learning rate over the batch
-    ConfigField("warmup", 0.0, epochs),  # in which the learning rate grows to its value
-    ConfigField("rates", "0.25,0.5,1,2,4", factors),  # the grid of `tuned`: factors of the rate that `sqrt` gives
+    ConfigField("seeds", 3, integer(1, 1000)),  # the number of trainings that differ only in their seed
+    ConfigField("rule", LINEAR, names_of(*RULES)),  # how the learning rate depends on the batch
+    ConfigField("warmup", 0.0, epochs),  # epochs over which the learning rate grows to its value
+    ConfigField("rates", "0.25,0.5,1,2,4", factors),  # the grid of `tuned`: multiples of the rate that `sqrt` gives
     ConfigField("target", 0.0, share),  # a test accuracy; 0: the model's own train.target
-    ConfigField("epochs", 0, integer(0, 1_000_000)),  # after which a training counts as not reached; 0: the model's own
-    ConfigField("evaluations", 4, integer(1, 10_000)),  # in an epoch, at most one a step
-    ConfigField("noise_examples", 256, integer(0, 2**31 - 1)),  # of a measurement of the gradient noise scale; 0: none
+    ConfigField("epochs", 0, integer(0, 1_000_000)),  # the budget, then a training is censored; 0: the model's own
+    ConfigField("evaluations", 4, integer(1, 10_000)),  # per epoch, at most one per step
+    ConfigField("noise_examples", 256, integer(0, 2**31 - 1)),  # per measurement of the gradient noise scale; 0: none
     ConfigField("strategy", "jit_auto", as_is),
     ConfigField("mesh.platform", "auto", one_of("auto", "cpu", "gpu", "tpu")),
     ConfigField("mesh.devices", AUTO, device_counts),
@@ -75,7 +75,7 @@ FIELDS = (
 
 @dataclass(frozen=True, kw_only=True)
 class TargetSettings:
-    """The fields, parsed. devices: None: the machine decides, at most `max_devices`."""
+    """The parsed fields. devices: None means that the machine decides, at most `max_devices`."""
 
     experiment: str
     seed: int
@@ -110,10 +110,10 @@ def parse(config: Any) -> TargetSettings:
 
 
 def rates(rule: str, batch: int, *, base_rate: float, base_batch: int, grid: tuple[float, ...]) -> tuple[float, ...]:
-    """The learning rates to try at a batch: one by a rule, the grid around the square root's for `tuned`.
+    """The learning rates to try at a batch: a single rate for a rule, or for `tuned` the grid around the `sqrt` rate.
 
     `linear`: base_rate x batch / base_batch (Goyal et al. 2017). `sqrt`: base_rate x sqrt(batch / base_batch)
-    (Krizhevsky 2014). base_rate, base_batch: of the model's own training.
+    (Krizhevsky 2014). base_rate, base_batch: from the model's own training.
     """
     scale: Callable[[float], float] = float if rule == LINEAR else math.sqrt
     rate = base_rate * scale(batch / base_batch)

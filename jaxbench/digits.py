@@ -1,11 +1,11 @@
 # Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
-"""How a number is written in a sentence."""
+"""Formats a number for a sentence."""
 
 from __future__ import annotations
 
 
 def digits(value: float) -> str:
-    """Three digits: "12.3", "0.0123", "1030", "10,300". An exponent only below 0.0001 and from 10 million on."""
+    """Three digits: "12.3", "0.0123", "1030", "10,300". With an exponent only below 0.0001 and from 10 million on."""
     if value and not 1e-4 <= abs(value) < 1e7:
         return f"{value:.3g}"
     rounded = float(f"{value:.3g}")

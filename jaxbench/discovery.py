@@ -1,5 +1,5 @@
 # Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
-"""Loads experiments and presets by name or path. A file's name is its only registration. No jax.
+"""Loads experiments and presets by name or path. A file's name is its only registration. This file imports no jax.
 
 An *experiment* defines ``build(config)`` and, if it has settings, ``get_config()``. A *preset* defines
 ``get_config(experiment_config)``.
@@ -21,17 +21,17 @@ from typing import Any
 from jaxbench import imported
 from jaxbench.errors import MoreCollectives, Raised, UserError, did_you_mean
 
-_PREFIXES = ("jaxbench_experiment_", "jaxbench_preset_")  # of the loaded modules' names
-_MAX_REASON = 400  # characters of another library's message: some fill a page
+_PREFIXES = ("jaxbench_experiment_", "jaxbench_preset_")  # the names of loaded modules start with these
+_MAX_REASON = 400  # characters kept of another library's message, because some fill a page
 
 
 def experiments() -> dict[str, Path]:
-    """The experiments that come with the suite, by name. Files that begin with an underscore are helpers."""
+    """The suite's experiments by name. Files that start with an underscore are helpers."""
     return _files("experiments")
 
 
 def presets() -> dict[str, Path]:
-    """The presets that come with the suite, by name."""
+    """The suite's presets by name."""
     return _files("configs")
 
 
@@ -50,15 +50,15 @@ def load_experiment(name_or_path: str) -> ModuleType:
 
 
 def build(name_or_path: str, config: Any) -> Any:
-    """The result of the experiment's ``build(config)``. Raises UserError, also for whatever `build` raises."""
+    """The result of the experiment's ``build(config)``. Raises UserError, also for any exception of `build`."""
     module = load_experiment(name_or_path)
     with _Explained(experiment_path(name_or_path)):
         return module.build(config)
 
 
 def changed(function: Callable[..., Any], **settings: Any) -> Callable[..., Any]:
-    """A `get_config` or a `tiny` like another experiment's, with these settings of its config changed, by group."""
-    if "batch" in settings:  # it holds on every platform
+    """A `get_config` or `tiny` based on another experiment's, with these config settings changed, by group."""
+    if "batch" in settings:  # a changed batch holds on every platform
         settings.setdefault("accelerator_batch", 0)
 
     def get_config(*config: Any) -> Any:
@@ -79,15 +79,15 @@ def explaining(
 ) -> AbstractContextManager[None]:
     """A context in which an exception that passed through a line of the user's files becomes a UserError naming it.
 
-    otherwise: named instead when an exception passed through no such line; "": such an exception stays as it is, and
-      so does every UserError.
-    hint: exception -> a sentence that is appended; "": none.
+    otherwise: the place to name if the exception passed through no such line. With "", such an exception and every
+      UserError pass unchanged.
+    hint: exception -> a sentence to append; "": none.
     """
     return _Explained(None, otherwise, hint)
 
 
 def line_of(error: BaseException) -> tuple[str, int] | None:
-    """(file, line) of the last line of the user's files that an error, or else its cause, passed through."""
+    """(file, line) of the last line of the user's files that an error or its cause passed through; None: none."""
     seen: BaseException | None = error
     while seen is not None:
         lines = [(f.filename, f.lineno) for f in traceback.extract_tb(seen.__traceback__) if is_theirs(f.filename)]
@@ -98,7 +98,7 @@ def line_of(error: BaseException) -> tuple[str, int] | None:
 
 
 def is_theirs(file: str) -> bool:
-    """Whether a file is the user's: a loaded experiment, or a file below its folder that belongs to no library."""
+    """Whether a file is the user's: a loaded experiment, or a file below its folder that is in no library."""
     loaded = [m.__file__ for name, m in sys.modules.items() if name.startswith(_PREFIXES) and m.__file__]
     if file in loaded:
         return True
@@ -109,15 +109,15 @@ def is_theirs(file: str) -> bool:
 
 
 def experiment_path(name_or_path: str) -> Path:
-    """The file of an experiment. Raises UserError when there is none."""
+    """The file of an experiment. Raises UserError if there is none."""
     return _find("experiment", name_or_path, experiments())
 
 
 def digest(name_or_path: str) -> str:
-    """sha256 of the experiment's file; with modules that it loads and that are not installed, of the sha256 of all.
+    """The sha256 of the experiment's file. If it loads modules that are not installed, the sha256 of all their hashes.
 
-    So a model that an experiment imports is as much a part of it as if it stood in its file. The modules are those of
-    `imported.sources`; jaxbench's own are in the manifest's `source_sha256`. Raises UserError.
+    So an imported model counts as a part of the experiment. `imported.sources` finds the modules. jaxbench's own
+    modules are in the manifest's `source_sha256`. Raises UserError.
     """
     path = experiment_path(name_or_path)
     module = load_experiment(name_or_path)
@@ -140,7 +140,7 @@ def load_preset(name_or_path: str) -> ModuleType:
 
 
 def describe(path: Path) -> str:
-    """The first line of the file's docstring, read without running the file; empty when there is none."""
+    """The first line of the file's docstring, read without running the file; "" if there is none."""
     try:
         docstring = ast.get_docstring(ast.parse(path.read_bytes()))
     except (SyntaxError, ValueError) as error:
@@ -149,7 +149,7 @@ def describe(path: Path) -> str:
 
 
 def _files(kind: str) -> dict[str, Path]:
-    # An installed wheel carries the folders inside the package; a checkout has them beside it.
+    # An installed wheel has the folders inside the package; a checkout has them next to it.
     package = Path(__file__).resolve().parent
     bundled = package / "_bundled" / kind
     folder = bundled if bundled.is_dir() else package.parent / kind
@@ -170,7 +170,7 @@ def _find(what: str, name_or_path: str, known: dict[str, Path]) -> Path:
 
 
 def _load(what: str, path: Path) -> ModuleType:
-    """Runs the file as a new module, whose name is the same in every process of a run."""
+    """Runs the file as a new module. The module's name is the same in every process of a run."""
     name = f"jaxbench_{what}_{path.stem}_{hashlib.sha256(str(path).encode()).hexdigest()[:8]}"
     spec = importlib.util.spec_from_file_location(name, path)
     assert spec is not None and spec.loader is not None  # only None for a suffix that is not .py
@@ -187,7 +187,7 @@ def _load(what: str, path: Path) -> ModuleType:
 
 @contextmanager
 def _siblings_importable(file: Path) -> Iterator[None]:
-    """Lets a file import the files beside it while it loads, as a script can.
+    """Lets a file import files in its folder while it loads, as a script can.
 
     The folder of the suite's own files goes last, so that they never hide another module, such as `profile`.
     """
@@ -202,12 +202,12 @@ def _siblings_importable(file: Path) -> Iterator[None]:
 
 
 class _Explained(AbstractContextManager[None]):
-    """Turns any exception from the user's file into a UserError that names the line. Swallows nothing."""
+    """Turns any exception from the user's file into a UserError that names the line. It suppresses no exception."""
 
     def __init__(self, path: Path | None, otherwise: str = "", hint: Callable[[Exception], str] = lambda error: ""):
-        """path: the file to name where no line is known; None: `otherwise` is named, or, if "", the exception stays."""
+        """path: the file to name if no line is known; None: name `otherwise`, or if "" keep the exception."""
         self.otherwise = f"'{path}'" if path is not None else otherwise
-        self.lines = path is None and bool(otherwise)  # our own UserError inside a user's function gets the line too
+        self.lines = path is None and bool(otherwise)  # a UserError raised inside a user's function gets the line, too
         self.hint = hint
 
     def __enter__(self) -> None:
@@ -227,7 +227,7 @@ class _Explained(AbstractContextManager[None]):
 def with_user_line(
     error: BaseException, otherwise: str = "", hint: Callable[[Exception], str] = lambda error: ""
 ) -> BaseException:
-    """A UserError that names the line of the user's files which an error passed through; otherwise see `explaining`."""
+    """A UserError with the line of the user's files that an error passed through. Without such a line: `explaining`."""
     if isinstance(error, UserError | MoreCollectives):
         return error
     found = line_of(error)

@@ -1,5 +1,5 @@
 # Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
-"""The one exception that is shown to a person as a sentence, without a stack trace."""
+"""UserError and its kinds: the exceptions that are shown as a sentence, without a stack trace."""
 
 from __future__ import annotations
 
@@ -16,22 +16,22 @@ class NothingToMeasure(UserError):
 
 
 class Unsupported(UserError):
-    """A valid request, but this strategy cannot take this model. The message names a remedy or another strategy."""
+    """A valid request, but this strategy cannot run this model. The message names a remedy or another strategy."""
 
 
 class Raised(UserError):
-    """Not a refusal: an exception of the user's file or of a library (its __cause__), with the line where it passed."""
+    """An exception of the user's file or of a library (its __cause__), with the line that it passed through."""
 
 
 def did_you_mean(word: str, legal: Iterable[str]) -> str:
-    """Returns ``did you mean 'x'?`` when some legal word is close to `word`, else lists the legal words."""
+    """``did you mean 'x'?`` if a legal word is close to `word`, else a list of the legal words."""
     legal = sorted(legal)
     close = difflib.get_close_matches(word, legal, n=1, cutoff=0.6)
     return f"did you mean '{close[0]}'?" if close else f"choose one of: {', '.join(legal)}."
 
 
 class Diverged(UserError):
-    """The loss of a training is not finite. step: whose loss it is."""
+    """The loss of a training is not finite. step: the first step with such a loss."""
 
     def __init__(self, message: str, step: int):
         super().__init__(message)
@@ -39,7 +39,7 @@ class Diverged(UserError):
 
 
 class MoreCollectives(Exception):
-    """A program in which more collectives (`count`) can wait at the same time than this process has threads for."""
+    """In a program, more collectives can wait at the same time than this process has threads. count: how many."""
 
     def __init__(self, count: int):
         super().__init__(f"{count} collectives of this program can wait at the same time")

@@ -1,8 +1,8 @@
 # Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
-"""`jaxbench forecast`: compiles an experiment for machines that are not here, and says how long a step would take.
+"""`jaxbench forecast`: compiles an experiment for absent hardware and estimates the time of a step.
 
-Each target has a run folder of its own below the work folder, of points that were only compiled, with their texts: the
-same command reads what is there, so that another link costs no compilation.
+Each target has its own run folder below the work folder, with compiled points and their program texts. The same command
+reuses these, so another link needs no compilation.
 """
 
 from __future__ import annotations
@@ -32,13 +32,21 @@ from jaxbench.records import forecasts
 from jaxbench.records.forecasts import RECKONED, ForecastRecord
 from jaxbench.records.store import RunFolder
 
-_BASE = (4, 8)  # the device counts that are compiled when others are reckoned: small slices compile in less time
+_BASE = (4, 8)  # the device counts to compile and extrapolate from: small slices compile faster
 
 
 @dataclass(frozen=True, kw_only=True)
 class ForecastRequest:
-    """What the command asks. counts: reckoned from two compiled ones; (): compile each target as it is. depths: two
-    numbers of blocks that are compiled in place of the model's. source: a measured run. links: between hosts."""
+    """The parsed flags.
+
+    Attributes:
+      targets: the hardware to compile for.
+      counts: device counts to extrapolate from two compiled counts; (): compile each target with its own count.
+      depths: two numbers of blocks to compile instead of the model's.
+      source: a measured run to start from.
+      links: links between hosts, with their texts.
+      card: a machine profile with measured links.
+    """
 
     targets: tuple[Target, ...] = ()
     counts: tuple[int, ...] = ()
@@ -54,7 +62,7 @@ class ForecastRequest:
 
 
 def request(texts: dict[str, str | None]) -> ForecastRequest:
-    """From the flags' texts by name. Raises UserError naming what is wrong, before anything is compiled."""
+    """The request from the flags' texts by name. Raises UserError for a wrong flag, before anything is compiled."""
     links = tuple((text.strip(), network.parse(text)) for text in (texts["link"] or "").split(",") if text.strip())
     names = [text.strip() for text in (texts["targets"] or "").split(",") if text.strip()]
     asked = ForecastRequest(
@@ -87,7 +95,7 @@ def request(texts: dict[str, str | None]) -> ForecastRequest:
 def forecast(
     experiment: str, config: ConfigDict, asked: ForecastRequest, workdir: Path, console: Console
 ) -> list[ForecastRecord]:
-    """All forecasts, written to `forecast.jsonl`. Raises UserError. An interrupt loses no compilation."""
+    """Makes all forecasts and writes `forecast.jsonl`. Raises UserError. An interrupt loses no finished compilation."""
     if asked.source is not None:
         records = _from_run(experiment, config, asked)
         workdir.mkdir(parents=True, exist_ok=True)
@@ -110,7 +118,7 @@ def of_target(
     console: Console,
     on: Target | None = None,
 ) -> list[ForecastRecord]:
-    """The forecasts of one target. on: a like target for which the texts compiled for `target` are reckoned."""
+    """The forecasts of one target. on: a similar target for which to evaluate the programs compiled for `target`."""
     by_depth = [
         _compiled(experiment, config, asked, target, depth, workdir, console, on or target)
         for depth in asked.depths or (0,)
@@ -142,7 +150,7 @@ def _name(target: Target) -> str:
 
 
 def _placed(config: ConfigDict, asked: ForecastRequest, target: Target, base: tuple[int, int]) -> ConfigDict:
-    """A copy of the config with the device counts that are compiled: `base`, if others are reckoned from them."""
+    """A copy of the config with the device counts to compile: `base` if other counts are extrapolated from them."""
     config = copy.deepcopy(config)
     counts = base if asked.counts else (target.devices,)
     with config.unlocked():
@@ -161,8 +169,8 @@ def _compiled(
     console: Console,
     on: Target,
 ) -> list[CompiledForecast]:
-    """The points of one target and depth: compiled now, or before by the same command. on: where they are to run."""
-    from jaxbench.runner import compile_only  # here: only this asks for jax
+    """The points of one target and depth, compiled now or earlier. on: the target on which they would run."""
+    from jaxbench.runner import compile_only  # imported here, because only this needs jax
 
     config = _placed(config, asked, target, _base_counts(target))
     if depth:
@@ -191,7 +199,7 @@ def _read(row: CompiledRow, folder: Path, experiment: str, target: Target, asked
 
 
 def _counts(found: Sequence[CompiledForecast], asked: ForecastRequest, target: Target) -> list[ForecastRecord]:
-    """The compiled points and, where counts are asked, those reckoned from them."""
+    """The compiled points or, if counts are requested, the points extrapolated from them."""
     if not asked.counts:
         return [each.forecast for each in found]
     families: dict[tuple[str, str, str], list[CompiledForecast]] = {}
@@ -239,12 +247,12 @@ def _from_run(experiment: str, config: ConfigDict, asked: ForecastRequest) -> li
 def _carded(path: Path) -> Carded:
     card = machine_card.read(path)
     if card is None:
-        raise UserError(f"there is no machine card '{path}': 'jaxbench machine' writes one, machine.json.")
+        raise UserError(f"there is no machine profile '{path}': 'jaxbench machine' writes one, machine.json.")
     return Carded(card=card)
 
 
 def _blocks(config: ConfigDict, experiment: str) -> int:
-    """The number of equal blocks of the model itself. Raises UserError for a model that does not say."""
+    """The number of equal blocks of the model. Raises UserError for a model that does not state it."""
     from jaxbench.machine import start
     from jaxbench.runner.arm import inspected
 
@@ -252,7 +260,7 @@ def _blocks(config: ConfigDict, experiment: str) -> int:
     plain = copy.deepcopy(config)
     blocks = inspected(plain, experiment).blocks
     if not blocks:
-        raise UserError(f"--depths: {config.experiment} does not say how many equal blocks it has; gpt does.")
+        raise UserError(f"--depths: {config.experiment} does not state how many equal blocks it has; gpt does.")
     return int(blocks)
 
 
@@ -262,7 +270,7 @@ def _require_layers(config: ConfigDict) -> None:
 
 
 def numbers(flag: str, text: str | None, example: str) -> tuple[int, ...]:
-    """ "1,2,4" or "1..1024", which doubles; () without a text. Raises UserError."""
+    """Whole numbers: "1,2,4", or "1..8" -> (1, 2, 4, 8); () without a text. Raises UserError."""
     if text and text.count("..") == 1:
         first, last = text.split("..")
         if first.isdecimal() and last.isdecimal() and 0 < int(first) <= int(last):
@@ -274,14 +282,14 @@ def numbers(flag: str, text: str | None, example: str) -> tuple[int, ...]:
 
 
 def smallest_need(records: Sequence[ForecastRecord]) -> str:
-    """A sentence where nothing fits, with the least memory that any point needs; "" if something fits."""
+    """If no point fits, a sentence with the least memory that any point needs; "" if a point fits."""
     if any(record.fits is not False for record in records) or not records:
         return ""
     known = [record for record in records if record.peak_bytes]
     if not known:
-        return "It fits on none of these, and no compiler said how much it needs: use more devices or a smaller batch."
+        return "No target has enough memory, and no compiler reported the need: use more devices or a smaller batch."
     least = min(known, key=lambda record: record.peak_bytes or 0)
     return (
-        f"It fits on none of these: the smallest need is {digits((least.peak_bytes or 0) / 1e9)} GB on a device, of "
-        f"{least.point} on {least.target}, which has {digits((least.memory_bytes or 0) / 1e9)} GB."
+        f"No target has enough memory. The smallest need is {digits((least.peak_bytes or 0) / 1e9)} GB per device "
+        f"({least.point} on {least.target}, which has {digits((least.memory_bytes or 0) / 1e9)} GB)."
     )

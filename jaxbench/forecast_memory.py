@@ -1,11 +1,11 @@
 # Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
-"""The memory of a deep model on a TPU, from its compiler, which says it without writing the program.
+"""The memory of a deep model on a TPU. Its compiler reports it without generating the whole program.
 
-A line through two depths is wrong there. With room to spare, the compiler's schedule gathers parameters early and sums
-gradients late; a shallow model has room to spare, and the line repeats for each block what is only held once. So the
-model itself is compiled for a device of which the compiler believes that it has no memory, with the options with which
-published runs gather parameters: it schedules to save memory and refuses, before the long part of its work, with what
-the program needs.
+Extrapolating from two depths is wrong here. If a device has memory to spare, the compiler's schedule gathers parameters
+early and sums gradients late. A shallow model has memory to spare, and extrapolation would count arrays once per block
+that are held only once. So the model is compiled with all blocks, with a memory limit of almost zero and with the
+options that published runs use to gather parameters. The compiler then schedules to save memory. It refuses the program
+before the long part of compilation, with an error that contains the needed memory.
 """
 
 from __future__ import annotations
@@ -28,28 +28,28 @@ from jaxbench.records.forecasts import ForecastRecord
 from jaxbench.records.store import RunFolder
 
 _OPTIONS = {"xla_tpu_max_hbm_size_mib": "1", **COMPILER.of({COMPILER.name: "async_all_gather"})}
-COUNTS = (16, 256)  # the devices that are asked where other counts are reckoned; a smaller slice gathers all at once
+COUNTS = (16, 256)  # the device counts to extrapolate from; smaller slices gather all parameters at once
 NOTE = (
-    "Memory is what the compiler needs for all blocks when it saves memory; with room to spare it takes more. If it "
-    f"refuses the step on the device, set {SAVES_MEMORY}."
+    "Memory is the compiler's need for all blocks when it schedules to save memory. With memory to spare it uses more. "
+    f"If it refuses the step on the device, set {SAVES_MEMORY}."
 )
-# Up to so many chips of a kind its compiler gathers the parameters of all blocks first, with these options too, as no
-# schedule has to: what it needs is an upper bound.
+# By kind of chip: up to this many chips, the compiler gathers the parameters of all blocks first, even with these
+# options. Other schedules need less memory, so the reported need is an upper bound.
 _GATHERS_FIRST = {"v5p": math.inf, "v6e": 8}
 AT_MOST = (
-    "Memory is {size} GB at most: this compiler gathers the parameters of all blocks first, which a step need not do. "
-    "Whether it fits is not known."
+    "Memory is at most {size} GB. This compiler gathers the parameters of all blocks first, which is not necessary, so "
+    "it is unknown whether the step fits."
 )
 Family = tuple[str, str, str]  # strategy, scaling, arm
-Needs = dict[Family, dict[int, int]]  # bytes by device count
+Needs = dict[Family, dict[int, int]]  # bytes per device, by device count
 
 
 def needs(
     experiment: str, config: ConfigDict, target: Target, folder: Path, console: Console
 ) -> tuple[Needs, list[str]]:
-    """The memory of a step of each point, and why others have none. Keeps what the compiler said in `folder`. Raises
-    UserError."""
-    from jaxbench.runner import compile_only  # here: only this asks for jax
+    """(the memory of each family by device count, sentences on points with unknown memory). The compiler's messages are
+    kept in `folder`. Raises UserError."""
+    from jaxbench.runner import compile_only  # imported here, because only this needs jax
 
     compile_only.run(experiment, config, target.text, folder, console, options=_OPTIONS)
     found: Needs = {}
@@ -57,15 +57,15 @@ def needs(
     for row in compiled.rows(RunFolder(folder)):
         point, size = row.point, row.needed_bytes
         if size is None:
-            unknown.append(f"Memory of {row.name} is not known: {row.why}")
+            unknown.append(f"The memory of {row.name} is unknown: {row.why}")
         else:
             found.setdefault((point["strategy"], point["scaling"], point["arm"]), {})[int(point["devices"])] = size
     return found, unknown
 
 
 def replaced(record: ForecastRecord, found: Needs, unknown: Sequence[str]) -> ForecastRecord:
-    """The forecast with the memory of its family: of its own count, or reckoned from two; None where it is unknown, or
-    an upper bound that a device does not have."""
+    """The forecast with the memory of its family: at its own count, or extrapolated from two counts. The memory is None
+    if it is unknown, or if it is an upper bound above a device's memory."""
     by_count = sorted(found.get((record.strategy, record.scaling, record.arm), {}).items())
     known = dict(by_count)
     if record.devices in known:

@@ -1,8 +1,8 @@
 # Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
-"""The source files that an experiment is made of: its own, and every module it loads that is not installed. No jax.
+"""The source files of an experiment: its own file and every module that it loads and that is not installed. No jax.
 
-Imports are read from the source, those inside functions among them, and resolved without running anything. Modules that
-a file got in another way are found by the functions and classes that it holds.
+Imports, including those inside functions, are read from the source and resolved without running anything. Modules that
+a file obtains in another way are found by the functions and classes in its namespace.
 """
 
 from __future__ import annotations
@@ -18,16 +18,16 @@ from importlib.machinery import ModuleSpec, PathFinder
 from pathlib import Path
 from types import ModuleType
 
-_BY_NAME = ("import_module", "__import__", "load_experiment")  # functions that load the module that a text names
+_BY_NAME = ("import_module", "__import__", "load_experiment")  # functions that load a module by a name in a string
 _LIBRARIES = tuple({Path(sysconfig.get_path(name)) for name in ("stdlib", "platstdlib", "purelib", "platlib")})
 _PACKAGE = Path(__file__).resolve().parent
 
 
 def sources(path: Path, module: ModuleType, experiments: Mapping[str, Path]) -> list[Path]:
-    """The experiment's file, then the others by their path as seen from it.
+    """The experiment's file, then the other files in order of their path relative to it.
 
-    module: `path`, loaded. experiments: the files that `load_experiment` finds by name. To be called while the files
-    beside the experiment can be imported.
+    module: the loaded file. experiments: the files that `load_experiment` finds by name. Call it while files in the
+    experiment's folder can be imported.
     """
     importlib.invalidate_caches()
     _real.cache_clear()
@@ -44,7 +44,7 @@ def sources(path: Path, module: ModuleType, experiments: Mapping[str, Path]) -> 
 
 
 def _installed(file: Path) -> bool:
-    """Whether a file belongs to Python, to an installed library or to jaxbench itself, without its experiments."""
+    """Whether a file belongs to Python, to an installed library, or to jaxbench other than its experiments."""
     if file.is_relative_to(_PACKAGE):
         return not file.is_relative_to(_PACKAGE / "_bundled")
     libraries = any(file.is_relative_to(folder) for folder in _LIBRARIES)
@@ -61,13 +61,13 @@ def _file_of(module: object) -> Path | None:
     return _real(name) if isinstance(name, str) else None
 
 
-@functools.cache  # for one call of `sources`, which asks for each of some thousand modules many times
+@functools.cache  # cleared by each call of `sources`, which looks up about a thousand modules many times
 def _real(name: str) -> Path | None:
     return Path(name).resolve() if Path(name).is_file() else None
 
 
 def _holds(module: ModuleType) -> list[Path]:
-    """The files of the modules, functions and classes among a module's values."""
+    """The files that define the modules, functions and classes in a module's namespace."""
     owners = (
         value if isinstance(value, ModuleType) else sys.modules.get(str(getattr(value, "__module__", "")))
         for value in [*vars(module).values()]
@@ -76,10 +76,10 @@ def _holds(module: ModuleType) -> list[Path]:
 
 
 def _imports(file: Path, experiments: Mapping[str, Path]) -> Iterator[Path]:
-    """The files of all modules that a source file imports, packages on the way among them."""
+    """The files of all modules that a source file imports, including parent packages."""
     try:
         tree = ast.parse(file.read_bytes() if file.suffix == ".py" else b"")
-    except (SyntaxError, ValueError):  # it counts, but what it imports is not known before it can be loaded
+    except (SyntaxError, ValueError):  # the file itself counts, but its imports are unknown
         return
     for node in ast.walk(tree):
         if isinstance(node, ast.Import):
@@ -97,7 +97,7 @@ def _imports(file: Path, experiments: Mapping[str, Path]) -> Iterator[Path]:
 
 
 def _named(call: ast.Call) -> str:
-    """The text that a call names a module by; "" if it is no such call."""
+    """The module name in a call such as import_module("name"); "" for any other call."""
     function = call.func.attr if isinstance(call.func, ast.Attribute) else getattr(call.func, "id", "")
     first = call.args[0] if call.args else None
     named = isinstance(first, ast.Constant) and isinstance(first.value, str) and function in _BY_NAME
@@ -105,7 +105,8 @@ def _named(call: ast.Call) -> str:
 
 
 def _resolved(parts: Sequence[str], folder: list[str] | None) -> Iterator[Path]:
-    """The files of a.b.c: of a, a.b and a.b.c, as far as they are modules. folder: where a lies; None: anywhere."""
+    """The files of a, a.b and a.b.c for the name a.b.c, as far as they are modules. folder: where to find a; None:
+    anywhere."""
     for part in parts:
         spec = _spec(part, folder)
         if spec is None:
@@ -120,7 +121,7 @@ def _resolved(parts: Sequence[str], folder: list[str] | None) -> Iterator[Path]:
 
 
 def _spec(name: str, folder: list[str] | None) -> ModuleSpec | None:
-    """folder: of the package that holds it, where only files are looked for, not Python's built-in modules."""
+    """The spec of a module. folder: the folders of its package, in which only files are searched; None: anywhere."""
     if folder is not None:
         return PathFinder.find_spec(name, folder)
     specs = (finder.find_spec(name, None) for finder in sys.meta_path if hasattr(finder, "find_spec"))

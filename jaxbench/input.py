@@ -1,9 +1,9 @@
 # Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
-"""Where a step's batch comes from: it lies on the devices, on the host, or is made by a pipeline while steps run.
+"""The source of a step's batch: the devices, the host, or a pipeline that runs at the same time as the steps.
 
 In the pipeline, Grain reads records in a shuffled order; CPU threads decode, augment and stack them. A batch is a
-function of the seed and its number only; prefetching and the number of threads change only the time. Images are PNG
-files in memory; any other example is stored as raw bytes, which are not augmented.
+function of the seed and its number only. Prefetching and the number of threads change only the time. Images are PNG
+files in memory. Any other example is stored as raw bytes, which are not augmented.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ class Feed:
     """Batches on the devices, in the order of their numbers. For use by one thread.
 
     waited_s: seconds spent inside `next`. Not all of them are lost: the devices may still be busy with earlier steps.
-      The cost of the input is the step's time less the step's time with input=device.
+      The cost of the input is the time of a step minus the time of a step with input=device.
     """
 
     def __init__(
@@ -47,8 +47,8 @@ class Feed:
         close: Callable[[], None] = lambda: None,
         clock: Callable[[], float] = time.perf_counter,
     ):
-        """fetch: number -> batch on the devices. ahead: how many batches a background thread prefetches; 0: `next`
-        fetches. close: releases the resources of `fetch`. clock: seconds, monotonic."""
+        """fetch: number -> batch on the devices. ahead: the number of batches that a background thread prefetches; 0:
+        `next` fetches. close: releases the resources of `fetch`. clock: seconds, monotonic."""
         self.waited_s = 0.0
         self._fetch, self._ahead, self._release, self._clock = fetch, ahead, close, clock
         self._next, self._closed = 0, False
@@ -58,7 +58,7 @@ class Feed:
             self._prefetched.extend(self._thread.submit(fetch, number) for number in range(ahead))
 
     def next(self) -> Batch:
-        """The next batch. Raises the exception of fetching it, also from the background; RuntimeError once closed."""
+        """The next batch. Raises the exception of fetching it, even in the background; RuntimeError once closed."""
         if self._closed:
             raise RuntimeError("this feed is closed")
         start = self._clock()
@@ -106,7 +106,7 @@ def open(
       data: for a pipeline; None: synthetic examples. Other kinds ignore it.
 
     Raises:
-      UserError: the kind is unknown, or `data` do not fit the workload's examples.
+      UserError: the kind is unknown, or `data` does not fit the workload's examples.
     """
     source = INPUT.read(kind)
     if source.kind == "device":
@@ -238,7 +238,7 @@ class Png:
 
 
 class Epochs:
-    """An endless source: all records in a random order, then in another, and so on.
+    """An endless source: all records in a random order, then all in another random order, and so on.
 
     It replaces Grain's own shuffle, which takes longer per record than decoding a small image.
     """
@@ -256,16 +256,16 @@ class Epochs:
 
 
 class Pipeline:
-    """Makes batches, each on all threads."""
+    """Makes batches, each with all threads."""
 
     def __init__(self, examples: Any, size: int, threads: int):
-        """examples: Grain's, by number. size: examples in a batch."""
+        """examples: Grain's source of examples, by number. size: examples in a batch."""
         self._examples, self._size = examples, size
         self._pool = ThreadPoolExecutor(threads, thread_name_prefix="pipeline")
         self._parts = np.array_split(np.arange(size), threads)
 
     def batch(self, number: int) -> Example:
-        """The batch of this number. Raises what decoding raises."""
+        """The batch with this number. Exceptions of decoding pass through."""
         parts = list(self._pool.map(functools.partial(self._decode, number * self._size), self._parts))
         examples = [example for part in parts for example in part]
         return {name: np.stack([example[name] for example in examples]) for name in examples[0]}
@@ -290,11 +290,11 @@ def open_pipeline(
     Args:
       size: examples in a batch.
       seed: for the order, the augmentation and, without `data`, the records.
-      data: real data, of which the training split is read, at most MAX_RECORDS and MAX_BYTES of it.
-      threads: None: as many as this process has cores.
+      data: real data; its training split is read, up to MAX_RECORDS and MAX_BYTES.
+      threads: None: one for each core of this process.
 
     Raises:
-      UserError: `data` do not fit the workload's examples.
+      UserError: `data` does not fit the workload's examples.
     """
     codec = Png(workload.example) if has_images(workload.example) else Raw(workload.example)
     limit = max(1, min(MAX_RECORDS, MAX_BYTES // Raw(workload.example).record_bytes))

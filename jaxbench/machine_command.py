@@ -1,5 +1,5 @@
 # Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
-"""`jaxbench machine`: runs that measure a machine's limits, and its card, with which later runs are compared."""
+"""`jaxbench machine`: measures a machine's limits and writes its profile, with which later runs are compared."""
 
 from __future__ import annotations
 
@@ -14,13 +14,14 @@ from jaxbench.errors import NothingToMeasure
 from jaxbench.records.store import RunFolder, write_atomic, write_json
 from jaxbench.report.build import RunOutcome
 
-# In the order in which they run: the quick ones first, for early results.
+# In the order in which they run: quick experiments first, for early results.
 EXPERIMENTS = ("dispatch", "transfer", "stream", "matmul", "collectives")
 CARD = "machine.json"
 
 
 def machine(workdir: Path, *, preset: str, console: Console) -> RunOutcome:
-    """Measures what `workdir` lacks; writes the page and the card, the card also beside `workdir`. Raises UserError."""
+    """Measures the experiments that `workdir` does not have yet. Writes the page and the profile into it, and the
+    profile also into its parent folder. Raises UserError."""
     from jaxbench.machine import start
     from jaxbench.report import build
     from jaxbench.report import machine as machine_page
@@ -49,9 +50,10 @@ def machine(workdir: Path, *, preset: str, console: Console) -> RunOutcome:
 
 
 def add_links(workdir: Path, console: Console) -> None:
-    """Adds the links between processes or hosts that a run of collectives measured to the card beside its folder.
+    """Adds the links between processes or hosts from a run of collectives to the profile in the parent folder.
 
-    Without one, these links alone are the card. A card of another machine, such as one host of several, stays as it is.
+    If there is no profile, these links become one. A profile of another machine, such as a single host of several, is
+    not changed.
     """
     manifest = RunFolder(workdir).manifest()
     if manifest["plan"].get("view") != "collectives":
@@ -68,7 +70,7 @@ def add_links(workdir: Path, console: Console) -> None:
 
 
 def adopt(workdir: Path, console: Console) -> None:
-    """Copies the card beside the run folder into it, if it is of this machine and the run has none yet."""
+    """Copies the profile in the parent folder into the run folder, if it is of this machine and the run has none."""
     source, target = workdir.resolve().parent / CARD, workdir / CARD
     if target.exists() or not source.exists():
         return
@@ -80,6 +82,6 @@ def adopt(workdir: Path, console: Console) -> None:
         return
     before, now = (facts.get("versions", {}).get("jaxlib") for facts in (card["machine"], manifest))
     if before != now:
-        message = f"{source} was made with jaxlib {before}, this run uses {now}: 'jaxbench machine' makes a new card."
+        message = f"{source} was made with jaxlib {before}, this run uses {now}: 'jaxbench machine' makes a new one."
         console.print(message, style="yellow", soft_wrap=True)
     write_atomic(target, source.read_bytes())

@@ -1,6 +1,9 @@
 # Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
-"""Keeps off the terminal what native libraries log while they are loaded: XLA's plug-ins write to file descriptor 2,
-and no variable stops them. `write` puts it into the logs of a run folder."""
+"""Keeps the logs of native libraries off the terminal while they load.
+
+XLA's plug-ins write to file descriptor 2, and no variable stops them. `write` puts their output into the logs of a run
+folder.
+"""
 
 from __future__ import annotations
 
@@ -14,15 +17,15 @@ from pathlib import Path
 from typing import IO, Any
 
 FILE = "libraries.log"
-# Information and warnings of Abseil's log, which no reader can act on. All else is shown.
+# Abseil's information and warnings, on which no reader can act. All other lines are shown.
 _NOTICE = re.compile(rb"[IW]\d{4} |WARNING: All log messages before absl")
-_files: list[IO[bytes]] = []  # one, where `keep` was called: the stderr of a worker is a log anyway
+_files: list[IO[bytes]] = []  # one file if `keep` was called; workers do not call it, because their stderr is a log
 _kept: list[bytes] = []
 
 
 def keep() -> None:
-    """From now on, sets aside what an extension module of this process writes while it is loaded."""
-    os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")  # what XLA logs later, as in workers
+    """From now on, captures what the extension modules of this process write while they load."""
+    os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")  # also silences what XLA logs later, as in workers
     _files.append(tempfile.TemporaryFile())
     load = ExtensionFileLoader.create_module
 
@@ -35,7 +38,7 @@ def keep() -> None:
 
 @contextlib.contextmanager
 def aside() -> Iterator[None]:
-    """Shows what is written to file descriptor 2 afterwards, without notices."""
+    """A context that captures file descriptor 2, and afterwards shows what was written without notices."""
     if not _files:
         yield
         return
@@ -55,7 +58,7 @@ def aside() -> Iterator[None]:
 
 
 def write(folder: Path) -> None:
-    """Appends it to a file in the folder of logs of a run folder, if there is a run folder."""
+    """Appends the captured output to a file in `folder`, the logs of a run folder, if there is a run folder."""
     if _kept and folder.parent.is_dir():
         folder.mkdir(exist_ok=True)
         with open(folder / FILE, "ab") as log:

@@ -12,7 +12,7 @@ TEMPLATES = {path.stem: path for path in sorted((Path(__file__).parent / "templa
 
 
 def write(path: Path, style: str) -> None:
-    """Writes the example of a `style`, a name in TEMPLATES, and names its experiment after the file.
+    """Writes the example `style`, a name in TEMPLATES, and names its experiment after the file.
 
     Raises:
       UserError: the style is unknown; the file exists, cannot be written, is not a Python file, or would hide an

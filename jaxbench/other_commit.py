@@ -1,5 +1,5 @@
 # Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
-"""An arm of `jaxbench ab` that measures another commit: what its processes load, and whether they know the settings."""
+"""An arm of `jaxbench ab` that measures another commit: the files its processes load, and the settings they know."""
 
 from __future__ import annotations
 
@@ -16,18 +16,18 @@ from jaxbench.machine.checkout import OTHER_PROTOCOL, Checkout
 from jaxbench.records.store import flatten
 from jaxbench.verdicts import comparable
 
-Fields = dict[str, Any]  # of a config, by their path
+Fields = dict[str, Any]  # the fields of a config by path
 
 
 @dataclass(frozen=True)
 class OtherCommit:
-    """What an arm of another commit measures.
+    """The other commit as an arm uses it.
 
     Attributes:
-      experiment: as its processes load it.
-      source: its copy of this package, as `machine.source.of`.
-      manifest: what its manifest says instead of the working tree's.
-      notes: sentences about its default settings.
+      experiment: the experiment as its processes load it.
+      source: its copy of this package, as `machine.source.of` describes it.
+      manifest: the entries that replace the working tree's in the manifest.
+      notes: clauses about its default settings.
     """
 
     experiment: str
@@ -37,7 +37,7 @@ class OtherCommit:
 
     @staticmethod
     def of(checkout: Checkout, experiment: str, config: ConfigDict) -> OtherCommit:
-        """Raises UserError: the commit has no such experiment, or does not know a setting."""
+        """Raises UserError if the commit does not have the experiment, or does not know a setting."""
         there = checkout.experiment(experiment)
         theirs, ours = checkout.facts(there), copy_facts.facts(experiment)
         defaults = theirs["config"], _as_read(ours["config"])
@@ -51,9 +51,10 @@ class OtherCommit:
 
 
 def _require_known(checkout: Checkout, theirs: Fields, ours: Fields, asked: Fields) -> None:
-    """Raises UserError for a setting that one of both packages does not know. One that keeps its default may be new.
+    """Raises UserError for a setting that one of the two packages does not know. A new setting is allowed if the arm
+    keeps its default.
 
-    theirs, ours: the defaults there and here. asked: the settings of the arm.
+    theirs, ours: the defaults of the commit and of this package. asked: the settings of the arm.
     """
     unknown = [name for name in asked if name not in theirs and asked[name] != ours.get(name)]
     if unknown:
@@ -63,12 +64,12 @@ def _require_known(checkout: Checkout, theirs: Fields, ours: Fields, asked: Fiel
 
 
 def _other_defaults(checkout: Checkout, theirs: Fields, ours: Fields) -> tuple[str, ...]:
-    """A sentence if the commit's own defaults would have measured something else."""
+    """(a clause,) if the commit's own defaults differ from the settings that are measured, else ()."""
     names = [name for name in ours if name in theirs and not name.startswith(comparable.HOW)]
     other = [f"{name} {theirs[name]!r}, here {ours[name]!r}" for name in names if theirs[name] != ours[name]]
     return (f"{checkout} has other default settings, which are not measured: {'; '.join(other)}",) if other else ()
 
 
 def _as_read(fields: Fields) -> Fields:
-    """As another process reads them: a tuple becomes a list."""
+    """The fields as another process reads them from JSON: a tuple becomes a list."""
     return dict(json.loads(json.dumps(fields)))

@@ -1,5 +1,5 @@
 # Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
-"""`jaxbench run --price_per_hour=2.50`: what the run's steps cost, and the energy that the run used."""
+"""`jaxbench run --price_per_hour=2.50`: the cost of the run's steps, and the energy that the run used."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from jaxbench.records.store import RunFolder
 
 
 def require_price(per_hour: float | None) -> None:
-    """Raises UserError for a price that is none."""
+    """Raises UserError for a price that is not positive and finite. None: no price."""
     if per_hour is not None and not 0 < per_hour < math.inf:
         raise UserError(f"--price_per_hour={per_hour:g} is not a price: use 2.50, for example.")
 
@@ -27,7 +27,7 @@ class Meter:
     """Counts the energy from its creation until `stop`. Without a price it does nothing."""
 
     def __init__(self, per_hour: float | None, config: Mapping[str, Any]):
-        """Raises UserError for a price that is none, and for a run that has no steps."""
+        """Raises UserError for an invalid price, and for a run without steps."""
         require_price(per_hour)
         if per_hour is not None and config.get("measures") == "cases":
             raise UserError("--price_per_hour needs a model, which has steps: use jaxbench run cnn, for example.")
@@ -42,7 +42,7 @@ class Meter:
             self._wall_s = time.monotonic() - self._started
 
     def show(self, workdir: Path, console: Console) -> None:
-        """Prints what a thousand steps of each point and the training to target cost, and the joules."""
+        """Prints the cost of 1,000 steps of each point and of the training to the target, and the joules."""
         if self._per_hour is None:
             return
         run = RunFolder(workdir)

@@ -1,7 +1,7 @@
 # Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
-"""What each verb does: a call of the room that does it, with the flags. Returns the exit code.
+"""The body of each verb: it calls the package that does the work, with the flags. Each returns the exit code.
 
-Rooms are imported inside: `jaxbench doctor` must not wait for jax, nor `jaxbench list` for matplotlib.
+Imports are inside the functions: `jaxbench doctor` must not wait for jax, nor `jaxbench list` for matplotlib.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ def run(experiment: str, workdir: Path, console: Console, crew: Crew | None = No
 
 
 def check(experiment: str) -> None:
-    """Raises UserError for settings that are refused on every machine."""
+    """Raises UserError for settings that are invalid on every machine."""
     from jaxbench import config_targets
     from jaxbench.runner import run as runner
 
@@ -65,13 +65,13 @@ def check(experiment: str) -> None:
 
 
 def targets(experiment: str, workdir: Path, console: Console, crew: Crew | None) -> int:
-    """`run` of trainings to a target over batch sizes."""
+    """`run` for trainings to a target over batch sizes."""
     from jaxbench.price_command import require_price
     from jaxbench.training import targets as trainings
 
     require_price(FLAGS.price_per_hour)
     if crew or FLAGS.target:
-        raise UserError(f"'{experiment}' trains, in one process on devices that are here: drop --target or --process.")
+        raise UserError(f"'{experiment}' trains in one process on local devices: drop --target or --process.")
     if FLAGS.dry_run:
         trainings.dry_run(FLAGS.config, console)
         return 0
@@ -190,7 +190,7 @@ def launch(engine: str, command: list[str], workdir: Path, console: Console) -> 
     )
     dry_run = FLAGS.dry_run
     submission.require(request)
-    commandline.check_command(command)  # now, and not after hours in a queue
+    commandline.check_command(command)  # report a mistake now instead of after hours in a queue
     if command[0] == "run" and FLAGS.config.get("measures") == "targets":
         raise UserError(f"'{command[1]}' trains in one process on one host: use jaxbench run, without launch.")
     if command[0] == "run":
@@ -200,14 +200,14 @@ def launch(engine: str, command: list[str], workdir: Path, console: Console) -> 
         return 0
     code = submission.submit(request, console)
     if code is None:
-        console.print(f"What is there at any time: jaxbench report --run={workdir}", highlight=False, soft_wrap=True)
+        console.print(f"Report on the results so far: jaxbench report --run={workdir}", highlight=False, soft_wrap=True)
     if code is None or command[0] == "train" or not launched.begun(workdir):
         return code or 0
     return max(code, report(workdir, console))
 
 
 def report(workdir: Path, console: Console, look: Mapping[str, Any] | None = None) -> int:
-    """look: of the figures, in place of what the run's config asks for."""
+    """Writes the report of any kind of run. look: settings of the figures that replace the run's config."""
     from jaxbench.records.account import ACCOUNT
     from jaxbench.records.targets import FILE as TARGETS
     from jaxbench.report import build, targets, training
@@ -243,7 +243,7 @@ def list_all(console: Console) -> int:
 
 
 def answer(verb: str, arguments: list[str], workdir: Path, console: Console) -> int:
-    """A verb of `compare_commands`."""
+    """Runs a verb of `compare_commands`."""
     from jaxbench import compare_commands
 
     return int(getattr(compare_commands, verb)(*arguments, workdir, FLAGS, console))

@@ -1,5 +1,5 @@
 # Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
-"""The same small models in each style that there is an adapter for: 6 numbers to one of 4 classes."""
+"""The same small models for each adapter: 6 numbers to one of 4 classes."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ RATE = 0.5
 
 
 def workload(model: PureModel, **changes: object) -> TrainWorkload:
-    """Ordinary training of such a model."""
+    """Ordinary training of one of these models."""
     settings = {"optimizer": optax.sgd(0.5), "example": {"x": Field((6,)), "y": Field((), jnp.int32, classes=4)}}
     loss = classification(model, inputs="x", labels="y")
     evaluate = evaluation(model, inputs="x", labels="y")

@@ -1,5 +1,5 @@
 # Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
-"""A model as a person brings it: a file of their own, right as it stands, and with one line written otherwise."""
+"""A user's model in a separate file: the right version, and versions with one line changed."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def build(config):
 
 
 def write(folder: Path, *changes: tuple[str, str]) -> str:
-    """The path of the file in `folder`, with each first text put in place of by the second."""
+    """The path of the file in `folder`, with each first text replaced by the second."""
     text = MINE
     for old, new in changes:
         assert old in text, old

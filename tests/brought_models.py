@@ -1,5 +1,5 @@
 # Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
-"""Ordinary models as people bring them, in three styles, as files with `build(config)`."""
+"""Ordinary user models in three styles, as files with `build(config)`."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
 # Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
-"""The steps whose compiled texts, for hardware that is not here, lie in tests/compiled, and how to make them again.
+"""The steps behind the compiled texts in tests/compiled, for absent hardware, and how to regenerate the texts.
 
 PYTHONPATH=tests python -m compiled_cases          (needs the extras target-tpu and target-cuda)
 """
@@ -25,15 +25,15 @@ from jaxbench.machine import target as target_lib
 FOLDER = Path(__file__).parent / "compiled"
 TARGETS = ("v5e:2x4", "h100:8")
 BATCH = 64
-# Of the source's files and lines, which name folders and are not read.
+# Source files and lines: they contain folders and are not read.
 _TABLES = re.compile(r"^(FileNames|FunctionNames|FileLocations|StackFrames)\n(.+\n)*", re.MULTILINE)
 _GPT = {"model.width": 32, "model.heads": 8, "model.context": 16, "model.vocab": 64, "model.layers": 2}
 
 
 @dataclass(frozen=True)
 class Case:
-    """strategy: "broken/FAULT" for a wrong one. levers: as `build_program` takes them. clips: by the norm of all
-    gradients; then a wrong one is of fsdp."""
+    """strategy: "broken/FAULT" for a wrong one. levers: as for `build_program`. clips: by the norm of all
+    gradients; the wrong variant is then of fsdp."""
 
     name: str
     experiment: str
@@ -95,7 +95,7 @@ def text(case: Case, target: str, folder: Path = FOLDER) -> str:
 
 
 def make(target: str, names: str = "") -> None:
-    """In a process that compiles for `target` alone. names: of cases; all."""
+    """In a process that compiles only for `target`. names: of cases; (): all."""
     from jaxbench.measure.passport import compile_step
 
     devices = target_lib.devices(targets.parse(target))

@@ -1,5 +1,5 @@
 # Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
-"""Eight fake CPU devices in every test process, started before anything touches the backend."""
+"""Eight fake CPU devices in every test process, set up before anything touches the backend."""
 
 import gc
 import os
@@ -11,10 +11,10 @@ from thin import QUARTERS, in_quarter
 from jaxbench.machine.start import start_fake_cpu
 from jaxbench.report.drawing import canvas
 
-gc.set_threshold(50_000)  # tracing makes many objects that stay: searching them was a tenth of the tests' time
+gc.set_threshold(50_000)  # tracing makes many long-lived objects: garbage collection took a tenth of the tests' time
 os.environ["XLA_FLAGS"] = f"{os.environ.get('XLA_FLAGS', '')} {UNOPTIMISED}".strip()
 start_fake_cpu(8, pin=False, concurrent_collectives=12)
-# Drawing is most of the time of the tests of pages, which show one of a figure's three formats.
+# Drawing dominates the time of page tests, and a page shows only one of a figure's three formats.
 EVERY_FORMAT, canvas.FORMATS = canvas.FORMATS, ("svg",)
 
 
@@ -31,5 +31,5 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 
 @pytest.fixture
 def every_format(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Figures are drawn as in a user's process."""
+    """Draws all formats of a figure, as in a user's process."""
     monkeypatch.setattr(canvas, "FORMATS", EVERY_FORMAT)

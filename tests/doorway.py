@@ -1,5 +1,5 @@
 # Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
-"""The app as a person types it: a real process, its exit code and what it printed."""
+"""The app as a user runs it: a real process, its exit code and its output."""
 
 from __future__ import annotations
 
@@ -14,16 +14,16 @@ from pathlib import Path
 import jax
 
 ROOT = Path(__file__).resolve().parents[1]
-# Most of the tests' time is LLVM optimising programs that run once. Without its newer emitters of fusions XLA compiles
-# twice as fast again; from jax 0.11 on it has no others, and a process ends at a flag that it does not know.
+# Most of the tests' time is LLVM optimising programs that run once. Without the newer fusion emitters XLA compiles
+# another two times faster. From jax 0.11 on there are no others, and a process ends at an unknown flag.
 UNOPTIMISED = "--xla_backend_optimization_level=0"
 if jax.__version_info__ < (0, 11):
     UNOPTIMISED += " --xla_cpu_use_fusion_emitters=false --xla_cpu_parallel_codegen_split_count=1"
-# What a process compiles, another of the tests had compiled before: so once for each process of pytest. In a user's
-# hands each process compiles for itself, and optimises.
+# Test processes compile the same programs, so they share a cache per process of pytest. A user's processes compile
+# and optimise without this cache.
 COMPILED = tempfile.mkdtemp(prefix="jaxbench-tests-")
 atexit.register(shutil.rmtree, COMPILED, ignore_errors=True)
-# Each process of pytest is a machine of its own: the tests of one must not wait for those of another.
+# Each process of pytest has its own machine lock, so that its tests do not wait for those of another.
 os.environ["JAXBENCH_LOCK_DIR"] = COMPILED
 QUICKER = {
     "XLA_FLAGS": UNOPTIMISED,
@@ -31,7 +31,7 @@ QUICKER = {
     "JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS": "0",
     "JAX_PERSISTENT_CACHE_MIN_ENTRY_SIZE_BYTES": "-1",
 }
-# The smallest sweep that is still one: two points of one strategy, two short rounds.
+# The smallest sweep: two points of one strategy, two short rounds.
 QUICK = (
     "--preset=smoke",
     "--config.strategy=jit_auto",
@@ -48,7 +48,7 @@ def command(*words: str) -> list[str]:
 
 
 def environment() -> dict[str, str]:
-    """This process's, without what pytest or a developer set for JAX; the package is found from any folder."""
+    """The environment without JAX settings of pytest or a developer; the package is found from any folder."""
     kept = {k: v for k, v in os.environ.items() if not k.startswith(("XLA_", "JAX_", "NPROC"))}
     ours = {"PYTHONPATH": str(ROOT), "COLUMNS": "120", "CUDA_VISIBLE_DEVICES": "", "TPU_VISIBLE_DEVICES": ""}
     return {**kept, **QUICKER, **ours}
@@ -58,12 +58,12 @@ def jaxbench(*words: str, cwd: Path | None = None, limit_s: float = 240) -> subp
     return _done(command(*words), cwd, limit_s)
 
 
-# Drawing is most of what a short run computes, and test_app.py looks for all three formats of its figures.
+# Drawing dominates a short run; test_app.py checks all three formats of its figures.
 _SKETCH = "from jaxbench import app; from jaxbench.report.drawing import canvas; canvas.FORMATS = ('svg',); app.main()"
 
 
 def sketching(*words: str) -> list[str]:
-    """A command that draws each figure in the one format that pages show."""
+    """A command that draws each figure only in the format of the pages."""
     return [sys.executable, "-c", _SKETCH, *words]
 
 

@@ -1,5 +1,5 @@
 # Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
-"""Makes run folders whose times follow a law that the test knows."""
+"""Makes run folders with times that follow a known law."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ import numpy as np
 from jaxbench.records import schema, store
 
 Law = Callable[[str, int], float]  # (scaling, devices) -> speed-up
-Session = Callable[[str, int], int]  # (point, round) -> which start of the run measured it
+Session = Callable[[str, int], int]  # (point, round) -> the start of the run that measured it
 
 
 def amdahl(serial: float) -> Law:
@@ -77,7 +77,7 @@ def run_folder(
 ) -> Path:
     """Writes a complete run. `drift` is shared by all points of a round and session; `noise` is each block's own.
 
-    processes: among which the rounds are divided; None: one a round, so that rounds are independent.
+    processes: the rounds are divided among them; None: one per round, so that rounds are independent.
     """
     processes = rounds if processes is None else processes
     law = law or amdahl(0.05)

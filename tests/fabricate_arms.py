@@ -1,5 +1,5 @@
 # Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
-"""Makes runs that sweep levers, with times, memory and outcomes that the test knows."""
+"""Makes runs that sweep levers, with known times, memory and outcomes."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ DEFAULTS = dict(
 
 @dataclass(frozen=True, kw_only=True)
 class Made:
-    """One arm. rounds: which are there, None for all. failed: its failure's reason instead of any round."""
+    """One arm. rounds: the recorded ones, None for all. failed: the reason of its failure, instead of rounds."""
 
     levers: dict[str, str]
     step_s: float
@@ -34,8 +34,8 @@ class Made:
     rounds: Sequence[int] | None = None
     steps: int = 20
     blocks: int = 2
-    slowest: float = 0.0  # every hundredth block takes this much longer, as a share
-    others: Sequence[float] = ()  # the time of each other training that runs at once, over this one's, the slowest's
+    slowest: float = 0.0  # extra time of every hundredth block, as a share
+    others: Sequence[float] = ()  # the time of each co-running training over this one's, which is the slowest
     by_devices: dict[int, float] = field(default_factory=dict)  # step_s at other device counts
 
     @property
@@ -67,7 +67,7 @@ def lever_folder(
     platform: str = "cpu",
     seed: int = 0,
 ) -> Path:
-    """Writes the run folder. `drift` is common to all arms of a round, `noise` each block's own."""
+    """Writes the run folder. `drift` is common to all arms of a round; `noise` is per block."""
     random = np.random.default_rng(seed)
     shared = 1 + drift * random.standard_normal(rounds)
     plan: list[dict[str, Any]] = []
@@ -128,7 +128,7 @@ def _records(
                 warmup_block_s=(float(blocks[0]),) * 3,
                 settled=True,
                 compilations=0,
-                worker=f"session0/w0#{r}",  # a process a round: rounds are independent
+                worker=f"session0/w0#{r}",  # one process per round: rounds are independent
                 process_block_s=tuple(tuple((each * blocks).tolist()) for each in (1, *made.others) if made.others),
             )  # fmt: skip
         )
@@ -139,7 +139,7 @@ MIB = 2**20
 
 
 def precision() -> list[Made]:
-    """bfloat16 takes 0.6 of the time and 0.55 of the memory; float32 cannot be told from default."""
+    """bfloat16 takes 0.6 of the time and 0.55 of the memory; float32 is indistinguishable from default."""
     rows = (
         ("default", 0.0100, 100, 0.974), ("float32", 0.0100, 100, 0.974), ("bfloat16", 0.0060, 55, 0.972),
         ("float16", 0.0072, 55, 0.969),
@@ -209,7 +209,7 @@ def inputs() -> list[Made]:
 
 
 def sharing() -> list[Made]:
-    """Alone a step takes 10 ms. Of two at once one takes 16 and the other 12 ms, of four all take 40."""
+    """A step takes 10 ms alone; of two concurrent trainings one takes 16 and the other 12 ms; of four all take 40."""
     others: tuple[tuple[int, float, tuple[float, ...]], ...] = (
         (1, 0.010, ()),
         (2, 0.016, (0.75,)),
@@ -219,7 +219,7 @@ def sharing() -> list[Made]:
 
 
 def sharing_mps() -> list[Made]:
-    """The same, and of those that share the GPU through MPS two take 12 ms, and four 20."""
+    """The same; with MPS, two concurrent trainings take 12 ms, and four 20."""
     mps: tuple[tuple[int, float, tuple[float, ...]], ...] = ((2, 0.012, (1,)), (4, 0.020, (1, 0.9, 0.9)))
     return sharing() + [arm(step_s, trainings=f"{count}:mps", others=each) for count, step_s, each in mps]
 
@@ -274,7 +274,7 @@ LAW = {
 
 
 def folder(path: Path, kind: str, **facts: Any) -> Path:
-    """A run of one kind, with the files beside it that such a run may leave."""
+    """A run of one kind, with the additional files of that kind of run."""
     make, swept = RUNS[kind]
     arms = facts.pop("arms", None) or make()
     if kind == "phases":

@@ -1,5 +1,5 @@
 # Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
-"""Makes run folders of kernels, transfers and collectives whose times the test knows.
+"""Makes run folders of kernels, transfers and collectives with known times.
 
 case_folder(tmp_path, [matmul(2048, call_s=0.1), collective("all_reduce", 2**20, 8, call_s=1e-3)], view="matmul")
 """
@@ -22,12 +22,12 @@ PLACEMENT = (
     "mesh", "axis", "source", "target", "platform", "cores", "oversubscribed", "resident_bytes",
 )  # fmt: skip
 CHECKED = schema.Verdict(name="result", ok=True, reason="every value is right", value=0.0, limit=0.0)
-Session = Callable[[str, int], int]  # (point, round) -> which start of the run measured it
+Session = Callable[[str, int], int]  # (point, round) -> the start of the run that measured it
 
 
 @dataclass(frozen=True, kw_only=True)
 class Made:
-    """One case as it will be written.
+    """One case as it is written to the records.
 
     call_s: true seconds per call. loop_s: true seconds per iteration of the jitted loop; None: it has no loop.
     rounds: how many are written; None: all. failure: a failure line with this reason ends the point.
@@ -67,7 +67,7 @@ def _name(facts: dict[str, Any]) -> str:
 
 
 def kernel(op: str, elements: int, *, call_s: float, loop_s: float | None | str = "same", **changes: Any) -> Made:
-    """An element-wise kernel over `elements` float32: reads one array, writes one, one operation an element."""
+    """An element-wise kernel over `elements` float32: reads one array, writes one, one operation per element."""
     facts = dict(
         experiment="activation", op=op, elements=elements, shape="", flops=float(elements),
         bytes_moved=8.0 * elements, resident_bytes=8 * elements,

@@ -1,5 +1,5 @@
 # Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
-"""Compiled points of a step whose closed forms are known, for tests of forecasts."""
+"""Compiled points of a step with known expected communication, for tests of forecasts."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def at(count: int, few: CompiledForecast | None = None, many: CompiledForecast |
 
 
 def in_kernels(record: ForecastRecord, count: float) -> ForecastRecord:
-    """The same step of a GPU as so many kernels."""
+    """The same step of a GPU, divided into a number of kernels."""
     assert record.work_s is not None and record.communication_s is not None and record.scheduled_s is not None
     on = work.chip(record.device_kind)
     assert on is not None

@@ -1,5 +1,5 @@
 # Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
-"""Makes runs whose points are explained: each loses to factors that the test knows."""
+"""Makes runs with ablation points: each point loses efficiency to known factors."""
 
 from __future__ import annotations
 
@@ -20,13 +20,13 @@ PEAK = 7.0e11  # FLOP/s of a device in a large product
 
 @dataclass(frozen=True, kw_only=True)
 class Loss:
-    """The factors of one device count. Each is what remains: 1 loses nothing.
+    """The factors of one device count. Each is the remaining share: 1 means no loss.
 
     slowest: the mean over processes of the time of `local`, over the slowest's; below 1 for a run of several processes.
-    fed: the step with resident input over the step as it is fed, whose base is fed for nothing.
+    fed: the step with resident input over the step with fed input; feeding the base costs nothing.
     idle: the share of a pipeline's step without communication in which a stage waits for another.
-    collectives: their time alone, over that of the step without them. rest: what no other factor explains: below 1 only
-      where nothing of the communication is hidden, above 1 only where all of it is.
+    collectives: their time alone, over that of the step without them. rest: the unexplained factor: below 1
+      only if no communication is hidden, above 1 only if all of it is.
     """
 
     extra: float = 1.0
@@ -59,7 +59,7 @@ class Loss:
 
 @dataclass(frozen=True, kw_only=True)
 class Program:
-    """One point of the run, with its time. paces: of each of its processes, its time over the slowest's."""
+    """One point of the run, with its time. paces: for each process, its time over the slowest's."""
 
     point: str
     step_s: float
@@ -86,7 +86,7 @@ def programs(
     peak: bool,
     more: float = 0.0,
 ) -> list[Program]:
-    """The points of one strategy and scaling, each after those that explain it."""
+    """The points of one strategy and scaling, each after its ablation points."""
     made = []
     for n in (1, *losses):
         loss, work = losses.get(n, Loss()), float(n if scaling == "weak" else 1)
@@ -155,8 +155,8 @@ def folder(
     more: float = 0.0,
     sent: Sequence[int] = (246_832, 123_416, 61_708, 30_854),
 ) -> Path:
-    """Writes the run. weak: the losses of weak scaling; None: the same. more: how many times as fast one device is with
-    twice the batch; 0: not measured.
+    """Writes the run. weak: the losses of weak scaling; None: the same. more: the speed-up of one device with twice the
+    batch; 0: not measured.
 
     without: ids of planned points that failed. wrong: of those whose check failed. sent: bytes by strategy.
     """

@@ -1,5 +1,5 @@
 # Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
-"""Makes the runs of each paper so that the answer to a claim is known."""
+"""Makes the runs of each paper with a known answer to each claim."""
 
 from __future__ import annotations
 
@@ -52,8 +52,8 @@ def remat(sqrt_s: float = 0.012, saveable_s: float = 0.0102, exponent: float = 0
 
 
 def precision(lost: float, unscaled: float = 0.0) -> Make:
-    """Four seeds whose accuracy in float16 is lower by `lost` points, give or take a tenth, and without loss scaling by
-    `unscaled` points more."""
+    """Four seeds: accuracy in float16 is lower by `lost` points, within a tenth, and without loss scaling by `unscaled`
+    more points."""
 
     def make(folder: Path) -> None:
         for seed in range(4):
@@ -77,7 +77,7 @@ def pipeline(idle: Mapping[str, float], run: str) -> Make:
 
 
 def depths(*sums: int) -> Make:
-    """Steps of two and four blocks with so many all-reduces over the tensor axis, and two of scalars."""
+    """Steps of two and four blocks with these numbers of all-reduces over the tensor axis, and two of scalars."""
 
     def make(folder: Path) -> None:
         for depth, count in zip((2, 4), sums, strict=True):
@@ -118,7 +118,7 @@ def state(factor: float) -> Make:
 
 
 def frozen(share: float) -> Make:
-    """A model whose dense layers have this share of the gradient's bytes."""
+    """A model with this share of the gradient's bytes in its dense layers."""
     arms = [
         arm(0.01, freeze=name, passport={"expected_gradient_bytes": int(1e6 * each)})
         for name, each in (("none", 1.0), ("convolutions", share))
@@ -127,7 +127,7 @@ def frozen(share: float) -> Make:
 
 
 def mixture(step_s: float, sent: float) -> Make:
-    """Data parallelism of 10 ms a step, and a mixture with this time and this factor of its bytes."""
+    """Data parallelism with 10 ms per step, and a mixture with this time and this factor of its bytes."""
 
     def make(folder: Path) -> None:
         meshes = {"data=2": (0.010, 1e6), "tensor=2": (step_s, 1e6 * sent)}
@@ -145,13 +145,13 @@ def buckets(each_s: float, fused_s: float) -> Make:
 
 
 def overlap(communication: float) -> Make:
-    """A step whose communication, half as long as the rest, leaves this factor of the efficiency."""
+    """A step with this factor of communication; the communication is half as long as the rest."""
     losses = {2: fabricate_losses.Loss(communication=communication)}
     return lambda folder: fabricate_losses.folder(folder / "overlap", losses)
 
 
 def kernels(share: float) -> Make:
-    """One kernel at this share of the roof of the fabricated card, 15 GB/s of two cores' memory."""
+    """One kernel at this share of the roof in the fabricated machine profile, 15 GB/s of two cores' memory."""
     case = fabricate_cases.stream("copy", 2**26, bytes_per_s=share * 1e10)
     return lambda folder: fabricate_cases.case_folder(
         folder / "kernels", [case], view="stream", machine=fabricate_cases.card()
@@ -168,7 +168,7 @@ def all_reduces(bend: float) -> Make:
 
 
 def trainings(steps: Law, accuracy: Law = lambda batch: 0.97, *, noise_scale: float = 64.0) -> Make:
-    """Five seeds a batch, from 8 to 1,024, which differ by a per cent."""
+    """Five seeds per batch, from 8 to 1,024, which differ by one per cent."""
 
     def make(folder: Path) -> None:
         lines = [",".join(targets.NEEDED)]
@@ -185,7 +185,7 @@ def trainings(steps: Law, accuracy: Law = lambda batch: 0.97, *, noise_scale: fl
 
 
 def edit(run: Path, change: Callable[[dict[str, Any]], None]) -> None:
-    """Changes the passports of a run."""
+    """Changes the compile reports of a run."""
     lines: Sequence[dict[str, Any]] = [json.loads(line) for line in (run / RECORDS).read_text().splitlines()]
     for line in lines:
         if line["kind"] == "point":
@@ -198,7 +198,7 @@ def _collective(line: dict[str, Any], **facts: Any) -> None:
 
 
 def quadratic(batch: int) -> float:
-    """Steps of a quadratic whose noise scale is 64: 100 (1 + 64 / batch)."""
+    """Steps of a quadratic with a noise scale of 64: 100 (1 + 64 / batch)."""
     return 100 * (1 + 64 / batch)
 
 
@@ -210,5 +210,5 @@ AMDAHL, USL = fabricate.amdahl(0.05), fabricate.usl(0.05, 0.002)
 
 
 def jump(scaling: str, n: int) -> float:
-    """A speed-up that no law describes: nothing up to four devices, all at eight."""
+    """A speed-up that fits no law: none up to four devices, full at eight."""
     return float(np.where(n == 8, 8.0, 1.0))

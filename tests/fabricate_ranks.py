@@ -1,5 +1,5 @@
 # Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
-"""Makes runs whose points several processes run together, each at a speed that the test knows."""
+"""Makes runs of points on several processes, each with a known speed."""
 
 from __future__ import annotations
 
@@ -21,8 +21,8 @@ def folder(
 ) -> Path:  # fmt: skip
     """Writes a run of one point of len(slower) processes, its base, and its part "local", if asked for.
 
-    slower: how many times as long each process works, in the first `slow_starts` starts. own: the share of a step after
-    its last collective. In all before, each process waits for the slowest, so that this alone is a process's own.
+    slower: the relative time of each process in the first `slow_starts` starts. own: the share of a step after its last
+    collective. Before that, each process waits for the slowest, so only this share differs between processes.
     """
     count, random = len(slower), np.random.default_rng(seed)
     name = f"shard_map/strong/{count}"

@@ -1,5 +1,5 @@
 # Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
-"""The kernels of every experiment that can be found, and each of them run as it is measured, on one CPU device."""
+"""The kernels of every discovered experiment, each run as in a measurement, on one CPU device."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def experiments_with_kernels() -> list[str]:
 
 
 def one_of_each() -> dict[str, KernelWorkload]:
-    """For each operation, format and implementation of every experiment its largest below MAX_BYTES, or smallest."""
+    """The largest case below MAX_BYTES, or else the smallest, for each operation, format and implementation."""
     chosen: dict[str, KernelWorkload] = {}
     for name in experiments_with_kernels():
         every = [case for case in kernels(name, dtypes="all") if case.outcome is None]  # trainings have their own tests
@@ -51,15 +51,15 @@ def one_of_each() -> dict[str, KernelWorkload]:
 
 @dataclasses.dataclass(frozen=True)
 class Ran:
-    """What a kernel has left behind. `result` is what is compared, of some steps and of as many iterations."""
+    """The results of a kernel. `result` is compared, after some steps and after as many iterations."""
 
     result: Any
     wrong: int
-    looped_wrong: int = 0  # where there is a loop
+    looped_wrong: int = 0  # if there is a loop
 
 
 def run(case: KernelWorkload, *, steps: int = 2) -> Ran:
-    """Runs a kernel as the bench does. Double precision is switched on for the format that needs it."""
+    """Runs a kernel like the bench. Enables double precision for the format that needs it."""
     with jax.enable_x64(case.dtype == "float64"):
         ready = runnable.compile_kernel(case, jax.devices()[0])
         assert ready.wrong is not None

@@ -1,5 +1,5 @@
 # Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
-"""A launch by hand: real processes of the same command, and what is waited for and looked at of them."""
+"""A launch by hand: real processes of the same command, and helpers to wait for and inspect them."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def started(
 ) -> subprocess.Popen[str]:
     """`jaxbench run mlp` as one of two processes. Each has its own folder, as on hosts without a common file system.
 
-    before: words in front of the command. variables: of its environment.
+    before: arguments in front of the command. variables: of its environment.
     """
     place = (f"--coordinator={address}", "--processes=2", f"--process={process}")
     command = sketching("run", "mlp", f"--workdir={folder / f'run{process}'}", *WORDS)
@@ -48,7 +48,7 @@ def alive(pids: Sequence[int]) -> list[int]:
 
 
 def is_measuring(process: subprocess.Popen[str]) -> bool:
-    return len(children_of(process.pid)) > 1  # its link, and what it has started
+    return len(children_of(process.pid)) > 1  # its link, and the processes that it started
 
 
 def until(reached: Callable[[], bool], limit_s: float = 60) -> None:

@@ -1,7 +1,7 @@
 # Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
-"""optax's optimizers and wrappers one by one, by what each must see of parameters that are split over devices.
+"""optax's optimizers and wrappers, grouped by their need for unsharded parameters.
 
-Names are those of optax's functions, with what is peculiar to a case after a colon. The parameters: `SHAPES`.
+Names are those of optax's functions, with variants after a colon. The parameters: `SHAPES`.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ SGD, ADAM, NORM = optax.sgd(0.1), optax.adam(0.1), optax.clip_by_global_norm(1.0
 
 
 def names(module) -> set[str]:
-    """Of what a module has that makes an optimizer, or a part of one."""
+    """The names of a module's functions that make an optimizer, or a part of one."""
     makes = {name: str(getattr(f, "__annotations__", {}).get("return", "")) for name, f in vars(module).items()}
     return {name for name, what in makes.items() if "GradientTransformation" in what and not name.startswith("_")}
 
@@ -131,7 +131,7 @@ WHOLE = {
     "scale_by_sm3": optax.scale_by_sm3(),
     "sm3": optax.sm3(0.1),
 }
-# What no step can call, by what the sentence says of it.
+# Optimizers that no step can call, by the text of the message.
 MORE = "needs 'value', 'grad', and 'value_fn'"
 REFUSED = {
     "lbfgs": (optax.lbfgs(), MORE),

@@ -1,5 +1,5 @@
 # Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
-"""Rows whose gates are what the test says, so that what is made of rows is tested without the gates."""
+"""Rows with gates chosen by the test, for tests of later analysis without the gates."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from jaxbench.records.store import RunFolder
 
 
 def rows(path: Path, made: Sequence[fab.Made], *, refused: Sequence[str] = (), **facts: Any) -> list[CaseRow]:
-    """Writes a run folder and reads it back as rows that passed every gate, but for the points named in `refused`."""
+    """Writes a run folder and reads it back as rows that passed every gate, except the points in `refused`."""
     points = cases.load(RunFolder(fab.case_folder(path, made, **facts)))
     draws = timing.draws_of(points)
     return [_row(point, draws, refused=point.point in refused) for point in points]

@@ -1,5 +1,5 @@
 # Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
-"""Machines and settings for which tests plan a sweep."""
+"""Machines and settings for tests that plan a sweep."""
 
 from jaxbench import config as config_lib
 from jaxbench import discovery, parallel

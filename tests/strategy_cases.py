@@ -1,5 +1,5 @@
 # Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
-"""What the tests of several strategies ask of a Program."""
+"""Shared checks of a Program for the tests of several strategies."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def verdicts(workload: TrainWorkload, program: parallel.Program, reference: obje
 
 
 def _nudged(workload, reference, batch):
-    """Compiles the initial state only when a parameter is far enough from the reference to ask for it."""
+    """Compiles the initial state only if a parameter is far enough from the reference to need it."""
     yield from oracle.nudged(reference, oracle.initial_state(workload, KEY, device=jax.devices()[0]), batch)
 
 

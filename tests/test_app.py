@@ -1,5 +1,5 @@
 # Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
-"""The doorway: what a person gets for what they type, right and wrong."""
+"""The command line: the results of right and wrong input."""
 
 import csv
 import json
@@ -157,7 +157,7 @@ def test_dry_run_measures_and_writes_nothing(tmp_path):
 
 
 def test_a_wrong_strategy_is_caught_and_exits_non_zero(tmp_path):
-    """IDIOMS' first trap, as a strategy file of its own: the loss is right, the update n times too large."""
+    """A well-known mistake, as a strategy file: the loss is right, the update n times too large."""
     (tmp_path / "strategies").mkdir()
     shutil.copy(ROOT / "tests" / "broken_strategies" / "naive.py", tmp_path / "strategies")
     mlp = (ROOT / "experiments" / "mlp.py").read_text()
@@ -191,13 +191,13 @@ def test_a_training_is_no_place_for_measurements(tmp_path):
 
 
 @pytest.mark.full
-def test_a_file_beside_the_model_that_is_named_like_a_library_does_no_harm(run, tmp_path):
+def test_a_file_next_to_the_model_named_like_a_library_does_no_harm(run, tmp_path):
     (tmp_path / "queue.py").write_text("raise SystemExit('imported')")
     text = (ROOT / "experiments" / "mlp.py").read_text()
     (tmp_path / "mine.py").write_text(
         text.replace("    config.optimizer =", "    config.model.x = (1, 2)\n    config.optimizer =")
     )
-    for _ in range(2):  # the second time it is continued: a tuple in the config comes back as a list
+    for _ in range(2):  # the second time it continues: a tuple in the config is read as a list
         command = [sys.executable, "-P", "-m", "jaxbench", "run", "mine.py", "--workdir=out", *QUICK_MLP]
         done = subprocess.run(command, cwd=tmp_path, env=environment(), capture_output=True, text=True)
         assert done.returncode == 0, done.stdout + done.stderr

@@ -1,5 +1,5 @@
 # Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
-"""The table of exit codes in docs/USAGE.md: each code of each verb is seen to end a command."""
+"""The table of exit codes in docs/USAGE.md: each code of each verb is produced by a command."""
 
 from __future__ import annotations
 
@@ -39,13 +39,13 @@ def made(path: Path, *, lie: Callable[[dict[str, Any]], None] | None = None, **f
 
 
 def clocks_disagree(line: dict[str, Any]) -> None:
-    """One more step costs 1.7 times the time of a step."""
+    """An additional step costs 1.7 times the time of a step."""
     if line["kind"] == "round":
         line["double_block_s"] = [1.35 * seconds for seconds in line["double_block_s"]]
 
 
 def clocks_disagree_under_load(line: dict[str, Any]) -> None:
-    """The same while another process has half of the CPUs: it preempts the longer blocks."""
+    """The same while another process uses half of the CPUs: it preempts the longer blocks."""
     clocks_disagree(line)
     if line["kind"] == "round":
         blocks = [*line["block_s"], *line["double_block_s"]]
@@ -63,7 +63,7 @@ def above_the_peak(line: dict[str, Any]) -> None:
 
 
 def two(a: dict[str, Any], b: dict[str, Any]) -> Words:
-    """The words that compare two runs."""
+    """The arguments that compare two runs."""
     return lambda path: ("compare", f"--a={made(path / 'a', **a)}", f"--b={made(path / 'b', seed=1, **b)}")
 
 
@@ -105,11 +105,11 @@ CASES: dict[tuple[str, int], Words] = {
     ("version", 0): lambda path: ("version",),
     ("help", 0): lambda path: ("help",),
 }
-# Bad input of the others: a flag that none of them takes.
+# Bad input for the others: a flag that none of them accepts.
 CASES |= {(name, 3 if verb.answers else 2): lambda path, name=name: (name, "--bad") for name, verb in VERBS.items()
           if (name, 3 if verb.answers else 2) not in CASES and name != "help"}  # fmt: skip
 CASES |= {("run --dry_run", 2): lambda path: ("run", "mlq", "--dry_run"), ("help", 2): lambda path: ("help", "--bad=3")}
-# These tests of their own see the others.
+# Separate tests cover the others.
 ELSEWHERE = {
     ("ab", 1): "tests/verdicts/test_measured.py::test_pairs_are_measured_until_the_answer_and_continued",
     ("launch", 1): "tests/cluster/test_launchers.py::test_an_exit_code_comes_back_through_mpirun",
@@ -120,7 +120,7 @@ ELSEWHERE = {
     ("repro", 1): "tests/cards/test_agreement.py::test_slower_is_outside",
     ("repro", 2): "tests/cards/test_agreement.py::test_one_sample_cannot_be_told",
 }
-# What a verb makes of the answer of its room: these rooms measure for minutes, or need a compiler of other hardware.
+# Exit codes from the results of these functions, which measure for minutes or need a compiler for other hardware.
 OK = SimpleNamespace(ok=True), SimpleNamespace(ok=False)
 ROOMS: dict[str, tuple[str, tuple[Any, Any], tuple[Any, ...]]] = {
     "try": ("jaxbench.runner.trial.run", (True, False), ("mlp",)),
@@ -183,8 +183,8 @@ def test_a_verb_ends_as_its_room_says(verb: str, code: int, monkeypatch: pytest.
     monkeypatch.setattr(room, lambda *a, **k: answers[code])
     others = ("report.advice.write", "report.forecast.write", "forecast_command.request", "advise_command.request",
               "doctor.examine.examine", "doctor.examine.write")  # fmt: skip
-    for beside in others:
-        monkeypatch.setattr(f"jaxbench.{beside}", lambda *a, **k: None)
+    for other in others:
+        monkeypatch.setattr(f"jaxbench.{other}", lambda *a, **k: None)
     monkeypatch.setattr("jaxbench.forecast_command.forecast", lambda *a, **k: [SimpleNamespace(status="ok")])
     monkeypatch.setattr(verbs, "FLAGS", _Flags())
     named = {"try": "trial", "first-run": "first_run"}.get(verb, verb)
@@ -213,7 +213,7 @@ def test_impossible_points_are_named_in_the_first_line(tmp_path: Path, lie: Call
 
 
 def test_noise_is_no_failure(tmp_path: Path) -> None:
-    """Clocks that disagree in four rounds have no interval; a base that is slow makes no point impossible."""
+    """Clocks that disagree in four rounds have no interval; a slow base makes no point impossible."""
     few = fabricate.run_folder(tmp_path / "few", rounds=4, devices=(1, 2), scalings=("strong",))
     lines = [json.loads(line) for line in (few / "records.jsonl").read_text().splitlines()]
     for line in lines:

@@ -1,5 +1,5 @@
 # Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
-"""Each kind of feed, and the pipeline: batches follow seed and number, images arrive as they left, and threads end."""
+"""Each kind of feed: its batches, its cost, its errors; and a pipeline that depends only on seed and number."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def no_thread_is_left() -> Iterator[None]:
 
 
 class Put:
-    """Puts nothing anywhere; counts."""
+    """Counts the calls and transfers nothing."""
 
     def __init__(self):
         self.calls = 0
@@ -83,11 +83,11 @@ def test_another_kind_is_refused(kind: str) -> None:
 
 
 @pytest.mark.parametrize("ahead", [1, 3])
-def test_so_many_batches_are_ahead_and_no_more(ahead: int) -> None:
+def test_exactly_the_given_number_of_batches_is_ahead(ahead: int) -> None:
     made = []
     fed = Feed(lambda number: made.append(number) or {}, ahead=ahead)
     for taken in range(4):
-        fed._thread.submit(int).result()  # its one thread has done all that it was asked for before this
+        fed._thread.submit(int).result()  # its one thread has finished all earlier requests
         assert made == list(range(taken + ahead))
         fed.next()
     fed.close()
@@ -195,7 +195,7 @@ def test_real_data_are_read_once_per_epoch_each_time_in_another_order() -> None:
 
 
 def test_images_of_real_data_keep_their_labels() -> None:
-    shades = np.linspace(0, 1, 16, dtype=np.float32)  # one shade an image, which shifting leaves in its middle
+    shades = np.linspace(0, 1, 16, dtype=np.float32)  # one shade per image; shifting does not change the middle
     data = Data({"image": np.ones((16, 16, 24, 3), np.float32) * shades[:, None, None, None], "label": np.arange(16)})
     (batch, *_) = batches("pipeline:0", IMAGES, data=data)
     pixels = (batch["image"][:, 8, 12, 0] * feeds.DEVIATION + feeds.MEAN) * 255
@@ -240,7 +240,7 @@ def test_augmentation_is_a_shift_and_a_mirror() -> None:
 
 
 def every_move(pixels: np.ndarray) -> dict[tuple[int, int, bool], np.ndarray]:
-    """The definition, slowly: the image in a border of zeros, cropped at every place, both ways round."""
+    """The definition, slowly: the image in a border of zeros, cropped at every position, also mirrored."""
     height, width, _ = pixels.shape
     up, left = height // feeds.BORDER, width // feeds.BORDER
     padded = np.pad(pixels, [(up, up), (left, left), (0, 0)])

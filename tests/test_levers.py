@@ -1,5 +1,5 @@
 # Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
-"""Levers as typed: which arms they make, and what is said of values that are none."""
+"""Levers on the command line: their arms, and the messages for illegal values."""
 
 from pathlib import Path
 
@@ -36,7 +36,7 @@ def test_values_are_typed_once():
 
 
 def test_a_new_lever_comes_after_these():
-    """Of names of arms, which other people's scripts read: a new lever comes last."""
+    """Users' scripts read the names of arms, so a new lever comes last."""
     assert list(levers.LEVERS)[:14] == [
         "precision", "remat", "accumulate", "freeze", "batch", "part", "execution", "input", "reduction", "mesh",
         "schedule", "sequence_parallel", "compiler", "trainings",

@@ -1,5 +1,5 @@
 # Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
-"""`jaxbench machine` as a person types it, and what later runs make of its card."""
+"""`jaxbench machine` from the command line, and the use of its profile in later runs."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def test_every_part_is_a_run_folder_and_the_page_links_to_them(measured: Path) -
     for name in machine_command.EXPERIMENTS:
         assert (measured / "machine" / name / "summary.csv").exists()
         assert f'href="{name}/report.html"' in page
-        assert (measured / "machine" / name / "machine.json").exists()  # the peaks its own gates were judged by
+        assert (measured / "machine" / name / "machine.json").exists()  # the peaks used for its own gates
     assert "http" not in page.replace("http-equiv", "")
 
 
@@ -47,11 +47,11 @@ def test_the_card_holds_peaks_launches_links_and_transfers(measured: Path) -> No
     assert {peak["quantity"] for peak in card["peaks"]} == {"flop_per_s", "bytes_per_s"}
     assert card["launch"] and card["transfers"]
     assert card["machine"]["cores"] >= 1
-    assert not (measured / "machine.json").exists()  # a smoke test is not what later runs are compared with
+    assert not (measured / "machine.json").exists()  # later runs are not compared with a smoke test
 
 
 @pytest.mark.full
-def test_a_later_run_takes_the_card_beside_it_and_no_other_machines(measured: Path) -> None:
+def test_a_later_run_uses_the_card_next_to_it_and_no_other_machines(measured: Path) -> None:
     shutil.copy(measured / "machine" / "machine.json", measured / "machine.json")
     done = jaxbench("run", "dispatch", *CPU, f"--workdir={measured / 'own'}")
     assert done.returncode == 0, done.stdout + done.stderr
@@ -87,9 +87,9 @@ def links(folder: Path, alpha_s: float, **of: int) -> Path:
     return folder.parent / machine_command.CARD
 
 
-def test_links_between_processes_are_added_to_the_card_beside_a_run(tmp_path: Path) -> None:
+def test_links_between_processes_are_added_to_the_card_next_to_a_run(tmp_path: Path) -> None:
     card = links(tmp_path / "inside", 1e-5)
-    assert not card.exists()  # a card of one process is made by `jaxbench machine`
+    assert not card.exists()  # `jaxbench machine` makes a profile with one process
     links(tmp_path / "processes", 1e-4, group_processes=2)
     before = json.loads(card.read_text())
     before["links"].append({name: value for name, value in before["links"][0].items() if "group" not in name})

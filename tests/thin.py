@@ -15,9 +15,9 @@ QUARTERS = (1, 2, 3, 4)
 
 
 def thin(cases: Sequence[Any], keep: int | Collection[Any] | None = None) -> list[Any]:
-    """All cases for `pytest.mark.parametrize`; those that `make test` leaves out are marked `full`.
+    """All cases for `pytest.mark.parametrize`; cases that `make test` leaves out are marked `full`.
 
-    cases: a value each, or a tuple where there are several arguments.
+    cases: a value each, or a tuple for several arguments.
     keep: the cases that `make test` runs, or how many of the first. By default a few, in which each value of each
       argument occurs at least once.
     """
@@ -32,7 +32,7 @@ def thin(cases: Sequence[Any], keep: int | Collection[Any] | None = None) -> lis
 
 
 def covering(cases: Sequence[Any]) -> list[int]:
-    """Which cases show every value of every argument: again and again the one with the most values not yet seen."""
+    """Cases that cover every value of every argument: repeatedly adds the case with the most new values."""
     values = [{(place, repr(value)) for place, value in enumerate(_arguments(case))} for case in cases]
     missing, chosen = set().union(*values), []
     while missing:
@@ -49,6 +49,6 @@ def _arguments(case: Any) -> tuple[Any, ...]:
 def in_quarter(name: str, quarter: int) -> bool:
     """Whether the test of this id belongs to this quarter of the products.
 
-    A checksum deals the tests out: a new test moves no other one, and every process of a run deals alike.
+    A checksum assigns the tests: a new test moves no other, and all processes of a run agree.
     """
     return QUARTERS[zlib.crc32(name.encode()) % len(QUARTERS)] == quarter

@@ -1,7 +1,7 @@
 # Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
-"""A training small enough to be run, killed and run again in a second; also a program that kills itself when asked to.
+"""A training small enough to run, kill and rerun in a second; also a program that kills itself on request.
 
-``python train_cases.py FOLDER DEVICES WHEN [KEYS]`` trains in a process of its own and prints the hash. WHEN it sends
+``python train_cases.py FOLDER DEVICES WHEN [KEYS]`` trains in a separate process and prints the hash. WHEN it sends
 itself SIGKILL: "never", "step:9" before that step of this process, "save:2" as soon as the second unfinished checkpoint
 is seen, "after:0.25" seconds after its first step. KEYS, of NOISE: its optimizer has a random key of its own.
 """
@@ -97,7 +97,7 @@ def toy_workload(data: Callable[[], Any] | None = clusters, hidden: int = 8) -> 
 
 
 def toy_config(**changes: Any) -> ConfigDict:
-    """`changes`: fields of `train`; `devices`, `learning_rate` and `elsewhere` for what lies elsewhere."""
+    """`changes`: fields of `train`; `devices`, `learning_rate` and `elsewhere` for other settings."""
     fields = {"batch": BATCH, "epochs": 4, "target": 1.0, "checkpoint_every": 3, "keep": 3, "tensorboard": False}
     fields["strategy"] = "jit_auto"
     elsewhere = changes.pop("elsewhere", {})
@@ -124,7 +124,7 @@ def toy_session(**changes: Any) -> Session:
 
 
 class CompiledOnce:
-    """A jitted step whose executable is made once for all trainings of this process: most of a toy's time."""
+    """A jitted step, compiled once for all trainings of this process, because compilation dominates a toy's time."""
 
     def __init__(self, step: Any):
         self._step = step
@@ -169,7 +169,7 @@ def before_step(program: Program, number: int, act: Callable[[], None]) -> Progr
     def put(batch: Any) -> Any:
         nonlocal calls
         calls += 1
-        if calls == number + 1:  # the first call places the batch that is compiled for
+        if calls == number + 1:  # the first call places the batch for compilation
             act()
         return program.put(batch)
 

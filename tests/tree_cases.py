@@ -1,5 +1,5 @@
 # Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
-"""A small table, and one tree of it by a plain reference that looks at every row."""
+"""A small table, and one tree from a plain reference that reads every row."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
 # Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
-"""Workloads the tests of several rooms share."""
+"""Workloads shared by several test folders."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ TINY.TINY, TINY.get_config = True, lambda config: config  # type: ignore[attr-de
 
 
 def experiment_workload(name: str, *, tiny: bool = True, **changes: object) -> TrainWorkload:
-    """A discovered experiment, tiny or as it is, with dotted config changes such as ``**{"model.width": 4}``."""
+    """A discovered experiment, tiny or unchanged, with dotted config changes such as ``**{"model.width": 4}``."""
     config = config_lib.compose(name, discovery.load_experiment(name), TINY, tiny=tiny)
     with config.unlocked():
         config.update_from_flattened_dict(changes)
@@ -30,7 +30,7 @@ def experiment_workload(name: str, *, tiny: bool = True, **changes: object) -> T
 
 
 def one_device(workload: TrainWorkload, batch: dict[str, jax.Array], parts: int = 1) -> oracle.Reference:
-    """What every strategy must agree with. parts: devices, on which statistics of a device's examples depend."""
+    """The reference for every strategy. parts: number of devices, which affects statistics of a device's examples."""
     device = jax.devices()[0]
     state = oracle.initial_state(workload, KEY, device=device)
     parts = parts if stateful(state.model_state) else 1

@@ -1,5 +1,5 @@
 # Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
-"""What would help: sentences that follow from the factors of a waterfall, each with the number that it rests on."""
+"""What would help: advice that follows from the factors of a waterfall, with the numbers behind it."""
 
 from __future__ import annotations
 
@@ -19,16 +19,17 @@ from jaxbench.analysis.waterfall import (
     Waterfall,
 )
 
-WORTH = 1.0  # points: a factor that loses less gets no advice
-HARDLY = 0.1  # of the communication: less is hardly hidden
-MORE = 4  # times as many micro-batches
-FEW = 3  # arrays: joining fewer of them saves little
+WORTH = 1.0  # percentage points of efficiency: a factor that loses less gets no advice
+HARDLY = 0.1  # up to this share of hidden communication, overlap is the advice
+MORE = 4  # the advice for a pipeline: this many times the micro-batches
+FEW = 3  # gradient arrays: joining fewer of them saves little
 
 
 def sentences(waterfalls: Sequence[Waterfall]) -> list[str]:
-    """One for each factor, the largest loss first: of the strategy and scaling that lose most to it on most devices.
+    """At most one sentence for each factor, largest loss first.
 
-    None for a factor whose interval contains 0, or that loses less than `WORTH`.
+    It is about the strategy and scaling that lose most to the factor on their largest device count. A factor gets no
+    sentence if its confidence interval contains 0, or if it loses less than `WORTH`.
     """
     families: dict[str, list[Waterfall]] = {}
     for one in waterfalls:
@@ -43,7 +44,7 @@ def sentences(waterfalls: Sequence[Waterfall]) -> list[str]:
 
 
 def _text(factor: str, members: Sequence[Waterfall], waterfalls: Sequence[Waterfall]) -> str:
-    """members: of one strategy and scaling."""
+    """The advice on one factor; "" if there is none. members: the waterfalls of one strategy and scaling."""
     last = max(members, key=lambda one: one.point.devices)
     if factor == SMALLER_SHARE:
         return _larger_share(members, last)
@@ -54,7 +55,7 @@ def _text(factor: str, members: Sequence[Waterfall], waterfalls: Sequence[Waterf
 
 
 def _lost(one: Waterfall, name: str) -> float:
-    """In points; 0 for a factor within the noise."""
+    """The loss in percentage points; 0 for a factor with an interval that contains 0."""
     factor = one.factor(name)
     return factor.lost.value if factor is not None and factor.clear else 0.0
 
@@ -64,14 +65,14 @@ def _on(one: Waterfall) -> str:
 
 
 def _share(one: Waterfall) -> int:
-    """Examples that one device has; 0 where the batch is not what is divided, or was not measured."""
+    """The per-device batch; 0 if the strategy does not divide the batch, or if the ablation was not measured."""
     alone = one.row.explained_by.get("alone")
     share = alone.point.global_batch if alone is not None else 0
     return share if share * one.point.devices == one.point.global_batch else 0
 
 
 def _larger_share(members: Sequence[Waterfall], last: Waterfall) -> str:
-    """The batch at which the smaller share stops costing, from the shares of the other device counts."""
+    """The per-device batch at which the loss ends, from the per-device batches of the other device counts."""
     share, record = _share(last), last.point.record
     if not share or record is None:
         return ""
@@ -79,20 +80,20 @@ def _larger_share(members: Sequence[Waterfall], last: Waterfall) -> str:
     known = sorted((one for one in members if _share(one) and not one.missing), key=_share)
     free = next((one for one in known if _lost(one, SMALLER_SHARE) < WORTH), None)
     if free is None:
-        rest = _larger_batches(last) or "run with --config.explain=more to find the batch at which it stops"
+        rest = _larger_batches(last) or "run with --config.explain=more to find the batch at which the loss ends"
         return (
-            f"a share of {share} {record.unit} costs {cost}, and the largest that was measured "
-            f"({_share(known[-1]) if known else share}) still costs: {rest}."
+            f"a per-device batch of {share} {record.unit} costs {cost}, and the largest one that was measured "
+            f"({_share(known[-1]) if known else share}) still loses time: {rest}."
         )
     return (
-        f"a share of {share} {record.unit} costs {cost}, one of {_share(free)} less than {WORTH:g} ({_on(free)}): with "
-        f"a global batch of {_share(free) * last.point.devices} instead of {last.point.global_batch}, each of "
-        f"{devices(last.point.devices)} would have that."
+        f"a per-device batch of {share} {record.unit} costs {cost}; {_share(free)} {record.unit} cost less than "
+        f"{WORTH:g} point ({_on(free)}). Use a global batch of {_share(free) * last.point.devices} instead of "
+        f"{last.point.global_batch} {_on(last)}."
     )
 
 
 def _larger_batches(last: Waterfall) -> str:
-    """What one device gains from 2 and 4 times the batch of the base; "" where that was not measured."""
+    """The speed of one device with 2 and 4 times the batch of the base; "" if that was not measured."""
     batch, found = last.base.point.global_batch, []
     for name, row in last.base.explained_by.items():
         if name.startswith("batch=") and not fault(row):
@@ -107,8 +108,9 @@ def _shared_machine(last: Waterfall) -> str:
     if factor is None:
         return ""
     return (
-        f"{points(factor.lost.value)} points are lost {_on(last)} before anything is sent, because all at once take "
-        f"{1 / factor.value.value:.2f} times as long as one alone: neither overlap nor fewer bytes bring them back."
+        f"contention between the devices costs {points(factor.lost.value)} points {_on(last)}. Each step takes "
+        f"{1 / factor.value.value:.2f}x as long when all devices run, before any communication, so overlap or fewer "
+        "bytes cannot help."
     )
 
 
@@ -116,17 +118,17 @@ def _micro_batches(last: Waterfall) -> str:
     stages, parts, chunks = bubble.stages(last.point), bubble.micro_batches(last.point), bubble.chunks(last.point)
     now, then = (bubble.idle(stages, count, chunks) for count in (parts, MORE * parts))
     return (
-        f"{100 * now:.0f} % of the schedule of {stages} stages is idle with {parts} micro-batches, and "
-        f"{100 * then:.0f} % would be with {MORE * parts} (--config.lever.accumulate={MORE * parts})."
+        f"with {parts} micro-batches {100 * now:.0f} % of the schedule of {stages} stages is idle. With "
+        f"{MORE * parts} it would be {100 * then:.0f} % (--config.lever.accumulate={MORE * parts})."
     )
 
 
 def _batches_ahead(last: Waterfall) -> str:
     waited = last.point.outcome("waited_share")
-    share = f" (the step waits in {100 * waited:.0f} % of its time)" if math.isfinite(waited) else ""
+    share = f" (the step waits {100 * waited:.0f} % of its time)" if math.isfinite(waited) else ""
     return (
-        f"{points(_lost(last, INPUT))} points are lost {_on(last)} to waiting for input{share}: prepare more batches "
-        "ahead (--config.lever.input=pipeline:8)."
+        f"waiting for input costs {points(_lost(last, INPUT))} points {_on(last)}{share}: prepare more batches ahead "
+        "(--config.lever.input=pipeline:8)."
     )
 
 
@@ -135,30 +137,29 @@ def _overlap(last: Waterfall) -> str:
     if not hidden.known or (hidden.hi if hidden.has_interval else hidden.value) > 2 * HARDLY or hidden.value > HARDLY:
         return ""
     return (
-        f"{percent(hidden)} of the communication is hidden {_on(last)}: overlap is what is missing, and hiding all of "
-        f"its {seconds(last.communication_s.value)} would bring back at most {points(_lost(last, COMMUNICATION))} "
-        "points"
+        f"{percent(hidden)} of the communication is hidden {_on(last)}: improve the overlap. Hiding all "
+        f"{seconds(last.communication_s.value)} of it would regain at most {points(_lost(last, COMMUNICATION))} points"
     )
 
 
 def _fewer_bytes(last: Waterfall, waterfalls: Sequence[Waterfall]) -> str:
-    """Where the collectives alone take longer than everything else: which strategy of the run sends less."""
+    """If the collectives alone take longer than the rest of the step: which strategy of the run sends fewer bytes."""
     alone, local, mine = last.communication_s, last.local_s, _sent(last)
     if not (alone.known and local.known and alone.value > local.value and mine):
         return ""
     same = [w for w in waterfalls if (w.point.devices, w.point.scaling) == (last.point.devices, last.point.scaling)]
     least = min((one for one in same if _sent(one)), key=_sent)
     text = (
-        f"its collectives alone take {seconds(alone.value)} {_on(last)}, the rest of the step {seconds(local.value)}: "
-        f"of the {scaled(mine, 'B')} that a device sends in a step"
+        f"its collectives alone take {seconds(alone.value)} {_on(last)}, the rest of the step {seconds(local.value)}; "
+        f"a device sends {scaled(mine, 'B')} per step"
     )
     if _sent(least) < mine:
-        return f"{text}, {least.point.strategy} would send {scaled(_sent(least), 'B')}"
-    return f"{text}, no other strategy of this run saves any"
+        return f"{text}, and {scaled(_sent(least), 'B')} with {least.point.strategy}"
+    return f"{text}, and no other strategy of this run sends less"
 
 
 def _one_payload(last: Waterfall) -> str:
-    """Of processes on CPUs that sum every gradient by itself: XLA joins all-reduces for accelerators only."""
+    """Advice for CPU processes with one all-reduce per gradient array. XLA combines these on accelerators only."""
     record = last.point.record
     if record is None or record.processes == 1 or record.platform != "cpu":
         return ""
@@ -167,12 +168,12 @@ def _one_payload(last: Waterfall) -> str:
     if arrays < FEW or len(sums) < len(record.passport.collectives):
         return ""
     return (
-        f"between processes on CPUs each of its {arrays} arrays of gradients has an all-reduce of its own, and each of "
-        "those a start that costs: --config.strategy=shard_map --config.lever.reduction=fused sends them as one"
+        f"between CPU processes each of its {arrays} gradient arrays has its own all-reduce with its own latency: "
+        "--config.strategy=shard_map --config.lever.reduction=fused sends them as one"
     )
 
 
 def _sent(one: Waterfall) -> int:
-    """Bytes that a device sends in a step; 0: unknown."""
+    """The bytes that one device sends in a step; 0: unknown."""
     record = one.point.record
     return sum(each.wire_bytes for each in record.passport.collectives) if record is not None else 0

@@ -1,10 +1,9 @@
 # Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
-"""t(S) = alpha + S / beta: the start-up time and the bandwidth of one collective or one link (Hockney 1994).
+"""t(S) = alpha + S / beta: the latency and the bandwidth of one collective or one link (Hockney 1994).
 
-The fit is least squares of ln(line / t), so that every size has the same weight, and a line that is twice the time is
-as far off as one that is half of it. In plain least squares the largest payload alone would decide, and alpha would be
-noise; in those of (line - t) / t a line that is too short is never further off than 1, and so the line becomes too
-short.
+The fit minimises the squares of ln(line / t). So every size has the same weight, and a line at twice the measured time
+is as far off as a line at half of it. Two alternatives are worse. With (line - t), the largest payload alone decides,
+and alpha is noise. With (line - t) / t, a line below the times has an error of at most 1, which biases the fit low.
 """
 
 from __future__ import annotations
@@ -24,23 +23,23 @@ from jaxbench.analysis.quantities import interval, payload, per_second, seconds
 from jaxbench.records.place import CasePlace
 
 MIN_SIZES = 3
-SEARCHES = 40  # each leaves two thirds of an interval of log-odds: 1e-7 of its half a unit
-POOR = 0.25  # from this misfit on, the line does not describe the times
+SEARCHES = 40  # each keeps two thirds of the interval of log-odds, so 0.5 units shrink by a factor of 1e-7
+POOR = 0.25  # with at least this misfit, the line does not describe the times
 
 
 @dataclass(frozen=True, kw_only=True)
 class AlphaBetaFit:
-    """The line of one collective in one group of devices, or of one transfer; or why there is none.
+    """The line of one collective in one group of devices, or of one transfer; or the reason why there is none.
 
     Attributes:
-      place: of one of its sizes.
+      place: the point of one of its sizes.
       alpha_s: the time that does not depend on the size.
-      beta_bytes_per_s: payload bytes per second of the rest; of a collective this is algbw, not busbw. Without an
-        interval if some draws do not grow with the size, since it would have no upper end.
-      half_bytes: alpha x beta, the payload at which both terms are equal (Hockney's n_1/2).
+      beta_bytes_per_s: payload bytes per second of the rest; for a collective this is algbw, not busbw. It has no
+        interval if the time of some bootstrap samples does not grow with the size, because the upper end is unbounded.
+      half_bytes: alpha x beta, the payload in bytes at which both terms are equal (Hockney's n_1/2).
       bus_factor: busbw / algbw of the group; NaN for transfers and for one device.
       misfit: the largest absolute relative residual. residuals: (payload_bytes, (measured - line) / measured).
-      why_not: a clause; "" when there is a fit.
+      why_not: why there is no fit, as a clause; "" with a fit.
     """
 
     place: CasePoint
@@ -54,12 +53,12 @@ class AlphaBetaFit:
 
     @property
     def poor(self) -> bool:
-        """Whether the line misses a time so far that alpha and beta describe nothing."""
+        """Whether the line misses a time by so much that alpha and beta are meaningless."""
         return self.misfit >= POOR
 
     @property
     def name(self) -> str:
-        """Shown to users: "all_reduce float32 on 4 devices along x of 2x4", "device_to_host float32 cpu:0->host"."""
+        """For users: "all_reduce float32 on 4 devices along x of 2x4", "device_to_host float32 cpu:0->host"."""
         p = self.place
         if p.source or p.target:
             return f"{p.op} {p.dtype} {p.source}->{p.target}"
@@ -68,7 +67,7 @@ class AlphaBetaFit:
         return f"{p.op} {p.dtype} on {devices_word(p.devices)}{group}"
 
     def seconds_at(self, payload_bytes: np.ndarray) -> np.ndarray:
-        """The line, for figures. NaN without a fit."""
+        """The fitted seconds at these payloads, for figures. NaN without a fit."""
         return self.alpha_s.value + payload_bytes / self.beta_bytes_per_s.value
 
 
@@ -85,7 +84,7 @@ def fit_all(rows: list[CaseRow]) -> list[AlphaBetaFit]:
 
 
 def group_of(place: CasePlace) -> tuple[object, ...]:
-    """What all sizes of one collective in one group of devices, or of one transfer, have in common."""
+    """The key that all sizes of one collective in one group of devices, or of one transfer, share."""
     return (place.op, place.dtype, place.devices, place.mesh, place.axis, place.source, place.target)
 
 
@@ -99,12 +98,14 @@ def _fit(group: list[CaseRow]) -> AlphaBetaFit:
         return dataclasses.replace(fit, why_not=_no_usable_size(group))
     if sizes < MIN_SIZES:
         of = "" if len(good) == len(group) else f" of {len(group)} are complete, correct and not refused"
-        return dataclasses.replace(fit, why_not=f"{sizes} payload size{'s' * (sizes > 1)}{of}, it needs {MIN_SIZES}")
+        why = f"{sizes} payload size{'s' * (sizes > 1)}{of}, and a fit needs {MIN_SIZES}"
+        return dataclasses.replace(fit, why_not=why)
     return _solved(fit, good)
 
 
 def usable(row: CaseRow) -> bool:
-    """Complete, correct, timed and not refused. Oversubscribed groups are fitted too, and their sentences say so."""
+    """Whether the row is complete, correct, timed and not refused. Oversubscribed groups are fitted, too; their
+    sentences say so."""
     point = row.point
     measured = row.timing.step_s.known and bool(point.payload_bytes)
     return measured and point.status == "ok" and point.check_ok is True and row.gate != "refused"
@@ -139,7 +140,7 @@ def _solved(fit: AlphaBetaFit, rows: list[CaseRow]) -> AlphaBetaFit:
 
 
 def _open_ended(value: float, draws: np.ndarray, *, rounds: int) -> Estimate:
-    """As `estimate`, but infinite draws count: if they reach the upper end, there is no interval."""
+    """As `estimate`, but infinite draws count. If the upper end of the interval is infinite, there is no interval."""
     finite = estimate(float(value), np.minimum(draws, np.finfo(np.float64).max), rounds=rounds)
     return finite if finite.hi < 1e300 else finite.alone()
 
@@ -147,8 +148,9 @@ def _open_ended(value: float, draws: np.ndarray, *, rounds: int) -> Estimate:
 def solve(sizes: np.ndarray, times: np.ndarray) -> np.ndarray:
     """Least squares of ln(line / t) with alpha >= 0 and 1/beta >= 0, for all draws at once.
 
-    For a given share of alpha in the time of the largest size, the best line has the geometric mean of the times. So
-    one number is searched for: on a grid of the share's log-odds, which contains 0 and 1, then between its neighbours.
+    The shape of the line depends on one number: the share of alpha in the time of the largest size. For a given share,
+    the best scale is the geometric mean of t / shape. So the search has one dimension: first on a grid of the share's
+    log-odds, including shares 0 and 1, then between the neighbours of the best grid point.
 
     Args:
       sizes: (sizes,) bytes, not all the same.
@@ -161,7 +163,7 @@ def solve(sizes: np.ndarray, times: np.ndarray) -> np.ndarray:
     logs = np.log(times)
 
     def distances(odds: np.ndarray) -> np.ndarray:
-        """(draws, sizes): ln(t / line) but for the line's factor. odds: (draws,), or (1,) for all."""
+        """(draws, sizes): ln(t / shape of the line). odds: (draws,), or (1,) for all draws."""
         share = special.expit(odds)[:, None]
         return logs - np.log(share + special.expit(-odds)[:, None] * (sizes / unit))
 
@@ -202,7 +204,7 @@ def _sentence(fit: AlphaBetaFit) -> str:
         text += f": the line does not describe these times, and beta is no bandwidth; {payload(most)} went at "
         text += per_second(float(rate))
     elif not fit.beta_bytes_per_s.has_interval and fit.alpha_s.has_interval:
-        text += "; some draws do not grow with size, so the bandwidth has no upper limit"
+        text += "; some bootstrap samples do not grow with size, so the bandwidth has no upper limit"
     if fit.place.oversubscribed:
-        text += " (oversubscribed, more devices than cores: says nothing about links)"
+        text += " (oversubscribed: with more devices than cores, this does not describe a link)"
     return f"{text}."

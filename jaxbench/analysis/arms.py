@@ -1,5 +1,5 @@
 # Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
-"""The arms of a sweep of levers, each compared with its baseline: the first arm of the same place."""
+"""The arms of a lever sweep. Each is compared with its baseline: the first arm of its (strategy, scaling, devices)."""
 
 from __future__ import annotations
 
@@ -17,17 +17,17 @@ from jaxbench.analysis.timing import Timing
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class ArmResult:
-    """One arm in one place (strategy, scaling, devices).
+    """One arm of one group (strategy, scaling, devices).
 
     Attributes:
-      label: what tables and figures call the arm: the value of the swept lever, or the arm's name.
-      baseline: the first arm of the same place, measured or not. The baseline's own is itself.
+      label: the arm's name in tables and figures: the value of the swept lever, or the full name of the arm.
+      baseline: the first arm of the same group, measured or not. The baseline of the first arm is itself.
       ratio: step time over the baseline's, from the rounds that both share. UNKNOWN without an interval.
-      speedup: examples per second over the baseline's, from the same times: 1 / ratio if the batch is the same.
+      speedup: examples per second over the baseline's, from the same rounds: 1 / ratio if the batches are equal.
       memory_ratio: `peak_bytes` over the baseline's; NaN: unknown.
-      verdict: baseline | faster | slower (the whole interval of `speedup` is on that side of 1) | cannot tell | ""
-        (not measured, or another part of the step, which does other work).
-      why: why the verdict is "cannot tell", as a clause.
+      verdict: baseline | faster | slower (the whole interval of `speedup` is on that side of 1) | cannot tell | "" (not
+        measured, or it runs another part of the step, so the work differs).
+      why: the reason for "cannot tell", as a clause.
     """
 
     row: Row
@@ -49,12 +49,12 @@ class ArmResult:
 
     @property
     def believed(self) -> bool:
-        """Measured, and no check failed."""
+        """Whether it was measured and no check failed."""
         return self.timing.step_s.known and self.point.check_ok is not False
 
     @property
     def honest(self) -> bool:
-        """As of its row."""
+        """Whether its row may be quoted, as in `Row.honest`."""
         return self.row.honest
 
     @property
@@ -71,7 +71,7 @@ class ArmResult:
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class ArmGroup:
-    """The arms of one (strategy, scaling, devices). name: what distinguishes it; "" if the run has only one place."""
+    """The arms of one (strategy, scaling, devices). name: the fields that differ between groups; "" for one group."""
 
     name: str
     strategy: str
@@ -85,12 +85,12 @@ class ArmGroup:
 
     @staticmethod
     def speedup(arm: ArmResult, over: ArmResult) -> Estimate:
-        """Examples per second of `arm` over those of `over`, from the rounds that both share."""
+        """The speed of `arm` over the speed of `over` in examples per second, from the rounds that both share."""
         return paired_ratio.ratio(arm, over).under(arm.point.examples / over.point.examples)
 
 
 def analyse(rows: Sequence[Row], swept: Sequence[str]) -> list[ArmGroup]:
-    """Every place of the run with its arms in the order of the plan. swept: the names of the levers that differ."""
+    """Every group of the run with its arms in the order of the plan. swept: the names of the levers that differ."""
     groups: dict[tuple[str, str, int], list[Row]] = {}
     for row in rows:
         groups.setdefault((row.point.strategy, row.point.scaling, row.point.devices), []).append(row)
@@ -147,7 +147,7 @@ def _arm(row: Row, baseline: Row, swept: Sequence[str]) -> ArmResult:
 
 
 def judge(row: Row, baseline: Row, speedup: Estimate) -> tuple[str, str]:
-    """faster | slower | cannot tell, and why it cannot tell."""
+    """(faster | slower | cannot tell, the reason for "cannot tell")."""
     for each in (row, baseline):
         if each.point.check_ok is not True:
             fault = "did not pass its checks" if each.point.check_ok is False else "was never checked"
@@ -155,7 +155,7 @@ def judge(row: Row, baseline: Row, speedup: Estimate) -> tuple[str, str]:
         if each.gate == "refused":
             return "cannot tell", f"{each.point.point} was refused by a gate, {each.gate_reason}"
     if row.point.oversubscribed:
-        return "cannot tell", "more devices than cores: the times say nothing about speed"
+        return "cannot tell", "with more devices than cores, the times do not show the speed"
     if not speedup.has_interval:
         return "cannot tell", f"fewer than the {MIN_ROUNDS} shared rounds that an interval needs"
     if speedup.lo > 1:

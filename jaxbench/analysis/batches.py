@@ -11,19 +11,19 @@ import numpy as np
 from jaxbench.analysis.arms import ArmGroup, ArmResult
 from jaxbench.analysis.intervals import UNKNOWN, Estimate, estimate
 
-NEAR = 0.9  # beyond this share of the best throughput, a larger batch costs time per step and gains little
-MIN_LATENCIES = 100  # of fewer single calls, the 99th percentile would be the slowest one
+NEAR = 0.9  # above this share of the best throughput, a larger batch makes steps longer and gains little
+MIN_LATENCIES = 100  # with fewer single calls, the 99th percentile would be the maximum
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Knee:
-    """The smallest measured batch with at least `NEAR` of the best throughput of its place.
+    """The smallest measured batch with at least `NEAR` of the best throughput of its group.
 
     Attributes:
-      share: its throughput over the best one, from the rounds that both share.
+      share: its throughput over the best throughput, from the rounds that both share.
       below: the next smaller measured batch and its share; None if the knee is the smallest.
-      rising: the largest batch is the best, by more than 1 / NEAR over the next smaller: the true knee may be larger.
-      certain: all of the interval of `share` is above NEAR, and all of the smaller batch's is below it.
+      rising: the largest batch is the best by a factor above 1 / NEAR, so the true knee may be larger.
+      certain: the whole interval of `share` is above NEAR, and the whole interval of the smaller batch is below it.
     """
 
     place: ArmGroup
@@ -41,7 +41,7 @@ class Knee:
 
 
 def knee(place: ArmGroup) -> Knee | None:
-    """The knee of a place whose arms differ only in the batch; None with fewer than three batches."""
+    """The knee of a group of arms that differ only in the batch; None with fewer than three batches."""
     arms = sorted((arm for arm in place.arms if arm.believed), key=lambda arm: arm.point.global_batch)
     if len({arm.point.global_batch for arm in arms}) < 3:
         return None
@@ -57,7 +57,7 @@ def knee(place: ArmGroup) -> Knee | None:
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Latency:
-    """Percentiles of the wall time of single calls. why_not: why p99, or both, are unknown."""
+    """Percentiles of the wall time of single calls, in seconds. why_not: why p99 or both are unknown."""
 
     arm: ArmResult
     calls: int
@@ -67,7 +67,7 @@ class Latency:
 
 
 def latency(arm: ArmResult) -> Latency:
-    """Uses only blocks of one call: a longer block is an average, which has no percentiles of latency."""
+    """The latency of an arm, from blocks of one call only: a longer block is an average and has no percentiles."""
     rounds = [(unit, r) for unit, r in zip(arm.point.units, arm.point.rounds, strict=True) if r.steps == 1]
     if not rounds:
         why = "its blocks have more than one call" if arm.point.rounds else "it was not measured"
@@ -92,10 +92,10 @@ def _quantile(samples: np.ndarray, q: float) -> float:
 
 
 def quantile(samples: np.ndarray, owners: np.ndarray, weights: np.ndarray, q: float) -> np.ndarray:
-    """The smallest sample that at least the share `q` of each draw does not exceed.
+    """The quantile `q` of each bootstrap sample: its smallest value that at least the share `q` does not exceed.
 
     Args:
-      samples: (n,). owners: (n,) int, the column of `weights` of each. weights: (draws, k) multiplicities.
+      samples: (n,) values. owners: (n,) int, the column of `weights` of each value. weights: (draws, k) multiplicities.
 
     Returns:
       (draws,); NaN for a draw without samples.
@@ -103,7 +103,7 @@ def quantile(samples: np.ndarray, owners: np.ndarray, weights: np.ndarray, q: fl
     order = np.argsort(samples, kind="stable")
     sizes = np.bincount(owners, minlength=weights.shape[1])
     result = np.full(len(weights), np.nan)
-    for start in range(0, len(weights), 200):  # in chunks of draws: a million calls would not fit in memory
+    for start in range(0, len(weights), 200):  # in chunks of draws, because a million calls would not fit in memory
         chunk = weights[start : start + 200]
         total = (chunk @ sizes).astype(np.float64)
         running = np.cumsum(chunk[:, owners[order]], axis=1)
@@ -114,7 +114,7 @@ def quantile(samples: np.ndarray, owners: np.ndarray, weights: np.ndarray, q: fl
 
 
 def latencies(places: Sequence[ArmGroup]) -> list[tuple[ArmGroup, list[Latency]]]:
-    """For every place, the arms that infer, by batch."""
+    """For every group, the latencies of its inference arms, by batch."""
     results = []
     for place in places:
         arms = [arm for arm in place.arms if arm.point.levers.get("part") == "inference"]

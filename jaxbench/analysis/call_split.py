@@ -1,9 +1,9 @@
 # Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
-"""What one call takes whose data lie on the host: transfer, start and work (docs/metrics, Transfer, start and work).
+"""Splits the time of a call with data on the host: transfer, start and work (docs/metrics, Transfer, start and work).
 
-Three calls of one program, in the same rounds: "jit+copies" sends its arguments and fetches its result, "waited" finds
-them on the device, and "start" is a program of the same arguments that does next to nothing. So transfer is the first
-less the second, start is the third, and work the second less the third; they add up to the first.
+Three calls are timed in the same rounds. "jit+copies" sends the arguments and fetches the result. "waited" runs the
+same program with data on the device. "start" is a nearly empty program with the same arguments. So transfer is the
+first minus the second, start is the third, and work is the second minus the third. They add up to the first.
 """
 
 from __future__ import annotations
@@ -22,11 +22,11 @@ NAMES = ("transfer", "start", "work")
 
 @dataclass(frozen=True, kw_only=True)
 class CallSplit:
-    """One job of one size in one place.
+    """One job of one size on one platform and core count.
 
     Attributes:
-      whole: seconds of a call with copies. parts: of each of NAMES; they add up to it.
-      largest: whether its job has no larger size.
+      whole: seconds of a call with copies. parts: seconds of each of NAMES; they add up to `whole`.
+      largest: whether this is the largest size of the job.
     """
 
     op: str
@@ -38,7 +38,7 @@ class CallSplit:
 
     @property
     def told(self) -> tuple[bool, ...]:
-        """Of which parts the whole interval is above 0."""
+        """For each part, whether its whole interval is above 0."""
         return tuple(part.has_interval and part.lo > 0 for part in self.parts)
 
     @property
@@ -49,7 +49,7 @@ class CallSplit:
 
 
 def _shape(rows: int) -> str:
-    """As `workloads/kernels/versus.py` calls the size of a part."""
+    """The name that `workloads/kernels/versus.py` gives to the size."""
     return f"{rows} row{'s' * (rows != 1)}"
 
 
@@ -66,7 +66,7 @@ def _signed(value: float) -> str:
 
 
 def find(rows: Sequence[CaseRow]) -> list[CallSplit]:
-    """Of each job and place its smallest and its largest size. Only honest rows that passed every gate count."""
+    """The splits of the smallest and the largest size of each job. Only rows that may support a headline count."""
     good = {_key(row): row for row in rows if row.headline and row.timing.step_s.known}
     wholes = [row for row in good.values() if row.point.impl == WHOLE and row.point.elements]
     found = []

@@ -1,8 +1,8 @@
 # Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
-"""The runs that a machine's card was made of: where they lie, and whether they say what the card says.
+"""The runs from which a machine profile was made: where they are, and whether the profile agrees with them.
 
-A card is the ceiling of many runs, so an edited peak would make all of them look better. Its hash shows an edit. Its
-runs, where they lie near it, show one whose hash was computed again.
+A profile is the ceiling for many runs, so an edited peak would make all of them look better. The hash shows an edit. If
+the runs are near the profile, they also show an edit after which the hash was recomputed.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from typing import Any
 
 from jaxbench.records.store import MANIFEST, RunFolder
 
-# What tells the entries of a list apart, and the numbers that they are believed for.
+# The fields that identify the entries of each list, and the numbers that must agree.
 KEYS = {
     "peaks": ("quantity", "dtype", "platform", "cores", "level"),
     "launch": ("op", "impl", "platform", "cores", "point"),
@@ -22,13 +22,15 @@ KEYS = {
     "transfers": ("op", "source", "target"),
 }
 NUMBERS = ("value", "hi", "alpha_s", "beta_bytes_per_s", "bus_bytes_per_s")
-# Relative. A later version may compute a number from the same records in another way, as of an experiment's card.
+# Relative. As for result cards, a later version may compute a number from the same records differently.
 SLACK = 0.1
 
 
 def runs_near(path: Path, made_of: list[str]) -> list[RunFolder]:
-    """The runs that began at these times, in this order: beside the card `path`, or in a folder beside it, as the card
-    of a machine lies beside the folder of its runs, and its copies in other runs. [] unless all are found.
+    """The runs that began at the times `made_of`, in this order; [] unless all of them are found.
+
+    The folder of the profile `path` and its parent are searched, two levels deep: a profile is next to the folder of
+    its runs, and copies of it are in other runs.
     """
     own = path.resolve().parent
     places = (own, own.parent)
@@ -40,12 +42,12 @@ def runs_near(path: Path, made_of: list[str]) -> list[RunFolder]:
 def _began(manifest: Path) -> str:
     try:
         return str(json.loads(manifest.read_text(encoding="utf-8")).get("started", ""))
-    except (ValueError, AttributeError, OSError):  # a damaged run is nobody's origin
+    except (ValueError, AttributeError, OSError):  # a damaged run cannot be matched
         return ""
 
 
 def contradiction(card: dict[str, Any], made: dict[str, Any]) -> str:
-    """How a card contradicts the one that its runs make, as a clause; "" if it does not."""
+    """How a profile contradicts the profile made from its runs, as a clause; "" if it does not."""
     for name, value in made["machine"].items():
         if name in card["machine"] and card["machine"][name] != value:
             return f"its machine has {name} {card['machine'][name]!r}, and its runs {value!r}"
@@ -56,7 +58,7 @@ def contradiction(card: dict[str, Any], made: dict[str, Any]) -> str:
         for key, each in found.items():
             for number in NUMBERS:
                 says, is_ = stated[key].get(number), each.get(number)
-                if "again" in each and "again" not in stated[key]:  # an older card: this is its value
+                if "again" in each and "again" not in stated[key]:  # an older profile stored this as its value
                     is_ = {"value": each["again"], "hi": says}.get(number, is_)
                 if not _agree(says, is_):
                     return f"it has {number} {says!r} of {' '.join(filter(None, map(str, key)))}, and its runs {is_!r}"
@@ -64,7 +66,7 @@ def contradiction(card: dict[str, Any], made: dict[str, Any]) -> str:
 
 
 def _at(entry: dict[str, Any], key: str) -> Any:
-    """Links of older cards lie in one process."""
+    """An entry's field. Links of older profiles do not have group sizes: they were within one process."""
     return entry.get(key) or 1 if key.startswith("group_") else entry.get(key)
 
 

@@ -1,5 +1,5 @@
 # Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
-"""What runs of kernels, transfers and collectives should show on any machine, and what they do show."""
+"""What runs of kernels, transfers and collectives should show on any machine, and what they actually show."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ UNIT = "cases"
 _RUNS = "Every kernel, transfer and collective that fits runs to the end."
 _RIGHT = "Every result is correct."
 _GATES = "No number is impossible: the clocks agree, and nothing is faster than the hardware's peaks allow."
-_PEAK = "No matrix product is faster than the peak that the device's maker states."
+_PEAK = "No matrix product is faster than the vendor's stated peak."
 
 
 def of_cases(rows: Sequence[CaseRow]) -> list[Item]:
@@ -31,9 +31,9 @@ def of_cases(rows: Sequence[CaseRow]) -> list[Item]:
 
 
 def of_peak(rows: Sequence[CaseRow], manifest: dict[str, Any]) -> Item:
-    """The fastest product of each dtype against the catalogued peak, including those that a gate refused.
+    """The fastest product of each dtype against the catalogued peak, including products that a gate refused.
 
-    rows: of the experiment `matmul`. manifest: of its run.
+    rows: the rows of the experiment `matmul`. manifest: the manifest of its run.
     """
     platform, kind = str(manifest.get("platform", "")), str(manifest.get("device_kind", ""))
     timed = [row for row in rows if row.flop_per_s.known and row.point.platform == platform]

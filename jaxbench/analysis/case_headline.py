@@ -1,5 +1,5 @@
 # Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
-"""The headlines of a run of cases, from honest rows that passed every gate; or why there are none."""
+"""The headlines of a run of cases, from quotable rows that passed every gate; or why there are none."""
 
 from __future__ import annotations
 
@@ -29,10 +29,10 @@ def headlines(
     *,
     cache_bytes: int | None = None,
 ) -> list[str]:
-    """The sentences of one view.
+    """The headline sentences of one view.
 
-    When a row is selected among many, one half of the rounds selects and the other half is reported
-    (`paired_ratio.best`).
+    If a sentence is about the best of several rows, one half of the rounds selects the row and the other half gives the
+    number (`paired_ratio.best`). Otherwise selection would bias the number upwards.
 
     Args:
       cache_bytes: the processor's last-level cache, which separates memory from caches; None: unknown.
@@ -66,7 +66,7 @@ def _matmul(rows: list[CaseRow]) -> list[str]:
 
 
 def _share(best: paired_ratio.Best) -> Estimate:
-    """The share of the peak for the reported rate, not for that of all rounds: both are in one sentence."""
+    """The reported rate over the peak. It uses the reported half of the rounds, because both are in one sentence."""
     share, rate = best.row.peak_share, best.row.flop_per_s
     if not best.note or not share.known or not rate.known:
         return share
@@ -112,7 +112,7 @@ def _linalg(rows: list[CaseRow]) -> list[str]:
 
 
 def _ratios(rows: list[CaseRow], slow: tuple[str, ...], fast: tuple[str, ...], words: str) -> list[str]:
-    """How many times as fast one implementation is as another, at the largest size that both have."""
+    """Sentences on how many times as fast one implementation is as another, at the largest size that both have."""
     sentences = []
     for (op, dtype, _), group in _groups(rows, "op", "dtype", "cores").items():
         bases = {row.point.elements: row for row in group if row.point.impl in slow}
@@ -130,9 +130,9 @@ def _ratios(rows: list[CaseRow], slow: tuple[str, ...], fast: tuple[str, ...], w
 
 
 def _transfer(rows: list[CaseRow]) -> list[str]:
-    """The lowest bandwidth over all pairs at the largest payload: a program waits for its slowest link.
+    """The lowest bandwidth over all pairs at the largest payload, because a program waits for its slowest link.
 
-    It needs no split of the rounds: the minimum of noisy medians is too low, if anything.
+    It needs no split of the rounds: selection can only make this number too low.
     """
     sentences = []
     for (op, dtype), group in _groups(rows, "op", "dtype").items():
@@ -146,9 +146,9 @@ def _transfer(rows: list[CaseRow]) -> list[str]:
 
 
 def _collectives(rows: list[CaseRow], fits: list[AlphaBetaFit]) -> list[str]:
-    """For each operation on the most devices, the lowest bus bandwidth over its groups at their largest common payload.
+    """For each operation on the most devices: the lowest bus bandwidth over its groups at their largest common payload.
 
-    Also the time of small payloads: alpha, or if no line describes the times, the time of the smallest payload.
+    Also the time of small payloads: alpha, or the time of the smallest payload if no line describes the times.
     """
     rows = [row for row in rows if row.busbw.known]
     sentences = []
@@ -171,7 +171,7 @@ def _collectives(rows: list[CaseRow], fits: list[AlphaBetaFit]) -> list[str]:
 
 
 def _small_payload(rows: list[CaseRow], shown: CaseRow, fit: AlphaBetaFit | None) -> str:
-    """The cost of a small payload in the group of `shown`. The alpha of a line that misses the times means nothing."""
+    """The cost of a small payload in the group of `shown`: alpha, unless the line misses the times."""
     if fit is not None and not fit.poor:
         return f", {interval(fit.alpha_s, seconds)} before the first byte (alpha)"
     group = [row for row in rows if group_of(row.point) == group_of(shown.point)]
@@ -195,7 +195,8 @@ def _curves(rows: list[CaseRow], crossings: list[Crossing]) -> list[str]:
 
 
 def _versus(rows: list[CaseRow]) -> list[str]:
-    """Of each job: who is soonest with the fewest rows, and who does most a second of the most: not always the same."""
+    """For each job: the implementation with the shortest time for the fewest rows, and the one with the highest rate
+    for the most rows. They need not be the same."""
     sentences = []
     for (op,), group in _groups([row for row in rows if row.point.elements], "op").items():
         few, many = (end(row.point.elements or 0 for row in group) for end in (min, max))
@@ -207,11 +208,11 @@ def _versus(rows: list[CaseRow]) -> list[str]:
         words = []
         if few in ends:
             soonest = interval(ends[few].rate.under(few), seconds)
-            words.append(f"the sports car brings {few:,} row{'s' * (few != 1)} in {soonest} ({_who(ends[few])})")
+            words.append(f"shortest time for {few:,} row{'s' * (few != 1)}: {soonest} ({_who(ends[few])})")
         if many in ends and many != few:
             most = interval(ends[many].rate, lambda value: scaled(value, "rows/s"))
-            words.append(f"the lorry {most}, {many:,} at a time ({_who(ends[many])})")
-        sentences += [f"{op}: {', '.join(words)}."] if words else []
+            words.append(f"highest rate: {most} with {many:,} rows at a time ({_who(ends[many])})")
+        sentences += [f"{op}: {'; '.join(words)}."] if words else []
     return sentences
 
 

@@ -19,15 +19,15 @@ from jaxbench.analysis.timing import Timing
 
 @dataclass(frozen=True, kw_only=True)
 class CaseRow(Rates):
-    """One case in one place with its numbers.
+    """One case on given devices, with its numbers.
 
     Attributes:
       timing: `timing.step_s` is seconds per call, `timing.examples_per_s` calls per second.
-      loop_s: seconds per iteration of the jitted loop, from its second clock; UNKNOWN without one.
+      loop_s: seconds per iteration of the jitted loop, from its second clock; UNKNOWN without a loop.
       flop_per_s and the other rates: from step_s, never from the loop.
-      peak_share: the rate over its ceiling; UNKNOWN without one. peak: which ceiling, "" without one.
-      peak_note: the same as a sentence, or why there is none.
-      gate: "passed" | "refused" | "" when nothing was measured. gate_reason: why, or the most useful remark.
+      peak_share: the rate over its ceiling; UNKNOWN without a ceiling. peak: the name of the ceiling, or "".
+      peak_note: a sentence about the ceiling, or why there is none.
+      gate: "passed" | "refused" | "" if nothing was measured. gate_reason: the reason, or the most useful remark.
       notes: caveats, as clauses.
     """
 
@@ -44,12 +44,12 @@ class CaseRow(Rates):
 
     @property
     def headline(self) -> bool:
-        """Whether the row may support a headline, a fit or the machine's card."""
+        """Whether the row may support a headline, a fit or the machine profile."""
         return self.gate == "passed" and self.point.honest
 
     @property
     def launch_bound(self) -> bool:
-        """Whether a large part of its time is the start of a call, so that its rate says nothing of the work."""
+        """Whether the launch of the call takes a large part of its time, so the rate does not describe the work."""
         return any(gate.launch_bound for gate in self.gates)
 
 
@@ -58,8 +58,8 @@ def analyse(
 ) -> list[CaseRow]:
     """Computes every number of every case.
 
-    manifest: of the run; only ``platform``, ``device_kind``, ``cache_bytes`` and ``started`` are read. machine: the
-    card of the same machine (`machine_card.read`), or None. spread: between processes (`spread.read`).
+    manifest: the run's; only ``platform``, ``device_kind``, ``cache_bytes`` and ``started`` are read. machine: the
+    profile of the same machine (`machine_card.read`), or None. spread: the variation between processes (`spread.read`).
     """
     draws = timing.draws_of(points, spread)
     return _refuse_groups([_row(point, draws, manifest, machine) for point in points])
@@ -68,8 +68,8 @@ def analyse(
 def _refuse_groups(rows: list[CaseRow]) -> list[CaseRow]:
     """Refuses all sizes of a collective if one of them exceeds its link.
 
-    A clock that does not wait exceeds the link only at large payloads. The small ones would pass, and the largest of
-    those would be in the headline, the fit and the verdict, although it is just as wrong.
+    A clock that does not wait exceeds the link only at large payloads. The small payloads would pass, and the largest
+    of them would be in the headline, the fit and the verdict, although it is just as wrong.
     """
     groups: dict[tuple[Any, ...], list[CaseRow]] = {}
     for row in rows:
@@ -100,7 +100,7 @@ def _row(point: CasePoint, draws: Draws, manifest: dict[str, Any], machine: dict
     share = limits.share(limits.demands(point, per_second, call_s, manifest=manifest, machine=machine))
     demands = limits.demands(point, rates(point, inside), call_s, manifest=manifest, machine=machine)
     if machine is not None and manifest.get("started") and manifest["started"] in machine.get("made_of", ()):
-        # The best of a run does not bound that run: half of its noise is above.
+        # A peak made from this run does not bound this run: about half of its noise lies above the median.
         if share.source == "measured":
             share = dataclasses.replace(share, peak=f"{share.peak}, made from this run")
         demands = limits.demands(point, rates(point, inside), call_s, manifest=manifest, machine=limits.OWN)
@@ -122,7 +122,7 @@ def _row(point: CasePoint, draws: Draws, manifest: dict[str, Any], machine: dict
 
 
 def rates(point: CasePoint, measured: Timing) -> Rates:
-    """What a case does per second, by its seconds per call."""
+    """The rates of a case, from its seconds per call."""
     algbw = _per_second(point.payload_bytes, measured)
     factor = bus_factor(point.op, point.devices) if point.family == "collective" else None
     return Rates(
@@ -146,13 +146,13 @@ def bus_factor(op: str, devices: int) -> float | None:
 
 
 def _per_second(amount: float | None, measured: Timing) -> Estimate:
-    """`amount` per call as a rate; UNKNOWN when the case does no such work."""
+    """`amount` per call as a rate; UNKNOWN if the case does no such work."""
     if not amount:
         return UNKNOWN
     return estimate(amount / measured.step_s.value, amount / measured.step_draws, rounds=measured.rounds)
 
 
 def _notes(point: CasePoint, measured: Timing) -> tuple[str, ...]:
-    note = "more devices than cores: the times are measured but say nothing about the machine's links"
+    note = "more devices than cores: the measured times do not describe the machine's links"
     sentences = [*([note] if point.oversubscribed else []), *([point.repetition] if point.repetition else [])]
     return (*sentences, *timing.no_interval(measured), *timing.unsettled(point))

@@ -1,5 +1,5 @@
 # Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
-"""The points of a run of cases, missing ones included."""
+"""The points of a run of cases, including missing ones."""
 
 from __future__ import annotations
 
@@ -15,26 +15,26 @@ from jaxbench.records.store import RunFolder
 
 @dataclass(frozen=True, kw_only=True)
 class CasePoint(CasePlace, Measured[CaseRecord]):
-    """One case in one place, with everything that the run recorded about it."""
+    """One case on given devices, with everything that the run recorded about it."""
 
     @property
     def group_processes(self) -> int | None:
-        """Of a collective, that own the devices of one group; None if unknown."""
+        """For a collective, the number of processes that own the devices of one group; None: unknown."""
         return self.record.group_processes if self.record is not None and self.family == "collective" else None
 
     @property
     def group_hosts(self) -> int | None:
-        """Of a collective, the hosts of those processes; None if unknown."""
+        """For a collective, the number of hosts of those processes; None: unknown."""
         return self.record.group_hosts if self.record is not None and self.family == "collective" else None
 
     @property
     def between(self) -> str:
-        """What lies between the devices of a collective's group: "2 hosts", "2 processes"; "" inside one process."""
+        """What a collective's group spans: "2 hosts", "2 processes", or "" within one process."""
         return between(self.group_processes or 1, self.group_hosts or 1)
 
 
 def between(processes: int, hosts: int) -> str:
-    """ "2 hosts", "2 processes" of one host, or "" for one process. They own the devices of one group."""
+    """What these processes and hosts are in words: "2 hosts"; "2 processes" on one host; "" for one process."""
     if hosts > 1:
         return f"{hosts} hosts"
     return f"{processes} processes" if processes > 1 else ""

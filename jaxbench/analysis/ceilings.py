@@ -1,5 +1,5 @@
 # Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
-"""What a device cannot exceed: its catalogued peaks if the catalogue has it, else what the machine's card measured."""
+"""The limits of a device: its peaks in the catalogue if it is there, else the measured peaks of the machine profile."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ class Ceiling:
     """One limit, per second. rate: NaN when unknown.
 
     Attributes:
-      source: "catalogue" (a peak that the maker states) | "measured" (the best on the machine's card) | "" (unknown).
-      room: upper end of the interval of a measured rate, over the rate. A value within it contradicts nothing.
+      source: "catalogue" (the vendor's peak) | "measured" (the best rate in the machine profile) | "" (unknown).
+      room: the upper end of a measured rate's interval over the rate. A value within it does not exceed the ceiling.
     """
 
     rate: float = math.nan
@@ -34,9 +34,9 @@ class Ceilings:
 
     Attributes:
       flop: FLOP/s of matrix products in one dtype.
-      memory, cache: bytes/s of streaming from memory, and from the last-level cache or a nearer one.
-      link: bytes/s from one device to the others, in one direction. Only catalogued: the best collective that was
-        measured is no limit for another.
+      memory, cache: bytes/s of streaming from memory, and from the last-level cache or a nearer cache.
+      link: bytes/s from one device to the others, in one direction. Only from the catalogue, because the best measured
+        collective does not limit another one.
     """
 
     flop: Ceiling = Ceiling()
@@ -46,12 +46,12 @@ class Ceilings:
 
 
 def find(*, card: dict[str, Any] | None, platform: str, device_kind: str, cores: int, dtype: str) -> Ceilings:
-    """Each ceiling from the catalogue where it has one, otherwise from the card.
+    """Each ceiling from the catalogue if it is there, otherwise from the machine profile.
 
     Args:
-      card: the machine's card (`machine_card.read`), or None.
-      platform, device_kind, cores: of the case. Only CPU peaks depend on the number of cores.
-      dtype: of the peak `flop`. Bandwidths are the same for every dtype.
+      card: the machine profile (`machine_card.read`), or None.
+      platform, device_kind, cores: where the case runs. Only CPU peaks depend on the number of cores.
+      dtype: the dtype of the peak `flop`. Bandwidths are the same for every dtype.
     """
     catalogue = vars(catalogued(platform, device_kind, dtype))
     known = {name: ceiling for name, ceiling in catalogue.items() if ceiling.source}
@@ -59,7 +59,8 @@ def find(*, card: dict[str, Any] | None, platform: str, device_kind: str, cores:
 
 
 def catalogued(platform: str, device_kind: str, dtype: str) -> Ceilings:
-    """The catalogue's ceilings; it has none of caches. All unknown for a CPU, whose device kind names no model."""
+    """The catalogue's ceilings. It has no cache bandwidths. For a CPU all are unknown, because its device kind is not a
+    model name."""
     peak = hardware.find(device_kind)
     if peak is None or peak.kind != platform:
         return Ceilings()
@@ -73,10 +74,10 @@ def catalogued(platform: str, device_kind: str, dtype: str) -> Ceilings:
 
 
 def measured(card: dict[str, Any] | None, platform: str, cores: int, dtype: str) -> Ceilings:
-    """The card's ceilings.
+    """The ceilings in the machine profile.
 
-    A CPU peak must have been measured on as many cores. Where fewer cores reached more (a busy machine, a size that
-    does not split well), theirs counts: all of them can do what one can.
+    A CPU peak must have been measured on the same number of cores. If fewer cores were faster (a busy machine, a size
+    that does not split well), their rate counts, because more cores can do at least as much.
     """
     if card is None:
         return Ceilings()
@@ -92,7 +93,7 @@ def measured(card: dict[str, Any] | None, platform: str, cores: int, dtype: str)
 
 
 def level(working_set_bytes: float, cache_bytes: int | None) -> str:
-    """ "memory" or "cache": where a working set of this size must be. cache_bytes: the last-level cache, if known."""
+    """Where a working set of this size is: "memory" or "cache". cache_bytes: the last-level cache; None: unknown."""
     limit = CACHES * cache_bytes if cache_bytes else UNKNOWN_CACHE_BYTES
     return "memory" if working_set_bytes > limit else "cache"
 

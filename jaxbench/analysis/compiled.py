@@ -1,7 +1,7 @@
 # Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
-"""Rows of a run that only compiled, for hardware that is not here: does it compile, fit, and communicate as it must.
+"""Rows of a run that only compiled, for absent hardware: does each point compile, fit, and communicate as expected?
 
-No row has a step time, and none is shown among measured ones.
+No row has a step time, and no page mixes these rows with measured rows.
 """
 
 from __future__ import annotations
@@ -21,10 +21,13 @@ MARK = "compiled, not run"
 
 @dataclass(frozen=True, kw_only=True)
 class CompiledRow:
-    """One planned point. record: None when it was not compiled, and then `reason` says why.
+    """One planned point.
 
-    unsupported: its strategy cannot take the model, or XLA does not know its options. excused: and it was not requested
-      by name.
+    Attributes:
+      record: None if it was not compiled; then `reason` says why.
+      memory_bytes: the memory of a device.
+      unsupported: its strategy cannot run the model, or XLA does not know its options.
+      excused: it is unsupported, and it was not requested by name.
     """
 
     point: dict[str, Any]
@@ -52,7 +55,7 @@ class CompiledRow:
 
     @property
     def fits(self) -> bool | None:
-        """Whether the step's peak memory is within a device's memory; None: unknown."""
+        """Whether the step's peak memory fits into a device's memory; None: unknown."""
         if self.status == "too large":
             return False
         known = self.record is not None and self.record.peak_bytes is not None
@@ -60,29 +63,29 @@ class CompiledRow:
 
     @property
     def needed_bytes(self) -> int | None:
-        """The memory of a step on one device, also of one that the compiler refused for it; None: unknown."""
+        """The memory that a step needs on one device, even if the compiler refused it for that; None: unknown."""
         return self.record.peak_bytes if self.record is not None else refusal.needed_bytes(self.reason)
 
     @property
     def right(self) -> bool | None:
-        """Whether its communication matches its closed form; None: nothing to compare."""
+        """Whether its communication is as expected; None: nothing to compare."""
         return all(check.ok for check in self.record.checks) if self.record and self.record.checks else None
 
     @property
     def wire_bytes(self) -> int:
-        """Bytes that a device sends in a step."""
+        """The bytes that one device sends in a step."""
         return sum(each.wire_bytes for each in self.record.collectives) if self.record is not None else 0
 
     @property
     def why(self) -> str:
-        """The message of the closed form, or of the compiler."""
+        """The message of its communication check, or of the compiler."""
         if self.record is None:
             return self.reason or "not compiled yet"
         return "; ".join(check.reason for check in self.record.checks)
 
 
 def rows(run: RunFolder) -> list[CompiledRow]:
-    """One row per point of the plan, in its order; the last record of a point wins."""
+    """One row per point, in the order of the plan. The last record of a point counts."""
     manifest, compiled, failures = run.manifest(), {}, {}
     for record in run.records():
         if isinstance(record, CompiledRecord):
@@ -115,7 +118,7 @@ def rows(run: RunFolder) -> list[CompiledRow]:
 
 
 def problems(rows: Sequence[CompiledRow]) -> list[str]:
-    """Points that do not compile, do not fit, or communicate something else: one sentence per reason."""
+    """Points that do not compile, do not fit, or do not communicate as expected: one sentence per reason."""
     grouped: dict[str, list[str]] = {}
     for row in rows:
         if row.excused:
@@ -133,7 +136,7 @@ def gigabytes(size: float) -> str:
 
 
 def describe_collectives(collectives: Sequence[Collective]) -> str:
-    """ "data (8): all-reduce 407,080 bytes; fsdp (2): all-gather ..." """
+    """One clause per collective: "all-reduce over data (8): 407,080 bytes; all-gather over fsdp (2): ..."."""
     return "; ".join(
         f"{each.kind} over {each.axis or 'unnamed groups'} ({each.group or '?'}): {each.bytes:,} bytes"
         for each in collectives

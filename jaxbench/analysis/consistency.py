@@ -1,5 +1,5 @@
 # Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
-"""Whether what a run folder says twice agrees: a number that was changed in one place only is damage."""
+"""Whether facts that a run folder records twice agree. A value that was changed in only one place is damage."""
 
 from __future__ import annotations
 
@@ -13,8 +13,11 @@ from jaxbench.records.schema import PointRecord
 
 
 def require(path: Path, manifest: dict[str, Any], config: dict[str, Any], points: Sequence[Any]) -> None:
-    """points: of training steps. Raises UserError for one that is recorded on another device than the machine has, or
-    as if it had cores for itself that the machine lacks, or with another amount of work than its like."""
+    """Checks the points of a training run against its manifest and config.
+
+    Raises UserError if a point was recorded on a device that the machine does not have, with more cores than the
+    machine has, or with another amount of work than comparable points.
+    """
     recorded = [point for point in points if point.record is not None]
     for point in recorded:
         if why := _elsewhere(point, manifest) or _crowded(point, manifest):
@@ -24,7 +27,8 @@ def require(path: Path, manifest: dict[str, Any], config: dict[str, Any], points
 
 
 def _elsewhere(point: Any, manifest: dict[str, Any]) -> str:
-    """A faster device by a slower one's name has a smaller peak. Jobs on different machines are named as such."""
+    """A clause if the point's device kind is not in the manifest; else "". With the name of a slower device and its
+    lower peak, MFU would look better. A manifest of jobs on different machines is not checked."""
     kinds = {manifest.get("device_kind"), *(manifest.get("device_kinds") or ())} - {None}
     known = kinds and manifest.get("platform") == point.platform and not manifest.get("apart")
     if not known or point.record.device_kind in kinds:
@@ -33,7 +37,7 @@ def _elsewhere(point: Any, manifest: dict[str, Any]) -> str:
 
 
 def _crowded(point: Any, manifest: dict[str, Any]) -> str:
-    """Devices that share cores have no efficiency."""
+    """A point with more devices than cores that is not marked so, as a clause. Such a point has no efficiency."""
     cores = manifest.get("cores")
     alone = point.processes == 1 and point.platform == "cpu"  # the cores of several processes may be several hosts'
     if not (alone and isinstance(cores, int)) or point.oversubscribed or point.devices <= cores:
@@ -42,7 +46,8 @@ def _crowded(point: Any, manifest: dict[str, Any]) -> str:
 
 
 def _other_work(points: Sequence[Any], config: dict[str, Any]) -> str:
-    """One model has the same FLOPs at the same batch, whatever strategy and devices, unless it grows with them."""
+    """Two points of one model and batch with different work, as a clause. Strategy and devices do not change the FLOPs,
+    unless the model grows with the devices."""
     like: dict[Any, PointRecord] = {}
     for point in points:
         if point.scaling == "weak" and config.get("weak") == "model":

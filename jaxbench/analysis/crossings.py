@@ -1,5 +1,5 @@
 # Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
-"""The size from which one implementation is faster than another, and where throughput takes over from latency."""
+"""The size from which one implementation is faster than another, and the size at which throughput replaces latency."""
 
 from __future__ import annotations
 
@@ -14,20 +14,20 @@ from jaxbench.analysis.case_rows import CaseRow
 from jaxbench.analysis.intervals import Estimate, estimate
 from jaxbench.analysis.quantities import scaled, times
 
-VIEWS = ("curves", "versus")  # whose implementations are compared over sizes
-RISING = 1.1  # at more than this ratio between the two largest sizes, the throughput has not levelled off
+VIEWS = ("curves", "versus")  # the views that compare implementations over sizes
+RISING = 1.1  # above this ratio between the rates of the two largest sizes, the throughput has not levelled off
 
 
 @dataclass(frozen=True, kw_only=True)
 class Crossing:
-    """Which of two series is faster at all sizes from some size on. "Faster" means: beyond the interval.
+    """Which of two series is faster at all sizes from some size on. "Faster" means that the interval excludes 1.
 
     Attributes:
       slower, faster: labels of the series at large sizes, "jit on gpu". If the largest size is inconclusive, they are
         in the order of the rows, and `from_` is None.
       from_: the smallest measured size from which `faster` is faster at every common size.
       below: the largest size below `from_` at which `slower` is faster, or None. The crossing is between the two.
-      sizes: the common ones, ascending. winners: at each size the label that is faster, or "".
+      sizes: the common sizes, ascending. winners: the faster label at each size, or "" if inconclusive.
       advantage: time of `slower` over that of `faster` at the largest size.
     """
 
@@ -65,7 +65,7 @@ class Crossing:
         return f"{slower} is never faster than {faster} up to {largest}: {faster} is faster {every} ({gain})"
 
     def _won(self, name: str) -> str:
-        """The sizes at which `name` is faster; "" if at none."""
+        """The sizes at which `name` is faster, as text; "" for none."""
         sizes = [f"{size:,}" for size, winner in zip(self.sizes, self.winners, strict=True) if winner == name]
         shown = ", ".join(sizes) if len(sizes) <= 3 else f"{sizes[0]} .. {sizes[-1]}"
         return f"{shown} elements" if sizes else ""
@@ -76,8 +76,8 @@ class HalfPerformance:
     """The size at which a series reaches half of its best throughput (n_1/2 of Hockney and Jesshope 1981).
 
     Attributes:
-      elements: interpolated between sizes, in logarithms of both axes; the smallest size if half is reached there. The
-        interval reflects the times only: between `below` and `from_` the curve was not measured.
+      elements: interpolated between sizes, in logarithms of both axes; the smallest size if it already reaches half.
+        The interval covers only the noise of the times: between `below` and `from_` the curve was not measured.
       below, from_: the measured sizes on both sides; `below` is None if the smallest size already reaches half.
       best_per_s: elements per second at `best_elements`.
       rising: the throughput has not levelled off at the largest size, so the true knee is at a larger size.
@@ -105,9 +105,9 @@ class HalfPerformance:
 
 
 def series(rows: list[CaseRow]) -> dict[tuple[str, str], dict[str, list[CaseRow]]]:
-    """{(op, dtype): {label: rows by size}} of the rows that passed every gate and may support a claim.
+    """{(op, dtype): {label: rows by size}} of the rows that may support a headline.
 
-    A label is as long as the series of the run need: "jit", "jit on gpu", "jit on 1 core".
+    A label has only the words that distinguish the series of the run: "jit", "jit on gpu", "jit on 1 core".
     """
     usable = [row for row in rows if row.headline and row.point.elements and row.timing.step_s.known]
     platforms = {row.point.platform for row in usable}
@@ -157,7 +157,7 @@ def _crossing(op: str, dtype: str, names: tuple[str, str], family: dict[str, lis
 
 
 def _winner(ratio: Estimate, names: tuple[str, str]) -> str:
-    """The name with the shorter time, by the interval of the ratio first / second; "" when inconclusive."""
+    """The name with the shorter time, by the interval of the ratio first / second; "" if inconclusive."""
     if ratio.has_interval and ratio.hi < 1:
         return names[0]
     return names[1] if ratio.has_interval and ratio.lo > 1 else ""
@@ -193,13 +193,13 @@ def _knee(op: str, dtype: str, label: str, rows: list[CaseRow]) -> HalfPerforman
 
 
 def _half(sizes: np.ndarray, rates: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """The first size at which each draw reaches half of its best rate.
+    """The first size at which each bootstrap sample reaches half of its best rate.
 
     Args:
       sizes: (sizes,) ascending. rates: (draws, sizes), all > 0.
 
     Returns:
-      (draws,) its index, and (draws,) the size interpolated between the one before and it, in logarithms.
+      (draws,) the index of that size, and (draws,) the size interpolated between its predecessor and it, in logarithms.
     """
     half = rates.max(axis=1) / 2
     index = (rates >= half[:, None]).argmax(axis=1)
@@ -212,10 +212,10 @@ def _half(sizes: np.ndarray, rates: np.ndarray) -> tuple[np.ndarray, np.ndarray]
 
 
 def _round(value: float) -> int:
-    """Two digits: the curve between two sizes is not known better."""
+    """Rounded to two digits, because the curve between two sizes is not known better."""
     return int(float(f"{value:.2g}")) if math.isfinite(value) and value >= 10 else math.ceil(value)
 
 
 def sentences(crossings: list[Crossing], knees: list[HalfPerformance]) -> list[str]:
-    """The sentences of the report about sizes: crossings first."""
+    """The report's sentences about sizes, crossings first."""
     return [c.sentence for c in crossings] + [k.sentence for k in knees]

@@ -1,5 +1,5 @@
 # Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
-"""What a run of training steps should show on any machine, and what it does show."""
+"""What a run of training steps should show on any machine, and what it actually shows."""
 
 from __future__ import annotations
 
@@ -14,16 +14,21 @@ from jaxbench.analysis.scaling import Row
 from jaxbench.digits import digits
 
 YES, NO, CANNOT_TELL = "yes", "NO", "cannot tell"
-IDEAL = 1.05  # an efficiency whose whole interval is above this is not believed
-ADDS_UP = 0.01  # of the wall time: the tolerance for the sum of the kinds of work in a trace
+IDEAL = 1.05  # an efficiency with its whole interval above this is implausible
+ADDS_UP = 0.01  # relative to the wall time: the tolerance for the sum of the op categories in a trace
 IDLE = "idle"
 
 
 @dataclass(frozen=True, kw_only=True)
 class Item:
-    """One expectation of one run. judged: how many things were judged; right: how many are as expected.
+    """One expectation of one run.
 
-    detail: numbers of interest. why: a sentence for each violation, or why it cannot be judged.
+    Attributes:
+      expected, found: the expectation and the result, as sentences.
+      agrees: YES, NO or CANNOT_TELL.
+      judged, right: how many programs were judged, and how many are as expected.
+      detail: numbers of interest.
+      why: a sentence for each violation, or the reason why it cannot be judged.
     """
 
     expected: str
@@ -39,35 +44,35 @@ _RUNS = "Every program compiles and runs to the end."
 _VERDICTS = {
     "parameters": "After three updates the parameters equal those of one device, within the model's tolerance.",
     "optimizer": "After three updates the optimizer state equals that of one device.",
-    "collectives": "The compiled step sends exactly the bytes of the strategy's closed form, and nothing else.",
+    "collectives": "The compiled step sends exactly the bytes that the strategy's formula gives, and nothing else.",
     "state": "After three updates the model's state, such as batch statistics, equals that of one device.",
     "products": "The matrix products of a 16-bit step are in 16 bits.",
     "part": "A part of a step computes the same as that part on one device.",
     "host": "Nothing comes from the host while a step runs.",
-    "devices": "Each device that was asked for works, on its own share of the batch or of the model.",
+    "devices": "Each requested device works on its own part of the batch or of the model.",
     "inputs": "The batch is not all zeros.",
     "finite": "The parameters are finite after the timed steps.",
     "steps": "Each timed step is one update.",
     "timed update": "One more update of the timed state equals that of one device.",
 }
 _STEADY = "Nothing is compiled while steps are timed."
-_CLOCKS = "Two clocks agree: one more step costs as much as the step time says."
-_EFFICIENCY = "No speed-up is beyond the ideal: no efficiency has its whole interval above 105 %."
-_PROFILE = "In a trace, the kinds of work and the idle time add up to the wall time, and the devices are busy."
+_CLOCKS = "Two clocks agree: one more step takes as long as the reported step time."
+_EFFICIENCY = "No speed-up is above the ideal: no efficiency has its whole confidence interval above 105 %."
+_PROFILE = "In a trace, the op categories and the idle time add up to the wall time, and the devices are busy."
 
 
 def of_training(rows: Sequence[Row]) -> list[Item]:
-    """Whether every program runs and is correct."""
+    """The expectations that every program runs and is correct."""
     return [complete(_RUNS, [row.point for row in rows]), *_verdicts(rows), _steady(rows)]
 
 
 def of_scaling(rows: Sequence[Row]) -> list[Item]:
-    """Whether the speeds are plausible."""
+    """The expectations that the speeds are plausible."""
     return [_clocks(rows), _efficiency(rows)]
 
 
 def grid(rows: Iterable[Row]) -> dict[str, str]:
-    """{strategy: whether all of its points ran and passed every check}."""
+    """{strategy: YES, NO or CANNOT_TELL}: whether all of its points ran and passed every check."""
     answers: dict[str, str] = {}
     for row in rows:
         p = row.point
@@ -77,13 +82,13 @@ def grid(rows: Iterable[Row]) -> dict[str, str]:
 
 
 def worst(answers: Iterable[str]) -> str:
-    """NO if any answer is, else cannot tell if any answer is, else yes."""
+    """NO if any answer is NO, else CANNOT_TELL if any is, else YES."""
     return max(answers, key=(YES, CANNOT_TELL, NO).index, default=YES)
 
 
 def complete(expected: str, points: Sequence[MeasuredPoint | CasePoint], *, unit: str = "programs") -> Item:
-    """Whether all of these were measured. A failed point is a violation, and a missing point is unknown. Points that
-    their strategy does not support are left out."""
+    """The expectation that all of these points were measured. A failed point is a violation, and a missing point is
+    unknown. Unsupported points are left out."""
     points = [point for point in points if point.status != "unsupported"]
     unmeasured = {
         status: [f"{point.point}: {point.reason}" for point in points if point.status == status]
@@ -96,7 +101,7 @@ def complete(expected: str, points: Sequence[MeasuredPoint | CasePoint], *, unit
 
 
 def item(expected: str, judged: int, wrong: Sequence[str], detail: str = "", *, unit: str = "programs") -> Item:
-    """An expectation of `judged` things. wrong: a sentence for each that violates it."""
+    """An expectation about `judged` programs. wrong: a sentence for each violation."""
     if not judged:
         return _unknown(expected, "nothing that could be judged was measured.")
     right = max(0, judged - len(wrong))
@@ -116,7 +121,7 @@ def _unknown(expected: str, why: str) -> Item:
 
 
 def _verdicts(rows: Sequence[Row]) -> list[Item]:
-    """One item for each kind of check that any point has, and always the first three, which every point should have."""
+    """One item for each kind of check that any point has. The first three are always there: every point needs them."""
     checks = [
         (row.point.point, check)
         for row in rows
@@ -157,7 +162,7 @@ def _efficiency(rows: Sequence[Row]) -> Item:
     known = [r for r in rows if r.base not in (None, r.point) and r.efficiency.known and not r.point.oversubscribed]
     judged = [row for row in known if row.efficiency.has_interval]
     wrong = [f"{row.point.point}: efficiency {_percent(row)}" for row in judged if row.efficiency.lo > IDEAL]
-    ends = {(r.point.strategy, r.point.scaling): r for r in judged}  # the last one of a family is on the most devices
+    ends = {(r.point.strategy, r.point.scaling): r for r in judged}  # the last row of a family has the most devices
     shown = [f"{r.point.scaling} on {r.point.devices} devices {_percent(r)}" for r in ends.values()]
     if not judged:
         why = "no interval: too few rounds" if known else "efficiency needs two device counts without oversubscription"
@@ -171,7 +176,7 @@ def _percent(row: Row) -> str:
 
 
 def of_profile(rows: Sequence[Row]) -> Item:
-    """Whether the traces add up."""
+    """The expectation that the times in the traces add up."""
     traced = [(row.point.point, row.point.profile) for row in rows if row.point.profile is not None]
     if not traced:
         return _unknown(_PROFILE, "no trace was recorded.")

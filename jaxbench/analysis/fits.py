@@ -1,13 +1,13 @@
 # Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
-"""Scaling laws fitted to honest points, with intervals from refitting every bootstrap draw.
+"""Scaling laws fitted to quotable points, with confidence intervals from refitting every bootstrap sample.
 
     Amdahl 1967     S(n) = 1 / (s + (1 - s)/n)            strong    s: the serial share of the work
     Gustafson 1988  S(n) = n - s (n - 1)                  weak      s: the serial share of the time
     Gunther 1993    S(n) = n / (1 + a (n-1) + b n (n-1))  strong    a: contention, b: coherency (the USL)
 
 n counts devices in units of the base's. Each law is fitted by bounded least squares in the form n/S or S/n, which is
-linear in its parameters. There the error is roughly the same relative timing error at every n, whereas in S the largest
-counts alone would decide.
+linear in its parameters. In that form the error is about the same relative timing error at every n. In S, the largest
+device counts alone would decide.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from jaxbench.analysis.scaling import Row
 from jaxbench.digits import digits
 
 REFITS = 400
-EXACT = 1e-6  # a misfit below this is rounding: a perfect line is at its bound and described all the same
+EXACT = 1e-6  # a misfit below this is rounding: data of perfect scaling are at a bound, but the law describes them
 Law = Callable[[np.ndarray, np.ndarray], tuple[np.ndarray, np.ndarray]]
 
 
@@ -46,7 +46,7 @@ class _Kind:
     name: str
     scaling: str
     parameters: tuple[tuple[str, str], ...]  # (symbol, meaning)
-    counts: int  # how many distinct device counts it needs, the base included
+    counts: int  # how many distinct device counts it needs, including the base
     upper: float
     linear: Law
 
@@ -69,12 +69,12 @@ _KINDS = (
 
 @dataclass(frozen=True, kw_only=True)
 class Fit:
-    """One law on one strategy's points, or the reason why there is none.
+    """One law fitted to one strategy's points, or the reason why there is no fit.
 
     Attributes:
-      parameters: (symbol, meaning, value with interval); empty when there is no fit.
-      misfit: the largest relative distance of a measured speed-up from the law's.
-      why_not: a clause; "" when there is a fit.
+      parameters: (symbol, meaning, value with interval); empty without a fit.
+      misfit: the largest relative distance between a measured speed-up and the law's.
+      why_not: why there is no fit, as a clause; "" with a fit.
     """
 
     law: str
@@ -109,7 +109,7 @@ def _show(value: Estimate) -> str:
 
 
 def fit_all(rows: list[Row]) -> list[Fit]:
-    """Every law for every strategy that was planned in its scaling, in the order of the rows."""
+    """Every law for every strategy that was planned with the law's scaling, in the order of the rows."""
     families = dict.fromkeys((r.point.strategy, r.point.scaling) for r in rows if r.point.status != "unsupported")
     pairs = itertools.product(families, _KINDS)
     return [
@@ -128,9 +128,9 @@ def _fit(kind: _Kind, strategy: str, family: list[Row]) -> Fit:
     if len(devices) < kind.counts:
         noun = "count" if len(devices) == 1 else "counts"
         shared = "" if len(honest) == len(known) else " measured in the same rounds as their base"
-        why = f"{len(devices)} honest device {noun}{shared}, {kind.name} needs {kind.counts}"
+        why = f"{len(devices)} valid device {noun}{shared}, and {kind.name} needs {kind.counts}"
     elif base is not None and not base.honest:
-        why = f"its base {base.point} is not an honest point"
+        why = f"its base {base.point} is not a valid point"
     fit = Fit(law=kind.name, strategy=strategy, scaling=kind.scaling, devices=devices, why_not=why)
     return fit if why else _fitted(fit, kind, honest)
 
@@ -150,19 +150,19 @@ def _fitted(fit: Fit, kind: _Kind, honest: list[Row]) -> Fit:
     parameters = tuple((*names, value) for names, value in zip(kind.parameters, values, strict=True))
     if misfit > EXACT and all(_held(value, kind.upper) for value in values):
         fixed = ", ".join(f"{symbol} = {value.value:.3g}" for symbol, _, value in parameters)
-        why = f"{fixed} is at its bound: this law does not describe the run"
+        why = f"{fixed} is at its bound, so this law does not describe the run"
         return dataclasses.replace(fit, misfit=float(misfit), why_not=why)
     return dataclasses.replace(fit, misfit=float(misfit), parameters=parameters)
 
 
 def _held(value: Estimate, upper: float) -> bool:
-    """Whether the bounds alone decide: the value is at one, and so is its whole interval."""
+    """Whether the bounds alone decide: the value and its whole interval are at a bound."""
     ends = (value.value, value.lo, value.hi) if value.has_interval else (value.value,)
     return all(end <= 0 for end in ends) or all(end >= upper for end in ends)
 
 
 def _solve(kind: _Kind, n: np.ndarray, speedup: np.ndarray) -> np.ndarray:
-    """Least squares with every parameter in [0, upper]: of one parameter that is the clipped unbounded optimum.
+    """Least squares with every parameter in [0, upper]. For one parameter, that is the clipped unbounded optimum.
 
     NaN if the solver does not converge.
     """
@@ -175,7 +175,7 @@ def _solve(kind: _Kind, n: np.ndarray, speedup: np.ndarray) -> np.ndarray:
 
 
 def predict(law: str, n: np.ndarray, *parameters: float) -> np.ndarray:
-    """The speed-up a law gives at `n` devices (in units of the base's)."""
+    """The speed-up that a law gives at `n` devices, in units of the base's. n: any shape; returns the same shape."""
     if law == "Amdahl":
         (s,) = parameters
         return 1 / (s + (1 - s) / n)

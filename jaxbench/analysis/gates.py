@@ -1,8 +1,8 @@
 # Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
-"""Gates: an impossible number never reaches a headline.
+"""Gates keep impossible numbers out of headlines.
 
 Each gate answers one question about one row, from its record, its clocks and its ceilings. A refused row stays in the
-records, with the reason. docs/metrics justifies the limits.
+records with the reason. docs/metrics justifies the limits.
 """
 
 from __future__ import annotations
@@ -32,36 +32,40 @@ HOST = "host"  # the verdict of measure/host_calls.py
 FLOPS_DONE = "FLOPs in the program"
 
 # An iteration of the loop may take this many times as long as a call, or longer by this many calls of an empty program.
-# An iteration has overhead, too: more on an accelerator, whose host evaluates the loop condition.
+# An iteration has overhead of its own. It is larger on an accelerator, because the host evaluates the loop condition.
 LOOP_SLOWER = 1.25
 ITERATION_LAUNCHES = {"cpu": 1.0}
 ITERATION_LAUNCHES_ELSEWHERE = 4.0
-# An iteration may take as little as this share of a call, or CALL_LAUNCHES calls of an empty program less for each
-# device that the call starts: waking threads took up to 11 of those on the machines where this was measured.
+# An iteration may take as little as this share of a call, or it may be shorter by CALL_LAUNCHES calls of an empty
+# program for each device of the call. Waking threads took up to 11 such calls on the machines where this was measured.
 LOOP_FASTER = 0.75
-# The same for a collective. A loop keeps its devices awake and in step: an iteration was seen to take only 0.3 of a
-# call with all of its work done. If the work was hoisted, it takes nothing.
+# The same share for a collective. A loop keeps its devices awake and in step: an iteration that did all of its work was
+# seen to take only 0.3 of a call. An iteration takes almost no time if its work was hoisted.
 LOOP_FASTER_TOGETHER = 0.25
 CALL_LAUNCHES = 15.0
-# Honest rows may exceed these ratios, and those of the blocks below, this many times: oversubscribed rows, whose
-# devices wait for each other, and rows with too few rounds for an interval, where one disturbed round may decide.
+# Valid rows may exceed these ratios, and the ratios for blocks below, by these factors: oversubscribed rows, because
+# their devices wait for each other, and rows with too few rounds for an interval, because one disturbed round may
+# decide.
 CROWDED = 2.0
 FEW_ROUNDS = 4.0
-# An iteration of an empty program takes no time: a slope below this share of a launch is zero, whatever its sign.
+# An iteration of an empty program takes no time: a slope below this share of a launch counts as zero, with either sign.
 NOTHING = 0.01
 # Without a loop, the second clock is the slope between blocks of K and 2 K calls.
 BLOCKS_SLOWER = 1.5
 BLOCKS_FASTER = 0.5
-# The stated FLOPs may exceed what is in the program this many times: a compiler may simplify an operation.
+# The stated FLOPs may exceed the FLOPs in the program by this factor, because a compiler may simplify an operation.
 OVERSTATED = 2.0
 
 
 @dataclass(frozen=True, kw_only=True)
 class Gate:
-    """One question about a row. passed: None when unknown, which refuses nothing but is reported.
+    """One question about a row.
 
-    launch_bound: it passed, and most of a call's time is launch overhead. certain: it refused for what noise cannot
-    cause: a count, or the whole interval of a time against a limit that was not measured at another time.
+    Attributes:
+      passed: None if unknown. That refuses nothing but is reported.
+      launch_bound: it passed, and launch overhead is most of a call's time.
+      certain: it refused for a reason that noise cannot cause: a count, or a whole interval beyond a limit that is not
+        itself a measurement from another time.
     """
 
     name: str
@@ -72,14 +76,14 @@ class Gate:
 
 
 def impossible(gates: tuple[Gate, ...]) -> tuple[Gate, ...]:
-    """Those that refused for what cannot be, whatever the noise."""
+    """The gates that refused for a reason that noise cannot cause."""
     return tuple(gate for gate in gates if gate.passed is False and gate.certain)
 
 
 def judge(point: CasePoint, timing: Timing, loop: LoopTime, demands: tuple[Demand, ...]) -> tuple[Gate, ...]:
     """All gates of a measured row, in the order in which they are shown.
 
-    demands: its work per second, each kind with its ceiling (`limits.demands`).
+    demands: the row's rates, each with its ceiling (`limits.demands`).
     """
     return (
         two_clocks(point, timing, loop),
@@ -95,7 +99,7 @@ def judge(point: CasePoint, timing: Timing, loop: LoopTime, demands: tuple[Deman
 
 
 def verdict(gates: tuple[Gate, ...]) -> tuple[str, str]:
-    """ "refused" and every reason, or "passed" and the most useful remark: launch-bound first, then what is unknown."""
+    """("refused", all reasons) or ("passed", the most useful remark: launch-bound first, then an unknown)."""
     refused = [f"{gate.name}: {gate.reason}" for gate in gates if gate.passed is False]
     if refused:
         return "refused", "; ".join(refused)
@@ -105,8 +109,8 @@ def verdict(gates: tuple[Gate, ...]) -> tuple[str, str]:
 
 
 def itself(point: CasePoint) -> Gate:
-    """A compiler may replace one collective by another, which sends other bytes: the bandwidth formula of the first
-    would be wrong."""
+    """The compiled program has the named collective. A compiler may replace it with another that sends other bytes, and
+    then the bandwidth formula is wrong."""
     kinds = point.record.collectives if point.record is not None else ()
     if point.family != "collective" or not kinds or kinds == (point.impl,):
         return Gate(name=ITSELF, passed=True)
@@ -114,10 +118,10 @@ def itself(point: CasePoint) -> Gate:
 
 
 def two_clocks(point: CasePoint, timing: Timing, loop: LoopTime) -> Gate:
-    """Fenced blocks of calls against the slope of a loop whose iterations depend on the previous ones.
+    """Fenced blocks of calls against the slope of a loop in which each iteration depends on the previous one.
 
-    Calls that are faster than the loop were not waited for. A loop that is faster than the calls, by more than the
-    overhead of a call, has lost work: the compiler removed it or hoisted it out of the loop.
+    If calls are faster than the loop, the clock did not wait for them. If the loop is faster than the calls by more
+    than the overhead of a call, the compiler removed work or hoisted it out of the loop.
     """
     if not loop.iteration_s.known:
         return blocks(point, timing.clock_ratio)
@@ -144,8 +148,8 @@ def two_clocks(point: CasePoint, timing: Timing, loop: LoopTime) -> Gate:
 def blocks(point: Measured[Any], ratio: Estimate) -> Gate:
     """The second clock of calls or steps without a loop: the slope between blocks of K and of 2 K of them.
 
-    A contended machine can slow down the longer blocks of a point in every round, because others preempt them and leave
-    shorter ones alone. So a slope that is too high is certain only where no round was contended.
+    Contention can slow down the longer blocks of a point in every round, because other programs preempt long blocks
+    more often. So a slope that is too high is certain only if no round was contended.
     """
     if not ratio.known:
         return Gate(name=TWO_CLOCKS, passed=None, reason="unknown: there is no second clock")
@@ -158,15 +162,15 @@ def blocks(point: Measured[Any], ratio: Estimate) -> Gate:
 
 
 def _launch_s(point: CasePoint) -> float:
-    """Launch cost of an empty program on all devices of a call. 0 when it was not measured."""
+    """The seconds to launch an empty program on all devices of a call; 0 if not measured."""
     launch_s = point.record.launch_s if point.record is not None else None
     return (launch_s or 0.0) * math.prod(int(side) for side in filter(None, point.mesh.split("x")))
 
 
 def below_peak(demands: tuple[Demand, ...]) -> Gate:
-    """No rate above that of the device, the memory or the link.
+    """No rate is above the peak of the device, the memory or the link.
 
-    Above a catalogued peak the rate is impossible. Above a measured peak, one of the two measurements is wrong.
+    A rate above a catalogued peak is impossible. If it is above a measured peak, one of the two measurements is wrong.
     """
     above = [_above(d) for d in demands if d.limit.known and _ends(d.rate)[0] > d.limit.rate * d.limit.slack]
     if above:
@@ -175,7 +179,7 @@ def below_peak(demands: tuple[Demand, ...]) -> Gate:
     return _unless_unknown(BELOW_PEAK, demands)
 
 
-CONTRADICTION = "this number or the machine's card is wrong ('jaxbench machine' makes a new card)"
+CONTRADICTION = "this number or the machine profile is wrong ('jaxbench machine' makes a new profile)"
 
 
 def _above(demand: Demand) -> str:
@@ -185,7 +189,7 @@ def _above(demand: Demand) -> str:
 
 
 def roofline(step_s: Estimate, demands: tuple[Demand, ...]) -> Gate:
-    """No call is shorter than its FLOPs, its bytes or its payload need at their ceilings."""
+    """No call is shorter than its FLOPs, its bytes or its payload would take at their ceilings."""
     known = [(d.least_s / d.limit.slack, d) for d in demands if d.limit.known]
     needed_s, binding = max(known, key=lambda pair: pair[0], default=(0.0, None))
     if binding is not None and _ends(step_s)[1] < needed_s:
@@ -206,8 +210,8 @@ def _unless_unknown(name: str, demands: tuple[Demand, ...]) -> Gate:
 def positive(point: CasePoint, timing: Timing, loop: LoopTime, demands: tuple[Demand, ...]) -> Gate:
     """No time and no rate is zero or negative.
 
-    The slope of a clock is a difference of two times, which noise can make negative if there is next to nothing to
-    time: so its whole interval decides.
+    The slope of a clock is a difference of two times. Noise can make it negative if the work is tiny, so the whole
+    interval decides.
     """
     wrong = []
     if loop.iteration_s.known and _ends(loop.iteration_s)[1] < -NOTHING * _launch_s(point):
@@ -219,9 +223,9 @@ def positive(point: CasePoint, timing: Timing, loop: LoopTime, demands: tuple[De
 
 
 def flops_done(stated: float, counted: float | None) -> Gate:
-    """The stated FLOPs are in the compiled program. A formula that counts more than is done makes every rate too large.
+    """The compiled program contains the stated FLOPs. A formula that counts too many makes every rate too large.
 
-    The program may have more than the formula: recomputation, masked attention, a pipeline's bubble.
+    The program may have more FLOPs than the formula: recomputation, masked attention, a pipeline's bubble.
     """
     if not stated:
         return Gate(name=FLOPS_DONE, passed=True)
@@ -234,13 +238,13 @@ def flops_done(stated: float, counted: float | None) -> Gate:
 
 
 def _counted(point: CasePoint) -> float | None:
-    """The compiler's count; None where the program calls a library, which the compiler does not look into."""
+    """The compiler's FLOPs; None if the program calls a library, because the compiler cannot count those FLOPs."""
     record = point.record
     return record.compiler_flops or 0.0 if record is not None and record.calls_library is False else None
 
 
 def inputs(point: CasePoint) -> Gate:
-    """Zeros hide wrong results, and multiply faster on hardware whose clock depends on power."""
+    """Not all inputs are zero. Zeros hide wrong results, and they multiply faster on hardware with a power limit."""
     if point.record is None:
         return Gate(name=INPUTS, passed=None, reason="unknown: there is no record of its inputs")
     all_zero = point.record.zeros >= 1 and (point.elements or 0) != 1
@@ -248,7 +252,7 @@ def inputs(point: CasePoint) -> Gate:
 
 
 def right(point: CasePoint) -> Gate:
-    """The result of the timed program was compared with the expected one."""
+    """The result of the timed program equals the expected result."""
     record = point.record
     if record is None:
         return Gate(name=RIGHT, passed=None, reason="unknown: there is no record of its result")
@@ -263,11 +267,11 @@ def right(point: CasePoint) -> Gate:
 
 
 def by_itself(point: CasePoint) -> Gate:
-    """A compiled kernel that waits for the host takes the host's time. Older records do not say."""
+    """The compiled kernel does not wait for the host, because then its time would be the host's. Older records pass."""
     found = [v.reason for v in (point.record.checks if point.record is not None else ()) if v.name == HOST and not v.ok]
     return Gate(name=BY_ITSELF, passed=not found, reason="; ".join(found))
 
 
 def _ends(estimate: Estimate) -> tuple[float, float]:
-    """The ends of the interval; without one, the value twice."""
+    """The ends of the interval; without an interval, the value twice."""
     return (estimate.lo, estimate.hi) if estimate.has_interval else (estimate.value, estimate.value)

@@ -1,8 +1,8 @@
 # Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
-"""Goodput under failures: the best time between checkpoints, and the goodput to expect (docs/metrics, Goodput).
+"""Goodput under failures: the best time between checkpoints, and the expected goodput (docs/metrics, Goodput).
 
-Failures come at random with a constant rate (a Poisson process). A failure ends the job, which starts again from the
-newest sealed checkpoint; it may fail while it starts.
+Failures come at random with a constant rate (a Poisson process). A failure ends the job. The job restarts from the
+newest sealed checkpoint, and it may fail again while it starts.
 """
 
 from __future__ import annotations
@@ -21,12 +21,12 @@ HOUR_S = 3600.0
 
 @dataclass(frozen=True, kw_only=True)
 class Costs:
-    """What checkpoints and failures cost a training, in seconds; measured by `measured`.
+    """The costs of checkpoints and failures in seconds, as `measured` finds them.
 
     Attributes:
-      interval_s: of progress (steps, waiting for input, evaluating) between two checkpoints.
-      checkpoint_s: that a checkpoint blocks.
-      latency_s: from when it no longer blocks until it is sealed.
+      interval_s: progress (steps, waiting for input, evaluating) between two checkpoints.
+      checkpoint_s: how long a checkpoint blocks the training.
+      latency_s: from the end of that until the checkpoint is sealed.
       restart_s: from the creation of a process to its first step.
       down_s: from a failure to the creation of the next process.
       useful: the share of steps in the time of progress.
@@ -46,7 +46,7 @@ class Costs:
 def young(checkpoint_s: float, mtbf_s: float) -> float:
     """The best seconds of progress between checkpoints to first order, sqrt(2 C M). Raises UserError.
 
-    Source: J. W. Young, Communications of the ACM 17, 1974. checkpoint_s: C; mtbf_s: M, the mean time between failures.
+    checkpoint_s: C. mtbf_s: M, the mean time between failures. Source: J. W. Young, Communications of the ACM 17, 1974.
     """
     _require(checkpoint_s=checkpoint_s, mtbf_s=mtbf_s)
     return math.sqrt(2 * checkpoint_s * mtbf_s)
@@ -55,19 +55,20 @@ def young(checkpoint_s: float, mtbf_s: float) -> float:
 def daly(checkpoint_s: float, mtbf_s: float) -> float:
     """The best seconds of progress between checkpoints to higher order. Raises UserError.
 
-    sqrt(2 C M) (1 + sqrt(C / 2M) / 3 + (C / 2M) / 9) - C, and M where C is at least 2 M.
-    Source: J. T. Daly, Future Generation Computer Systems 22, 2006. Arguments as of `young`.
+    sqrt(2 C M) (1 + sqrt(C / 2M) / 3 + (C / 2M) / 9) - C, or M if C >= 2 M. Arguments as in `young`.
+    Source: J. T. Daly, Future Generation Computer Systems 22, 2006.
     """
     first, ratio = young(checkpoint_s, mtbf_s), checkpoint_s / (2 * mtbf_s)
     return mtbf_s if ratio >= 1 else first * (1 + math.sqrt(ratio) / 3 + ratio / 9) - checkpoint_s
 
 
 def expected(costs: Costs, mtbf_s: float) -> float:
-    """The goodput of a long training: the share of the wall time in steps that count. Raises UserError.
+    """The expected goodput of a long training: the share of the wall time in steps that count. Raises UserError.
 
-    useful tau exp(-(R + L) / M) / ((M + D) (exp((tau + C) / M) - 1)): a failure comes every M + D seconds, and k
-    checkpoints are sealed before it with the probability exp(-(R + L + k (tau + C)) / M). Without L it is Daly's model
-    (2006) with the down time D of M. Bougeret et al., "Checkpointing strategies for parallel jobs", SC 2011.
+    useful tau exp(-(R + L) / M) / ((M + D) (exp((tau + C) / M) - 1)). A failure comes every M + D seconds on average,
+    and at least k checkpoints are sealed before it with probability exp(-(R + L + k (tau + C)) / M). For L = 0 this is
+    Daly's model (2006) with the down time D of M. Bougeret et al., "Checkpointing strategies for parallel jobs", SC
+    2011.
     """
     _require(mtbf_s=mtbf_s, interval_s=costs.interval_s)
     late = (costs.restart_s + costs.latency_s + costs.interval_s + costs.checkpoint_s) / mtbf_s
@@ -76,18 +77,19 @@ def expected(costs: Costs, mtbf_s: float) -> float:
 
 
 def expected_wall_s(costs: Costs, mtbf_s: float, *, intervals: float) -> float:
-    """Expected wall time of a training of so many intervals, its first start included. Raises UserError.
+    """The expected wall time in seconds of a training of `intervals` intervals, including its first start.
 
-    The time of a first start that may fail, (M + D) (exp(R / M) - 1), plus the useful time over `expected`.
+    It is the time of a first start that may fail, (M + D) (exp(R / M) - 1), plus the useful time over `expected`.
+    Raises UserError.
     """
     first = (mtbf_s + costs.down_s) * math.expm1(costs.restart_s / mtbf_s)
     return first + intervals * costs.useful * costs.interval_s / expected(costs, mtbf_s)
 
 
 def at_devices(costs: Costs, *, devices: int, failures_per_device_hour: float) -> tuple[float, float]:
-    """(best seconds between checkpoints, its goodput) on so many devices, any of which ends the job. Raises UserError.
+    """(best seconds between checkpoints, the goodput with it) on `devices` devices. Raises UserError.
 
-    The costs are those of the training that was measured, on any number of devices.
+    A failure of any device ends the job. The measured costs are assumed not to depend on the number of devices.
     """
     _require(devices=devices, failures_per_device_hour=failures_per_device_hour)
     mtbf_s = HOUR_S / (devices * failures_per_device_hour)
@@ -96,9 +98,9 @@ def at_devices(costs: Costs, *, devices: int, failures_per_device_hour: float) -
 
 
 def measured(starts: Sequence[Start]) -> Costs | None:
-    """Means over a training's account; None before its first checkpoint is sealed.
+    """Mean costs from a training's time ledger; None before its first checkpoint is sealed.
 
-    The down time is a median: a start that was killed before it could open the account is a part of the idle time.
+    The down time is a median, because a start that was killed before its first line counts as idle time.
     """
     starts = list(starts)
     saves = sum(len(start.saves) for start in starts)
@@ -124,4 +126,4 @@ def measured(starts: Sequence[Start]) -> Costs | None:
 def _require(**values: float) -> None:
     for name, value in values.items():
         if not 0 < value < math.inf:
-            raise UserError(f"{name}={value:g} is not a positive number: use one such as 100.")
+            raise UserError(f"{name}={value:g} is not a positive number: use a number such as 100.")

@@ -12,24 +12,24 @@ from jaxbench.analysis.intervals import MIN_ROUNDS
 from jaxbench.analysis.quantities import devices, percent, seconds
 from jaxbench.analysis.scaling import Control, Row
 
-# The same program, measured twice, may differ by this much, or by this many times what a headline claims, before the
-# headline is doubted. The ratio of two times that do not differ is off by about the width of its interval.
+# The A/A spread (the same program measured twice) may be this large, or this many half widths of the headline's
+# interval, before the headline is refused. The ratio of two equal times is off by about the width of its interval.
 NOISE, DOUBT = 0.05, 2.0
-WIDEST = 0.10  # half the width of an efficiency's interval: beyond it a headline would say too little
-# The share of a point's CPUs that others may have. Beyond it the efficiency is that of what they left, and its
-# interval, which knows of the rounds only, may exclude the truth.
+WIDEST = 0.10  # the largest half width of an efficiency's interval in a headline; a wider one says too little
+# The share of a point's CPU time that others may take. With more, the efficiency is that of the remaining CPU time. The
+# interval only covers variation between rounds, so it may exclude the truth.
 TAKEN = 0.10
 
 
 def headlines(rows: list[Row], controls: list[Control] | None = None) -> list[str]:
-    """One sentence per strategy: its efficiency at the largest honest device count, with the base's absolute time.
+    """One sentence per strategy: its efficiency at the largest valid device count, with the base's absolute time.
 
-    If no point allows one, a single sentence that starts with "No headline" says why. A run with too few rounds for any
-    interval has measured no speed: its sentence says how many points are right.
+    Without any headline, a single sentence that starts with "No headline" gives the reason. A run with too few rounds
+    for an interval has measured no speed: its sentence says how many points are correct.
 
-    controls: of the same run. A strategy has no headline if an efficiency is not known to ± WIDEST, if others had more
-      than TAKEN of its CPUs, or if its same program, measured twice, differs by more than NOISE and by more than DOUBT
-      times the half width of the headline's interval.
+    controls: the A/A measurements of the same run. A strategy has no headline if an efficiency is not known to
+      ± WIDEST, if other programs took more than TAKEN of its CPU time, or if its A/A spread exceeds both NOISE and
+      DOUBT times the half width of the headline's interval.
     """
     if sentence := too_short(rows):
         return [sentence]
@@ -46,12 +46,12 @@ def headlines(rows: list[Row], controls: list[Control] | None = None) -> list[st
 
 
 def _claims(rows: list[Row]) -> list[Row]:
-    """The rows of one strategy that a headline names: at most one of each scaling."""
+    """The rows of one strategy that its headline names: at most one for each scaling."""
     return [row for scaling in ("strong", "weak") if (row := _largest(rows, scaling)) is not None]
 
 
 def _sentence(largest: list[Row]) -> str:
-    """The sentence about one strategy."""
+    """The headline of one strategy."""
     parts = []
     for row in largest:
         base = row.base
@@ -64,42 +64,42 @@ def _sentence(largest: list[Row]) -> str:
 
 
 def _too_wide(largest: list[Row]) -> str:
-    """Which efficiency is hardly known, as a clause; "" if none."""
+    """The efficiency with an interval that is too wide, as a clause; "" if there is none."""
     for row in largest:
         half = (row.efficiency.hi - row.efficiency.lo) / 2
         if half > WIDEST:
             return (
-                f"the efficiency of {row.point.point}, {percent(row.efficiency)}, is known to ±{100 * half:.0f} points "
-                f"only, and a headline needs ±{100 * WIDEST:.0f}; a quieter machine would narrow it, and so would "
-                f"{math.ceil((half / WIDEST) ** 2)} times as many rounds (--config.measure.budget_s)"
+                f"the efficiency of {row.point.point}, {percent(row.efficiency)}, is only known to ±{100 * half:.0f} "
+                f"points, and a headline needs ±{100 * WIDEST:.0f}; use a quieter machine or "
+                f"{math.ceil((half / WIDEST) ** 2)}x as many rounds (--config.measure.budget_s)"
             )
     return ""
 
 
 def _taken(largest: list[Row]) -> str:
-    """Which point's CPUs others had, as a clause; "" if none's, if nothing is known of them, or on accelerators."""
+    """The point that lost too much CPU time to others, as a clause; "" if none, if unknown, or on accelerators."""
     for row in (row for row in largest if row.point.platform == "cpu"):
         about = load.of(row.point)
         others, steal = (value if math.isfinite(value) else 0.0 for value in (about.others, about.steal))
         if others + steal > TAKEN:
             who = "other processes" if others >= steal else "the hypervisor"
             return (
-                f"{who} took {100 * max(others, steal):.0f} % of the CPUs of {row.point.point} while it was timed, so "
-                f"{percent(row.efficiency)} is the efficiency of what was left; a headline allows {100 * TAKEN:.0f} %"
+                f"{who} took {100 * max(others, steal):.0f} % of the CPU time of {row.point.point} while it was timed, "
+                f"so {percent(row.efficiency)} is the efficiency of the rest; a headline allows {100 * TAKEN:.0f} %"
             )
     return ""
 
 
 def _noisy(control: Control | None, largest: list[Row]) -> str:
-    """Why the machine was too noisy for these efficiencies, as a clause; "" if it was not."""
+    """Why the A/A spread is too large for these efficiencies, as a clause; "" if it is not."""
     if control is None or not largest:
         return ""
     half = max((row.efficiency.hi - row.efficiency.lo) / 2 / row.efficiency.value for row in largest)
     if control.floor <= max(NOISE, DOUBT * half):
         return ""
     return (
-        f"the machine was too noisy: the same program, measured twice, differs by up to {100 * control.floor:.0f} %, "
-        f"and the efficiency of {control.strategy} would claim ±{100 * half:.0f} %"
+        f"the machine was too noisy: the A/A spread (same program measured twice) is up to "
+        f"{100 * control.floor:.0f} %, and the interval of {control.strategy}'s efficiency is ±{100 * half:.0f} %"
     )
 
 
@@ -114,20 +114,20 @@ def _largest(rows: list[Row], scaling: str) -> Row | None:
 
 
 def too_short(rows: Sequence[Any]) -> str:
-    """The headline of a run that asked for fewer rounds than an interval needs; "" for any other."""
+    """The headline of a run with fewer rounds than an interval needs by its config; "" for any other run."""
     asked = max((row.point.rounds_asked for row in rows), default=MIN_ROUNDS)
     if asked >= MIN_ROUNDS or not any(row.timing.step_s.known for row in rows):
         return ""
     points = [row.point for row in rows if row.point.status != "unsupported"]
     right = sum(point.status == "ok" and point.check_ok is True for point in points)
     return (
-        f"{right} of {len(points)} points ran and match one device; a smoke run measures no speed: an interval needs "
-        f"{MIN_ROUNDS} rounds, and it asks for {asked}."
+        f"{right} of {len(points)} points ran and match one device; a smoke run measures no speed: a confidence "
+        f"interval needs {MIN_ROUNDS} rounds, and this run has {asked}."
     )
 
 
 def lacking(rows: Sequence[Any]) -> str:
-    """Why no row may support a claim, whatever its gates: each cause with its points; "" if some row may."""
+    """Why no row may support a claim, apart from the gates: each cause with its points; "" if some row may."""
     if not any(row.timing.step_s.known for row in rows):
         return "nothing was measured"
     if any(row.point.honest for row in rows):
@@ -142,7 +142,7 @@ def lacking(rows: Sequence[Any]) -> str:
 
 
 def _lacks(row: Any) -> str:
-    """What a row lacks for a claim."""
+    """Why a row cannot support a claim."""
     point = row.point
     if point.check_ok is False:
         return "did not pass its checks"
@@ -161,5 +161,5 @@ def _why_not(rows: list[Row]) -> str:
         return f"a gate refused {refused[0].point.point}, {refused[0].gate_reason}"
     honest = {r.point.devices for r in rows if r.honest}
     if len(honest) == 1:
-        return f"only one honest device count ({honest.pop()}) was measured, and scaling needs two"
-    return "no strategy has two honest device counts with a base that passed its checks"
+        return f"only one valid device count ({honest.pop()}) was measured, and scaling needs two"
+    return "no strategy has two valid device counts with a base that passed its checks"

@@ -1,21 +1,23 @@
 # Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
-"""Bootstrap intervals for measurements in interleaved rounds, by several processes one after the other or in turns.
+"""Bootstrap confidence intervals for interleaved rounds, measured by several processes in sequence or in turns.
 
-A round visits every point once, so a disturbance of the machine (clock speed, another job) hits all points of a round:
-blocks of one round are not independent. Nor are the rounds of one process, which share its memory layout and the
-placement of its threads. So the bootstrap resamples whole *processes* where there are MIN_PROCESSES, and whole rounds
-otherwise (one-stage cluster bootstrap). It uses the *same* resampled units for every point, so that a ratio of two
-points keeps their pairing. A draw is a vector of multiplicities. A continued run counts its rounds anew, so a round is
-identified by (session, round).
+A round visits every point once, so a disturbance of the machine (clock speed, another job) hits all points of a round.
+The blocks of one round are therefore not independent. Neither are the rounds of one process, which share its memory
+layout and the placement of its threads. So the bootstrap resamples whole *processes* if there are MIN_PROCESSES, and
+whole rounds otherwise (one-stage cluster bootstrap). It uses the *same* resampled units for every point, so a ratio of
+two points keeps their pairing. A bootstrap sample (a draw) is a vector of multiplicities. A continued run numbers its
+rounds from the start again, so a round is identified by (session, round).
 
-Few resampled units spread too little: by sqrt((k - 1) / k), and with a normal quantile instead of a Student one
-(Hesterberg 2015, doi:10.1080/00031305.2015.1089789). So each draw is moved away from the value by the factor that
-corrects both. One or two processes cannot show how processes differ: that variation (`Spread`) is added to their draws,
-for each point its own, because the points of one process were seen to differ almost as those of two do.
-An interval of any number that is computed from draws is then the percentiles of that number's draws.
+With k resampled units, percentiles are too narrow: by sqrt((k - 1) / k), and because they follow a normal quantile
+instead of Student's t (Hesterberg 2015, doi:10.1080/00031305.2015.1089789). So each draw is moved away from the value
+by the factor that corrects both. One or two processes cannot show how processes differ, so that variation (`Spread`) is
+added to their draws. Each point gets its own: the points of one process were seen to differ almost as much as the
+points of two processes.
+The interval of any number that is computed from draws is then given by the percentiles of that number's draws.
 
-Where processes take turns, a neighbour of a few seconds reaches rounds of several, and resampling processes alone does
-not cover. Draws of such *alternating* rounds have random factors for processes and for batches of time (`two_way`).
+If processes take turns, a disturbance of a few seconds hits rounds of several processes, and resampling processes alone
+gives intervals that are too narrow. The draws of such *alternating* rounds have random factors for processes and for
+batches of time (`two_way`).
 """
 
 from __future__ import annotations
@@ -33,24 +35,25 @@ from jaxbench.analysis import two_way
 from jaxbench.analysis.spread import ASSUMED, Spread
 
 DRAWS = 2000
-MIN_ROUNDS = 5  # of fewer, no resampling covers 95 %
-MIN_PROCESSES = 3  # from these on, they show themselves how they differ
-# Whoever stops as soon as an interval is narrow stops more often where chance made it too narrow. By so much wider, the
-# intervals of such a run cover 95 % again (benchmarks/interval_coverage.py, docs/STATISTICS.md).
+MIN_ROUNDS = 5  # with fewer rounds, no resampling covers 95 %
+MIN_PROCESSES = 3  # with at least this many, the data themselves show how processes differ
+# Optional stopping makes intervals too narrow: a run that stops once an interval is narrow often stops when chance made
+# it too narrow. Widened by this factor, its intervals cover 95 % again (benchmarks/interval_coverage.py,
+# docs/STATISTICS.md).
 LOOKED = 1.1
 _CHUNKS = 64
-Unit = Any  # of resampling, hashable and ordered: (session, round) in a run
+Unit = Any  # a unit of resampling, hashable and ordered: (session, round) in a run
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Estimate:
-    """A number with its 95 % interval. NaN means unknown; `lo` and `hi` are unknown together."""
+    """A number with its 95 % confidence interval. NaN means unknown; `lo` and `hi` are unknown together."""
 
     value: float = math.nan
     lo: float = math.nan
     hi: float = math.nan
 
-    # Unknown equals unknown. From Python 3.13 on, the generated method compares NaN with NaN, which are never equal.
+    # Unknown equals unknown. From Python 3.13 on, the generated method would compare NaN with NaN, which never equal.
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, Estimate):
             return NotImplemented
@@ -73,11 +76,11 @@ class Estimate:
         return Estimate(value=self.value)
 
     def times(self, factor: float) -> Estimate:
-        """Value and ends times a `factor` > 0."""
+        """The value and both ends, multiplied by a `factor` > 0."""
         return Estimate(value=factor * self.value, lo=factor * self.lo, hi=factor * self.hi)
 
     def under(self, work: float) -> Estimate:
-        """`work` over this number, which swaps the ends. Without an interval if the lower end is not above 0."""
+        """`work` over this number, with the ends swapped. It has no interval if the lower end is not above 0."""
         if not (self.has_interval and self.lo > 0):
             return Estimate(value=work / self.value)
         return Estimate(value=work / self.value, lo=work / self.hi, hi=work / self.lo)
@@ -87,22 +90,23 @@ UNKNOWN = Estimate()
 
 
 class Draws:
-    """The resampled rounds and processes of one run.
+    """The bootstrap samples of one run: its resampled rounds and processes.
 
     Attributes:
-      units: all (session, round) of the run, sorted. process: (R,) int, which process measured each.
-      spread: between processes, for the points that fewer than MIN_PROCESSES measured.
+      units: all (session, round) of the run, sorted. process: (R,) int, which process measured each unit.
+      spread: the variation between processes, used for points that fewer than MIN_PROCESSES measured.
       weights: (draws, R) float32, how often each draw contains each unit: rounds resampled within each process.
-      process_weights: (draws, processes) float32, the same when processes are resampled.
-      two_way: how alternating rounds depend on each other; None where each process has its rounds to itself.
+      process_weights: (draws, processes) float32, the same if processes are resampled.
+      two_way: how alternating rounds depend on each other; None if processes do not take turns.
     """
 
     def __init__(
         self, units: Iterable[Unit], workers: Iterable[tuple[Unit, str]] = (), *, spread: Spread = ASSUMED,
         draws: int = DRAWS, seed: int = 0, looked: bool = False,
     ):  # fmt: skip
-        """workers: which process measured a point in a unit. Rounds that share one belong together, whatever the other
-        points did; without any, all rounds are of one process. looked: the intervals decided how many rounds to take.
+        """workers: (unit, process that measured a point in it). Units that share a process belong together; without
+        workers, all units are of one process. draws: the number of bootstrap samples. looked: whether the intervals
+        decided how many rounds to take.
         """
         self.units, self._workers = sorted(set(units)), tuple(workers)
         self._column = {unit: column for column, unit in enumerate(self.units)}
@@ -128,36 +132,36 @@ class Draws:
         return self._random.multinomial(count, share, size=len(self.weights)).astype(np.float32)
 
     def only(self, units: Collection[Unit]) -> Draws:
-        """Draws of their own for some of the units."""
+        """Separate draws for some of the units."""
         workers = [(unit, worker) for unit, worker in self._workers if unit in units]
         some = Draws(units, workers, spread=self.spread, draws=len(self.weights), seed=self._seed, looked=self.looked)
         some.two_way = self.two_way and self.two_way.only(self._columns(some.units))
         return some
 
     def fit(self, series: Iterable[tuple[Sequence[Unit], np.ndarray]], seconds: float) -> None:
-        """Finds how alternating rounds depend on each other. series: of each point that may claim something, its units
-        and the logarithm of its time in each. seconds: from the first round to the last."""
+        """Estimates how alternating rounds depend on each other. series: for each point that may support a claim, its
+        units and the logarithm of its time in each. seconds: from the first round to the last."""
         if self.two_way is not None:
             found = [(np.array(self._columns(units)), values) for units, values in series]
             self.two_way = two_way.fit(self.process, found, seconds)
 
     def mean(self, values: np.ndarray, units: Sequence[Unit]) -> two_way.Mean:
-        """The mean of one value a unit, in alternating rounds."""
+        """The mean of one value per unit, in alternating rounds."""
         assert self.two_way is not None
         by_process = self.processes(units) >= MIN_PROCESSES
         times = LOOKED if self.looked else 1.0
         return self.two_way.mean(np.array(self._columns(units)), values, by_process=by_process, times=times)
 
     def _drawn(self, mean: two_way.Mean) -> np.ndarray:
-        """The draws of a mean over alternating rounds."""
-        if self._factors.shape[1] != len(mean.loadings):  # their sample covariance is exactly that of the factors
+        """(draws,): the draws of a mean over alternating rounds."""
+        if self._factors.shape[1] != len(mean.loadings):  # QR makes the sample covariance exactly the identity
             normal = self._random.standard_normal((len(self.weights), len(mean.loadings)))
             orthogonal, _ = np.linalg.qr(normal - normal.mean(axis=0))
             self._factors = orthogonal * math.sqrt(len(normal))
         return mean.value + np.einsum("df,f->d", self._factors, mean.loadings)
 
     def processes(self, units: Sequence[Unit]) -> int:
-        """How many processes measured these units."""
+        """The number of processes that measured these units."""
         return len(np.unique(self.process[self._columns(units)]))
 
     def of(self, units: Sequence[Unit]) -> np.ndarray:
@@ -169,13 +173,13 @@ class Draws:
     def centre(
         self, samples: np.ndarray, owners: np.ndarray, units: Sequence[Unit], *, signed: bool = False
     ) -> tuple[float, np.ndarray]:
-        """The geometric mean over processes of each one's median, of the data and (draws,) of each draw; of alternating
-        rounds the geometric mean of each one's median, without outliers.
+        """(value, draws): the geometric mean over processes of each one's median, for the data and for each draw. In
+        alternating rounds: the geometric mean over rounds of the median of each round, without outliers.
 
-        The draws vary as these processes do: `differing` adds what one or two processes cannot show.
+        The draws vary as much as these processes do. `differing` adds the variation that one or two cannot show.
 
         Args:
-          samples: (n,), above 0. owners: (n,) int, which of `units` each belongs to.
+          samples: (n,) values above 0. owners: (n,) int, which of `units` each belongs to.
           signed: samples may be negative, and the mean is arithmetic.
         """
         if self.two_way is not None and len(units) > 1:
@@ -199,13 +203,13 @@ class Draws:
         return float(value), self.widened(float(value), drawn, units)
 
     def widened(self, value: float, drawn: np.ndarray, units: Sequence[Unit]) -> np.ndarray:
-        """Draws of a statistic of these units, as far from its value as few resampled units make it uncertain."""
+        """The draws of a statistic of these units, widened for the small number of resampled units."""
         processes = self.processes(units)
         count = processes if processes >= MIN_PROCESSES else len(units) - processes + 1
         return widened(value, drawn, count, LOOKED if self.looked else 1.0)
 
     def differing(self, name: str, units: Sequence[Unit]) -> np.ndarray:
-        """(draws,) factors by which another process would differ, the point's own; 1 where processes are resampled."""
+        """(draws,) random factors by which another process would differ at `name`; 1 if processes are resampled."""
         processes = self.processes(units)
         if processes >= MIN_PROCESSES:
             return np.ones(len(self.weights))
@@ -217,7 +221,7 @@ class Draws:
 
 
 def _mean(values: np.ndarray, signed: bool, shares: np.ndarray | None = None) -> np.ndarray:
-    """The mean over the last axis, geometric unless signed; with `shares`, (draws, n), that of each draw."""
+    """The mean over the last axis, geometric unless signed. With shares (draws, n), the weighted mean of each draw."""
     if values.shape[-1] == 1 and shares is None:
         return values[..., 0]
     found = values if signed else np.log(values)
@@ -226,7 +230,7 @@ def _mean(values: np.ndarray, signed: bool, shares: np.ndarray | None = None) ->
 
 
 def _together(units: Sequence[Unit], workers: Iterable[tuple[Unit, str]]) -> list[set[Unit]]:
-    """The units in disjoint sets, of which no two share a process; all in one without any process."""
+    """The units in disjoint sets, such that no two sets share a process. Without workers, all units are in one set."""
     by_worker: dict[str, set[Unit]] = {}
     for unit, worker in workers:
         by_worker.setdefault(worker, set()).add(unit)
@@ -238,11 +242,15 @@ def _together(units: Sequence[Unit], workers: Iterable[tuple[Unit, str]]) -> lis
 
 
 def widened(value: float, drawn: np.ndarray, count: int, times: float = 1.0) -> np.ndarray:
-    """Draws of a statistic, moved away from its value so that their percentiles are those that `count` resampled units
-    allow, Student's interval for a mean, and by a further factor. On the logarithmic scale if all are above 0."""
+    """The draws of a statistic, moved away from its value.
+
+    Their percentiles then give Student's interval for a mean of `count` resampled units, wider by the factor `times`.
+    The scale is logarithmic if all draws are above 0.
+    """
     if count < 2:
         return drawn
-    # 0.98 and not 0.975: the percentiles of a mean of few units fall short (benchmarks/interval_coverage.py).
+    # 0.98 instead of 0.975, because the percentiles of a mean of few units are too narrow
+    # (benchmarks/interval_coverage.py).
     factor = times * math.sqrt(count / (count - 1)) * special.stdtrit(count - 1, 0.98) / special.ndtri(0.975)
     if value > 0 and (drawn[np.isfinite(drawn)] > 0).all():
         return value * np.exp(np.clip(factor * np.log(drawn / value), -50, 50))
@@ -250,7 +258,7 @@ def widened(value: float, drawn: np.ndarray, count: int, times: float = 1.0) -> 
 
 
 def weighted_median(values: np.ndarray, owners: np.ndarray, weights: np.ndarray) -> np.ndarray:
-    """The median of each draw, as if each value were repeated as often as the draw contains its round.
+    """The median of each draw: of all samples, each repeated as often as the draw contains its round.
 
     Args:
       values: (n,) pooled samples of one point.
@@ -258,7 +266,7 @@ def weighted_median(values: np.ndarray, owners: np.ndarray, weights: np.ndarray)
       weights: (draws, k) multiplicities, whole numbers (exact in float32 up to 16 million samples).
 
     Returns:
-      (draws,): the mean of the two middle order statistics; NaN for a draw without any of the rounds.
+      (draws,): the mean of the two middle order statistics; NaN for a draw that contains none of the rounds.
     """
     order = np.argsort(values, kind="stable")
     values, owners = values[order], owners[order]
@@ -275,13 +283,13 @@ def weighted_median(values: np.ndarray, owners: np.ndarray, weights: np.ndarray)
 
 
 def _bracket(counts: np.ndarray, weights: np.ndarray) -> tuple[int, np.ndarray, np.ndarray]:
-    """The chunks in the middle, in which all draws have their medians.
+    """The range of middle chunks that contains the median of every draw.
 
     Args:
-      counts: (chunks + 1, k), how many samples of each round are before each chunk boundary.
+      counts: (chunks + 1, k), the number of samples of each round before each chunk boundary.
 
     Returns:
-      The first chunk of the bracket, (draws, m + 1) weights before its boundaries, and (draws,) total weights.
+      The first chunk of the range, (draws, m + 1) weights before its boundaries, and (draws,) total weights.
     """
     last, total = len(counts) - 1, _dot(weights, counts[-1])
     middle = last // 2
@@ -297,7 +305,7 @@ def _bracket(counts: np.ndarray, weights: np.ndarray) -> tuple[int, np.ndarray, 
 
 
 def _dot(weights: np.ndarray, column: np.ndarray) -> np.ndarray:
-    """weights @ column on one thread: on a busy machine, the threads of a BLAS mostly wait for each other."""
+    """weights @ column on one thread. On a busy machine, the threads of a BLAS would mostly wait for each other."""
     return np.einsum("dk,k->d", weights, column)
 
 
@@ -311,7 +319,7 @@ def _order_statistic(
     first: int,
     chunk: int,
 ) -> np.ndarray:
-    """The value at 0-based `rank` of each draw's sorted, repeated samples. Shapes as in `_bracket`."""
+    """The value at the 0-based `rank` among each draw's sorted, repeated samples. Shapes as in `_bracket`."""
     draws = np.arange(len(rank))
     rank = np.maximum(rank, 0)[:, None]
     which = np.minimum((bounds[:, 1:] <= rank).sum(axis=1), bounds.shape[1] - 2)
@@ -323,12 +331,12 @@ def _order_statistic(
 
 
 def estimate(value: float, draws: np.ndarray, *, rounds: int) -> Estimate:
-    """Puts the 95 % interval around `value`: percentiles of its draws, which must be `widened`.
+    """`value` with its 95 % confidence interval: percentiles of its draws, which must be `widened`.
 
     Args:
       value: the statistic of the data itself.
-      draws: the statistic of each draw; NaN where undefined.
-      rounds: how many rounds the statistic uses; below `MIN_ROUNDS` there is no interval.
+      draws: (draws,) the statistic of each draw; NaN where undefined.
+      rounds: the number of rounds that the statistic uses. Below `MIN_ROUNDS` there is no interval.
     """
     draws = draws[np.isfinite(draws)]
     if rounds < MIN_ROUNDS or len(draws) == 0 or not math.isfinite(value):

@@ -1,7 +1,7 @@
 # Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
-"""The headlines of a sweep of levers, or why there is none.
+"""The headlines of a lever sweep, or why there is none.
 
-They use only honest arms with an honest baseline. A difference is stated only if its whole interval supports it.
+They use only valid arms with a valid baseline. A difference is stated only if its whole interval supports it.
 """
 
 from __future__ import annotations
@@ -17,9 +17,9 @@ from jaxbench.analysis.intervals import Estimate
 from jaxbench.analysis.phases import Phases
 from jaxbench.analysis.quantities import interval, percent, scaled, seconds
 
-MAX_PLACES = 3  # with more: only the largest honest device count of each strategy and scaling
+MAX_PLACES = 3  # with more groups, only the largest valid device count of each strategy and scaling is reported
 MAX_ARMS = 6
-SELECTED = "selected and measured on the same rounds, so probably optimistic"  # of the best of more arms
+SELECTED = "selected and measured on the same rounds, so probably optimistic"  # if the best of more arms is reported
 
 
 def headlines(
@@ -30,7 +30,7 @@ def headlines(
     knees: Sequence[Knee] = (),
     latencies: Sequence[tuple[ArmGroup, list[Latency]]] = (),
 ) -> list[str]:
-    """The sentences of a view. If nothing allows one, a single sentence that starts with "No headline" says why."""
+    """The headline sentences of a view; without any, one sentence that starts with "No headline" and the reason."""
     shown = _shown(places)
     if view == "phases":
         sentences = [each.sentence for each in phases if each.honest and each.place in shown]
@@ -65,7 +65,7 @@ def _prefix(place: ArmGroup) -> str:
 
 
 def pairs(place: ArmGroup) -> list[ArmResult]:
-    """The arms that can be compared: they and their baseline are honest and measured."""
+    """The arms that can be compared: the arm and its baseline are valid and measured."""
     arms = (arm for arm in place.arms if arm.verdict not in ("", "baseline"))
     return [arm for arm in arms if arm.honest and arm.baseline.honest and arm.ratio.known]
 
@@ -79,7 +79,7 @@ def _compared(place: ArmGroup, say: Callable[[ArmResult, str], str]) -> list[str
 
 
 def _ranking(place: ArmGroup) -> str:
-    """The arms by verdict, the fastest first, each with its time over the baseline's; "" without any."""
+    """The arms by verdict, fastest first, each with its time over the baseline's; "" without comparable arms."""
     arms = sorted(pairs(place), key=lambda arm: arm.ratio.value)
     parts = []
     for verdict, words in (("faster", "faster"), ("slower", "slower"), ("cannot tell", "no difference shown")):
@@ -91,14 +91,14 @@ def _ranking(place: ArmGroup) -> str:
 
 
 def arm_name(arm: ArmResult) -> str:
-    """The arm in a sentence: "bfloat16" is clear by itself, "16" is not."""
+    """The arm's name in a sentence: the value alone if it is clear, such as "bfloat16", else "lever=value"."""
     return (
         arm.label if arm.point.arm in (f"precision={arm.label}", f"remat={arm.label}") else arm.point.arm or arm.label
     )
 
 
 def _time(arm: ArmResult, base: str) -> str:
-    """ "bfloat16 takes 0.61 [0.59, 0.63] of default's time", or that it is inconclusive; without a full stop."""
+    """A clause: "bfloat16 takes 0.61 [0.59, 0.63] of default's time", or that the comparison is inconclusive."""
     same = arm.point.examples == arm.baseline.point.examples
     value, quantity = (arm.ratio, "time") if same else (arm.speedup.under(1.0), "time per example")
     ratio = _ratio(value)
@@ -121,7 +121,7 @@ def _memory(arm: ArmResult, base: str) -> str:
 
 
 def _outcome(arm: ArmResult) -> str:
-    """The result of its short training, against the baseline's; one training each, so without an interval."""
+    """The result of its short training and of the baseline's. There is one training each, so no interval."""
     for name, words in (("final_accuracy", "final accuracy"), ("final_loss", "final loss")):
         value, baseline = arm.outcome(name), arm.baseline.point.outcome(name)
         if math.isfinite(value) and math.isfinite(baseline):
@@ -177,7 +177,7 @@ _SAY: dict[str, Callable[[ArmResult, str], str]] = {"remat": _remat, "freeze": _
 
 
 def _knee(knee: Knee) -> str:
-    """The batch from which a larger one gains little throughput."""
+    """A sentence on the batch above which a larger batch gains little throughput."""
     arm, best = knee.arm, knee.best
     step, rate = interval(arm.timing.step_s, seconds), scaled(best.timing.examples_per_s.value, "")
     unit = best.point.record.unit if best.point.record is not None else "examples"
@@ -207,7 +207,7 @@ def _latencies(latencies: Sequence[Latency]) -> str:
 
 
 def _ladder(place: ArmGroup) -> str:
-    """From the first rung to the last, and the rung that gains most."""
+    """A sentence on the speed-up from the first rung to the last, and on the rung that gains most."""
     arms = pairs(place)
     if not arms or arms[-1] is not place.arms[-1]:
         return ""

@@ -1,5 +1,5 @@
 # Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
-"""The FLOPs and bytes that a case needs, against the most that the machine can do, with the words for both."""
+"""The FLOPs and bytes that a case needs compared with the machine's limits, with names for both."""
 
 from __future__ import annotations
 
@@ -14,21 +14,25 @@ from jaxbench.analysis.ceilings import Ceiling, Ceilings
 from jaxbench.analysis.intervals import UNKNOWN, Estimate
 from jaxbench.catalog import hardware
 
-# A rate is refused beyond this many times its ceiling. Makers round their peaks, and parts run above their nominal
-# clock. A measured peak is itself a measurement, taken at another time. "The cache" is several caches; the card has the
-# one that streaming reached, so it bounds only the order of magnitude.
+# A rate above this many times its ceiling is refused. Vendors round their peaks, and chips run above their nominal
+# clock. A measured peak is itself a measurement from another time. "The cache" is several caches: the machine profile
+# has the bandwidth of the cache that streaming reached, so it bounds only the order of magnitude.
 SLACK = {"catalogue": 1.05, "measured": 1.10, "cache": 2.0}
-RIDGE = 1.0  # FLOPs per byte: with only one ceiling known, a kernel below this is taken to be memory-bound
-OWN: dict[str, Any] = {"peaks": []}  # stands for a card that was made from the run itself
+RIDGE = 1.0  # FLOPs per byte: if only one ceiling is known, a kernel below this counts as memory-bound
+OWN: dict[str, Any] = {"peaks": []}  # stands for a machine profile that was made from the run itself
 FLOP, BYTES, LINK = "FLOP/s", "B/s", "B/s over the link"
 
 
 @dataclass(frozen=True, kw_only=True)
 class Limit:
-    """The maximum rate of one kind of work. rate: per second; NaN when unknown, and then `text` says why.
+    """The maximum rate of one kind of work.
 
-    source: as in `Ceiling`. slack: a value up to this many times `rate` is believed. no_share: why a share of it
-    would mean nothing; "" when it means something.
+    Attributes:
+      rate: per second; NaN if unknown.
+      source: as in `Ceiling`.
+      text: the limit in words, or why it is unknown.
+      slack: a value up to this many times `rate` is plausible.
+      no_share: why a share of this limit is meaningless; "" if it is meaningful.
     """
 
     rate: float = math.nan
@@ -43,15 +47,19 @@ class Limit:
 
     @property
     def counts(self) -> bool:
-        """Whether a share of it means something."""
+        """Whether a share of it is meaningful."""
         return self.known and not self.no_share
 
 
 @dataclass(frozen=True, kw_only=True)
 class Demand:
-    """One kind of work of a case. unit: FLOP, BYTES or LINK. amount: of one call. rate: per second.
+    """One kind of work of a case.
 
-    dtype: of the case; integer operations are shown as OP/s.
+    Attributes:
+      unit: FLOP, BYTES or LINK.
+      amount: the work of one call. rate: the work per second.
+      limit: its ceiling.
+      dtype: the dtype of the case; integer operations are shown as OP/s.
     """
 
     unit: str
@@ -62,7 +70,7 @@ class Demand:
 
     @property
     def least_s(self) -> float:
-        """The time of one call at the ceiling; NaN when that is unknown."""
+        """The seconds of one call at the ceiling; NaN if that is unknown."""
         return self.amount / self.limit.rate
 
     def shown(self, rate: float) -> str:
@@ -82,7 +90,7 @@ class Rates:
 def demands(
     point: CasePoint, rates: Rates, step_s: float, *, manifest: dict[str, Any], machine: dict[str, Any] | None
 ) -> tuple[Demand, ...]:
-    """The work of the case, each kind with its ceiling. machine: the machine's card, or None."""
+    """The kinds of work of a case, each with its ceiling. machine: the machine profile, or None."""
     kind = _device_kind(point, manifest)
     known = ceilings.find(
         card=machine, platform=point.platform, device_kind=kind, cores=point.cores or 0, dtype=point.dtype
@@ -106,7 +114,7 @@ def demands(
 class PeakShare:
     """The share of its peak that a case reaches; UNKNOWN without a peak.
 
-    peak: which one, in words; "" when there is none, and then `why_not` says why. source: as in `Ceiling`.
+    peak: the peak in words; "" without a peak, and then `why_not` gives the reason. source: as in `Ceiling`.
     """
 
     part: Estimate = UNKNOWN
@@ -116,12 +124,12 @@ class PeakShare:
 
     @property
     def note(self) -> str:
-        """Which peak, or why there is none."""
+        """The peak, or why there is none."""
         return f"percent of {self.peak}" if self.peak else f"no percentage of peak: {self.why_not}"
 
 
 def share(demands: tuple[Demand, ...]) -> PeakShare:
-    """The share of the binding ceiling that a case reaches: the one at which a call would take longest."""
+    """The share of the binding ceiling that a case reaches. The ceiling binds at which a call would take longest."""
     shared = [d for d in demands if d.limit.counts and _may_bind(d, demands)]
     if not shared:
         limits = [d.limit for d in demands if _may_bind(d, demands)]
@@ -135,7 +143,7 @@ def share(demands: tuple[Demand, ...]) -> PeakShare:
 
 
 def _may_bind(demand: Demand, demands: tuple[Demand, ...]) -> bool:
-    """Whether this demand may bind: not if the other one's ceiling is unknown and the other one is likelier to bind."""
+    """Whether this demand may bind. It may not if the other demand is likelier to bind and has an unknown ceiling."""
     other = next((d for d in demands if {d.unit, demand.unit} == {FLOP, BYTES}), None)
     if other is None or other.limit.counts:
         return True
@@ -171,7 +179,7 @@ def _limit(ceiling: Ceiling, text: str, *, slack: float | None = None, no_share:
 def _bytes_limit(
     point: CasePoint, kind: str, known: Ceilings, machine: dict[str, Any] | None, *, cache_bytes: int | None
 ) -> Limit:
-    """Memory bandwidth bounds only arrays that do not fit in a cache. Transfers also read and write memory."""
+    """The bandwidth limit of a case: of memory, or of a cache that holds its arrays. Transfers also use memory."""
     copies = point.family == "transfer"
     touched = float(point.resident_bytes or math.inf) if copies else _touched(point)
     no_share = "a copy is bound by its link before its memory" if copies else ""
@@ -196,10 +204,10 @@ def _bytes_limit(
 
 
 def _touched(point: CasePoint) -> float:
-    """The bytes that a call reads or writes before it comes back to the same ones.
+    """The bytes that a call reads or writes before it returns to the same ones.
 
-    A call that moves more than it holds passes over its arrays again and again. Each pass may be in place, so between
-    two of them it may touch no more than one array, which a cache may keep although all arrays together do not fit.
+    A call that moves more bytes than it holds passes over its arrays several times. Each pass may be in place, so
+    between two passes it may touch no more than one array. A cache may hold that array although it cannot hold all.
     """
     moved, held = float(point.bytes_moved or 0), float(point.resident_bytes or math.inf)
     bits = re.search(r"\d+", point.dtype)
@@ -207,7 +215,7 @@ def _touched(point: CasePoint) -> float:
 
 
 def _link_limit(point: CasePoint, kind: str) -> Limit:
-    """The catalogue's link, one way, if this case uses it."""
+    """The catalogue's link in one direction, if this case uses it."""
     if point.platform == "cpu":
         return Limit(text="CPU devices have no link of their own: they share the machine's memory")
     peak = hardware.find(kind)
@@ -225,9 +233,9 @@ def _link_limit(point: CasePoint, kind: str) -> Limit:
     rate, n = link.unidirectional_bytes_per_s, point.devices
     text = f"{quantities.per_second(rate)} one way ({peak.name}: {link.note}){_doubt(link.verified)}"
     if point.op == "all_reduce" and link.reduces_in_network:
-        # With a switch that reduces, a device sends its S bytes once and receives the sum once. So algbw may reach the
-        # link's rate, and busbw, which counts the 2(n-1)/n S bytes that a ring must send, 2(n-1)/n times that rate.
-        # Published 8xH200 reach 473 GB/s at 4 GiB and 482 at 16 GiB of bus bandwidth over 450 GB/s one way.
+        # If the switch reduces, a device sends its S bytes once and receives the sum once. So algbw may reach the
+        # link's rate. busbw counts the 2(n-1)/n S bytes that a ring must send, so it may reach 2(n-1)/n times that.
+        # Published 8xH200 results reach 473 GB/s of bus bandwidth at 4 GiB and 482 at 16 GiB over 450 GB/s one way.
         factor = 2 * (n - 1) / n
         rate, text = factor * rate, f"{factor:.3g} x {text}, with reduction in the network"
     return Limit(rate=rate, source="catalogue", text=text, slack=SLACK["catalogue"])
@@ -240,16 +248,16 @@ def _where(point: CasePoint) -> str:
 
 
 def _up_to(point: CasePoint) -> str:
-    """Where a peak was measured: fewer cores may have reached more (`ceilings.measured`)."""
+    """Where a peak was measured. Fewer cores may have reached more (`ceilings.measured`)."""
     return _where(point).replace("on ", "on up to ") if point.platform == "cpu" and point.cores != 1 else _where(point)
 
 
 def _no_card(machine: dict[str, Any] | None, what: str) -> str:
     if machine is OWN:
-        return "the machine's card was made from this run"
+        return "the machine profile was made from this run"
     if machine is None:
-        return "this machine has no card ('jaxbench machine' makes one)"
-    return f"the machine's card has no {what}"
+        return "this machine has no profile ('jaxbench machine' makes one)"
+    return f"the machine profile has no {what}"
 
 
 def _doubt(verified: bool) -> str:

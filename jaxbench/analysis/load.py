@@ -1,5 +1,5 @@
 # Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
-"""Whether a point had its CPUs for itself while it was timed: docs/metrics, "Load"."""
+"""Whether other programs used a point's CPUs while it was timed: docs/metrics, "Load"."""
 
 from __future__ import annotations
 
@@ -13,21 +13,21 @@ import numpy as np
 from jaxbench.analysis.measured import Measured
 from jaxbench.records.schema import RoundRecord
 
-LEAST_CPU_SHARE = 0.95  # of a process that may use one CPU, and has one device to keep busy
-MOST_TAKEN = 0.05  # of the CPUs' time, by others and by the hypervisor
-TICKS_S = 0.02  # two ticks of the kernel's clock, in which others' time is counted: less is not seen
+LEAST_CPU_SHARE = 0.95  # a process with one CPU and one busy device is contended below this CPU time / wall time
+MOST_TAKEN = 0.05  # a round is contended if others or the hypervisor took more than this share of its CPUs' time
+TICKS_S = 0.02  # two ticks of the kernel's clock that counts others' time: less cannot be seen
 
 
 @dataclass(frozen=True, kw_only=True)
 class Load:
-    """The load of a point over its rounds; NaN: the system does not say, or the records are older.
+    """The load of a point over its rounds; NaN: the system does not report it, or the records are older.
 
     Attributes:
-      rounds: how many of its rounds have a load.
-      contended: the share of these that were contended.
+      rounds: the number of its rounds with a recorded load.
+      contended: the share of these rounds that were contended.
       cpu_share: median over rounds of processor time / wall time. About 1 for one busy device, more for several.
-      others, steal: median over rounds of others' time, and of the hypervisor's, as a share of the CPUs' time.
-      switches_per_s: median over rounds of involuntary context switches a second.
+      others, steal: median over rounds of the share of the CPUs' time that other processes and the hypervisor took.
+      switches_per_s: median over rounds of involuntary context switches per second.
     """
 
     rounds: int = 0
@@ -39,7 +39,7 @@ class Load:
 
 
 def of(point: Measured[Any]) -> Load:
-    """The load of a point, of a training step or of a case."""
+    """The load of a point: a training step or a case."""
     timed = [each for each in point.rounds if each.cpu_s]
     if not timed:
         return Load()
@@ -54,15 +54,15 @@ def of(point: Measured[Any]) -> Load:
 
 
 def contended(point: Measured[Any], about: RoundRecord) -> str:
-    """Why a round counts as contended, as a clause; "" if it does not, or if nothing is known about it.
+    """Why a round counts as contended, as a clause; "" if it does not, or if its load is unknown.
 
-    A round of an accelerator never does: its processor only waits.
+    A round on an accelerator never does, because its processor only waits.
     """
     if point.platform != "cpu" or not about.cpu_s:
         return ""
     share = sum(about.cpu_s) / wall_s(about)
     if _alone_on_one_cpu(point, about) and share < LEAST_CPU_SHARE:
-        return f"its process ran for {100 * share:.0f} % of the time only"
+        return f"its process ran for only {100 * share:.0f} % of the time"
     for values, who in ((about.steal_s, "the hypervisor"), (about.others_s, "other processes")):
         if sum(values) > TICKS_S and taken(about, values) > MOST_TAKEN:
             return f"{who} took {100 * taken(about, values):.0f} % of its CPUs"
@@ -70,17 +70,17 @@ def contended(point: Measured[Any], about: RoundRecord) -> str:
 
 
 def wall_s(about: RoundRecord) -> float:
-    """Seconds of all timed blocks of a round."""
+    """The wall seconds of all timed blocks of a round."""
     return sum(about.block_s) + sum(about.double_block_s)
 
 
 def taken(about: RoundRecord, values: Sequence[float]) -> float:
-    """Seconds that were taken in the blocks of a round, as a share of the time of its CPUs; NaN if unknown."""
+    """The share of the CPUs' time during a round's blocks that `values` seconds are; NaN: unknown."""
     return sum(values) / (wall_s(about) * about.cpus) if values and about.cpus else math.nan
 
 
 def _alone_on_one_cpu(point: Measured[Any], about: RoundRecord) -> bool:
-    """Whether the process should be busy all the time: one CPU, one device, and no wait for input or for a copy."""
+    """Whether the process should always be busy: it has one CPU and one device and waits for no input or copy."""
     fed = getattr(point, "levers", {}).get("input", "device") != "device"
     return about.cpus == 1 and point.devices == 1 and not fed and not getattr(point, "source", "")
 

@@ -1,7 +1,7 @@
 # Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
-"""The machine's card, machine.json: measured peaks, launch costs, alpha and beta.
+"""The machine profile, machine.json: measured peaks, launch costs, alpha and beta.
 
-It contains only rows that passed every gate. Links may be oversubscribed, and are marked so.
+It contains only rows that passed every gate. Links may be oversubscribed and are then marked.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from jaxbench.records.store import RunFolder
 SCHEMA = 1
 NAME = "machine.json"
 FACTS = ("platform", "device_kind", "devices", "cores", "cpu_model", "memory_bytes", "cache_bytes", "identity")
-_LISTS = {  # the lists of a card, and the fields that each entry must have
+_LISTS = {  # the lists of a profile, and the fields that each entry must have
     "peaks": ("quantity", "dtype", "platform", "cores", "level", "value"),
     "launch": ("op", "impl", "platform", "cores", "value"),
     "links": ("op", "dtype", "devices", "oversubscribed", "alpha_s", "beta_bytes_per_s"),
@@ -33,13 +33,13 @@ _LISTS = {  # the lists of a card, and the fields that each entry must have
 
 
 def build(runs: list[RunFolder]) -> dict[str, Any]:
-    """Makes the card from finished runs of one machine: their "matmul", "stream", "dispatch", ... views.
+    """Makes the profile from finished runs of one machine: of matmul, stream, dispatch, collectives and transfer.
 
     Raises:
-      UserError: no run, a run that did not measure cases or is damaged, or runs of different machines.
+      UserError: there is no run, a run is damaged or did not measure cases, or the runs are of different machines.
     """
     if not runs:
-        raise UserError("a machine's card needs at least one run: give the folders of 'jaxbench run matmul' and so on.")
+        raise UserError("a machine profile needs at least one run: give the folders of 'jaxbench run matmul', ...")
     card: dict[str, Any] = {"schema": SCHEMA, "made": datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds")}
     first = runs[0].manifest()
     card["machine"] = {name: first[name] for name in FACTS if name in first}
@@ -66,7 +66,7 @@ def _add(card: dict[str, Any], run: str, view: str, rows: list[CaseRow]) -> None
         card["launch"] += [_launch(run, row) for row in honest]
     elif view == "collectives":
         links = [_link(run, fit) for fit in alpha_beta.fit_all(rows) if not fit.why_not]
-        # What lies inside a process of several is measured better by a run of one process.
+        # Links within one process are measured better by a run of a single process.
         between = [link for link in links if (link["group_processes"] or 1) > 1]
         card["links"] = _replaced(card["links"], between or links)
     elif view == "transfer":
@@ -74,7 +74,7 @@ def _add(card: dict[str, Any], run: str, view: str, rows: list[CaseRow]) -> None
 
 
 def _level(cache_bytes: int | None) -> Callable[[CaseRow], str]:
-    """The manifest's cache is the processor's; an accelerator's is unknown."""
+    """A function from a row to "memory" or "cache". The manifest has only the processor's cache size."""
 
     def level(row: CaseRow) -> str:
         cache = cache_bytes if row.point.platform == "cpu" else None
@@ -90,9 +90,10 @@ def _peaks(
     work: Callable[[CaseRow], float | None],
     level: Callable[[CaseRow], str],
 ) -> list[dict[str, Any]]:
-    """The best row of each (dtype, platform, cores, level). again: its rate on the rounds that did not select it.
+    """The best row of each (dtype, platform, cores, level), as an entry. Its "again" is the rate on the rounds that did
+    not select it.
 
-    A peak bounds what was measured, so where a row reached more than that on all of its rounds, its rate is the value.
+    A peak should bound what was measured. So if a row reached a higher rate over all of its rounds, that rate counts.
     """
     groups: dict[tuple[Any, ...], list[CaseRow]] = {}
     for row in rows:
@@ -116,14 +117,14 @@ def _peaks(
 
 
 def _launch(run: str, row: CaseRow) -> dict[str, Any]:
-    """Seconds per call."""
+    """An entry with seconds per call."""
     p = row.point
     facts = {"op": p.op, "impl": p.impl, "platform": p.platform, "cores": p.cores, "point": p.point, "run": run}
     return {**facts, **_numbers("", row.timing.step_s), "rounds": row.timing.rounds}
 
 
 def _link(run: str, fit: AlphaBetaFit) -> dict[str, Any]:
-    """bus_bytes_per_s: beta as bus bandwidth; None for one device."""
+    """An entry with alpha and beta. Its bus_bytes_per_s is beta as bus bandwidth; None for one device."""
     names = ("op", "dtype", "devices", "mesh", "axis", "oversubscribed", "group_processes", "group_hosts")
     facts = {name: getattr(fit.place, name) for name in names}
     bus = fit.beta_bytes_per_s.value * fit.bus_factor
@@ -138,7 +139,7 @@ def _link(run: str, fit: AlphaBetaFit) -> dict[str, Any]:
 
 
 def with_links(card: dict[str, Any], newer: dict[str, Any]) -> dict[str, Any]:
-    """A card with the links of a newer one of the same machine, which replace its own of the same groups."""
+    """A profile with the links of a newer profile of the same machine. They replace its links of the same groups."""
     links = _replaced(card["links"], newer["links"])
     whole = {**card, "links": links, "made_of": [*card["made_of"], *newer["made_of"]]}
     return {**whole, sealed.SHA256: sealed.digest(whole)}
@@ -150,13 +151,13 @@ def _replaced(links: list[dict[str, Any]], newer: list[dict[str, Any]]) -> list[
 
 
 def _group(link: dict[str, Any]) -> tuple[Any, ...]:
-    """What is sent, and between whom; links of older cards lie in one process."""
+    """The operation and the group of a link. Links of older profiles are within one process."""
     where = tuple(link.get(name) for name in ("op", "dtype", "devices", "mesh", "axis"))
     return (*where, link.get("group_processes") or 1, link.get("group_hosts") or 1)
 
 
 def _transfer(run: str, row: CaseRow) -> dict[str, Any]:
-    """Bytes per second of the largest payload."""
+    """An entry with bytes per second at the largest payload."""
     p = row.point
     facts = {"op": p.op, "source": p.source, "target": p.target, "payload_bytes": p.payload_bytes}
     rate = row.timing.step_s.under(float(p.payload_bytes or 0))
@@ -172,17 +173,17 @@ def _largest(rows: Iterable[CaseRow]) -> list[CaseRow]:
 
 
 def _numbers(name: str, value: Estimate) -> dict[str, float | None]:
-    """{"value", "lo", "hi"}, or {"name", "name_lo", "name_hi"}; lo and hi are None without an interval."""
+    """{"value", "lo", "hi"}, or {name, name_lo, name_hi} for a name; lo and hi are None without an interval."""
     keys = (name, f"{name}_lo", f"{name}_hi") if name else ("value", "lo", "hi")
     ends = (value.lo, value.hi) if value.has_interval else (None, None)
     return dict(zip(keys, (value.value, *ends), strict=True))
 
 
 def read(path: Path) -> dict[str, Any] | None:
-    """Reads a card, or returns None when there is no such file.
+    """Reads a profile, or returns None if there is no such file.
 
     Raises:
-      UserError: it is damaged, of another schema, or does not say what its runs say, which lie near it.
+      UserError: it is damaged, has another schema, or contradicts its runs, if they are near it.
     """
     if not path.exists():
         return None
@@ -206,9 +207,9 @@ def read(path: Path) -> dict[str, Any] | None:
 
 
 def _require_true(path: Path, card: dict[str, Any]) -> None:
-    """A card from before there was a hash has none."""
+    """Checks the hash, which the oldest profiles do not have, and the runs, if they are near."""
     if sealed.SHA256 in card and card[sealed.SHA256] != sealed.digest(card):
-        raise _damaged(path, "its numbers are not those that it was written with")
+        raise _damaged(path, "its numbers were changed after it was written")
     if near := card_origin.runs_near(path, card["made_of"]):
         if why := card_origin.contradiction(card, build(near)):
             raise _damaged(path, why)
@@ -231,12 +232,12 @@ def _damaged(path: Path, why: str) -> UserError:
     return UserError(f"{path} is damaged ({why}): delete it or run 'jaxbench machine' again.")
 
 
-BUSY = 1.5  # an interval that reaches this many times its peak was measured on a busy machine
-SCALES = 1.2  # matrix products on all cores are at least this many times as fast as on one
+BUSY = 1.5  # if an interval reaches this many times its peak, the machine was busy
+SCALES = 1.2  # matrix products on all cores should be at least this many times as fast as on one
 
 
 def doubts(card: dict[str, Any]) -> list[str]:
-    """Sentences that say why the card should be made again; [] for a good card."""
+    """Sentences on why the profile should be made again; [] for a good profile."""
     sentences = []
     for peak in card["peaks"]:
         what = f"{peak['dtype']} {peak['op']} on {peak['cores']} cores"
@@ -253,9 +254,9 @@ def _same_quantity(one: dict[str, Any], other: dict[str, Any]) -> bool:
 
 
 def matches(card: dict[str, Any], manifest: dict[str, Any]) -> str:
-    """A sentence that says how the card's machine differs from that of `manifest`; "" when it is the same.
+    """A sentence on how the profile's machine differs from the machine of `manifest`; "" if it is the same.
 
-    Another kernel is no other machine: its peaks stay what they are.
+    Another kernel does not count as another machine, because the peaks stay the same.
     """
     found = identity.hardware(card["machine"], manifest)
-    return f"the card is of another machine ({identity.sentence(found)})." if found else ""
+    return f"the profile is of another machine ({identity.sentence(found)})." if found else ""

@@ -1,5 +1,5 @@
 # Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
-"""Reads ``search.json``: the largest batch that fits, predicted by the compiler and proven by running it."""
+"""Reads ``search.json``: the largest batch that fits, predicted by the compiler and confirmed by running it."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ NAME = "search.json"
 
 @dataclass(frozen=True, kw_only=True)
 class TriedBatch:
-    """One batch that was run. peak_bytes: predicted; measured_bytes: in use while it ran; None: unknown."""
+    """One batch that was run. peak_bytes: the predicted memory. measured_bytes: in use while it ran. None: unknown."""
 
     batch: int
     ok: bool
@@ -27,9 +27,15 @@ class TriedBatch:
 
 @dataclass(frozen=True, kw_only=True)
 class Search:
-    """tried: (batch, predicted bytes), sorted. predicted: the largest batch that should fit.
+    """The search for the largest batch.
 
-    error: predicted / measured memory - 1, of the largest batch that ran; NaN: not measured.
+    Attributes:
+      limit_bytes: the memory of a device.
+      tried: (batch, predicted bytes), sorted.
+      predicted: the largest batch that should fit by the prediction.
+      proven: the batches that were run.
+      largest: the largest batch that ran; 0 if none did.
+      error: predicted / measured memory - 1 for the largest batch that ran; NaN: not measured.
     """
 
     limit_bytes: float
@@ -42,7 +48,7 @@ class Search:
 
     @property
     def sentence(self) -> str:
-        """The largest batch, the prediction, and its error."""
+        """The largest batch, the prediction and its error, as a sentence."""
         limit = f"{scaled(self.limit_bytes, 'B')} ({self.limit_source})"
         if not self.largest:
             failed = "; ".join(f"{proof.batch}: {proof.reason}" for proof in self.proven if not proof.ok)
@@ -59,7 +65,7 @@ class Search:
 
 
 def read(folder: Path) -> Search | None:
-    """The search of a run folder, or None. Raises UserError when its file is damaged."""
+    """The search in a run folder, or None. Raises UserError if its file is damaged."""
     return study_file.read(folder / NAME, _parse)
 
 

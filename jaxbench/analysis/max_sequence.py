@@ -13,7 +13,7 @@ FILE = "longest.json"
 
 def read(folder: Path) -> dict[str, Any] | None:
     """{"limit_bytes", "limit_source", "rows": [{"devices", "longest", "tried": [[length, peak bytes], ...]}]}, or None
-    if the run has none. Raises UserError when the file is damaged."""
+    if the run has no such file. Raises UserError if the file is damaged."""
     return study_file.read(folder / FILE, _parse)
 
 

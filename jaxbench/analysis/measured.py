@@ -1,5 +1,5 @@
 # Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
-"""The merged records of each planned point, for training steps and cases alike."""
+"""The merged records of each planned point, both for training steps and for cases."""
 
 from __future__ import annotations
 
@@ -20,19 +20,20 @@ Passport = TypeVar("Passport", PointRecord, CaseRecord)
 
 @dataclass(frozen=True, kw_only=True)
 class Measured(Place, Generic[Passport]):
-    """One planned point. Where it is measured is inherited from its `Place`.
+    """One planned point. The fields that identify it are inherited from its `Place`.
 
     Attributes:
-      record: its newest passport, or None.
-      rounds: the first of each number, by number. rounds_asked: how many were planned.
-      failure: only if it is the newest line.
-      status: ok (has every round) | partial (has some) | failed (a failure is the newest line) | unsupported (a failure
-        that says that the strategy cannot take the model) | missing (has none).
-      check_ok: True if every check of the newest passport, and of those of every session that contributed rounds,
-        passed, no result value is wrong, and nothing was compiled inside the timed region; None if never checked.
+      record: its newest compile report, or None.
+      rounds: the first record of each round number, in order. rounds_asked: how many rounds were planned.
+      failure: the failure if it is the newest line, or None.
+      status: ok (has every round) | partial (has some) | failed (a failure is the newest line) | unsupported (the
+        failure means that the strategy cannot run the model) | missing (has none).
+      check_ok: True if every check passed in the newest compile report and in the reports of every session that
+        contributed rounds, no result value is wrong, and nothing was compiled inside the timed region. None if never
+        checked.
       reason: why `status` is not ok, or why `check_ok` is False; "" otherwise.
       repetition: a sentence about rounds that are recorded more than once; "" otherwise.
-      looked: of a run with measure.rounds=auto, whose intervals decided how many rounds it has.
+      looked: whether the intervals decided how many rounds the run has (measure.rounds=auto).
     """
 
     experiment: str
@@ -70,14 +71,14 @@ def load(
     place: type[Place],
     unplanned: Callable[[str, str, FailureRecord | None], Place | None],
 ) -> list[P]:
-    """The points of the plan in its order, then those that were measured without being planned.
+    """The points of the plan in its order, then points that were measured but not planned.
 
     Args:
-      unplanned: maps (id, platform, failure) of a point that is not planned and has no passport to its place; None if
-        it is not shown.
+      unplanned: maps (id, platform, failure) of an unplanned point without a compile report to its place; None if the
+        point is not shown.
 
     Raises:
-      UserError: damage, passports of another kind, or another schema; or a passport that is not of its planned place.
+      UserError: the folder is damaged, has records of another kind or schema, or a record that contradicts the plan.
     """
     lines = records_by_point.read(run, passport)
     names = [field.name for field in dataclasses.fields(place)]
@@ -106,10 +107,10 @@ def load(
 
 
 def _require_place(run: RunFolder, planned: dict[str, Any], about: PointLines) -> None:
-    """What a point is called and planned to be is what was measured: else a batch doubled in a record doubles its rate.
+    """Checks each record against the plan. Otherwise doubling the batch in a record would double its rate.
 
     Raises:
-      UserError: a passport differs from the plan.
+      UserError: a record differs from the plan.
     """
     for record in about.passports:
         for name, asked in planned.items():

@@ -1,8 +1,8 @@
 # Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
 """Reads ``remat_law.json``: how scratch memory grows with the number of blocks under each rematerialization policy.
 
-Without rematerialization it grows like n, with a checkpoint every sqrt(n) blocks like sqrt(n) (Chen et al. 2016). The
-bytes are the compiler's, so they have no noise: the slope's interval comes from the misfit of the straight line.
+Without rematerialization it grows like n. With a checkpoint every sqrt(n) blocks it grows like sqrt(n) (Chen et al.
+2016). The bytes come from the compiler and have no noise, so the slope's interval comes from the misfit of the line.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ NAME = "remat_law.json"
 
 @dataclass(frozen=True, kw_only=True)
 class Law:
-    """One policy. sizes: (blocks, temp_bytes), sorted. slope: of log bytes over log blocks; UNKNOWN with one size."""
+    """One policy. sizes: (blocks, temp_bytes), sorted. slope: d log(bytes) / d log(blocks); UNKNOWN with one size."""
 
     remat: str
     sizes: list[tuple[int, float]]
@@ -31,16 +31,16 @@ class Law:
 
     @property
     def sentence(self) -> str:
-        """The exponent with its interval."""
+        """The exponent with its interval, as a sentence."""
         blocks = f"{self.sizes[0][0]} to {self.sizes[-1][0]} blocks"
         if not self.slope.known:
-            return f"{self.remat}: no exponent, which needs two depths."
+            return f"{self.remat}: no exponent, because it needs two depths."
         ends = f" [{self.slope.lo:.2f}, {self.slope.hi:.2f}]" if self.slope.has_interval else " (no interval)"
         return f"{self.remat}: scratch memory grows like n^{self.slope.value:.2f}{ends} over {blocks}."
 
 
 def read(folder: Path) -> list[Law]:
-    """One law per policy, in the order of the file; [] if the run has none. Raises UserError when it is damaged."""
+    """One law per policy, in the order of the file; [] without a file. Raises UserError if the file is damaged."""
     return study_file.read(folder / NAME, _parse) or []
 
 

@@ -1,5 +1,5 @@
 # Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
-"""Is this normal? The all-reduce bus bandwidth beside what others published for the same devices."""
+"""Is this normal? Compares the all-reduce bus bandwidth with published results for the same devices."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ from jaxbench.analysis.quantities import devices as devices_word
 from jaxbench.analysis.quantities import interval, payload, per_second, percent
 from jaxbench.catalog import published
 
-LOW, HIGH = 0.8, 1.2  # a share of the published value between these is normal
-LARGE_BYTES = 2**20  # payloads from here on are bandwidth-bound
+LOW, HIGH = 0.8, 1.2  # between these shares of the published value, a result is normal
+LARGE_BYTES = 2**20  # payloads of at least this size are bandwidth-bound
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -35,11 +35,11 @@ class PublishedVerdict:
     """All-reduce of one dtype in one group of devices, against a published series.
 
     Attributes:
-      series: the column of the published table; "" if none fits, and then `why_none` says why.
-      shares: by payload, within the range of the series.
+      series: the column of the published table; "" if none applies, and then `why_none` gives the reason.
+      shares: one for each payload within the range of the series.
       word: normal | low | high | cannot tell, at the largest common payload.
-      lowest, highest: ratios from LARGE_BYTES on; NaN without such a payload.
-      slower_series, all_series: how many published series are slower at the largest common payload, and of how many.
+      lowest, highest: the ratios of payloads of at least LARGE_BYTES; NaN without such a payload.
+      slower_series, all_series: how many published series are slower at the largest common payload, and how many exist.
       percentile: 100 x slower_series / all_series.
     """
 
@@ -62,7 +62,7 @@ class PublishedVerdict:
 
 
 def judge(view: str, rows: list[CaseRow], *, manifest: dict[str, Any]) -> list[PublishedVerdict]:
-    """A verdict for each dtype and group of devices that a series fits, or one that says why there is none.
+    """A verdict for each dtype and group of devices with a published series, or one verdict with the reason for none.
 
     Only rows that passed every gate count. Views other than "collectives" have no verdict.
     """
@@ -87,12 +87,12 @@ def judge(view: str, rows: list[CaseRow], *, manifest: dict[str, Any]) -> list[P
 
 
 def _whole_node(row: CaseRow) -> bool:
-    """All devices of one node. (Groups along one axis of a 2-D mesh run concurrently and share the links.)"""
+    """Whether the group is all devices of one node. Groups along an axis of a 2-D mesh would share the links."""
     return row.point.mesh == str(row.point.devices) and row.point.processes == 1
 
 
 def _why_none(rows: list[CaseRow], kind: str) -> str:
-    """Why no row can be compared. An unknown device comes first, since better rows would not help."""
+    """Why no row can be compared. An unknown device is named first, because better rows would not help."""
     most = max(row.point.devices for row in rows)
     if published.allreduce_column(kind, most) is None:
         return published.why_no_allreduce(kind, most)
@@ -124,7 +124,7 @@ def _verdict(dtype: str, devices: int, column: str, rows: list[CaseRow], table: 
 
 
 def interpolate(series: pd.Series, payload_bytes: float) -> float:
-    """The series at a payload inside its range, linear between the logarithms of both."""
+    """The value of the series at a payload inside its range, by linear interpolation of logarithms."""
     x, y = np.log(series.index.to_numpy(dtype=float)), np.log(series.to_numpy(dtype=float))
     return float(np.exp(np.interp(math.log(payload_bytes), x, y)))
 
@@ -136,7 +136,7 @@ def _share(row: CaseRow, value: float) -> PublishedShare:
 
 
 def word(ratio: Estimate = UNKNOWN) -> str:
-    """normal, low or high if the whole interval is in that range; cannot tell if it contains a limit, or is missing."""
+    """normal, low or high if the whole interval is in that range; else, or without an interval, cannot tell."""
     if not ratio.has_interval:
         return "cannot tell"
     if ratio.hi < LOW:

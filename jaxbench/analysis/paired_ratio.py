@@ -1,5 +1,5 @@
 # Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
-"""Ratios and differences of times over the rounds that rows share, so that drift cancels; and an unbiased best row."""
+"""Ratios and differences of times over the rounds that rows share, so that drift cancels. Also an unbiased best row."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ from jaxbench.analysis.intervals import MIN_ROUNDS, UNKNOWN, Estimate, estimate
 from jaxbench.analysis.measured import Measured
 from jaxbench.analysis.timing import Timing, centre, samples_of
 
-MIN_SPLIT = 4  # from this many rounds on, one half selects and the other half measures
+MIN_SPLIT = 4  # with at least this many rounds, one half selects and the other half measures
 
 
 class Timed(Protocol):
-    """A row or an arm: a point and its timing, which may use rounds that other points lack."""
+    """A row or an arm: a point and its timing. The timing may use rounds that other points do not have."""
 
     @property
     def point(self) -> Measured[Any]: ...
@@ -28,12 +28,12 @@ class Timed(Protocol):
 
 @dataclass(frozen=True, kw_only=True)
 class SharedTimes:
-    """Step times of several rows over the rounds they share.
+    """Step times of several rows over the rounds that they share.
 
     Attributes:
       step_s: (rows,) seconds; over all rounds of each row if fewer than MIN_ROUNDS are shared.
-      draws: (rows, draws) of the same.
-      rounds: how many are shared. Below MIN_ROUNDS, statistics of these times have no interval.
+      draws: (rows, draws) the same for each bootstrap sample.
+      rounds: the number of shared rounds. Below MIN_ROUNDS, statistics of these times have no interval.
     """
 
     step_s: np.ndarray
@@ -41,7 +41,7 @@ class SharedTimes:
     rounds: int
 
     def estimate(self, value: float, draws: np.ndarray) -> Estimate:
-        """Puts the 95 % interval around a statistic of these times."""
+        """A statistic of these times with its 95 % interval."""
         return estimate(value, draws, rounds=self.rounds)
 
     def ratio(self) -> Estimate:
@@ -50,7 +50,7 @@ class SharedTimes:
 
 
 def times(rows: Sequence[Timed]) -> SharedTimes:
-    """The rows must be measured, and of one run, since they use the same draws (docs/metrics, Intervals)."""
+    """The shared times of measured rows of one run; they must use the same draws (docs/metrics, Intervals)."""
     units = [row.point.units for row in rows]
     shared = set(units[0]).intersection(*units[1:])
     if len(shared) < MIN_ROUNDS or all(len(each) == len(shared) for each in units):
@@ -61,10 +61,11 @@ def times(rows: Sequence[Timed]) -> SharedTimes:
 
 
 def ratio(top: Timed, bottom: Timed) -> Estimate:
-    """Step time over step time, from the rounds that both share; UNKNOWN if one of them has too few for an interval.
+    """The step time of `top` over the step time of `bottom`, from the rounds that both share. UNKNOWN if either has too
+    few rounds for an interval.
 
-    With fewer than MIN_ROUNDS shared rounds, as of two sessions or jobs, drift does not cancel: the value is of all
-    rounds, without an interval.
+    With fewer than MIN_ROUNDS shared rounds, such as from two sessions or jobs, drift does not cancel. Then the value
+    is from all rounds, without an interval.
     """
     if not (top.timing.step_s.has_interval and bottom.timing.step_s.has_interval):
         return UNKNOWN
@@ -78,8 +79,8 @@ R = TypeVar("R", bound=Timed)
 class Best(Generic[R]):
     """The fastest of several rows.
 
-    rate: work per second, measured on the rounds that did not select it. note: "" with a single candidate, else which
-    rounds selected and which measured.
+    rate: work per second, measured on the rounds that did not select it. note: which rounds selected and which
+    measured; "" with a single candidate.
     """
 
     row: R
@@ -89,11 +90,11 @@ class Best(Generic[R]):
 
 
 def best(rows: list[R], work: Callable[[R], float | None]) -> Best[R] | None:
-    """The row with the most work per second, or None.
+    """The row with the most work per second, or None. work: the work of one call of a row; None: unknown.
 
-    The largest of many noisy medians is too large even if every median is unbiased. So every second (session, round) of
-    the rows selects, and the others measure. The odd one measures, because an interval needs rounds. Where processes
-    take turns, it is every second turn of all of them.
+    The maximum of many noisy medians is biased upwards even if every median is unbiased. So every second (session,
+    round) selects, and the other rounds measure. If their number is odd, the extra round measures, because an interval
+    needs rounds. If processes take turns, every second turn of all processes selects.
     """
     rows = [row for row in rows if row.timing.step_s.known and (work(row) or 0) > 0]
     if not rows:

@@ -1,7 +1,7 @@
 # Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
-"""The phases of a training step, from the times of its prefixes: forward, gradient, local update, step.
+"""The phases of a training step, from the times of its prefixes: forward, gradient, local update, whole step.
 
-Each part adds one phase to the previous part, so a phase is the difference of two times:
+Each prefix adds one phase to the previous prefix, so a phase is the difference of two times:
 forward, backward = gradient - forward, update = local - gradient, communication = step - local.
 """
 
@@ -23,15 +23,15 @@ NAMES = ("forward", "backward", "update", "communication")
 
 @dataclass(frozen=True, kw_only=True)
 class Phase:
-    """One difference of two parts. name: "update + communication" if the part between them was not measured.
+    """The difference of two prefixes.
 
-    indices: of the `NAMES` that it contains.
+    name: "update + communication" if the prefix between them was not measured. indices: which of `NAMES` it contains.
     """
 
     name: str
     indices: tuple[int, ...]
     step_s: Estimate
-    share: Estimate  # of the longest part
+    share: Estimate  # relative to the longest measured prefix
 
     @property
     def above_zero(self) -> bool:
@@ -41,10 +41,12 @@ class Phase:
 
 @dataclass(frozen=True, kw_only=True)
 class Phases:
-    """The phases of one place and setting of the other levers. They add up to `whole` by construction.
+    """The phases of one arm group and setting of the other levers. They add up to `whole` by construction.
 
-    whole: time of the last measured part, which `last` names. setting: "batch=64" if the run has several.
-    rounds: how many all parts share.
+    Attributes:
+      setting: such as "batch=64" if the run has several settings.
+      whole: the time of the longest measured prefix. last: its name.
+      rounds: the number of rounds that all prefixes share.
     """
 
     place: ArmGroup
@@ -65,7 +67,7 @@ class Phases:
 
     @property
     def sentence(self) -> str:
-        """The phases with their intervals and shares, and whether each is above 0."""
+        """The phases with their intervals and shares, and whether each is above 0, as sentences."""
         parts = [f"{p.name} {interval(p.step_s, _time)} ({percent(p.share, fine=False)})" for p in self.phases]
         begin = f"{self.name}: " if self.name else ""
         return f"{begin}{interval(self.whole, _time)} per {self.last} = {' + '.join(parts)}. {self._verdict()}"
@@ -74,17 +76,17 @@ class Phases:
         negative = [p.name for p in self.phases if p.step_s.has_interval and p.step_s.hi < 0]
         unclear = [p.name for p in self.phases if not p.above_zero and p.name not in negative]
         if not self.whole.has_interval:
-            return f"Whether they add up is unknown: too few shared rounds ({self.rounds}) for an interval."
+            return f"Whether they add up is unknown: there are too few shared rounds ({self.rounds}) for an interval."
         if negative:
-            verb = "takes less than no time" if len(negative) == 1 else "take less than no time"
+            verb = "has a negative time" if len(negative) == 1 else "have negative times"
             return f"They do not add up: {' and '.join(negative)} {verb}, so a part is not a prefix of the next."
         if unclear:
-            return f"Inconclusive: {' and '.join(unclear)}, whose interval contains 0."
+            return f"Inconclusive, because the interval contains 0: {' and '.join(unclear)}."
         return "They add up: every interval is above 0."
 
 
 def find(places: Sequence[ArmGroup]) -> list[Phases]:
-    """The phases of every place and setting with at least two measured parts."""
+    """The phases of every arm group and setting with at least two measured prefixes."""
     results = []
     for place in places:
         settings: dict[tuple[tuple[str, str], ...], list[ArmResult]] = {}

@@ -1,5 +1,5 @@
 # Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
-"""The points of a run of training steps, missing ones included."""
+"""The points of a run of training steps, including missing ones."""
 
 from __future__ import annotations
 
@@ -34,21 +34,21 @@ class MeasuredPoint(StepPlace, Measured[PointRecord]):
 
     @property
     def part(self) -> str:
-        """Which part of the step it is, or of the loss that it explains: alone, local, communication, peak."""
+        """The part of the step that it runs, or the ablation: alone, local, communication, peak."""
         return self.levers.get("part", "step")
 
     @property
     def trainings(self) -> int:
-        """How many of them run at once, each with the whole batch."""
+        """How many trainings run at once, each with the whole batch."""
         return TRAININGS.of(self.levers).at_once
 
     @property
     def examples(self) -> int:
-        """Of one step of all its trainings."""
+        """The examples in one step of all its trainings."""
         return self.global_batch * self.trainings
 
     def outcome(self, name: str) -> float:
-        """One number of its short training; NaN without one."""
+        """One result of its short training; NaN if there is none."""
         return float(self.record.outcome.get(name, math.nan)) if self.record is not None else math.nan
 
     @property
@@ -57,18 +57,18 @@ class MeasuredPoint(StepPlace, Measured[PointRecord]):
         return next((each.loss_after for each in self.rounds if each.loss_after is not None), math.nan)
 
     def fact(self, name: str) -> float:
-        """A number of the step other than its time; NaN without one."""
+        """A number of the step other than its time; NaN if there is none."""
         return self.record.facts.get(name, math.nan) if self.record is not None else math.nan
 
 
 def load(run: RunFolder) -> list[MeasuredPoint]:
-    """Reads a run folder. Returns the planned points, and any others, by strategy, scaling, devices.
+    """Reads a run folder. Returns the planned points and any others, by strategy, scaling and devices.
 
-    The arms of one place keep the order of the plan, because the first of them is the baseline.
+    The arms of one group keep the order of the plan, because the first arm is the baseline.
 
     Raises:
-      UserError: not a run folder, damaged, of another schema, or without a sweep plan; or a point that is not what its
-        name and the config say.
+      UserError: it is not a run folder, is damaged, has another schema or no sweep plan, or a point contradicts its
+        name or the config.
     """
     plan = run.manifest().get("plan")
     if not isinstance(plan, dict) or not isinstance(plan.get("points"), list):
@@ -81,15 +81,16 @@ def load(run: RunFolder) -> list[MeasuredPoint]:
 
 
 def hosts_of(point: MeasuredPoint, workers: Mapping[str, Any]) -> int:
-    """How many hosts its processes were on. workers: of the manifest."""
+    """The number of hosts of a point's processes. workers: from the manifest."""
     about = workers.get(point.record.worker, {}) if point.record is not None else {}
     return len(set(about.get("hosts", ()))) or 1
 
 
 def _require_asked(run: RunFolder, points: list[MeasuredPoint]) -> None:
-    """Its name and the config say what a point is, so that no edited plan and record can agree on something else.
+    """Checks each point against its name and the config, so that an edited plan and record cannot agree on another
+    batch or strategy.
 
-    A point that explains another one is named after it, and has the batch of a device's share.
+    An ablation is named after the point that it explains, and it has the per-device batch.
     """
     config, own_batch = run.config(), {p.point: p.global_batch for p in points if not p.explains}
     for p in points:
@@ -111,8 +112,8 @@ def _require_asked(run: RunFolder, points: list[MeasuredPoint]) -> None:
 
 
 def _part_name(point: MeasuredPoint, batch: int) -> str:
-    """The end of the name of a point that explains another one: its part, or how many times its `batch` it has; a whole
-    step of the same batch is the one with resident input."""
+    """The end of an ablation's name: its part, or its batch as a multiple of the explained point's `batch`. A whole
+    step with the same batch is the ablation with resident input."""
     times = point.global_batch / batch if batch else 0.0
     if point.part != "step":
         return point.part
@@ -120,7 +121,7 @@ def _part_name(point: MeasuredPoint, batch: int) -> str:
 
 
 def _unplanned(name: str, platform: str, failure: FailureRecord | None) -> StepPlace | None:
-    """From its failure; without one the place is unknown."""
+    """The place of an unplanned point, from its failure; None without one."""
     if failure is None:
         return None
     return StepPlace(

@@ -1,7 +1,7 @@
 # Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
-"""What steps cost on a machine whose price by the hour is known (docs/metrics, Prices).
+"""The cost of steps on a machine with a known price per hour (docs/metrics, Prices).
 
-The whole machine is paid for, however many of its devices a point uses.
+The price is for the whole machine, no matter how many devices a point uses.
 """
 
 from __future__ import annotations
@@ -27,9 +27,9 @@ def of_steps(step_s: Estimate, steps: int, per_hour: float) -> Estimate:
 
 
 def steps_to_target(run: Path, config: Mapping[str, Any]) -> dict[int, int]:
-    """{global batch: steps} of the trainings beside a run that reached their target, the fewest of each batch.
+    """{global batch: fewest steps} of trainings in the folders next to a run that reached their target.
 
-    Only those of the same experiment and model count: another batch or model needs another number of steps.
+    Only trainings of the same experiment and model count, because another model needs another number of steps.
     """
     found: dict[int, int] = {}
     for metrics in sorted(run.resolve().parent.glob("*/metrics.jsonl")):
@@ -47,7 +47,7 @@ def steps_to_target(run: Path, config: Mapping[str, Any]) -> dict[int, int]:
 def sentences(
     rows: Iterable[Row], per_hour: float, to_target: Mapping[int, int], used: Mapping[str, float], wall_s: float
 ) -> list[str]:
-    """What the run's points cost, one sentence each, and the energy of the whole run. used: joules by counter."""
+    """One sentence on the cost of each point, and one on the energy of the run. used: joules by counter."""
     lines = []
     for row in rows:
         step = row.timing.step_s
@@ -57,7 +57,8 @@ def sentences(
         steps = to_target.get(row.point.global_batch)
         if steps is None:
             target = (
-                f"no training to target with batch {row.point.global_batch} is beside this run, so that is not known"
+                f"the cost to a target is unknown, because no training with batch {row.point.global_batch} next to "
+                "this run reached its target"
             )
         else:
             target = f"the {steps:,} steps to the target cost {_money(of_steps(step, steps, per_hour))}"
@@ -73,9 +74,9 @@ def _money(value: Estimate) -> str:
 
 def _energy(used: Mapping[str, float], wall_s: float) -> str:
     if not used:
-        return "Energy: not known, because no counter of this machine can be read (RAPL needs root; NVML needs a GPU)."
+        return "Energy: unknown, because no energy counter can be read (RAPL needs root; NVML needs a GPU)."
     total = sum(used.values())
     return (
-        f"Energy of the whole run, compilation included, by {', '.join(used)}: {total:,.0f} J in {wall_s:,.0f} s, "
+        f"Energy of the whole run, including compilation, by {', '.join(used)}: {total:,.0f} J in {wall_s:,.0f} s, "
         f"{total / wall_s:,.0f} W on average."
     )

@@ -1,5 +1,5 @@
 # Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
-"""Formats quantities. Rates are in powers of ten, payloads in powers of two, as in nccl-tests."""
+"""Formats quantities. Rates use powers of ten, payloads use powers of two, as in nccl-tests."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _TWOS = ((2**40, "TiB"), (2**30, "GiB"), (2**20, "MiB"), (2**10, "KiB"))
 
 
 def scaled(value: float, unit: str) -> str:
-    """ "12.3 GB/s" from (1.23e10, "B/s"): three digits, a power of ten."""
+    """Three digits with a power of ten: (1.23e10, "B/s") -> "12.3 GB/s"."""
     size, prefix = next(((size, prefix) for size, prefix in _TENS if abs(value) >= size), (1.0, ""))
     return f"{_digits(value / size)} {prefix}{unit}"
 
@@ -24,7 +24,7 @@ def per_second(bytes_per_s: float) -> str:
 
 
 def flops(flop_per_s: float, dtype: str = "") -> str:
-    """ "12.3 GFLOP/s"; "12.3 GOP/s" for integers."""
+    """A rate of operations: "12.3 GFLOP/s"; "12.3 GOP/s" for integers."""
     return scaled(flop_per_s, operations(dtype))
 
 
@@ -33,13 +33,13 @@ def operations(dtype: str) -> str:
 
 
 def payload(size_bytes: float) -> str:
-    """ "16 KiB", "1.5 MiB", "512 B"."""
+    """A size in powers of two: "16 KiB", "1.5 MiB", "512 B"."""
     size, unit = next(((size, unit) for size, unit in _TWOS if size_bytes >= size), (1, "B"))
     return f"{size_bytes / size:.3g} {unit}" if size_bytes / size < 1000 else f"{size_bytes / size:.0f} {unit}"
 
 
 def interval(value: Estimate, show: Callable[[float], str]) -> str:
-    """ "12.3 GB/s [12.1 GB/s, 12.4 GB/s]"; without brackets if there is no interval."""
+    """A value with its interval: "12.3 GB/s [12.1 GB/s, 12.4 GB/s]"; without brackets if there is no interval."""
     return show(value.value) + (f" [{show(value.lo)}, {show(value.hi)}]" if value.has_interval else "")
 
 
@@ -50,7 +50,7 @@ def times(ratio: Estimate) -> str:
 
 
 def seconds(value: float) -> str:
-    """A time with three digits, in the unit that suits it."""
+    """A time with three digits, in s, ms, µs or ns."""
     for unit, size in (("s", 1.0), ("ms", 1e-3), ("µs", 1e-6)):
         if value >= size:
             return f"{value / size:.{max(0, 2 - len(str(int(value / size))) + 1)}f} {unit}"
@@ -58,7 +58,7 @@ def seconds(value: float) -> str:
 
 
 def percent(value: Estimate, *, fine: bool = True) -> str:
-    """ "91 % [89, 93]"; if `fine`, one more digit for a narrow interval."""
+    """A share with its interval: "91 % [89, 93]". If `fine`, a narrow interval gets one more digit."""
     places = 1 if fine and value.has_interval and value.hi - value.lo < 0.02 else 0
     between = f" [{100 * value.lo:z.{places}f}, {100 * value.hi:z.{places}f}]" if value.has_interval else ""
     return f"{100 * value.value:z.{places}f} %{between}"

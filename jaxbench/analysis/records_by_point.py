@@ -1,5 +1,5 @@
 # Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
-"""The lines of ``records.jsonl`` by point: which rounds count, and whether the point is complete and correct."""
+"""Groups the lines of ``records.jsonl`` by point: which rounds count, and whether a point is complete and correct."""
 
 from __future__ import annotations
 
@@ -26,22 +26,22 @@ from jaxbench.records.schema import (
 )
 from jaxbench.records.store import RunFolder
 
-# A round ends when its line is written. What it timed cannot take longer than since the line before, by the system's
-# clock; in honest runs it is up to 0.98 of that.
+# A round ends when its line is written. By the system's clock, its timed blocks cannot take longer than the time since
+# the previous line; in unedited runs they take up to 0.98 of it.
 CLOCK_SLACK, CLOCK_TICK_S = 1.1, 0.1
 
 
 @dataclass
 class PointLines:
-    """The lines of one point so far. passports: its point or case lines, in the order of the file."""
+    """The lines of one point so far. passports: its point or case lines (compile reports), in the order of the file."""
 
     passports: list[PointRecord | CaseRecord] = field(default_factory=list)
     failure: FailureRecord | None = None
     failed: bool = False  # a failure is its newest line
     rounds: dict[int, RoundRecord] = field(default_factory=dict)
-    repeated: Counter[int] = field(default_factory=Counter)  # further lines of a round, which do not count
-    profile: ProfileRecord | None = None  # the newest
-    too_long: list[str] = field(default_factory=list)  # rounds whose blocks took longer than there was time, as clauses
+    repeated: Counter[int] = field(default_factory=Counter)  # by round number: additional lines, which do not count
+    profile: ProfileRecord | None = None  # the newest profile
+    too_long: list[str] = field(default_factory=list)  # clauses on rounds with longer blocks than there was time
 
     @property
     def record(self) -> PointRecord | CaseRecord | None:
@@ -49,12 +49,13 @@ class PointLines:
 
     @property
     def rounds_in_order(self) -> tuple[RoundRecord, ...]:
-        """The first of each number, by number."""
+        """The first record of each round, in order of round number."""
         return tuple(self.rounds[number] for number in sorted(self.rounds))
 
 
 def read(run: RunFolder, kind: type[PointRecord] | type[CaseRecord]) -> dict[str, PointLines]:
-    """Reads a run folder with passports of one kind. Raises UserError for damage, or passports of another kind."""
+    """Reads a run folder. kind: the only kind of compile report that it may have. Raises UserError for another kind, or
+    for damage."""
     lines = collect(run.records())
     if any(not isinstance(record, kind) for about in lines.values() for record in about.passports):
         raise UserError(f"the records in '{run.path}' are not of the kind that its plan names.")
@@ -63,7 +64,7 @@ def read(run: RunFolder, kind: type[PointRecord] | type[CaseRecord]) -> dict[str
 
 def collect(records: Iterable[Record]) -> dict[str, PointLines]:
     lines: dict[str, PointLines] = {}
-    written: dict[int, float] = {}  # when the newest line of each session was, Unix time in seconds
+    written: dict[int, float] = {}  # by session: when its newest line was written, Unix time in seconds
     for record in records:
         point_lines = lines.setdefault(record.point, PointLines())
         if isinstance(record, CompiledRecord):
@@ -86,7 +87,7 @@ def collect(records: Iterable[Record]) -> dict[str, PointLines]:
 
 
 def _too_long(record: RoundRecord, written: dict[int, float]) -> list[str]:
-    """A clause, if the blocks of a round took longer than the time since the line before it, of its session."""
+    """A clause if the blocks of a round took longer than the time since the previous line of its session."""
     since = _moment(record) - written.get(session(record), math.nan)
     timed = sum(record.block_s + record.double_block_s + record.warmup_block_s + record.loop_s + record.double_loop_s)
     if not timed > CLOCK_SLACK * since + CLOCK_TICK_S:
@@ -101,18 +102,18 @@ def _note_time(record: Record, written: dict[int, float]) -> None:
 
 
 def _moment(record: Record) -> float:
-    """Unix time in seconds; NaN where a line does not say."""
+    """The Unix time of a line in seconds; NaN if it has none."""
     return datetime.fromisoformat(record.time).timestamp() if record.time else math.nan
 
 
 def session(record: PointRecord | CaseRecord | RoundRecord) -> int:
-    """The number of the run's session that measured it, from its worker's name ("session1/cpu8"); 0 if unknown."""
+    """The number of the session that measured it, from its worker's name ("session1/cpu8"); 0 if unknown."""
     match = re.match(r"session(\d+)/", record.worker)
     return int(match[1]) if match else 0
 
 
 def elapsed_s(rounds: Iterable[RoundRecord]) -> float:
-    """Seconds from the start of the first round to the end of the last, each session by itself; 0 if no line says."""
+    """The seconds from the first round's start to the last one's end, summed over sessions; 0 if no line has a time."""
     spans: dict[int, tuple[float, float]] = {}
     for each in rounds:
         end = _moment(each)
@@ -129,7 +130,7 @@ def units(rounds: Iterable[RoundRecord]) -> tuple[tuple[int, int], ...]:
 
 
 def status(lines: PointLines, asked: int) -> tuple[str, str]:
-    """ok | partial | failed | unsupported | missing, and why it is not ok. asked: how many rounds were planned."""
+    """(ok | partial | failed | unsupported | missing, why it is not ok). asked: how many rounds were planned."""
     rounds = len(lines.rounds)
     if lines.failed and lines.failure is not None and lines.failure.unsupported:
         return "unsupported", lines.failure.reason
@@ -138,21 +139,21 @@ def status(lines: PointLines, asked: int) -> tuple[str, str]:
     if rounds == 0:
         return "missing", "no round was measured"
     if lines.record is None:
-        return "partial", "it has rounds but no compile passport"
+        return "partial", "it has rounds but no compile report"
     if rounds < asked:
         return "partial", f"{rounds} of {asked} rounds were measured"
     return "ok", ""
 
 
 def check(lines: PointLines) -> tuple[bool | None, str]:
-    """Whether the point is correct, and why not; None when it was not, or could not be, checked.
+    """(whether the point is correct, why not). None if it was not or could not be checked.
 
-    A newer passport does not excuse a failed one of a session whose rounds are still in use.
+    A newer compile report does not replace a failed check of a session if rounds of that session are still in use.
     """
     rounds, used = lines.rounds_in_order, {session(r) for r in lines.rounds.values()}
     wrong = [fault for record in lines.passports[-1:] for fault in faults(record)]
     earlier = [f for record in lines.passports[:-1] if session(record) in used for f in faults(record)]
-    wrong.extend(dict.fromkeys(f"{fault}, in an earlier passport of rounds that are in use" for fault in earlier))
+    wrong.extend(dict.fromkeys(f"{fault}, in an earlier compile report of rounds that are in use" for fault in earlier))
     for record in (r for r in lines.passports[:-1] if session(r) in used):
         if found := model.differences(record, lines.passports[-1]):
             wrong.append(f"two models in one point ({model.sentence(found, 'first', 'later')})")
@@ -174,7 +175,7 @@ def check(lines: PointLines) -> tuple[bool | None, str]:
 
 
 def _miscounted(record: RoundRecord, passport: PointRecord | CaseRecord | None) -> str:
-    """A clause, if a round has the times of more or fewer steps, or processes, than it had; "" if not."""
+    """A clause if a round has times of another number of steps or processes than it ran; "" otherwise."""
     stated, made = record.counted, record.steps_made
     if stated and stated != made:
         return f"steps: the state counted {stated} updates, and the blocks of round {record.round} have {made} steps"
@@ -188,15 +189,15 @@ def _miscounted(record: RoundRecord, passport: PointRecord | CaseRecord | None) 
 
 
 def repetition(lines: PointLines) -> str:
-    """A sentence about rounds that are in the file more than once; "" if there are none."""
+    """A clause about rounds that are in the file more than once; "" if there are none."""
     if not lines.repeated:
         return ""
     names, more = ", ".join(map(str, sorted(lines.repeated))), sum(lines.repeated.values())
-    return f"{more} further line{'s' if more > 1 else ''} of round {names}: only the first of each number counts"
+    return f"{more} more line{'s' if more > 1 else ''} of round {names}: only the first line of each round counts"
 
 
 def faults(record: PointRecord | CaseRecord) -> Iterator[str]:
-    """The failed checks of a passport, as clauses."""
+    """The failed checks of a compile report, as clauses."""
     wrong = failed(record.checks)
     yield from wrong
     if isinstance(record, CaseRecord) and record.wrong and not wrong:
@@ -204,5 +205,5 @@ def faults(record: PointRecord | CaseRecord) -> Iterator[str]:
 
 
 def failed(checks: Iterable[Verdict]) -> list[str]:
-    """The failed ones, as clauses."""
+    """The failed checks, as clauses."""
     return [f"{v.name}: {v.reason}" for v in checks if not v.ok and not v.unchecked]

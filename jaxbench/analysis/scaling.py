@@ -1,5 +1,5 @@
 # Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
-"""From points to rows: speed-up and efficiency against a stated base."""
+"""Makes rows from points: speed-up and efficiency relative to a stated base."""
 
 from __future__ import annotations
 
@@ -25,19 +25,19 @@ class Row:
     """One point with its numbers.
 
     Attributes:
-      base: the point whose speed counts as 1: the smallest measured device count of the same strategy, scaling and
-        arm; None if that is oversubscribed or a gate refused it.
-      work: of a step over the base's: its global batch, or its FLOPs where the model grows.
-      speedup: examples per second over the base's, both from median step times. UNKNOWN if one of them has fewer than
+      base: the point with speed-up 1: the smallest measured device count of the same strategy, scaling and arm; None if
+        that point is oversubscribed or a gate refused it.
+      work: the work of a step over the base's: global batches, or FLOPs if the model grows.
+      speedup: examples per second over the base's, both from median step times. UNKNOWN if either has fewer than
         MIN_ROUNDS rounds.
       efficiency: speedup / (devices / base devices).
-      paired: shares at least MIN_ROUNDS rounds with its base, so that drift cancels. Otherwise the speed-up has no
-        interval, and the point is in no fit.
-      speedup_draws: (draws,) for the fits.
-      gate: "passed" | "refused" | "" when nothing was measured. gate_reason: why, or the most useful remark.
+      paired: whether it shares at least MIN_ROUNDS rounds with its base, so that drift cancels. Otherwise the speed-up
+        has no interval, and no fit uses the point.
+      speedup_draws: (draws,) the speed-up of each bootstrap sample, for the fits.
+      gate: "passed" | "refused" | "" if nothing was measured. gate_reason: the reason, or the most useful remark.
       notes: caveats, as clauses.
-      explained_by: the rows that explain its loss, by part: alone, local, communication, peak; of a base "batch=2x".
-        They are in no table, figure, fit or headline of points.
+      explained_by: the rows of its ablations, by name: alone, local, communication, peak; for a base also "batch=2x".
+        No table, figure, fit or headline of points has them.
     """
 
     point: MeasuredPoint
@@ -58,7 +58,7 @@ class Row:
 
     @property
     def believed(self) -> bool:
-        """No check failed."""
+        """Whether no check failed."""
         return self.point.check_ok is not False
 
     @property
@@ -68,13 +68,13 @@ class Row:
 
     @property
     def relative_devices(self) -> float:
-        """Devices in units of the base's."""
+        """The number of devices in units of the base's."""
         return self.point.devices / self.base.devices if self.base is not None else float("nan")
 
 
 @dataclass(frozen=True, kw_only=True)
 class Control:
-    """The same program measured twice in one run: the distance of the ratio from 1 is the noise floor."""
+    """An A/A measurement: the same program measured twice in one run. The ratio's distance from 1 is the A/A spread."""
 
     strategy: str
     devices: int
@@ -82,7 +82,7 @@ class Control:
 
     @property
     def floor(self) -> float:
-        """The noise floor: the larger distance of the interval's ends from 1, at least 0.001."""
+        """The A/A spread: the larger distance of the interval's ends from 1, at least 0.001."""
         return max(0.001, abs(self.ratio.lo - 1), abs(self.ratio.hi - 1))
 
     @property
@@ -90,9 +90,9 @@ class Control:
         ratio = self.ratio
         devices = f"{self.devices} device{'s' if self.devices > 1 else ''}"
         return (
-            f"Noise floor, {self.strategy}: on {devices} strong and weak are the same program, with step times in "
-            f"the ratio {ratio.value:.3f} [{ratio.lo:.3f}, {ratio.hi:.3f}]. Differences below "
-            f"{100 * self.floor:.1f} % mean nothing here."
+            f"A/A spread, {self.strategy}: strong and weak scaling are the same program on {devices}, measured twice. "
+            f"The ratio of their step times is {ratio.value:.3f} [{ratio.lo:.3f}, {ratio.hi:.3f}]. Differences below "
+            f"{100 * self.floor:.1f} % are noise here."
         )
 
 
@@ -105,8 +105,8 @@ def analyse(
 ) -> list[Row]:
     """Computes every number of every point.
 
-    config: the run's; ``weak`` is read, and ``model.dtype`` of runs from before the lever `precision`.
-    machine: the machine's card (`machine_card.read`), or None. spread: between processes (`spread.read`).
+    config: the run's; only ``weak`` is read, and ``model.dtype`` in runs older than the lever `precision`.
+    machine: the machine profile (`machine_card.read`), or None. spread: between processes (`spread.read`).
     """
     draws = draws_of(points, spread)
     timed = [Row(point=point, timing=measure(point, draws, examples=point.examples)) for point in points]
@@ -132,19 +132,20 @@ def analyse(
 
 
 def _explaining(row: Row) -> Row:
-    """The row of a point that explains another one. Only its clocks are judged: it is not a whole step."""
+    """The row of an ablation. Only its clocks are judged, because it is not a whole step."""
     return _gated(row, (gates.blocks(row.point, row.timing.clock_ratio),)) if row.timing.step_s.known else row
 
 
 def fault(row: Row) -> str:
-    """Why the time of a row explains nothing, as a clause; "" if it does."""
+    """Why the time of an ablation cannot be used, as a clause; "" if it can."""
     if row.point.check_ok is False or not row.timing.step_s.known:
         return row.point.reason or "it was not measured"
     return row.gate_reason if row.gate == "refused" else ""
 
 
 def _alone(row: Row, config: dict[str, Any], machine: dict[str, Any] | None, product: Row | None) -> Row:
-    """A row without its base. product: a large matrix product on as many devices in the same rounds, or None."""
+    """A row without its base. product: a large matrix product on the same number of devices in the same rounds, or
+    None."""
     point, timing = row.point, row.timing
     if not timing.step_s.known:
         return row
@@ -160,9 +161,9 @@ def _gated(row: Row, results: tuple[Gate, ...]) -> Row:
 
 
 def dtype_of(point: MeasuredPoint, config: dict[str, Any]) -> str:
-    """The format of the point's matrix products, from its lever or the config; "" if neither names one.
+    """The dtype of the point's matrix products, from its lever or the config; "" if neither has one.
 
-    Only the two 16-bit formats differ from float32: TF32 is a way to multiply float32 arrays.
+    Of the levers, only the 16-bit formats differ from float32: TF32 is a way to multiply float32 arrays.
     """
     precision = point.levers.get("precision", "")
     model = config.get("model")
@@ -173,7 +174,7 @@ def dtype_of(point: MeasuredPoint, config: dict[str, Any]) -> str:
 
 
 def controls(rows: list[Row]) -> list[Control]:
-    """Strong and weak points that are the same program, at the base device count of each strategy."""
+    """The A/A measurements: strong and weak points that are the same program, at a strategy's base device count."""
     results = []
     measured = {
         (r.point.strategy, r.point.scaling, r.point.devices, r.point.arm): r for r in rows if r.timing.step_s.known
@@ -201,10 +202,10 @@ def _base(point: MeasuredPoint, rows: list[Row]) -> Row | None:
 
 
 def _finish(row: Row, base: Row | None, *, model_grows: bool) -> Row:
-    """model_grows: with the devices, so that work is FLOPs and not examples."""
+    """A row with its base. model_grows: the model grows with the devices, so the work is FLOPs instead of examples."""
     if not row.timing.step_s.known:
         return dataclasses.replace(row, base=base.point if base else None, notes=_notes(row, base))
-    if base is None or row.point.devices < base.point.devices:  # it failed after some rounds
+    if base is None or row.point.devices < base.point.devices:  # the smaller count failed after some rounds
         return dataclasses.replace(row, notes=_notes(row, None))
     work = row.point.global_batch / base.point.global_batch
     if model_grows and row.point.record is not None and base.point.record is not None:
@@ -233,17 +234,17 @@ def _finish(row: Row, base: Row | None, *, model_grows: bool) -> Row:
 
 
 def _excess(point: MeasuredPoint) -> list[str]:
-    """The bytes that a step sends beyond its closed form, if that is not an error."""
+    """A note on the bytes that a step sends beyond the expected bytes, if that is not an error."""
     checks = point.record.checks if point.record else ()
     total = sum(each.bytes for each in point.record.passport.collectives) if point.record else 0
     excess = [check.excess_bytes for check in checks if check.ok and check.excess_bytes]
-    return [f"excess: {bytes_:,} of {total:,} bytes of collectives are beyond the closed form" for bytes_ in excess]
+    return [f"excess: {bytes_:,} of {total:,} bytes of collectives are beyond the expected bytes" for bytes_ in excess]
 
 
 def _notes(row: Row, base: Row | None) -> tuple[str, ...]:
     point, notes = row.point, []
     if point.oversubscribed:
-        notes.append("more devices than cores: the times are measured but say nothing about scaling")
+        notes.append("more devices than cores: the measured times do not describe scaling")
     notes.extend(no_interval(row.timing))
     if row.timing.step_s.known and base is None:
         notes.append("no speed-up: no base, as its smallest device count was refused by a gate or is oversubscribed")
@@ -268,14 +269,15 @@ def _pairing(row: Row, base: Row) -> list[str]:
         return []
     measured = f"{shared} of its {row.timing.rounds} rounds are shared with its base {base.point.point}"
     if row.paired:
-        return [f"{measured}: its speed-up uses only those"]
+        return [f"{measured}: its speed-up uses only these"]
     return (
         [f"speed-up without interval, and in no fit: {measured}, so drift does not cancel"] if row.speedup.known else []
     )
 
 
 def _shared_threads(row: Row) -> list[str]:
-    """Devices of one CPU process share XLA's thread pool (docs/metrics, Threads). A waterfall has it as a factor."""
+    """A note that devices of one CPU process share XLA's thread pool (docs/metrics, Threads). Not needed if a waterfall
+    shows it as contention."""
     point, local = row.point, row.explained_by.get("local")
     if local is not None and not fault(local):
         return []

@@ -1,5 +1,5 @@
 # Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
-"""Trainings that run at once on the same devices: what each of them pays, and how evenly (docs/metrics, Sharing)."""
+"""Trainings that run at once on the same devices: how much each slows down, and how evenly (docs/metrics, Sharing)."""
 
 from __future__ import annotations
 
@@ -16,9 +16,11 @@ from jaxbench.analysis.scaling import Row
 
 @dataclass(frozen=True, kw_only=True)
 class SharingResult:
-    """Attributes:
-    relative: of each training, its time over the slowest's: the median over rounds of each one's median block.
-    fairness: Jain's index of their rates: 1 if all are equally fast, 1 / k if one of k gets everything.
+    """How trainings share their devices.
+
+    Attributes:
+      relative: for each training, its time over the slowest's: the median over rounds of its median block.
+      fairness: Jain's index of their rates: 1 if all are equally fast, 1 / k if one of k gets everything.
     """
 
     relative: tuple[float, ...]
@@ -26,7 +28,7 @@ class SharingResult:
 
 
 def of(row: Row) -> SharingResult | None:
-    """None of one training, and without rounds."""
+    """The sharing of a row's trainings; None for one training, and without rounds."""
     count = row.point.trainings
     pairs = zip(row.point.units, row.point.rounds, strict=True)
     usable = [(unit, each) for unit, each in pairs if count > 1 and len(each.process_block_s) == count]
@@ -50,14 +52,14 @@ def jain(rates: np.ndarray) -> np.ndarray:
 
 
 def sentences(arms: Sequence[ArmResult]) -> list[str]:
-    """Of each arm with several trainings: "2 trainings at once: 0.98 x the throughput of one after the other ..."."""
+    """A sentence for each arm with several trainings."""
     return [sentence(arm, found) for arm in arms if arm.speedup.known and (found := of(arm.row)) is not None]
 
 
 def sentence(arm: ArmResult, found: SharingResult) -> str:
     unclear = f" (inconclusive: {arm.why})" if arm.verdict == "cannot tell" else ""
     return (
-        f"{arm.label} trainings at once: {times(arm.speedup)} the throughput of one after the other{unclear}; a step "
-        f"of the slowest takes {times(arm.ratio)} as long, and Jain's index of their rates is "
+        f"{arm.label} trainings at once: {times(arm.speedup)} the throughput of running them in sequence{unclear}; a "
+        f"step of the slowest takes {times(arm.ratio)} as long, and Jain's index of their rates is "
         f"{found.fairness.value:.3f}."
     )

@@ -1,8 +1,8 @@
 # Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
-"""How much two processes of one program differ, and two sessions on two days: calibrated, otherwise assumed.
+"""Run-to-run variance: how much two processes of one program differ, and two sessions on different days.
 
-One process cannot show the first, and one run cannot show the second. `jaxbench calibrate` measures both. Its result is
-kept beside the records of a run (`NAME`), so that the report needs no other file.
+One process cannot show the first, and one run cannot show the second. `jaxbench calibrate` measures both; otherwise
+both are assumed. The result is copied into each run folder (`NAME`), so the report needs no other file.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ class Spread:
 
     Attributes:
       sd, df: between processes of one program in one session.
-      session_sd, session_df: between sessions, such as two days; shared by all points of a session.
+      session_sd, session_df: between sessions, such as two days. The deviation is shared by all points of a session.
       kind, session_kind: CALIBRATED or ASSUMED_KIND. source: the origin of all four, as a clause.
     """
 
@@ -38,23 +38,23 @@ class Spread:
     source: str
 
 
-# An assumption may be wrong: with so few degrees of freedom the intervals of one process hold where processes differ by
-# up to 5 %, as by 0 % (docs/STATISTICS.md has the table).
+# The assumption may be wrong. It has few degrees of freedom, so that intervals from one process still cover the truth
+# if processes differ by anything from 0 to 5 % (docs/STATISTICS.md has the table).
 ASSUMED = Spread(sd=0.03, df=2.5, kind=ASSUMED_KIND, source="assumed, not measured: jaxbench calibrate measures it")
 
 
 def read(folder: Path) -> Spread:
-    """The spread that was known when the run was measured; ASSUMED without one. Raises UserError for a damaged file."""
+    """The spread that was known when the run was measured, or ASSUMED. Raises UserError for a damaged file."""
     path = folder / NAME
     if not path.exists():
         return ASSUMED
     try:
         content = json.loads(path.read_text())
-        if content.pop(sealed.SHA256, "") not in ("", sealed.digest(content)):  # older ones have no hash
-            raise ValueError("its numbers are not those that it was written with")
+        if content.pop(sealed.SHA256, "") not in ("", sealed.digest(content)):  # older files have no hash
+            raise ValueError("its numbers were changed after it was written")
         found = Spread(**content)
         if not all(value >= 0 for value in (found.sd, found.df, found.session_sd, found.session_df)):
             raise ValueError(f"a negative number in {dataclasses.asdict(found)}")
     except (AttributeError, TypeError, ValueError) as error:
-        raise UserError(f"'{path}' is damaged ({error}): delete it, and the spread is assumed.") from error
+        raise UserError(f"'{path}' is damaged ({error}): delete it to assume the spread.") from error
     return found

@@ -1,8 +1,8 @@
 # Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
-"""Gates of a training step: an impossible time, rate, FLOP count or efficiency is in no headline, fit or base.
+"""Gates of a training step: they keep impossible times, rates, FLOP counts and efficiencies out of results.
 
-`gates.py` asks the same of a case. A refused row stays on the page, with the reason. docs/metrics justifies the
-limits.
+A refused row supports no headline, fit or base, but it stays on the page with the reason. `gates.py` has the gates of
+cases. docs/metrics justifies the limits.
 """
 
 from __future__ import annotations
@@ -19,26 +19,26 @@ from jaxbench.analysis.utilisation import Utilisation
 from jaxbench.levers.part import PART
 
 NOT_ABOVE_IDEAL = "efficiency not above ideal"
-# Beyond this an efficiency is not believed: n devices do at most the work of n. A smaller share that fits in a cache
-# explains more, but then the base, and not the scaling, is what was measured.
+# A larger efficiency is refused, because n devices do at most the work of n. A smaller per-device batch that fits in a
+# cache can exceed it, but then the number describes the slow base and not the scaling.
 ABOVE_IDEAL = 1.05
-FAR = 2.0  # times the limit of a share of a peak that was measured another day: a machine may have been busy then
+FAR = 2.0  # certain only above this many times a peak from another day, because the machine may have been busy then
 
 
 def judge(point: MeasuredPoint, timing: Timing, use: Utilisation) -> tuple[Gate, ...]:
-    """The gates of a measured row by itself."""
+    """The gates of a measured row, without its base."""
     return two_clocks(point, timing), below_peak(timing.step_s, use), flops_done(point)
 
 
 def two_clocks(point: MeasuredPoint, timing: Timing) -> Gate:
-    """As of a case. A latency is the time of one call with its start and its fence, which the slope leaves out."""
+    """As for a case. A latency has no second clock: it includes the launch and the fence, which cancel in a slope."""
     if PART.of(point.levers) == "inference":
         return Gate(name=gates.TWO_CLOCKS, passed=None, reason="a latency has one clock")
     return gates.blocks(point, timing.clock_ratio)
 
 
 def below_peak(step_s: Estimate, use: Utilisation) -> Gate:
-    """Model FLOP/s not above the devices' peak, at the slow end of the interval of the step time."""
+    """Model FLOP/s are not above the devices' peak, at the slow end of the step time's interval."""
     slowest = step_s.value / (step_s.hi if step_s.has_interval else step_s.value)
     if math.isfinite(use.mfu):
         if use.mfu * slowest <= SLACK["catalogue"]:
@@ -50,13 +50,13 @@ def below_peak(step_s: Estimate, use: Utilisation) -> Gate:
             return Gate(name=BELOW_PEAK, passed=True)
         wrong = "one of the two is wrong" if use.product_share.known else gates.CONTRADICTION
         far = use.measured_peak_share * slowest > FAR * use.measured_slack
-        certain = step_s.has_interval and (far or use.product_share.known)  # a share of what the same rounds measured
+        certain = step_s.has_interval and (far or use.product_share.known)  # a product of the same rounds is certain
         return Gate(name=BELOW_PEAK, passed=False, reason=f"{use.measured_note}: {wrong}", certain=certain)
     return Gate(name=BELOW_PEAK, passed=None, reason=use.note)
 
 
 def flops_done(point: MeasuredPoint) -> Gate:
-    """As of a case, for whole steps. What a branch of the model may leave out does not count as done."""
+    """As for a case, for whole steps. FLOPs in a branch that a step may skip do not count as done."""
     if point.record is None or PART.of(point.levers) != "step":
         return Gate(name=FLOPS_DONE, passed=None, reason="unknown: the formula is of a whole step")
     passport = point.record.passport
@@ -64,12 +64,12 @@ def flops_done(point: MeasuredPoint) -> Gate:
     counted, least = max((count for count in counts if count), default=None), point.record.facts.get("least_work", 1.0)
     if counted is None or least >= 1 / gates.OVERSTATED:
         return gates.flops_done(passport.flops_per_step, counted)
-    text = f"a branch of the model may leave out {100 * (1 - least):.0f} % of its FLOPs in a step"
+    text = f"a branch of the model may skip {100 * (1 - least):.0f} % of its FLOPs in a step"
     return Gate(name=FLOPS_DONE, passed=False, reason=text)
 
 
 def not_above_ideal(efficiency: Estimate) -> Gate:
-    """An efficiency whose whole interval is above ABOVE_IDEAL."""
+    """The interval of the efficiency is not entirely above ABOVE_IDEAL."""
     if not (efficiency.has_interval and efficiency.lo > ABOVE_IDEAL):
         return Gate(name=NOT_ABOVE_IDEAL, passed=True)
     why = (

@@ -1,7 +1,7 @@
 # Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
-"""What the rows of a run with measure.rounds=auto claim, and how widely: docs/metrics, Rounds.
+"""The widths of the intervals that decide when a run with measure.rounds=auto stops: docs/metrics, Rounds.
 
-While it measures, `allocation` asks the same of its times alone.
+This is for finished rows. During the run, `allocation` computes the same from the times alone.
 """
 
 from __future__ import annotations
@@ -15,8 +15,11 @@ from jaxbench.analysis.timing import explains
 
 
 def half_widths(rows: Sequence[Row]) -> Iterable[tuple[float, str]]:
-    """(half width, point) of the efficiency of each point that claims one. Where no point does, as on one device: of
-    the ratio of each point's step time to that of the first, or of the step time of a single point."""
+    """(half width, point) for each claim of the run.
+
+    The claims are the efficiencies. Without any, as on one device, they are the ratios of each step time to the first
+    point's. A single point claims its step time.
+    """
     claims = [row for row in rows if claimed(row)]
     found = [(row, row.efficiency) for row in claims if row.base is not None and row.base is not row.point]
     if not found and claims:
@@ -27,7 +30,7 @@ def half_widths(rows: Sequence[Row]) -> Iterable[tuple[float, str]]:
 
 
 def claimed(row: Row) -> bool:
-    """Whether a report may claim something of this point, so that its interval should be narrow."""
+    """Whether the report may make a claim about this point, so that its interval should be narrow."""
     return row.timing.step_s.known and not (row.point.oversubscribed or row.gate == "refused" or explains(row.point))
 
 

@@ -1,9 +1,9 @@
 # Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
-"""Which process of a point is slow: the time of each over the median of all, block by block.
+"""Which process of a point is slow: the time of each process over the median of all, block by block.
 
-In a whole step each process waits for the others in every collective, so all of them take as long as the slowest. The
-step without its collectives (the part "local" of the waterfall) shows each at its own speed. docs/metrics,
-Stragglers, defines the numbers.
+In a whole step, the processes wait for each other in every collective, so all of them take as long as the slowest. The
+step without its collectives (the ablation "local") shows each process at its own speed. docs/metrics, Stragglers,
+defines the numbers.
 """
 
 from __future__ import annotations
@@ -24,20 +24,21 @@ from jaxbench.analysis.scaling import Row, fault
 from jaxbench.analysis.timing import measure as timing_of
 from jaxbench.records.schema import RoundRecord
 
-LEAST = 0.01  # a process that loses less is not called slow, however sure that is
-CHANCE = 0.05  # the largest chance that equal processes have one that is called slow
+LEAST = 0.01  # a process that is slower by less than this is not called slow, however certain that is
+CHANCE = 0.05  # the largest probability that one of several equal processes is called slow
 
 
 @dataclass(frozen=True, kw_only=True)
 class Pace:
-    """How the processes of one program keep up with each other.
+    """How fast the processes of one program are relative to each other.
 
     Attributes:
-      point: the id of the program: of a step, or of its part "local".
-      relative: of each process, its time over the median; the intervals hold for all of them together.
-      slowest_over_median: of the slowest in each block. Above 1 for equal processes too, because times vary.
+      point: the id of the program: of a step, or of its ablation "local".
+      relative: the time of each process over the median; the intervals have a joint confidence.
+      slowest_over_median: the slowest process of each block over the median. It is above 1 even for equal processes,
+        because times vary.
       slowest_in: in how many of the `rounds` each process was the slowest.
-      worker: the name of the processes together in the newest round.
+      worker: the common name of the processes in the newest round.
     """
 
     point: str
@@ -49,7 +50,7 @@ class Pace:
 
     @property
     def slow(self) -> int | None:
-        """The process that was the slowest in most rounds, if that is neither chance nor less than LEAST."""
+        """The process that was the slowest in most rounds; None if that may be chance, or if it loses below LEAST."""
         process, count = int(np.argmax(self.slowest_in)), max(self.slowest_in)
         equal = len(self.slowest_in) * special.bdtrc(count - 1, self.rounds, 1 / len(self.slowest_in))
         often = 2 * count > self.rounds and equal <= CHANCE
@@ -58,19 +59,20 @@ class Pace:
 
 @dataclass(frozen=True, kw_only=True)
 class Stragglers:
-    """The processes of one point. step: in its whole step. local: without its collectives; None if not measured."""
+    """The paces of one point. step: in the whole step. local: without collectives; None if not measured."""
 
     step: Pace
     local: Pace | None
 
     @property
     def clearest(self) -> Pace:
-        """Where processes are the least held up by each other."""
+        """The pace in which processes wait for each other the least."""
         return self.local or self.step
 
 
 def of(row: Row) -> Stragglers | None:
-    """None of one process, of an oversubscribed point, whose processes share cores, and without rounds."""
+    """The paces of a row; None for one process, without rounds, and if the point is oversubscribed, because then its
+    processes share cores."""
     if row.point.oversubscribed or not usable(row):
         return None
     local = row.explained_by.get("local")
@@ -79,7 +81,7 @@ def of(row: Row) -> Stragglers | None:
 
 
 def find(rows: Sequence[Row]) -> list[Stragglers]:
-    """Of all rows with several processes, in their order."""
+    """The paces of all rows with several processes, in order."""
     return [found for row in rows if (found := of(row)) is not None]
 
 
@@ -96,8 +98,8 @@ def over_median(each: RoundRecord) -> np.ndarray:
 
 
 def averaged(row: Row) -> Row | None:
-    """The row with the mean over its processes in place of the slowest of each block; None unless every round has the
-    times of several."""
+    """The row with the mean over processes instead of the slowest process of each block; None unless every round has
+    the times of several processes."""
     if row.point.processes < 2 or len(usable(row)) < len(row.point.rounds):
         return None
     rounds = tuple(
@@ -110,7 +112,7 @@ def averaged(row: Row) -> Row | None:
 
 
 def pace(row: Timed) -> Pace:
-    """The pace of a point that has `usable` rounds. Its intervals are of these starts of the processes."""
+    """The pace of a point with `usable` rounds. Its intervals are for these starts of the processes."""
     units, rounds = zip(*usable(row), strict=True)
     blocks = [over_median(each) for each in rounds]
     of_rounds = np.array([np.median(each, axis=1) for each in blocks])
@@ -129,10 +131,11 @@ def pace(row: Timed) -> Pace:
 
 
 def _relative(row: Timed, units: Sequence[Unit], logs: np.ndarray) -> tuple[Estimate, ...]:
-    """Geometric means with Student's intervals over the starts of the world, from MIN_PROCESSES on, else over rounds.
+    """The geometric mean of each process with Student's intervals. The units are starts of the process group if there
+    are at least MIN_PROCESSES, else rounds.
 
-    logs: (rounds, processes). Each interval is at the level 1 - CHANCE / processes (Bonferroni), because the one that
-    is looked at was the slowest.
+    logs: (rounds, processes). Each interval has level 1 - CHANCE / processes (Bonferroni), because the slowest process
+    is selected among them.
     """
     draws = row.timing.draws
     starts = draws.process[[draws.units.index(unit) for unit in units]]
@@ -148,9 +151,9 @@ def _relative(row: Timed, units: Sequence[Unit], logs: np.ndarray) -> tuple[Esti
 
 
 def sentences(rows: Sequence[Row], workers: Mapping[str, Any]) -> list[str]:
-    """One for each point with a slow process; otherwise one about the point whose slowest costs the most.
+    """One sentence for each point with a slow process. Without any, one on the point with the largest slowest / median.
 
-    workers: of the manifest. They name the host of each process, if there are several.
+    workers: from the manifest, with the host of each process if there are several.
     """
     found = find(rows)
     if not found:
@@ -159,13 +162,13 @@ def sentences(rows: Sequence[Row], workers: Mapping[str, Any]) -> list[str]:
         return [sentence(one, workers.get(one.clearest.worker, {}).get("hosts", ())) for one in slow]
     worst = max((one.clearest for one in found), key=lambda pace: pace.slowest_over_median.value)
     return [
-        f"No process is slow in most rounds. The slowest of a block, whichever it was, took "
-        f"{times(worst.slowest_over_median)} the median's time in {worst.point}, where that is most."
+        f"No process is slow in most rounds. The slowest process of a block, which varies, took at most "
+        f"{times(worst.slowest_over_median)} the median's time ({worst.point})."
     ]
 
 
 def sentence(one: Stragglers, hosts: Sequence[str] = ()) -> str:
-    """Of a point with a slow process: "shard_map/strong/2/local: process 1 of 2 is slow, 1.31 x [1.24, 1.38] ..."."""
+    """A point with a slow process: "shard_map/strong/2/local: process 1 of 2 is slow, 1.31 x [1.24, 1.38] ..."."""
     pace = one.clearest
     process = int(pace.slow or 0)
     host = f" (on {hosts[process]})" if len(set(hosts)) > 1 else ""
@@ -174,4 +177,4 @@ def sentence(one: Stragglers, hosts: Sequence[str] = ()) -> str:
         f"{pace.point}: process {process} of {len(pace.relative)}{host} {what}, {times(pace.relative[process])} the "
         f"median's time, and is the slowest in {pace.slowest_in[process]} of {pace.rounds} rounds."
     )
-    return text if one.local is not None else f"{text} Whose work is slow, a step without communication would show."
+    return text if one.local is not None else f"{text} Only a step without communication shows which process is slow."

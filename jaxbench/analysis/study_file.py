@@ -14,10 +14,10 @@ T = TypeVar("T")
 
 
 def read(path: Path, parse: Callable[[Any], T]) -> T | None:
-    """`parse` of the file's JSON; None without a file. Raises UserError when it is damaged."""
+    """The file's JSON, parsed by `parse`; None without a file. Raises UserError if it is damaged."""
     if not path.is_file():
         return None
     try:
         return parse(json.loads(path.read_text()))
     except (KeyError, TypeError, ValueError) as error:
-        raise UserError(f"'{path}' is damaged ({error!r}): delete it, and the run makes it again.") from error
+        raise UserError(f"'{path}' is damaged ({error!r}): delete it and continue the run to make it again.") from error

@@ -1,5 +1,5 @@
 # Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
-"""The lines of a table of points: a row of any kind of run, with its arm, its fit and its latency."""
+"""The lines of a table of points: a row of any kind of run, with the comparisons and fits that belong to it."""
 
 from __future__ import annotations
 
@@ -26,9 +26,12 @@ class Entry:
     """One line of a table of points.
 
     Attributes:
-      arm: its comparison with the baseline, in a sweep of levers. latency: of its single calls, if it infers.
-      fit: alpha and beta of its collective or transfer. waterfall: why its efficiency is not 100 %.
-      stragglers: of a step of several processes, which of them is slow. sharing: of several trainings at once.
+      arm: its comparison with the baseline, in a lever sweep.
+      fit: alpha and beta of its collective or transfer.
+      latency: of its single calls, for inference.
+      waterfall: why its efficiency is not 100 %.
+      stragglers: which process is slow, for a step of several processes.
+      sharing: for several trainings at once.
     """
 
     row: Row | CaseRow
@@ -53,13 +56,13 @@ class Entry:
 
     @property
     def passport(self) -> Passport | None:
-        """Of a training step."""
+        """The compile report of a training step; None for a case."""
         return getattr(self.record, "passport", None)
 
     @property
     def state(self) -> str:
-        """One word for status, checks and gates together."""
-        unsaid = isinstance(self.row, Row) and self.row.gate == "passed"  # a step that passed is "ok"
+        """One word for its status, checks and gates, as in `state`."""
+        unsaid = isinstance(self.row, Row) and self.row.gate == "passed"  # a step that passed is shown as "ok"
         return state(self.point.status, self.point.check_ok, "" if unsaid else self.row.gate)
 
 
@@ -106,7 +109,7 @@ def state(status: str, check_ok: bool | None, gate: str = "") -> str:
 
 
 def gradient_bytes(row: Row) -> int | None:
-    """Bytes all-reduced per step and device by the compiled program, without its scalars (loss and metrics)."""
+    """The bytes that a device all-reduces in a compiled step, without scalars (loss and metrics); None: unknown."""
     if row.point.record is None:
         return None
     reduced = [c for c in row.point.record.passport.collectives if c.kind == "all-reduce"]

@@ -1,8 +1,8 @@
 # Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
 """Steps and seconds to a target over batch sizes, the knee, and the noise scale (docs/metrics, Time to target).
 
-A training that did not reach its target is censored: it would have taken more than its budget. Where one of several
-seeds is censored, their mean is a lower limit.
+A training that did not reach its target is censored: it needs more steps than its budget. If one of several seeds is
+censored, their mean is a lower limit.
 """
 
 from __future__ import annotations
@@ -17,8 +17,8 @@ from scipy import special
 from jaxbench.analysis.intervals import UNKNOWN, Estimate
 from jaxbench.records.targets import GRID, Trained
 
-LEAST_BATCHES = 3  # for a fit of two numbers
-REACH = 16.0  # a knee is looked for from the smallest batch / REACH to the largest x REACH
+LEAST_BATCHES = 3  # the fewest batches for a fit of two numbers
+REACH = 16.0  # the knee is searched from the smallest batch / REACH to the largest batch x REACH
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -33,7 +33,7 @@ class SeedGroup:
 
     @property
     def censored(self) -> int:
-        """How many did not reach the target."""
+        """The number of seeds that did not reach the target."""
         return sum(not one.reached for one in self.trained)
 
     @property
@@ -42,7 +42,7 @@ class SeedGroup:
 
     @property
     def seconds(self) -> Estimate:
-        """Of the steps to the target: without starting, compiling, evaluating and checkpoints."""
+        """The seconds of the steps to the target, without starting, compiling, evaluating and checkpoints."""
         return self._of(lambda one: one.seconds)
 
     @property
@@ -58,22 +58,22 @@ class SeedGroup:
         return self._of(lambda one: one.cost)
 
     def _of(self, get: Callable[[Trained], float | None]) -> Estimate:
-        """The geometric mean over seeds. With censored ones it is a lower limit, so it has no interval."""
+        """The geometric mean over seeds. If a seed is censored, it is a lower limit and has no interval."""
         found = over_seeds(map(get, self.trained))
         return found.alone() if self.censored else found
 
 
 @dataclass(frozen=True, kw_only=True)
 class Curve:
-    """Steps over batches of one (model, rule).
+    """The steps to the target over batches, for one (model, rule).
 
     Attributes:
-      places: all of them, by batch and devices.
-      least, knee: of the fit steps = least (1 + knee / batch); UNKNOWN without one.
-      straight: the steps fall as 1/batch over all batches, so that the knee is above them.
-      flat: they do not fall, so that the knee is below them.
-      noise_scale: measured, over the batches that the fit uses.
-      ratio: knee over noise_scale, seed by seed.
+      places: the groups of seeds, by batch and devices.
+      least, knee: the parameters of the fit steps = least (1 + knee / batch); UNKNOWN without a fit.
+      straight: the steps fall as 1/batch over all batches, so the knee is above them.
+      flat: the steps do not fall, so the knee is below all batches.
+      noise_scale: the measured noise scale over the batches that the fit uses.
+      ratio: knee over noise_scale, computed for each seed.
     """
 
     model: str
@@ -91,19 +91,19 @@ class Curve:
         return sorted({place.devices for place in self.places})
 
     def on(self, devices: int) -> list[SeedGroup]:
-        """By batch."""
+        """The groups on this number of devices, by batch."""
         return sorted((place for place in self.places if place.devices == devices), key=lambda place: place.batch)
 
     def fastest(self, devices: int) -> SeedGroup | None:
-        """The batch with the fewest seconds, of those whose seeds all reached the target."""
+        """The batch with the fewest seconds among the batches with no censored seed; None if there is none."""
         known = [place for place in self.on(devices) if not place.censored and place.seconds.known]
         return min(known, key=lambda place: place.seconds.value, default=None)
 
 
 def over_seeds(values: Iterable[float | None]) -> Estimate:
-    """The geometric mean and its 95 % interval by Student's t on the logarithms; one value has no interval.
+    """The geometric mean with its 95 % interval (Student's t on the logarithms). A single value has no interval.
 
-    Values that are None are left out. UNKNOWN without any.
+    None values are left out. UNKNOWN without any value.
     """
     logs = [math.log(value) for value in values if value is not None and value > 0]
     if not logs:
@@ -118,8 +118,8 @@ def over_seeds(values: Iterable[float | None]) -> Estimate:
 def fit_knee(batches: Sequence[float], steps: Sequence[float]) -> tuple[float, float]:
     """(least, knee) of steps = least (1 + knee / batch), by least squares of logarithms.
 
-    Source: McCandlish et al. 2018, section 2.3: twice the least number of steps are needed at the critical batch
-    size. The knee is looked for within REACH of the batches: at an end of that range there is no knee in the data.
+    Source: McCandlish et al. 2018, section 2.3: at the critical batch size, twice the least number of steps are needed.
+    The knee is searched within REACH of the batches. A result at an end of that range means that the data show no knee.
     """
     sizes, logs = np.asarray(batches, float), np.log(np.asarray(steps, float))
 
@@ -127,7 +127,7 @@ def fit_knee(batches: Sequence[float], steps: Sequence[float]) -> tuple[float, f
         return logs - np.log1p(knee / sizes)
 
     low, high = math.log(sizes.min() / REACH), math.log(sizes.max() * REACH)
-    for _ in range(4):  # each narrows the range to two steps of the one before: to 1e-5 in the end
+    for _ in range(4):  # each pass narrows the range to two steps of the previous grid, in the end to 1e-5
         grid = np.linspace(low, high, 61)
         best = grid[int(np.argmin([np.var(residuals(math.exp(knee))) for knee in grid]))]
         low, high = max(best - (grid[1] - grid[0]), grid[0]), min(best + (grid[1] - grid[0]), grid[-1])
@@ -136,7 +136,7 @@ def fit_knee(batches: Sequence[float], steps: Sequence[float]) -> tuple[float, f
 
 
 def curves(trained: Sequence[Trained]) -> list[Curve]:
-    """One for each (model, rule), in the order of the trainings, without those that only helped to choose a rate."""
+    """One curve for each (model, rule), in the order of the trainings, without the learning-rate grid."""
     shown = [one for one in trained if one.rule != GRID]
     return [_curve(*key, [one for one in shown if (one.model, one.rule) == key]) for key in _keys(shown)]
 
@@ -175,7 +175,7 @@ def _curve(model: str, rule: str, trained: list[Trained]) -> Curve:
 
 
 def _fit(of_seed: list[Trained]) -> tuple[float, float]:
-    """The fit of one seed: at each batch the geometric mean over device counts, which do the same sums."""
+    """The fit of one seed. At each batch it uses the geometric mean over device counts, which compute the same."""
     batches = sorted({one.batch for one in of_seed})
     steps = [over_seeds(float(one.steps) for one in of_seed if one.batch == batch).value for batch in batches]
     return fit_knee(batches, steps)

@@ -1,5 +1,5 @@
 # Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
-"""One point's clocks: step time, spread, throughput, and whether the second clock agrees with the first."""
+"""One point's clocks: step time, variation, throughput, and whether the second clock agrees with the first."""
 
 from __future__ import annotations
 
@@ -26,21 +26,24 @@ from jaxbench.analysis.spread import ASSUMED, Spread
 from jaxbench.digits import digits
 from jaxbench.records.schema import RoundRecord
 
-CLOCK_LIMIT = 0.05  # relative difference of the two clocks from which a row has a note
+CLOCK_LIMIT = 0.05  # a row gets a note if its two clocks differ by more than this relative difference
 
 
 @dataclass(frozen=True, kw_only=True)
 class Timing:
-    """Statistics of a point's samples. Times in seconds per step; NaN or `UNKNOWN` without samples.
+    """Statistics of a point's samples. Times are in seconds per step; NaN or `UNKNOWN` without samples.
 
     Attributes:
-      samples: how many blocks of K steps. rounds: of how many rounds. processes: of how many independent processes.
-      step_s: geometric mean over processes of each one's median of block_s / K; where they take turns, over rounds.
-      step_s_p95, step_s_cv (standard deviation over mean): of all blocks.
+      samples, rounds, processes: the numbers of blocks of K steps, of rounds, and of independent processes.
+      step_s: the geometric mean over processes of each one's median of block_s / K. If processes take turns, the mean
+        is over rounds.
+      step_s_p95, step_s_cv: the 95th percentile and the standard deviation over the mean, of all blocks.
       examples_per_s: the examples of a step over step_s.
-      clock_ratio: slope between K and 2 K steps, over step_s; 1 when both clocks agree.
-      draws: of the run. step_draws: (draws,) step_s of each of them, NaN for a draw without samples.
-      inside_draws: the same without what another process would differ by.
+      clock_ratio: the slope between K and 2 K steps, over step_s; 1 if both clocks agree.
+      clock_note: a clause if they disagree.
+      draws: the bootstrap samples of the run.
+      step_draws: (draws,) step_s of each bootstrap sample; NaN for a draw without samples.
+      inside_draws: the same without the variation that another process would add.
     """
 
     samples: int = 0
@@ -58,8 +61,8 @@ class Timing:
 
     @property
     def rests_on(self) -> str:
-        """What the interval of step_s rests on: processes | processes and time | rounds + calibrated | rounds +
-        assumed; "" without one."""
+        """The source of the interval of step_s: processes | processes and time | rounds + calibrated | rounds +
+        assumed; "" without an interval."""
         if not self.step_s.has_interval:
             return ""
         if self.processes < MIN_PROCESSES:
@@ -68,7 +71,7 @@ class Timing:
 
     @property
     def inside(self) -> Timing:
-        """With the interval of these processes alone, by which a gate judges: an impossible time stays impossible
+        """The timing with the interval of these processes alone, for the gates: an impossible time stays impossible,
         however much another process would differ."""
         step_s = estimate(self.step_s.value, self.inside_draws, rounds=self.rounds)
         return dataclasses.replace(self, step_s=step_s, step_draws=self.inside_draws)
@@ -76,11 +79,11 @@ class Timing:
 
 @dataclass(frozen=True, kw_only=True)
 class LoopTime:
-    """The slope between K and 2 K iterations of a jitted loop; UNKNOWN without one.
+    """The slope between K and 2 K iterations of a jitted loop; UNKNOWN without a loop.
 
     Attributes:
-      iteration_s: seconds per iteration, without the overhead of a call, which cancels in the slope.
-      ratio: iteration_s over the seconds per call; 1 when a call has no overhead.
+      iteration_s: seconds per iteration. The overhead of a call cancels in the slope.
+      ratio: iteration_s over the seconds per call; 1 if a call has no overhead.
     """
 
     iteration_s: Estimate = UNKNOWN
@@ -88,10 +91,10 @@ class LoopTime:
 
 
 def draws_of(points: Sequence[Measured[Any]], spread: Spread = ASSUMED) -> Draws:
-    """The draws of a run: every (session, round) of its points, and which process measured each.
+    """The bootstrap samples of a run, from every (session, round) of its points and the process that measured each.
 
-    Oversubscribed points keep one process while those of the others are replaced. They claim nothing, so they do not
-    make one process of several.
+    Oversubscribed points keep one worker while the workers of other points are replaced. Their times support no claim,
+    so their worker does not join the rounds of several processes into one unit.
     """
     rounds = [
         (unit, r.worker, point.oversubscribed)
@@ -109,26 +112,26 @@ def draws_of(points: Sequence[Measured[Any]], spread: Spread = ASSUMED) -> Draws
 
 
 def explains(point: Measured[Any]) -> bool:
-    """Whether it only explains another point, so that it is no headline."""
+    """Whether it is an ablation. Then it supports no headline."""
     return bool(getattr(point, "explains", ""))
 
 
 def samples_of(point: Measured[Any], units: Collection[Unit]) -> tuple[np.ndarray, np.ndarray, list[Unit]]:
-    """Seconds per step of all blocks of the rounds in `units`, the index of the round of each, and these units."""
+    """(seconds per step of all blocks of the rounds in `units`, the index of each block's round, the units found)."""
     rounds = [(unit, r) for unit, r in zip(point.units, point.rounds, strict=True) if unit in units]
     owners = np.repeat(np.arange(len(rounds)), [len(r.block_s) for _, r in rounds])
     return np.concatenate([np.array(r.block_s) / r.steps for _, r in rounds]), owners, [unit for unit, _ in rounds]
 
 
 def centre(point: Measured[Any], units: Collection[Unit], draws: Draws) -> tuple[float, np.ndarray, np.ndarray]:
-    """Seconds per step over the rounds in `units`, its draws, and its draws with what another process differs by."""
+    """(seconds per step over the rounds in `units`, its draws, its draws with the variation of another process)."""
     samples, owners, used = samples_of(point, units)
     value, drawn = draws.centre(samples, owners, used)
     return value, drawn, drawn * draws.differing(point.point, used)
 
 
 def measure(point: Measured[Any], draws: Draws, *, examples: float) -> Timing:
-    """Reduces a point's rounds. draws: with all its units. examples: per step or call."""
+    """The timing of a point. draws: of its run. examples: per step or call."""
     rounds = point.rounds
     if not rounds:
         nothing = np.full(len(draws.weights), np.nan)
@@ -155,7 +158,7 @@ def measure(point: Measured[Any], draws: Draws, *, examples: float) -> Timing:
 
 
 def measure_loop(point: Measured[Any], timing: Timing) -> LoopTime:
-    """Reduces the loops of a point's rounds. timing: of the same point."""
+    """The loop time of a point. timing: of the same point."""
     indices = [i for i, r in enumerate(point.rounds) if r.loop_steps and r.loop_s and r.double_loop_s]
     if not indices:
         return LoopTime()
@@ -170,8 +173,8 @@ def measure_loop(point: Measured[Any], timing: Timing) -> LoopTime:
 
 
 def _clock_ratio(point: Measured[Any], draws: Draws, step_s: float, inside: np.ndarray) -> Estimate:
-    """The second clock: the cost of one more step, from blocks of K and 2 K steps of the same round, over step_s of the
-    rounds that have both."""
+    """The second clock over the first: the cost of one more step, from blocks of K and 2 K steps of the same round,
+    over step_s of the rounds that have both."""
     indices = [i for i, r in enumerate(point.rounds) if r.double_block_s]
     if not indices:
         return UNKNOWN
@@ -185,12 +188,12 @@ def _clock_ratio(point: Measured[Any], draws: Draws, step_s: float, inside: np.n
 
 
 def round_medians(rounds: Sequence[RoundRecord]) -> np.ndarray:
-    """(rounds,) seconds per step."""
+    """(rounds,): the median seconds per step of each round."""
     return medians([each.block_s for each in rounds]) / np.array([each.steps for each in rounds])
 
 
 def _slopes(single: Sequence[Sequence[float]], double: Sequence[Sequence[float]], steps: Sequence[int]) -> np.ndarray:
-    """The cost of one more step in each round: (rounds,) seconds, from the medians of K and of 2 K steps."""
+    """(rounds,): the seconds of one more step in each round, from the medians of blocks of K and of 2 K steps."""
     return (medians(double) - medians(single)) / np.array(steps)
 
 
@@ -207,7 +210,7 @@ def _clock_note(ratio: Estimate, step_s: float, steps: float) -> str:
 
 
 def no_interval(timing: Timing) -> list[str]:
-    """A note on too few rounds, or none."""
+    """[a note] if there are too few rounds for an interval, else []."""
     if not (timing.step_s.known and timing.rounds < MIN_ROUNDS):
         return []
     return [f"no interval: it has {timing.rounds} of the {MIN_ROUNDS} rounds that an interval needs"]
@@ -219,7 +222,7 @@ def unsettled(point: Measured[Any]) -> list[str]:
 
 
 def medians(groups: Sequence[Sequence[float]]) -> np.ndarray:
-    """The median of each group. Returns (len(groups),). Groups must not be empty."""
+    """(len(groups),): the median of each group. Groups must not be empty."""
     lengths = np.array([len(g) for g in groups])
     table = np.full((len(groups), lengths.max()), np.inf)
     table[np.arange(table.shape[1]) < lengths[:, None]] = np.concatenate(groups)

@@ -1,5 +1,5 @@
 # Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
-"""Throughput in tokens, and in real tokens, without padding."""
+"""Throughput in tokens, and in real tokens, which exclude padding."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ from jaxbench.analysis.scaling import Row
 
 
 def real_share(row: Row) -> float:
-    """The share of a step's tokens that its loss counts; NaN where the loss does not weigh tokens."""
+    """The share of a step's tokens that its loss counts; NaN if the loss does not weight tokens."""
     return row.point.fact("real_share")
 
 
 def per_second(row: Row) -> float:
-    """All tokens, padding included; NaN if examples are not sequences, or without times."""
+    """All tokens per second, including padding; NaN if examples are not sequences, or without times."""
     return row.timing.examples_per_s.value * row.point.fact("tokens")
 
 
@@ -24,7 +24,7 @@ def real_per_second(row: Row) -> float:
 
 
 def sentences(rows: list[Row]) -> list[str]:
-    """Real and all tokens, for each strategy, scaling and arm, on its smallest and its largest device count."""
+    """Real and all tokens per second for each strategy, scaling and arm, on its smallest and largest device counts."""
     families: dict[str, list[Row]] = {}
     for row in rows:
         if math.isfinite(real_per_second(row)) and not row.point.oversubscribed:

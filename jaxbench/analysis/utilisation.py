@@ -1,5 +1,5 @@
 # Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
-"""Model FLOP/s, and model FLOP utilization (MFU): its share of the devices' peak, if that is known."""
+"""Model FLOP/s and model FLOP utilization (MFU), the share of the devices' peak, if that is known."""
 
 from __future__ import annotations
 
@@ -18,12 +18,16 @@ from jaxbench.catalog import hardware
 
 @dataclass(frozen=True, kw_only=True)
 class Utilisation:
-    """flop_per_s: of all devices. mfu: a fraction of their peak; NaN: unknown. note: the peak, or why there is no mfu.
+    """The utilisation of a point's devices. Unknown numbers are NaN.
 
-    measured_peak_share: without a catalogued peak, a fraction of this machine's measured matmul; NaN: unknown.
-    measured_note: the same in words; "" if unknown.
-    product_share: a fraction of what a large matrix product reached on as many devices in the same rounds.
-    product_flop_per_s: of that product, per device.
+    Attributes:
+      flop_per_s: model FLOP/s of all devices.
+      mfu: a fraction of their peak.
+      note: the peak, or why there is no mfu.
+      measured_peak_share: without a catalogued peak, a fraction of this machine's measured matmul peak.
+      measured_note: the same in words; "" if unknown.
+      product_share: a fraction of the rate of a large matrix product on the same number of devices in the same rounds.
+      product_flop_per_s: the rate of that product, per device.
     """
 
     flops_per_step: float = math.nan
@@ -33,23 +37,23 @@ class Utilisation:
     measured_peak_share: float = math.nan
     measured_note: str = ""
     peak: str = ""  # the catalogued peak in words
-    measured_slack: float = math.nan  # a share up to this is believed
+    measured_slack: float = math.nan  # a share up to this is plausible
     product_share: Estimate = UNKNOWN
     product_flop_per_s: float = math.nan
 
     def mfu_unmasked(self, point: MeasuredPoint) -> float:
-        """With the FLOPs of masked attention, which `mfu` leaves out. NaN if there are none."""
+        """MFU including the FLOPs of masked attention, which `mfu` leaves out; NaN if there are none."""
         return self.mfu * (1 + point.fact("masked_flops") * point.global_batch / self.flops_per_step)
 
     @property
     def product_note(self) -> str:
-        """ "38 % [37, 39] of what a large product reaches here (54 GFLOP/s per device, in the same rounds)"; or ""."""
+        """`product_share` in words: "38 % [37, 39] of a large product's rate here (54 GFLOP/s per ...)", or ""."""
         if not self.product_share.known:
             return ""
         rate = quantities.flops(self.product_flop_per_s)
         return (
-            f"{quantities.percent(self.product_share)} of what a large product reaches here ({rate} per device, in the "
-            "same rounds)"
+            f"{quantities.percent(self.product_share)} of a large product's rate here ({rate} per device, in the same "
+            "rounds)"
         )
 
     @property
@@ -60,9 +64,9 @@ class Utilisation:
 def utilisation(
     point: MeasuredPoint, step_s: float, *, dtype: str, machine: dict[str, Any] | None = None
 ) -> Utilisation:
-    """MFU = analytic FLOPs per step / (step_s x devices x peak of one device at `dtype`). Without `dtype`: none.
+    """MFU = analytic FLOPs per step / (step_s x devices x peak of one device at `dtype`). Unknown if `dtype` is "".
 
-    machine: the card of the same machine (`machine_card.read`), or None.
+    machine: the profile of the same machine (`machine_card.read`), or None.
     """
     use = _catalogued(point, step_s, dtype=dtype)
     if not dtype or math.isfinite(use.mfu) or not math.isfinite(use.flop_per_s):
@@ -71,9 +75,11 @@ def utilisation(
 
 
 def beside_product(use: Utilisation, row: Timed, product: Timed) -> Utilisation:
-    """Adds the share of what a large matrix product reached on as many devices, over the rounds that both share.
+    """Adds the share of the rate of a large matrix product on the same number of devices, over the rounds that both
+    share.
 
-    Without a catalogued peak it is the measured one, in place of the machine's card: it was measured at the same time.
+    Without a catalogued peak, that product is the measured peak. It replaces the machine profile's peak, because it was
+    measured at the same time.
     """
     record, step_s = product.point.record, product.timing.inside.step_s
     work = record.passport.flops_per_step if record is not None else 0.0
@@ -93,7 +99,7 @@ def beside_product(use: Utilisation, row: Timed, product: Timed) -> Utilisation:
 
 
 def _measured(point: MeasuredPoint, use: Utilisation, *, dtype: str, machine: dict[str, Any] | None) -> Utilisation:
-    """Adds the share of the measured peak. A CPU device is counted as one core, up to the number of cores."""
+    """Adds the share of the measured peak. A CPU device counts as one core, up to the number of cores."""
     ceiling = ceilings.measured(machine, point.platform, 1, dtype).flop
     peak = ceiling.rate
     if machine is None or not math.isfinite(peak):
@@ -110,7 +116,7 @@ def _measured(point: MeasuredPoint, use: Utilisation, *, dtype: str, machine: di
 def _catalogued(point: MeasuredPoint, step_s: float, *, dtype: str) -> Utilisation:
     record = point.record
     if record is None:
-        return Utilisation(note="no MFU: the point has no compile passport")
+        return Utilisation(note="no MFU: the point has no compile report")
     flops = record.passport.flops_per_step
     if not flops > 0:
         return Utilisation(note="no MFU: the experiment states no FLOPs per step")

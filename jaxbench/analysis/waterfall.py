@@ -1,15 +1,15 @@
 # Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
 """Why an efficiency is not 100 %: a product of factors, each measured in the same rounds.
 
-With t1 one device with all of the work, ta one device with its share alone, tl the same while all n devices do theirs
-without communication, tn the whole step and tc its collectives alone:
+The times are t1: one device with all of the work; ta: one device alone with its per-device batch; tl: the same while
+all n devices run, without communication; tn: the whole step; tc: its collectives alone. The factors of
 
     E = work t1 / (n tn) = [work t1 / (n ta)] x [ta / tl] x [tl / tn]
 
-are a smaller share, the shared machine, and communication that is not hidden. docs/metrics has the other factors,
-among them the slowest process over the mean of all, a pipeline's bubble by the step whose stages wait for each other
-and send next to nothing, and waiting for input by the same step with its input resident.
-What no factor explains is a factor of its own, so that the product is E exactly.
+are the smaller per-device batch, contention, and communication that is not hidden. docs/metrics has the other factors.
+Among them are the slowest process over the mean of all, a pipeline's bubble (from a step in which the stages wait for
+each other but send almost nothing), and waiting for input (from the same step with its input resident).
+The unexplained rest is a factor, too, so the product is exactly E.
 """
 
 from __future__ import annotations
@@ -31,20 +31,22 @@ EXTRA_WORK, SMALLER_SHARE, SHARED_MACHINE = "extra work", "smaller share", "shar
 STAGE_WORK, SLOWEST_PROCESS = "work of a stage", "slowest process"
 BUBBLE, INPUT, COMMUNICATION = "pipeline bubble", "waiting for input", "communication"
 NOT_EXPLAINED = "not explained"
+# Records and comparison.json keep the names above. Sentences and figures use the terms that a reader would search for.
+CALLED = {SMALLER_SHARE: "smaller per-device batch", SHARED_MACHINE: "contention", NOT_EXPLAINED: "unexplained"}
 NAMES = (
     EXTRA_WORK, SMALLER_SHARE, STAGE_WORK, SHARED_MACHINE, SLOWEST_PROCESS, BUBBLE, INPUT, COMMUNICATION,
     NOT_EXPLAINED,
 )  # fmt: skip
 PARTS = ("alone", "local", "schedule", "communication")
-RESIDENT = "resident"  # the part of a step that is fed: the same step with its input on the devices
-COUNTED = 0.005  # FLOPs of two programs that differ by less are the same work
-SHARE = 0.05  # the share of a batch is a device's share unless its FLOPs differ by more
-# FLOPs say how much work a step has only if products dominate its time. At the rate of a large product they must fill
-# this share of it: smaller ones often reach half of that rate. And the measured times must show this share of what the
-# FLOPs claim to cost.
+RESIDENT = "resident"  # the ablation of a step that waits for input: the same step with its input on the devices
+COUNTED = 0.005  # two programs do the same work if their FLOPs differ by less than this, relative
+SHARE = 0.05  # a part of the batch is the same work as a device's part of the step if their FLOPs differ by less
+# FLOPs measure the work of a step only if matrix products dominate its time. At the rate of a large product, they must
+# fill LEAST_FILLED of the time; smaller products often reach half of that rate. And the measured times must show at
+# least LEAST_SHOWN of the cost that the FLOPs predict.
 LEAST_FILLED, LEAST_SHOWN = 0.25, 0.5
-SMALL = 0.5  # points of efficiency
-EXACTLY_1 = 1e-9  # a factor whose every draw is as near to 1 is left out
+SMALL = 0.5  # percentage points of efficiency that are worth mentioning
+EXACTLY_1 = 1e-9  # a factor is left out if every draw of it is this close to 1
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -52,10 +54,10 @@ class Factor:
     """One factor of an efficiency.
 
     Attributes:
-      name: of `NAMES`.
-      value: 1 loses nothing; without an interval if it is counted and not measured.
-      lost: points of efficiency: the product of the factors before it, less the product with it. All of them add up to
-        100 less the efficiency.
+      name: one of `NAMES`.
+      value: 1 means no loss. It has no interval if it is counted instead of measured.
+      lost: percentage points of efficiency: the product of the factors before it, minus the product including it. The
+        losses of all factors add up to 100 minus the efficiency.
     """
 
     name: str
@@ -64,14 +66,14 @@ class Factor:
 
     @property
     def clear(self) -> bool:
-        """Whether the whole interval is on one side of 0; without an interval, whether it is half a point or more."""
+        """Whether the interval of the loss excludes 0; without an interval, whether it is at least half a point."""
         if self.lost.has_interval:
             return self.lost.lo > 0 or self.lost.hi < 0
         return abs(self.lost.value) >= SMALL
 
     @property
     def negligible(self) -> bool:
-        """Its interval contains 0 and ends within `SMALL` of it: not worth a word or a bar."""
+        """Whether the interval contains 0 and ends within `SMALL` of it. Such a factor gets no bar or words."""
         return not self.clear and not max(-self.lost.lo, self.lost.hi) >= SMALL
 
 
@@ -80,13 +82,13 @@ class Waterfall:
     """The factors of one row's efficiency.
 
     Attributes:
-      efficiency: over the rounds that all of its parts share. The product of the factors.
-      factors: in the order of `NAMES`; one that is exactly 1, or that was not measured, is left out.
-      communication_s: its collectives alone. hidden: the share of that time in which the devices also compute.
-      predicted_s: of its collectives by alpha and beta of the machine's card; NaN: unknown.
-      missing: a clause for each part that was not measured, whose loss is therefore in "not explained".
-      local_s: of the step without communication, bubble included.
-      rounds: how many are shared.
+      efficiency: the product of the factors, over the rounds that all ablations share.
+      factors: in the order of `NAMES`. Factors that are exactly 1 or were not measured are left out.
+      communication_s: the time of its collectives alone. hidden: the share of it during which devices also compute.
+      predicted_s: the time of its collectives by alpha and beta of the machine profile; NaN: unknown.
+      missing: a clause for each ablation that was not measured. Its loss is then in the unexplained factor.
+      local_s: the time of the step without communication, including the bubble.
+      rounds: the number of shared rounds.
     """
 
     row: Row
@@ -106,15 +108,15 @@ class Waterfall:
 
     @property
     def family(self) -> str:
-        """ "shard_map strong"; with the arm, if there is one."""
+        """Strategy, scaling and the arm, if there is one: "shard_map strong"."""
         return " ".join(filter(None, (self.point.strategy, self.point.scaling, self.point.arm)))
 
     def factor(self, name: str) -> Factor | None:
         return next((factor for factor in self.factors if factor.name == name), None)
 
     def lost(self, *names: str) -> Estimate:
-        """Of these factors together, as a share of 1: 0 for those that are exactly 1. UNKNOWN if one was not measured.
-        Of several, without an interval."""
+        """The loss to these factors together, as a fraction: 0 for factors that are exactly 1. UNKNOWN if one was not
+        measured. The loss to several factors has no interval."""
         found = [self.factor(name) for name in names]
         if self.missing and None in found:
             return UNKNOWN
@@ -127,10 +129,10 @@ class Waterfall:
 def find(
     rows: Sequence[Row], card: dict[str, Any] | None = None, workers: Mapping[str, Any] | None = None
 ) -> list[Waterfall]:
-    """The waterfall of every row that has points to explain it, in the order of the rows.
+    """The waterfall of every row that has ablations, in the order of the rows.
 
-    None of a row that is oversubscribed, refused or wrong, that has a base of more than one device, or that shares too
-    few rounds with its parts for an interval. card: the machine's. workers: of the manifest.
+    A row has none if it is oversubscribed, refused or wrong, if its base has more than one device, or if it shares too
+    few rounds with its ablations for an interval. card: the machine profile. workers: from the manifest.
     """
     by_point = {row.point.point: row for row in rows}
     found = []
@@ -147,12 +149,12 @@ def _of(base: Row, row: Row, predicted_s: float) -> Waterfall:
     usable = _usable(base, row)
     shared = paired_ratio.times([base, row, *usable.values()])
     times = dict(zip(("one", "all", *usable), np.column_stack([shared.step_s, shared.draws]), strict=True))
-    # Weak scaling of the batch: a device's share is what the one device of the base does, so that is its time alone.
+    # In weak scaling of the batch, the base runs the per-device batch, so its time is the time alone.
     same_share = "alone" not in row.explained_by and row.work == row.point.devices
     if same_share:
         times["alone"] = times["one"]
     values, communication = _factors(base, row, times)
-    both = paired_ratio.times([base, row])  # also in rounds without what explains them, so that it is the row's own
+    both = paired_ratio.times([base, row])  # also rounds without ablations, so that the efficiency is the row's own
     ratio = np.array([both.step_s[0] / both.step_s[1], *(both.draws[0] / both.draws[1])])
     whole = row.work / row.point.devices * ratio
     rest = whole / np.prod(list(values.values()), axis=0) if values else whole
@@ -173,8 +175,8 @@ def _measured(row: Row, part: str) -> bool:
 
 
 def _fault(row: Row, part: str) -> str:
-    """Why a part explains nothing, as a clause; "" if it does. A loss that compares all examples of the global batch
-    has less work for a share of the batch than a device has for its share of the loss."""
+    """Why an ablation cannot be used, as a clause; "" if it can. A loss that compares all examples of the global batch
+    does less work for a part of the batch than a device does for its part of the loss."""
     found = row.explained_by[part]
     if why := fault(found):
         return why
@@ -183,12 +185,12 @@ def _fault(row: Row, part: str) -> str:
     if plain and len(counts) == 2 and all(counts):
         share = row.point.devices * float(counts[0] or 0) / float(counts[1] or 0)
         if abs(share - 1) > SHARE:
-            return f"a smaller batch has {share:.2f} times the products of a device's share"
+            return f"a smaller batch has {share:.2f}x the products of a device's part of the step"
     return ""
 
 
 def _usable(base: Row, row: Row) -> dict[str, Row]:
-    """The rows whose times are factors, by the name that `_factors` has for them."""
+    """The rows with times for the factors, by their names in `_factors`."""
     usable = {name: row.explained_by[name] for name in PARTS if _measured(row, name)}
     if "local" in usable and (mean := stragglers.averaged(usable["local"])) is not None:
         usable["mean"] = mean
@@ -198,22 +200,22 @@ def _usable(base: Row, row: Row) -> dict[str, Row]:
 
 
 def _factors(base: Row, row: Row, times: dict[str, np.ndarray]) -> tuple[dict[str, np.ndarray], dict[str, np.ndarray]]:
-    """The factors that can be computed from these times, and what is known of the communication.
+    """(the factors that can be computed from these times, the known times of the communication).
 
-    times: seconds, the value and then all draws: one, all, alone, local, schedule, communication; mean, of `local` over
-      its processes; one and all with resident input.
+    times: by name (1 + draws,) seconds: the value, then all draws. The names are one, all, alone, local, schedule,
+      communication; mean: of `local` over its processes; one resident, all resident: with resident input.
     """
     n, same = row.point.devices, np.ones_like(times["one"])
     factors: dict[str, np.ndarray] = {}
     known: dict[str, np.ndarray] = {}
-    if (unfed := _unfed(base, row, times)) is None:  # then waiting would be in every other factor
+    if (unfed := _unfed(base, row, times)) is None:  # otherwise waiting for input would be in every other factor
         return factors, known
     one, all_ = unfed
     factors[INPUT] = (all_ / times["all"]) / (one / times["one"])
     if "alone" in times:
         alone = one if "alone" not in row.explained_by else times["alone"]
         factors[EXTRA_WORK] = same * _extra_work(base, row, float(row.work * one[0] / (n * alone[0])))
-        # The micro-batches of a stage are those of one device: its products are not smaller, but fewer or more.
+        # A stage has the micro-batches of one device, so its products are not smaller: there are fewer or more of them.
         share = STAGE_WORK if bubble.stages(row.point) == n > 1 else SMALLER_SHARE
         factors[share] = row.work * one / (n * alone) / factors[EXTRA_WORK]
     if "local" in times:
@@ -234,8 +236,8 @@ def _factors(base: Row, row: Row, times: dict[str, np.ndarray]) -> tuple[dict[st
 
 
 def _unfed(base: Row, row: Row, times: dict[str, np.ndarray]) -> tuple[np.ndarray, np.ndarray] | None:
-    """The times of one and of all devices without what they wait for input: those of the steps with resident input;
-    None if these failed. In older records one block said how long its step waited."""
+    """The times of one and of all devices without waiting for input: the steps with resident input; None if these
+    failed. Older records have a waited share instead."""
     if "all resident" in times:
         return times["one resident"], times["all resident"]
     if any(RESIDENT in side.explained_by for side in (base, row)):
@@ -245,7 +247,7 @@ def _unfed(base: Row, row: Row, times: dict[str, np.ndarray]) -> tuple[np.ndarra
 
 
 def _filled(row: Row) -> float:
-    """The share of a step on one device that its products fill at the rate of a large one; 1 where that is unknown."""
+    """The share of a one-device step that its products would take at the rate of a large product; 1: unknown."""
     record, rate = row.point.record, row.use.product_flop_per_s
     if record is None or not math.isfinite(rate):
         return 1.0
@@ -253,11 +255,11 @@ def _filled(row: Row) -> float:
 
 
 def _extra_work(base: Row, row: Row, measured: float) -> float:
-    """FLOPs of matrix products that one device needs over those that n devices do for as much work; 1: the same.
+    """The FLOPs of matrix products on one device over those on n devices for the same work; 1: equal.
 
-    1 with stages too: each tick of their loop chooses what it does, and the count takes the dearest, in idle ticks
-    also. And 1 where products do not dominate the base's time, as of boosted trees, which have as many for any number
-    of rows. measured: the same ratio, of times.
+    With stages it is 1: each tick of their loop chooses a branch, and the count takes the most expensive branch even in
+    idle ticks. It is also 1 if products do not dominate the base's time, as for boosted trees, which have the same
+    products for any number of rows. measured: the same ratio from times.
     """
     if bubble.stages(row.point) > 1:
         return 1.0
@@ -272,7 +274,7 @@ def _extra_work(base: Row, row: Row, measured: float) -> float:
 
 
 def _steps(shared: SharedTimes, values: dict[str, np.ndarray]) -> tuple[Factor, ...]:
-    """values: in the order of the steps from 100 % down."""
+    """The factors. values: by name (1 + draws,), in order from 100 % down."""
     factors, before = [], np.ones_like(next(iter(values.values())))
     for name, value in values.items():
         lost, before = 100 * before * (1 - value), before * value
@@ -282,12 +284,12 @@ def _steps(shared: SharedTimes, values: dict[str, np.ndarray]) -> tuple[Factor, 
 
 
 def _estimate(shared: SharedTimes, value: np.ndarray) -> Estimate:
-    """value: the value and then all draws. Without an interval if no draw differs from it, as of what is counted."""
+    """value: (1 + draws,), the value, then all draws. No interval if all draws are equal, as for counted numbers."""
     if np.ptp(value[np.isfinite(value)]) <= EXACTLY_1 * abs(value[0]):
         return Estimate(value=float(value[0]))
     return shared.estimate(float(value[0]), value[1:])
 
 
 def _why_missing(row: Row, part: str) -> str:
-    why = _fault(row, part) if part in row.explained_by else "it is not planned"
+    why = _fault(row, part) if part in row.explained_by else "it was not planned"
     return f"{row.point.point}/{part} ({why})"

@@ -1,5 +1,5 @@
 # Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
-"""How soon each way trains to a target: NumPy and XLA by place, over seeds (docs/metrics, Ways to a target)."""
+"""How fast each way trains to a target: NumPy and XLA by platform and cores (docs/metrics, Ways to a target)."""
 
 from __future__ import annotations
 
@@ -11,19 +11,20 @@ from jaxbench.analysis.intervals import UNKNOWN, Estimate
 from jaxbench.analysis.quantities import interval, seconds, times
 from jaxbench.analysis.targets import over_seeds
 
-BASE = ("numpy", "cpu", 1)  # implementation, platform, cores: the way that the others are compared with
-STEPS = "steps"  # of the outcome of a training
+BASE = ("numpy", "cpu", 1)  # (implementation, platform, cores) of the way that the others are compared with
+STEPS = "steps"  # a key of the outcome of a training
 
 
 @dataclass(frozen=True, kw_only=True)
 class Way:
-    """The trainings of one job in one way.
+    """The trainings of one job with one implementation on one platform and core count.
 
     Attributes:
-      seeds: how many were measured. reached: how many of them reached the target.
-      time: seconds, the geometric mean over seeds. steps: the same of the steps. Without an interval, and lower limits,
-        where a seed did not reach the target.
-      speedup: time of BASE over time, seed by seed; UNKNOWN for BASE itself, and where a seed did not reach it.
+      seeds: the number of measured seeds. reached: how many of them reached the target.
+      time, steps: the geometric means of seconds and steps over seeds. If a seed did not reach the target, they are
+        lower limits without an interval.
+      speedup: the time of BASE over `time`, computed seed by seed; UNKNOWN for BASE itself, and if a seed did not reach
+        the target.
     """
 
     job: str
@@ -52,7 +53,7 @@ class Way:
 
 
 def find(rows: Sequence[CaseRow]) -> list[Way]:
-    """One for each job, implementation and place with a measured training, in the order of the rows."""
+    """One for each job, implementation, platform and core count with a measured training, in the order of the rows."""
     groups: dict[tuple[str, tuple[object, ...]], list[CaseRow]] = {}
     for row in rows:
         if row.timing.step_s.known and row.point.record is not None and STEPS in row.point.record.outcome:

@@ -37,7 +37,7 @@ SLACK = 0.1
 
 
 def measures(run: FinishedRun) -> str:
-    """ "training" or "cases"."""
+    """The kind of run: "training" or "cases"."""
     return "cases" if run.points and isinstance(run.points[0], CasePoint) else "training"
 
 

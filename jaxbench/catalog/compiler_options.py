@@ -1,5 +1,5 @@
 # Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
-"""Named sets of XLA's compiler options: facts that others publish, each with its platform and its source.
+"""Named sets of XLA's compiler options, as published by others, each with its platform and its source.
 
 ``compiler_options.csv`` has one row per set. Its options are written as in XLA_FLAGS, without the leading dashes.
 """
@@ -15,7 +15,7 @@ from importlib import resources
 
 @dataclass(frozen=True, kw_only=True)
 class OptionSet:
-    """One set. platform: cpu | gpu | tpu. options: "xla_a=1 xla_b=true". source: who publishes it."""
+    """One set. platform: cpu | gpu | tpu. options: "xla_a=1 xla_b=true". source: its publisher."""
 
     name: str
     platform: str
@@ -38,6 +38,6 @@ def names(platform: str) -> list[str]:
 
 
 def platform_of(option: str) -> str | None:
-    """The only platform whose compiler reads an option, which its name says; None: it may be any."""
+    """The only platform with a compiler that reads an option, according to its name; None if it may be any."""
     found = re.match(r"xla_(cpu|gpu|tpu)_", option)
     return found and found[1]

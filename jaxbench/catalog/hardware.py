@@ -16,7 +16,7 @@ import re
 from dataclasses import dataclass
 from importlib import resources
 
-# The column that bounds a matrix product at XLA's default precision. For float32 that is TF32 on GPUs that have it, and
+# The column that bounds a matrix product at XLA's default precision. For float32 this is TF32 on GPUs that have it, and
 # bfloat16 passes on TPUs (documentation of jax.lax.Precision.DEFAULT).
 _COLUMNS = {
     ("float32", "gpu"): ("tf32_tflops", "fp32_tflops"),
@@ -50,8 +50,8 @@ class Link:
       catalogued_bytes_per_s: the catalogue's number, in the direction that `direction` names.
       direction: "bidirectional" if that number is the sum of both ways, "unidirectional" if it is one way.
       is_pcie: the link leads to the host, and to other devices only through it.
-      reduces_in_network: the switch can reduce, so that a device sends its part once instead of twice.
-      devices: how many JAX devices share it. The link between two devices of one chip is not catalogued.
+      reduces_in_network: the switch can reduce, so a device sends its part once instead of twice.
+      devices: the number of JAX devices that share it. The link between two devices of one chip is not catalogued.
       note: the catalogue's description.
     """
 
@@ -77,9 +77,9 @@ class Peak:
       name: the catalogue row.
       kind: gpu | tpu | cpu.
       unverified_fields: the row's columns that no source confirmed.
-      tflops: (column, peak of one JAX device in 1e12 FLOP/s); already divided by how many devices share the row.
+      tflops: (column, peak of one JAX device in 1e12 FLOP/s); already divided by the number of devices in the row.
       memory_bytes_per_s: of one JAX device's memory; None: unknown.
-      memory_bytes: how much of it one JAX device has; None: unknown.
+      memory_bytes: of one JAX device; None: unknown.
       link: to other devices or to the host; None: unknown.
     """
 
@@ -101,7 +101,7 @@ class Peak:
         if dtype == "float32" and self.kind == "gpu" and self._matrix_units_unknown(known):
             return None
         if dtype == "float16" and known.get("fp16_tflops", math.inf) < known.get("fp32_tflops", 0.0):
-            return None  # libraries then multiply in float32, for which no source gives this part's rate
+            return None  # libraries then multiply in float32, and no source has this rate of the part
         for column in _COLUMNS.get((dtype, self.kind), ()):
             if column in known:
                 verified = column not in self.unverified_fields
@@ -109,10 +109,10 @@ class Peak:
         return None
 
     def _matrix_units_unknown(self, known: dict[str, float]) -> bool:
-        """Whether float32 products may run on units whose rate the row lacks, so that `fp32_tflops` is no bound.
+        """Whether float32 products may run on units that the row has no rate for. Then `fp32_tflops` is no bound.
 
-        NVIDIA parts with bfloat16 units have TF32 ones, which XLA uses by default. For AMD parts with matrix units, no
-        source says which of them XLA uses, nor how fast they are in float32.
+        NVIDIA parts with bfloat16 units also have TF32 units, which XLA uses by default. For AMD parts with matrix
+        units, no source says which of them XLA uses, nor their rate in float32.
         """
         if self.name.startswith("AMD"):
             return "bf16_tflops" in known
@@ -120,7 +120,7 @@ class Peak:
 
 
 def find(device_kind: str) -> Peak | None:
-    """The peak of a ``jax.Device.device_kind``, or None, and then `why_not` has the reason."""
+    """The peak of a ``jax.Device.device_kind``; None if it is unknown, for the reason that `why_not` gives."""
     entry = _kinds().get(_normal(device_kind))
     if entry is None or not entry["name"]:
         return None
@@ -133,7 +133,7 @@ def names() -> tuple[str, ...]:
 
 
 def why_not(device_kind: str) -> str:
-    """Why `find` returned None, as a clause."""
+    """The reason why `find` returned None, as a clause."""
     if re.search(r"\bMIG\b", device_kind):
         return f"'{device_kind}' is a MIG slice of a GPU, and the catalogue has only whole GPUs"
     entry = _kinds().get(_normal(device_kind))
@@ -143,7 +143,7 @@ def why_not(device_kind: str) -> str:
 
 
 def _normal(device_kind: str) -> str:
-    """Without the maker's name: older drivers print "A100-SXM4-40GB" and "GeForce GTX 1080"."""
+    """The device kind without the maker's name: older drivers print "A100-SXM4-40GB" and "GeForce GTX 1080"."""
     text = " ".join(device_kind.split()).casefold()
     return text.removeprefix("nvidia ")
 
@@ -166,7 +166,7 @@ def _unverified(row: dict[str, str]) -> frozenset[str]:
 
 
 def _link(row: dict[str, str], *, share: int) -> Link | None:
-    """The row's link; None if the catalogue does not state its direction, since the number may be twice too large."""
+    """The row's link; None if the catalogue does not state its direction: the number may be twice too large."""
     value, note = row["interconnect_GBps_per_device"], row["interconnect_note"]
     direction = re.search(r"\b(bidirectional|unidirectional)\b", note)
     if not value or direction is None:

@@ -1,7 +1,7 @@
 # Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
 """Settings of JAX, from variables or from an experiment's file, that change the meaning of a measurement.
 
-SETTINGS decides for each. One that is not in it, and not SILENT, is named on the page of a run.
+SETTINGS has the decision for each of them. A setting that is neither there nor in SILENT is named on the page of a run.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ REFUSED, RESET = "refused", "reset"
 
 
 class Setting(NamedTuple):
-    """decision: REFUSED, or RESET to `value` in every process that measures. why: a clause."""
+    """decision: REFUSED, or RESET to `value` in every process that measures. why: the reason, as a clause."""
 
     decision: str
     value: Any
@@ -54,7 +54,7 @@ SETTINGS = {
     ),
     "jax_default_device": Setting(RESET, None, "a strategy decides which devices compute"),
 }
-# These change what is printed or written, or are in the manifest as the devices and processes that they chose.
+# These change only what is printed or written, or the manifest already has their effect: the devices and processes.
 SILENT = re.compile(
     "jax_(log|traceback|dump|pprint|explain_cache|compiler_detailed|tracer_error|include_|hlo_source|source_url|debug_log|"
     "coordinator|num_processes|process_id|local_device|platform|num_cpu_devices|cpu_collectives|check_proxy|distributed|"
@@ -76,7 +76,7 @@ def refusal(given: str, setting: Setting) -> UserError:
 
 
 def sentences(environments: Iterable[Mapping[str, str]]) -> list[str]:
-    """What the page of a run says about the variables of its processes."""
+    """The sentences about the variables of a run's processes, for its page."""
     said = {}
     for name, text in (item for environment in environments for item in environment.items()):
         setting, shown = SETTINGS.get(name.lower()), name if "/" in text else f"{name}={text}"

@@ -1,9 +1,9 @@
 # Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
-"""What a forecast knows of hardware beyond its peaks: links, ceilings and the method's own errors, each with a source.
+"""Hardware facts for forecasts, in addition to peaks: links, reached shares of peaks, forecast errors; with sources.
 
 ``links.csv``: alpha and bytes per second of one device on one link. ``ceilings.csv``: clocks, and the shares of the
-peaks that large products, attention and memory have reached. ``forecast_errors.csv``: how wrong forecasts of a family
-of hardware were.
+peaks that large products, attention and memory have reached. ``forecast_errors.csv``: the errors of forecasts for a
+family of hardware.
 """
 
 from __future__ import annotations
@@ -16,10 +16,12 @@ from importlib import resources
 
 @dataclass(frozen=True, kw_only=True)
 class KnownLink:
-    """alpha_s: of one message; of "ici", of one hop. bytes_per_s: that one device sends; of "ici", one way of one link.
+    """A link of one device.
 
-    ring: a side of a TPU slice of a multiple of so many chips is a ring; pod: chips of the largest slice; 0 without
-    a torus. grade: measured | published | derived | assumed.
+    alpha_s: seconds per message; for "ici", per hop. bytes_per_s: the rate at which one device sends; for "ici", one
+    direction of one link. ring: a side of a TPU slice is a ring if its length is a multiple of this number of chips.
+    pod: the chips of the largest slice. ring and pod are 0 without a torus. grade: measured | published | derived |
+    assumed.
     """
 
     alpha_s: float
@@ -43,7 +45,7 @@ class MethodError:
 
 
 def find(device: str, link: str, kind: str = "") -> KnownLink | None:
-    """The link of a row of hardware.csv, for a kind of collective if it has a row of its own; None: unknown."""
+    """The link of a row of hardware.csv; None: unknown. kind: a collective, which may have a row of its own."""
     rows = [row for row in _read("links.csv") if (row["device"], row["link"]) == (device, link)]
     for wanted in (kind, ""):
         for row in rows:
@@ -62,7 +64,7 @@ def ceiling(device: str, quantity: str) -> float | None:
 
 
 def error(family: str) -> MethodError:
-    """Of "tpu" or "gpu"."""
+    """The errors of forecasts for "tpu" or "gpu"."""
     (row,) = (row for row in _read("forecast_errors.csv") if row["family"] == family)
     return MethodError(float(row["error"]), row["ends"], float(row["kernel_s"]), row["source"])
 

@@ -1,5 +1,5 @@
 # Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
-"""What a device costs by the hour and what power it draws at most: `prices.csv`, or a file of the same columns.
+"""The price of a device per hour, and its maximum power: `prices.csv`, or a file with the same columns.
 
 Each line has its source, its date and its unit. Prices are never converted from one currency into another.
 """
@@ -25,13 +25,13 @@ _UNIT = re.compile(r"([A-Z]{3})/device-hour")
 
 @dataclass(frozen=True, kw_only=True)
 class Price:
-    """One line.
+    """One line of a file of prices.
 
     Attributes:
       device: a row of hardware.csv.
       per_device_hour: in `currency`, an ISO 4217 code.
       date: when the source gave this price.
-      watts: the most that one device draws, without its host and its cooling; None: not published.
+      watts: the maximum power of one device, without its host and its cooling; None: not published.
     """
 
     device: str
@@ -43,12 +43,12 @@ class Price:
     source: str
 
     def old(self, today: datetime.date) -> bool:
-        """Whether it is more than a year old."""
+        """Whether the price is more than a year old."""
         return today - self.date > OLD
 
 
 def read(path: Path | None = None) -> list[Price]:
-    """The catalogue's prices, or those of a file. Raises UserError naming the line that is wrong."""
+    """The catalogue's prices, or those of a file. Raises UserError that names the wrong line."""
     if path is None:
         name, text = "prices.csv", resources.files("jaxbench.catalog").joinpath("prices.csv").read_text("utf-8")
     else:

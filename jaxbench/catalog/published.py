@@ -35,10 +35,10 @@ def overlays() -> tuple[str, ...]:
 
 
 def overlaid(text: str, experiment: str = "") -> tuple[str, list[str]]:
-    """(table, its columns to draw) of config.report.overlay: "" for none, "TABLE" for the models of that table which
-    the experiment's name names (resnet18: ResNet-50 and ResNet-152), or "TABLE:VGG16,AlexNet" for these.
+    """(the table, its columns to draw) of config.report.overlay.
 
-    Raises UserError for another table or model.
+    text: "" for none; "TABLE" for the models of that table that belong to the experiment's family (resnet18: ResNet-50
+    and ResNet-152); or "TABLE:VGG16,AlexNet" for these. Raises UserError for another table or model.
     """
     table, _, names = text.partition(":")
     if not table:
@@ -59,8 +59,8 @@ def family(model: str) -> str:
     return "".join(itertools.takewhile(str.isalpha, model.lower()))
 
 
-# {(catalogue row, devices of one node): column of `allreduce_busbw`}. The table's other column is of 4 nodes, which one
-# process does not see.
+# {(catalogue row, devices of one node): column of `allreduce_busbw`}. The other column of the table is for 4 nodes, and
+# a process sees one node.
 _ALLREDUCE = {
     ("NVIDIA A100 SXM 80GB", 8): "a100x8",
     ("NVIDIA H200 SXM", 8): "h200x8",
@@ -74,13 +74,13 @@ def allreduce() -> pd.DataFrame:
 
 
 def allreduce_column(device_kind: str, devices: int) -> str | None:
-    """The column of `allreduce` for one node of `devices` such devices, or None."""
+    """The column of `allreduce` for one node with `devices` devices of this kind, or None."""
     peak = hardware.find(device_kind)
     return _ALLREDUCE.get((peak.name, devices)) if peak is not None else None
 
 
 def why_no_allreduce(device_kind: str, devices: int) -> str:
-    """Why `allreduce_column` returned None, as a clause."""
+    """The reason why `allreduce_column` returned None, as a clause."""
     peak = hardware.find(device_kind)
     if device_kind == "cpu":
         return "the published series are for GPUs, and this ran on a CPU"
@@ -95,7 +95,7 @@ def why_no_allreduce(device_kind: str, devices: int) -> str:
 
 @dataclass(frozen=True)
 class Interruptions:
-    """Failures of a published training. goodput: the least share of effective training time that was published."""
+    """Failures of a published training. goodput: the published lower bound on the share of effective training time."""
 
     devices: int
     per_device_hour: float
@@ -104,7 +104,7 @@ class Interruptions:
 
 
 def interruptions() -> Interruptions:
-    """Llama 3's: unexpected interruptions over the hours of all its devices."""
+    """The interruptions of Llama 3: the unexpected ones, over the hours of all its devices."""
     table = read("llama3_interruptions")
     row = table.frame.iloc[0]
     rate = row["unexpected"] / (row["gpus"] * row["days"] * 24)
@@ -113,7 +113,7 @@ def interruptions() -> Interruptions:
 
 @dataclass(frozen=True)
 class PublishedSpeedup:
-    """The same job on processors and on an accelerator, as published. speedup: time of the former over the latter."""
+    """The same job on processors and on an accelerator, as published. speedup: their time over the accelerator's."""
 
     job: str
     hardware: str
@@ -145,9 +145,9 @@ def processor_and_accelerator() -> tuple[PublishedSpeedup, ...]:
 
 
 def same_week() -> list[str]:
-    """What a week of the same training took on CPUs and on GPUs, as it was published: a sentence a system, and a ratio.
+    """The published cost of a week of the same training on CPUs and on GPUs: a sentence for each system, and a ratio.
 
-    Energy is power times 168 hours; the machines' prices are those of buying them, not of the week.
+    Energy is power times 168 hours. The prices are those of buying the machines, not of the week.
     """
     table = read("cots_hpc")
     rows = table.frame.to_dict("records")
@@ -174,7 +174,7 @@ def read(id: str) -> Published:
     sources = _sources()
     if id not in sources:
         raise UserError(f"unknown published series '{id}': {did_you_mean(id, sources)}")
-    import pandas as pd  # here: every verb and every worker loads this file, and few read a table
+    import pandas as pd  # late: every verb and every worker loads this file, and few read a table
 
     head, _, table = _text(f"{id}.csv").partition("\n")
     project = sources[id]["paper_or_project"]

@@ -1,7 +1,7 @@
 # Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
-"""Hardware for which XLA can compile without having it: `h100:8`, `v5e:4x4`.
+"""Absent hardware for which XLA can compile: `h100:8`, `v5e:4x4`.
 
-`gpu_targets.csv` has the device description that XLA's GPU compiler needs. The TPU compiler knows its chips; this
+`gpu_targets.csv` has the device description that XLA's GPU compiler needs. The TPU compiler knows its chips, and this
 module has the shapes of their slices.
 """
 
@@ -27,7 +27,7 @@ _NEEDS_A_DEVICE = {"mi300x": "JAX's ROCm plug-in compiles only for the GPU that 
 
 @dataclass(frozen=True, kw_only=True)
 class Target:
-    """A number of devices of one kind. shape: of a TPU slice; () for GPUs. memory_bytes: of one device."""
+    """A number of devices of one kind. shape: that of a TPU slice; () for GPUs. memory_bytes: of one device."""
 
     text: str
     name: str
@@ -44,7 +44,7 @@ class Target:
         return tuple(sorted({*(n for n in powers if n <= self.devices), self.devices}))
 
     def part(self, devices: int) -> Target:
-        """The target with this many devices of the same kind. Raises UserError for a count that no slice has."""
+        """The target with `devices` devices of the same kind. Raises UserError for a count that no slice has."""
         if self.platform == "gpu":
             return parse(f"{self.name}:{devices}")
         shape = [1] * len(self.shape)
@@ -87,7 +87,7 @@ def names() -> list[str]:
 
 
 def parse(text: str) -> Target:
-    """ "v5e:4x4", "h100:8". Raises UserError naming what is wrong."""
+    """The target of a text such as "v5e:4x4" or "h100:8". Raises UserError that names the fault."""
     name, _, size = text.partition(":")
     if name in _NEEDS_A_DEVICE:
         raise UserError(f"--target={text} cannot be compiled for here: {_NEEDS_A_DEVICE[name]}.")

@@ -22,7 +22,7 @@ from jaxbench.runner.run import SAME_SOFTWARE
 
 NAME = "first-run.json"
 KIND, SCHEMA = "jaxbench first run", 1
-# The outcome of a part by the exit code of its command: None means out of time, any other code BROKEN.
+# The outcome of a part by its command's exit code. None means that it ran out of time; other codes mean BROKEN.
 DONE, AMISS, REFUSED, BROKEN = "done", "amiss", "refused", "broken"
 STOPPED, SKIPPED, ASKED = "stopped", "skipped", "not yet"
 OUTCOMES = {0: DONE, 1: AMISS, 2: REFUSED, None: STOPPED}
@@ -32,7 +32,7 @@ def begin(folder: Path, machine: Mapping[str, Any], parts: Sequence[Part]) -> di
     """The document of a folder: a new one, or the existing one brought up to date.
 
     Raises:
-      UserError: it was started on another machine or with other software, or cannot be read.
+      UserError: the document was started on another machine or with other software, or cannot be read.
     """
     made = {"kind": KIND, "schema": SCHEMA, "machine": scrub(dict(machine)), "parts": {}, "found": {}, "card": None}
     made["begun"] = datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds")
@@ -68,7 +68,7 @@ def _read(path: Path) -> dict[str, Any]:
 
 
 def record(document: dict[str, Any], part: Part, folder: Path, *, outcome: str, seconds: float, message: str) -> None:
-    """Adds the outcome of a part, and writes the document. seconds: of this start; the document has their sum."""
+    """Adds the outcome of a part, and writes the document. seconds: of this start; the document has the sum."""
     results = evidence.of(part, folder)
     against = any(item["agrees"] == NO for item in results["items"])
     if outcome == AMISS and against:
@@ -85,6 +85,6 @@ def record(document: dict[str, Any], part: Part, folder: Path, *, outcome: str, 
 
 
 def ok(document: Mapping[str, Any]) -> bool:
-    """Whether everything was measured, and nothing contradicts the expectations."""
+    """Whether everything was measured and no result contradicts the expectations."""
     measured = all(part["outcome"] == DONE for part in document["parts"].values())
     return measured and not any(item["agrees"] == NO for item in first_run_tables.items(document))

@@ -1,5 +1,5 @@
 # Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
-"""Reads the run folders of a part: its items, its figures, and the records for the document."""
+"""Reads the run folders of a part: its items, its strategies' outcomes, and the records for the document."""
 
 from __future__ import annotations
 
@@ -16,13 +16,14 @@ from jaxbench.first_run.parts import MACHINE, PROFILE, SCALING, SMOKE, Part
 from jaxbench.records.schema import FailureRecord, PointRecord, ProfileRecord, to_json
 from jaxbench.records.store import MANIFEST, RunFolder
 
-_SENT = (PointRecord, FailureRecord, ProfileRecord)  # of cases the failures: the card has their numbers
+# The records that the document gets. For cases these are only failures: the machine profile has their numbers.
+_SENT = (PointRecord, FailureRecord, ProfileRecord)
 _ENDS = "The command ends without an error."
 Found = dict[str, Any]
 
 
 def of(part: Part, folder: Path) -> Found:
-    """The results of the part so far. folder: of the whole first run."""
+    """The results of the part so far. folder: the folder of the whole first run."""
     results: Found = {"items": [], "grid": {}, "records": {}}
     for run in _runs(part, folder):
         name = run.relative_to(folder).as_posix()
@@ -40,7 +41,7 @@ def of(part: Part, folder: Path) -> Found:
 
 
 def complaint(part: Part, agrees: str, found: str, why: str) -> dict[str, Any]:
-    """The item of a part that as a whole did not end well."""
+    """The item for a part that did not end well as a whole."""
     item = Item(expected=_ENDS, found=found, agrees=agrees, judged=int(agrees == expectations.NO), why=(why,))
     return _json(item, part.stage, part.experiment, part.run)
 
@@ -53,7 +54,7 @@ def _runs(part: Part, folder: Path) -> Iterator[Path]:
 def _trainings(stage: str, path: Path) -> Found:
     run = RunFolder(path)
     rows = scaling.analyse(points.load(run), config=run.config(), spread=spread.read(run.path))
-    items = {SMOKE: expectations.of_training(rows)}  # whether a program is right is one question, wherever it runs
+    items = {SMOKE: expectations.of_training(rows)}  # correctness is shown in one place, whatever part ran the program
     if stage == SCALING:
         items[SCALING] = expectations.of_scaling(rows)
     if stage == PROFILE:

@@ -1,5 +1,5 @@
 # Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
-"""Runs one part in a separate process: a crash, a hang or a leak does not reach the next part."""
+"""Runs one part in a separate process, so that a crash, a hang or a leak does not affect the next part."""
 
 from __future__ import annotations
 
@@ -9,21 +9,21 @@ import sys
 from dataclasses import dataclass
 from pathlib import Path
 
-FINISH_S = 15.0  # the time for a stopped part to write its records before it is killed
+FINISH_S = 15.0  # a stopped part has this long to write its records before it is killed
 
 
 @dataclass(frozen=True)
 class Ended:
-    """code: the exit code; None: it ran out of time. last_line: the last line that it printed."""
+    """The end of a part. code: the exit code; None: it ran out of time. last_line: the last line of its output."""
 
     code: int | None
     last_line: str
 
 
 def run(words: tuple[str, ...], log: Path, limit_s: float) -> Ended:
-    """Runs `jaxbench` with these words for at most `limit_s` seconds, its output appended to `log`.
+    """Runs `jaxbench` with these words for at most `limit_s` seconds, and appends its output to `log`.
 
-    On Ctrl-C the part, which is interrupted too, gets time to stop by itself; then KeyboardInterrupt is raised.
+    Ctrl-C interrupts the part, too. It gets time to stop by itself, and then KeyboardInterrupt is raised.
     """
     log.parent.mkdir(parents=True, exist_ok=True)
     with open(log, "ab") as output:
@@ -59,7 +59,7 @@ def _waited(process: subprocess.Popen[bytes]) -> bool:
 
 
 def last_line(log: Path) -> str:
-    """The last message of the app, else the last line, such as the error below a stack trace."""
+    """The last line that starts with "jaxbench:", else the last line, such as the error below a stack trace."""
     text = re.sub(r"\x1b\[[0-9;?]*[A-Za-z]", "", log.read_bytes()[-20000:].decode(errors="replace"))
     lines = [line.strip() for line in text.splitlines() if line.strip()]
     own = [line.removeprefix("jaxbench: ") for line in lines if line.startswith("jaxbench: ")]

@@ -16,12 +16,12 @@ from jaxbench.runner import plan
 
 SMOKE, MACHINE, SCALING, PROFILE, LEVERS = "smoke", "machine", "scaling", "profile", "levers"  # the stages
 
-# Sizes for timing on accelerators, where a step must take much longer than its launch: 2 to 8 GB of device memory.
+# Sizes for timing on accelerators. A step must take much longer than its launch; it needs 2 to 8 GB of device memory.
 ON_ACCELERATORS: dict[str, dict[str, Any]] = {
     "cnn": {"model.width": 64, "batch": 1024},
     "gpt": {"model.preset": "small", "model.context": 256},
 }
-# Seconds per part, until a part of the stage has been measured.
+# Seconds per part, as an estimate until a part of the stage has been measured.
 GUESS_S = {SMOKE: 40.0, MACHINE: 180.0, SCALING: 120.0, PROFILE: 40.0, LEVERS: 25.0}
 
 
@@ -36,7 +36,7 @@ class Part:
 
 
 def largest(machine: dict[str, Any]) -> int:
-    """The device count at which strategies are tried: all accelerators, or as many CPU devices as cores, at least 2."""
+    """The device count for trying strategies: all accelerators, or as many CPU devices as cores but at least 2."""
     if machine["platform"] == "cpu":
         return max(2, *(n for n in plan.CPU_DEVICES if n <= machine["cores"]))
     return 2 ** (int(machine["devices"]).bit_length() - 1)
@@ -54,7 +54,8 @@ def all_of(machine: dict[str, Any]) -> list[Part]:
 
 
 def _smoke(devices: int) -> Iterator[Part]:
-    """Every model with each strategy that it supports, tiny, on all devices; first the one with the most strategies."""
+    """Every model at a tiny size, with each strategy that it supports, on all devices. `gpt` is first, because it has
+    the most strategies."""
     split = _splittable(devices)
     yield _small("gpt", devices, {"strategy": _strategies("gpt", split), **split})
     experts = {"strategy": "expert", "model.experts": max(8, devices), "model.context": 8}
@@ -66,12 +67,12 @@ def _smoke(devices: int) -> Iterator[Part]:
 
 
 def _levers(devices: int) -> Iterator[Part]:
-    """Every other experiment on a training step, tiny. They run last, as they build on correct strategies."""
+    """Every other experiment on a training step, at a tiny size. They are last: they need correct strategies."""
     for experiment in discovery.experiments():
         config = getattr(discovery.load_experiment(experiment), "get_config", ConfigDict)()
         own = experiment in (*config_lib.training_experiments(), "moe", "hybrid")
         if not own and "measures" not in config:
-            alone = config.get("mesh", {}).get("devices") == "1"  # its subject is one device
+            alone = config.get("mesh", {}).get("devices") == "1"  # the experiment is about a single device
             settings = {"mesh.devices": 1 if alone else devices, "batch": max(16, 8 * devices), "measure.rounds": 1}
             yield _run(LEVERS, experiment, settings, preset="smoke")
 
@@ -82,7 +83,7 @@ def _small(experiment: str, devices: int, settings: dict[str, Any]) -> Part:
 
 
 def _splittable(devices: int) -> dict[str, Any]:
-    """Sizes of `gpt`: heads, blocks and positions that divide over all devices."""
+    """Sizes of `gpt` in which heads, blocks and positions can be divided over all devices."""
     parts = max(2, devices)
     sizes = {"layers": parts, "heads": parts, "width": 8 * parts, "context": 2 * parts}
     return {f"model.{name}": size for name, size in sizes.items()}
@@ -111,7 +112,7 @@ def mixed(devices: int) -> list[str]:
 
 
 def _scaling(experiment: str, machine: dict[str, Any]) -> Part:
-    """Strong and weak, over 1, 2, 4, .. devices; never oversubscribed, as that says nothing about speed."""
+    """Strong and weak scaling over 1, 2, 4, ... devices. Never oversubscribed, because that does not show speed."""
     return _run(SCALING, experiment, {"mesh.oversubscribe": "false", **_sized(experiment, machine)})
 
 

@@ -1,5 +1,5 @@
 # Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
-"""The live line of a first run: the current part, how many are done, the time left. Finished parts leave a line."""
+"""The live line of a first run: the current part, how many are done, the time left. A finished part leaves a line."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ class Parts(ProgressLine):
         self.show(title(part))
 
     def end(self, part: Part, about: Mapping[str, Any], seconds: float, items: Sequence[Mapping[str, Any]]) -> None:
-        """about: the part's entry in the document."""
+        """Prints the line of a finished part. about: its entry in the document. items: its expectations."""
         if about["outcome"] not in (SKIPPED, STOPPED):
             self._seen.setdefault(part.stage, []).append(seconds)
         self._left.remove(part)
@@ -43,11 +43,11 @@ class Parts(ProgressLine):
             self._console.print(Text(f"  {'; '.join(item['why'][:2])}", style="red"), soft_wrap=True)
 
     def left_s(self) -> float:
-        """Seconds: each part takes the mean of its stage so far, else the guess."""
+        """The estimated seconds of the remaining parts: the mean of the part's stage so far, else GUESS_S."""
         mean = {stage: sum(seen) / len(seen) for stage, seen in self._seen.items()}
         return sum(mean.get(part.stage, GUESS_S[part.stage]) for part in self._left)
 
 
 def title(part: Part) -> str:
-    """ "smoke: cnn", "machine"."""
+    """The part's name in the terminal: "smoke: cnn", "machine"."""
     return part.stage if part.stage == part.experiment else f"{part.stage}: {part.experiment}"

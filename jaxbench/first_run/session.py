@@ -1,5 +1,5 @@
 # Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
-"""One start of a first run: runs every unfinished part, one after the other, within the time budget."""
+"""One start of a first run: runs the unfinished parts in sequence within the time budget."""
 
 from __future__ import annotations
 
@@ -24,8 +24,8 @@ from jaxbench.report import first_run as page
 from jaxbench.runner.progress import format_s
 from jaxbench.runner.run import interrupt, probe_machine
 
-BUDGET_S = 1800.0  # of one start
-SHARE = {parts.SMOKE: 0.6}  # the share of the budget after which a stage must end, so that later ones have time too
+BUDGET_S = 1800.0  # seconds for one start
+SHARE = {parts.SMOKE: 0.6}  # a stage must end by this share of the budget, so that later stages have time, too
 MIN_LEFT_S = 5.0  # with less time left no part starts
 
 Launch = Callable[[tuple[str, ...], Path, float], Ended]
@@ -34,7 +34,9 @@ Launch = Callable[[tuple[str, ...], Path, float], Ended]
 def first_run(
     folder: Path, console: Console, *, launch: Launch = launch.run, clock: Callable[[], float] = time.monotonic
 ) -> bool:
-    """Runs the parts that `folder` lacks and writes its page, even after an interrupt. True: all is as expected.
+    """Runs the parts that `folder` does not have yet, and writes its page, even after an interrupt.
+
+    Returns whether everything is as expected.
 
     Raises:
       UserError: the folder is in use, or was started on another machine.
@@ -81,7 +83,7 @@ class _Start:
     began: float
 
     def measure(self, part: Part) -> None:
-        """Runs one part, unless no time is left for it, and records its outcome."""
+        """Runs one part, unless there is no time left for it, and records its outcome."""
         self.progress.begin(part)
         start = self.clock()
         stage_s = SHARE.get(part.stage, 1.0) * BUDGET_S

@@ -1,8 +1,8 @@
 # Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
-"""Which hardware for a training of known size: time, cost and energy of each forecast at each price, sorted.
+"""Ranks hardware for a training of known size: time, cost and energy of each forecast at each price.
 
-Every number is a band with the ends of the forecast's, or a bound like it; the two grades are sorted apart, because a
-bound that is lower than a band says nothing about which of them is cheaper.
+Every number is a range, from the ends of the forecast's range, or a lower bound if the forecast is a bound. The two
+grades are sorted separately, because a bound below a range does not show which of the two is cheaper.
 """
 
 from __future__ import annotations
@@ -17,15 +17,16 @@ from jaxbench.catalog.prices import Price
 from jaxbench.records.forecasts import AT_BEST, ESTIMATED, ForecastRecord
 
 HOUR_S, DAY_S = 3600.0, 86400.0
-_EQUAL = 1e-3  # costs that differ by less are equal: the last step of a training is begun, whatever its size
+_EQUAL = 1e-3  # relative: smaller differences in cost count as equal, because the number of steps is rounded up
 YES, PERHAPS, NO = "yes", "perhaps", "no"
 GRADES = (ESTIMATED, AT_BEST)
-Band = tuple[float, float | None]  # the upper end of a bound is None
+Band = tuple[float, float | None]  # (low, high); for a bound, high is None
 
 
 @dataclass(frozen=True, kw_only=True)
 class TrainingBudget:
-    """examples: that are to be trained on. tokens: of one of them, 0 where an example is no text. unit: "images"."""
+    """The size of a training. examples: how many to train on. tokens: per example; 0 if examples are not text. unit:
+    what an example is, such as "images"."""
 
     examples: float
     tokens: int = 0
@@ -35,7 +36,7 @@ class TrainingBudget:
 
 @dataclass(frozen=True, kw_only=True)
 class Candidate:
-    """One forecast at one price, for one job. The forecast fits, and has a time."""
+    """One forecast at one price, for one job. The forecast fits into memory and has a time."""
 
     forecast: ForecastRecord
     price: Price
@@ -43,7 +44,7 @@ class Candidate:
 
     @property
     def name(self) -> str:
-        """ "v5p x 64" """
+        """The hardware in words: "v5p x 64"."""
         return f"{self.forecast.target.partition(':')[0]} x {self.forecast.devices}"
 
     @property
@@ -52,7 +53,7 @@ class Candidate:
 
     @property
     def seconds(self) -> Band:
-        """Of all steps; nothing is added for starts, input, evaluation or failures."""
+        """The seconds of all steps, without starts, input, evaluation or failures."""
         assert self.forecast.low_s is not None
         high = self.forecast.high_s
         return self.steps * self.forecast.low_s, None if high is None else self.steps * high
@@ -63,19 +64,19 @@ class Candidate:
 
     @property
     def joules(self) -> Band | None:
-        """At the most that the devices draw; None: not published."""
+        """The energy at the devices' maximum power; None: that is not published."""
         return None if self.price.watts is None else self._times(self.forecast.devices * self.price.watts)
 
     @property
     def examples_per_money(self) -> Band:
-        """What one unit of money pays for: (at most, at least); None instead of at least, for a bound."""
+        """The examples per unit of money: (at most, at least). For a bound, "at least" is None."""
         low, high = self.cost
         trained = self.steps * self.forecast.global_batch
         return trained / low, None if high is None else trained / high
 
     @property
     def meets(self) -> str:
-        """Whether it ends by the deadline: yes (the whole band does) | perhaps | no; "" without one."""
+        """Whether it ends by the deadline: yes (the whole range does) | perhaps | no; "" without a deadline."""
         if self.job.deadline_s is None:
             return ""
         low, high = self.seconds
@@ -85,7 +86,7 @@ class Candidate:
 
     @property
     def at(self) -> tuple[float, float]:
-        """(seconds, cost) that it is sorted and drawn by: the slow end of a band, or the bound."""
+        """(seconds, cost) for sorting and drawing: the slow end of the range, or the bound."""
         (low_s, high_s), (low, high) = self.seconds, self.cost
         return (low_s if high_s is None else high_s), (low if high is None else high)
 
@@ -95,7 +96,7 @@ class Candidate:
 
 
 def candidates(forecasts: Iterable[ForecastRecord], prices: Sequence[Price], job: TrainingBudget) -> list[Candidate]:
-    """Every forecast with a time that fits, at each of the prices."""
+    """Every forecast that fits and has a time, at each of the prices."""
     return [
         Candidate(forecast=each, price=price, job=job)
         for each in forecasts for price in prices if each.low_s is not None and each.fits
@@ -103,18 +104,19 @@ def candidates(forecasts: Iterable[ForecastRecord], prices: Sequence[Price], job
 
 
 def ranked(found: Iterable[Candidate]) -> list[Candidate]:
-    """Within the deadline first, estimates before bounds, then by cost."""
+    """The candidates sorted: within the deadline first, estimates before bounds, then by cost."""
     return sorted(found, key=_rank)
 
 
 def _rank(each: Candidate) -> tuple[Any, ...]:
-    """Ends with names, so that ties have an order."""
+    """The sort key. It ends with names, so that ties have an order."""
     grade = each.forecast.grade != ESTIMATED
     return each.meets == NO, grade, each.at[1], each.at[0], each.name, each.price.provider, each.forecast.point
 
 
 def frontier(found: Iterable[Candidate], grade: str) -> list[Candidate]:
-    """Those of one grade that cost less than all that are as fast, by a thousandth or more, from the fastest on."""
+    """The Pareto frontier of one grade, fastest first: each candidate costs at least a thousandth less than all faster
+    ones."""
     kept: list[Candidate] = []
     for each in sorted(
         (each for each in found if each.forecast.grade == grade), key=lambda each: (*each.at, each.name)
@@ -125,7 +127,7 @@ def frontier(found: Iterable[Candidate], grade: str) -> list[Candidate]:
 
 
 def best(found: Iterable[Candidate]) -> list[Candidate]:
-    """Of each device, provider, strategy and arm the first."""
+    """The first candidate of each device, provider, strategy and arm."""
     kept: dict[tuple[str, ...], Candidate] = {}
     for each in found:
         of = each.forecast
@@ -136,7 +138,7 @@ def best(found: Iterable[Candidate]) -> list[Candidate]:
 def lines(found: Sequence[Candidate], today: datetime.date) -> list[dict[str, Any]]:
     """The candidates of advise.json and advise.csv, in their order. Units are in the names; money is in `currency`.
 
-    sort_s, sort_cost: what a candidate is sorted and drawn by. frontier, best: whether it is in these lists.
+    sort_s, sort_cost: the seconds and cost for sorting and drawing. frontier, best: whether it is in these lists.
     """
     on_frontier = {id(each) for grade in GRADES for each in frontier(found, grade)}
     first = {id(each) for each in best(found)}

@@ -1,5 +1,5 @@
 # Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
-"""A compiled point as a forecast: the exact numbers of the compiler, and a band or a bound of its time."""
+"""Makes a forecast from a compiled point: the compiler's exact numbers, and a range or a lower bound of its time."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ from jaxbench.forecast.schedule import Event, Times
 from jaxbench.forecast.work import Chip, Cost
 from jaxbench.records.forecasts import AT_BEST, COMPILED, ESTIMATED, ForecastRecord
 
-_SHORT = ", shorter than in any published run: what lies between kernels is not counted, so this is a bound."
-# A TPU's compiler, whose schedule otherwise takes more memory where it expects room.
+_SHORT = ", shorter than in any published run. The gaps between kernels are not counted, so this is a lower bound."
+# Makes a TPU's compiler schedule to save memory. Otherwise it uses more memory if it expects some to spare.
 SAVES_MEMORY = "--config.lever.compiler=async_all_gather+xla_tpu_scheduler_percent_shared_memory_limit=50"
-SLOW = "no answer within"  # of the message of a compiler that took longer than its limit
+SLOW = "no answer within"  # a part of the message of a compiler that exceeded its time limit
 _HOW = {
     "cycles": "the compiler's cycles", "roofline": "the roofline of products", "memory": "bytes at the memory's rate",
     "kernel": "the FLOPs of attention kernels", "unknown": "the bytes of kernels without an estimate",
@@ -27,7 +27,7 @@ _HOW = {
 
 
 def exact(row: CompiledRow, experiment: str, target: Target) -> ForecastRecord:
-    """What the compiler says of a point: no time."""
+    """The forecast with the compiler's numbers and no times."""
     point, record = row.point, row.record
     status = "ok" if record is not None else row.status
     forecast = ForecastRecord(
@@ -38,7 +38,7 @@ def exact(row: CompiledRow, experiment: str, target: Target) -> ForecastRecord:
     )  # fmt: skip
     if record is None:
         return forecast
-    wrong = (f"Its communication is not what its strategy must send: {row.why}.",) if row.right is False else ()
+    wrong = (f"Its communication is not as expected: {row.why}.",) if row.right is False else ()
     return dataclasses.replace(
         forecast, collectives=record.collectives, parameters=record.parameters,
         flops=record.flops, notes=wrong,
@@ -46,7 +46,7 @@ def exact(row: CompiledRow, experiment: str, target: Target) -> ForecastRecord:
 
 
 def _reason(row: CompiledRow, target: Target) -> str:
-    """Why there is no program; "" if there is."""
+    """Why there is no compiled program; "" if there is one."""
     if row.record is not None:
         return ""
     hint = f" Try {SAVES_MEMORY}, which makes the compiler save memory."
@@ -54,16 +54,16 @@ def _reason(row: CompiledRow, target: Target) -> str:
 
 
 def program(text: str, mesh: Mapping[str, int], target: Target) -> tuple[Event, ...]:
-    """The schedule of a compiled text on a target; () if the catalogue lacks a rate of its chip."""
+    """The schedule of a compiled text on a target; () if the catalogue does not have the rates of its chip."""
     on = work.chip(target.device_kind)
     return () if on is None else schedule.read(text, mesh, on)
 
 
 def timed(forecast: ForecastRecord, events: tuple[Event, ...], target: Target, network: Network) -> ForecastRecord:
-    """The forecast with times."""
+    """The forecast with times from a schedule and a network."""
     on = work.chip(target.device_kind)
     if on is None or not events:
-        why = f"No time: the catalogue lacks a rate of {target.device_kind}."
+        why = f"No time: the catalogue does not have all rates of {target.device_kind}."
         return dataclasses.replace(forecast, notes=(*forecast.notes, why))
     by: dict[str, float] = {}
     kernels = 0
@@ -79,8 +79,11 @@ def timed(forecast: ForecastRecord, events: tuple[Event, ...], target: Target, n
 
 
 def banded(forecast: ForecastRecord, times: Times, family: str, on: Chip) -> ForecastRecord:
-    """The times of a step, widened by the method's error on published runs of the family; a bound alone where kernels
-    are shorter than in those, so that what lies between them, which is not counted, may be most of the step."""
+    """The forecast with the range of its step time, widened by the method's error on published runs of the family.
+
+    If its kernels are shorter than in those runs, it only has a lower bound. The gaps between kernels are not counted,
+    and with short kernels they may be most of the step.
+    """
     method = links.error(family)
     best = times.work_s < method.kernel_s * forecast.kernels
     low_s, high_s = times.hidden_s * (1 - method.error), times.bare_s * (1 + method.error)
@@ -88,13 +91,13 @@ def banded(forecast: ForecastRecord, times: Times, family: str, on: Chip) -> For
         low_s, high_s = times.hidden_s, max(times.bare_s, times.hidden_s * (1 + method.error))
     notes = tuple(note for note in forecast.notes if not note.endswith(_SHORT))
     if best:
-        notes = (*notes, f"{digits(1e6 * times.work_s / forecast.kernels)} us a kernel{_SHORT}")
+        notes = (*notes, f"{digits(1e6 * times.work_s / forecast.kernels)} us per kernel{_SHORT}")
     return dataclasses.replace(
         forecast,
         notes=notes,
         grade=AT_BEST if best else ESTIMATED,
         low_s=low_s,
-        scheduled_s=min(max(times.scheduled_s, times.hidden_s), times.bare_s),  # lines through depths may cross
+        scheduled_s=min(max(times.scheduled_s, times.hidden_s), times.bare_s),  # extrapolated times may cross
         high_s=None if best else high_s,
         work_s=times.work_s,
         communication_s=times.communication_s,

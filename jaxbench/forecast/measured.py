@@ -1,9 +1,8 @@
 # Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
-"""From here to there: more devices of the same kind, from a step that was measured.
+"""Forecasts for more devices of the same kind, from a measured step.
 
-Only what changes is changed. The local work is the measured step of one device (or the measured step less the
-communication that the same links predict for it); what is sent among more devices follows from the compiled step's
-collectives or, where the text of one device has none, from the gradient's bytes.
+The local work is the measured step of one device. The messages among more devices follow from the compiled step's
+collectives. If the run has no step with collectives, they follow from the gradient's bytes.
 """
 
 from __future__ import annotations
@@ -19,23 +18,24 @@ from jaxbench.forecast.network import Network
 from jaxbench.records.forecasts import ESTIMATED, MEASURED, ForecastRecord
 from jaxbench.records.schema import Collective
 
-_SUMS = ("jit_auto", "jit_explicit", "pmap", "shard_map")  # strategies that sum the whole gradient once
+_SUMS = ("jit_auto", "jit_explicit", "pmap", "shard_map")  # strategies that all-reduce the whole gradient once
 
 
 def forecast(rows: Sequence[Row], count: int, target: str, network: Network) -> ForecastRecord:
-    """The step of `count` devices with one strategy and scaling. rows: its measured points. target: names the link.
+    """The step on `count` devices with one strategy and scaling. rows: its measured points. target: the link's name.
 
-    The band is from everything hidden to nothing hidden, over the interval of the measured step. An assumed alpha is
-    the longest one at its upper end. Raises UserError if no point has a time, or the messages are unknown.
+    The range is from all communication hidden to none hidden, over the interval of the measured step. If alpha is
+    assumed, the upper end uses the longest measured alpha. Raises UserError if no point has a time, or if the messages
+    are unknown.
     """
     timed = [row for row in rows if row.timing.step_s.known and row.believed and row.point.record is not None]
     if not timed:
-        raise UserError("--from: the run has no measured point of this strategy whose checks passed: run it again.")
+        raise UserError("--from: no measured point of this strategy in the run passed its checks: rerun it.")
     base = min(timed, key=lambda row: row.point.devices)
     if base.point.devices != 1:
         raise UserError(
-            f"--from: the run's smallest point has {base.point.devices} devices, and the local work is that of one: "
-            "measure --config.mesh.devices=1 too."
+            f"--from: the run's smallest point has {base.point.devices} devices, but the local work needs one device: "
+            "measure --config.mesh.devices=1, too."
         )
     record, point = base.point.record, base.point
     assert record is not None
@@ -44,10 +44,12 @@ def forecast(rows: Sequence[Row], count: int, target: str, network: Network) -> 
     collectives, notes = _messages(timed, count)
     sent_s, slowly_s = (_sent_s(collectives, each) for each in (network, network_lib.slowest(network)))
     if slowly_s > sent_s:
-        notes.append("The cost of a message is assumed: measure the link with 'jaxbench run collectives', give --card.")
+        notes.append(
+            "The latency of a message is assumed: measure the link with 'jaxbench run collectives' and give --card."
+        )
     low, high = (step.lo, step.hi) if step.has_interval else (step.value, step.value)
     if share < 1:
-        notes.append("Local work in proportion to the examples of a device: small batches are slower than that.")
+        notes.append("Local work is taken in proportion to the per-device batch; small batches are slower than that.")
     batch = point.global_batch * (count if point.scaling == "weak" else 1)
     return ForecastRecord(
         point="/".join(filter(None, (point.strategy, point.scaling, str(count), point.arm))), target=target,
@@ -62,7 +64,7 @@ def forecast(rows: Sequence[Row], count: int, target: str, network: Network) -> 
 
 
 def _sent_s(collectives: Sequence[Collective], network: Network) -> float:
-    """Seconds of all messages, one after the other; a collective is `count` messages of equal size."""
+    """The seconds of all messages in sequence. A collective is `count` messages of equal size."""
     return sum(
         each.count * network.seconds(dataclasses.replace(each, count=1, wire_bytes=each.wire_bytes // each.count), 1)
         for each in collectives
@@ -70,7 +72,7 @@ def _sent_s(collectives: Sequence[Collective], network: Network) -> float:
 
 
 def _messages(timed: Sequence[Row], count: int) -> tuple[tuple[Collective, ...], list[str]]:
-    """What a device sends among `count` devices, and what to say of it."""
+    """(the collectives of a step on `count` devices, notes on their origin)."""
     if count == 1:
         return (), []
     record = max(timed, key=lambda row: row.point.devices).point.record

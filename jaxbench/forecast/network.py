@@ -1,9 +1,9 @@
 # Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
-"""Seconds of one collective on the links of a target: alpha for the message, and its wire bytes over the rate.
+"""The seconds of one collective on the links of a target: alpha for the message, plus its wire bytes over the rate.
 
-A TPU slice is a torus: a collective uses both directions of every side that it spans, and both ways round where the
-side closes to a ring. GPUs of a host share NVLink; between hosts each GPU has one adapter, and a group with several
-members on a host sends through as many. The rates are the catalogue's, a machine card's, or given.
+A TPU slice is a torus. A collective uses both directions of every side that it spans, and both ways around if the side
+closes to a ring. The GPUs of a host share NVLink. Between hosts each GPU has one adapter, and a group with several
+members on a host uses all of their adapters. The rates are from the catalogue, from a machine profile, or given.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _POWERS = {"k": 1e3, "m": 1e6, "g": 1e9, "t": 1e12}
 
 @dataclass(frozen=True, kw_only=True)
 class AlphaBetaLink:
-    """Of one device: seconds of a message, and bytes per second that it sends. slowest_alpha_s: where alpha_s is
+    """The link of one device: seconds per message, and bytes per second that it sends. slowest_alpha_s: if alpha_s is
     assumed, the longest that was measured on such a link; None: alpha_s is known."""
 
     alpha_s: float
@@ -36,7 +36,7 @@ class AlphaBetaLink:
 
 @dataclass(frozen=True, kw_only=True)
 class Torus:
-    """A TPU slice. link: one hop, and one way of one link. ring: sides of its multiples close."""
+    """A TPU slice. link: one hop, in one direction of one link. ring: sides that are a multiple of this are rings."""
 
     shape: tuple[int, ...]
     link: AlphaBetaLink
@@ -52,7 +52,7 @@ class Torus:
         hops = sum(side // 2 if self._closed(side) else side - 1 for side in sides)
         ports = sum(2 if self._closed(side) else 1 for side in sides)
         crossing = 1 / ports
-        if collective.kind == "all-to-all":  # the middle of the longest side carries half of everything
+        if collective.kind == "all-to-all":  # half of all bytes cross the middle of the longest side
             longest = max(sides)
             crossing = max(crossing, longest / (8 if self._closed(longest) else 4))
         return rounds * hops * self.link.alpha_s + collective.wire_bytes * crossing / rate
@@ -61,7 +61,7 @@ class Torus:
         return side > 2 and side % self.ring == 0
 
     def _sides(self, group: int) -> list[int]:
-        """The sides of the slice that a group spans: whole ones from the last while they divide it."""
+        """The sides of the slice that a group spans: whole sides from the last on, as long as they divide the group."""
         sides, left = [], group or math.prod(self.shape)
         for side in reversed(self.shape):
             if side > 1 and left % side == 0:
@@ -72,7 +72,8 @@ class Torus:
 
 @dataclass(frozen=True, kw_only=True)
 class Hosts:
-    """Hosts of several devices. inside: by kind of collective, "" for the others; between: the adapter of a device."""
+    """Hosts with several devices each. inside: the link within a host by kind of collective, "" for other kinds.
+    between: the adapter of a device between hosts."""
 
     host: int
     inside: dict[str, AlphaBetaLink]
@@ -86,7 +87,7 @@ class Hosts:
         inside = self.inside.get(collective.kind) or self.inside.get("")
         inside_s = collective.wire_bytes / inside.bytes_per_s if inside else 0.0
         if near == group:
-            assert inside is not None  # a host of several devices has links inside
+            assert inside is not None  # a host with several devices has links between them
             return inside.alpha_s + inside_s
         if self.between is None:
             raise UserError("the catalogue has no network between hosts of this kind: give one with --link=400gbit.")
@@ -95,19 +96,19 @@ class Hosts:
 
 @dataclass(frozen=True, kw_only=True)
 class Carded:
-    """The links that a machine's card has measured."""
+    """The measured links of a machine profile."""
 
     card: dict[str, Any]
 
     def seconds(self, collective: Collective, stride: int) -> float:
         spreads = [predicted.group_of(link) for link in self.card["links"]]
-        # The farthest apart that was measured: what is forecast goes beyond what one process or host holds.
+        # Of the measured groups, the one over the most hosts and processes: a forecast is for more than one host holds.
         hosts, processes = max(((c, b) for a, b, c in spreads if a == collective.group), default=(1, 1))
         seconds = predicted.seconds(collective, collective.group, self.card, processes, hosts)
         if math.isnan(seconds):
             raise UserError(
-                f"the card has no {collective.kind} among {collective.group} devices: measure as many with 'jaxbench "
-                "machine', or leave out --card."
+                f"the profile has no {collective.kind} among {collective.group} devices: measure that many with "
+                "'jaxbench machine', or leave out --card."
             )
         return seconds
 
@@ -116,13 +117,13 @@ Network = Torus | Hosts | Carded
 
 
 def of(target: Target, *, between: AlphaBetaLink | None = None) -> Network:
-    """The catalogue's network of a target. between: in place of the catalogue's network between hosts."""
+    """The catalogue's network of a target. between: replaces its network between hosts. Raises UserError."""
     peak = hardware.find(target.device_kind)
     name = peak.name if peak is not None else ""
     if target.platform == "tpu":
         found = links.find(name, "ici")
         if found is None:
-            raise UserError(f"--targets={target.text}: the catalogue of links lacks {target.device_kind}: use v5e.")
+            raise UserError(f"--targets={target.text}: the catalogue has no links of {target.device_kind}: use v5e.")
         if target.devices > found.pod:
             raise UserError(
                 f"--targets={target.text} is larger than a slice of {target.name} can be: use at most {found.pod}."
@@ -132,12 +133,12 @@ def of(target: Target, *, between: AlphaBetaLink | None = None) -> Network:
     outside = links.find(name, "network")
     known = {kind: _link(found) for kind, found in inside.items() if found is not None}
     if not known:
-        raise UserError(f"--targets={target.text}: the catalogue of links lacks {target.device_kind}: use h100.")
+        raise UserError(f"--targets={target.text}: the catalogue has no links of {target.device_kind}: use h100.")
     return Hosts(host=HOST_GPUS, inside=known, between=between or (_link(outside) if outside else None))
 
 
 def parse(text: str) -> AlphaBetaLink:
-    """ "1gbit", "300mbit:50us": the link between two hosts. Raises UserError."""
+    """The link between two hosts, from "1gbit" or "300mbit:50us". Raises UserError."""
     match = _RATE.fullmatch(text.strip())
     if match is None or not float(match[1]):
         raise UserError(f"--link={text} is not a rate: write, for example, 1gbit, 300mbit or 1gbit:50us.")
@@ -151,7 +152,7 @@ def parse(text: str) -> AlphaBetaLink:
 
 
 def slowest(network: Network) -> Network:
-    """The same network; between hosts, an assumed alpha is replaced by the longest that was measured."""
+    """The same network, with an assumed alpha between hosts replaced by the longest measured alpha."""
     if not isinstance(network, Hosts) or network.between is None or network.between.slowest_alpha_s is None:
         return network
     return dataclasses.replace(

@@ -1,10 +1,10 @@
 # Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
-"""Points that were not compiled, from points that were: other device counts, and more blocks than were compiled.
+"""Extrapolates from compiled points to other device counts, and to more blocks than were compiled.
 
-Device counts: what a device computes and holds is a + b / n (a replicated part, and a part that is shared among n
-devices), from two compiled counts; the arrays that all devices sum or gather are those of the compiled program. Depth:
-every number of a model of equal blocks is a + b x blocks, from two compiled depths. Neither is exact, and a record says
-what it was reckoned from.
+Device counts: the work and memory of a device are a + b / n, a replicated part plus a part divided among n devices,
+fitted to two compiled counts. The arrays that all devices sum or gather are taken from the compiled program. Depth:
+every number of a model of equal blocks is a + b x blocks, fitted to two compiled depths. Neither is exact, and a record
+names its sources.
 """
 
 from __future__ import annotations
@@ -22,9 +22,9 @@ from jaxbench.forecast.work import Cost, chip
 from jaxbench.records.forecasts import RECKONED, ForecastRecord
 from jaxbench.records.schema import Collective
 
-# Strategies that send gradients and parameters among all devices; how is the compiler's choice.
+# Strategies that send gradients and parameters among all devices. The compiler chooses the collectives.
 _WHOLE = ("jit_auto", "jit_explicit", "pmap", "shard_map", "zero1", "zero2", "fsdp")
-_SAME = 0.02  # the messages of two counts are the same arrays if they differ by less
+_SAME = 0.02  # the messages at two counts are of the same arrays if their sizes differ by less than this, relative
 
 
 @dataclass(frozen=True)
@@ -36,7 +36,7 @@ class CompiledForecast:
 
 
 def shared(few: tuple[int, float], many: tuple[int, float], count: int) -> float:
-    """a + b / count through two (devices, value), with b >= 0: more devices never hold or compute more each."""
+    """a + b / count through two (devices, value), with b >= 0, because a device never does more if there are more."""
     (n, at_n), (m, at_m) = few, many
     part = max(0.0, (at_n - at_m) / (1 / n - 1 / m))
     return max(at_n, at_m) if part == 0.0 else at_m + part * (1 / count - 1 / m)
@@ -45,19 +45,19 @@ def shared(few: tuple[int, float], many: tuple[int, float], count: int) -> float
 def at_count(
     few: CompiledForecast, many: CompiledForecast, count: int, target: Target, network: Network
 ) -> ForecastRecord:
-    """The forecast for `count` devices from two compiled counts. target: with that many. Raises UserError where the
-    messages have no closed form in the number of devices."""
+    """The forecast for `count` devices from two compiled counts. target: the target with `count` devices. Raises
+    UserError if no formula gives the messages for other device counts."""
     n, m = few.forecast.devices, many.forecast.devices
     there = schedule.regrouped(many.events, m, n)
     notes: tuple[str, ...] = ()
     if n > 1 and abs(_sent(there) - _sent(few.events)) > _SAME * max(_sent(few.events), 1):
-        differ = f"on {n} devices one sends {_sent(few.events):,} bytes, not the {_sent(there):,} that follow from {m}"
+        differ = f"on {n} devices a device sends {_sent(few.events):,} bytes, but {m} devices imply {_sent(there):,}"
         if many.forecast.strategy not in _WHOLE:
             raise UserError(
-                f"{many.forecast.strategy} has no closed form in the number of devices here: {differ}: compile each "
-                "count instead, without --counts."
+                f"{many.forecast.strategy} cannot be extrapolated in the number of devices here: {differ}: compile "
+                "each count instead, without --counts."
             )
-        notes = (f"The compiler wrote other messages for fewer devices: {differ}.",)
+        notes = (f"The compiler chose other messages for fewer devices: {differ}.",)
     was = _work(many.events)
     work_s = shared((n, _work(few.events)), (m, was), count)
     events = _slower(schedule.regrouped(many.events, m, count), work_s / was if was else 1.0)

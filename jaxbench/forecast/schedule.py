@@ -1,8 +1,8 @@
 # Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
-"""A compiled text as a schedule: work, messages sent and waited for, in the order in which the compiler put them.
+"""Reads a compiled text as a schedule: work, sent messages and waits, in the compiler's order.
 
-The schedule knows no link. `times` plays it against one: work follows work, a link carries one message at a time, and
-a wait lasts until its message is there.
+The schedule does not depend on a link. `times` simulates it with one: work runs in sequence, the link carries one
+message at a time, and a wait lasts until its message has arrived.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from jaxbench.records.schema import Collective
 
 @dataclass(frozen=True)
 class Send:
-    """A message begins. stride: between neighbours of its group, in the order of the devices; 0: unknown."""
+    """The start of a message. stride: the distance between neighbours of its group in device order; 0: unknown."""
 
     name: str
     collective: Collective
@@ -29,14 +29,14 @@ class Send:
 
 @dataclass(frozen=True)
 class Wait:
-    """Until the message `name` has arrived."""
+    """A wait until the message `name` has arrived."""
 
     name: str
 
 
 @dataclass(frozen=True)
 class Loop:
-    """known: the text says how often."""
+    """A loop. trips: how often its events run; 1 if not `known` from the text."""
 
     trips: int
     events: tuple[Event, ...]
@@ -51,8 +51,8 @@ LinkTime = Callable[[Collective, int], float]
 
 @dataclass(frozen=True, kw_only=True)
 class Times:
-    """Seconds of one step. work_s: without any communication. communication_s: all messages one after the other.
-    scheduled_s: as the compiler ordered them."""
+    """The seconds of one step. work_s: without communication. communication_s: all messages in sequence. scheduled_s:
+    in the compiler's order."""
 
     work_s: float
     communication_s: float
@@ -60,12 +60,12 @@ class Times:
 
     @property
     def hidden_s(self) -> float:
-        """Everything that can be is hidden: the longer of work and communication."""
+        """The time if all communication that can be hidden is: the longer of work and communication."""
         return max(self.work_s, self.communication_s)
 
     @property
     def bare_s(self) -> float:
-        """Nothing is hidden."""
+        """The time if no communication is hidden."""
         return self.work_s + self.communication_s
 
 
@@ -76,7 +76,7 @@ def read(hlo: str, mesh: Mapping[str, int], on: Chip) -> tuple[Event, ...]:
 
 
 def every(events: tuple[Event, ...], times: int = 1) -> Iterator[tuple[Cost | Send, int]]:
-    """Each work and message of a schedule, and how often it happens."""
+    """Each work and message of a schedule, with the number of times it runs."""
     for event in events:
         if isinstance(event, Loop):
             yield from every(event.events, times * event.trips)
@@ -85,13 +85,13 @@ def every(events: tuple[Event, ...], times: int = 1) -> Iterator[tuple[Cost | Se
 
 
 def unknown_loops(events: tuple[Event, ...]) -> int:
-    """Loops whose length the text does not say: their bodies count once."""
+    """The number of loops with an unknown trip count. Their bodies count once."""
     return sum((not event.known) + unknown_loops(event.events) for event in events if isinstance(event, Loop))
 
 
 def times(events: tuple[Event, ...], link_s: LinkTime) -> Times:
-    """Plays a schedule. link_s: seconds of a message of this collective and stride."""
-    now = free = spent = sent = 0.0  # free: when the link is; spent: on work
+    """Simulates a schedule. link_s: (collective, stride) -> seconds of its message."""
+    now = free = spent = sent = 0.0  # free: when the link becomes free; spent: seconds of work; sent: of messages
     arrives: dict[str, float] = {}
     for event in events:
         if isinstance(event, Cost):
@@ -141,7 +141,7 @@ class _Reader:
             yield cost
 
     def _fused(self, line: Instruction) -> Iterator[Event]:
-        """A fusion is work, or a collective that a TPU has wrapped: its start, its end, or all of it."""
+        """The events of a fusion. It is work, or it wraps a TPU's collective: its start, its end, or all of it."""
         inside = self._inner(line)
         collective = next((each for each in inside if each.opcode in census.KINDS), None)
         calls = {target for each in inside for target in _TARGETS if target in each.rest}
@@ -164,7 +164,7 @@ class _Reader:
                 yield Wait(line.name)
 
     def _start_of(self, done: Instruction) -> str:
-        """The start that an end belongs to: through the fusions that carry its state."""
+        """The start of an asynchronous collective from its end, through the fusions that carry its state; "": none."""
         seen, ahead = set[str](), [*done.operands]
         while ahead:
             name = ahead.pop(0)
@@ -179,7 +179,7 @@ class _Reader:
         return ""
 
     def _inner(self, line: Instruction) -> list[Instruction]:
-        """The instructions of what it calls."""
+        """The instructions of the computations that `line` calls."""
         names = (name for called in line.called for name in self._module.computations.get(called, []))
         return [self._module.instructions[name] for name in names]
 
@@ -188,7 +188,7 @@ class _Reader:
 
 
 def _is_waited_for(collective: Instruction) -> bool:
-    """The device does nothing else until this collective has arrived: whole, or begun and marked as synchronous."""
+    """Whether the device waits for this collective at once: it is not asynchronous, or it is marked as synchronous."""
     return not collective.opcode.endswith("-start") or '"is_sync":true' in collective.rest
 
 
@@ -197,10 +197,10 @@ def _work_s(events: tuple[Event, ...]) -> float:
 
 
 def regrouped(events: tuple[Event, ...], old: int, new: int) -> tuple[Event, ...]:
-    """The same schedule with the messages of groups of `old` devices, which are all, among `new` devices.
+    """The schedule with the messages among all `old` devices changed to messages among `new` devices.
 
-    The array that is summed or gathered stays what it is; a reduce-scatter leaves an n-th of it, and what a device
-    sends follows from the group (docs/metrics, Communication).
+    The summed or gathered array stays the same. A reduce-scatter leaves an n-th of it, and the bytes that a device
+    sends follow from the group size (docs/metrics, Communication).
     """
     return tuple(_regrouped(event, old, new) for event in events)
 
@@ -214,7 +214,7 @@ def _regrouped(event: Event, old: int, new: int) -> Event:
 
 
 def among(kept: Collective, devices: int) -> Collective:
-    """The same arrays summed or gathered among another number of devices, which are all."""
+    """The collective of the same arrays among all of another number of devices."""
     factor = max(1, kept.group) / devices if kept.kind == "reduce-scatter" else 1.0
     size = round(kept.bytes * factor)
     return dataclasses.replace(

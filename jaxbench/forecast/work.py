@@ -1,9 +1,10 @@
 # Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
-"""Seconds of one instruction of a compiled program on a chip, communication left out.
+"""The seconds of one instruction of a compiled program on a chip, without communication.
 
-A product takes the TPU compiler's own estimate of its cycles or, where the text has none, the longer of its FLOPs at a
-rate that real products reach and its bytes at the memory's rate. Everything else takes the time of its bytes: the TPU
-compiler's cycles of an addition of two large arrays mean half of the memory's rate, which is not what chips do.
+For a matrix product, it is the TPU compiler's own estimate of cycles. If the text has none, it is the longer of two
+times: its FLOPs at a rate that real products reach, and its bytes at the memory's rate. For everything else it is the
+time of its bytes. The TPU compiler's cycles are not used there: for an addition of two large arrays they imply half of
+the memory's rate, which real chips exceed.
 """
 
 from __future__ import annotations
@@ -16,7 +17,8 @@ from jaxbench.catalog import hardware, links
 from jaxbench.measure import dot_flops
 from jaxbench.measure.hlo import Instruction, Module
 
-# They compute nothing, or a number, or lie beside the work: a TPU's copies between its memories.
+# Instructions without cost: they compute nothing or a single number, or they overlap with work, as a TPU's copies
+# between its memories do.
 FREE = frozenset(
     "parameter constant get-tuple-element tuple bitcast after-all partition-id replica-id opt-barrier copy-start "
     "copy-done slice-start slice-done add-dependency rng-get-and-update-state".split()
@@ -28,18 +30,18 @@ _TARGET = re.compile(r'custom_call_target="([^"]+)"')
 _CYCLES = re.compile(r'"estimated_cycles":"(\d+)"')
 _ESTIMATE = re.compile(r'"?cost_estimate"?:\{[^}]*?"?flops"?:"?(\d+)')
 _ARRAY = re.compile(r"\b(pred|[sufc]\d+|bf16|f8\w+)\[([\d,]*)\](\{[^}]*\})?")
-_KERNEL_NAME = re.compile(r'\bname = "(\w+)"')  # of a kernel in Triton
-_SCRATCH = re.compile(r"\b[su]8\[\d+\](\{0\})?\)$")  # a library's workspace, the last result of its call
+_KERNEL_NAME = re.compile(r'\bname = "(\w+)"')  # the name of a Triton kernel
+_SCRATCH = re.compile(r"\b[su]8\[\d+\](\{0\})?\)$")  # a library's workspace: the last result of its call
 _DTYPES = {"f32": "float32", "bf16": "bfloat16", "f16": "float16"}
-_ATTENTION = 0.5  # of the peak, for a kernel of which only the FLOPs are known, where the catalogue has no rate
-# JAX's attention kernels for TPUs and GPUs, which state no FLOPs. How many products of positions by positions each has:
-# two forward (scores, values); five backward (scores again, and the gradients of weights, values, keys and queries).
-# And which side of the queries is the positions: they are (examples, heads, positions, width) on a TPU, and
-# (examples, positions, heads, width) on a GPU.
+_ATTENTION = 0.5  # the share of the peak of a kernel with known FLOPs, if the catalogue has no rate for attention
+# JAX's attention kernels for TPUs and GPUs, which do not state their FLOPs: (products, axis). products: how many
+# products of positions by positions it has: two forward (scores, values), five backward (scores recomputed, and the
+# gradients of weights, values, keys and queries). axis: the axis of the queries with the positions. Queries are
+# (examples, heads, positions, width) on a TPU and (examples, positions, heads, width) on a GPU.
 _ATTENTION_KERNELS = {
     "splash_mha_fwd": (2, -2), "splash_mha_dkv": (5, -2), "mha_forward": (2, -3), "mha_backward": (5, -3),
 }  # fmt: skip
-_PICKS = ("dynamic-slice", "slice", "gather")  # they read as much as they return
+_PICKS = ("dynamic-slice", "slice", "gather")  # instructions that read only as much as they return
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -59,17 +61,18 @@ class Chip:
 
 @dataclass(frozen=True, kw_only=True)
 class Cost:
-    """how: cycles | roofline | memory | kernel (by its own FLOPs) | unknown (no estimate: nothing is counted)."""
+    """The cost of an instruction. how: the method: cycles | roofline | memory | kernel (from its own FLOPs) | unknown
+    (no estimate of its FLOPs: only its bytes count)."""
 
     seconds: float
     how: str
     flops: float = 0.0
     bytes: int = 0
-    name: str = ""  # of the kernel
+    name: str = ""  # the kernel's name
 
 
 def chip(device_kind: str) -> Chip | None:
-    """The catalogue's chip; None if it lacks a rate."""
+    """The chip's rates from the catalogue; None if a rate is missing."""
     peak = hardware.find(device_kind)
     if peak is None or peak.memory_bytes_per_s is None:
         return None
@@ -88,7 +91,7 @@ def chip(device_kind: str) -> Chip | None:
 
 
 def cost(line: Instruction, module: Module, on: Chip) -> Cost | None:
-    """Of one instruction that is no collective, loop or branch; None if it is free."""
+    """The cost of an instruction that is no collective, loop or branch; None if it is free."""
     if line.opcode in FREE or _FREE_CALLS.search(line.rest):
         return None
     flops, moved = dot_flops.of(line, module), traffic(line, module)
@@ -110,7 +113,7 @@ def cost(line: Instruction, module: Module, on: Chip) -> Cost | None:
 
 
 def _attention_flops(line: Instruction, module: Module) -> float:
-    """Of a causal attention kernel, half of whose products is masked; 0 for another kernel."""
+    """The FLOPs of a causal attention kernel, without the masked half of its products; 0 for another kernel."""
     named = _KERNEL_NAME.search(line.rest)
     called = named[1] if named is not None else line.name
     known = (found for name, found in _ATTENTION_KERNELS.items() if name in called)
@@ -124,7 +127,7 @@ def _attention_flops(line: Instruction, module: Module) -> float:
 
 
 def _rate(line: Instruction, module: Module, on: Chip) -> float:
-    """FLOP/s of products of the operands' number format; of a fusion, that of its first product."""
+    """The FLOP/s of products in the operands' number format. For a fusion, its first product counts."""
     inside = _products(line, module)
     operand = module.instructions.get(inside.operands[0]) if inside is not None and inside.operands else None
     found = _ARRAY.match(operand.type) if operand is not None else None
@@ -143,9 +146,9 @@ def _products(line: Instruction, module: Module) -> Instruction | None:
 
 
 def traffic(line: Instruction, module: Module) -> int:
-    """Bytes that an instruction reads and writes in a device's main memory: its results and its operands.
+    """The bytes that an instruction reads and writes in a device's main memory: its results and its operands.
 
-    Of an array that a fusion only slices, or updates in place, the part that it touches counts.
+    If a fusion only slices an array or updates it in place, only the part that it touches counts.
     """
     if line.opcode == "fusion" and line.called and line.called[0] in module.computations:
         return _fusion(line, module)
@@ -181,7 +184,7 @@ def _fusion(line: Instruction, module: Module) -> int:
 
 
 def size(text: str) -> int:
-    """Bytes of the arrays in an HLO type that lie in main memory: not those in a TPU's own memories, S(1) and above."""
+    """The bytes of the arrays of an HLO type in main memory, not in a TPU's on-chip memories (S(1) and above)."""
     total = 0
     for dtype, shape, layout in _ARRAY.findall(text):
         if re.search(r"S\([1-9]\)", layout):

@@ -1,5 +1,5 @@
 # Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
-"""A job: the command of one node count, with what it needs; and what became of it."""
+"""A job: the command of one node count with its resources; and its outcome."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ class Job:
 
     Attributes:
       name: for the queue: lower-case letters, digits and hyphens.
-      platform: of the devices: cpu, gpu or tpu. devices_per_node: how many of them a host gives.
+      platform: of the devices: cpu, gpu or tpu. devices_per_node: the number of devices of a host.
       command: the words that each process executes, program first, without the folder of the run.
       folder: of the run, absolute.
       minutes: after which the queue may end it.
-      options: further words for the engine, as --options has them.
+      options: further words for the engine, from --options.
     """
 
     name: str
@@ -41,7 +41,7 @@ class Job:
         return self.nodes * self.devices_per_node
 
     def argv(self, folder: Path | None = None) -> list[str]:
-        """The words that each process executes. folder: of the run, where those processes see it elsewhere."""
+        """The words that each process executes. folder: that of the run, if those processes see it at another path."""
         return [*self.command, f"--workdir={folder or self.folder}"]
 
     @property
@@ -52,7 +52,7 @@ class Job:
 
 @dataclass(frozen=True)
 class Submitted:
-    """What became of a job. id: of the queue, "" without one. code: the exit code of a job that is over; else None.
+    """The outcome of a job. id: that of the queue, "" without one. code: the exit code if the job is over, else None.
 
     sentence: for the user.
     """

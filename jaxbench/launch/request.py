@@ -1,5 +1,5 @@
 # Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
-"""From the words of `jaxbench launch` to one job for each node count."""
+"""Parses the words of `jaxbench launch` into one job for each node count."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ from jaxbench.launch.job import PLATFORMS, Job
 
 VERBS = ("run", "train")  # what may be launched
 DEVICES, PLATFORM = "--config.mesh.devices=", "--config.mesh.platform="
-# Flags of the command that are launch's own.
+# Flags of the command that launch sets itself.
 OURS = ("--workdir", "--dry_run", "--nodry_run", "--target")
 
 
 @dataclass(frozen=True, kw_only=True)
 class LaunchRequest:
-    """What `jaxbench launch` was asked for: its flags as typed, and the command after the `--`."""
+    """A request of `jaxbench launch`: its flags as typed, and the command after the `--`."""
 
     engine: str
     command: tuple[str, ...]
@@ -33,7 +33,7 @@ class LaunchRequest:
     options: str = ""
 
     def jobs(self) -> list[Job]:
-        """One for each node count, smallest first. Raises UserError."""
+        """One job for each node count, smallest first. Raises UserError."""
         counts, (platform, per_node) = node_counts(self.nodes), devices_per_node(self.devices)
         _require_launchable(self.command, counts)
         for name, value in (("processes_per_node", self.processes_per_node), ("minutes", self.minutes)):
@@ -102,7 +102,7 @@ def _require_launchable(command: Sequence[str], counts: Sequence[int]) -> None:
 
 
 def _mesh(words: Sequence[str], platform: str, devices: int) -> list[str]:
-    """The settings that make a job measure its own devices, unless the command has them."""
+    """The settings that make a job measure its own devices, unless the command already has them."""
     own = [f"{PLATFORM}{platform}", *([f"{DEVICES}{devices}"] if words[0] == "run" else [])]
     if words[0] == "train":
         return []
@@ -110,7 +110,7 @@ def _mesh(words: Sequence[str], platform: str, devices: int) -> list[str]:
 
 
 def absolute(word: str) -> str:
-    """A path of an experiment or preset from the root: a job may start in another folder."""
+    """The absolute path of an experiment or preset, because a job may start in another folder."""
     flag, separator, path = word.rpartition("=") if word.startswith("--preset=") else ("", "", word)
     if word.startswith("-") and not separator or not path.endswith(".py"):
         return word

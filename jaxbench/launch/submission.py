@@ -1,5 +1,5 @@
 # Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
-"""Hands the jobs of a request to its engine, and notes them in the folder of the run."""
+"""Submits the jobs of a request to its engine, and records them in the folder of the run."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from jaxbench.records import launched
 
 
 def require(request: LaunchRequest) -> None:
-    """Raises UserError for an engine, a flag or an option that cannot be."""
+    """Raises UserError for an unknown engine, an illegal flag or an illegal option."""
     engine = engines.load(request.engine)
     for job in request.jobs():
         engine.check(job)
@@ -28,7 +28,7 @@ def show(request: LaunchRequest, console: Console) -> None:
 def submit(request: LaunchRequest, console: Console) -> int | None:
     """Submits every job. Returns the largest exit code if they were run here, None if they are still to run.
 
-    Raises UserError if the engine is not here, or refuses a job: those submitted before it stay.
+    Raises UserError if the engine is missing, or refuses a job. Jobs that were submitted before it stay submitted.
     """
     engine, codes = engines.load(request.engine), []
     engine.require_here()

@@ -2,8 +2,8 @@
 """The levers of a training step, fields of any training experiment: ``--config.lever.precision=default,bfloat16``.
 
 Each lever has one file, which declares it under its name in capitals; there is no other registration. A field with
-several values is swept: every combination is an *arm*, measured interleaved with the others. The field `ladder` instead
-names rungs, each of which adds one setting to the previous rung: ``"execution=jit; precision=bfloat16"``.
+several values is swept: every combination is an *arm*, measured interleaved with the others. Instead, the field
+`ladder` names rungs. Each rung adds one setting to the previous rung: ``"execution=jit; precision=bfloat16"``.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ DEFAULTS = {name: lever.default for name, lever in LEVERS.items()}
 
 @dataclass(frozen=True)
 class Arm:
-    """One setting of all levers. name: distinguishes it from the run's other arms; "" if it is the only one."""
+    """One setting of all levers. name: distinguishes it from the other arms of the run; "" for the only arm."""
 
     name: str
     levers: dict[str, str]
@@ -44,7 +44,7 @@ def defaults() -> ConfigDict:
 
 
 def arms(config: ConfigDict) -> list[Arm]:
-    """The arms of a group `lever`, in the order typed. Raises UserError naming the field and its value."""
+    """The arms of a group `lever`, in the order typed. Raises UserError that names the field and its value."""
     words = _words(config)
     if str(config.ladder).strip():
         return _ladder(str(config.ladder), words)

@@ -1,5 +1,5 @@
 # Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
-"""What a lever is: its values, what it changes, whether `train` accepts it, and which figures show it."""
+"""The declaration of a lever: its values, its effect, whether `train` accepts it, and the figures that show it."""
 
 from __future__ import annotations
 
@@ -25,10 +25,10 @@ class Lever(Generic[T]):
       parse: a typed value -> the value that the program uses. Raises ValueError with the end of a sentence.
       changes: the workload (what is computed), the program (how it is distributed and compiled) or the feed (where
         batches come from).
-      untrained: why `train` does not accept it, as the end of a sentence; "": it does.
+      untrained: the reason why `train` does not accept it, as the end of a sentence; "" if it does.
       view: the figures that show a sweep of only this lever.
-      separator: between several values.
-      sweeps: single values that mean several.
+      separator: the text between several values.
+      sweeps: single values that stand for several.
     """
 
     module: str
@@ -48,11 +48,11 @@ class Lever(Generic[T]):
         return self.module.rpartition(".")[2]
 
     def of(self, levers: Mapping[str, str]) -> T:
-        """Its value in a setting of levers; the default if the setting lacks it, as in old records."""
+        """Its value among the values of all levers; the default if it is missing, as in old records."""
         return self.read(levers.get(self.name, self.default))
 
     def read(self, text: str) -> T:
-        """The value of one word. Raises UserError naming the field, the word and a legal one."""
+        """The value of one word. Raises UserError that names the field, the word and a legal one."""
         try:
             if self.values and text not in self.values:
                 raise ValueError(f"is unknown: {did_you_mean(text, self.values)}")

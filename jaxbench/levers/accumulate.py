@@ -1,5 +1,5 @@
 # Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
-"""The lever `accumulate`: the number of micro-batches whose gradients one step adds up."""
+"""The lever `accumulate`: the number of micro-batches over which a step adds up gradients."""
 
 from jaxbench.levers._lever import Lever, whole
 

@@ -2,8 +2,8 @@
 """The lever `compiler`: options with which XLA compiles the step.
 
 A value is a set: a name of ``catalog/compiler_options.csv``, an option such as ``xla_cpu_prefer_vector_width=512``, or
-several of both, joined by "+" or blanks. Sets are separated by ";", because an option's value may contain commas. "all"
-stands for every named set of the platform.
+several of both, joined by "+" or blanks. Sets are separated by ";", because the value of an option may contain commas.
+"all" stands for every named set of the platform.
 """
 
 from __future__ import annotations
@@ -21,12 +21,12 @@ Options = dict[str, str | bool]
 EVERY_SET = "all"
 _DEFAULT = "default"
 _JOINED = re.compile(r"[+\s]+(?=[a-z-])")  # a "+" can also begin a value
-# Options that XLA accepts for a program and ignores there: they are read when the process starts.
+# Options that XLA accepts for a program but ignores there: it reads them when the process starts.
 _OF_THE_PROCESS = {"xla_force_host_platform_device_count": "--config.mesh.devices"}
 
 
 def _parse(text: str) -> Options:
-    """The options of one set; {} for `default`, and for `all`, which the plan replaces."""
+    """The options of one set; {} for `default`, and for `all`, which the plan replaces by the named sets."""
     options: Options = {}
     for word in _JOINED.split(text) if text != EVERY_SET else ():
         more = _read(word)
@@ -44,7 +44,7 @@ def _read(word: str) -> Options:
             raise ValueError(f"has {name} without a value: write {name}=true, for example.")
         if instead := _OF_THE_PROCESS.get(name):
             raise ValueError(f"has {name}, which belongs to the process, not to a program: use {instead}.")
-        # XLA reads a number or a word of any type from text, but a truth value only if it is one.
+        # XLA reads a number or a word of any type from text, but not a boolean, which must be passed as one.
         return {name: value.lower() == "true" if value.lower() in ("true", "false") else value}
     if word == _DEFAULT:
         return {}
@@ -68,7 +68,7 @@ COMPILER = Lever(
 
 
 def every_set(config: Mapping[str, Any]) -> bool:
-    """Whether a run's config asks for all named sets, also those that its XLA does not know."""
+    """Whether a run's config asks for all named sets, including those that its XLA does not know."""
     return EVERY_SET in str(config.get("lever", {}).get(COMPILER.name, "")).replace(COMPILER.separator, " ").split()
 
 

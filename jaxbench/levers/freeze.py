@@ -1,5 +1,5 @@
 # Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
-"""The lever `freeze`: parameters that are not trained, those whose path matches a regular expression."""
+"""The lever `freeze`: parameters that are not trained, chosen by a regular expression for their path."""
 
 from jaxbench.levers._lever import Lever
 

@@ -1,5 +1,5 @@
 # Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
-"""The lever `input`: where the batch of each step comes from."""
+"""The lever `input`: the source of the batch of each step."""
 
 from typing import NamedTuple
 

@@ -1,5 +1,5 @@
 # Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
-"""The lever `reduction`: how gradients are averaged over devices; with the suffix ":bfloat16", in that format."""
+"""The lever `reduction`: how gradients are averaged over devices. The suffix ":bfloat16" chooses the number format."""
 
 from typing import NamedTuple
 
@@ -9,14 +9,14 @@ WAYS = ("each", "fused", "bucketed", "scatter", "ring")
 
 
 class Reduction(NamedTuple):
-    """way: one of `WAYS`. dtype: of the sums and of what is sent; None: each array's own."""
+    """way: one of `WAYS`. dtype: of the sums and of the transfers; None: each array's own."""
 
     way: str
     dtype: str | None
 
 
 def _parse(text: str) -> Reduction | None:
-    """None: the strategy's own way."""
+    """The value of a word; None for the strategy's own way."""
     way, _, dtype = text.partition(":")
     return None if text == "strategy" else Reduction(way, dtype or None)
 

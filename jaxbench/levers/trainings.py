@@ -1,5 +1,5 @@
 # Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
-"""The lever `trainings`: how many equal trainings, of a process each, run at once on the same devices."""
+"""The lever `trainings`: the number of equal concurrent trainings on the same devices, each in its own process."""
 
 from typing import NamedTuple
 
@@ -7,8 +7,10 @@ from jaxbench.levers._lever import Lever
 
 
 class Sharing(NamedTuple):
-    """at_once: how many trainings. mps: they share a GPU through NVIDIA's Multi-Process Service, which overlaps their
-    kernels; without it they take turns."""
+    """at_once: the number of concurrent trainings. mps: whether they share a GPU by NVIDIA's Multi-Process Service.
+
+    The service overlaps their kernels. Without it they take turns.
+    """
 
     at_once: int
     mps: bool = False

@@ -1,8 +1,8 @@
 # Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
-"""The files of a commit in a temporary folder, so that its copy of this package can be measured beside another one.
+"""The files of a commit in a temporary folder, so that its copy of this package can be compared with another copy.
 
 A commit is named as on the command line, `ref:NAME`. NAME is a branch, a tag or anything else that git resolves to a
-commit. The repository is the one that this package runs from or, if it is installed, that of the current folder.
+commit. The repository is that of this package or, if the package is installed, that of the current folder.
 """
 
 from __future__ import annotations
@@ -26,10 +26,10 @@ from jaxbench.machine import copy_facts, source
 from jaxbench.machine.manifest import git
 
 PREFIX = "ref:"
-NEEDED = ("jaxbench/__init__.py", "experiments", "configs")  # what a process imports or reads
+NEEDED = ("jaxbench/__init__.py", "experiments", "configs")  # the parts that a process imports or reads
 OTHER_PROTOCOL = "its measuring protocol differs from that of this jaxbench, so choose another commit"
 ANSWER_LIMIT_S = 120.0
-SHOWN = 20  # of a repository's names, in a sentence
+SHOWN = 20  # names of a repository that a sentence lists
 
 
 @dataclass(frozen=True)
@@ -37,7 +37,7 @@ class Checkout:
     """A commit and its files.
 
     Attributes:
-      ref: as asked, "ref:main".
+      ref: as typed, "ref:main".
       commit: its full hash.
       repository: the folder of the repository.
       folder: holds its files.
@@ -52,8 +52,10 @@ class Checkout:
         return f"{self.ref}, commit {self.commit}"
 
     def experiment(self, name_or_path: str) -> str:
-        """What its processes load: its own experiment of that name, its own file of a path inside the repository, else
-        the same file. Raises UserError if the commit has no such file."""
+        """The experiment that its processes load.
+
+        This is its own experiment of that name, its own file for a path inside the repository, or otherwise the same
+        file. Raises UserError if the commit has no such file."""
         known = name_or_path in discovery.experiments()
         path = discovery.experiment_path(name_or_path)
         if not known and not path.is_relative_to(self.repository):
@@ -64,9 +66,9 @@ class Checkout:
         return name_or_path if known else str(self.folder / inside)
 
     def facts(self, experiment: str) -> dict[str, Any]:
-        """`copy_facts.facts` by its own package, asked in a child. experiment: as its processes load it.
+        """The result of `copy_facts.facts` with its own package, in a child. experiment: as its processes load it.
 
-        Raises UserError: it cannot load the experiment, or its package cannot answer.
+        Raises UserError if it cannot load the experiment, or its package cannot answer.
         """
         copy = source.of(self.folder / "jaxbench")
         child = {**os.environ, **source.environment(copy), "JAX_PLATFORMS": "cpu", "TF_CPP_MIN_LOG_LEVEL": "2"}
@@ -86,9 +88,9 @@ class Checkout:
 
 @contextmanager
 def files(ref: str) -> Iterator[Checkout]:
-    """Yields the files of `ref`, which are removed when the context ends, however it does.
+    """Yields the files of `ref`. They are removed when the context ends, even by an exception.
 
-    Raises UserError: no git, no repository, no such commit, or a commit without this package.
+    Raises UserError if there is no git, no repository or no such commit, or the commit lacks this package.
     """
     repository = _repository()
     commit = _resolved(repository, ref.removeprefix(PREFIX))
@@ -158,7 +160,7 @@ def _extract(repository: Path, commit: str, folder: Path) -> None:
 def require_same_commit(folder: Path, then: Mapping[str, Any], now: Checkout | None) -> None:
     """Raises UserError if a run folder was measured at another commit than `now`; None: the working tree.
 
-    then: `git` of its manifest. Whether a working tree has changed is not asked here.
+    then: `git` of its manifest. Changes of a working tree are not checked here.
     """
     old, new = (then["commit"] if "ref" in then else "", now.commit if now else "")
     if old != new:

@@ -1,8 +1,8 @@
 # Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
-"""What a copy of this package says of itself and of an experiment: the copy that the process imports.
+"""Facts about a copy of this package and an experiment, from the copy that the process imports.
 
 Run as a script, by its path, it answers for the copy that PYTHONPATH names, which may be of another commit. So it uses
-only what such a copy needs anyway to measure.
+only functions that such a copy needs anyway to measure.
 """
 
 from __future__ import annotations
@@ -19,8 +19,10 @@ from jaxbench.records.store import flatten
 
 
 def facts(experiment: str) -> dict[str, Any]:
-    """source: as `source.HERE`. experiment_sha256: of the experiment, as in a manifest. config: its fields by their
-    path, with their defaults. Raises UserError: there is no such experiment, or it cannot be loaded."""
+    """The facts about a copy and an experiment.
+
+    source: as `source.HERE`. experiment_sha256: as in a manifest. config: the fields of the experiment's config by
+    their path, with their defaults. Raises UserError if there is no such experiment, or it cannot be loaded."""
     module, preset = discovery.load_experiment(experiment), discovery.load_preset("auto")
     defaults = config.compose(Path(experiment).stem, module, preset, tiny=False)
     return {

@@ -14,7 +14,7 @@ CPUS = Path("/sys/devices/system/cpu")
 
 
 def physical_cores(allowed: set[int] | None = None, topology: Path = CPUS) -> list[int]:
-    """One logical CPU of each physical core this process may run on, in order.
+    """One logical CPU of each physical core that this process may use, in order.
 
     Two hardware threads share the arithmetic units of their core, so two "devices" on them would be as fast as one.
     """
@@ -25,7 +25,7 @@ def physical_cores(allowed: set[int] | None = None, topology: Path = CPUS) -> li
 
 
 def siblings(cpu: int, topology: Path = CPUS) -> frozenset[int]:
-    """The hardware threads of a CPU's core, itself included; only itself where the system does not say."""
+    """The hardware threads of a CPU's core, including the CPU; only the CPU if the system does not report them."""
     try:
         ranges = (topology / f"cpu{cpu}" / "topology" / "thread_siblings_list").read_text().strip().split(",")
         ends = [[int(end) for end in each.split("-")] for each in ranges]  # "0,64", or "0-1"
@@ -49,13 +49,13 @@ def quota(cgroup: Path = Path("/sys/fs/cgroup")) -> float | None:
 
 
 def available_cores() -> int:
-    """How many devices can have their own core: the physical cores in the affinity mask, limited by the quota."""
+    """The number of devices that can have their own core: physical cores in the affinity mask, at most the quota."""
     cores, limit = len(physical_cores()), quota()
     return cores if limit is None else max(1, min(cores, int(limit)))
 
 
 def last_level_cache_bytes(cpus: Path = CPUS) -> int | None:
-    """The sum of the last-level caches of the CPUs this process may use; None where the system does not report them."""
+    """The sum of the last-level caches of the CPUs of this process; None if the system does not report them."""
     caches: dict[tuple[int, str], int] = {}
     try:
         for cpu in _affinity():
@@ -80,10 +80,10 @@ def _cache_size(text: str) -> int:
 
 
 def free_cores(seconds: float = 0.2, sleep: Callable[[float], object] = time.sleep) -> list[int]:
-    """`physical_cores`, the least loaded first, as seen during `seconds`; in order where the system does not say.
+    """`physical_cores`, the least loaded first, as observed for `seconds`; in order if the system reports no loads.
 
-    A core is as loaded as all its hardware threads together. Loads are rounded to tenths of a CPU, so that an idle
-    machine always gives the same cores.
+    The load of a core is that of all its hardware threads together. Loads are rounded to tenths of a CPU, so an idle
+    machine always gives the same order.
     """
     before = load.cpu_times()
     sleep(seconds)
@@ -97,14 +97,14 @@ def free_cores(seconds: float = 0.2, sleep: Callable[[float], object] = time.sle
 
 
 def taken_s(before: load.CpuTime, after: load.CpuTime) -> float:
-    """The seconds between two readings in which a CPU ran anything, or was stolen."""
+    """The seconds between two readings in which a CPU was busy or stolen."""
     return after.busy_s + after.steal_s - before.busy_s - before.steal_s
 
 
 def pin_to_cores(count: int, order: Sequence[int] = ()) -> bool:
-    """Pins this process to `count` physical cores, or to all if there are fewer. False: the OS cannot.
+    """Pins this process to `count` physical cores, or to all if there are fewer. False: the OS cannot pin.
 
-    order: the cores to take first, as `free_cores` gives them; others of this process follow.
+    order: the cores to take first, as from `free_cores`; the other cores of this process follow.
     """
     if not hasattr(os, "sched_setaffinity"):
         return False

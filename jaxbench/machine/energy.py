@@ -1,7 +1,8 @@
 # Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
-"""Energy that this machine has used, from counters: RAPL of the processors, NVML of NVIDIA GPUs.
+"""The energy that this machine has used, from counters: RAPL of the processors, NVML of NVIDIA GPUs.
 
-A counter that is missing or may not be read is left out, and the reading says which were read. Nothing is estimated.
+A counter that is missing, or that this process may not read, is left out; a reading names its counters. Nothing is
+estimated.
 Sources: Linux, Documentation/power/powercap/powercap.rst; NVIDIA, NVML API, nvmlDeviceGetTotalEnergyConsumption.
 """
 
@@ -17,7 +18,7 @@ _NVML = "libnvidia-ml.so.1"
 
 @dataclass(frozen=True)
 class Counter:
-    """joules: since an arbitrary moment. wraps_at: the value at which it starts at 0 again; None: never."""
+    """joules: since an arbitrary moment. wraps_at: the value at which the counter restarts at 0; None: never."""
 
     joules: float
     wraps_at: float | None = None
@@ -27,12 +28,12 @@ Reading = dict[str, Counter]
 
 
 def read() -> Reading:
-    """Every counter that can be read, by name: "package-0", "GPU 0"; {} where there is none."""
+    """Every counter that can be read, by name: "package-0", "GPU 0"; {} if there is none."""
     return {**packages(), **gpus()}
 
 
 def packages(folder: Path = _POWERCAP) -> Reading:
-    """RAPL's counters of whole processors. Their parts are left out, because the packages contain them."""
+    """RAPL's counters of processor packages. Their subdomains are left out, because the packages contain them."""
     found = {}
     for zone in sorted(folder.glob("intel-rapl:*")):
         if zone.name.count(":") != 1:
@@ -68,7 +69,7 @@ def gpus() -> Reading:
 
 
 def between(before: Reading, after: Reading) -> dict[str, float]:
-    """Joules by counter that both readings have. A processor's counter may have wrapped once, not more often."""
+    """Joules for each counter that both readings have. A processor's counter may have wrapped once, not more often."""
     used = {}
     for name, start in before.items():
         if name not in after:

@@ -1,5 +1,5 @@
 # Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
-"""The facts that tell one machine from another of the same name: all of a cloud's processors may be an "AMD EPYC".
+"""Facts that distinguish machines with the same name: every processor of a cloud may be called "AMD EPYC".
 
 `records/identity.py` compares them. No jax.
 """
@@ -18,23 +18,23 @@ from typing import Any
 from jaxbench.machine import cores, load
 
 PROC, CPUS = Path("/proc"), cores.CPUS
-# Each library that may multiply takes its number of threads from one of these. To be set before NumPy is imported.
+# Each library that may multiply reads its number of threads from one of these. Set them before NumPy is imported.
 ONE_THREAD = dict.fromkeys(("OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "OMP_NUM_THREADS", "BLIS_NUM_THREADS"), "1")
 SIDE = 384  # of the square float32 matrices: about 1 ms, and all three stay in a cache of 2 MiB
 BUDGET_S = 0.2
-BUSY = 0.1  # share of the core that others may have meanwhile
+BUSY = 0.1  # share of the core that other processes may use during the measurement
 _FIELDS = {  # of /proc/cpuinfo: x86, else ARM
     "vendor": ("vendor_id", "CPU implementer"), "family": ("cpu family", "CPU architecture"),
     "model": ("model", "CPU part"), "stepping": ("stepping", "CPU revision"),
 }  # fmt: skip
-# The other flags of an x86 processor say what the kernel and the hypervisor do with it.
+# The other flags of an x86 processor depend on the kernel and the hypervisor.
 _INSTRUCTIONS = re.compile(
     r"(mmx|sse|ssse|3dnow|avx|amx|fma|f16c|bmi|abm|adx|aes|vaes|sha|pclmul|vpclmul|gfni|popcnt|movbe|cx16|erms|fsrm)"
 )
 
 
 def identity() -> dict[str, Any]:
-    """The facts of this machine, the kernel, and how fast one core multiplies. None where unknown."""
+    """The facts of this machine, the kernel, and the speed at which one core multiplies. None: unknown."""
     return {**processor(), "kernel": os_platform.release() or None, **reference_product()}
 
 
@@ -68,7 +68,7 @@ def _cpuinfo(path: Path, core: int) -> dict[str, str]:
 
 
 def _caches(folder: Path) -> str | None:
-    """ "L1 Data 32K, L1 Instruction 32K, L2 Unified 1024K": of one core; None where the system does not report it."""
+    """The caches of one core, "L1 Data 32K, L1 Instruction 32K, L2 Unified 1024K"; None if not reported."""
     found = []
     with contextlib.suppress(OSError):
         for index in sorted(folder.glob("index*")):
@@ -78,9 +78,10 @@ def _caches(folder: Path) -> str | None:
 
 
 def _nominal_hz(folder: Path, facts: dict[str, str]) -> float | None:
-    """The frequency that the processor is sold with, not that of this moment.
+    """The nominal frequency of the processor, not the current one.
 
-    A virtual machine has no cpufreq; there an x86 processor's BogoMIPS are twice the rate of its time stamp counter.
+    A virtual machine has no cpufreq. There the BogoMIPS of an x86 processor are twice the rate of its time stamp
+    counter.
     """
     for name in ("base_frequency", "cpuinfo_max_freq"):
         with contextlib.suppress(OSError, ValueError):
@@ -91,7 +92,7 @@ def _nominal_hz(folder: Path, facts: dict[str, str]) -> float | None:
 
 
 def _multiplication() -> tuple[Callable[[], Any], str]:
-    """One reference product as a function without arguments, and the library that computes it."""
+    """(a function without arguments that computes one reference product, the library that computes it)."""
     import numpy as np
 
     a, b = np.random.default_rng(0).random((2, SIDE, SIDE), np.float32)
@@ -106,13 +107,14 @@ def reference_product(
     wall_s: Callable[[], float] = time.perf_counter,
     taken: Callable[[int], float] | None = None,
 ) -> dict[str, Any]:
-    """`product_s`: the least processor time of one float32 product on one core, of all that take BUDGET_S together.
+    """`product_s`: the minimum processor time of one float32 product on one core, over as many as fit BUDGET_S.
 
-    None, because it would say nothing, where this process cannot be pinned, and where others had more than BUSY of the
-    core meanwhile. `product_by`: the library that multiplies. To be called in a process whose library has ONE_THREAD.
+    None, because the time would be meaningless, if this process cannot be pinned, or if other processes used more than
+    BUSY of the core during the measurement. `product_by`: the library that multiplies. Call this in a process with
+    ONE_THREAD set for the library.
 
-    taken: core -> the seconds that others have had of it until now, as far as this process cannot see it from its own
-      clocks: stolen by the hypervisor, or on the core's other hardware threads.
+    taken: core -> the seconds of it used by others so far, as far as this process's own clocks do not show them: stolen
+      by the hypervisor, or spent on the core's other hardware threads.
     """
     by = ""
     if multiply is None:
@@ -139,6 +141,6 @@ def reference_product(
 def _taken(core: int, stat: Path = load.STAT, cpus: Path = CPUS) -> float:
     """Seconds, since the start of the system, that were stolen from a core or spent on its other hardware threads."""
     times = load.cpu_times(stat)
-    beside = [times[cpu] for cpu in cores.siblings(core, cpus) - {core} if cpu in times]
+    shared = [times[cpu] for cpu in cores.siblings(core, cpus) - {core} if cpu in times]
     stolen_s = times[core].steal_s if core in times else 0.0
-    return stolen_s + sum(each.busy_s + each.steal_s for each in beside)
+    return stolen_s + sum(each.busy_s + each.steal_s for each in shared)

@@ -1,5 +1,5 @@
 # Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
-"""A *launch*: the same command, started several times by somebody else, such as Slurm, Open MPI or a person."""
+"""A *launch*: the same command, started several times by a launcher, such as Slurm or Open MPI, or by a person."""
 
 from __future__ import annotations
 
@@ -8,15 +8,16 @@ from dataclasses import dataclass
 
 from jaxbench.errors import UserError
 
-JOIN_LIMIT_S = 60  # for all processes of a launch to come
+JOIN_LIMIT_S = 60  # for all processes of a launch to join
 
 
 @dataclass(frozen=True)
 class Launch:
-    """The place of this process in a launch.
+    """The position of this process in a launch.
 
-    address: host:port of the coordination service, which process 0 starts. processes: how many were started. process:
-    the number of this one. device: the only accelerator of this host that it should take; None: all that it sees.
+    address: host:port of the coordination service, which process 0 starts. processes: the number of processes that were
+    started. process: the number of this one. device: the only accelerator of this host that it should take; None: all
+    that it sees.
     """
 
     address: str
@@ -26,14 +27,14 @@ class Launch:
 
     @property
     def host(self) -> str:
-        """At which the others reach process 0: a name, or an IP address."""
+        """The host at which the others reach process 0: a name, or an IP address."""
         return self.address.rpartition(":")[0].strip("[]")
 
 
 def of(coordinator: str | None, processes: int | None, process: int | None) -> Launch | None:
     """The launch that the flags describe or, without flags, the one that JAX detects; None for a single process.
 
-    Raises UserError for flags that are no launch.
+    Raises UserError for flags that do not describe a launch.
     """
     given = {"coordinator": coordinator, "processes": processes, "process": process}
     if all(value is None for value in given.values()):
@@ -56,8 +57,8 @@ def of(coordinator: str | None, processes: int | None, process: int | None) -> L
 def detected() -> Launch | None:
     """The launch in which Slurm, Open MPI, Kubernetes or a Cloud TPU has started this process; None if there is none.
 
-    JAX detects it as `jax.distributed.initialize` does. That joins the launch at once, and has no public name for
-    looking only.
+    The detection is that of `jax.distributed.initialize`. That function joins the launch at once, and JAX has no public
+    function that only detects it.
     """
     from jax._src import clusters
 

@@ -1,7 +1,7 @@
 # Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
-"""What else the processor did while a block was timed: this process's processor time and switches, others, steal.
+"""Contention during a timed block: processor time and context switches of this process, other processes, steal.
 
-Read just before and just after a block, so that reading costs the block nothing. No jax.
+The counters are read just before and just after a block, so reading costs the block nothing. No jax.
 """
 
 from __future__ import annotations
@@ -21,11 +21,11 @@ class LoadCounters:
 
     Attributes:
       cpu_s: processor time of this process, all threads, in user and system mode.
-      switches: how often the system took a CPU from a thread of this process (involuntary context switches).
+      switches: involuntary context switches of the threads of this process.
       busy_s, steal_s: summed over the CPUs that this process may use: the seconds in which any process ran, and in
-        which the hypervisor ran another machine. None where the system does not say; steal_s also while it has been
-        0 on every CPU since the system started: there is no hypervisor, or it does not report what it takes.
-      cpus: how many CPUs this process may use.
+        which the hypervisor ran another machine. None if the system does not report them. steal_s is None also while it
+        is 0 on every CPU since the system started: there is no hypervisor, or it does not report steal.
+      cpus: the number of CPUs that this process may use.
     """
 
     cpu_s: float
@@ -44,7 +44,7 @@ class CpuTime:
 
 
 def cpu_times(stat: Path = STAT) -> dict[int, CpuTime]:
-    """The times of every CPU, by number, in steps of a clock tick (10 ms). {} where the system does not say."""
+    """The times of every CPU, by number, in steps of a clock tick (10 ms). {} if the system does not report them."""
     try:
         lines = stat.read_text().splitlines()
         tick = 1 / os.sysconf("SC_CLK_TCK")
@@ -83,7 +83,7 @@ def _own() -> tuple[float, int]:
 
 
 def _system() -> tuple[float | None, float | None, int]:
-    """(busy, steal, how many): of the CPUs that this process may use."""
+    """(busy seconds, steal seconds, number) of the CPUs that this process may use."""
     allowed = os.sched_getaffinity(0) if hasattr(os, "sched_getaffinity") else set(range(os.cpu_count() or 1))
     times = cpu_times()
     if not allowed <= times.keys():

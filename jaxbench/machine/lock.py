@@ -1,9 +1,9 @@
 # Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
-"""One measurement at a time on a machine: two at once slow each other down, and neither can tell.
+"""One measurement at a time on a machine: two at once slow each other down, and neither can detect it.
 
-The lock is the system's, on one file in the temporary folder (`JAXBENCH_LOCK_DIR` names another), which says who holds
-it. The system releases the lock when the holder ends, however it ends. A process that the holder starts knows the
-holder's number from the environment, and measures under the same lock.
+The lock is a file lock of the system, on one file in the temporary folder (`JAXBENCH_LOCK_DIR` names another folder).
+The file names the holder. The system releases the lock when the holder ends, even if it is killed. A process that the
+holder starts gets the holder's id from the environment, and measures under the same lock.
 """
 
 from __future__ import annotations
@@ -24,8 +24,8 @@ from jaxbench.errors import UserError
 
 FILE = "jaxbench-measuring.lock"
 FOLDER = "JAXBENCH_LOCK_DIR"
-PARENT = "JAXBENCH_LOCK_HOLDER"  # the number of the process whose lock this one measures under
-SHARED = "JAXBENCH_SHARED_WITH"  # what `shared_with` returns, also in the processes that this one starts
+PARENT = "JAXBENCH_LOCK_HOLDER"  # the id of the process that holds the lock for this one
+SHARED = "JAXBENCH_SHARED_WITH"  # the value of `shared_with`, passed on to the processes that this one starts
 
 
 class Busy(UserError):
@@ -34,8 +34,8 @@ class Busy(UserError):
 
 @dataclass(frozen=True, kw_only=True)
 class Holder:
-    """Who measures. since: ISO 8601, UTC. command: the verb and its argument. workdir: its run folder. launch: the
-    address of the launch that it is a process of."""
+    """The process that measures. since: ISO 8601, UTC. command: the verb and its argument. workdir: its run folder.
+    launch: the address of its launch."""
 
     pid: int
     since: str
@@ -45,7 +45,7 @@ class Holder:
 
 
 def shared_with() -> str:
-    """The measurement beside which this process measures, for the manifest; "" where it is alone."""
+    """The other measurement that runs at the same time as this one, for the manifest; "" if there is none."""
     return os.environ.get(SHARED, "")
 
 
@@ -53,8 +53,8 @@ def shared_with() -> str:
 def measuring(command: str, workdir: Path, *, share: bool = False, launch: str = "") -> Iterator[None]:
     """Holds the machine for a measurement.
 
-    share: go on beside another measurement, which `shared_with` then names. launch: the address of the launch of this
-    process, whose processes on this machine measure together.
+    share: continue during another measurement, which `shared_with` then names. launch: the address of the launch of
+    this process; the processes of a launch on this machine measure together.
 
     Raises:
       Busy: another process measures.
@@ -78,7 +78,7 @@ def measuring(command: str, workdir: Path, *, share: bool = False, launch: str =
 
 
 def _opened(path: Path) -> TextIO:
-    """Other users may have made the file: whoever can write it may hold it. Raises UserError if this one cannot."""
+    """Opens the lock file. Another user may have made it. Raises UserError if this user may not write it."""
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         with contextlib.suppress(FileExistsError):
@@ -109,7 +109,7 @@ def _write(file: TextIO, holder: Holder) -> None:
 
 
 def _holder(path: Path) -> Holder | None:
-    """Who holds the lock; None in the moment before it has said so."""
+    """The holder of the lock; None in the moment before it has written its name."""
     try:
         return Holder(**json.loads(path.read_text(encoding="utf-8")))
     except (OSError, ValueError, TypeError):
@@ -117,7 +117,7 @@ def _holder(path: Path) -> Holder | None:
 
 
 def _holder_with(launch: str, path: Path, limit_s: float = 3.0) -> Holder | None:
-    """Who holds the lock. Another process of this launch may have locked it just now, and not have said so yet."""
+    """The holder of the lock. Waits a moment: another process of this launch may have locked it but not written yet."""
     deadline = time.monotonic() + limit_s
     while (holder := _holder(path)) is None or holder.launch != launch:
         if time.monotonic() > deadline:
@@ -130,7 +130,7 @@ def _sentence(holder: Holder | None) -> str:
     who = "another process measures on this machine"
     if holder is not None:
         who += f" (process {holder.pid}, {holder.command}, since {holder.since}, into '{holder.workdir}')"
-    return f"{who}: wait for it, or add --share_machine to measure beside it, which slows both down."
+    return f"{who}: wait for it, or add --share_machine to measure at the same time, which slows both down."
 
 
 @contextlib.contextmanager

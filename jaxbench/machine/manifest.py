@@ -1,6 +1,7 @@
 # Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
-"""The environment of a result: machine, versions, flags, devices, cores and source. Runs as a child, so that the parent
-never starts a backend, which would take an accelerator's memory from the workers."""
+"""The environment of a result: machine, versions, flags, devices, cores and source.
+
+It runs as a child process, because a backend in the parent would take the memory of an accelerator from the workers."""
 
 from __future__ import annotations
 
@@ -25,8 +26,8 @@ FLAGS = ("NVIDIA_TF32_OVERRIDE", "NPROC", "LD_PRELOAD", "GLIBC_TUNABLES", "TF_EN
 FLAG_GROUPS = (
     "XLA_", "JAX_", "NCCL_", "CUDA_", "TPU_", "LIBTPU_", "MALLOC_", "OMP_", "OPENBLAS_", "MKL_", "KMP_", "GOMP_",
 )  # fmt: skip
-OF_A_HOOK = ("GIT_DIR", "GIT_WORK_TREE", "GIT_INDEX_FILE")  # git sets these for hooks, and obeys them in any folder
-PROBE_LIMIT_S = 120.0  # JAX starts within seconds, unless it waits for something that never comes
+OF_A_HOOK = ("GIT_DIR", "GIT_WORK_TREE", "GIT_INDEX_FILE")  # git sets these for hooks, and obeys them in every folder
+PROBE_LIMIT_S = 120.0  # JAX starts within seconds, unless it waits for hosts that never come
 
 
 def capture(platform: str) -> dict[str, Any]:
@@ -93,7 +94,7 @@ def git_state(folder: Path) -> dict[str, Any]:
 
 
 def git(folder: Path, *words: str) -> str:
-    """What git prints for the repository of `folder`, also where a hook started this. Raises CalledProcessError."""
+    """The output of git for the repository of `folder`, even under a git hook. Raises CalledProcessError."""
     child = {name: value for name, value in os.environ.items() if name not in OF_A_HOOK}
     command = ["git", "-C", str(folder), *words]
     return subprocess.run(command, check=True, capture_output=True, text=True, timeout=30, env=child).stdout.strip()
@@ -108,12 +109,12 @@ def _cpu_model() -> str:
 
 
 def _device_memory_bytes(device: Any) -> int | None:
-    """The memory of one accelerator that JAX may use; None where it is not reported (a CPU)."""
+    """The memory of one accelerator that JAX may use; None if it is not reported, as for a CPU."""
     return (device.memory_stats() or {}).get("bytes_limit")
 
 
 def _memory_bytes(cgroup: Path = Path("/sys/fs/cgroup")) -> int | None:
-    """The machine's memory, or the container's limit."""
+    """The memory of the machine, or the limit of the container."""
     sizes = []
     for limit in (cgroup / "memory.max", cgroup / "memory" / "memory.limit_in_bytes"):
         with contextlib.suppress(OSError, ValueError):  # no such file, or "max"

@@ -18,8 +18,10 @@ AXES = ("x", "y")
 
 
 def arranged(devices: Sequence[jax.Device], shape: tuple[int, ...]) -> np.ndarray:
-    """The devices of a mesh of `shape`, row by row in the given order; TPU devices, which report their place in the
-    torus, so that neighbours on an axis are near."""
+    """The devices of a mesh of `shape`, row by row.
+
+    They keep the given order, except TPU devices, which report their position in the torus: those are arranged so that
+    neighbours on an axis are near each other."""
     array = np.empty(len(devices), object)
     array[:] = devices
     coordinates = [(*device.coords, device.core_on_chip) for device in devices if hasattr(device, "core_on_chip")]
@@ -34,12 +36,12 @@ def data_mesh(devices: list[jax.Device], axis_type: AxisType) -> Mesh:
 
 
 def host_device() -> jax.Device:
-    """The CPU device of this process, which exists beside accelerators too and uses the host's memory."""
+    """The CPU device of this process, which uses the host's memory. It exists even if there are accelerators."""
     return jax.local_devices(backend="cpu")[0]
 
 
 def on_host() -> Any:
-    """A context in which programs run on the host's CPU, also inside the context of a mesh of accelerators."""
+    """A context in which programs run on the host's CPU, even inside the context of a mesh of accelerators."""
     return jax.set_mesh(data_mesh([host_device()], AxisType.Auto))
 
 
@@ -53,8 +55,8 @@ def groupings(count: int, shape_text: str, *, parts: int = 1) -> list[tuple[tupl
 
     shape_text: "" for all devices as one group; "auto" for that and both axes of a 2-D mesh, if there is one; "2x4" for
       the axes of exactly that mesh.
-    parts: hosts or processes that have an equal share of the devices each. The 2-D mesh is then parts x devices of a
-      part, so that one axis is between parts and the other inside them; of 1 part it is the squarest.
+    parts: the number of hosts or processes, each with an equal share of the devices. The 2-D mesh is then parts x
+      devices of a part, so one axis is between parts and the other inside them. For 1 part it is the squarest mesh.
 
     Raises:
       UserError: the text is not a mesh, or its size is not `count`.

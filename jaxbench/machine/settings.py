@@ -9,13 +9,14 @@ import jax
 
 from jaxbench.catalog.jax_settings import REFUSED, SETTINGS, refusal
 
-found: dict[str, str] = {}  # what was reset here, and what the experiment's file changed; named as variables
-_before: dict[str, Any] = {}  # all values, when this process last looked
+found: dict[str, str] = {}  # settings that were reset here, and that the experiment's file changed; named as variables
+_before: dict[str, Any] = {}  # all values at the last check of this process
 
 
 def settle() -> None:
-    """Resets what is to be reset. Raises UserError for what is refused. Called when devices start, and after an
-    experiment's file, which may change settings, has run."""
+    """Resets the settings that must be reset, and raises UserError for those that are refused.
+
+    Called when devices start, and after an experiment's file has run, because it may change settings."""
     values: dict[str, Any] = jax.config.values
     found.update({name.upper(): str(value) for name, value in values.items() if value != _before.get(name, value)})
     for name, setting in SETTINGS.items():

@@ -21,11 +21,11 @@ def _digest(folder: Path) -> str:
 
 
 def of(package: Path) -> dict[str, str]:
-    """A copy: its folder, and the sha256 over the names and texts of its Python files as they are now."""
+    """The identity of a copy: its folder, and the sha256 over the names and current texts of its Python files."""
     return {"folder": str(package), "sha256": _digest(package)}
 
 
-HERE = of(PACKAGE)  # the copy that this process runs, as it was at the process's start
+HERE = of(PACKAGE)  # the copy that this process runs, as it was when the process started
 
 
 def environment(copy: Mapping[str, str]) -> dict[str, str]:
@@ -37,7 +37,7 @@ def environment(copy: Mapping[str, str]) -> dict[str, str]:
 def require_same(child: Mapping[str, str], expected: Mapping[str, str] | None = None) -> None:
     """Raises UserError if a child process runs another copy than expected, or the same copy with later edits.
 
-    expected: None: the copy of this process.
+    expected: as from `of`; None: the copy of this process.
     """
     expected = expected or HERE
     if child["folder"] != expected["folder"]:

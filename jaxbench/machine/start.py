@@ -20,12 +20,12 @@ CONCURRENT_COLLECTIVES = 4
 Options = dict[str, Any]  # of XLA
 
 LARGE = 1.5e10  # FLOPs of one run: unoptimised it takes seconds of one core
-# LLVM's first level, in one module: seconds more to compile for deep models, and half or two thirds of the time to run.
+# LLVM's first level, in one module: deep models take seconds longer to compile, and half to two thirds of the run time.
 _A_LITTLE: Options = {"xla_backend_optimization_level": 1, "xla_cpu_parallel_codegen_split_count": 1}
 
 
 def only_cpu_here() -> None:
-    """For the parent process: only workers start accelerators, whose memory a model file must not take twice."""
+    """Hides accelerators from the parent process. Only workers start them: their memory must not be taken twice."""
     jax.config.update("jax_platforms", "cpu")
 
 
@@ -39,13 +39,13 @@ def start_fake_cpu(
 ) -> None:
     """Gives this process `devices` CPU devices with one core each, as far as there are cores.
 
-    cores: instead, one device that may use that many cores, as a library's kernel does.
+    cores: instead, one device that may use this number of cores, as a library's kernel does.
     concurrent_collectives: the maximum number of collectives of one program that can wait at the same time.
-    together: the devices of all processes of a world, which have their cores in common, so that the threads which
-    read from sockets find one that is idle.
+    together: the number of devices of all processes of a world. They share their cores, so that the threads that read
+    from sockets find an idle core.
 
-    By default XLA lets one CPU device use every core, so two devices would show no gain over one, and more devices than
-    cores a false gain. Raises RuntimeError when the backend has already started.
+    By default XLA lets one CPU device use every core. Two devices would then show no gain over one, and more devices
+    than cores a false gain. Raises RuntimeError when the backend has already started.
     """
     # Oversubscribed devices reach a collective at very different times; by default XLA aborts the process after 40 s.
     flags = [f"--xla_cpu_collective_call_{what}_timeout_seconds=600" for what in ("warn_stuck", "terminate")]
@@ -62,12 +62,12 @@ def start_fake_cpu(
 
 
 def threads(devices: int, concurrent_collectives: int) -> int:
-    """The smallest thread pool of XLA with which so many fake devices cannot hang.
+    """The smallest thread pool of XLA with which `devices` fake devices cannot hang.
 
-    Each device holds a thread while its program runs, and one for each waiting collective. When all devices but one
-    wait in every collective, the last one needs one more thread. For one collective that is two threads per device,
-    which is exactly the limit of hanging that was found by trying (2 and 4 devices). More threads cost time, because
-    XLA splits matrix products over all of them: `benchmarks/sharing.py` measures how much.
+    Each device holds a thread while its program runs, and one for each waiting collective. When all devices except one
+    wait in every collective, the last device needs one more thread. For one collective that is two threads per device,
+    which is exactly the limit found by experiment (2 and 4 devices). More threads cost time, because XLA splits matrix
+    products over all of them: `benchmarks/sharing.py` measures how much.
     """
     return devices + (devices - 1) * concurrent_collectives + 1 if devices > 1 else 1
 
@@ -80,17 +80,19 @@ def require_threads(devices: int, concurrent_collectives: int) -> None:
 
 
 def traced_for() -> str:
-    """The platform of the devices for which a function is being traced: those of the current mesh, else this process's.
-    They differ when a program is compiled for absent hardware."""
+    """The platform for which a function is being traced: that of the current mesh or, without one, of this process.
+
+    They differ when a program is compiled for absent hardware.
+    """
     mesh = jax.sharding.get_abstract_mesh()
     return jax.default_backend() if mesh.empty else mesh.abstract_device.platform
 
 
 def run_once_options(flops: float = 0.0) -> Options:
-    """Compiler options for programs that run a few times and are never timed: initialisation, the one-device reference.
+    """Compiler options for programs that run a few times and are never timed: initialization, the one-device reference.
 
-    On the CPU, LLVM spends most of a short run optimising them; unoptimised they compile in a quarter of the time.
-    flops: of one run. From LARGE on, the time of the runs is longer than that of optimising a little.
+    On the CPU, LLVM spends most of a short run optimizing them. Without optimization they compile in a quarter of the
+    time. flops: of one run. From LARGE on, the runs take longer than a little optimization.
     """
     if jax.default_backend() != "cpu":
         return {}
@@ -99,7 +101,7 @@ def run_once_options(flops: float = 0.0) -> Options:
 
 @functools.cache
 def _unoptimised() -> Options:
-    """Without LLVM's optimisations, in one module, and without fusion emitters where jaxlib has that option."""
+    """Options without LLVM's optimizations, in one module, and without fusion emitters if jaxlib has that option."""
     unoptimised: Options = {"xla_backend_optimization_level": 0, "xla_cpu_parallel_codegen_split_count": 1}
     plain: Options = {**unoptimised, "xla_cpu_use_fusion_emitters": False}
     try:
@@ -120,7 +122,7 @@ def start(
 ) -> list[jax.Device]:
     """Starts `devices` devices of `platform` (cpu, gpu, tpu) and returns them. The rest is for `start_fake_cpu`.
 
-    place: of this process in a world, as `world.join` takes it, whose processes have equal shares of the devices.
+    place: the position of this process in a world, as for `world.join`; its processes have equal shares of the devices.
 
     Raises:
       UserError: the platform is absent or has fewer devices, or the port of a world is taken.
@@ -134,7 +136,7 @@ def start(
         world.join(place)
     if platform != "cpu":
         require(platform)
-    # As the manifest counts, unless there is a world: devices of other hosts cannot be used from here.
+    # Counted as in the manifest, unless there is a world: devices of other hosts cannot be used from here.
     available = jax.local_devices()
     if place:  # so that fewer devices are those of the first processes; a TPU has another order
         available = sorted(jax.devices(), key=lambda device: (device.process_index, device.id))
@@ -163,7 +165,7 @@ def require(platform: str) -> None:
 
 
 def _gpu_platform() -> str:
-    """JAX's name of the GPU platform is the vendor's: rocm where its plug-in is installed, else cuda."""
+    """JAX's name of the GPU platform, which depends on the vendor: rocm if its plug-in is installed, otherwise cuda."""
     from importlib.util import find_spec
 
     return "rocm" if find_spec("jax_rocm7_plugin") or find_spec("jax_rocm60_plugin") else "cuda"

@@ -1,8 +1,8 @@
 # Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
 """Absent devices, only for compiling: JAX's topologies of the targets in `catalog/targets.py`.
 
-They need a separate process: a TPU's library and a GPU's plug-in change the rest of a process, and a compiler whose
-internal check fails kills it.
+They need a separate process: a TPU's library and a GPU's plug-in change the rest of a process, and a failed internal
+check of a compiler kills it.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ _NEEDS = {"tpu": (("libtpu",), "target-tpu"), "gpu": (("jax_plugins.xla_cuda12",
 
 
 def require(target: Target) -> None:
-    """Raises UserError, which says what to install, if the compiler for this target is missing."""
+    """Raises UserError if the compiler for this target is missing. The message names the package to install."""
     modules, extra = _NEEDS[target.platform]
     if not all(map(_installed, modules)):
         raise UserError(
@@ -46,7 +46,7 @@ def environment(target: Target) -> dict[str, str]:
 
 
 def devices(target: Target) -> list[Any]:
-    """Its devices, on which nothing can run. Call in a process with `environment(target)`."""
+    """The devices of the target, on which nothing can run. Call in a process with `environment(target)`."""
     from jax.experimental import topologies
 
     platform, about = target.topology()

@@ -3,8 +3,8 @@
 
 A TPU lists its devices tray by tray, so successive devices may be two or more links apart. JAX's own
 `mesh_utils.create_device_mesh` supports some shapes, refuses others (2x8 on a grid of 4x4) and leaves others unchanged
-(eight devices on 2x4 or on 2x2x2). Here every arrangement is scored by the links between neighbours on every axis, its
-two ends included. The ends count as neighbours even where no link closes the torus: a ring then returns over the same
+(eight devices on 2x4 or on 2x2x2). Here every arrangement is scored by the links between neighbours on every axis,
+including its two ends. The ends count as neighbours even if no link closes the torus: a ring then returns over the same
 links in the other direction.
 """
 
@@ -20,15 +20,16 @@ Box = tuple[int, ...]
 
 
 def order(coordinates: Sequence[tuple[int, ...]], shape: tuple[int, ...]) -> list[int]:
-    """The index of the device at each position of a mesh of `shape`, row by row, with the fewest links between
-    neighbours; the given order if the devices do not fill a box.
+    """The index of the device at each position of a mesh of `shape`, row by row.
+
+    The arrangement has the fewest links between neighbours. Devices that do not fill a box keep the given order.
     """
     places = np.array(coordinates) - np.min(coordinates, axis=0)
     box = tuple(int(extent) for extent in places.max(axis=0) + 1)
     at = {tuple(place): number for number, place in enumerate(places.tolist())}
     if math.prod(box) != len(coordinates) or len(at) != len(coordinates):
         return list(range(len(coordinates)))
-    # The first of equals: its axes are made of the fewest lines.
+    # The first of several equal arrangements has axes made of the fewest lines.
     best = min(
         _arrangements(box, shape), key=lambda grid: int(sum(links(grid, axis).sum() for axis in range(len(shape))))
     )
@@ -36,8 +37,9 @@ def order(coordinates: Sequence[tuple[int, ...]], shape: tuple[int, ...]) -> lis
 
 
 def links(grid: np.ndarray, axis: int) -> np.ndarray:
-    """Of an arrangement, (*shape, dimensions): how many links of a torus lie between each device and its next on an
-    axis, the axis closed to a ring.
+    """The number of torus links between each device and the next one on an axis, which is closed to a ring.
+
+    grid: the coordinates of an arrangement, (*shape, dimensions).
     """
     apart = np.abs(grid - np.roll(grid, -1, axis))
     box = grid.reshape(-1, grid.shape[-1]).max(axis=0) + 1
@@ -45,7 +47,7 @@ def links(grid: np.ndarray, axis: int) -> np.ndarray:
 
 
 def _arrangements(box: Box, shape: tuple[int, ...]) -> Iterator[np.ndarray]:
-    """Ways to make of each axis of `shape` a box of its own, those together the whole `box`."""
+    """The ways to build each axis of `shape` from a box of its own, such that these boxes together fill `box`."""
     splits = itertools.product(*(_factorings(length, len(shape)) for length in box))
     fitting = [split for split in splits if tuple(math.prod(factors) for factors in zip(*split, strict=True)) == shape]
     for split in sorted(fitting, key=lambda split: sum(factor > 1 for factors in split for factor in factors)):
@@ -67,7 +69,8 @@ def _nestings(factors: tuple[int, ...]) -> list[tuple[int, ...]]:
 
 
 def _laid(split: tuple[Box, ...], nested: tuple[tuple[int, ...], ...], shape: tuple[int, ...]) -> np.ndarray:
-    """(*shape, dimensions) coordinates: split[d][a] of dimension d go to axis a, in the order nested[d]."""
+    """The coordinates, (*shape, dimensions), of an arrangement: axis a gets split[d][a] of dimension d, ordered by
+    nested[d]."""
     grid = np.zeros((*shape, len(split)), int)
     for axis, length in enumerate(shape):
         box = tuple(factors[axis] for factors in split)
@@ -77,7 +80,7 @@ def _laid(split: tuple[Box, ...], nested: tuple[tuple[int, ...], ...], shape: tu
 
 
 def _step(factors: tuple[int, ...], axes: tuple[int, ...], axis: int) -> int:
-    """The links between two neighbours of `axis` in a dimension that `axes` share; 0 if it has no part of it."""
+    """The links between two neighbours of `axis` in a dimension that `axes` share; 0 if `axis` has no part of it."""
     return math.prod(factors[inner] for inner in axes[axes.index(axis) + 1 :]) if axis in axes else 0
 
 

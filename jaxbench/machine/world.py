@@ -1,9 +1,9 @@
 # Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
 """A *world*: several JAX processes that run the same programs on the devices of all of them.
 
-Every process executes the same requests in the same order. What a process may see otherwise than the others, such as
-a clock or its free memory, must not decide alone which program runs next: then the others would wait for ever in a
-collective. So the members of a world agree first. They do so through JAX's coordination service, without devices.
+Every process executes the same requests in the same order. A fact that may differ between processes, such as a clock or
+free memory, must not decide in one process alone which program runs next: the others would wait forever in a
+collective. So the processes of a world agree first. They do so through JAX's coordination service, without devices.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from jaxbench.errors import UserError
 
 Answer = TypeVar("Answer")
 
-MEETING_LIMIT_S = 600.0  # one member may compile, or compute a reference, for so long while the others wait
+MEETING_LIMIT_S = 600.0  # one process may compile, or compute a reference, for this time while the others wait
 
 
 def join(place: Mapping[str, Any]) -> None:
@@ -36,7 +36,7 @@ def join(place: Mapping[str, Any]) -> None:
 
     place: "address", host:port of the coordination service, which process 0 starts; "processes": their number;
     "process": the number of this one; optionally "device": the only local accelerator that it takes, and
-    "devices_here": how many of the world's devices are on this host, if not all.
+    "devices_here": the number of the world's devices on this host, if not all.
 
     Raises UserError if the port is taken.
     """
@@ -55,9 +55,9 @@ def join(place: Mapping[str, Any]) -> None:
 
 
 def require_free(address: str) -> None:
-    """JAX's service would share a port with another process, whose members would then be joined to this world.
+    """Raises UserError if another process uses the port, and for an address that this host does not have.
 
-    Raises UserError if somebody has the port, and for an address that this host does not have.
+    JAX's service would share the port with the other process, and processes of another world would join this one.
     """
     host, _, port = address.rpartition(":")
     with socket.socket() as probe:
@@ -76,7 +76,7 @@ def require_free(address: str) -> None:
 
 
 def free_address(host: str = "127.0.0.1") -> str:
-    """ "host:port", at which nobody listens. host: a name or an address of this host, by default of the loopback."""
+    """A free "host:port". host: a name or an address of this host, by default the loopback."""
     with socket.socket() as probe:
         probe.bind((host, 0))
         return f"{host}:{probe.getsockname()[1]}"
@@ -89,9 +89,9 @@ EPOLL = {"232", "281", "441", "22"}
 def read_sockets_last(tasks: Path = Path("/proc/self/task")) -> int:
     """Gives the threads of this process that wait for sockets the lowest priority, once it has devices (Linux).
 
-    Gloo's thread asks for data without a pause from when another process sends until this one receives. It took the
-    core of the thread that would receive for a whole time slice: an all-reduce of 100 kB took 3.6 ms, and takes 0.7.
-    gRPC's threads, which have names of their own, stay as they are. Returns how many threads it found.
+    From the moment when another process sends until this one receives, Gloo's thread polls for data without a pause. It
+    occupied the core of the receiving thread for a whole time slice: an all-reduce of 100 kB took 3.6 ms, and now takes
+    0.7 ms. gRPC's threads, which have names of their own, are not changed. Returns the number of threads found.
     """
     found = set()
     for _ in range(5):  # a thread that is not waiting now will be soon
@@ -105,13 +105,13 @@ def read_sockets_last(tasks: Path = Path("/proc/self/task")) -> int:
     return len(found)
 
 
-# How often each set of processes has met. Equal on all of them, because they do the same in the same order.
+# The number of barriers of each set of processes so far. It is equal in all of them, because they do the same in order.
 _meetings: defaultdict[tuple[int, ...], Iterator[int]] = defaultdict(itertools.count)
 
 
 @dataclass(frozen=True)
 class Members:
-    """The processes that own some devices, by number. One process agrees with itself, at no cost."""
+    """The process group that owns some devices: process numbers. A single process agrees with itself at no cost."""
 
     processes: tuple[int, ...] = (0,)
 
@@ -136,28 +136,28 @@ class Members:
 
     @property
     def service(self) -> Any:
-        """The client of the coordination service. JAX has no public name for it; it is asked for here only."""
+        """The client of the coordination service. JAX has no public name for it; only this property uses it."""
         from jax._src import distributed
 
         return distributed.global_state.client
 
     @property
     def leads(self) -> bool:
-        """Whether this process is the first member."""
+        """Whether this process is the first of the group, its leader."""
         return self.alone or jax.process_index() == self.processes[0]
 
     def meet(self) -> None:
-        """Waits until all members are here. Raises TimeoutError, which names a missing one, after MEETING_LIMIT_S."""
+        """A barrier of all processes. Raises TimeoutError, which names a missing process, after MEETING_LIMIT_S."""
         if not self.alone:
             self._wait(f"{self._next()}/met")
 
     def meet_at(self, name: str) -> None:
-        """The same, for a thread of its own. name: each is used for one meeting."""
+        """A barrier for use in another thread. name: used for one barrier only."""
         if not self.alone:
             self._wait(f"jaxbench/at/{name}")
 
     def gathered(self, value: Any) -> list[Any]:
-        """The value of each member, in their order. value: JSON."""
+        """All-gather: the value of each process, in their order. value: JSON."""
         if self.alone:
             return [value]
         name = self._next()
@@ -171,11 +171,11 @@ class Members:
         return values
 
     def decided(self, value: Any) -> Any:
-        """The value of the first member."""
+        """Broadcast: the value of the leader."""
         return self.gathered(value)[0]
 
     def led(self, call: Callable[[], Any]) -> Any:
-        """What `call` returns on the first member, which alone calls it: JSON. Raises its UserError on all."""
+        """Runs `call` on the leader only, and returns its result, JSON, on all. Raises its UserError on all."""
         answer: dict[str, Any] = {}
         if self.leads:
             try:
@@ -188,11 +188,11 @@ class Members:
         return answer["value"]
 
     def all(self, value: bool) -> bool:
-        """Whether it is true for every member."""
+        """Whether `value` is true in every process."""
         return all(self.gathered(value))
 
     def together(self, call: Callable[..., Answer]) -> Callable[..., Answer]:
-        """The same function, called by all members at once: some collectives wait for half a minute only."""
+        """`call` after a barrier, so all processes start it together: some collectives wait only half a minute."""
 
         def met(*args: Any) -> Answer:
             self.meet()
@@ -215,7 +215,7 @@ class Members:
 
 @dataclass(frozen=True)
 class Trainings(Members):
-    """Trainings of a process each that run at once. They agree like the members of a world, but join no devices."""
+    """Co-runners: concurrent trainings of one process each. They agree like a world, but do not join their devices."""
 
     number: int = 0
     client: Any = None
@@ -230,7 +230,7 @@ class Trainings(Members):
 
 
 def beside(place: Mapping[str, Any]) -> Trainings:
-    """Connects this process to the trainings that run at once with it. place: as for `join`, without a device.
+    """Connects this process to its co-runners, the concurrent trainings. place: as for `join`, without a device.
 
     Raises UserError if the port is taken.
     """

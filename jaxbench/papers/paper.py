@@ -18,7 +18,7 @@ from jaxbench.report.drawing.marks import Mark
 
 @dataclass(frozen=True)
 class Reading:
-    """What the runs say about a claim. detail: of what, as a clause: "2 devices against 1"."""
+    """The result of the runs for a claim. detail: its conditions, as a clause: "2 devices against 1"."""
 
     value: Estimate
     detail: str = ""
@@ -29,7 +29,7 @@ Reader = Callable[[Evidence], Reading]
 
 @dataclass(frozen=True, kw_only=True)
 class Run:
-    """One command of the suite whose records test a paper.
+    """One command of the suite; its records test a paper.
 
     Attributes:
       name: of its folder below the paper's.
@@ -54,7 +54,7 @@ class Claim:
 
     Attributes:
       name: short, unique within the paper.
-      sentence: what the paper says, in our words. source: where it says so.
+      sentence: the paper's statement, in our words. source: where it is in the paper.
       quantity: the number that is read here, with its unit.
       low, high: the claim holds where the quantity lies within them.
       read: the number from the paper's runs. Raises `evidence.NotTestable`.

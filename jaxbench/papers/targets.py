@@ -1,9 +1,9 @@
 # Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
-"""What trainings to a target say about the batch: accuracy, steps, the knee and the gradient noise scale.
+"""Trainings to a target over the batch: accuracy, steps, the knee and the gradient noise scale.
 
-They are read from `targets.csv` of a run of the experiment `time_to_target`: one line a training, with the columns of
-`NEEDED`. A training that did not reach its target is a lower bound of its steps, so it is never used as a number of
-steps: a batch of which a training did not reach the target has no number of steps.
+They are read from `targets.csv` of a run of the experiment `time_to_target`: one line per training, with the columns of
+`NEEDED`. A training that did not reach its target gives only a lower bound of its steps. So a batch has a number of
+steps only if all of its trainings reached the target.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ class TrainingsByBatch:
     """The trainings of one model on one device under one rule, by batch.
 
     Attributes:
-      steps: {batch: (seeds,)} to the target; without the batches of which a training did not reach it.
+      steps: {batch: (seeds,)} to the target; only batches with all trainings at the target.
       accuracy: {batch: (seeds,)} of all trainings, as a share.
       diverged: {batch: how many of its trainings}: the loss was not finite, or the accuracy is below LEARNT times the
         best batch's. Such a network has not learnt the task, so it says nothing of what a batch costs.

@@ -40,7 +40,7 @@ class Stage:
         self._key, self._step = key, step
 
     def run(self, params: PyTree, batch: Batch) -> tuple[PyTree, Metrics]:
-        """(the gradients of the mean loss, zero for parameters of other stages; the metrics, zero except on the last)."""
+        """(gradients of the mean loss, 0 for parameters of other stages; metrics, 0 except on the last stage)."""
         params = {**params, BLOCKS: jax.tree.map(lambda x: x[0], params[BLOCKS])}  # (chunks, blocks of a chunk, ...)
         batches = jax.tree.map(lambda x: x.reshape(self._micro_batches, -1, *x.shape[1:]), batch)
         carry = self._empty_carry(params, batches)

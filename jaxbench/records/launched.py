@@ -1,8 +1,8 @@
 # Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
 """A run that was launched as several jobs: a folder with one run folder per job, which `gather` merges into one run.
 
-A run folder belongs to one process at a time and to one machine, so each job has its own. Jobs that run at the same time
-never write the same file. `gather` may be called at any time: it merges the records so far.
+A run folder belongs to one process at a time and to one machine, so each job has its own. Jobs that run at the same
+time never write the same file. `gather` may be called at any time: it merges the records so far.
 """
 
 from __future__ import annotations

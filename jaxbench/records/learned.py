@@ -60,7 +60,7 @@ def position(row: dict[str, Any], over: str, batch: int) -> float:
 
 
 def read(folder: Path) -> Learned:
-    """The training in `folder`. A truncated last line is skipped. Raises UserError without a training, or for damage."""
+    """The training in `folder`. A truncated last line is skipped. Raises UserError if it is missing or damaged."""
     path = folder / FILE
     if not path.exists():
         raise UserError(f"'{folder}' has no {FILE}: give the folder of a 'jaxbench train'.")

@@ -1,5 +1,5 @@
 # Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
-"""Whether two records are of the same model. The name, the file and the config may be equal although the model changed."""
+"""Whether two records are of the same model. Name, file and config may be equal although the model changed."""
 
 from __future__ import annotations
 

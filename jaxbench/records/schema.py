@@ -7,10 +7,10 @@ in random order. The lines of a point are
 
     point | case (compiled, weighed, checked)  ->  round 0 .. round R-1  ->  profile     or at any time  ->  failure
 
-A `point` line of a resumed run replaces the earlier compile report, and a `round` after a `failure` means that the point
-has recovered. A failed check of an earlier compile report still counts while rounds of its session are in use. If two
-rounds have the same number, the first counts: jaxbench reruns only missing rounds, so the second one was added to the
-file by hand.
+A `point` line of a resumed run replaces the earlier compile report, and a `round` after a `failure` means that the
+point has recovered. A failed check of an earlier compile report still counts while rounds of its session are in use. If
+two rounds have the same number, the first counts: jaxbench reruns only missing rounds, so the second one was added to
+the file by hand.
 """
 
 from __future__ import annotations
@@ -175,7 +175,7 @@ class CompiledRecord(Unmeasured):
 
 @dataclass(frozen=True, kw_only=True)
 class RoundRecord(Line):
-    """The raw samples of one round. Each time is the wall time of one block of dependent steps that ends in one fence."""
+    """The raw samples of one round. A time is the wall time of one block of dependent steps that ends in one fence."""
 
     round: int
     steps: int  # K: steps per block
@@ -188,8 +188,8 @@ class RoundRecord(Line):
     loop_steps: int = 0  # iterations of a jitted loop around the step; 0: the point has no such loop
     loop_s: tuple[float, ...] = ()  # seconds of that loop with `loop_steps` iterations, started and fenced once
     double_loop_s: tuple[float, ...] = ()  # the same for 2 x loop_steps iterations
-    # The load during each timed block, in the order of timing: a block of K steps, a block of 2 K steps, and so on. () in
-    # older records, and where the system does not report it. docs/metrics defines these values.
+    # The load during each timed block, in the order of timing: a block of K steps, a block of 2 K steps, and so on.
+    # () in older records, and where the system does not report it. docs/metrics defines these values.
     cpu_s: tuple[float, ...] = ()  # processor time of the measuring process
     switches: tuple[int, ...] = ()  # its involuntary context switches
     others_s: tuple[float, ...] = ()  # processor time of other processes on the CPUs that it may use
@@ -201,8 +201,8 @@ class RoundRecord(Line):
     # Checks of the state after the round: all of them in the first and the last round, otherwise only failed ones
     checks: tuple[Verdict, ...] = ()
     loss_after: float | None = None  # the loss of that state on the timed batch; None if not all was checked
-    # block_s as each process of the point timed it, process x block; block_s has the slowest. The processes run one step
-    # together or, with lever.trainings, train separately at the same time. (): one process
+    # block_s as each process of the point timed it, process x block; block_s has the slowest. The processes run one
+    # step together or, with lever.trainings, train separately at the same time. (): one process
     process_block_s: tuple[tuple[float, ...], ...] = ()
     counted: int = 0  # updates counted by the state over all blocks; 0 in older records, and if the state has no count
     warmup_steps: int = 0  # steps per warm-up block; 0 in older records: K
@@ -319,7 +319,7 @@ def _of_processes(line: dict[str, Any]) -> tuple[tuple[float, ...], ...]:
 
 
 def _loads(line: dict[str, Any]) -> dict[str, tuple[float, ...]]:
-    """The load of each timed block of a round. `others_s` is a difference of clocks with ticks, so it may be below 0."""
+    """The load of each timed block of a round. `others_s` is a difference of coarse clocks, so it may be below 0."""
     loads = {name: tuple(line.get(name, ())) for name in (*_LOADS, "probe_s")}
     for name, values in loads.items():
         if len(values) not in (0, len(line["block_s"]) + len(line["double_block_s"])):

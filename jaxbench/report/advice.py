@@ -1,5 +1,5 @@
 # Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
-"""The answer of `jaxbench advise` as a table, advise.csv, a figure and a page. It reads advise.json."""
+"""The answer of `jaxbench advise` as a table, advise.csv, a figure and a page, made from advise.json."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ Line = dict[str, Any]
 
 
 def _band(line: Line, name: str, scale: float = 1.0) -> str:
-    """ "1,200 .. 1,900", or "at least 1,200" for a bound."""
+    """A range: "1,200 .. 1,900", or "at least 1,200" for a bound."""
     low, high = line[f"low_{name}"], line[f"high_{name}"]
     if low is None:
         return ""
@@ -58,15 +58,15 @@ def _columns(document: Line) -> tuple[Column, ...]:
         *deadline,
         Column(unit_of_time, lambda line: _band(line, "s", scale), kind=TEXT, terminal=ALWAYS, definition=DEFINITION),
         Column(money, lambda line: _band(line, "cost"), kind=TEXT, terminal=ALWAYS, definition=DEFINITION),
-        Column("kWh", lambda line: _band(line, "joules", _KWH) or "not known", kind=TEXT, terminal=6),
-        Column(f"{unit} for a {money}", _paid, kind=TEXT, terminal=7, definition=DEFINITION),
+        Column("kWh", lambda line: _band(line, "joules", _KWH) or "unknown", kind=TEXT, terminal=6),
+        Column(f"{unit} per {money}", _paid, kind=TEXT, terminal=7, definition=DEFINITION),
         Column("memory", lambda line: gigabytes(line["peak_bytes"]), kind=TEXT, terminal=3),
-        Column(f"{money} an hour", _price, kind=TEXT, terminal=8),
+        Column(f"{money} per hour", _price, kind=TEXT, terminal=8),
     )
 
 
 def write(folder: Path, console: Console) -> None:
-    """Prints the table; writes advise.csv, advise.html and figures/advise.
+    """Prints the table, and writes advise.csv, advise.html and figures/advise.
 
     Raises UserError: the folder has no advice, or cannot be written.
     """
@@ -119,12 +119,12 @@ def _page(document: Line, table: Table, brief: Table, pictures: list[Picture]) -
 def _answers(document: Line) -> list[str]:
     lines = [line for line in document["candidates"] if line["meets_deadline"] != "no"]
     if not lines:
-        return ["Nothing here fits and ends by the deadline." if document["candidates"] else "It fits on nothing here."]
+        return ["No candidate fits and ends by the deadline." if document["candidates"] else "No candidate fits."]
     unit, scale = figure.clock(document["candidates"])
     sentences = []
     for grade, how in (
         ("estimated", "Cheapest by an estimate"),
-        ("at best", "Cheapest by a bound, which no step beats"),
+        ("at best", "Cheapest by a lower bound on the time"),
     ):
         found = [line for line in lines if line["grade"] == grade]
         if found:
@@ -136,24 +136,24 @@ def _answers(document: Line) -> list[str]:
     grades = {line["grade"] for line in lines}
     if "at best" in grades:
         sentences.append(
-            "At best: kernels are shorter here than in any published run; what lies between them is not counted, so "
-            "that a step may be far slower. More examples on each device make them longer."
+            "At best: kernels are shorter here than in any published run. The gaps between them are not counted, so a "
+            "step may be much slower. A larger per-device batch makes kernels longer."
         )
     both = "; a bound and an estimate cannot be compared" if len(grades) > 1 else ""
-    return [*sentences, f"No time here is measured{both}."]
+    return [*sentences, f"No time here was measured{both}."]
 
 
 def _old(lines: list[Line]) -> list[str]:
     known = {(line["device"], line["provider"]): line["price_date"] for line in lines if line["price_is_old"]}
     return [
-        f"{device} from {provider}: the price is of {date}, more than a year ago: give one of today with --prices=FILE."
+        f"{device} from {provider}: the price is from {date}, more than a year ago: give a new one with --prices=FILE."
         for (device, provider), date in known.items()
     ]
 
 
 def _sources(lines: list[Line]) -> list[str]:
     return list(dict.fromkeys(
-        f"{line['device']}, {line['provider']}: {line['price_per_device_hour']:g} {line['currency']} a device-hour on "
+        f"{line['device']}, {line['provider']}: {line['price_per_device_hour']:g} {line['currency']} per device-hour on "
         f"{line['price_date']} ({line['price_source']}); "
         + (f"{line['watts']:g} W." if line["watts"] else "power not published.")
         for line in lines

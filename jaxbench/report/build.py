@@ -20,7 +20,7 @@ from jaxbench.report.findings import Findings
 
 @dataclass(frozen=True, kw_only=True)
 class RunOutcome:
-    """Whether every requested point was measured and passed every check; if not, `sentences` say why."""
+    """Whether every requested point was measured and passed every check. If not, `sentences` give the reasons."""
 
     ok: bool
     sentences: list[str]
@@ -29,12 +29,12 @@ class RunOutcome:
 def write(
     run_path: str | os.PathLike[str], console: Console | None = None, *, look: Mapping[str, Any] | None = None
 ) -> RunOutcome:
-    """Rebuilds the report of a run folder from its records, and prints the table if there is a `console`.
+    """Rebuilds the report of a run folder from its records. With a `console`, it also prints the table.
 
-    look: the `report` settings of its figures, in place of those that its config has.
+    look: settings of the figures that replace those in the run's config (`report.*`).
 
     Raises:
-      UserError: the folder does not exist, is no run folder, is damaged, has another schema, or cannot be written.
+      UserError: the folder does not exist, is not a run folder, is damaged, has another schema, or cannot be written.
     """
     path = Path(run_path)
     found = find(path)
@@ -48,7 +48,7 @@ def write(
 
 
 def find(path: Path) -> Findings:
-    """Reads and analyses a run folder of any kind. Raises UserError when it is not one, is damaged or unreadable."""
+    """Reads and analyses a run folder of any kind. Raises UserError if it is not one, or is damaged or unreadable."""
     if not path.is_dir():
         raise UserError(f"'{path}' is not a folder: give the results folder of a 'jaxbench run'.")
     if launched.is_launched(path):
@@ -62,7 +62,7 @@ def find(path: Path) -> Findings:
 
 
 def _report(findings: Findings, console: Console | None) -> list[str]:
-    """Writes summary.csv, the figures and the page, and prints it. Returns what is amiss."""
+    """Writes summary.csv, the figures and the page, and prints it. Returns sentences on what is incomplete or wrong."""
     write_atomic(findings.path / "summary.csv", findings.csv())
     made = findings.page(views.pictures(findings))
     write_atomic(findings.path / "report.html", page.render(made))
@@ -71,7 +71,7 @@ def _report(findings: Findings, console: Console | None) -> list[str]:
     return findings.shortfalls() if findings.rows else ["The plan asks for no points."]
 
 
-# By what a run measures; "" is training.
+# By the plan's "measures". A run of training steps has "".
 _FIND: dict[str, Callable[[RunFolder], Findings]] = {
     "": findings.find, "cases": case_findings.find, "levers": lever_findings.find, "compiled": compiled_findings.find,
 }  # fmt: skip

@@ -1,5 +1,5 @@
 # Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
-"""The numbers of a machine's card as a table: peaks, launch cost, links and copies."""
+"""The numbers of a machine profile as a table: peaks, launch cost, links and copies."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from jaxbench.report.table import ALWAYS, TEXT, Column, Table, fill
 
 
 class Number(NamedTuple):
-    """One number of the card, as text. interval: "" where it has none. by: what measured it."""
+    """One number of the profile as text. interval: "" without one. by: the case or experiment that measured it."""
 
     what: str
     of: str
@@ -38,7 +38,7 @@ _COLUMNS = (
 
 
 def rows(card: dict[str, Any]) -> Iterator[Number]:
-    """Every number of the card."""
+    """Every number of the profile."""
     for peak in card["peaks"]:
         flop = peak["quantity"] == "flop_per_s"
         shown = partial(quantities.flops, dtype=str(peak["dtype"])) if flop else quantities.per_second
@@ -60,7 +60,7 @@ def rows(card: dict[str, Any]) -> Iterator[Number]:
         along += f" of {held_by}" if held_by else ""
         alpha, alpha_ends = _value(link, "alpha_s", seconds)
         beta, beta_ends = _value(link, "beta_bytes_per_s", quantities.per_second)
-        missed = f", which misses a time by {100 * link['misfit']:.0f} %" if _poor(link) else ""
+        missed = f", poor fit: off by up to {100 * link['misfit']:.0f} %" if _poor(link) else ""
         value, ends = f"{alpha} + S / ({beta}){missed}", ", ".join(filter(None, (alpha_ends, beta_ends)))
         what, of, oversubscribed = str(link["op"]), str(link["dtype"]), bool(link["oversubscribed"])
         yield Number(what, of, over + along, value, ends, by="collectives", oversubscribed=oversubscribed)
@@ -71,7 +71,7 @@ def rows(card: dict[str, Any]) -> Iterator[Number]:
 
 
 def headlines(card: dict[str, Any]) -> list[str]:
-    """The card in a few sentences: peaks on all cores, and collectives on the most devices that have a core each."""
+    """The profile in a few sentences: peaks on all cores, and collectives on the most devices with a core each."""
     sentences = []
     for platform in dict.fromkeys(peak["platform"] for peak in card["peaks"]):
         peaks = [peak for peak in card["peaks"] if peak["platform"] == platform]
@@ -100,12 +100,12 @@ def headlines(card: dict[str, Any]) -> list[str]:
 
 
 def _poor(link: Mapping[str, Any]) -> bool:
-    """As `AlphaBetaFit.poor`. Older cards do not say."""
+    """As `AlphaBetaFit.poor`. Older profiles have no misfit."""
     return (link.get("misfit") or 0.0) >= POOR
 
 
 def machine_name(machine: Mapping[str, Any]) -> str:
-    """The accelerator or processor, and how many there are."""
+    """The accelerator or the processor, with the number of devices or cores."""
     if machine.get("platform") != "cpu":
         return f"{machine.get('devices')} x {machine.get('device_kind')}"
     cores = machine.get("cores")
@@ -113,7 +113,7 @@ def machine_name(machine: Mapping[str, Any]) -> str:
 
 
 def table(card: dict[str, Any]) -> Table:
-    """Every number of the card."""
+    """Every number of the profile as a table."""
     note = "Only numbers that passed every gate. Collectives: time per call for a payload of S bytes."
     if any(link["oversubscribed"] for link in card["links"]):
         note += OVERSUBSCRIBED
@@ -123,7 +123,7 @@ def table(card: dict[str, Any]) -> Table:
 
 
 def brief(card: dict[str, Any]) -> Table:
-    """For the terminal: only the slowest and the fastest copy of each kind."""
+    """The table for the terminal, with only the slowest and the fastest copy of each kind."""
     return table({**card, "transfers": _ends(card["transfers"])})
 
 
@@ -143,7 +143,7 @@ def _place(entry: dict[str, Any]) -> str:
 
 
 def _value(entry: dict[str, Any], field: str, show: Callable[[float], str]) -> tuple[str, str]:
-    """The number and its interval, whose ends are "lo" and "hi" for "value" and "FIELD_lo", "FIELD_hi" otherwise."""
+    """(the number, its interval) as text. The ends are the fields "lo" and "hi" for "value", else FIELD_lo, FIELD_hi."""
     prefix = "" if field == "value" else f"{field}_"
     lo, hi = entry.get(f"{prefix}lo"), entry.get(f"{prefix}hi")
     return show(float(entry[field])), "" if lo is None or hi is None else f"[{show(lo)}, {show(hi)}]"

@@ -1,5 +1,5 @@
 # Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
-"""What a report says about a run of cases: every row with both clocks, its rates and its gates."""
+"""The findings of a run of cases: every row with both clocks, its rates and its gates."""
 
 from __future__ import annotations
 
@@ -41,17 +41,17 @@ TITLES = {
     "dispatch": "what a call costs",
     "fusion": "what fusing operations saves",
     "linalg": "how fast factorizations are",
-    "versus": "latency and throughput, the sports car and the lorry",
+    "versus": "latency and throughput of NumPy and XLA",
     "transfer": "how fast copies are",
     "collectives": "how fast collectives are",
 }
-MAX_LINES = 40  # of the terminal's table; of a longer run it has selected sizes
+MAX_LINES = 40  # of the terminal's table; a longer table is reduced to selected sizes
 _SERIES = ("op", "impl", "dtype", "platform", "cores", "devices", "mesh", "axis", "source", "target")
 
 
 @dataclass(frozen=True, kw_only=True)
 class CaseFindings(Findings):
-    """The conclusions of a run of cases. left_out: the plan's sentences about cases that it did not include."""
+    """The findings of a run of cases. left_out: the plan's sentences about cases that it left out."""
 
     rows: list[CaseRow]
     view: str
@@ -105,12 +105,12 @@ class CaseFindings(Findings):
 
     def page(self, pictures: Sequence[Picture]) -> Page:
         page = Findings.page(self, pictures)
-        card = [("The machine's card", self.card)] if self.card is not None else []
+        card = [("Machine profile", self.card)] if self.card is not None else []
         return dataclasses.replace(page, sources=[*page.sources, *card])
 
 
 def find(run: RunFolder) -> CaseFindings:
-    """Reads and analyses a run folder. Raises UserError when it is no run of cases, is damaged or of another schema."""
+    """Reads and analyses a run folder. Raises UserError if it is no run of cases, is damaged or has another schema."""
     loaded, common = cases.load(run), of_folder(run)
     manifest = common["manifest"]
     plan = manifest["plan"]
@@ -144,22 +144,25 @@ def in_order(entries: Sequence[Entry]) -> list[Entry]:
 
 
 def shortened(entries: Sequence[Entry], view: str) -> tuple[list[Entry], str]:
-    """At most `MAX_LINES` lines: of each series the smallest size, the one at half of the best rate, and the largest.
+    """(at most `MAX_LINES` entries, a sentence on the selection; "" if all are shown).
 
-    Where those are too many, only the largest. The returned sentence says what was selected.
+    It keeps the smallest size of each series, the size at half of the best rate, and the largest size. If these are
+    too many, only the largest size.
     """
     if len(entries) <= MAX_LINES:
         return list(entries), ""
     series: dict[tuple[Any, ...], list[Entry]] = {}
-    for entry in [entry for entry in entries if _size(entry)] or entries:  # those without have sections of their own
+    for entry in [
+        entry for entry in entries if _size(entry)
+    ] or entries:  # entries without size have their own sections
         series.setdefault(tuple(getattr(entry.point, name) for name in _SERIES), []).append(entry)
     chosen = [entry for group in series.values() for entry in _telling(group, view)]
-    how = "of each series the smallest size, the one at half of the best rate (n½), and the largest"
+    how = "for each series the smallest size, the size at half of the best rate (n½), and the largest size"
     if len(chosen) > MAX_LINES:
         chosen = [max(group, key=_size) for group in series.values()]
-        how = "of each series the largest size"
+        how = "for each series the largest size"
     if len(chosen) > MAX_LINES:
-        chosen, how = chosen[:MAX_LINES], f"{how}, of the first {MAX_LINES} series"
+        chosen, how = chosen[:MAX_LINES], f"{how}, for the first {MAX_LINES} series"
     return chosen, f" Shown: {how}; all {len(entries)} points are on the page."
 
 
@@ -169,7 +172,7 @@ def _size(entry: Entry) -> int:
 
 
 def _telling(entries: Sequence[Entry], view: str) -> list[Entry]:
-    """The smallest size, the first at half of the view's best rate, and the largest; each once, by size."""
+    """The smallest size, the first size with half of the view's best rate, and the largest size, without duplicates."""
     by_size = sorted(entries, key=_size)
     shown = columns.rate(view) or columns.rate("curves")
     assert shown is not None

@@ -1,9 +1,9 @@
 # Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
 """Every column of ``summary.csv`` and of the tables of points: a new one is one line of `COLUMNS`.
 
-Columns with ``csv`` are in the file, in the order of ``summary_columns.txt``: other people's scripts read it, so a new
-column comes last, wherever it is declared. A cell is empty if its value is unknown, never 0 or inf.
-docs/metrics has a table of these columns, which a test compares.
+Columns with ``csv`` are in the file, in the order of ``summary_columns.txt``. Other people's scripts read the file, so a
+new column comes last, wherever it is declared. A cell is empty if its value is unknown, never 0 or inf.
+docs/metrics has a table of these columns, and a test compares both.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from jaxbench.report.table import ALWAYS, DISTINCT, TEXT, Column, Get, Kind, Pos
 
 T, L, C = Kind.TRAINING, Kind.LEVERS, Kind.CASES
 ID, QUALITY = Position.IDENTITY, Position.QUALITY
-_Shown = partial(Column, csv=False)  # not in the file: for people, from values that other columns have
+_Shown = partial(Column, csv=False)  # only in tables for people: the file has its value in other columns
 _VERDICTS = {"cannot tell": "unchecked", "faster": "ok"}
 
 
@@ -36,7 +36,7 @@ def _defined_in(anchor: str, *columns: Column) -> tuple[Column, ...]:
 
 
 def _claim(path: str) -> Get:
-    """Without interval if oversubscribed: around a meaningless ratio it would look like a finding."""
+    """The value at `path`. If the point is oversubscribed it has no interval, because that would look like a finding."""
 
     def claim(entry: Entry) -> Any:
         value = take(path, entry)
@@ -65,16 +65,16 @@ def _training(function: Any) -> Get:
 
 
 def _lost(*names: str) -> Get:
-    """What these factors of a waterfall lose."""
+    """The loss to these factors of a waterfall."""
     return lambda entry: entry.waterfall and entry.waterfall.lost(*names)
 
 
-_NAMED = waterfall.SMALLER_SHARE, waterfall.SHARED_MACHINE, waterfall.COMMUNICATION  # factors with columns of their own
+_NAMED = waterfall.SMALLER_SHARE, waterfall.SHARED_MACHINE, waterfall.COMMUNICATION  # factors with their own columns
 _OTHER = tuple(name for name in waterfall.NAMES if name not in _NAMED)
 
 
 def _measured_s(entry: Entry) -> float | None:
-    """Of every timed block and loop."""
+    """The seconds of all timed blocks and loops; None without any."""
     rounds = entry.point.rounds
     return sum(load.wall_s(each) + sum(each.loop_s) + sum(each.double_loop_s) for each in rounds) or None
 
@@ -135,7 +135,7 @@ def _peak_share(entry: Entry) -> Any:
 
 
 def _peak_shown(entry: Entry) -> Estimate | None:
-    """The share of a case; none for a refused row, because readers would believe it."""
+    """The peak share of a case; None for a refused row, because readers would take it for valid."""
     return None if isinstance(entry.row, Row) or entry.row.gate == "refused" else entry.row.peak_share
 
 
@@ -310,9 +310,9 @@ FILE = tuple(sorted((c for c in COLUMNS if c.csv), key=lambda column: _PLACES.ge
 
 
 def on(kind: Kind, *, view: str = "", unit: str = "") -> list[Column]:
-    """The columns that a kind of run shows, in order. unit: what an example is called.
+    """The columns in the tables of a kind of run, in order. unit: what an example is, such as "images".
 
-    view: of a run of cases; its terminal table has only the rates of that view.
+    view: the view of a run of cases; its terminal table has only the rates of that view.
     """
     shown = sorted((column for column in COLUMNS if kind in column.on), key=lambda column: column.part)
     return [
@@ -332,7 +332,7 @@ def rate(view: str) -> Column | None:
 
 
 def documentation() -> Table:
-    """The table of these columns in docs/metrics. Columns with the same unit and section share a line."""
+    """The table of these columns for docs/metrics. Columns with the same unit and section share a line."""
     groups: list[list[Column]] = []
     sections = definitions.sections()
     for column in FILE:

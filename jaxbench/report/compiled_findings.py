@@ -1,5 +1,5 @@
 # Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
-"""What a report says about a run that only compiled, for hardware that is not here."""
+"""The findings of a run that only compiled, for absent hardware."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ ANY = table.Kind.TRAINING | table.Kind.CASES
 
 @dataclass(frozen=True, kw_only=True)
 class CompiledFindings(Findings):
-    """The conclusions of a run that only compiled."""
+    """The findings of a run that only compiled."""
 
     rows: list[CompiledRow]
     DEFINITION = "compiled-for-hardware-that-is-not-here"
@@ -43,7 +43,7 @@ class CompiledFindings(Findings):
         return fill(list(shown), self.rows, note=NOTE)
 
     def points(self) -> list[Any]:
-        """None: nothing was measured."""
+        """No points, because nothing was measured."""
         return []
 
     def folds(self) -> list[Fold]:
@@ -51,7 +51,7 @@ class CompiledFindings(Findings):
 
 
 def find(run: RunFolder) -> CompiledFindings:
-    """Reads a run folder. Raises UserError when it is none, is damaged or has another schema."""
+    """Reads a run folder. Raises UserError if it is not one, is damaged or has another schema."""
     common, rows = of_folder(run), compiled.rows(run)
     headlines = [headline(rows), "Nothing was run: no number here is a measured time."]
     experiment = str(common["manifest"]["plan"]["experiment"])
@@ -59,13 +59,13 @@ def find(run: RunFolder) -> CompiledFindings:
 
 
 def headline(rows: Sequence[CompiledRow]) -> str:
-    """ "40 of 40 points compile, 40 fit into a device's memory, 40 of 40 communicate exactly their closed form." """
+    """The headline: "40 of 40 points compile, 40 fit into a device's memory, 40 of 40 communicate as expected."."""
     count = len(rows)
     compiles = sum(row.record is not None for row in rows)
     fits, right = (sum(bool(getattr(row, name)) for row in rows) for name in ("fits", "right"))
     asked = sum(row.right is not None for row in rows)
     sentence = f"{compiles} of {count} points compile, {fits} fit into a device's memory"
-    return f"{sentence}, {right} of {asked} communicate exactly their closed form." if asked else f"{sentence}."
+    return f"{sentence}, {right} of {asked} communicate exactly as expected." if asked else f"{sentence}."
 
 
 def _fold(row: CompiledRow) -> Fold:
@@ -127,9 +127,9 @@ COLUMNS = (
     Column("fits", "fits", lambda fits: "yes" if fits else "NO", on=ANY, style=_good, terminal=ALWAYS),
     Column("collectives", _of_record(lambda record: compiled.describe_collectives(record.collectives))),
     Column("bytes", _of_record(_bytes)),
-    Column("wire_bytes", lambda row: row.record and row.wire_bytes, shown=_sent, on=ANY, heading="sent a step",
+    Column("wire_bytes", lambda row: row.record and row.wire_bytes, shown=_sent, on=ANY, heading="sent per step",
            terminal=ALWAYS),
-    Column("closed_form", "right", lambda right: "equal" if right else "DIFFERS", on=ANY, heading="closed form",
+    Column("closed_form", "right", lambda right: "equal" if right else "DIFFERS", on=ANY, heading="expected bytes",
            kind=TEXT, style=_good, terminal=ALWAYS),
     Column("closed_form_reason", lambda row: row.record and row.why),
     Column("parameters", "record.parameters"),

@@ -1,5 +1,5 @@
 # Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
-"""The definitions of a page's numbers, as sections of docs/metrics/: the page is one file and carries them."""
+"""The definitions of a page's numbers: sections of docs/metrics/, copied into the page, which is a single file."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from pathlib import Path
 from markdown_it import MarkdownIt
 from markdown_it.token import Token
 
-_PREFIX = "def-"  # of the ids on a page, where figures have ids too
+_PREFIX = "def-"  # starts the ids of definitions on a page, because figures have ids, too
 
 
 @dataclass(frozen=True, kw_only=True)
 class Definition:
-    """A section of docs/metrics/. file: its name there. text: in Markdown, without its heading."""
+    """A section of docs/metrics/. file: the file's name. text: its Markdown, without the heading."""
 
     file: str
     anchor: str
@@ -26,7 +26,7 @@ class Definition:
 
 
 def sections() -> dict[str, Definition]:
-    """Every section of docs/metrics/ by its anchor, in the order of the files. Anchors are unique among all files."""
+    """Every section of docs/metrics/ by its anchor, in the order of the files. Anchors are unique across files."""
     definitions = {}
     for file in sorted(_folder().glob("*.md")):
         parts = re.split(r"^##+ (.*)$", file.read_text(encoding="utf-8"), flags=re.MULTILINE)
@@ -41,14 +41,14 @@ def sections() -> dict[str, Definition]:
 def used(anchors: frozenset[str]) -> tuple[tuple[str, str, str], ...]:
     """(id, heading, HTML) of the sections with these anchors, in the order of the files.
 
-    A link to a section that is not among them, or to another file, is its text alone.
+    A link to another section or to another file becomes plain text.
     """
     chosen = [definition for anchor, definition in sections().items() if anchor in anchors]
     return tuple((_PREFIX + each.anchor, each.heading, _html(each.text, anchors)) for each in chosen)
 
 
 def _html(text: str, anchors: Iterable[str]) -> str:
-    """Markdown as HTML, of which none may stand in the text itself."""
+    """Markdown as HTML. HTML inside the Markdown is escaped."""
     markdown = MarkdownIt("commonmark", {"html": False}).enable("table")
     tokens = markdown.parse(text)
     for token in tokens:
@@ -58,7 +58,7 @@ def _html(text: str, anchors: Iterable[str]) -> str:
 
 
 def _linked(tokens: list[Token], anchors: Iterable[str]) -> list[Token]:
-    """The tokens of a line, in which links that lead nowhere on the page are removed."""
+    """The tokens of a line without links to sections that are not on the page."""
     kept, leads = [], False
     for token in tokens:
         if token.type == "link_open":
@@ -71,7 +71,7 @@ def _linked(tokens: list[Token], anchors: Iterable[str]) -> list[Token]:
 
 
 def _folder() -> Path:
-    # A wheel carries the folder inside the package; in a checkout it is next to the package.
+    # A wheel has the folder inside the package; in a checkout it is next to the package.
     package = Path(__file__).resolve().parents[1]
     bundled = package / "_bundled" / "docs" / "metrics"
     return bundled if bundled.is_dir() else package.parent / "docs" / "metrics"

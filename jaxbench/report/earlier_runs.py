@@ -1,5 +1,5 @@
 # Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
-"""The numbers of earlier runs of the same machine, beside a run folder: the roofline's background."""
+"""The numbers of earlier runs of the same machine, from folders next to a run folder: the roofline's background."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ from jaxbench.records.store import MANIFEST
 from jaxbench.report.drawing.marks import exact
 from jaxbench.report.drawing.roofline_points import Spot
 
-LIMIT = 40  # folders that are read, the newest first
+LIMIT = 40  # read at most this many folders, newest first
 
 
 def spots(path: Path) -> list[Spot]:
-    """One spot for each valid number in the ``summary.csv`` of the folders beside `path`, by experiment.
+    """One spot for each valid number in the ``summary.csv`` of the folders next to `path`, by experiment.
 
-    Runs of `jaxbench machine`, one folder deeper, count too. A folder that is not a run, belongs to another machine or
-    cannot be read is skipped: it is only background.
+    Runs of `jaxbench machine`, one folder deeper, count, too. A folder is skipped if it is not a run, is of another
+    machine or cannot be read, because these spots are only background.
     """
     this_machine = _manifest(path)
     if this_machine is None:
@@ -45,7 +45,7 @@ def _of_folder(folder: Path, this_machine: dict[str, Any]) -> Iterator[Spot]:
 
 
 def _spot(line: dict[str, str]) -> Spot | None:
-    """None for a row that is wrong, oversubscribed or refused, or without FLOPs or bytes."""
+    """The spot of a row; None if it is wrong, oversubscribed or refused, or has no FLOPs or bytes."""
     good = line.get("status") == "ok" and line.get("check_ok") == "true" and line.get("oversubscribed") == "false"
     flops = _number(line.get("flops")) or _number(line.get("flops_per_step"))
     moved, rate = _number(line.get("bytes_moved")), _number(line.get("flop_per_s"))

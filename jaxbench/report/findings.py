@@ -1,5 +1,5 @@
 # Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
-"""What a report says about a run, computed once for every page: the part that all runs share, and training runs."""
+"""The findings of a run, computed once for all outputs: the part that all kinds of run share, and training runs."""
 
 from __future__ import annotations
 
@@ -34,21 +34,23 @@ from jaxbench.report.page import Fold, Page, Picture, Section, sections
 from jaxbench.report.row_sentences import base_lines, excused, notes, refusals, shortfalls, utilisation
 from jaxbench.report.table import Table
 
-LEGEND = "Medians with 95 % bootstrap intervals."
-NO_INTERVAL = f"Medians without intervals, which need {MIN_ROUNDS} rounds: no number here compares speeds."
-LEGEND_IN_TURNS = "Geometric means over rounds with 95 % intervals."
+LEGEND = "Medians with 95 % bootstrap confidence intervals."
+NO_INTERVAL = (
+    f"Medians without confidence intervals, which need {MIN_ROUNDS} rounds: these numbers do not compare speeds."
+)
+LEGEND_IN_TURNS = "Geometric means over rounds with 95 % confidence intervals."
 OVERSUBSCRIBED = " ° more devices than cores: proves correctness, not speed."
 
 
 @dataclass(frozen=True, kw_only=True)
 class Findings:
-    """The conclusions that every kind of run has.
+    """The findings that every kind of run has.
 
     Attributes:
-      path: of the run folder.
-      rows: from `scaling` or from `case_rows`, by the kind of run.
-      repairs: what was skipped while reading the records, and why a card was not used.
-      card: this machine's, or None.
+      path: the run folder.
+      rows: from `scaling` or from `case_rows`, depending on the kind of run.
+      repairs: sentences on skipped records, and on why a machine profile was not used.
+      card: this machine's profile, or None.
     """
 
     path: Path
@@ -59,7 +61,7 @@ class Findings:
     config: dict[str, Any]
     manifest: dict[str, Any]
     card: dict[str, Any] | None = None
-    DEFINITION: ClassVar[str] = ""  # the section of docs/metrics that says what the headlines give
+    DEFINITION: ClassVar[str] = ""  # the section of docs/metrics that defines the numbers in the headlines
 
     @property
     def title(self) -> str:
@@ -67,7 +69,7 @@ class Findings:
         raise NotImplementedError
 
     def entries(self) -> list[Entry]:
-        """The lines of the tables."""
+        """The lines of the tables, one per point."""
         return summary.entries(self.rows)
 
     def table(self) -> Table:
@@ -75,15 +77,15 @@ class Findings:
         raise NotImplementedError
 
     def brief(self) -> Table | None:
-        """A shorter table for the terminal; None: the whole table fits."""
+        """A shorter table for the terminal; None if the whole table fits."""
         return None
 
     def sentences(self) -> dict[str, Sequence[str]]:
-        """What the page says under each of `page.HEADINGS`; may be empty."""
+        """The page's sentences by heading of `page.HEADINGS`. A list may be empty."""
         return {"Incomplete or failed": self.shortfalls()}
 
     def points(self) -> list[Any]:
-        """The points with what was measured of them."""
+        """The points with their measurements."""
         return [row.point for row in self.rows]
 
     def sections(self) -> list[Section]:
@@ -95,7 +97,7 @@ class Findings:
         return [fold(entry, len(self.rows)) for entry in self.entries()]
 
     def shortfalls(self) -> list[str]:
-        """Why the run is incomplete or wrong, each reason once; empty if it is complete and correct."""
+        """The reasons why the run is incomplete or wrong, without duplicates; [] if it is complete and correct."""
         return [*self.manifest.get("waiting", ()), *shortfalls(self.rows, self.config)]
 
     def csv(self) -> str:
@@ -119,7 +121,7 @@ class Findings:
 
 @dataclass(frozen=True, kw_only=True)
 class TrainingFindings(Findings):
-    """How a training step scales."""
+    """The findings on how a training step scales."""
 
     rows: list[Row]
     fits: list[Fit]
@@ -157,7 +159,7 @@ class TrainingFindings(Findings):
 
 
 def of_steps(run: Findings) -> dict[str, Sequence[str]]:
-    """What every run of training steps says."""
+    """The sentences that every run of training steps has, by heading."""
     return {
         "Incomplete or failed": run.shortfalls(),
         "Not supported": excused(run.rows, run.config),
@@ -169,7 +171,7 @@ def of_steps(run: Findings) -> dict[str, Sequence[str]]:
 
 
 def find(run: RunFolder) -> TrainingFindings:
-    """Reads and analyses a run folder. Raises UserError when it is not one, is damaged or has another schema."""
+    """Reads and analyses a run folder. Raises UserError if it is not one, is damaged or has another schema."""
     loaded, common = points.load(run), of_folder(run)
     rows = scaling.analyse(loaded, config=common["config"], machine=common["card"], spread=spread.read(run.path))
     controls = scaling.controls(rows)
@@ -185,7 +187,7 @@ def find(run: RunFolder) -> TrainingFindings:
 
 
 def of_folder(run: RunFolder) -> dict[str, Any]:
-    """The fields of `Findings` that come from the folder itself. A card of another machine is not used."""
+    """The fields of `Findings` that come from the folder itself. A profile of another machine is not used."""
     config, manifest = run.config(), run.manifest()
     card = machine_card.read(run.path / machine_card.NAME)
     why_not = machine_card.matches(card, manifest) if card is not None else ""
@@ -197,19 +199,19 @@ def of_folder(run: RunFolder) -> dict[str, Any]:
         "repairs": [
             *dict.fromkeys(run.notes),
             *manifest.get("apart", ()),
-            *([f"The machine's card in the folder is not used: {why_not}"] if why_not else []),
+            *([f"The machine profile in the folder is not used: {why_not}"] if why_not else []),
         ],
     }
 
 
 def unit(rows: Iterable[Row]) -> str:
-    """What an example is called; "examples" where rows differ or none was compiled."""
+    """What an example is, such as "images"; "examples" if rows differ or none was compiled."""
     units = {row.point.record.unit for row in rows if row.point.record is not None}
     return units.pop() if len(units) == 1 else "examples"
 
 
 def legend(rows: Sequence[Any]) -> str:
-    """What the numbers and marks of a table mean."""
+    """The note below a table on its numbers and marks."""
     in_turns = any(row.timing.draws.two_way is not None for row in rows)
     known = any(row.timing.step_s.has_interval for row in rows)
     return (LEGEND_IN_TURNS if in_turns and known else LEGEND if known else NO_INTERVAL) + (

@@ -1,5 +1,5 @@
 # Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
-"""The page of a first run: which expectations are met and which are not, for a reader who is new to the suite."""
+"""The page of a first run: which expectations are met, for a reader who is new to the suite."""
 
 from __future__ import annotations
 
@@ -20,14 +20,14 @@ from jaxbench.report.page import Picture
 PAGE = "first-run.html"
 ABOUT = (
     "jaxbench measures how JAX training scales over devices. A first run tries every part of the suite on this machine "
-    "and compares the results with what must hold on any machine. It does not say whether the machine is fast: it says "
-    "whether the suite's results on it can be trusted."
+    "and compares the results with expectations that hold on any machine. It does not show whether the machine is fast. "
+    "It shows whether the suite's results on it can be trusted."
 )
-# Path of each figure below the folder, and its caption.
+# (path of a figure in the folder, its caption).
 FIGURES = (
     ("scaling-cnn/figures/scaling", "How the training of cnn, a small convolutional network, scales."),
     ("scaling-gpt/figures/scaling", "How the training of gpt, a transformer, scales."),
-    ("machine/figures/roofline", "What kernels reach on this machine, below its measured ceilings."),
+    ("machine/figures/roofline", "The speed of kernels on this machine, below its measured ceilings."),
     ("profile-cnn/figures/profile", "Where the time of a cnn training step goes, from a trace."),
 )
 Document = Mapping[str, Any]
@@ -70,7 +70,7 @@ def render(document: Document, pictures: list[Picture]) -> str:
 
 
 def headlines(document: Document) -> list[str]:
-    """How many expectations are met, and what was not measured. The first sentence is the answer."""
+    """Sentences on how many expectations are met, and on parts that were not measured. The first is the answer."""
     items = first_run_tables.items(document)
     counts = {word: sum(item["agrees"] == word for item in items) for word in (YES, NO, CANNOT_TELL)}
     unfinished = [
@@ -87,13 +87,13 @@ def headlines(document: Document) -> list[str]:
     if unfinished:
         sentences.append(
             f"{len(unfinished)} of {len(document['parts'])} parts are not finished; the table below lists them. "
-            "To continue, give the same command with the same --workdir."
+            "To continue, run the same command with the same --workdir."
         )
     return sentences
 
 
 def commands(document: Document) -> str:
-    """How many commands ran, how long they took, and how they ended."""
+    """A clause on how many commands ran, how long they took, and how they ended."""
     abouts = list(document["parts"].values())
     words = [about["outcome"] for about in abouts]
     counts = ", ".join(f"{words.count(word)} {word}" for word in dict.fromkeys(words))

@@ -1,5 +1,5 @@
 # Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
-"""The tables of a first run's page, from its document alone."""
+"""The tables of a first run's page, made from its document alone."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from jaxbench.records import identity
 from jaxbench.report import card_table
 from jaxbench.report.table import FOLD, NUMBER, TEXT, Cell, Table, facts, plain
 
-# Each stage's question, in the order of the page.
+# The question of each stage, in the order of the page.
 STAGES = {
     "smoke": "Is every strategy right with every model?",
     "machine": "Are the machine's own numbers possible?",
@@ -20,16 +20,16 @@ STAGES = {
     "profile": "Does a profile add up?",
     "levers": "Does every other experiment on a training step run?",
 }
-_UNITS = {"machine": "cases"}  # what a stage's items count; "programs" elsewhere
+_UNITS = {"machine": "cases"}  # what a stage's items count; "programs" in other stages
 _KINDS = {YES: "ok", NO: "no", CANNOT_TELL: "missing"}
 _OUTCOMES = {"done": "ok", "amiss": "no", "refused": "no", "broken": "no"}
-_NAMED = 3  # runs of one line; of more, some are counted
-_SENTENCES = 5  # of one item; the rest are counted
+_NAMED = 3  # a line names at most this many runs; with more, the rest are counted
+_SENTENCES = 5  # an item shows at most this many reasons; the rest are counted
 Item = Mapping[str, Any]
 
 
 def items(document: Mapping[str, Any]) -> list[Item]:
-    """Every item, in the order of the parts."""
+    """Every item of the document, in the order of the parts."""
     return [item for run in document["parts"] for item in document["found"].get(run, {}).get("items", [])]
 
 
@@ -49,7 +49,9 @@ def expectations(items: Sequence[Item]) -> Table:
         for item in of_stage:
             groups.setdefault((item["expected"], item["agrees"]), []).append(item)
         order = list(dict.fromkeys(expected for expected, _ in groups))
-        ordered = sorted(groups.items(), key=lambda entry: order.index(entry[0][0]))  # its answers side by side
+        ordered = sorted(
+            groups.items(), key=lambda entry: order.index(entry[0][0])
+        )  # one expectation's answers together
         for number, ((expected, agrees), group) in enumerate(ordered):
             asked = question if not number else ""
             rows.append((asked, expected, _found(group), Cell(agrees, _KINDS[agrees]), _where(group)))
@@ -81,14 +83,14 @@ def why(item: Item) -> str:
 
 
 def grid(document: Mapping[str, Any]) -> Table:
-    """Models by strategies."""
+    """A table of models by strategies: whether each combination is correct."""
     grids = {run: result["grid"] for run, result in document["found"].items() if result.get("grid")}
     rows = {document["parts"][run]["about"]: answers for run, answers in grids.items()}
     strategies = sorted({strategy for answers in rows.values() for strategy in answers})
     lines = [(model, *(_answer(answers.get(strategy)) for strategy in strategies)) for model, answers in rows.items()]
     note = (
         "A strategy distributes one training step over devices. yes: it compiles, runs, ends with the parameters that "
-        "one device computes, and communicates what it should. Empty: the strategy does not support this model."
+        "one device computes, and communicates as expected. Empty: the strategy does not support this model."
     )
     return plain(dict.fromkeys(("model", *strategies), TEXT), lines, note=note)
 
@@ -108,7 +110,7 @@ def machine(document: Mapping[str, Any]) -> Table:
         ("started", str(document.get("begun", ""))),
         ("devices", accelerators if about.get("platform") != "cpu" else "no accelerator: fake devices on the CPU"),
         ("processor", f"{about.get('cpu_model')}, {about.get('cores')} cores usable"),
-        ("memory", quantities.payload(memory) if memory else "not known"),
+        ("memory", quantities.payload(memory) if memory else "unknown"),
         (
             "software",
             f"jaxbench {versions.get('jaxbench')}{source}, jax {versions.get('jax')}, jaxlib {versions.get('jaxlib')}",

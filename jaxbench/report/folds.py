@@ -1,5 +1,5 @@
 # Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
-"""The folded details of one point on a page: its gates, checks, passport and raw samples."""
+"""The details of one point on a page: its gates, checks, compile report and raw samples."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from jaxbench.report import strip
 from jaxbench.report.page import Fold
 from jaxbench.report.table import FOLD, NUMBER, TEXT, Column, Table, facts, fill, plain
 
-RAW_ROUNDS = 2000  # rounds of raw samples that a page holds at most; records.jsonl has all of them
+RAW_ROUNDS = 2000  # a page has at most this many rounds of raw samples; records.jsonl has all of them
 IDLE = "idle"
 _SPENT = {"ms per step": NUMBER, "% of the step": NUMBER}
 _GATES = {True: "passed", False: "refused", None: "cannot tell"}
@@ -67,7 +67,7 @@ SAMPLES = (
 
 
 def fold(entry: Entry, points: int) -> Fold:
-    """The folded details of one of `points` points."""
+    """The details of one point. points: the number of points on the page, which limits the raw samples of each."""
     row, point = entry.row, entry.point
     refusal = row.gate_reason if row.gate == "refused" else ""
     shown = point.rounds[: max(3, RAW_ROUNDS // max(1, points))]
@@ -137,7 +137,7 @@ def _training_facts(row: Any, record: PointRecord) -> list[tuple[str, str]]:
         ("compiler's FLOPs per step", _maybe(passport.compiler_flops_per_step)),
         ("matmul FLOPs in the compiled program", _maybe(passport.product_flops_per_step)),
         *([] if moved is None else [("compiler's bytes per step", f"{moved:.4g}")]),
-        ("gradient bytes reduced", f"{gradient_bytes(row):,} (closed form {passport.expected_gradient_bytes:,})"),
+        ("gradient bytes reduced", f"{gradient_bytes(row):,} (expected {passport.expected_gradient_bytes:,})"),
         ("device", f"{record.device_kind} ({record.platform}), {record.processes} process(es)"),
     ]
 
@@ -147,9 +147,9 @@ _MEMORY = ("argument", "output", "temp", "alias", "peak")
 
 
 def memory_size(value: int | None) -> str:
-    """ "1.05 MB (1,050,000 bytes)"."""
+    """A size: "1.05 MB (1,050,000 bytes)"."""
     if value is None:
-        return "not known"
+        return "unknown"
     for size, unit in ((1e9, "GB"), (1e6, "MB"), (1e3, "kB")):
         if value >= size:
             return f"{digits(value / size)} {unit} ({value:,} bytes)"
@@ -161,7 +161,7 @@ def _maybe(value: float | None) -> str:
 
 
 def profile_kinds(record: ProfileRecord) -> Table:
-    """Milliseconds per step and share of each kind of operation, longest first, idle last."""
+    """Milliseconds per step and share of each op category, longest first, idle last."""
     named = sorted(record.kinds.items(), key=lambda item: (item[0] == IDLE, -item[1]))
     rows = [(kind, *_spent(seconds, record)) for kind, seconds in named if seconds > 0]
     rows.append(("all", *_spent(record.wall_s, record)))
@@ -169,7 +169,7 @@ def profile_kinds(record: ProfileRecord) -> Table:
 
 
 def profile_operations(record: ProfileRecord) -> Table:
-    """The operations that took longest, under their names in the compiled program."""
+    """The operations that took longest, by their names in the compiled program."""
     rows = [(name, kind, *_spent(seconds, record)) for name, kind, seconds in record.top if seconds > 0]
     note = "" if rows else "No operation of the program ran in the trace."
     return plain({"operation": FOLD, "kind": TEXT, **_SPENT}, rows, note=note)
@@ -182,7 +182,7 @@ def _spent(seconds: float, record: ProfileRecord) -> tuple[str, str]:
 def _of_profile(record: ProfileRecord) -> str:
     steps = "1 traced step" if record.steps == 1 else f"{record.steps} traced steps"
     return (
-        f"Mean over devices of {steps}; profiling slows them down. A fusion counts as its heaviest operation; a "
-        f"collective or copy counts only while nothing computes. {record.trace} opens in Perfetto; for TensorBoard, "
-        "install xprof and give the folder profiles as --logdir."
+        f"Mean over devices of {steps}; profiling slows them down. A fusion counts as its most expensive operation. A "
+        f"collective or copy counts only while no operation computes. {record.trace} opens in Perfetto; for "
+        "TensorBoard, install xprof and pass the folder profiles as --logdir."
     )

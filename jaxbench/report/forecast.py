@@ -1,5 +1,5 @@
 # Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
-"""The forecasts of a folder as a table, forecast.csv and a page. No number on it is a measured time."""
+"""The forecasts of a folder as a table, forecast.csv and a page. None of its numbers is a measured time."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ PAGE, CSV, DEFINITION = "forecast.html", "forecast.csv", "forecasts"
 
 
 def _times(record: ForecastRecord) -> str:
-    """ "120 .. 190", "at least 64" """
+    """A range of milliseconds: "120 .. 190", or "at least 64" for a bound."""
     if record.low_s is None:
         return ""
     low = digits(1e3 * record.low_s)
@@ -65,7 +65,7 @@ _FILE = tuple(
 
 
 def write(folder: Path, console: Console, answer: str = "") -> None:
-    """Prints the table; writes forecast.csv, forecast.html and figures/forecast. answer: a first sentence.
+    """Prints the table, and writes forecast.csv, forecast.html and figures/forecast. answer: the page's first sentence.
 
     Raises UserError: the folder has no forecasts, or cannot be written.
     """
@@ -99,7 +99,7 @@ def _title(records: Sequence[ForecastRecord]) -> str:
 
 
 def _count(number: int) -> str:
-    """ "16.2 billion" """
+    """A number in words: "16.2 billion"."""
     for unit, word in ((1e9, " billion"), (1e6, " million")):
         if number >= unit:
             return f"{digits(number / unit)}{word}"
@@ -109,14 +109,14 @@ def _count(number: int) -> str:
 def _page(records: Sequence[ForecastRecord], table: Table, pictures: list[Picture], answer: str) -> Page:
     exact = sum(record.basis == COMPILED and record.status == "ok" for record in records)
     headlines = [
-        f"{len(records)} forecasts, {exact} of them of points that were compiled: their memory and bytes are exact.",
-        "No number here is a measured time. A band holds what published runs took over their forecasts; 'at least' is "
-        "a bound that a step cannot beat.",
+        f"{len(records)} forecasts; {exact} are of compiled points, with exact memory and bytes.",
+        "No number here is a measured time. A range reflects how far published runs were from their forecasts; 'at "
+        "least' is a lower bound.",
     ]
     sections = []
     if bad := [f"{r.target} {r.point}: {r.status}: {r.reason}" for r in records if r.status != "ok"]:
         sections.append(Section(heading="Not compiled, or too large", sentences=bad, purpose=Purpose.SHORTFALL))
-    sections.append(Section(heading="How the times were found", sentences=_methods(records), definition=DEFINITION))
+    sections.append(Section(heading="How the times were estimated", sentences=_methods(records), definition=DEFINITION))
     return Page(
         name="forecast", heading=_title(records), headlines=[*([answer] if answer else []), *headlines],
         pictures=pictures, table=table, sections=sections, definition=DEFINITION, made_from=forecasts.FILE,

@@ -42,10 +42,10 @@ FUSION_PASSES = (
 
 
 def build_workload(config: ConfigDict, experiment: str, *, grown: int = 1) -> TrainWorkload:
-    """Loads the experiment (a name or a path) and builds its workload. grown: the device count for which its own `grow`
-    enlarges the model.
+    """Loads the experiment (a name or a path) and builds its workload.
 
-    Raises UserError if it does not return a TrainWorkload, or has no `grow`.
+    grown: the device count for which the experiment's own `grow` enlarges the model. Raises UserError if the experiment
+    does not return a TrainWorkload, or has no `grow`.
     """
     if grown > 1:
         module = discovery.load_experiment(experiment)
@@ -61,7 +61,7 @@ def build_workload(config: ConfigDict, experiment: str, *, grown: int = 1) -> Tr
 
 
 def inspected(config: ConfigDict, experiment: str) -> TrainWorkload:
-    """`build_workload`, and an inspection of the workload. Raises UserError for the first thing that is wrong."""
+    """`build_workload`, followed by an inspection of the workload. Raises UserError for the first fault."""
     workload = build_workload(config, experiment)
     inspection.inspect(workload, batch=config.batch)
     return workload
@@ -71,7 +71,7 @@ class Arms:
     """The workloads of one experiment's arms, each built once."""
 
     def __init__(self, config: ConfigDict, experiment: str, device: jax.Device, *, warmup: int = 0):
-        """Builds nothing yet. warmup: steps of a training in which its learning rate grows."""
+        """Builds nothing yet. warmup: the number of steps of a training in which its learning rate grows."""
         self._warmup = warmup
         self._config, self._experiment, self._device = config, experiment, device
         self._built: dict[str, TrainWorkload] = {}
@@ -84,7 +84,7 @@ class Arms:
         return config
 
     def workload(self, levers: dict[str, str], grown: int = 1) -> TrainWorkload:
-        """Raises UserError for a lever that this model or device does not have."""
+        """The workload with these levers. Raises UserError for a lever that this model or device does not support."""
         key = json.dumps([grown, {name: levers.get(name) for name in transforms.CHANGES}], sort_keys=True)
         if key not in self._built:
             workload = warmed(build_workload(self.config(levers), self._experiment, grown=grown), self._warmup)
@@ -93,10 +93,11 @@ class Arms:
         return self._built[key]
 
     def reference(self, levers: dict[str, str], grown: int = 1, *, draws: bool = False) -> TrainWorkload:
-        """The workload with which a correct arm agrees: without the levers that must not change the result.
+        """The workload that a correct arm must agree with: without the levers that must not change the result.
 
-        Micro-batches change only batch statistics (each micro-batch has its own) and random numbers (each micro-batch
-        has its own key); for these they are kept. draws: the loss draws random numbers.
+        Micro-batches change batch statistics (each micro-batch has its own) and random numbers (each micro-batch has
+        its own key), but nothing else. They are kept for models that have either. draws: whether the loss draws random
+        numbers.
         """
         plain = self.workload({**levers, REMAT.name: REMAT.default, ACCUMULATE.name: ACCUMULATE.default}, grown)
         _, model_state = jax.eval_shape(plain.init, KEY)
@@ -108,7 +109,7 @@ def build_program(workload: TrainWorkload, strategy: str, devices: list[jax.Devi
     part, execution, mean = PART.of(levers), EXECUTION.of(levers), REDUCTION.of(levers)
     if workload.sent and not parallel.is_replicated(strategy):
         raise Unsupported(
-            f"'{workload.name}' is a sum over rows, whose state every device has whole, and the strategy '{strategy}' "
+            f"'{workload.name}' is a sum over rows: every device has its whole state, but the strategy '{strategy}' "
             "splits it: use jit_auto, jit_explicit, shard_map or pmap."
         )
     settings = parallel.settings(
@@ -150,8 +151,8 @@ def disabled_passes(levers: dict[str, str], program: Program) -> tuple[str, ...]
 
 
 def compiler_options(levers: dict[str, str], program: Program) -> Options:
-    """The options with which XLA compiles an arm's step: those of the lever `compiler`, and the disabled passes of all
-    levers and of the Program."""
+    """The compiler options of an arm's step: those of the lever `compiler`, and the passes that the levers and the
+    Program disable."""
     options = COMPILER.of(levers)
     passes = str(options.get("xla_disable_hlo_passes", "")).split(",")
     return options | without(filter(None, (*disabled_passes(levers, program), *passes)))

@@ -1,8 +1,8 @@
 # Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
-"""measure.rounds=auto: rounds are added until a look at their intervals, or the time that they have, ends the run.
+"""measure.rounds=auto: rounds are added until a look at their confidence intervals, or the time budget, ends the run.
 
-The plan in the manifest says whether the run has ended, so one that was interrupted continues, and one that has ended
-stays ended. The look itself (`analysis.allocation`) is given by the roof: no floor of this wing imports the analysis.
+The plan in the manifest says whether the run has ended. So an interrupted run continues, and a run that has ended stays
+ended. The caller passes the look itself (`analysis.allocation`), because this package must not import the analysis.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from jaxbench.records.store import MANIFEST, RunFolder, write_json
 
 
 class Looked(Protocol):
-    """What a look says: whether and why the run ends, and the points that each of the next rounds visits."""
+    """The result of a look: whether and why the run ends, and the points that each of the next rounds visits."""
 
     @property
     def ended(self) -> str: ...
@@ -34,13 +34,13 @@ Look = Callable[..., Looked]  # analysis.allocation.look
 
 
 def plan(settings: Settings) -> dict[str, Any]:
-    """The manifest's plan of what `look` needs, and of the looks that were taken."""
+    """The part of the manifest's plan that `look` needs, with the looks that were taken."""
     return {"budget_s": settings.budget_s, "ended": "", "looks": []}
 
 
 @dataclass(frozen=True)
 class Automatic:
-    """The rounds of a run that ends by looking."""
+    """The rounds of a run that looks decide to end."""
 
     run: RunFolder
     look: Look
@@ -54,26 +54,31 @@ class Automatic:
         return float(self.run.manifest()["plan"]["auto"]["budget_s"])
 
     def looked(self, records: Sequence[Record], sets: int, failed: Collection[str]) -> Looked:
-        """Looks at the rounds so far. sets: that take turns. The sweep itself ends the run by its budget, because it
-        knows how long the next rounds take."""
+        """Looks at the rounds so far. sets: the number of sets of processes that take turns.
+
+        The time budget is not checked here: the sweep does this, because it knows how long the next rounds take.
+        """
         asked = self.run.manifest()["plan"]
         return self.look({**asked, "auto": {**asked["auto"], "budget_s": math.inf}}, records, sets=sets, failed=failed)
 
     @property
     def asked(self) -> dict[str, int]:
-        """The rounds of each point that the plan asks for so far."""
+        """The number of rounds of each point that the plan requires so far."""
         return {point["point"]: point["rounds"] for point in self.run.manifest()["plan"]["points"]}
 
     @property
     def spent_s(self) -> float:
-        """The seconds that rounds took until the last look."""
+        """The seconds spent on rounds until the last look."""
         return max((float(each["spent_s"]) for each in self.run.manifest()["plan"]["auto"]["looks"]), default=0.0)
 
     def note(
         self, found: Looked, records: Sequence[Record], spent_s: float, ends: str = "", failed: Collection[str] = ()
     ) -> None:
-        """Writes down a look and, if it `ends` the run, why. The plan then asks for what there is, but not of points
-        that have failed. spent_s: the seconds that rounds took, without what was prepared between them."""
+        """Records a look and, if the run ends, the reason in `ends`.
+
+        The plan then requires the existing rounds, except those of points that have failed. spent_s: the seconds spent
+        on rounds, without preparation in between.
+        """
         manifest = self.run.manifest()
         plan, made = manifest["plan"], [record for record in records if isinstance(record, RoundRecord)]
         plan["rounds"] = max((record.round for record in made), default=-1) + 1

@@ -42,7 +42,7 @@ CHECKED_STEPS = 2  # the second step runs on the result of the first
 
 @dataclass(frozen=True)
 class PreparedCase:
-    """A case that is ready to be measured. timer: of its processes. steps: of one block. loop_steps: of one loop."""
+    """A case that is ready to be measured. timer: for its processes. steps: in one block. loop_steps: in one loop."""
 
     placement: Placement
     ready: Runnable
@@ -68,7 +68,7 @@ class CaseBench:
         self.hosts = Members.of(devices).gathered(socket.gethostname())  # of each process, by number
 
     def members(self, placement: Placement) -> Members:
-        """The processes that measure a case."""
+        """The process group that measures a case."""
         return Members.of(self.devices[: placement.places]) if placement.family == "collective" else Members()
 
     def compile(self, placement: Placement) -> Runnable:
@@ -82,7 +82,7 @@ class CaseBench:
             return runnable.compile_chain(self._chain(case, placement), self.devices[0])
 
     def compile_only(self, placed: dict[str, Any]) -> dict[str, Any]:
-        """The numbers that a dry run shows of a case; calls would run, so they are skipped. Raises StageError."""
+        """The numbers that a dry run shows for a case. Calls would run, so they are skipped. Raises StageError."""
         placement = Placement(**placed)
         calls = makes_calls(self.cases[placement.case])
         with double_precision(placement.dtype):
@@ -150,7 +150,7 @@ class CaseBench:
         return self._record(placement, ready, wrong=wrong, zeros=zeros, launch_s=launch_s, outcome=outcome)
 
     def launch_s(self) -> float:
-        """Seconds of a call of an empty program in this process, measured once."""
+        """Seconds for a call of an empty program in this process, measured once."""
         if self._launch_s is None:
             self._launch_s = runnable.launch_s(multihost.first_here(self.devices), self.timer)
         return self._launch_s
@@ -193,7 +193,7 @@ class CaseBench:
         )  # fmt: skip
 
     def _group(self, placement: Placement) -> set[int]:
-        """The processes that own the devices of one group of a collective, the group with the most of them."""
+        """The processes that own the devices of one group of a collective: the group with the most processes."""
         if placement.family != "collective":
             return {0}
         shape = _shape(placement.mesh)
@@ -211,7 +211,7 @@ def double_precision(dtype: str) -> contextlib.AbstractContextManager[Any]:
 
 
 def fence_of_blocks(ready: Runnable) -> Callable[[Any], Any]:
-    """What ends a block: waiting for the state of its last step. A function, so that a test can replace it."""
+    """The fence at the end of a block: waits for the state of the last step. A function, so a test can replace it."""
     return ready.fence
 
 
@@ -221,14 +221,16 @@ def makes_calls(case: Any) -> bool:
 
 
 def verdicts(ready: Runnable, wrong: int | None) -> tuple[Verdict, ...]:
-    """Whether the result is right; and of a compiled program, whether it runs without the host. Copies, and kernels
-    that consist of calls, claim the host's time too."""
+    """Whether the result is correct and, for a compiled program, whether it runs without the host.
+
+    The time of copies, and of kernels that consist of calls, includes the host's time.
+    """
     calls = ready.facts.host_calls
     return verdict(ready, wrong), *(() if calls is None else (host_calls.judge(calls),))
 
 
 def verdict(ready: Runnable, wrong: int | None) -> Verdict:
-    """Whether the result of the measured program is right."""
+    """Whether the result of the measured program is correct."""
     if wrong is None:
         why = ready.why_unchecked or "the right result is not known"
         return Verdict(name="result", ok=bool(ready.why_unchecked), reason=f"not compared: {why}")
@@ -267,7 +269,7 @@ def build_cases(config: ConfigDict, experiment: str) -> CaseSet:
 
 
 def unsound(case: Any) -> str:
-    """What is wrong with a case, as the end of a sentence; empty if nothing is."""
+    """The fault of a case, as the end of a sentence; "" if it has none."""
     if isinstance(case, KernelWorkload):
         if (case.function is None) == (case.prepare is None):
             return "a kernel must have either a function or a prepare."

@@ -23,14 +23,14 @@ Spoken = TypeVar("Spoken", bound="JsonLines")
 
 
 class JsonLines:
-    """What arrives at a file descriptor, as JSON lines."""
+    """The data from a file descriptor, as JSON lines."""
 
     def __init__(self, descriptor: int):
         self.descriptor = descriptor
         self.buffer = b""
 
     def read(self) -> dict[str, Any] | None:
-        """The next line; None if it ended before there was one. Waits, unless `ready` returned it."""
+        """The next line; None if the descriptor ended before it. Waits, unless `ready` returned this object."""
         while b"\n" not in self.buffer:
             data = os.read(self.descriptor, 1 << 16)
             if not data:
@@ -41,8 +41,11 @@ class JsonLines:
 
 
 class Child(JsonLines):
-    """A process of `module`, by default the one that `setup` names, or `worker`. Its first line is `setup`, and its
-    stderr goes to `log`. Raises UserError for a log that cannot be written, as on a full disk."""
+    """A process that runs `module`: by default the module that `setup` names, or `worker`.
+
+    Its first line on stdin is `setup`, and its stderr goes to `log`. Raises UserError for a log that cannot be written,
+    as on a full disk.
+    """
 
     def __init__(self, setup: dict[str, Any], log: Path, module: str = ""):
         module = module or setup.get("module", "jaxbench.runner.worker")
@@ -66,7 +69,7 @@ class Child(JsonLines):
 
     @property
     def stopped(self) -> bool:
-        """Whether it is alive but gets no processor, as after SIGSTOP; False where the system does not say (Linux)."""
+        """Whether it is alive but stopped, as after SIGSTOP. Only Linux reports this; False on other systems."""
         try:
             return Path(f"/proc/{self.pid}/stat").read_text().rpartition(")")[2].split()[0] in "Tt"
         except OSError:
@@ -85,7 +88,7 @@ class Child(JsonLines):
             pass  # the process is gone; the next read finds its end
 
     def end(self) -> tuple[int, str]:
-        """(the exit code, how it ended as a clause). Waits for the end."""
+        """(the exit code, a clause that says how it ended). Waits for the end."""
         code = self._process.wait()
         if code >= 0:
             return code, f"ended with exit code {code}"
@@ -97,7 +100,7 @@ class Child(JsonLines):
         return self.log.read_bytes()[-4000:].decode(errors="replace")
 
     def let_go(self) -> None:
-        """Closes its stdin, at which it ends."""
+        """Closes its stdin, so that it ends."""
         assert self._process.stdin is not None
         try:
             self._process.stdin.close()
@@ -128,7 +131,7 @@ def _opened(log: Path) -> IO[bytes]:
 
 
 def ready(children: Sequence[Spoken], limit_s: float) -> list[Spoken]:
-    """Those that have an answer or have ended, as soon as there is one; [] after `limit_s`."""
+    """The children that have an answer or have ended, as soon as there is one; [] after `limit_s` seconds."""
     if waiting := [child for child in children if b"\n" in child.buffer]:
         return waiting
     with selectors.DefaultSelector() as selector:

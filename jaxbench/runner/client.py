@@ -1,5 +1,5 @@
 # Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
-"""The parent's side of a worker: one process, or a world of several that do the same together."""
+"""The parent's side of a worker: one process, or a world of several processes that run the same requests together."""
 
 from __future__ import annotations
 
@@ -15,12 +15,15 @@ from jaxbench.runner.crew import Crew, Remote
 
 START_LIMIT_S = 300.0
 ANSWER_LIMIT_S = 1800.0
-FAILED_LIMIT_S = 20.0  # for the others of a world, once one of its processes has failed
+FAILED_LIMIT_S = 20.0  # how long to wait for the other processes of a world after one has failed
 
 
 class WorkerError(Exception):
-    """The worker failed, died or hung. `stage`, `detail` and `unsupported` (the strategy cannot take the model) go into
-    the failure record. refused: a sentence that refuses the request, not an exception of a model or a library."""
+    """The worker failed, died or hung.
+
+    `stage`, `detail` and `unsupported` (the strategy cannot take the model) go into the failure record. refused: the
+    message refuses the request; it is not an exception of a model or a library.
+    """
 
     def __init__(self, reason: str, *, stage: str = "measure", detail: str = "", alive: bool = True, **kinds: bool):
         super().__init__(reason)
@@ -31,11 +34,11 @@ class WorkerError(Exception):
 class Worker:
     """Child processes with devices of their own. Their stderr goes to `log` and, from the second on, to "log.1", ...
 
-    All get the same requests. One that fails, dies or hangs ends all: the others would wait for it.
+    All get the same requests. If one child fails, dies or hangs, all are killed; the rest would block in a collective.
 
-    setup: its first line; see `worker`. With "source" it runs that copy of this package; see `source.of`. With
-    "processes" it is a world; see `members.setups`. crew: the processes of a launch, on which those of a world are
-    started, one each; None: all are here.
+    setup: the first line on stdin; see `worker`. With "source" they run that copy of this package; see `source.of`.
+    With "processes" they form a world; see `members.setups`. crew: the processes of a launch; each starts one process
+    of the world. None: all are started here.
     """
 
     def __init__(self, setup: dict[str, Any], log: Path, crew: Crew | None = None):
@@ -61,22 +64,22 @@ class Worker:
 
     @property
     def learned(self) -> dict[str, Any]:
-        """The part of the setup that the worker found out itself, for the process that replaces it."""
+        """The part of the setup that the worker found itself. The process that replaces it gets it at the start."""
         return {key: value for key, value in self._setup.items() if key == "concurrent_collectives"}
 
     @property
     def name(self) -> str:
-        """As its records name it."""
+        """The name of the worker in its records."""
         return str(self._setup["worker"])
 
     @property
     def pids(self) -> list[int]:
-        """Of its processes, in order."""
+        """The ids of its processes, in order."""
         return [child.pid for child in self._children]
 
     @property
     def surroundings(self) -> dict[str, Any]:
-        """Its CPUs and variables, once it has started, see `worker.surroundings`; of several hosts, that of each
+        """Its CPUs and variables, once it has started (see `worker.surroundings`); on several hosts, those of each
         process."""
         names = ("cpus", "environment", "processes")
         about = {name: self._start_answer[name] for name in names if name in self._start_answer}
@@ -84,7 +87,7 @@ class Worker:
         return {**about, "hosts": hosts} if len(set(hosts)) > 1 else about
 
     def wait_ready(self) -> None:
-        """Waits until the worker has its devices. If it fails to get them, the first `ask` raises that.
+        """Waits until the worker has its devices. If it fails to get them, the first `ask` raises the error.
 
         Raises UserError if the worker runs another copy of this package.
         """
@@ -96,7 +99,7 @@ class Worker:
                 self._start_error = error
 
     def send_ahead(self, request: dict[str, Any]) -> None:
-        """Lets the worker begin with a request that `ask` is about to make. Those of one worker are asked in order."""
+        """Lets the worker begin a request before `ask` makes it. Requests to one worker are asked in this order."""
         self._send(request)
         self._ahead.append(request)
 
@@ -123,7 +126,7 @@ class Worker:
             child.send(message)
 
     def _receive(self, stage: str, limit_s: float) -> dict[str, Any]:
-        """One answer of each process, as one. Raises WorkerError for the first that failed or died."""
+        """The merged answer of all processes. Raises WorkerError for the first process that failed or died."""
         answers: dict[Child | Remote, dict[str, Any]] = {}
         failed: Child | Remote | None = None
         deadline = time.monotonic() + limit_s
@@ -152,7 +155,7 @@ class Worker:
         return members.merged(results, self._cpus)
 
     def _failure(self, answers: dict[Child | Remote, dict[str, Any]], first: Child | Remote) -> WorkerError:
-        """What the first process to fail says. Only if all failed do they still do the same, and live on."""
+        """The error of the first process that failed. The processes live on only if all failed and so still agree."""
         about = answers[first]["failed"]
         if all("failed" in answers.get(child, ()) for child in self._children):
             return WorkerError(**about)
@@ -164,7 +167,7 @@ class Worker:
         return WorkerError(**about, alive=False)
 
     def _death(self, gone: Child | Remote, stage: str) -> WorkerError:
-        """Why a process ended. JAX aborts the others once they miss it."""
+        """The reason for the end of a process. JAX aborts the other processes once they miss it."""
         self._hear_ends()
         ended = [child for child in self._children if child.ended or child is gone]
         stopped = self._stopped()
@@ -175,7 +178,7 @@ class Worker:
         return WorkerError(reason, stage=stage, detail=first.log_tail(), alive=False)
 
     def _hear_ends(self) -> None:
-        """Waits until those on other hosts have ended: of that it is heard later than of those here."""
+        """Waits until the processes on other hosts have ended, because that news arrives later than from this host."""
         deadline = time.monotonic() + FAILED_LIMIT_S
         while left := [child for child in self._children if isinstance(child, Remote) and not child.ended]:
             heard = ready(left, deadline - time.monotonic())
@@ -191,7 +194,7 @@ class Worker:
         return WorkerError(reason, stage=stage, alive=False)
 
     def _stopped(self) -> str:
-        """A clause that names a process which the system does not let run."""
+        """A clause that names a stopped process; "" if there is none."""
         stopped = [self._called(child) for child in self._children if child.stopped]
         return f" ({stopped[0]} does not run: it was stopped, as by SIGSTOP)" if stopped else ""
 
@@ -203,7 +206,7 @@ class Worker:
         return f"process {number} of {len(self._children)}{where}"
 
     def let_go(self) -> None:
-        """Lets the worker finish: all its processes at once, because one that is left would complain of the others."""
+        """Lets the worker finish: all processes at once, because a remaining one would report the others as lost."""
         for child in self._children:
             child.let_go()
 

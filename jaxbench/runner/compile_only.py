@@ -1,8 +1,8 @@
 # Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
 """`jaxbench run EXPERIMENT --dry_run --target=h100:8`: compiles every point for absent hardware.
 
-Each device count has its own process with a topology of that size, because a program cannot use a part of a topology. A
-compiler that refuses, ends its process or takes too long is a result, and is recorded.
+Each device count has its own process with a topology of that size, because a program cannot use a part of a topology.
+If the compiler refuses a program, ends its process or takes too long, this is a result and is recorded.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ def run(
 ) -> None:
     """Compiles the points that the folder lacks for the target `text`. Raises UserError. An interrupt loses nothing.
 
-    keep: the compiled texts too, in the files of `text_file`. options: further options of the compiler, for all points.
+    keep: also keep the compiled texts, in the files of `text_file`. options: further compiler options for all points.
     """
     target = targets.parse(text)
     target_lib.require(target)
@@ -74,7 +74,7 @@ def run(
 
 
 def text_file(workdir: Path, point: str) -> Path:
-    """Where the compiled text of a point is kept, compressed."""
+    """The file for the compiled text of a point, compressed."""
     return workdir / "compiled" / f"{re.sub('[^A-Za-z0-9=.,-]+', '_', point)}.hlo.gz"
 
 
@@ -98,7 +98,7 @@ def _points(experiment: str, config: ConfigDict, target: Target) -> Sequence[pla
 
 
 def _devices(point: plan.Placed) -> int:
-    """The device count of the process that compiles the point."""
+    """The device count of the process that must compile the point."""
     return int(point.worker()[1]["devices"])
 
 
@@ -130,7 +130,7 @@ class _Compiler:
         *,
         keep: bool,
     ):
-        """asked: what a request says besides the point."""
+        """asked: the fields of a request in addition to the point."""
         self._folder, self._target, self._progress, self._asked, self._keep = folder, target, progress, asked, keep
         self._setup = {
             **setup, "platform": target.platform, "target": target.text, "devices": target.devices,

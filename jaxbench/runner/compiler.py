@@ -1,5 +1,5 @@
 # Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
-"""One point in one process, built and compiled; nothing of it is run. Owns no process, file or pipe."""
+"""Builds and compiles a point in one process, without running it. Owns no process, file or pipe."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ from jaxbench.workloads.base import TrainWorkload
 
 
 class Compiler:
-    """Builds and compiles points of one experiment for the devices of this process, or for a target's."""
+    """Builds and compiles points of one experiment for the devices of this process, or for those of a target."""
 
     def __init__(self, config: dict[str, Any], experiment: str, devices: list[jax.Device], *, keep: bool = False):
         """keep: the one-device references of all points, where memory allows."""
@@ -55,7 +55,7 @@ class Compiler:
         return point.devices if point.scaling == "weak" and self.config.weak == "model" else 1
 
     def _build(self, workload: TrainWorkload, point: Point) -> Program:
-        """A new Program, whose step has never been traced, with the compiled `init` of an earlier one like it."""
+        """A new Program with a step that was never traced, and with the compiled `init` of an earlier equal Program."""
         if point.explains:
             return explaining.build(workload, point, self.devices)
         program = build_program(workload, point.strategy, self.devices[: point.devices], point.levers)
@@ -66,9 +66,9 @@ class Compiler:
     def compile(
         self, point: Point, extra: dict[str, Any] | None = None, *, accepted: bool = False
     ) -> tuple[TrainWorkload, Program, CompiledStep]:
-        """Builds and compiles; runs nothing. Raises StageError.
+        """Builds and compiles a point; runs nothing. Raises StageError.
 
-        extra: further compiler options. accepted: another process has found that the loss may be computed so.
+        extra: further compiler options. accepted: another process has found that the loss may be computed in parts.
         """
         if not accepted:
             with stage("model"):
@@ -96,7 +96,7 @@ class Compiler:
             return workload, program, compiled
 
     def compile_only(self, placed: dict[str, Any]) -> dict[str, Any]:
-        """The numbers that a dry run shows of a point. Raises StageError."""
+        """The numbers that a dry run shows for a point. Raises StageError."""
         _, program, compiled = self.compile(Point(**placed))
         passport = compiled.passport
         return {
@@ -113,7 +113,7 @@ class Compiler:
     ) -> CompiledRecord:
         """Compiles a point for a target, and checks its collectives. Raises StageError.
 
-        text: the file that receives the compiled text, compressed; "": none. options: further ones of the compiler.
+        text: the file for the compiled text, compressed; "": none. options: further compiler options.
         """
         point = Point(**placed)
         workload, program, compiled = self.compile(point, options)
@@ -139,7 +139,7 @@ class Compiler:
 
 
 def _require_one_program(members: Members, compiled: CompiledStep) -> None:
-    """Raises UserError, in every process, if one has compiled another program: their collectives would never meet."""
+    """Raises UserError, in every process, if one has compiled another program: their collectives would not match."""
     first, *others = members.gathered(compiled.sha256)
     if wrong := [number for number, other in zip(members.processes[1:], others, strict=True) if other != first]:
         raise UserError(

@@ -1,5 +1,5 @@
 # Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
-"""The processes of a launch, as process 0 sees them: what each of them has, and workers that it starts on them."""
+"""Process 0's view of a launch: the resources of each process (its followers), and the workers it starts on them."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ from jaxbench.machine import world
 from jaxbench.machine.launch import JOIN_LIMIT_S, Launch
 from jaxbench.runner.child import Child, JsonLines, ready
 
-HELLO_LIMIT_S = 180.0  # for a process to say what it has: JAX starts in a child of it
+HELLO_LIMIT_S = 180.0  # for a process to report its resources, for which JAX starts in a child of it
 BYE_LIMIT_S = 15.0
 SAME = {"versions": "versions of packages", "source": "source of jaxbench", "config": "settings"}
 SAME |= {"experiment": "text of the experiment", "devices": "devices"}
 
 
 def join(launch: Launch, folder: str) -> Child:
-    """Starts the link of this process to the others, and waits for them. folder: for the log. Raises UserError."""
+    """Starts the link of this process to the others, and waits for them. folder: of its log. Raises UserError."""
     if launch.process == 0:
         world.require_free(launch.address)
     place = {"address": launch.address, "processes": launch.processes, "process": launch.process}
@@ -40,9 +40,9 @@ def join(launch: Launch, folder: str) -> Child:
 
 
 def follow(launch: Launch, link: Child, mine: Mapping[str, Any]) -> int:
-    """Lets the link do what process 0 says. Returns the exit code of process 0. Raises UserError if that is gone.
+    """Lets the link follow process 0. Returns the exit code of process 0. Raises UserError if process 0 is gone.
 
-    mine: what the link says of this process; see `link.obey`.
+    mine: the facts about this process that the link sends; see `link.obey`.
     """
     link.send(dict(mine))
     try:
@@ -64,7 +64,7 @@ class Crew:
     """Process 0's connection to the other processes of a launch.
 
     Attributes:
-      hosts: the name of each process's host, once `gather` has asked.
+      hosts: the host name of each process, known after `gather`.
     """
 
     def __init__(self, launch: Launch, link: Child):
@@ -80,9 +80,9 @@ class Crew:
         threading.Thread(target=self._listen, daemon=True).start()
 
     def gather(self, mine: dict[str, Any]) -> list[dict[str, Any]]:
-        """What each process says of itself, in order. mine: what this one says; see `facts`.
+        """The facts of each process, in order. mine: those of this process; see `facts`.
 
-        Raises UserError, which names a process that cannot measure, does not answer, or differs from this one.
+        Raises UserError for a process that cannot measure, does not answer, or differs from this process.
         """
         about_by_process = {0: mine}
         while len(about_by_process) < self.launch.processes:
@@ -101,9 +101,9 @@ class Crew:
         return self._about
 
     def setups(self, setup: dict[str, Any], among: Sequence[int] = ()) -> list[dict[str, Any]]:
-        """The setup of each process of a worker, the first on process 0, as `members.setups` makes those here.
+        """The setup of each process of a worker; the first is on process 0. `members.setups` does the same on one host.
 
-        among: the processes of the launch that take part; (): the first ones, as many as it needs.
+        among: the processes of the launch that take part; (): as many as the worker needs, from the first on.
         """
         count = self.launch.processes if setup["platform"] != "cpu" else setup.get("processes", 1)
         if among:
@@ -123,7 +123,7 @@ class Crew:
         return setups
 
     def start(self, process: int, setup: dict[str, Any]) -> Remote:
-        """A worker on another process."""
+        """Starts a worker on another process of the launch."""
         worker = Remote(self, process, next(self._numbers))
         self._workers[worker.number] = worker
         if process in self._present:
@@ -172,7 +172,7 @@ class Crew:
 
     @property
     def missing(self) -> str:
-        """A clause that names a process which was lost; "" while all are here."""
+        """A clause that names a process that was lost; "" if there is none."""
         gone = sorted({*range(1, self.launch.processes)} - self._present)
         return f"process {gone[0]} (on {self.hosts[gone[0]]}) is gone" if gone else ""
 
@@ -190,7 +190,7 @@ def require_same(mine: Mapping[str, Any], other: Mapping[str, Any], process: int
 
 
 def _text(value: Any, other: Any) -> str:
-    """What of a value is not in the other one."""
+    """The part of a value that is not in the other value."""
     if not isinstance(value, dict):
         return str(value)[:12] if isinstance(value, str) else str(value)
     differing = {name: each for name, each in value.items() if name not in other or other[name] != each}
@@ -198,7 +198,7 @@ def _text(value: Any, other: Any) -> str:
 
 
 class Remote(JsonLines):
-    """A worker on another process of the launch, with what `client.Worker` uses of a `child.Child`."""
+    """A worker on another process of the launch, with the methods of `child.Child` that `client.Worker` uses."""
 
     stopped = False  # is not known of other hosts
     pid = 0
@@ -212,7 +212,7 @@ class Remote(JsonLines):
         self._log = ""
 
     def hear(self, message: dict[str, Any]) -> None:
-        """Takes an answer, or the end. Called by the thread that listens."""
+        """Takes an answer, or the news of its end. The listening thread calls this."""
         if self._end is not None:
             return
         if "answer" in message:
@@ -258,9 +258,9 @@ class Remote(JsonLines):
 
 
 def merged_machine(machine: dict[str, Any], abouts: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
-    """The manifest of a machine made of all hosts. machine: that of process 0; abouts: as `Crew.gather` returns them.
+    """The manifest of all hosts as one machine. machine: that of process 0; abouts: as `Crew.gather` returns them.
 
-    Cores are counted once for each host, whose processes may have them in common.
+    Cores are counted once for each host, because the processes of a host may share them.
     """
     by_host: dict[str, list[Mapping[str, Any]]] = {}
     for about in abouts:
@@ -271,14 +271,14 @@ def merged_machine(machine: dict[str, Any], abouts: Sequence[Mapping[str, Any]])
 
 
 def _cores(abouts: Sequence[Mapping[str, Any]]) -> int:
-    """Of one host: all that its processes may use, within the least quota."""
+    """The cores of one host: all that its processes may use, limited by the smallest quota."""
     cores = len({core for about in abouts for core in about["order"]})
     quotas = [about["cpu_quota"] for about in abouts if about["cpu_quota"] is not None]
     return max(1, min([cores, *map(int, quotas)]))
 
 
 def facts(machine: Mapping[str, Any], launch: Launch, host: str, **same: Any) -> dict[str, Any]:
-    """What this process says of itself. machine: its manifest. same: what must be the same on all; see SAME."""
+    """The facts of this process. machine: its manifest. same: the facts that must be equal in all; see SAME."""
     count = machine["devices"]
     one = machine["platform"] != "cpu" and launch.device is not None and launch.device < count
     return {

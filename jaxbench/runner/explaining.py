@@ -1,7 +1,7 @@
 # Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
-"""The points that explain another one's loss of efficiency, and their Programs (docs/metrics, Waterfall).
+"""Ablation points, which explain the lost efficiency of another point, and their Programs (docs/metrics, Waterfall).
 
-alone           one device does one device's share, the others idle
+alone           one device does its share, the others are idle
 local           all devices do their share, and nothing is sent
 schedule        as local, but the stages of a pipeline wait for each other
 communication   the step's collectives, and nothing else
@@ -43,9 +43,9 @@ LARGER = (2, 4)  # times the batch of the base
 
 
 def points(settings: Settings, planned: Sequence[Point]) -> list[Point]:
-    """What explains the planned points: those on several devices with one device as their base.
+    """The ablation points of the planned points on several devices that have one device as their base.
 
-    None for a sweep of levers, whose arms are compared with each other, and for devices that share cores.
+    There are none for a sweep of levers, where arms are compared with each other, nor for devices that share cores.
     """
     if settings.explain == "off" or settings.swept:
         return []
@@ -69,7 +69,7 @@ def points(settings: Settings, planned: Sequence[Point]) -> list[Point]:
 
 
 def _whole(point: Point) -> bool:
-    """Whether it is a whole, compiled step whose gradients are averaged as usual, with the devices to itself."""
+    """Whether it is a whole, compiled step with the usual averaging of gradients and no concurrent trainings."""
     levers = point.levers
     if TRAININGS.of(levers).at_once > 1:
         return False
@@ -103,20 +103,20 @@ def _larger(point: Point, factor: int) -> Point:
 
 
 def devices_of(point: Point) -> int:
-    """How many devices the step has that a point is a part of."""
+    """The device count of the step that a point explains, or of the point itself."""
     return int(point.explains.split("/")[2]) if point.explains else point.devices
 
 
 def is_plain(point: Point) -> bool:
-    """Whether its program is a whole step, also if it explains another one: a smaller or a larger batch."""
+    """Whether its program is a whole step. This includes ablations with a smaller or a larger batch."""
     part = PART.name in point.levers and point.levers[PART.name]
     return not point.explains or part == "step" or (part == ALONE and parallel.is_replicated(point.strategy))
 
 
 def build(workload: TrainWorkload, point: Point, devices: Sequence[jax.Device]) -> Program:
-    """The Program of a point that explains another. devices: of this process.
+    """The Program of an ablation point. devices: of this process.
 
-    Raises Unsupported for a step that cannot be taken apart.
+    Raises Unsupported for a step that cannot be split into computation and communication.
     """
     part, count = point.levers[PART.name], devices_of(point)
     if part == PEAK:
@@ -136,10 +136,10 @@ def build(workload: TrainWorkload, point: Point, devices: Sequence[jax.Device]) 
 
 
 def after_round(point: Point, state: TrainState, steps: int, *, parameters: bool) -> tuple[Verdict, ...]:
-    """The verdicts on the state that `steps` timed steps left. parameters: also on those, where they must be finite.
+    """The verdicts on the state after `steps` timed steps. parameters: also check them where they must stay finite.
 
-    Without its collectives a step learns nothing, and its parameters may leave the finite numbers, which takes no work
-    away. Payloads and a product must stay finite: others would be as fast on some devices, and slower on a processor.
+    A step without its collectives learns nothing, and its parameters may become infinite or NaN, which does not reduce
+    its work. Payloads and products must stay finite: NaN is as fast on some devices, but slower on a CPU.
     """
     counted = 0 if point.levers[PART.name] in (COMMUNICATION, PEAK) else steps
     if parameters and not counted:
@@ -148,7 +148,10 @@ def after_round(point: Point, state: TrainState, steps: int, *, parameters: bool
 
 
 def passport(point: Point, whole: Passport, platform: str) -> Passport:
-    """A part's passport, with the FLOPs that its share of the step has. whole: with those of the global batch."""
+    """The compile report of an ablation, with the FLOPs of its share of the step.
+
+    whole: its report with the FLOPs of the global batch.
+    """
     part, count = point.levers[PART.name], devices_of(point)
     share = {ALONE: 1 / count, LOCAL: 1.0, SCHEDULE: 1.0, COMMUNICATION: 0.0}
     if part == PEAK:

@@ -1,7 +1,8 @@
 # Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
-"""Programs that do not fit: an accelerator's compiler raises RESOURCE_EXHAUSTED where a CPU's reports the memory.
+"""Parses XLA out-of-memory errors.
 
-To a search this is a result, "does not fit", and the message often says by how much.
+For a program that does not fit, an accelerator's compiler raises RESOURCE_EXHAUSTED; a CPU's only reports the memory.
+To a search this is a result, "does not fit", and the message often says how much memory the program needs.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ _SPACE = re.compile(r"memory space (\w+)")
 
 
 def refused(error: WorkerError) -> bool:
-    """Whether the compiler found that the step does not fit a device's memory.
+    """Whether the compiler refused the step because it does not fit the memory of a device.
 
     A kernel that overflows another memory of the chip (vmem, smem) is an ordinary error.
     """
@@ -26,5 +27,5 @@ def refused(error: WorkerError) -> bool:
 
 
 def needed_bytes(error: WorkerError) -> int | None:
-    """The memory that the refused step needs; None where the message does not say."""
+    """The bytes that the refused step needs; None if the message does not tell."""
     return refusal.needed_bytes(str(error))

@@ -1,5 +1,5 @@
 # Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
-"""What a sweep is to measure: points, rounds, and the sets of processes that share them."""
+"""The input of a sweep: points, rounds, and the sets of processes that share them."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ class SweepJob:
     """The input of a sweep.
 
     order: the CPU cores to take first. memory_bytes: of the machine. source: the copy of this package that its
-    processes run, as `machine.source.of`; None: that of this process. automatic: decides when there are enough rounds;
-    None: their number is fixed. crew: the processes of the launch that measures; None: there is one.
+    processes run, as in `machine.source.of`; None: that of this process. automatic: decides when there are enough
+    rounds; None: their number is fixed. crew: the processes of the launch; None: there is no launch.
     """
 
     run: RunFolder
@@ -37,11 +37,13 @@ class SweepJob:
 
     @property
     def counts(self) -> tuple[int, int]:
-        """(rounds, sets of processes) that are asked for; with rounds=auto the least rounds."""
+        """(rounds, sets of processes) that the config asks for; with rounds=auto the smallest number of rounds."""
         return counts(self.config["measure"]["rounds"], self.config["measure"]["processes"])
 
     @property
     def live(self) -> bool:
-        """Whether all sets may live at the same time: an accelerator belongs to one process, and what is free on the
-        other hosts of a launch is not known here."""
+        """Whether all sets of processes may live at the same time.
+
+        They may not on an accelerator, which belongs to one process, nor in a launch, because the free memory of the
+        other hosts is unknown here."""
         return not self.crew and all(point.worker()[1]["platform"] == "cpu" for point in self.points)

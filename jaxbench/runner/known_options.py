@@ -1,5 +1,5 @@
 # Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
-"""Asks XLA whether it knows the compiler options of an arm, by compiling a tiny program with them."""
+"""Finds out whether XLA knows the compiler options of an arm, by compiling a tiny program with them."""
 
 from __future__ import annotations
 
@@ -17,19 +17,21 @@ from jaxbench.errors import Unsupported, UserError
 from jaxbench.levers.compiler import COMPILER, Options, require_platform
 from jaxbench.levers.execution import EXECUTION
 
-# What XLA answers: the first two are of the CPU's and the GPU's compiler, the first and the last of a TPU's.
+# XLA's error messages: the first two come from the CPU and GPU compilers, the first and the last from the TPU compiler.
 _UNKNOWN = re.compile(r"No such compile option: '(?P<option>[^']*)'")
 _WRONG = (
     re.compile(r"While setting option (?P<option>\w+), '(?P<value>.*)' is not a valid (?P<type>\w+) value"),
     re.compile(r"Failed to parse '(?P<value>.*)' into flag (?P<option>\w+)"),
 )
 _TYPES = {"bool": "true or false", "int32": "a whole number", "int64": "a whole number", "enum": "one of its words"}
-_VARIABLE = {"tpu": "LIBTPU_INIT_ARGS"}  # where options of the whole process are set; elsewhere in XLA_FLAGS
+_VARIABLE = {"tpu": "LIBTPU_INIT_ARGS"}  # the variable for options of the whole process; XLA_FLAGS on other platforms
 
 
 def require(levers: Mapping[str, str], device: jax.Device) -> None:
-    """Raises UserError for compiler options that the XLA of this device cannot use for the arm; Unsupported, which is
-    one, for those that it does not know."""
+    """Raises UserError for compiler options that XLA cannot use for the arm on this device.
+
+    For options that XLA does not know, the error is Unsupported, a subclass.
+    """
     options, text = COMPILER.of(levers), levers.get(COMPILER.name, "")
     if not options:
         return
@@ -50,7 +52,7 @@ def require(levers: Mapping[str, str], device: jax.Device) -> None:
 
 
 def _said(answer: str, options: Options, platform: str) -> str:
-    """XLA's answer as the end of a sentence that names the option and a legal one."""
+    """XLA's error as the end of a sentence that names the option and a legal one."""
     if found := _UNKNOWN.search(answer):
         option, variable = found["option"], _VARIABLE.get(platform, "XLA_FLAGS")
         close = difflib.get_close_matches(option, _known(), n=1, cutoff=0.8)
@@ -66,7 +68,7 @@ def _said(answer: str, options: Options, platform: str) -> str:
 
 
 def _known() -> dict[str, str]:
-    """The options of this XLA with a default, and those of the catalogue, with "" for the default."""
+    """The options of this XLA with their defaults, and those of the catalogue, with "" as default."""
     owner = xla_client.CompileOptions()  # must outlive the text of its part
     text = repr(owner.executable_build_options.debug_options)
     catalogued = (each.options.split() for each in compiler_options.sets().values())

@@ -1,5 +1,5 @@
 # Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
-"""`jaxbench run` or `train` as one process of a launch: process 0 measures with all of them, the others follow it."""
+"""`jaxbench run` or `train` as one process of a launch: process 0 measures with all processes; the others follow it."""
 
 from __future__ import annotations
 
@@ -29,9 +29,10 @@ def take_part(
     experiment: str,
     alone: Callable[[], AbstractContextManager[None]],
 ) -> int:
-    """Leads the launch or follows process 0. Returns the exit code, that of process 0 for all. Raises UserError.
+    """Leads the launch or follows process 0. Returns the exit code of process 0. Raises UserError.
 
-    say: what this process has; see `mine`. experiment: where it is on this host. alone: holds the machine.
+    say: returns the facts of this process; see `mine`. experiment: its path on this host. alone: a context that holds
+    the machine's lock.
     """
     with tempfile.TemporaryDirectory(prefix="jaxbench-launch-") as folder:
         link = crew_lib.join(launch, folder)
@@ -56,18 +57,18 @@ def take_part(
 
 
 def mine(launch: Launch, machine: dict[str, Any], experiment: str, config: ConfigDict) -> dict[str, Any]:
-    """What this process says of itself. machine: its manifest."""
+    """The facts of this process. machine: its manifest."""
     digest, settings = discovery.digest(experiment), flatten(config_lib.plain(config))
     return crew_lib.facts(machine, launch, socket.gethostname(), experiment=digest, config=settings)
 
 
 def gathered(crew: Crew, machine: dict[str, Any], experiment: str, config: ConfigDict) -> dict[str, Any]:
-    """The manifest of all hosts together. machine: that of this one. Raises UserError if they differ."""
+    """The manifest of all hosts as one machine. machine: that of this host. Raises UserError if they differ."""
     return crew_lib.merged_machine(machine, crew.gather(mine(crew.launch, machine, experiment, config)))
 
 
 def require_possible(config: ConfigDict) -> None:
-    """Raises UserError for a training's settings that one process alone can find."""
+    """Raises UserError for an experiment with a search, which only a single process can do."""
     if any(study.asked(config_lib.plain(config)) for study in STUDIES):
         raise UserError(
             f"what '{config.experiment}' searches for is found by one process: start it without a launcher, or choose "

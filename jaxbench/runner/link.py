@@ -1,14 +1,14 @@
 # Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
-"""The process that connects one process of a launch with the others, through JAX's coordination service.
+"""The relay process that connects one process of a launch with the others, through JAX's coordination service.
 
-It is a child of the app, because JAX ends a process whose coordination service is gone: so the app lives on, and says
-what has happened. It follows the app's lines on stdin, of which the first is {"address", "processes", "process"}, and
-ends when stdin does. Its first line on stdout is {"joined": true}.
+It is a child of the app, because JAX ends a process when its coordination service is gone. So the app survives, and
+reports what has happened. The relay follows the app's lines on stdin, and ends when stdin does. The first line is
+{"address", "processes", "process"}. Its own first line on stdout is {"joined": true}.
 
-That of process 0 carries messages: {"to": p, "message": ...} from the app, {"from": p, "message": ...} to it, or
-{"from": p, "lost": true} when process p was not heard of for LOST_S. That of another process takes one line from its
-app, {"hello": ..., "experiment": ..., "logs": a folder}; then it does what process 0 says, and at the end says
-{"exit": code} to its app:
+The relay of process 0 carries messages: {"to": p, "message": ...} from the app, {"from": p, "message": ...} to the app,
+or {"from": p, "lost": true} when there was no message from process p for LOST_S. The relay of another process takes one
+line from its app, {"hello": ..., "experiment": ..., "logs": a folder}. Then it follows process 0, and at the end sends
+{"exit": code} to its app. The commands of process 0 are:
 
     {"do": "start", "child": c, "setup": ...}      starts a worker; its answers are sent as {"child": c, "answer": ...},
                                                    its end as {"child": c, "ended": code, "how": ..., "log": ...}
@@ -35,7 +35,7 @@ from jaxbench.machine.launch import JOIN_LIMIT_S
 from jaxbench.runner.child import Child
 from jaxbench.runner.worker import follow
 
-BEAT_S, LOST_S = 3.0, 15.0  # a process is heard of every BEAT_S; LOST_S is more than a short cut of the network
+BEAT_S, LOST_S = 3.0, 15.0  # each process sends a beat every BEAT_S; LOST_S outlasts a short network failure
 LONGEST_S = 7 * 24 * 3600.0  # between two requests of process 0
 SERVICE_LOST_S = 30  # after which JAX ends the link of a process that cannot reach the service
 
@@ -44,7 +44,7 @@ class Channel:
     """Messages between process 0 and each other process, in order, as keys of the coordination service."""
 
     def __init__(self, address: str, processes: int, process: int):
-        """Waits for all processes. JAX ends this process if one does not come within JOIN_LIMIT_S."""
+        """Waits for all processes. JAX ends this process if one of them does not join within JOIN_LIMIT_S."""
         from jax._src.lib import _jax  # no public name: `jax.distributed` would join the devices as well
 
         self.process = process
@@ -66,7 +66,7 @@ class Channel:
             self._client.key_value_set(f"jaxbench/{self.process}-{to}/{number}", json.dumps(message))
 
     def receive(self, sender: int, limit_s: float) -> dict[str, Any] | None:
-        """Its next message; None, and never again one, if there is none within `limit_s`."""
+        """The next message of `sender`; None if there is none within `limit_s`, and from then on always None."""
         import jax
 
         key = f"jaxbench/{sender}-{self.process}/{next(self._taken.setdefault(sender, itertools.count()))}"
@@ -81,7 +81,7 @@ class Channel:
 
 
 def lead(channel: Channel, processes: int, requests: Iterator[str], answers: TextIO) -> None:
-    """Carries the app's messages to the others, and theirs to it."""
+    """Relays the app's messages to the other processes, and their messages to the app."""
     lock = threading.Lock()
 
     def listen(process: int) -> None:
@@ -100,7 +100,7 @@ def lead(channel: Channel, processes: int, requests: Iterator[str], answers: Tex
 
 
 def obey(channel: Channel, requests: Iterator[str], answers: TextIO) -> None:
-    """Does what process 0 says, until it says with which exit code to end."""
+    """Follows the commands of process 0, until it sends the exit code."""
 
     def beat() -> None:
         while True:
@@ -131,7 +131,7 @@ def obey(channel: Channel, requests: Iterator[str], answers: TextIO) -> None:
 
 
 def _report(channel: Channel, number: int, child: Child) -> None:
-    """Sends the answers of a child, and how it ended."""
+    """Sends the answers of a child to process 0, and finally how it ended."""
     while (answer := child.read()) is not None:
         if answer.get("source") == source.HERE:
             del answer["source"]  # this copy is process 0's, wherever it lies here

@@ -1,5 +1,5 @@
 # Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
-"""The processes of a world, or of trainings at once, as one worker: the setup of each, one answer of all of theirs."""
+"""The processes of a world, or of concurrent trainings, as one worker: the setup of each, and the merged answer."""
 
 from __future__ import annotations
 
@@ -10,16 +10,16 @@ from typing import Any
 from jaxbench.machine import world
 from jaxbench.runner.worker import IDLE
 
-# Of a block of all processes: it lasts as long as the slowest.
+# The time of a block of all processes is that of the slowest.
 SLOWEST = ("block_s", "double_block_s", "warmup_block_s", "loop_s", "double_loop_s", "probe_s")
 ADDED = ("cpu_s", "switches")
 
 
 def setups(setup: dict[str, Any]) -> list[dict[str, Any]]:
-    """The setup of each process. setup: of the worker; "processes": how many it is made of.
+    """The setup of each process. setup: that of the worker; "processes": the number of its processes.
 
-    Each has an equal share of the devices; of accelerators, one. Instead, "trainings": how many processes train at
-    once, each on all of the devices.
+    Each process has an equal share of the devices; of accelerators, it has one. Instead, "trainings" is the number of
+    processes that train at the same time, each on all devices.
     """
     if "trainings" in setup:
         beside = {"address": world.free_address(), "processes": setup["trainings"]}
@@ -36,7 +36,8 @@ def setups(setup: dict[str, Any]) -> list[dict[str, Any]]:
 def merged(answers: Sequence[dict[str, Any]], cpus: Sequence[Any] = ()) -> dict[str, Any]:
     """The answer of a world to one request. answers: of its processes, in order.
 
-    cpus: the CPUs that each process may use, on which host: processes with the same have them in common; (): all.
+    cpus: for each process, its host and the CPUs that it may use; processes with equal entries share their CPUs. ():
+    all processes share them.
     """
     cpus = [cpu for cpu, answer in zip(cpus, answers, strict=True) if answer != IDLE] if cpus else ()
     answers = [answer for answer in answers if answer != IDLE]
@@ -55,7 +56,7 @@ def merged(answers: Sequence[dict[str, Any]], cpus: Sequence[Any] = ()) -> dict[
 
 
 def _record(records: Sequence[dict[str, Any]], cpus: Sequence[Any]) -> dict[str, Any]:
-    """The leader's, with what the others add to it."""
+    """The leader's record, with the contributions of the other processes."""
     record = dict(records[0])
     if "checks" in record:
         record["checks"] = _checks([each["checks"] for each in records])
@@ -74,13 +75,13 @@ def _record(records: Sequence[dict[str, Any]], cpus: Sequence[Any]) -> dict[str,
 
 
 def _by_block(together: Callable[[Sequence[Any]], Any], records: Sequence[dict[str, Any]], name: str) -> list[Any]:
-    """One number for each block; [] if a process has none."""
+    """One number for each block, over all processes; [] if a process has none."""
     of_each = [each[name] for each in records]
     return [together(block) for block in zip(*of_each, strict=True)] if all(of_each) else []
 
 
 def _sharing(records: Sequence[dict[str, Any]], cpus: Sequence[Any]) -> list[list[dict[str, Any]]]:
-    """The records of processes that have their CPUs in common."""
+    """The records, grouped by processes that share their CPUs."""
     groups: dict[Any, list[dict[str, Any]]] = {}
     for record, cpu in zip(records, cpus or [None] * len(records), strict=True):
         groups.setdefault(cpu, []).append(record)
@@ -88,18 +89,18 @@ def _sharing(records: Sequence[dict[str, Any]], cpus: Sequence[Any]) -> list[lis
 
 
 def _added(of_each: Sequence[list[float]]) -> list[float]:
-    """The sum for each block; [] if one says nothing."""
+    """The sum over processes for each block; [] if a process reports nothing."""
     return [sum(block) for block in zip(*of_each, strict=True)] if all(of_each) else []
 
 
 def _others_s(records: Sequence[dict[str, Any]]) -> list[float]:
-    """What ran on the common CPUs, the mean of what each process read, without all of them."""
+    """The CPU time of other programs on the shared CPUs: the mean reading of the processes minus their own time."""
     others, own = (_by_block(statistics.mean, records, name) for name in ("others_s", "cpu_s"))
     return [busy - (len(records) - 1) * one for busy, one in zip(others, own, strict=True)] if others and own else []
 
 
 def _checks(of_each: Sequence[Sequence[dict[str, Any]]]) -> list[dict[str, Any]]:
-    """The leader's verdicts, but where another process found something wrong, its own: each sees its own shards."""
+    """The leader's verdicts, replaced by those of another process that found a fault: each sees only its own shards."""
     verdicts = {verdict["name"]: verdict for verdict in of_each[0]}
     for process, checks in enumerate(of_each):
         for verdict in checks:

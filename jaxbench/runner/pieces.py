@@ -1,5 +1,5 @@
 # Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
-"""Refuses losses and programs whose mean over pieces of the batch is not the loss of the whole batch."""
+"""Refuses losses that are not micro-batchable: the mean over parts of the batch is not the loss of the whole batch."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from jaxbench.workloads.levers.freeze import stateful
 
 
 def require_loss(workload: TrainWorkload, kind: LossKind) -> None:
-    """Raises UserError for a loss that is not a mean over its examples: no strategy can be right with it."""
+    """Raises UserError for a loss that is not a mean over its examples: no strategy can compute it correctly."""
     if kind.name == SUM:
         raise UserError(
             f"the loss of '{workload.name}' is a sum over its examples, so its gradient grows with the batch (2.0 "
@@ -34,7 +34,7 @@ def require_loss(workload: TrainWorkload, kind: LossKind) -> None:
 
 
 def require(workload: TrainWorkload, program: Program, kind: LossKind) -> None:
-    """Raises Unsupported where the mean over pieces of the batch differs from the loss of the whole batch."""
+    """Raises Unsupported if the mean over parts of the batch differs from the loss of the whole batch."""
     parts = 1 if program.keys is None else program.parts
     count = parts * workload.micro_batches
     if parts > 1 and kind.state:

@@ -1,5 +1,5 @@
 # Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
-"""Where each case is measured: platform, cores, devices, mesh axis, pair of devices. Touches no device."""
+"""Decides where each case is measured: platform, cores, devices, mesh axis, pair of devices. Uses no device."""
 
 from __future__ import annotations
 
@@ -29,15 +29,15 @@ AUTO_BYTES = {"cpu": 2**30, "gpu": 2**33, "tpu": 2**33}  # limit for sizes that 
 CPU_FLOPS = 2e10  # a further limit for these on a CPU, about a second
 CPU_TRANSFER_DEVICES = 4  # twelve pairs of fake devices show as much as fifty-six
 
-# A process holds more than the case itself: inputs drawn on the host, the right result in double precision, scratch of
-# compiler and libraries. Measured on a CPU (`VmHWM`): up to 7.9 times the case for kernels (a softmax, a product in
+# A process holds more than the case itself: inputs drawn on the host, the correct result in double precision, scratch
+# of compiler and libraries. Measured on a CPU (`VmHWM`): up to 7.9 times the case for kernels (a softmax, a product in
 # bfloat16), up to 4.5 times for transfers and collectives. The host's memory must be this multiple of the case.
 HOST_SHARE = {"kernel": 8, "other": 5}
 
 
 @dataclass(frozen=True, kw_only=True)
 class Placement(CasePlace):
-    """One case in one place. case: its key in the case set. processes: that run it together."""
+    """One case with its devices. case: its key in the case set. processes: the number that run it together."""
 
     case: str
     devices: int = 1
@@ -47,11 +47,11 @@ class Placement(CasePlace):
     processes: int = 1
 
     def to_json(self) -> dict[str, Any]:
-        """The fields that its worker needs, which counts the processes itself."""
+        """The fields that its worker needs. The worker counts the processes itself."""
         return {name: value for name, value in asdict(self).items() if name != "processes"}
 
     def worker(self) -> tuple[str, dict[str, Any]]:
-        """The name of the process that measures it, and the setup of that process."""
+        """(the name of the process that measures it, the setup of that process)."""
         count = self.places
         if self.family == "transfer":
             places = [p for p in (self.source, self.target) if p != "host"]
@@ -67,7 +67,7 @@ class Placement(CasePlace):
         return f"cpu{count}" + (f"-{self.processes}processes" if self.processes > 1 else ""), setup
 
     def failure(self) -> dict[str, Any]:
-        """The fields by which a failure record names it."""
+        """The fields that identify it in a failure record."""
         return {"point": self.point, "devices": self.devices}
 
     @property
@@ -91,7 +91,7 @@ class Placement(CasePlace):
 
 @dataclass
 class _Fit:
-    """Decides which cases fit, and keeps what was left out and why."""
+    """Decides which cases fit, and keeps the cases that were left out with the reason."""
 
     settings: CaseSettings
     machine: dict[str, Any]
@@ -99,8 +99,9 @@ class _Fit:
     left_out: dict[str, list[str]] = field(default_factory=dict)
 
     def memory(self, case: Case, platform: str) -> tuple[int, str]:
-        """(the bytes that a case may hold at the same time, the reason): a part of the host's memory (`HOST_SHARE`),
-        and at most half of a device's."""
+        """(the bytes that a case may hold at the same time, the reason).
+
+        The limit is a part of the host's memory (`HOST_SHARE`), and at most half of a device's memory."""
         host = self.machine.get("memory_bytes") or 2**33
         share = HOST_SHARE["kernel" if isinstance(case, KernelWorkload) else "other"]
         device = self.machine.get("device_memory_bytes") if platform != "cpu" else None
@@ -136,7 +137,7 @@ class _Fit:
         return ""
 
     def thinned(self, cases: list[CollectiveWorkload]) -> list[CollectiveWorkload]:
-        """Every second size, unless the user chose the sizes: oversubscribed devices show bytes but no speed."""
+        """Every second size, unless the user chose the sizes: the times of oversubscribed devices support no claim."""
         sizes = sorted({case.payload_bytes for case in cases})
         thinned = [case for case in cases if self.typed or case.payload_bytes in sizes[::2]]
         why = "with more devices than cores they show bytes but not speed, so every second size is enough"
@@ -150,11 +151,11 @@ class _Fit:
 
 
 def place(cases: CaseSet, settings: CaseSettings, machine: dict[str, Any]) -> tuple[list[Placement], list[str]]:
-    """Returns the points, and sentences about what was left out. machine: a manifest.
+    """(the points, sentences about cases that were left out). machine: a manifest.
 
     Raises:
-      UserError: a dtype that the backend lacks, a chosen size that does not fit, a mesh that does not factor the
-        device count.
+      UserError: a dtype that the backend lacks, a chosen size that does not fit, or a mesh that does not multiply to
+        the device count.
       NothingToMeasure: everything was left out, or there is one device and only collectives.
     """
     fits = _Fit(settings, machine, cases.typed)
@@ -224,7 +225,7 @@ def _kernel(case: KernelWorkload, point: str, platform: str, cores: int) -> Plac
 def _transfers(
     transfers: list[TransferWorkload], settings: CaseSettings, machine: dict[str, Any], fits: _Fit
 ) -> Iterator[Placement]:
-    """Every size on the first device, or pair of devices; the largest size that fits on all devices or pairs."""
+    """The points of transfers: every size on the first device or pair, and the largest that fits on all of them."""
     platform = machine["platform"]
     devices = max(device_counts(settings, machine))
     if platform == "cpu" and settings.devices is None:
@@ -270,7 +271,7 @@ def _collectives(
 
 
 def _parts(devices: int, owners: int, machine: dict[str, Any]) -> int:
-    """Into how many equal parts processes or, where there are several, hosts divide the devices; 1: one process."""
+    """The number of equal parts into which hosts, if there are several, or processes divide the devices."""
     hosts = len(set(machine.get("hosts", ())[:owners]))
     return hosts if hosts > 1 and devices % hosts == 0 else owners
 
@@ -296,7 +297,7 @@ def _collective(
 
 
 def places_of(mesh: str) -> int:
-    """The devices of a mesh: "2x4" -> 8; "" -> 0."""
+    """The number of devices of a mesh: "2x4" -> 8; "" -> 0."""
     return math.prod(int(side) for side in mesh.split("x")) if mesh else 0
 
 

@@ -1,5 +1,5 @@
 # Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
-"""The points of a run, in the order in which they are prepared, and the process that measures each."""
+"""The points of a run, in the order of their preparation, and the process that measures each of them."""
 
 from __future__ import annotations
 
@@ -24,8 +24,8 @@ from jaxbench.runner import sharing
 CPU_DEVICES = (1, 2, 4, 8)
 PER_DEVICE = "per_device"
 
-# Devices that share cores prove that a program is right, and nothing about speed: after all others, one round of one
-# process and of blocks of one step shows that nothing is compiled anew while a step runs.
+# Devices that share cores show that a program is correct, but nothing about its speed. So they are measured last, with
+# one round of one process and blocks of one step, which shows that no step recompiles.
 OVERSUBSCRIBED_ROUNDS = 1
 
 # By default glibc takes large blocks from the system and returns them in every call, page by page. XLA's CPU client
@@ -36,31 +36,32 @@ KEEP_MEMORY = {"MALLOC_ARENA_MAX": "1", "MALLOC_MMAP_MAX_": "0", "MALLOC_TRIM_TH
 
 @dataclass(frozen=True, kw_only=True)
 class Point(StepPlace):
-    """One thing to measure."""
+    """One training step, or ablation, to measure."""
 
-    # Not sent to the worker, whose record takes the first two from the devices themselves.
+    # Not sent to the worker. Its record takes the first two from the devices themselves.
     platform: str = ""
-    processes: int = 1  # that run it together
-    part_of: int = 0  # the devices of the program of which one device does its share; 0: its own program
-    memory_share: float = 0.0  # of an accelerator, for each process; 0: as JAX takes it
+    processes: int = 1  # the number of processes that run it together
+    part_of: int = 0  # the device count of the program from which one device does its share; 0: its own program
+    memory_share: float = 0.0  # the share of an accelerator's memory for each process; 0: JAX's default
 
     def to_json(self) -> dict[str, Any]:
-        """The point's fields as in its record."""
+        """The fields of the point, as in its record."""
         own = ("platform", "processes", "part_of", "memory_share")
         return {name: value for name, value in asdict(self).items() if name not in own}
 
     def worker(self) -> tuple[str, dict[str, Any]]:
-        """The name of the process that measures it, and the setup of that process.
+        """(the name of the process that measures it, the setup of that process).
 
-        A CPU process keeps one device count, pinned to as many cores. An accelerator belongs to one process at a time,
-        so one worker measures every count on a part of the devices. Trainings that share devices have processes apart.
+        A CPU process keeps one device count, pinned to the same number of cores. An accelerator belongs to one process
+        at a time, so one worker measures every count on a part of the devices. Trainings that share devices have
+        separate processes.
         """
         shared, further = sharing.group(self.levers, self.memory_share)
         setup: dict[str, Any] = {"platform": self.platform, "devices": self.devices, **further}
         setup |= {"processes": self.processes} if self.processes > 1 else {}
         if self.platform != "cpu":
             return self.platform + shared, setup
-        if self.part_of > self.devices:  # one core does its share of a program that was traced for several devices
+        if self.part_of > self.devices:  # one core does its share of a program for several devices
             alone = {"platform": "cpu", "devices": self.part_of, "cores": 1, "environment": KEEP_MEMORY}
             return f"cpu1of{self.part_of}", alone
         # As few threads as data parallelism needs; a program that needs more requests them.
@@ -68,7 +69,7 @@ class Point(StepPlace):
         return name, {**setup, "environment": KEEP_MEMORY, "concurrent_collectives": 1}
 
     def failure(self) -> dict[str, Any]:
-        """The fields by which a failure record names it."""
+        """The fields that identify it in a failure record."""
         names = ("point", "strategy", "scaling", "devices", "global_batch", "arm")
         return {name: getattr(self, name) for name in names}
 
@@ -81,7 +82,7 @@ class Point(StepPlace):
 
 
 class Placed(Protocol):
-    """What the sweep uses of a point, either a training step or a case."""
+    """The interface of a point for the sweep: a training step or a case."""
 
     @property
     def point(self) -> str: ...
@@ -103,12 +104,12 @@ class Placed(Protocol):
 
 
 def rounds_of(point: Placed, rounds: int) -> int:
-    """The rounds in which a point is measured. rounds: of the run."""
+    """The number of rounds in which a point is measured. rounds: that of the run."""
     return min(rounds, OVERSUBSCRIBED_ROUNDS) if point.oversubscribed else rounds
 
 
 def device_counts(settings: Settings | CaseSettings, machine: dict[str, Any]) -> tuple[int, ...]:
-    """The counts to sweep. machine: a manifest. Raises UserError for devices that are absent or of different kinds."""
+    """The device counts to sweep. machine: a manifest. Raises UserError for absent devices or different kinds."""
     if machine["platform"] != "cpu":
         _require_accelerators(settings, machine)
     if settings.devices is not None:
@@ -135,7 +136,7 @@ def _require_accelerators(settings: Settings | CaseSettings, machine: dict[str, 
 
 
 def make(settings: Settings, machine: dict[str, Any]) -> list[Point]:
-    """All points of the sweep. Raises UserError when a batch does not divide over a device count that was chosen."""
+    """All points of the sweep. Raises UserError if a batch does not divide over a device count that the user chose."""
     points = []
     counts = divisible(settings, device_counts(settings, machine))
     processes = owners_of(settings, counts, machine)
@@ -171,21 +172,21 @@ def make(settings: Settings, machine: dict[str, Any]) -> list[Point]:
 
 
 def owners_of(settings: Settings | CaseSettings, counts: Sequence[int], machine: dict[str, Any]) -> dict[int, int]:
-    """How many processes run a point of each device count, in a launch or here. Raises UserError."""
+    """The number of processes that run a point, by device count, in a launch or on this host. Raises UserError."""
     return (launched_of if "hosts" in machine else processes_of)(settings, counts, machine)
 
 
 def launched_of(settings: Settings | CaseSettings, counts: Sequence[int], machine: dict[str, Any]) -> dict[int, int]:
-    """How many processes of a launch run a point of each device count: the first ones, each with an equal share on a
-    CPU, or with all its accelerators.
+    """The number of processes of a launch that run a point, by device count.
 
-    Raises UserError for a number of processes that is not the launch's, and for devices that do not divide over them.
+    These are the first processes. Each has an equal share of CPU devices, or all of its accelerators. Raises UserError
+    for a number of processes that is not the launch's, and for devices that do not divide over them.
     """
     started, text = len(machine["hosts"]), str(settings.mesh_processes).strip()
     if text not in ("1", str(started)):
         raise UserError(
-            f"--config.mesh.processes={text} is not possible: this command was started {started} times, as so many "
-            "processes; leave it out."
+            f"--config.mesh.processes={text} is not possible: this command was started {started} times, as "
+            f"{started} processes; leave it out."
         )
     if machine["platform"] != "cpu":
         each = machine["devices"] // started
@@ -199,10 +200,10 @@ def launched_of(settings: Settings | CaseSettings, counts: Sequence[int], machin
 
 
 def processes_of(settings: Settings | CaseSettings, counts: Sequence[int], machine: dict[str, Any]) -> dict[int, int]:
-    """How many processes run a point of each device count: as many as asked for, but none without a device.
+    """The number of processes that run a point, by device count: the number asked for, but none without a device.
 
-    Raises UserError for what is no number of processes, for more of them than devices, for devices that do not divide
-    over them, and on accelerators for several devices of one of several processes.
+    Raises UserError for an illegal number, for more processes than devices, for devices that do not divide over them,
+    and for several accelerators in one of several processes.
     """
     platform, text = machine["platform"], str(settings.mesh_processes).strip()
     field, asked, most = f"--config.mesh.processes={text}", int(text) if text.isdecimal() else None, max(counts)
@@ -211,7 +212,7 @@ def processes_of(settings: Settings | CaseSettings, counts: Sequence[int], machi
     if asked == 1:
         return dict.fromkeys(counts, 1)
     if platform == "tpu":
-        raise UserError(f"{field} is not possible on a TPU, whose chips belong to one process of a host: use 1.")
+        raise UserError(f"{field} is not possible on a TPU, where one process of a host owns all chips: use 1.")
     if platform != "cpu" and asked is not None:
         raise UserError(f"{field} is not possible on a {platform}, where a process has one device: use {PER_DEVICE}.")
     if asked is None:
@@ -245,8 +246,9 @@ def require_equal_parts(field: str, batch: int, *, parts: int, micro_batches: in
 
 
 def possible(arms: list[Arm], machine: dict[str, Any]) -> list[Arm]:
-    """The arms that this platform supports. Raises UserError if none is left, and for another platform's compiler
-    options."""
+    """The arms that this platform supports.
+
+    Raises UserError if none is left, and for compiler options of another platform."""
     arms = with_sets(arms, machine["platform"])
     if machine["platform"] != "tpu":
         return arms
@@ -272,13 +274,13 @@ def with_sets(arms: list[Arm], platform: str) -> list[Arm]:
 
 # Tried: a step has 25 fusions with the passes that can be named disabled, and 25 with them enabled.
 UNFUSED = (
-    "--config.lever.execution=unfused has no effect on a TPU, whose compiler has no fusion pass to disable: use eager "
-    "or jit."
+    "--config.lever.execution=unfused has no effect on a TPU, because its compiler has no fusion pass to disable: use "
+    "eager or jit."
 )
 
 
 def arms_of(settings: Settings, strategy: str, devices: int) -> list[Arm]:
-    """The arms of a strategy on so many devices; the mesh "all" stands for every mesh of that size."""
+    """The arms of a strategy on `devices` devices; the mesh "all" stands for every mesh of that size."""
     arms = []
     for arm in settings.arms:
         if MESH.of(arm.levers) != EVERY_MESH or not parallel.takes_any_mesh(strategy):
@@ -301,7 +303,7 @@ def divisible(settings: Settings, counts: tuple[int, ...]) -> tuple[int, ...]:
 
 
 def groups(points: Sequence[Placed]) -> dict[str, tuple[list[str], dict[str, Any]]]:
-    """The worker processes by name: (ids of the points that it measures, its setup)."""
+    """By name of a worker process: (ids of the points that it measures, its setup)."""
     workers: dict[str, tuple[list[str], dict[str, Any]]] = {}
     for point in points:
         name, setup = point.worker()

@@ -1,8 +1,8 @@
 # Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
-"""What a terminal shows while points are measured: each of them so far, the current task and the time left.
+"""The terminal's display while points are measured: the results so far, the current task and the time left.
 
-It is drawn only between measurements. Without a terminal each point leaves a line when it is prepared, and one when all
-is measured. `heartbeat` keeps the log of any verb from falling silent.
+It is drawn only between measurements. Without a terminal, each point leaves a line when it is prepared, and another
+when it is measured. `heartbeat` prints lines during long tasks, so that no log is silent for long.
 """
 
 from __future__ import annotations
@@ -23,13 +23,13 @@ from jaxbench.records.schema import RoundRecord
 from jaxbench.runner.so_far import MANY, SoFar, group_of
 
 AGAIN = "prepare again"  # a point that another process has checked
-PACE = "pace"  # find the length of the blocks of a point that was prepared while others were
+PACE = "pace"  # find the block length of a point that was prepared at the same time as others
 
 # First guesses, seconds; replaced by measured times.
 GUESS_S = {"prepare": 5.0, AGAIN: 2.0, PACE: 0.5, "round": 0.6, "profile": 5.0}
 
 
-SILENT_S = 25.0  # CI services end jobs that print nothing for minutes; we promise a line every 30 s
+SILENT_S = 25.0  # CI services end jobs that print nothing for minutes; jaxbench prints a line every 30 s
 
 # Lines of a terminal that the table of points leaves free: for its heading, its note and the bar.
 BESIDE_TABLE = 10
@@ -37,10 +37,10 @@ BESIDE_TABLE = 10
 
 @contextmanager
 def heartbeat(console: Console, said: Callable[[], str], *, terminal: bool = False) -> Iterator[None]:
-    """Prints the elapsed time and `said()`, what is done and what is left, every SILENT_S seconds of the block.
+    """Prints the elapsed time and `said()`, the finished and the remaining work, every SILENT_S seconds of the block.
 
-    said: is called from another thread. terminal: also there, for a verb that shows no live line. Nothing is computed
-    between two lines, so the thread may run while others measure.
+    said: called from another thread. terminal: print on a terminal too, for a verb without a live line. The thread
+    computes nothing between two lines, so it may run during measurements.
     """
     over, begun = threading.Event(), time.monotonic()
 
@@ -61,7 +61,7 @@ def heartbeat(console: Console, said: Callable[[], str], *, terminal: bool = Fal
 
 
 class ProgressLine:
-    """A bar with the current task, how many of `total` are done, and the time left."""
+    """A bar with the current task, the number of finished tasks out of `total`, and the time left."""
 
     def __init__(self, console: Console, total: int):
         self._console = console
@@ -88,11 +88,11 @@ class ProgressLine:
         return f"{task.description}: {task.completed:.0f} of {task.total or 0:.0f} done, {task.fields['left']}"
 
     def say(self, sentence: str) -> None:
-        """A line that stays, on a terminal too."""
+        """Prints a line that stays, on a terminal too."""
         self._console.print(Text(sentence), soft_wrap=True)
 
     def _say(self, sentence: str) -> None:
-        """A line for a log; a terminal has the bar instead."""
+        """Prints a line into a log; a terminal has the bar instead."""
         if not self._console.is_terminal:
             self._console.print(Text(sentence), soft_wrap=True)
 
@@ -107,7 +107,7 @@ class ProgressLine:
         raise NotImplementedError
 
     def above(self) -> Iterable[RenderableType]:
-        """What is drawn above the bar."""
+        """The content above the bar."""
         return ()
 
     def show(self, text: str) -> None:
@@ -115,12 +115,12 @@ class ProgressLine:
         self._bar.update(self._task, description=text, left=f"about {format_s(self.left_s())} left", refresh=True)
 
     def advance(self) -> None:
-        """One more is done."""
+        """Counts one more finished task."""
         self._bar.update(self._task, advance=1)
 
 
 class _Bar(Progress):
-    """A bar below what its line draws above it."""
+    """A bar with the content of its line above it."""
 
     def __init__(self, line: ProgressLine, *columns: TextColumn | BarColumn | MofNCompleteColumn, **how: Any):
         self._line = line
@@ -135,7 +135,7 @@ class SweepProgress(ProgressLine):
     """Counts tasks (the keys of `GUESS_S`) by point, and estimates the time left from finished ones."""
 
     def __init__(self, console: Console, tasks: list[tuple[str, str]], measured: Iterable[RoundRecord] = ()):
-        """tasks: (kind, point), all that are to be done. measured: the rounds of a run that is continued."""
+        """tasks: (kind, point) of all tasks. measured: the earlier rounds of a run that is continued."""
         self._so_far = SoFar()
         for record in measured:
             self._so_far.measured(record)
@@ -153,7 +153,7 @@ class SweepProgress(ProgressLine):
                 self._say(sentence)
 
     def begin(self, kind: str, point: str, text: str) -> None:
-        """A task that was not expected, such as one that has to be repeated, is added."""
+        """Begins a task. A task that was not expected, such as a repetition, is added."""
         if (kind, point) not in self._left:
             self._left.append((kind, point))
             self._bar.update(self._task, total=(self._bar.tasks[0].total or 0) + 1)
@@ -161,12 +161,12 @@ class SweepProgress(ProgressLine):
         self.show(text)
 
     def above(self) -> Iterable[RenderableType]:
-        """The points so far, as many as fit."""
+        """The table of the points so far, as many as fit."""
         height = self._console.size.height - BESIDE_TABLE
         return self._so_far.shown(height) if height > 0 else ()
 
     def measured(self, record: RoundRecord) -> None:
-        """A point has one more round."""
+        """Adds a round of a point."""
         self._so_far.measured(record)
 
     def end(self, kind: str, point: str) -> None:
@@ -189,7 +189,8 @@ class SweepProgress(ProgressLine):
         self._bar.update(self._task, total=done + len(self._left))
 
     def left_s(self) -> float:
-        """Seconds: each task takes as long as the same one before, else the mean of its kind, else the first guess."""
+        """Estimated seconds left. A task takes as long as the same task before it, or the mean of its kind, or
+        GUESS_S."""
         by_kind = defaultdict(list)
         for (kind, _), seconds in list(self._seen.items()):  # the log's thread reads it, too
             by_kind[kind].append(seconds)

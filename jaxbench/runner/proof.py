@@ -1,5 +1,5 @@
 # Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
-"""Checks that a compiled point computes and communicates what it must. Every measured row carries the verdicts."""
+"""Checks that a compiled point computes and communicates what it must. Every record of a point has the verdicts."""
 
 from __future__ import annotations
 
@@ -36,14 +36,14 @@ from jaxbench.runner.plan import Point
 from jaxbench.workloads.base import Batch, TrainWorkload
 from jaxbench.workloads.levers.freeze import stateful
 
-MAX_CPU_FLOPS = 1e12  # of a step: an unoptimised program with more would hold up the run
+MAX_CPU_FLOPS = 1e12  # FLOPs of a step; a larger unoptimized program would delay the run
 
 
 class Proof:
     """Judges the points of one experiment.
 
-    own: it is one of the suite's, which must not communicate more than necessary. keep: keep the references (results of
-    one device) of all points, not only of the newest, where memory allows.
+    own: the experiment is one of the suite's, which must not communicate more than necessary. keep: keep the references
+    (results of one device) of all points, not only of the newest one, if memory allows.
     """
 
     def __init__(
@@ -67,8 +67,8 @@ class Proof:
     def loss_kind(self) -> LossKind:
         """The kind of the experiment's loss, which no lever changes. Raises UserError for a loss that is not a mean.
 
-        Not determined on absent devices, for a model that does not fit one device, or if it takes minutes on a CPU.
-        Then only its results show that a strategy is wrong with the loss.
+        It is not determined on absent devices, for a model that does not fit one device, or if that takes minutes on a
+        CPU. Then only the results show whether a strategy computes the loss incorrectly.
         """
         slow = self.device.platform == "cpu" and loss_kind.flops(self.plain) > MAX_CPU_FLOPS
         if slow or self.device not in jax.devices():
@@ -83,7 +83,7 @@ class Proof:
         return kind
 
     def take(self, label: str) -> None:
-        """Takes the kind of the loss, by its `label`, from another process that has accepted it."""
+        """Adopts the kind of the loss, by its `label`, from another process that has accepted it."""
         self.loss_kind = LossKind.of(label)
 
     @functools.cached_property
@@ -100,7 +100,7 @@ class Proof:
     def verdicts(
         self, point: Point, grown: int, program: Program, compiled: CompiledStep, batch: Batch
     ) -> tuple[Verdict, ...]:
-        """What is right, wrong or could not be checked."""
+        """The verdicts on a compiled point before its first round."""
         assert compiled.inputs is not None
         asked = self.devices[: point.devices]
         parts = axes.batch_parts(parallel.mesh_sizes(point.strategy, point.devices, MESH.of(point.levers)))
@@ -114,7 +114,7 @@ class Proof:
     def _results(
         self, point: Point, grown: int, program: Program, compiled: CompiledStep, batch: Batch
     ) -> tuple[Verdict, ...]:
-        """Whether it computes and sends what it must."""
+        """The verdicts on the results and on the communication of a whole step."""
         part, passport = PART.of(point.levers), compiled.passport
         workload, layout, about = self._about(point, grown, program, batch)
         if not _updates(point):
@@ -161,10 +161,10 @@ class Proof:
     def after_round(
         self, point: Point, grown: int, program: Program, call: Any, batch: Batch, state: TrainState
     ) -> tuple[tuple[Verdict, ...], float | None]:
-        """Whether one more update of the timed state, which this donates, is right; and the loss before that update. Of
-        a part that updates nothing: whether the timed state still gives the right loss or predictions.
+        """(the verdicts on one more update of the timed state, the loss before that update). Donates the state.
 
-        call: the timed step.
+        For a part that updates nothing, the verdict says whether the timed state still gives the correct loss or
+        predictions. call: the timed step.
         """
         if not _updates(point):
             parted = PART.of(point.levers) == "local"  # its devices have states of their own
@@ -189,7 +189,7 @@ class Proof:
     def _about(
         self, point: Point, grown: int, program: Program, batch: Batch
     ) -> tuple[TrainWorkload, oracle.BatchLayout, dict[str, Any]]:
-        """(the workload that one device trains, how the program lays out its batch, arguments of `oracle.again`)."""
+        """(the workload that one device trains, the program's layout of the batch, arguments of `oracle.again`)."""
         layout = oracle.BatchLayout.of(program, draws=self.draws)
         about = {
             "key": self.key,
@@ -201,7 +201,7 @@ class Proof:
         return self.arms.reference(point.levers, grown, draws=self.draws), layout, about
 
     def _reference_key(self, workload: TrainWorkload, point: Point, layout: oracle.BatchLayout) -> tuple[Any, ...]:
-        """Everything that changes the result of one device."""
+        """A key with everything that changes the result of one device."""
         return point.global_batch, id(workload), *self._layout(workload, point, layout)
 
     def _expected(
@@ -213,9 +213,9 @@ class Proof:
         members: Members,
         flops: float,
     ) -> oracle.Reference:
-        """The result of one device, kept for the next points, which may have the same. Each process computes it.
+        """The reference of one device, kept for later points with an equal key. Each process computes it.
 
-        Raises Unfit, in all of them if in one.
+        Raises Unfit in all processes if one of them cannot compute it.
         """
         if key not in self._references:
             if not self.keep:
@@ -242,8 +242,9 @@ class Proof:
         return self._references[key]
 
     def _layout(self, workload: TrainWorkload, point: Point, layout: oracle.BatchLayout) -> tuple[Any, ...]:
-        """The part of the batch's layout that changes the result: for batch statistics its parts, for random numbers
-        all of it."""
+        """The part of the batch's layout that changes the result.
+
+        For batch statistics these are its parts, for random numbers all of it."""
         if self.draws:
             return layout.identity(self.key, point.global_batch)
         return (layout.parts,) if stateful(self._model_state(workload)) else ()

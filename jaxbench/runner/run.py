@@ -1,5 +1,5 @@
 # Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
-"""`jaxbench run`: from an experiment and a config to a run folder or, in a dry run, to a list of its points."""
+"""`jaxbench run`: measures an experiment with a config into a run folder or, in a dry run, lists its points."""
 
 from __future__ import annotations
 
@@ -43,13 +43,13 @@ from jaxbench.runner.studies import memory_by_depth
 from jaxbench.runner.studies.study import Study, limit
 from jaxbench.runner.workers import Workers
 
-# A run folder belongs to one machine and one set of software: continuing it with others would mix two results.
+# A run folder belongs to one machine and one set of software. Continuing it with others would mix two results.
 SAME_SOFTWARE = ("python", "environment", "versions")
 
 
 @dataclass(frozen=True)
 class Asked:
-    """What a config asks for on this machine. notes: sentences for the user."""
+    """The plan of a config on this machine. notes: sentences for the user."""
 
     settings: Settings | CaseSettings
     machine: dict[str, Any]
@@ -59,7 +59,7 @@ class Asked:
 
 
 def ask(experiment: str, config: ConfigDict, console: Console, crew: Crew | None = None) -> Asked:
-    """Parses the config and probes the machine, with a crew those of all its processes. Raises UserError."""
+    """Parses the config and probes the machine; with a crew, the machines of all processes. Raises UserError."""
     if config.get("measures") == "cases":
         chosen = config_lib.parse_cases(config)
         cases = build_cases(config, experiment)
@@ -117,7 +117,7 @@ def run(
 ) -> None:
     """Measures every point of the sweep that the folder lacks. Raises UserError. An interrupt loses nothing.
 
-    look: says when measure.rounds=auto has enough rounds; `analysis.allocation.look`. crew: of a launch.
+    look: decides when measure.rounds=auto has enough rounds (`analysis.allocation.look`). crew: of a launch.
     """
     asked = ask(experiment, config, console, crew)
     folder = RunFolder.begin(workdir, config_lib.plain(config))
@@ -148,7 +148,7 @@ def run(
 
 
 def dry_run(experiment: str, config: ConfigDict, console: Console, crew: Crew | None = None) -> bool:
-    """Compiles every point and prints its expected memory and time; runs and writes nothing. True: all compile."""
+    """Compiles every point and prints its expected memory and time. Runs and writes nothing. True: all compile."""
     asked = ask(experiment, config, console, crew)
     title = f"{config.experiment}: {size_of(asked)}"
     table = Table(*("point", "compile", "peak memory per device"), title=title)
@@ -177,9 +177,9 @@ def dry_run(experiment: str, config: ConfigDict, console: Console, crew: Crew | 
 
 
 def _dry_point(point: plan.Placed, workers: Workers, asked: Asked, *, every: bool) -> tuple[list[str], float | None]:
-    """The cells of a point's row, and a guess of its seconds on a CPU; None if it would fail.
+    """(the cells of a point's row, a guess of its seconds on a CPU; None if it would fail).
 
-    every: --config.strategy=all or lever.compiler=all, so what is not supported is not a failure.
+    every: --config.strategy=all or lever.compiler=all, so an unsupported point is not a failure.
     """
     try:
         answer = workers.ask(point.point, {"do": "compile", "point": point.to_json()})
@@ -239,12 +239,13 @@ def probe_machine(platform: str, console: Console) -> dict[str, Any]:
 
 @functools.cache
 def free_cores() -> list[int]:
-    """The cores by their load before this process measured: all its runs, such as both arms of ab, use the same."""
+    """The cores, ordered by their load before this process measured. All its runs use the same order, such as both arms
+    of ab."""
     return cores.free_cores()
 
 
 def size_of(asked: Asked) -> str:
-    """How much is measured, in words."""
+    """The amount of measuring in words, such as "8 points x 10 rounds"."""
     rounds, sets = asked.settings.counts
     least = "at least " if asked.settings.rounds is None else ""
     return f"{len(asked.points)} points x {least}{rounds} rounds" + (
@@ -305,10 +306,10 @@ def session_of(asked: Asked, experiment: str) -> dict[str, Any]:
 
 
 def begin_session(folder: RunFolder, session: dict[str, Any]) -> int:
-    """Writes the manifest, or adds a session to it, whose number it returns.
+    """Writes the manifest, or adds a session to it. Returns the number of the session.
 
     Raises:
-      UserError: it was measured on another machine, or with other software or another experiment.
+      UserError: the folder was measured on another machine, or with other software or another experiment.
     """
     path = folder.path / MANIFEST
     digest = hashlib.sha256(json.dumps(folder.config(), sort_keys=True).encode()).hexdigest()
@@ -344,7 +345,7 @@ def begin_session(folder: RunFolder, session: dict[str, Any]) -> int:
 
 
 def _processes(manifest: dict[str, Any]) -> dict[str, int]:
-    """How many processes run each planned point."""
+    """The number of processes that run each planned point."""
     return {each["point"]: each.get("processes", 1) for each in manifest.get("plan", {}).get("points", ())}
 
 

@@ -1,5 +1,5 @@
 # Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
-"""Several trainings at once on the same devices: what their processes need, and where that is refused."""
+"""Concurrent trainings on the same devices: the needs of their processes, and the cases in which they are refused."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from jaxbench.levers.trainings import TRAININGS
 
 USABLE = 0.9  # of a GPU's memory, for all processes of the run together
 PIPES, DEFAULT_PIPES = "CUDA_MPS_PIPE_DIRECTORY", "/tmp/nvidia-mps"  # where the service and its clients meet
-NO_PIPES = "/nonexistent"  # a process that finds no service takes turns with the others
+NO_PIPES = "/nonexistent"  # without the service, processes would take turns on the GPU
 
 
 def require_possible(settings: Settings, machine: Mapping[str, Any]) -> None:
@@ -24,15 +24,15 @@ def require_possible(settings: Settings, machine: Mapping[str, Any]) -> None:
         sharing, field = TRAININGS.of(arm.levers), f"--config.lever.trainings={arm.levers[TRAININGS.name]}"
         if sharing.mps and machine["platform"] != "gpu":
             raise UserError(
-                f"{field} needs an NVIDIA GPU, whose Multi-Process Service trainings can share, and this run measures "
-                f"on the {machine['platform']}: use {sharing.at_once}."
+                f"{field} needs an NVIDIA GPU, which trainings share by its Multi-Process Service, and this run "
+                f"measures on the {machine['platform']}: use {sharing.at_once}."
             )
         if sharing.mps and not (Path(os.environ.get(PIPES, DEFAULT_PIPES)) / "control").exists():
             raise UserError(f"{field} needs the Multi-Process Service: start it with nvidia-cuda-mps-control -d.")
         if sharing.at_once == 1:
             continue
         if machine["platform"] == "tpu":
-            raise UserError(f"{field} is not possible on a TPU, whose chips belong to one process of a host: use 1.")
+            raise UserError(f"{field} is not possible on a TPU, where one process of a host owns all chips: use 1.")
         if "hosts" in machine:
             raise UserError(f"{field} is measured by processes of this machine: start it without a launcher.")
         if str(settings.mesh_processes).strip() != "1":
@@ -43,16 +43,16 @@ def require_possible(settings: Settings, machine: Mapping[str, Any]) -> None:
 
 
 def memory_share(arms: Sequence[Arm], platform: str) -> float:
-    """The share of a GPU's memory that each process gets: an equal one, because those of all arms live at once.
+    """The share of a GPU's memory for each process. All get the same, because the processes of all arms live at once.
 
-    0, which leaves it to JAX, on other platforms and where nothing is shared.
+    0 leaves the choice to JAX: on other platforms, and if nothing is shared.
     """
     processes = {arm.levers[TRAININGS.name]: TRAININGS.of(arm.levers).at_once for arm in arms}
     return USABLE / sum(processes.values()) if platform == "gpu" and max(processes.values()) > 1 else 0.0
 
 
 def group(levers: Mapping[str, str], share: float) -> tuple[str, dict[str, Any]]:
-    """(the end of the name of the worker, what its setup has more) for an arm. share: as `memory_share` returns it."""
+    """(the end of the worker's name, the additional fields of its setup) for an arm. share: see `memory_share`."""
     sharing, name = TRAININGS.of(levers), ""
     setup: dict[str, Any] = {}
     if sharing.at_once > 1:

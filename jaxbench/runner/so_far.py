@@ -1,5 +1,5 @@
 # Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
-"""The step times of a run that is still being measured: what its terminal shows until the report is made."""
+"""The step times of a run that is still being measured, for the terminal and the log until the report is made."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ from jaxbench.digits import digits
 from jaxbench.records.schema import RoundRecord
 
 NOTE = (
-    "Median over the rounds so far, with its 95 % interval as if rounds were independent (<6 rounds: lowest and "
-    "highest). The report's intervals also know how processes differ."
+    "Median over the rounds so far, with its 95 % confidence interval as if rounds were independent (<6 rounds: lowest "
+    "and highest). The report's intervals include process-to-process variation."
 )
 _UNITS = ((1.0, "s"), (1e-3, "ms"), (1e-6, "µs"), (0.0, "ns"))
 
@@ -34,7 +34,7 @@ def group_of(point: str) -> str:
 
 @dataclass
 class SoFar:
-    """By point, each round's median time per step in seconds; a point that is prepared and not measured has none."""
+    """By point, the median time per step of each round in seconds. A point that is only prepared has none."""
 
     rounds: dict[str, list[float]] = field(default_factory=dict)
     newest: str = ""  # the point that was touched last
@@ -52,14 +52,14 @@ class SoFar:
         self.rounds.pop(point, None)
 
     def shown(self, height: int) -> Iterator[RenderableType]:
-        """The table of points and, below it, what its numbers are."""
+        """The table of points and, below it, an explanation of its numbers."""
         if self.rounds:
             yield self._table(height)
         if any(self.rounds.values()):
             yield Text(NOTE, style="dim")
 
     def _table(self, height: int) -> Table:
-        """A line for each point; of more than `height` points those around the newest one."""
+        """A line for each point; if there are more than `height` points, those around the newest one."""
         table = Table(box=box.SIMPLE_HEAD, show_edge=False, pad_edge=False)
         for name, justify in (("point", "left"), ("rounds", "right"), ("per step", "right"), ("interval", "left")):
             table.add_column(name, justify=justify, no_wrap=True)  # type: ignore[arg-type]
@@ -73,7 +73,7 @@ class SoFar:
         return table
 
     def sentences(self) -> list[str]:
-        """One for each measured point; of many points, one for each group."""
+        """One sentence for each measured point or, if there are more than MANY, one for each group."""
         lines = []
         if len(self.rounds) > MANY:
             measured = sorted((point for point, rounds in self.rounds.items() if rounds), key=group_of)
@@ -89,7 +89,7 @@ class SoFar:
         return lines
 
     def _cells(self, point: str) -> tuple[str, str, str]:
-        """How many rounds, their median, and its interval in the same unit."""
+        """(the number of rounds, their median, its confidence interval in the same unit)."""
         rounds = self.rounds[point]
         if not rounds:
             return "0", "prepared", ""
@@ -100,10 +100,11 @@ class SoFar:
 
 
 def interval(values: Sequence[float]) -> tuple[float, float]:
-    """The 95 % interval of the median of independent values, by order statistics: however they are distributed.
+    """The 95 % confidence interval of the median of independent values of any distribution, by order statistics.
 
-    It goes from the k-th lowest to the k-th highest, with the largest k for which P(B < k) <= 2.5 %, B being binomial
-    (n, 1/2). Of fewer than six values no k is left: their range, which covers the median less often, stands for it.
+    It goes from the k-th lowest to the k-th highest, with the largest k for which P(B < k) <= 2.5 %, where B is
+    binomial (n, 1/2). With fewer than six values there is no such k. Then the result is their range, which covers the
+    median less often.
     """
     ordered, count = sorted(values), len(values)
     k, below = 0, 1 / 2**count  # below: P(B <= k)

@@ -17,7 +17,7 @@ class StageError(Exception):
 
 
 class stage:
-    """A context that adds to an error its stage and, if it passed through one, the line of the user's file."""
+    """A context that adds its stage to an error and, if the error passed through the user's file, the line there."""
 
     def __init__(self, name: str):
         self.name = name

@@ -1,7 +1,7 @@
 # Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
 """`jaxbench try EXPERIMENT`: describes a model and checks which strategies train it correctly, without timing.
 
-Everything runs on fake CPU devices, compiled without optimisation, because only results and communication are checked.
+Everything runs on fake CPU devices, compiled without optimization, because only results and communication are checked.
 For the same reason two processes can share the work.
 """
 
@@ -52,7 +52,7 @@ class StrategyTrial:
 
 
 def run(experiment: str, config: ConfigDict, console: Console) -> bool:
-    """Prints description and results. True: at least one strategy takes the model, and all that do are right."""
+    """Prints description and results. True: at least one strategy takes the model, and all that do are correct."""
     config_lib.parse(config, parallel.strategy_names(), parallel.of_any_model())
     setup = {"platform": "cpu", "devices": max(DEVICES), "experiment": absolute(experiment), "worker": "try"}
     setup |= {"config": config_lib.plain(config), "concurrent_collectives": CONCURRENT_COLLECTIVES}
@@ -84,8 +84,8 @@ def _ask(worker: Worker, request: dict[str, Any]) -> dict[str, Any]:
 def _try_all(
     workers: list[Worker], strategies: list[str], threads: Executor, console: Console
 ) -> dict[tuple[str, int], StrategyTrial]:
-    """Raises UserError where a worker died."""
-    # Points with a common reference follow each other: first those of the whole batch, then those of each device count.
+    """Tries all strategies on all device counts. Raises UserError if a worker died."""
+    # Points with a common reference are neighbours: first those of the whole batch, then those of each device count.
     whole = [name for name in strategies if name.startswith("jit")]
     parts = [name for name in strategies if name not in whole]
     waiting = deque((name, count) for names in (whole, parts) for count in DEVICES for name in names)
@@ -107,7 +107,7 @@ def _try_all(
                 outcomes[point] = _try(worker, *point)
                 progress.advance(task)
 
-        # From both ends, so that the two workers need no common reference until they meet.
+        # The two workers start from opposite ends, so they need no common reference until they meet.
         takes = (waiting.popleft, waiting.pop)
         for done in as_completed([threads.submit(work, *each) for each in zip(workers, takes, strict=False)]):
             done.result()

@@ -1,5 +1,5 @@
 # Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
-"""The answers of a worker to `jaxbench try`: a description of the model, and the verdicts on a point without timing."""
+"""The answers of a worker to `jaxbench try`: a description of the model, and verdicts on a point without timing."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from jaxbench.workloads.adapters import flax_models
 from jaxbench.workloads.base import PyTree, TrainWorkload
 
 NEEDS_A_MESH = "hybrid"
-LARGEST = 3  # so many of the largest parameters are named
+LARGEST = 3  # number of the largest parameters that are listed
 
 
 def describe(bench: Bench) -> dict[str, Any]:
@@ -50,7 +50,7 @@ def describe(bench: Bench) -> dict[str, Any]:
 
 
 def attempt(bench: Bench, placed: dict[str, Any]) -> dict[str, Any]:
-    """The verdicts on a point, compiled without optimisation, and the bytes that one device sends and holds.
+    """The verdicts on a point, compiled without optimization, and the bytes that one device sends and holds.
 
     Every point starts with the same state, which its program loads. The program's own `init` is traced but never
     compiled: its values come from the model, and `load` gives the same layout. Raises StageError.
@@ -72,7 +72,7 @@ def attempt(bench: Bench, placed: dict[str, Any]) -> dict[str, Any]:
 
 
 def _training(workload: TrainWorkload) -> str:
-    """Whether the model can also be trained, and what it lacks."""
+    """A sentence that says whether the model can also be trained, or what it lacks."""
     try:
         inspection.require_trainable(workload)
     except UserError as error:

@@ -2,14 +2,14 @@
 """The child process that measures: one JSON request a line on stdin, one JSON answer a line on stdout.
 
 The first line sets the process up: {"platform", "devices", "experiment", "config", "worker"}. For kernels it also has
-"cores": how many cores the one device may use. "order": the cores to take first. "concurrent_collectives" is explained
-at `start.threads`. "world": the place of this process in a world (`machine.world.join`), which has the "devices" all
-together. "beside": its place among trainings at once (`machine.world.beside`). With "target" the process compiles for
-absent hardware, and accepts only "compile_for". The requests are
+"cores": the number of cores that the device may use. "order": the cores to take first. "concurrent_collectives" is
+explained at `start.threads`. "world": the position of this process in a world (`machine.world.join`), which has the
+"devices" all together. "beside": its position among co-runners (`machine.world.beside`). With "target" the process
+compiles for absent hardware, and accepts only "compile_for". The requests are
 
     {"do": "prepare" | "compile" | "compile_for" | "try", "point": {...}}
-                                                      to "prepare" optionally "loss", its kind, which takes a second;
-                                                      and "paced": false, then no step is timed until
+                                                      with "prepare" optionally "loss": its kind, which takes a second
+                                                      to find; and "paced": false: no step is timed until
     {"do": "pace", "point": id}
     {"do": "prepare_again", "point": {...}, "program_sha256": of the program that was checked, "steps": K}
     {"do": "describe"}
@@ -19,8 +19,8 @@ absent hardware, and accepts only "compile_for". The requests are
                                                       which checks the state that the visit leaves
     {"do": "profile", "point": id, "folder": a path}
 
-The answer {"concurrent_collectives": n} asks for another process with threads for n. The process ends as soon as stdin
-does, even in the middle of a measurement: no worker outlives its parent, however that died.
+The answer {"concurrent_collectives": n} asks for another process with threads for n collectives. The process ends as
+soon as stdin does, even in the middle of a measurement, so no worker outlives its parent.
 """
 
 from __future__ import annotations
@@ -44,12 +44,14 @@ from jaxbench.records import schema
 
 Make = Callable[[dict[str, Any], list[Any]], Any]
 Handle = Callable[[Any, dict[str, Any]], dict[str, Any]]
-IDLE = {"idle": True}  # the answer of a process that owns no device of the request's point
+IDLE = {"idle": True}  # the answer of a process that owns no device of the point
 
 
 def serve(requests: Iterator[str], answers: TextIO, made: Make, carry_out: Handle) -> None:
-    """Answers the requests one after the other; `requests` never ends. made: (setup, devices) -> what `carry_out`
-    takes together with a request, which it answers."""
+    """Answers the requests one after the other; `requests` never ends.
+
+    made: (setup, devices) -> the first argument of `carry_out`. carry_out: (that, a request) -> the answer.
+    """
     setup = json.loads(next(requests))
     cores, target, place = setup.get("cores"), setup.get("target"), setup.get("world")
     if setup["platform"] == "cpu":  # before anything imports jax: threads inherit the cores of the one that makes them
@@ -98,7 +100,7 @@ def bench_of(setup: dict[str, Any], devices: list[Any]) -> Any:
 
 
 def surroundings() -> dict[str, Any]:
-    """What this process has, and the parent has not: the CPUs that it may use, and variables that change its speed."""
+    """The facts that only this process knows: the CPUs that it may use, and variables that change its speed."""
     from jaxbench.machine import settings
 
     cpus = sorted(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else None
@@ -106,7 +108,7 @@ def surroundings() -> dict[str, Any]:
 
 
 def concerns(bench: Any, request: dict[str, Any], counts: dict[str, int]) -> bool:
-    """Whether this process of a world owns a device of the request's point. counts: devices of the points so far."""
+    """Whether this process of a world owns a device of the request's point. counts: by point, its device count."""
     from jaxbench.machine.world import Members
 
     point = request.get("point")
@@ -151,7 +153,7 @@ def _attempt(action: Callable[[], Any]) -> tuple[Any, dict[str, Any] | None]:
     """Returns (result, None) or (None, the failure to send)."""
     try:
         return action(), None
-    except Exception as error:  # the one broad except: whatever a model or a compiler raises is a failed point
+    except Exception as error:  # the one broad except: any exception of a model or a compiler is a failed point
         cause = error.__cause__ if hasattr(error, "stage") and error.__cause__ else error
         if isinstance(cause, MoreCollectives):
             return None, {"concurrent_collectives": cause.count}
@@ -171,7 +173,7 @@ def _send(answers: TextIO, answer: dict[str, Any]) -> None:
 
 
 def follow(stdin: TextIO) -> Iterator[str]:
-    """Yields the lines of `stdin` and ends the process when it ends. A blocked thread costs the measurement nothing."""
+    """Yields the lines of `stdin`, and ends the process when stdin ends. The blocked thread costs no time."""
     lines: queue.SimpleQueue[str] = queue.SimpleQueue()
 
     def read() -> None:

@@ -1,2 +1,2 @@
 # Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
-"""Examples to start from, which `jaxbench new` writes: one for each way that models are written in."""
+"""Examples to start from, which `jaxbench new` writes: one for each library or style of writing models."""

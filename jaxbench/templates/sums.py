@@ -16,7 +16,7 @@ def init(key):
 
 
 def local(state, rows):
-    # Sums over the rows that one device has. "loss" should fall: here, what the direction does not explain.
+    # Sums over the rows that one device has. "loss" should fall: here, the spread that the direction does not explain.
     centered = rows["x"] - state["mean"]
     along = centered @ state["direction"]
     return {
@@ -45,7 +45,7 @@ def build(config):
         init=init,
         local=local,
         update=update,
-        # One row, without the axis of rows. `draw` makes rows of which the speed is measured.
+        # One row, without the axis of rows. `draw` makes the rows with which speed is measured.
         example={"x": Field((COLUMNS,), draw=draw)},
         # The largest relative difference from one device's state and sums after three steps.
         tolerance=1e-4,

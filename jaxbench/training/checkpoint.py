@@ -180,7 +180,10 @@ class Writer:
 
 
 def _shared_out(leaves: dict[str, np.ndarray], members: Members) -> dict[str, jax.Array]:
-    """The arrays, split over one device of each process along the first dimension that divides: each writes its part."""
+    """The arrays, split over one device of each process along the first dimension that divides.
+
+    So each process writes its part.
+    """
     count = len(members.processes)
     firsts = [next(d for d in jax.devices() if d.process_index == process) for process in members.processes]
     mesh = Mesh(np.array(firsts), ("process",))

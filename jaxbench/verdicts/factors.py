@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from jaxbench.analysis import scaling, spread, waterfall
 from jaxbench.analysis.intervals import UNKNOWN, Estimate
 from jaxbench.analysis.points import MeasuredPoint
-from jaxbench.analysis.waterfall import NAMES, NOT_EXPLAINED, Waterfall
+from jaxbench.analysis.waterfall import CALLED, NAMES, NOT_EXPLAINED, Waterfall
 from jaxbench.verdicts import comparable
 from jaxbench.verdicts.comparable import FinishedRun
 from jaxbench.verdicts.judge import FASTER, SLOWER, Answer
@@ -116,4 +116,4 @@ def sentences(changes: Sequence[Change], answers: Sequence[Answer]) -> list[str]
     return found
 
 
-_CALLED = {ONE_DEVICE: "the time on one device", NOT_EXPLAINED: "the unexplained factor"}
+_CALLED = {**CALLED, ONE_DEVICE: "the time on one device", NOT_EXPLAINED: "the unexplained factor"}

@@ -1,5 +1,5 @@
 # Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
-"""What a look at the rounds of worker sets that take turns decides, and which points the next rounds visit."""
+"""The decision after each look at interleaved worker sets, and the points of the next rounds."""
 
 import dataclasses
 import math
@@ -34,7 +34,7 @@ def planned(names, budget_s=60.0):
 
 
 def measured(names, rounds, noise, *, sets=4, first=0, every_s=1.0, seed=0):
-    """The records of rounds that visit all of these points. noise: of each, a standard deviation of its logarithm."""
+    """The records of rounds that visit all of these points. noise: standard deviation of the logarithm of each."""
     random, made = np.random.default_rng(seed), []
     for r in range(first, first + rounds):
         for name in names:
@@ -75,7 +75,7 @@ def test_the_widest_claim_gets_the_next_rounds():
 
 
 def test_claims_that_are_almost_as_wide_are_narrowed_together():
-    """The efficiency of twice the devices at the same time is a half: so is the width of its interval."""
+    """With twice the devices and the same time the efficiency is a half, and so is the width of its interval."""
     found = look(WHOLE, measured(WHOLE, 40, {"jit_auto/weak/2": 0.2, "jit_auto/strong/2": 0.4}))
     assert set(found.visits) == set(WHOLE)
 
@@ -87,17 +87,17 @@ def test_the_budget_ends_a_noisy_run_before_the_rounds_that_would_exceed_it():
 
 
 def test_points_that_explain_others_get_what_their_factor_needs():
-    """One factor is resolved after a few rounds; one that cannot be told from 1 has every third round until then."""
+    """One factor is resolved after a few rounds; one indistinguishable from 1 gets every third round until then."""
     names, noise = (*WHOLE, *PARTS), {"jit_auto/strong/2": 0.3, PARTS[0]: 0.3, PARTS[1]: 0.01}
     few = look(names, measured(WHOLE, 32, noise) + measured(PARTS, 8, noise, first=4))
-    assert PARTS[0] in few.visits and PARTS[1] in few.visits  # nothing excludes 1
+    assert PARTS[0] in few.visits and PARTS[1] in few.visits  # no interval excludes 1
     quiet = {"jit_auto/weak/2": 0.3}
     resolved = look(names, measured(WHOLE, 40, quiet) + measured(PARTS, 8, quiet, first=4))
     assert not set(PARTS) & set(resolved.visits)
 
 
 def test_where_noise_lasts_a_narrow_interval_does_not_end_the_run():
-    """All rounds may lie in the same spell. Then all claims go on together, because they need time and not visits."""
+    """All rounds may lie in the same spell. Then all claims continue together, because they need time, not visits."""
     records, random = measured(WHOLE, 36, {}), np.random.default_rng(0)
     slow = dict(enumerate(np.exp(0.02 * np.repeat(random.standard_normal(6), 6))))
     lasting = [dataclasses.replace(r, block_s=(r.block_s[0] * slow[r.round],)) for r in records]
@@ -106,7 +106,7 @@ def test_where_noise_lasts_a_narrow_interval_does_not_end_the_run():
     assert found.half_width < allocation.HALF_WIDTH and (found.ended, found.visits) == ("", WHOLE)
 
 
-def test_what_failed_is_visited_no_more_and_without_claims_there_is_nothing():
+def test_failed_points_are_not_visited_again_and_without_claims_nothing_is():
     records = measured(WHOLE, 12, {})
     found = look(WHOLE, records, failed=("jit_auto/weak/2", "jit_auto/weak/1"))
     assert found.visits == WHOLE[:2]
@@ -119,7 +119,7 @@ def test_one_point_alone_claims_its_time():
 
 
 def test_the_noise_of_a_claim_does_not_depend_on_the_order_of_equal_sets():
-    """The half width agrees with what a report will say of the same rounds."""
+    """The half-width agrees with the report on the same rounds."""
     records = measured(WHOLE, 40, {"jit_auto/weak/2": 0.1})
     (weak,) = (claim for claim in look(WHOLE, records).claims if claim.point == "jit_auto/weak/2")
     logs = [np.log([r.block_s[0] for r in records if r.point == name]) for name in ("jit_auto/weak/1", weak.point)]
@@ -137,7 +137,7 @@ def test_a_look_is_fast():
 
 
 def test_points_without_stated_flops_are_compared_by_their_examples():
-    """Boosted trees state none: the work of a pair was 0 over 0."""
+    """Boosted trees state no FLOPs: the work of a pair was 0 / 0."""
     records = measured(WHOLE, 12, {})
     prepared = [
         dataclasses.replace(each, passport=dataclasses.replace(each.passport, flops_per_step=0.0))

@@ -1,5 +1,5 @@
 # Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
-"""The line of time against size: the alpha and beta it was made from come back, and it says when it does not hold."""
+"""The line of time over size recovers its alpha and beta, and reports when it does not fit."""
 
 import dataclasses
 from pathlib import Path
@@ -64,7 +64,7 @@ def test_no_solver_finds_a_line_that_is_nearer(alpha: float, beta: float, seed: 
 
 
 def test_twice_and_half_the_time_are_equally_far() -> None:
-    """Times that vary by a factor in both directions about a constant: the line lies at that, not below."""
+    """Times vary by a factor in both directions around a constant: the line must be at the constant, not below."""
     sizes = np.array([1.0, 2.0, 4.0, 8.0])
     ((alpha_s, inverse),) = alpha_beta.solve(sizes, np.array([[2.0, 0.5, 0.5, 2.0]]))
     line = alpha_s + sizes * inverse
@@ -79,7 +79,7 @@ def test_a_term_that_would_be_negative_is_zero() -> None:
 
 
 def test_every_size_weighs_the_same(tmp_path: Path) -> None:
-    """Plain least squares would leave alpha to the noise of the largest payload."""
+    """In plain least squares the noise of the largest payload would determine alpha."""
     fit = fit_one(tmp_path, line(alpha_s=1e-5, beta=1e8), noise=0.02, rounds=10)
     assert fit.alpha_s.value == pytest.approx(1e-5, rel=0.1)
 
@@ -99,9 +99,9 @@ def test_a_bandwidth_that_some_draws_do_not_see_has_no_interval(tmp_path: Path) 
 
 def test_fewer_than_three_sizes_is_a_sentence(tmp_path: Path) -> None:
     fit = fit_one(tmp_path, line()[:2])
-    assert fit.why_not == "2 payload sizes, it needs 3"
+    assert fit.why_not == "2 payload sizes, and a fit needs 3"
     said = alpha_beta.sentences([fit])
-    assert said == ["No fit of time against size: all_reduce float32 on 4 devices: 2 payload sizes, it needs 3."]
+    assert said == ["No fit of time against size: all_reduce float32 on 4 devices: 2 payload sizes, and a fit needs 3."]
 
 
 def test_refused_wrong_and_partial_rows_are_not_fitted(tmp_path: Path) -> None:

@@ -1,5 +1,5 @@
 # Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
-"""Fits recover the law the records were made from, and refuse what they cannot support."""
+"""Fits recover the law behind the records, and refuse data that they cannot describe."""
 
 from pathlib import Path
 from typing import Any
@@ -47,14 +47,14 @@ def test_exact_speedups_give_the_exact_share(serial: float) -> None:
 def test_superlinear_points_are_not_described(tmp_path: Path) -> None:
     """A share of 0 [0, 0] would be an answer; the law has none."""
     found = fit(tmp_path, law=lambda scaling, n: n**1.02)["Amdahl"]
-    assert found.why_not == "s = 0 is at its bound: this law does not describe the run" and not found.parameters
+    assert found.why_not == "s = 0 is at its bound, so this law does not describe the run" and not found.parameters
 
 
 def test_more_devices_that_are_slower_are_no_serial_share(tmp_path: Path) -> None:
-    """ "s = 1 [1, 1]" was said of a run whose speed-up fell below 1."""
+    """A run with a speed-up below 1 was reported as "s = 1 [1, 1]"."""
     found = fit(tmp_path, law=lambda scaling, n: n**-0.3, noise=0.002)
     for law in ("Amdahl", "Gustafson"):
-        assert found[law].why_not == "s = 1 is at its bound: this law does not describe the run"
+        assert found[law].why_not == "s = 1 is at its bound, so this law does not describe the run"
     assert any("no fit for shard_map, s = 1 is at its bound" in said for said in fits.sentences(list(found.values())))
 
 
@@ -66,13 +66,13 @@ def test_an_ideal_run_is_described_by_its_bound(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("facts", "why"),
     [
-        ({"cores": 2}, "2 honest device counts, Amdahl needs 3"),
-        ({"cores": 1}, "1 honest device count, Amdahl needs 3"),
-        ({"wrong": ("shard_map/strong/2", "shard_map/strong/4")}, "2 honest device counts"),
-        ({"wrong": ("shard_map/strong/1",)}, "its base shard_map/strong/1 is not an honest point"),
+        ({"cores": 2}, "2 valid device counts, and Amdahl needs 3"),
+        ({"cores": 1}, "1 valid device count, and Amdahl needs 3"),
+        ({"wrong": ("shard_map/strong/2", "shard_map/strong/4")}, "2 valid device counts"),
+        ({"wrong": ("shard_map/strong/1",)}, "its base shard_map/strong/1 is not a valid point"),
     ],
 )
-def test_too_few_honest_points_is_a_sentence(tmp_path: Path, facts: dict[str, Any], why: str) -> None:
+def test_too_few_reportable_points_is_a_sentence(tmp_path: Path, facts: dict[str, Any], why: str) -> None:
     found = fit(tmp_path, **facts)["Amdahl"]
     assert why in found.why_not and not found.parameters
 
@@ -87,7 +87,7 @@ def test_oversubscribed_points_do_not_bend_the_fit(tmp_path: Path) -> None:
 def test_points_of_another_session_than_their_base_are_in_no_fit(tmp_path: Path) -> None:
     found = fit(tmp_path, session=lambda point, round: int(point == "shard_map/strong/8"))
     assert found["Amdahl"].devices == (1, 2, 4)
-    assert found["USL"].why_not.startswith("3 honest device counts measured in the same rounds")
+    assert found["USL"].why_not.startswith("3 valid device counts measured in the same rounds")
 
 
 def test_a_solver_that_gives_up_is_a_sentence(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -101,4 +101,4 @@ def test_a_solver_that_gives_up_is_a_sentence(tmp_path: Path, monkeypatch: pytes
 
 def test_laws_that_lack_a_fit_share_a_sentence(tmp_path: Path) -> None:
     said = fits.sentences(list(fit(tmp_path, cores=2).values()))
-    assert "Amdahl, strong: no fit for shard_map, 2 honest device counts, Amdahl needs 3." in said
+    assert "Amdahl, strong: no fit for shard_map, 2 valid device counts, and Amdahl needs 3." in said

@@ -1,5 +1,5 @@
 # Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
-"""The bootstrap against plain definitions, and against the truth it should cover."""
+"""The bootstrap against plain definitions, and its coverage of the truth."""
 
 import dataclasses
 import math
@@ -53,7 +53,7 @@ KNOWN = Spread(sd=0.02, df=1e6, source="known")
 
 
 def test_rounds_that_share_a_process_are_resampled_together() -> None:
-    """Another worker's name changes in the middle of a process of the first: the process lasts."""
+    """A change of another worker's name does not split a process of the first worker."""
     workers = [(r, f"cpu1#{r // 2}") for r in range(8)] + [(r, "cpu2") for r in (3, 4)]
     draws = Draws(range(8), workers)
     assert draws.process.tolist() == [0, 0, 1, 1, 1, 1, 2, 2]
@@ -72,7 +72,7 @@ def test_the_centre_weighs_processes_alike() -> None:
 
 
 def test_one_process_cannot_show_how_processes_differ() -> None:
-    """The variation is added to each point's own draws, so it does not cancel in a ratio; less of it for two."""
+    """The variation is added to each point separately, so it does not cancel in a ratio; two processes need less."""
     single = Draws(range(6), spread=KNOWN)
     a, b = (np.log(single.differing(name, single.units)) for name in "ab")
     assert np.std(a) == pytest.approx(0.02, rel=0.1) and np.std(a - b) == pytest.approx(0.02 * 2**0.5, rel=0.1)
@@ -125,7 +125,7 @@ def test_there_is_nothing_to_cover_below_five_rounds() -> None:
 
 
 def test_devices_that_share_cores_do_not_make_one_process_of_several(tmp_path: Path) -> None:
-    """They are measured in the first three rounds, by one process, while those of the others are replaced after two."""
+    """One process measures them in the first three rounds; processes of other points are replaced after two."""
     run = RunFolder(fabricate.run_folder(tmp_path, devices=(1, 2, 4), cores=2, rounds=6))
 
     def measured(point: Any) -> Any:

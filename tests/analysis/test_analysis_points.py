@@ -58,7 +58,7 @@ CASES = {
     "partial": ((POINT, _round(1)), "partial", True, "1 of 2 rounds"),
     "missing": ((), "missing", None, "no round"),
     "only compiled": ((POINT,), "missing", True, "no round"),
-    "no passport": ((_round(0), _round(1)), "partial", None, "no compile passport"),
+    "no compile report": ((_round(0), _round(1)), "partial", None, "no compile report"),
     "failed": ((POINT, _round(0), FAILURE), "failed", True, "measure: out of memory"),
     "recovered": ((POINT, FAILURE, _round(0), _round(1)), "ok", True, ""),
     "wrong": ((WRONG, _round(0), _round(1)), "ok", False, "differ from those of one"),
@@ -67,9 +67,9 @@ CASES = {
         (WRONG, _round(0), AGAIN, _late(1)),
         "ok",
         False,
-        "in an earlier passport",
+        "in an earlier compile report",
     ),
-    "mended in place": ((WRONG, POINT, _round(0), _round(1)), "ok", False, "in an earlier passport"),
+    "mended in place": ((WRONG, POINT, _round(0), _round(1)), "ok", False, "in an earlier compile report"),
     "wrong at last": ((POINT, _round(0), WRONG_AGAIN), "partial", False, "1 of 2"),
     "retraced": ((POINT, _round(0), _round(1, compilations=2)), "ok", False, "retrace: 2 programs"),
     "wrong in a round": ((POINT, _round(0, checks=(LATE,)), _round(1)), "ok", False, "steps: NOT counted, in round 0"),
@@ -88,11 +88,11 @@ def test_status(tmp_path: Path, case: str) -> None:
 
 
 def test_thirty_faster_lines_of_a_round_do_not_win(tmp_path: Path) -> None:
-    """Of one session or of a later one: the first of a number counts, and the row says that there are others."""
+    """In one session or a later one, the first line of each round counts, and the row mentions the others."""
     faster = [_round(0, block_s=(0.01,), worker=f"session{i % 2}/w") for i in range(30)]
     (point,) = _load(tmp_path, POINT, _round(0), *faster, _round(1))
     assert [each.block_s for each in point.rounds] == [(0.1,), (0.1,)]
-    assert point.repetition == "30 further lines of round 0: only the first of each number counts"
+    assert point.repetition == "30 more lines of round 0: only the first line of each round counts"
     (row,) = scaling.analyse([point], config={})
     assert point.repetition in row.notes
 
@@ -104,7 +104,7 @@ def test_a_verdict_is_derived_from_its_value_and_limit(tmp_path: Path) -> None:
     for check, said in (
         (right, ""),
         (products, ""),
-        (dataclasses.replace(census, excess_bytes=640), ""),  # of a user's own model that is right
+        (dataclasses.replace(census, excess_bytes=640), ""),  # a user's own model with a right result
         (census, "collectives: edited or damaged: value 360 is above its limit 200"),
         (dataclasses.replace(right, value=0.5), "parameters: edited or damaged: value 0.5 is above its limit 1e-05"),
         (dataclasses.replace(products, value=0.5), "products: edited or damaged: value 0.5 is below its limit 0.9"),
@@ -132,7 +132,7 @@ def test_a_record_that_is_not_what_was_planned_is_damage(tmp_path: Path, change,
 
 
 def test_weak_scaling_of_the_batch_is_not_called_that_of_the_model(tmp_path: Path) -> None:
-    """The model would have grown instead of the batch, so that its step could take longer."""
+    """The model would have grown instead of the batch, and its step could take longer."""
     fabricate.run_folder(tmp_path, devices=(1, 2), scalings=("weak",))
     config = {**store.RunFolder(tmp_path).config(), "batch": 256}
     store.write_json(tmp_path / store.CONFIG, config)

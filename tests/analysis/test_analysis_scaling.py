@@ -34,7 +34,7 @@ def test_exact_times_give_exact_numbers(tmp_path: Path) -> None:
     assert all("shared CPU thread pool" in note for note in strong.notes)
 
 
-def test_what_the_devices_of_a_cpu_process_share_is_said_where_time_was_lost(tmp_path: Path) -> None:
+def test_resources_shared_by_the_devices_of_a_cpu_process_are_named_with_lost_time(tmp_path: Path) -> None:
     def said(row: scaling.Row) -> bool:
         return any("shared CPU thread pool" in note for note in row.notes)
 
@@ -52,7 +52,7 @@ def test_drift_that_hits_all_points_cancels_in_ratios(tmp_path: Path) -> None:
     assert row.speedup.lo <= row.speedup.value <= row.speedup.hi
 
 
-def test_the_base_is_the_smallest_honest_count(tmp_path: Path) -> None:
+def test_the_base_is_the_smallest_reportable_count(tmp_path: Path) -> None:
     rows = analyse(tmp_path, devices=(2, 4, 8), cores=4, law=lambda scaling, n: float(n), noise=0, drift=0)
     row = rows["shard_map/strong/4"]
     assert row.base is not None and row.base.devices == 2
@@ -105,7 +105,7 @@ def test_a_speedup_rests_on_the_rounds_that_base_and_point_share(tmp_path: Path)
 
 
 def late(name: str) -> fabricate.Session:
-    """The run was continued, and only in the second session was this point measured."""
+    """The run was continued, and this point was measured only in the second session."""
     return lambda point, round: int(point == name)
 
 
@@ -138,7 +138,7 @@ def test_strong_and_weak_at_the_base_are_a_control(tmp_path: Path) -> None:
     found = scaling.controls(scaling.analyse(points.load(run), config={}))
     assert [c.strategy for c in found] == ["pmap", "shard_map"]
     assert found[0].ratio.value == pytest.approx(1, abs=0.03)
-    assert "Noise floor" in found[0].sentence
+    assert "A/A spread" in found[0].sentence
 
 
 def test_mfu_only_with_a_known_peak(tmp_path: Path) -> None:
@@ -156,7 +156,7 @@ def test_mfu_only_with_a_known_peak(tmp_path: Path) -> None:
     assert "unverified" in shady.use.note
 
 
-def test_headline_takes_the_largest_honest_count(tmp_path: Path) -> None:
+def test_headline_takes_the_largest_reportable_count(tmp_path: Path) -> None:
     (sentence,) = headlines(list(analyse(tmp_path, cores=4).values()))
     assert "on 4 devices" in sentence and "strong efficiency" in sentence and "base 1 device, 12." in sentence
     assert "8 devices" not in sentence
@@ -165,7 +165,7 @@ def test_headline_takes_the_largest_honest_count(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("facts", "why"),
     [
-        ({"cores": 1}, "only one honest device count"),
+        ({"cores": 1}, "only one valid device count"),
         (
             {"wrong": tuple(f"shard_map/{s}/{n}" for s in ("strong", "weak") for n in (1, 2, 4, 8))},
             "did not pass its checks",
@@ -182,7 +182,7 @@ def test_no_headline_says_why(tmp_path: Path, facts: dict[str, Any], why: str) -
 
 @pytest.mark.parametrize("clocks", [1.0, 9.0])
 def test_a_smoke_run_says_how_many_points_are_right(tmp_path: Path, clocks: float) -> None:
-    """Also where a disturbed round of three made a gate refuse its point: no speed was measured anyway."""
+    """Also if a gate refused a point because one of three rounds was disturbed: no speed was measured anyway."""
     loaded = points.load(RunFolder(fabricate.run_folder(tmp_path, rounds=3, wrong=("shard_map/weak/2",))))
     rounds = [[dataclasses.replace(r, double_block_s=tuple(clocks * s for s in r.double_block_s)) for r in p.rounds]
               for p in loaded]  # fmt: skip
@@ -190,8 +190,8 @@ def test_a_smoke_run_says_how_many_points_are_right(tmp_path: Path, clocks: floa
     rows = scaling.analyse(loaded, config={})
     assert {row.gate for row in rows} == {"passed" if clocks == 1 else "refused"}
     assert headlines(rows) == [
-        "7 of 8 points ran and match one device; a smoke run measures no speed: an interval needs 5 rounds, and it "
-        "asks for 3."
+        "7 of 8 points ran and match one device; a smoke run measures no speed: a confidence interval needs 5 rounds, "
+        "and this run has 3."
     ]
 
 
@@ -218,7 +218,7 @@ def test_an_efficiency_that_is_hardly_known_is_no_headline(tmp_path: Path) -> No
     assert "efficiency" in headlines([*rows.values()])[0]
     rows[name] = dataclasses.replace(rows[name], efficiency=Estimate(value=0.68, lo=0.28, hi=1.2))
     (sentence,) = headlines([*rows.values()])
-    assert sentence.startswith("No headline") and "is known to ±46 points only, and a headline needs ±10" in sentence
+    assert sentence.startswith("No headline") and "is only known to ±46 points, and a headline needs ±10" in sentence
     assert "22 times as many rounds (--config.measure.budget_s)" in sentence
     rows[name] = dataclasses.replace(rows[name], efficiency=Estimate(value=0.68, lo=0.57, hi=0.8))
     assert headlines([*rows.values()])[0].startswith("No headline")
@@ -227,7 +227,7 @@ def test_an_efficiency_that_is_hardly_known_is_no_headline(tmp_path: Path) -> No
 @pytest.mark.parametrize(
     ("platform", "others", "steal", "why"),
     [
-        ("cpu", 0.3, 0.0, "other processes took 30 % of the CPUs of shard_map/strong/2 while it was timed"),
+        ("cpu", 0.3, 0.0, "other processes took 30 % of the CPU time of shard_map/strong/2 while it was timed"),
         ("cpu", 0.0, 0.2, "the hypervisor took 20 %"),
         ("cpu", 0.05, 0.04, ""),
         ("gpu", 0.3, 0.0, ""),  # its processor only waits

@@ -1,5 +1,5 @@
 # Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
-"""A call with copies is transfer, start and work, from made records whose parts are known."""
+"""A call with copies splits into transfer, start and work, from fabricated records with known parts."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def test_the_parts_are_differences_and_add_up(tmp_path: Path) -> None:
     assert found.sentence.startswith("mlp, 1 row on 1 core: 10") and "= transfer 3" in found.sentence
 
 
-def test_a_part_whose_interval_includes_zero_cannot_be_told(tmp_path: Path) -> None:
+def test_a_phase_with_an_interval_around_zero_is_inconclusive(tmp_path: Path) -> None:
     (found,) = call_split.find(rows(tmp_path, call(1, 1e-3, 1e-3, 1e-5)))
     assert found.told == (False, True, True) and found.parts[0].lo < 0 < found.parts[0].hi
     assert "transfer cannot tell (-" in found.sentence and "work 9" in found.sentence

@@ -1,5 +1,5 @@
 # Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
-"""A headline rests on rows that passed every gate and are honest; without any it says why."""
+"""A headline is based on reportable rows that passed every gate; without any, it gives the reason."""
 
 import dataclasses
 import re
@@ -49,7 +49,7 @@ def test_matmul_has_the_share_of_the_peak_when_it_is_known(tmp_path: Path) -> No
 
 
 def test_the_share_is_that_of_the_rate_that_is_reported(tmp_path: Path) -> None:
-    """118 % of a peak of 75 GFLOP/s beside a rate of 75 GFLOP/s is nonsense, though each is right of its own rounds."""
+    """A rate of 75 GFLOP/s is not 118 % of a peak of 75 GFLOP/s, even if each is right for its own rounds."""
     made = [fab.matmul(n, call_s=2.0 * n**3 / 1e11) for n in (512, 1024, 2048)]
     found = rows(tmp_path, made, rounds=9, noise=0.3, seed=3)
     peak = "measured peak: 100 GFLOP/s"

@@ -1,5 +1,5 @@
 # Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
-"""Rates, bus bandwidth, shares of a peak and the clocks of cases, from made records with a known answer."""
+"""Rates, bus bandwidth, shares of a peak and the clocks of cases, from fabricated records with a known answer."""
 
 import math
 from pathlib import Path
@@ -87,7 +87,7 @@ def test_a_transfer_has_one_rate(tmp_path: Path) -> None:
 
 
 def test_the_loop_is_paired_with_the_calls_of_its_round(tmp_path: Path) -> None:
-    """Drift that hits calls and loop alike widens both intervals, but not their ratio: the gate sees 0.7 for sure."""
+    """Common drift of calls and loop widens both intervals, but not that of their ratio: the gate sees a clear 0.7."""
     (row,) = analyse(tmp_path, fab.matmul(512, call_s=1e-2, loop_s=7e-3), drift=0.2, noise=0.001, rounds=10)
     assert row.loop_s.hi / row.loop_s.lo > 1.1
     assert row.gates[0].passed is False
@@ -146,7 +146,7 @@ def test_the_share_of_the_peak_says_which_peak(tmp_path: Path, case: str) -> Non
 
 
 def test_the_ceiling_that_binds_counts(tmp_path: Path) -> None:
-    """A kernel of 1 FLOP a byte is bound by memory, one of 100 by arithmetic: 10 FLOPs a byte are the ridge here."""
+    """Memory limits a kernel with 1 FLOP/byte, and arithmetic limits one with 100: the ridge is at 10 FLOP/byte."""
     thin = fab.kernel("thin", 10**8, call_s=0.16, flops=8e8)
     thick = fab.kernel("thick", 10**8, call_s=1.6, flops=8e10)
     rows = analyse(tmp_path, thin, thick, machine=fab.card(), **EXACT)
@@ -174,7 +174,7 @@ def test_an_unverified_peak_is_called_that(tmp_path: Path) -> None:
     assert "unverified" in row.peak_note
 
 
-def test_what_was_not_measured_has_no_gate(tmp_path: Path) -> None:
+def test_an_unmeasured_value_has_no_gate(tmp_path: Path) -> None:
     missing, failed = analyse(
         tmp_path,
         fab.matmul(64, call_s=1.0, rounds=0),
@@ -185,7 +185,7 @@ def test_what_was_not_measured_has_no_gate(tmp_path: Path) -> None:
         assert row.flop_per_s == Estimate() or not row.flop_per_s.known
 
 
-def test_only_passed_and_honest_rows_are_for_headlines(tmp_path: Path) -> None:
+def test_only_passed_and_reportable_rows_are_for_headlines(tmp_path: Path) -> None:
     good, partial, crowded, lying = analyse(
         tmp_path,
         fab.matmul(64, call_s=1e-4),
@@ -199,7 +199,7 @@ def test_only_passed_and_honest_rows_are_for_headlines(tmp_path: Path) -> None:
 
 
 def test_a_run_is_not_judged_by_the_card_that_was_made_of_it(tmp_path: Path) -> None:
-    """The best of a run is what its own best rows typically reach: half of their noise lies above."""
+    """A peak measured in the same run is a typical value of its best rows: half of their noise lies above it."""
     fast = fab.matmul(1024, call_s=2 * 1024**3 / 2e11)  # twice the card's peak of one core
     facts = {"manifest": {"started": "2026-01-01T00:00:00"}, **EXACT}
     (judged,) = analyse(tmp_path / "a", fast, machine=fab.card(made_of=["2026-02-02T00:00:00"]), **facts)

@@ -29,7 +29,7 @@ CASES = {
     "partial": ({"rounds": 2}, "partial", True, "2 of 5 rounds"),
     "missing": ({"rounds": 0, "recorded": False}, "missing", None, "no round"),
     "failed": ({"rounds": 1, "failure": "out of memory"}, "failed", True, "measure: out of memory"),
-    "no passport": ({"recorded": False}, "partial", None, "no compile passport"),
+    "no compile report": ({"recorded": False}, "partial", None, "no compile report"),
     "wrong, and it says how": ({"wrong": 12, "checks": (FAILED,)}, "ok", False, "12 of 4,096 values are wrong"),
     "wrong, whatever the checks say": ({"wrong": 12}, "ok", False, "12 of its values are wrong"),
     "answer unknown, and it says why": ({"wrong": None, "checks": (UNCHECKED,)}, "ok", True, ""),
@@ -48,7 +48,7 @@ def test_status(tmp_path: Path, case: str) -> None:
     assert (point.failure is not None) == (status == "failed")
 
 
-def test_an_oversubscribed_case_is_not_honest(tmp_path: Path) -> None:
+def test_an_oversubscribed_case_is_not_reportable(tmp_path: Path) -> None:
     (point,) = load(tmp_path, fab.collective("all_reduce", 1024, 8, call_s=1e-3, oversubscribed=True))
     assert point.status == "ok" and point.check_ok and not point.honest
 
@@ -95,7 +95,7 @@ def test_an_earlier_wrong_result_is_not_excused_by_a_later_right_one(tmp_path: P
     with open(path / store.RECORDS, "a", encoding="utf-8") as file:
         file.write(json.dumps(schema.to_json(later)) + "\n")
     (point,) = cases.load(RunFolder(path))
-    assert point.check_ok is False and "in an earlier passport" in point.reason
+    assert point.check_ok is False and "in an earlier compile report" in point.reason
 
 
 @pytest.mark.parametrize("change", [{"points": 3}, {"points": [{}]}, {"rounds": None}, {"measures": "training"}])

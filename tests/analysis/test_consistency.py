@@ -1,5 +1,5 @@
 # Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
-"""Records that were edited in one place contradict another place, and say so. docs/LIES.md lists these lies."""
+"""Records edited in one place contradict another place, which is reported. docs/LIES.md lists these lies."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ TWO = "shard_map/strong/2"
 
 
 def folder(path: Path, *, passports: dict[str, Any] | None = None, manifest: dict[str, Any] | None = None) -> Path:
-    """A run of 1 and 2 devices. passports: changes of the passport of TWO. manifest: changes of the manifest."""
+    """A run of 1 and 2 devices. passports: changes of the compile report of TWO. manifest: changes of the manifest."""
     fabricate.run_folder(path, devices=(1, 2), scalings=("strong",), rounds=5)
     lines = [json.loads(line) for line in (path / store.RECORDS).read_text().splitlines()]
     for line in lines:
@@ -50,7 +50,7 @@ def test_the_truth_agrees(tmp_path: Path) -> None:
         ({"passports": {"parameters": 3_466}}, "of one model .parameters: 61,706 there, 3,466 here"),
     ],
 )
-def test_what_is_changed_in_one_place_is_damage(tmp_path: Path, changes: dict[str, Any], said: str) -> None:
+def test_a_change_in_one_place_is_damage(tmp_path: Path, changes: dict[str, Any], said: str) -> None:
     with pytest.raises(UserError, match=said):
         load(folder(tmp_path, **changes))
 

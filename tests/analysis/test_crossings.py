@@ -1,5 +1,5 @@
 # Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
-"""Crossings lie between sizes at which each side is faster for sure; knees are where throughput is half of its best."""
+"""Crossings lie between sizes at which each side is clearly faster; knees are where throughput is half of its best."""
 
 from pathlib import Path
 from typing import Any
@@ -40,7 +40,7 @@ def test_sizes_that_do_not_tell_widen_the_bracket(tmp_path: Path) -> None:
 
 
 def test_the_faster_must_stay_faster(tmp_path: Path) -> None:
-    """Faster at 4 and 64 elements, but not at 16: what holds from some size on begins at 64."""
+    """Faster at 4 and 64 elements, but not at 16: the range in which it stays faster begins at 64."""
     jitted = zip(SIZES, [1e-6, 4e-6, 1e-6], strict=False)
     made = [fab.kernel("relu", n, impl="numpy", call_s=2e-6) for n in SIZES[:3]]
     made += [fab.kernel("relu", n, impl="jit", call_s=t) for n, t in jitted]
@@ -97,7 +97,7 @@ def test_platforms_and_cores_are_in_the_labels(tmp_path: Path) -> None:
 
 
 def test_only_rounds_that_both_have_are_compared(tmp_path: Path) -> None:
-    """Their last rounds were measured in other sessions, in which the machine drifted elsewhere."""
+    """Their last rounds were measured in other sessions, with a different drift of the machine."""
     parted = [numpy_()[3], jit()[3]]
     facts: dict[str, Any] = {"rounds": 9, "drift": 0.2, "noise": 0.001}
     one, two = rows(tmp_path / "a", parted, session=lambda p, r: int("jit" in p and r > 5), **facts)

@@ -1,5 +1,5 @@
 # Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
-"""What a run should show, from records in which exactly one thing is wrong."""
+"""The expectations of a run, from records with exactly one error."""
 
 from __future__ import annotations
 
@@ -80,7 +80,7 @@ def test_a_failed_check_is_no_with_its_sentence(name: str, tmp_path: Path) -> No
     found = rows(tmp_path, *right("pmap"), *right("zero1", checks=wrong(name, "it is NOT")))
     items = expectations.of_training(found)
     assert [item.why for item in items if item.agrees == NO] == [("zero1/strong/2: it is NOT",)]
-    assert the(items, {"collectives": "closed form"}.get(name, name)).right == 1
+    assert the(items, {"collectives": "formula gives"}.get(name, name)).right == 1
     assert expectations.grid(found) == {"pmap": YES, "zero1": NO}
 
 
@@ -90,7 +90,7 @@ def test_a_check_of_another_name_is_an_item_too(tmp_path: Path) -> None:
     assert the(expectations.of_training(found), "16 bits").why == ("pmap/strong/2: 12 % are",)
 
 
-def test_what_failed_is_no_and_what_is_missing_cannot_be_told(tmp_path: Path) -> None:
+def test_a_failure_is_no_and_a_missing_value_cannot_be_told(tmp_path: Path) -> None:
     found = rows(tmp_path / "a", *right("pmap"), failure("zero1", "out of memory"))
     assert the(expectations.of_training(found), "compiles").agrees == NO
     assert the(expectations.of_training(found), "compiles").why == ("zero1/strong/2: compile: out of memory",)
@@ -116,7 +116,7 @@ def test_one_device_proves_nothing_of_collectives(tmp_path: Path) -> None:
     folder = fabricate.run_folder(tmp_path, devices=[1])
     run = RunFolder(folder)
     items = expectations.of_training(scaling.analyse(points.load(run), config=run.config()))
-    assert the(items, "closed form").agrees == CANNOT_TELL
+    assert the(items, "formula gives").agrees == CANNOT_TELL
 
 
 @pytest.mark.parametrize(
@@ -126,7 +126,7 @@ def test_one_device_proves_nothing_of_collectives(tmp_path: Path) -> None:
         (lambda scaling, n: n**1.3, (1, 2, 4), NO),
         (lambda scaling, n: 1.04 * n if n > 1 else 1.0, (1, 2, 4), YES),
         (fabricate.amdahl(0.05), (1,), CANNOT_TELL),
-        (lambda scaling, n: n**1.3, (8, 16), CANNOT_TELL),  # more devices than cores say nothing
+        (lambda scaling, n: n**1.3, (8, 16), CANNOT_TELL),  # more devices than cores prove nothing
     ],
 )
 def test_efficiency(law: Any, devices: tuple[int, ...], agrees: str, tmp_path: Path) -> None:

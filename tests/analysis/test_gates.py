@@ -1,5 +1,5 @@
 # Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
-"""Each gate refuses the lie it is there for, and lets the truth beside it pass."""
+"""Each gate refuses its lie, and accepts the corresponding truth."""
 
 import dataclasses
 from pathlib import Path
@@ -15,7 +15,7 @@ from jaxbench.records import schema
 from jaxbench.records.store import RunFolder
 
 H200 = {"platform": "gpu", "device_kind": "NVIDIA H200", "launch_s": 5e-6, "dtype": "bfloat16"}
-BIG = 10**8  # float32 values: in memory, whatever the cache
+BIG = 10**8  # float32 values: larger than any cache
 
 
 def analyse(path: Path, *made: fab.Made, machine: dict[str, Any] | None = None, **facts: Any) -> list[CaseRow]:
@@ -29,7 +29,7 @@ def gate(row: CaseRow, name: str) -> Gate:
 
 
 def judged(path: Path, name: str, made: fab.Made, **facts: Any) -> bool | None:
-    """What the gate says; a refusal must refuse the row, name its gate and keep it out of headlines."""
+    """The gate's message; a refusal must refuse the row, name its gate and keep the row out of headlines."""
     (row,) = analyse(path, made, **facts)
     passed = gate(row, name).passed
     refused = f"{name}: {gate(row, name).reason}" in row.gate_reason
@@ -89,7 +89,7 @@ def test_noise_is_no_disagreement(tmp_path: Path) -> None:
 
 
 def timed(path: Path, made: fab.Made, **times: list[float]) -> CaseRow:
-    """The row of a case, measured by one process, with other times in its rounds: one value a round."""
+    """The row of a case measured by one process, with other times in its rounds: one value per round."""
     run = RunFolder(fab.case_folder(path, [made]))
     (point,) = cases.load(run)
     changes = [{name: (values[i],) for name, values in times.items()} for i in range(5)]
@@ -136,7 +136,7 @@ PEAKS: dict[str, tuple[fab.Made, bool | None, str]] = {
     "matmul above it": (fab.matmul(8192, call_s=2 * 8192**3 / 1100e12, **H200), False, "impossible"),
     "matmul of another dtype": (fab.matmul(8192, call_s=1e-9, **(H200 | {"dtype": "int8"})), None, "no int8 peak"),
     "matmul below the card": (fab.matmul(2048, call_s=2 * 2048**3 / 0.95e11), True, ""),
-    "matmul above the card": (fab.matmul(2048, call_s=2 * 2048**3 / 1.3e11), False, "card is wrong"),
+    "matmul above the card": (fab.matmul(2048, call_s=2 * 2048**3 / 1.3e11), False, "profile is wrong"),
     "the same on 2 cores": (fab.matmul(2048, call_s=2 * 2048**3 / 1.3e11, cores=2), True, ""),
     "on as many as the card has not": (fab.matmul(2048, call_s=1e-9, cores=3), None, "no float32 matmul on 3 cores"),
     "stream below the card": (fab.stream("triad", BIG, bytes_per_s=9.9e9), True, ""),
@@ -194,7 +194,7 @@ def test_a_peak_refuses_nothing_that_its_own_interval_allows(tmp_path: Path, upp
 
 
 def test_a_clock_beyond_the_link_is_believed_at_no_size(tmp_path: Path) -> None:
-    """Unfenced at all sizes; the small ones are below the link's rate and would be headline, fit and card."""
+    """Without fences at any size; small sizes stay below the link's rate and would enter headline, fit and profile."""
     sizes = [4**k for k in range(5, 17)]
     lie = fab.alpha_beta("all_reduce", 8, sizes, alpha_s=2e-5, beta=9e11, **H200)
     truth = fab.alpha_beta("all_gather", 8, sizes, alpha_s=2e-5, beta=4e11, **H200)
@@ -228,7 +228,7 @@ def test_the_roofline_says_what_a_call_needs(tmp_path: Path) -> None:
 def test_without_a_card_nothing_is_known_of_a_cpu(tmp_path: Path) -> None:
     (row,) = analyse(tmp_path, fab.matmul(2048, call_s=0.2))
     found = gate(row, gates.BELOW_PEAK)
-    assert found.passed is None and "this machine has no card" in found.reason
+    assert found.passed is None and "this machine has no profile" in found.reason
     assert row.gate == "passed" and row.gate_reason == found.reason
 
 
@@ -248,7 +248,7 @@ def test_not_negative(tmp_path: Path) -> None:
 
 
 def test_blocks_that_shrink_with_their_length_are_negative(tmp_path: Path) -> None:
-    """2 K calls faster than K, in every round: the K calls were charged for something else."""
+    """2 K calls are faster than K in every round: the time of K calls includes something else."""
     made = fab.matmul(64, call_s=1e-4, loop_s=None, impl="numpy")
     row = timed(tmp_path, made, block_s=[0.01] * 5, double_block_s=[0.005] * 5)
     assert "one more call takes -0.00025 s" in gate(row, gates.POSITIVE).reason and row.gate == "refused"
@@ -281,7 +281,7 @@ def test_right_result(tmp_path: Path, wrong: int | None, ok: bool, passed: bool 
     [(("reduce-scatter",), True), ((), True), (("all-reduce",), False), (("all-reduce", "reduce-scatter"), False)],
 )
 def test_the_collective_it_is_called(tmp_path: Path, held: tuple[str, ...], passed: bool) -> None:
-    """A TPU's compiler writes a scatter of one dimension as a sum, which sends twice as much."""
+    """A TPU's compiler emits a one-dimensional scatter as a sum, which sends twice as much."""
     made = fab.collective("reduce_scatter", 2**20, 8, call_s=0.01, impl="reduce-scatter", collectives=held)
     assert judged(tmp_path, gates.ITSELF, made) is passed
     if not passed:

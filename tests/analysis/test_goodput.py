@@ -17,7 +17,7 @@ COSTS = Costs(interval_s=30.0, checkpoint_s=2.0, latency_s=5.0, restart_s=20.0, 
 
 
 def simulated(costs: Costs, mtbf_s: float, *, intervals: int, seed: int = 0) -> float:
-    """Wall time of one training of so many intervals: every checkpoint, seal and failure in turn."""
+    """Wall time of one training with a number of intervals: every checkpoint, seal and failure in turn."""
     random = np.random.default_rng(seed)
     wall, done = 0.0, 0
     while True:
@@ -56,7 +56,7 @@ def test_without_failures_only_checkpoints_cost():
 @pytest.mark.parametrize("mtbf_s", [60.0, 300.0, 3000.0])
 @pytest.mark.parametrize("latency_s", [0.0, 5.0])
 def test_a_simulation_agrees_within_two_percent(mtbf_s, latency_s):
-    """20,000 lives of a long training each: chance alone is below 1 %."""
+    """20,000 simulated long trainings each: the sampling error is below 1 %."""
     costs = dataclasses.replace(COSTS, latency_s=latency_s)
     intervals = int(20_000 * goodput.expected(costs, mtbf_s) * mtbf_s / (costs.useful * costs.interval_s))
     useful_s = intervals * costs.useful * costs.interval_s
@@ -111,6 +111,6 @@ def test_costs_are_means_of_the_account():
         ),
     ],
 )
-def test_what_is_no_positive_number_is_named(wrong, sentence):
+def test_a_value_that_is_not_positive_is_named(wrong, sentence):
     with pytest.raises(UserError, match=sentence):
         wrong()

@@ -1,5 +1,5 @@
 # Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
-"""Which rounds had their CPUs for themselves."""
+"""Which rounds had exclusive use of their CPUs."""
 
 import dataclasses
 import math
@@ -38,17 +38,17 @@ def test_a_quiet_round_is_not_contended(one):
 @pytest.mark.parametrize(
     ("changes", "why"),
     [
-        ({"cpu_s": (0.5, 1.0)}, "its process ran for 50 % of the time only"),
+        ({"cpu_s": (0.5, 1.0)}, "its process ran for only 50 % of the time"),
         ({"others_s": (1.0, 0.5)}, "other processes took 50 % of its CPUs"),
         ({"steal_s": (0.0, 0.3)}, "the hypervisor took 10 % of its CPUs"),
         ({"others_s": (0.1, 0.0)}, ""),  # 3 %
         ({"cpu_s": (0.96, 1.92)}, ""),
         ({"block_s": (0.1,), "double_block_s": (0.2,), "cpu_s": (0.1, 0.2), "others_s": (0.02, 0.0)}, ""),  # two ticks
-        ({"cpus": 2, "cpu_s": (0.5, 1.0)}, ""),  # it may wait, so only what others took counts
+        ({"cpus": 2, "cpu_s": (0.5, 1.0)}, ""),  # it may wait, so only the time of others counts
         ({"cpus": 2, "others_s": (0.2, 0.2)}, "other processes took 7 % of its CPUs"),
     ],
 )
-def test_what_contends_a_round(one, changes, why):
+def test_a_contended_round(one, changes, why):
     assert load.contended(one, dataclasses.replace(QUIET, **changes)) == why
     assert of(one, **changes).contended == (0.5 if why else 0.0)
 

@@ -1,5 +1,5 @@
 # Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
-"""The machine's card holds what was measured, unflattered, and is used on its own machine only."""
+"""The machine profile holds unbiased measurements and is used only on its own machine."""
 
 import dataclasses
 import json
@@ -78,7 +78,7 @@ def test_launches_links_and_transfers(tmp_path: Path) -> None:
 
 
 def test_a_card_is_json_that_is_read_back(tmp_path: Path) -> None:
-    card = build(tmp_path, rounds=2)  # so few that there are no intervals
+    card = build(tmp_path, rounds=2)  # too few for intervals
     path = tmp_path / machine_card.NAME
     path.write_text(json.dumps(card, allow_nan=False))
     assert machine_card.read(path) == card
@@ -87,7 +87,7 @@ def test_a_card_is_json_that_is_read_back(tmp_path: Path) -> None:
 
 
 def test_the_best_of_many_equal_rows_is_not_flattered(tmp_path: Path) -> None:
-    """30 kernels that are all equally fast: the best median is above the truth, the card's value is not."""
+    """30 equally fast kernels: the best median is above the truth, but the value in the profile is not."""
     plain, split = [], []
     for seed in range(24):
         made = [fab.matmul(64 + n, call_s=2.0 * (64 + n) ** 3 / 1e10) for n in range(30)]
@@ -102,7 +102,7 @@ def test_the_best_of_many_equal_rows_is_not_flattered(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("seed", [0, 2, 6])
 def test_no_row_of_the_card_lies_above_its_peak(tmp_path: Path, seed: int) -> None:
-    """Marks of 197 GFLOP/s were drawn above a "peak" of 168, the same rows on the rounds that did not select."""
+    """Marks at 197 GFLOP/s were drawn above a "peak" of 168, measured on the rounds that did not select."""
     found = run(tmp_path, matmuls(), "matmul", rounds=6, blocks=1, noise=0.3, drift=0.0, seed=seed)
     card = machine_card.build([found])
     measured = case_rows.analyse(cases.load(found), manifest=found.manifest(), machine=None)
@@ -160,7 +160,7 @@ def test_runs_of_two_machines_make_no_card(tmp_path: Path) -> None:
         ({"cpu_model": "Other"}, "processor 'Fabricated CPU', here 'Other'"),
     ],
 )
-def test_whose_card_it_is(change: dict[str, Any], said: str) -> None:
+def test_the_card_belongs_to_its_machine(change: dict[str, Any], said: str) -> None:
     card = fab.card()
     why = machine_card.matches(card, {**card["machine"], **change})
     assert said in why and bool(why) == bool(said)
@@ -199,7 +199,7 @@ def test_damage_is_a_sentence(tmp_path: Path, text: str, why: str) -> None:
 
 
 def written(path: Path, places: tuple[str, ...] = ("machine.json",), **facts: Any) -> Path:
-    """Runs as `jaxbench machine` leaves them, with their card in each of these places, relative to their folder."""
+    """Runs of `jaxbench machine`, with their profile in each of these places, relative to their folder."""
     folder = path / "machine"
     runs = [run(folder, made, view, rounds=10, manifest={"started": f"2026-01-01T0{place}:00"}, **facts)
             for place, (view, made) in enumerate({"matmul": matmuls(), "stream": streams()}.items())]  # fmt: skip
@@ -210,7 +210,7 @@ def written(path: Path, places: tuple[str, ...] = ("machine.json",), **facts: An
 
 
 def edit(path: Path, *, seal: bool, factor: float = 2.0, field: str = "value") -> None:
-    """Multiplies a number of the first peak. seal: and computes the hash again, or removes it if the card is older."""
+    """Multiplies a number of the first peak. seal: recomputes the hash, or removes it for an older profile."""
     card = json.loads(path.read_text())
     card["peaks"][0][field] *= factor
     store.write_json(path, {**card, "sha256": sealed.digest(card)} if seal else card)
@@ -222,7 +222,7 @@ def test_an_edited_peak_is_not_believed(tmp_path: Path) -> None:
     alone.write_bytes(path.read_bytes())
     assert machine_card.read(alone) == machine_card.read(path) is not None
     edit(alone, seal=False)
-    with pytest.raises(UserError, match="is damaged .its numbers are not those that it was written with.: delete it"):
+    with pytest.raises(UserError, match="is damaged .its numbers were changed after it was written.: delete it"):
         machine_card.read(alone)
 
 
@@ -243,7 +243,7 @@ def test_an_edited_peak_with_a_new_hash_contradicts_its_runs(tmp_path: Path, pla
 
 
 @pytest.mark.parametrize("field", ["value", "hi"])
-def test_what_another_version_computes_a_little_differently_is_no_damage(tmp_path: Path, field: str) -> None:
+def test_small_differences_of_another_version_are_not_damage(tmp_path: Path, field: str) -> None:
     path = written(tmp_path) / "machine.json"
     edit(path, seal=True, factor=1.05, field=field)
     assert machine_card.read(path) is not None
@@ -311,7 +311,7 @@ def test_the_catalogue_comes_before_the_card() -> None:
     assert ceilings.find(card=None, **{**facts, "platform": "cpu"}) == ceilings.Ceilings()
 
 
-def test_what_collectives_reached_is_no_ceiling_of_the_link() -> None:
+def test_rates_of_collectives_are_not_a_ceiling_of_the_link() -> None:
     card = fab.card(links=[{"oversubscribed": False, "bus_bytes_per_s": 3e10}])
     card["machine"]["platform"] = "gpu"
     found = ceilings.find(card=card, platform="gpu", device_kind="Abacus", cores=8, dtype="float32")

@@ -1,5 +1,5 @@
 # Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
-"""The verdict compares the right device and count, interpolates, never extrapolates, and admits what it cannot tell."""
+"""The verdict compares the right device and count, interpolates, never extrapolates, and admits uncertainty."""
 
 from pathlib import Path
 from typing import Any
@@ -83,7 +83,7 @@ def test_the_sentence_has_the_share_the_range_the_rank_and_the_warning(tmp_path:
 
 
 def test_a_clock_beyond_the_link_makes_no_verdict_of_its_small_payloads(tmp_path: Path) -> None:
-    """At 64 MiB and more it is beyond the link, and at 16 MiB not: nothing of it is "higher than normal"."""
+    """From 64 MiB on it exceeds the link, at 16 MiB it does not: no size is "higher than normal"."""
     sizes = [4**k for k in range(8, 17)]
     made = fab.alpha_beta("all_reduce", 8, sizes, alpha_s=2e-5, beta=9e11, platform="gpu", device_kind="NVIDIA H200")
     run = RunFolder(fab.case_folder(tmp_path, made, view="collectives", manifest=H200))

@@ -1,5 +1,5 @@
 # Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
-"""What steps cost at a price by the hour, and what is not known."""
+"""The cost of steps at an hourly price, and unknown costs."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def training(folder, *, batch=32, accuracies=(0.5, 0.98, 0.99), **config):
     (folder / "config.json").write_text(json.dumps(about))
 
 
-def test_the_steps_to_the_target_are_those_of_a_training_beside_the_run(tmp_path):
+def test_the_steps_to_the_target_come_from_a_training_next_to_the_run(tmp_path):
     training(tmp_path / "a")
     training(tmp_path / "b", accuracies=(0.2, 0.3, 0.98))
     training(tmp_path / "c", batch=64, accuracies=(0.2, 0.3))  # never reached
@@ -47,7 +47,7 @@ def test_energy_is_said_only_where_a_counter_was_read():
     (said,) = price.sentences([], 2.5, {}, {"package-0": 600.0, "GPU 0": 900.0}, 10.0)
     assert "by package-0, GPU 0: 1,500 J in 10 s, 150 W on average" in said
     (said,) = price.sentences([], 2.5, {}, {}, 10.0)
-    assert said.startswith("Energy: not known")
+    assert said.startswith("Energy: unknown")
 
 
 @pytest.mark.parametrize("per_hour", [0.0, -1.0, float("inf"), float("nan")])

@@ -1,5 +1,5 @@
 # Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
-"""Processes are the unit of resampling where there are three; otherwise how they differ is added to every interval."""
+"""Three or more processes are resampled; with fewer, the variance between processes is added to every interval."""
 
 import dataclasses
 import json
@@ -35,7 +35,7 @@ def test_an_interval_says_what_it_rests_on(tmp_path: Path, processes: int, known
 
 
 def test_one_process_is_less_certain_than_its_rounds(tmp_path: Path) -> None:
-    """Its interval was as narrow as that of as many processes; resampled rounds of 3 % effects covered 30 %."""
+    """Its interval was as narrow as with as many processes; for effects of 3 %, resampled rounds covered 30 %."""
     one, many = (analyse(tmp_path / str(n), rounds=6, processes=n, noise=0.002)["shard_map/strong/2"] for n in (1, 6))
     wide, narrow = (row.speedup.hi / row.speedup.lo for row in (one, many))
     assert wide > 1.15 and narrow < 1.05
@@ -43,7 +43,7 @@ def test_one_process_is_less_certain_than_its_rounds(tmp_path: Path) -> None:
 
 
 def test_images_a_second_and_speedup_agree(tmp_path: Path) -> None:
-    """One was a ratio of totals, the other of medians: 1.26 and 1.15 stood side by side."""
+    """One was a ratio of totals, the other a ratio of medians: a page showed both 1.26 and 1.15."""
     rows = analyse(tmp_path, rounds=6, processes=3, noise=0.3)
     base, row = rows["shard_map/strong/1"], rows["shard_map/strong/2"]
     assert row.timing.examples_per_s.value == pytest.approx(256 / row.timing.step_s.value)
@@ -66,5 +66,5 @@ def test_an_edited_spread_makes_no_narrower_interval(tmp_path: Path) -> None:
     path.write_text(json.dumps({**held, "sha256": sealed.digest(held)}))
     assert spread.read(tmp_path) == CALIBRATED
     path.write_text(json.dumps({**held, "sd": 1e-6, "sha256": sealed.digest(held)}))
-    with pytest.raises(UserError, match="its numbers are not those that it was written with"):
+    with pytest.raises(UserError, match="its numbers were changed after it was written"):
         spread.read(tmp_path)

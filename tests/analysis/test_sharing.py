@@ -1,5 +1,5 @@
 # Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
-"""Trainings at once, from a run with known times: throughput of all, time of each, fairness, figure and sentences."""
+"""Concurrent trainings with known times: total throughput, time of each, fairness, figure and sentences."""
 
 from pathlib import Path
 

@@ -1,5 +1,5 @@
 # Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
-"""Lies about training steps, written into made records: each is refused by name, and is in no headline, fit or base."""
+"""Lies about training steps in fabricated records: each is refused by name, and in no headline, fit or base."""
 
 import dataclasses
 from collections.abc import Callable
@@ -17,7 +17,7 @@ from jaxbench.analysis.scaling import Row
 from jaxbench.records.schema import PointRecord, RoundRecord
 from jaxbench.records.store import RunFolder
 
-# 400 GFLOP/s a core: the made step reaches 260.
+# 400 GFLOP/s per core: the fabricated step reaches 260.
 PEAK = fabricate_cases.peak("flop_per_s", 1, 4e11, op="matmul")
 CARD = fabricate_cases.card(peaks=[PEAK], machine={**fabricate_cases.card()["machine"], "cores": 8})
 LINEAR: Any = dict(law=lambda scaling, n: 0.9 * n if n > 1 else 1.0, noise=0.002, drift=0.0)
@@ -25,7 +25,7 @@ Change = Callable[[Any], Any]
 
 
 def told(path: Path, lie: Change = lambda point: point, machine: Any = None, **facts: Any) -> dict[str, Row]:
-    """The rows of a made run, each of whose points is changed by `lie` after it was read."""
+    """The rows of a fabricated run; `lie` changes each point after it was read."""
     run = RunFolder(fabricate.run_folder(path, **{**LINEAR, **facts}))
     rows = scaling.analyse([lie(point) for point in points.load(run)], config=run.config(), machine=machine)
     return {row.point.point: row for row in rows}
@@ -81,7 +81,7 @@ def test_times_divided_by_a_thousand(tmp_path: Path, kind: str) -> None:
     machine = CARD if kind == "cpu" else None
     rows = told(tmp_path, lie, machine=machine, device_kind=kind, platform="cpu" if kind == "cpu" else "gpu")
     assert {tuple(refusals(row)) for row in rows.values()} == {(gates.BELOW_PEAK,)}
-    assert ("machine's card is wrong" if kind == "cpu" else "impossible") in rows["shard_map/strong/2"].gate_reason
+    assert ("machine profile is wrong" if kind == "cpu" else "impossible") in rows["shard_map/strong/2"].gate_reason
     no_claim(rows)
 
 
@@ -107,7 +107,7 @@ def test_work_that_a_branch_may_leave_out(tmp_path: Path, least: float, gate: st
 
     rows = told(tmp_path, resting)
     assert {row.gate for row in rows.values()} == {gate}
-    said = "a branch of the model may leave out 60 % of its FLOPs in a step"
+    said = "a branch of the model may skip 60 % of its FLOPs in a step"
     assert all((said in row.gate_reason) == (gate == "refused") for row in rows.values())
 
 
@@ -137,20 +137,20 @@ def test_a_little_above_ideal_may_be_noise(tmp_path: Path) -> None:
 def test_a_refused_row_is_no_base(tmp_path: Path) -> None:
     lie = scaled("double_block_s", 0.5)
     rows = told(tmp_path, lambda point: lie(point) if point.devices == 1 else point)
-    for count in (1, 2, 4, 8):  # not even on 2 devices, which would lie on the line of 100 % by definition
+    for count in (1, 2, 4, 8):  # not even on 2 devices, which would be at 100 % by definition
         row = rows[f"shard_map/strong/{count}"]
         assert row.timing.step_s.known and row.base is None and not row.speedup.known
         assert any("no speed-up: no base" in note for note in row.notes)
 
 
 def test_a_machine_that_is_noisier_than_the_claim_has_no_headline(tmp_path: Path) -> None:
-    """The weak point of one device is the strong one's program; here it is 20 % slower."""
+    """On one device the weak point is the same program as the strong point; here it is 20 % slower."""
     slower = of_rounds(lambda each: dataclasses.replace(each, block_s=tuple(1.2 * s for s in each.block_s)))
     rows = told(tmp_path, lambda point: slower(point) if point.point == "shard_map/weak/1" else point)
     (sentence,) = headlines(list(rows.values()), scaling.controls(list(rows.values())))
-    assert "the same program, measured twice, differs by up to 17 %" in sentence
+    assert "the A/A spread (same program measured twice) is up to 17 %" in sentence
 
 
 def test_a_smoke_run_has_no_headline(tmp_path: Path) -> None:
     rows = told(tmp_path, rounds=2)
-    assert "an interval needs" in headlines(list(rows.values()))[0]
+    assert "a confidence interval needs" in headlines(list(rows.values()))[0]

@@ -1,5 +1,5 @@
 # Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
-"""measure.rounds=auto: what its rounds took and claim, and what a page says of why it ended."""
+"""measure.rounds=auto: the time and the precision of its rounds, and the page's reason for the end."""
 
 import json
 from datetime import UTC, datetime, timedelta
@@ -28,7 +28,7 @@ def read_lines(path):
 
 
 def looked_at(path, noise, *, rounds=6, every_s=1.0, budget_s=60.0, most=20, devices=(1, 2), **how):
-    """The folder of a run with measure.rounds=auto, two rounds a process, whose records follow each other in time."""
+    """The folder of a run with measure.rounds=auto and two rounds per process, with records in order of time."""
     made = {"scalings": ("strong",), "rounds": rounds, "processes": rounds // 2, "noise": noise, "drift": 0.0, **how}
     fabricate.run_folder(path, devices=devices, **made)
     manifest = json.loads((path / store.MANIFEST).read_text())
@@ -43,7 +43,7 @@ def looked_at(path, noise, *, rounds=6, every_s=1.0, budget_s=60.0, most=20, dev
 
 
 def look_of(run, ended=""):
-    """A look, as the manifest keeps it."""
+    """A look, as in the manifest."""
     rows = scaling.analyse(points.load(run), config=run.config())
     width, point = max(stopping.half_widths(rows))
     return {"rounds": 6, "ended": ended, "half_width": width, "point": point, "spent_s": 12.0}
@@ -96,7 +96,7 @@ def test_the_page_says_what_ended_it(tmp_path):
 
 
 def ended(path, noise, **changes):
-    """The folder of such a run after a look, with changes of what its manifest says of the end; and what is said."""
+    """The folder of this run after a look, with changes to the end in its manifest; and the resulting sentence."""
     run = looked_at(path, noise)
     manifest = run.manifest()
     manifest["plan"]["auto"] |= {"ended": "precise", "looks": [look_of(run, "precise")], **changes}
@@ -105,7 +105,7 @@ def ended(path, noise, **changes):
 
 
 def test_a_run_that_was_stopped_by_hand_is_no_precise_one(tmp_path):
-    """Whoever looks after each round, and stops when the number is pleasant, has an interval that does not cover it."""
+    """Looking after each round and stopping at a favourable number gives an interval without coverage."""
     assert ended(tmp_path / "quiet", QUIET)[0].startswith("Ended after 6 rounds in 3 processes, because every interval")
     (said,) = ended(tmp_path / "noisy", NOISY)
     assert said.startswith("Not ended by its own rule, but by hand: it says that every interval is as narrow as ± 3")

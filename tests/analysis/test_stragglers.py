@@ -1,5 +1,5 @@
 # Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
-"""A slow process is found, and named where it works alone; equal ones are not accused."""
+"""A slow process is found, and named if it is slow on its own; equal processes are not accused."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def test_a_slow_process_is_found_with_its_interval(tmp_path: Path, count: int, s
 
 
 def test_in_a_whole_step_all_wait_for_the_slow_one(tmp_path: Path) -> None:
-    """So its own blocks hide it, and nobody is called slow by them where they differ by less than a hundredth."""
+    """So its own blocks hide it; differences below 1 % make no process slow."""
     one = only(tmp_path, (1.0, 1.3))
     assert one.clearest is one.local and one.step.slow is None
     assert one.step.slowest_over_median.value == pytest.approx(1, abs=0.01)
@@ -51,7 +51,7 @@ def test_without_the_part_local_a_process_is_only_said_to_end_last(tmp_path: Pat
     assert one.local is None and one.clearest.slow == 1
     (said,) = stragglers.sentences(rows, {})
     assert "process 1 of 2 ends its blocks last" in said and "2 is slow" not in said
-    assert said.endswith("Whose work is slow, a step without communication would show.")
+    assert said.endswith("Only a step without communication shows which process is slow.")
 
 
 @pytest.mark.parametrize("count", [2, 8])
@@ -63,7 +63,7 @@ def test_equal_processes_are_rarely_accused(tmp_path: Path, count: int) -> None:
 
 
 def test_a_process_that_is_slow_in_two_of_three_starts_is_not_named(tmp_path: Path) -> None:
-    """Starts are what varies: all rounds of one may share a bad place."""
+    """Variation is between starts: all rounds of one start may share an unlucky placement."""
     one = only(tmp_path, (1.3, 1.0, 1.0), rounds=12, starts=3, slow_starts=2)
     assert one.local is not None and one.local.slowest_in[0] >= 8
     assert one.local.relative[0].lo < 1 < one.local.relative[0].value and one.local.slow is None

@@ -112,7 +112,7 @@ def test_the_compiler_s_bytes_are_the_bytes_of_a_training_step(tmp_path: Path) -
     assert record["bytes_moved"] == 5e9
 
 
-def test_what_is_unknown_is_none(tmp_path: Path) -> None:
+def test_unknown_values_are_none(tmp_path: Path) -> None:
     run = RunFolder(fab.case_folder(tmp_path, [fab.matmul(64, call_s=1e-4)], rounds=1))
     rows = case_rows.analyse(cases.load(run), manifest=run.manifest(), machine=None)
     (record,) = table.records(columns.FILE, summary.entries(rows))

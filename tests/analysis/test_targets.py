@@ -1,5 +1,5 @@
 # Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
-"""The knee and the noise scale of problems whose numbers are known, and trainings that never reach a target."""
+"""The knee and the noise scale of problems with known values, and trainings that never reach a target."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def trained(batch: int, steps: float = 100, **changes: Any) -> Trained:
 def steps_to(batch: int, seed: int, rate: float = 0.1) -> int:
     """Steps of SGD on |x|^2 / 2 with noisy gradients, from |x|^2 = FROM to TO.
 
-    Each step is `rate` of the best one (McCandlish et al. 2018, section 2.2), so that on average the squared distance u
+    Each step is `rate` times the best step (McCandlish et al. 2018, section 2.2), so on average the squared distance u
     falls by (2 rate - rate^2) u^2 / (u + TRACE / batch). Its integral is the number of steps above.
     """
     random = np.random.default_rng((seed, batch))
@@ -72,7 +72,7 @@ def test_a_training_that_does_not_arrive_is_a_lower_limit_and_in_no_fit():
     place = curve.on(1)[-1]
     assert place.censored == 1 and place.steps.value == pytest.approx(200) and not place.steps.has_interval
     assert curve.knee.value == pytest.approx(64, rel=0.02)
-    assert curve.fastest(1).batch == 128  # of those that all arrived
+    assert curve.fastest(1).batch == 128  # of the batches that all seeds completed
     assert not targets.curves([lost])[0].knee.known
 
 
@@ -82,7 +82,7 @@ def test_trainings_that_only_chose_a_rate_are_in_no_mean():
 
 
 def test_the_noise_scale_divides_averages_over_steps():
-    """The first measurement stands for 10 steps, the second for 30: (10 x 4 + 30 x 8) / (10 x -1 + 30 x 1)."""
+    """The first measurement has a weight of 10 steps, the second of 30: (10 x 4 + 30 x 8) / (10 x -1 + 30 x 1)."""
     one = trained(8, noise=((10, -1.0, 4.0), (40, 1.0, 8.0)))
     assert one.noise_scale == pytest.approx(280 / 20)
     assert trained(8, noise=((10, -1.0, 4.0),)).noise_scale is None

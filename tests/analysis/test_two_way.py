@@ -1,5 +1,5 @@
 # Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
-"""Rounds that processes take in turns: what their intervals contain, and what older runs keep."""
+"""Interleaved rounds of several processes: coverage of their intervals, and compatibility with older runs."""
 
 import csv
 import dataclasses
@@ -21,7 +21,7 @@ IN_TURNS = [(r, str(r % 4)) for r in range(56)]
 
 
 def in_turns(times):
-    """The draws of these points, fitted to them. times: (points, 56) seconds."""
+    """The bootstrap samples of these points. times: (points, 56) seconds."""
     draws = Draws(range(56), IN_TURNS)
     draws.fit([(range(56), np.log(each)) for each in times], 40.0)
     return draws
@@ -32,7 +32,7 @@ def centres(draws, times):
 
 
 @pytest.mark.parametrize("name", ["ladder", "remat", "zero"])
-def test_runs_whose_processes_follow_each_other_keep_their_numbers(name):
+def test_runs_with_processes_in_sequence_keep_their_numbers(name):
     run = RunFolder(FIGURES / name)
     rows = scaling.analyse(points.load(run), config=run.config(), spread=spread.read(run.path))
     kept = list(csv.DictReader((run.path / "summary.csv").read_text().splitlines()))
@@ -53,7 +53,7 @@ def test_an_outlier_counts_for_no_more_than_the_fence_and_a_fifth_of_the_rounds_
     assert two_way.influences(two)[0] == pytest.approx(0.2)
 
 
-def test_what_moves_two_points_alike_cancels_in_their_ratio():
+def test_a_common_change_of_two_points_cancels_in_their_ratio():
     random = np.random.default_rng(0)
     drift = np.exp(0.3 * np.sin(np.arange(56) / 9) + 0.1 * random.standard_normal(56))
     times = np.stack([drift, 2 * drift * np.exp(0.01 * random.standard_normal(56))])
@@ -102,7 +102,7 @@ def test_two_processes_in_turns_cannot_show_how_they_differ():
 
 
 def test_a_best_row_is_chosen_and_measured_by_all_processes(tmp_path):
-    """With every second round, two of four sets would choose and the other two measure."""
+    """If every second round selected, two of four sets would select and the other two would measure."""
     run = RunFolder(
         fabricate.run_folder(tmp_path, rounds=24, devices=(1,), scalings=("strong",), strategies=("a", "b"))
     )
@@ -125,14 +125,14 @@ def test_a_best_row_is_chosen_and_measured_by_all_processes(tmp_path):
 
 @pytest.mark.parametrize(("kind", "effect"), [("independent", 0.03), ("bursts 1 s", 0.0), ("autoregressive 5 s", 0.01)])
 def test_intervals_of_turns_cover_what_they_say(kind, effect):
-    """With the allocation and the end of a run. A bootstrap of the sets alone covers 71 of 100 where noise lasts."""
+    """With the allocation and the end of a run. With lasting noise, a bootstrap over sets alone covers 71 of 100."""
     ended = dense_rounds.simulate(np.random.default_rng(7), kind, effect, 4, 60)
     assert np.mean([run.hits for run in ended]) >= 0.91
-    assert 30 <= min(run.spent_s for run in ended) and max(run.spent_s for run in ended) <= dense_rounds.BUDGET_S
+    assert 25 <= min(run.spent_s for run in ended) and max(run.spent_s for run in ended) <= dense_rounds.BUDGET_S
 
 
 def test_the_second_clock_uses_the_rounds_that_have_both(tmp_path):
-    """Of a visit without a block of 2 K steps there is no slope, and its slow block is not compared with one."""
+    """A visit without a block of 2 K steps has no slope, and its slow block is not compared with a slope."""
     run = RunFolder(fabricate.run_folder(tmp_path, rounds=20, devices=(1, 2), noise=0.001))
     loaded = []
     for point in points.load(run):

@@ -62,7 +62,7 @@ def test_a_known_loss_is_found_in_its_factor_and_in_no_other(tmp_path: Path, nam
     one = only(tmp_path, loss, noise=0.01)
     found = one.factor(name)
     assert found is not None and found.clear and found.value.value == pytest.approx(value, abs=0.01)
-    if name not in ("extra work", "slowest process"):  # counted, or made without noise: so without an interval
+    if name not in ("extra work", "slowest process"):  # counted, or fabricated without noise: no interval
         assert found.value.lo <= value <= found.value.hi
     others = {factor.name for factor in one.factors if factor.clear} - {name}
     assert others == ({"communication"} if name == "not explained" else set())
@@ -85,7 +85,7 @@ def test_resident_input_that_failed_is_named(tmp_path: Path) -> None:
 
 
 def test_the_work_of_a_stage_is_no_smaller_share_and_no_extra_work(tmp_path: Path) -> None:
-    """In a pipeline's loop the count of products takes the dearest work of each tick, also of idle ones."""
+    """In a pipeline's loop the count of products uses the most expensive work of each tick, also for idle ticks."""
     loss = Loss(extra=0.8, share=0.9, idle=1 / 5)
     one = only(tmp_path, loss, strategies=("pipeline",), levers={"accumulate": "4"})
     assert [factor.name for factor in one.factors if factor.clear] == ["work of a stage", "pipeline bubble"]
@@ -95,7 +95,7 @@ def test_the_work_of_a_stage_is_no_smaller_share_and_no_extra_work(tmp_path: Pat
 
 
 def test_a_smaller_batch_that_is_not_a_share_of_the_work_explains_nothing(tmp_path: Path) -> None:
-    """As of a contrastive loss, whose similarity matrix is a quarter for half of the batch."""
+    """As with a contrastive loss: half of the batch has a quarter of the similarity matrix."""
     base, row = rows_of(fab.folder(tmp_path, {2: Loss(machine=0.9)}))
     alone = row.explained_by["alone"]
     record = alone.point.record
@@ -105,7 +105,7 @@ def test_a_smaller_batch_that_is_not_a_share_of_the_work_explains_nothing(tmp_pa
     (one,) = waterfall.find([base, dataclasses.replace(row, explained_by=parts)])
     assert [factor.name for factor in one.factors if factor.clear] == ["not explained"]
     assert one.missing == (
-        "shard_map/strong/2/alone (a smaller batch has 0.70 times the products of a device's share)",
+        "shard_map/strong/2/alone (a smaller batch has 0.70x the products of a device's part of the step)",
     )
 
 
@@ -121,9 +121,9 @@ def with_products(row: scaling.Row, flops: float) -> scaling.Row:
 @pytest.mark.parametrize(
     ("share", "products", "extra"),
     [
-        (1.0, 1.47e7, 1.0),  # boosted trees: as many products for any number of rows, in next to none of the time
-        (0.5, 1.47e7, 1.0),  # a step that takes as long for half of the rows, and not because of its few products
-        (1.0, fab.FLOPS, 1.0),  # products could fill the time, and half of the rows take half of it nevertheless
+        (1.0, 1.47e7, 1.0),  # boosted trees: the same products for any number of rows, in almost no time
+        (0.5, 1.47e7, 1.0),  # a step that takes as long for half of the rows, but not because of its few products
+        (1.0, fab.FLOPS, 1.0),  # products could fill the time, yet half of the rows take half of the time
         (0.5, fab.FLOPS, 0.5),  # an optimizer with products of its own, which dominate the time
         (0.45, fab.FLOPS, 0.5),  # the same, and small products are slower
     ],
@@ -131,7 +131,7 @@ def with_products(row: scaling.Row, flops: float) -> scaling.Row:
 def test_flops_count_only_where_products_dominate_the_time(
     tmp_path: Path, share: float, products: float, extra: float
 ) -> None:
-    """These products do not shrink with the batch, so that their FLOPs say that half of the work is extra."""
+    """These products do not shrink with the batch, so their FLOPs suggest that half of the work is extra."""
     base, row = rows_of(fab.folder(tmp_path, {2: Loss(share=share, machine=0.95)}, peak=True))
     parts = {**row.explained_by, "alone": with_products(row.explained_by["alone"], products)}
     row = dataclasses.replace(with_products(row, 2 * products), explained_by=parts)
@@ -143,7 +143,7 @@ def test_flops_count_only_where_products_dominate_the_time(
     assert whole(one) == pytest.approx(one.row.efficiency.value, rel=1e-12)
 
 
-def test_a_bubble_is_measured_and_has_its_closed_form_beside_it(tmp_path: Path) -> None:
+def test_a_bubble_is_measured_and_compared_with_its_formula(tmp_path: Path) -> None:
     loss = Loss(idle=1 / 4, machine=0.9)
     settings = {"strategies": ("pipeline",), "levers": {"accumulate": "4", "schedule": "1f1b"}}
     one = only(tmp_path, loss, **settings)  # type: ignore[arg-type]
@@ -247,7 +247,7 @@ def test_few_rounds_explain_nothing(tmp_path: Path, rounds: int, explained: int)
 
 
 def test_the_efficiency_is_that_of_the_row_although_its_parts_have_fewer_rounds(tmp_path: Path) -> None:
-    """The parts of a run get the rounds that their factors need, and the headline stood beside another efficiency."""
+    """Parts of a run get as many rounds as their factors need; the page once showed two different efficiencies."""
     run = RunFolder(fab.folder(tmp_path, {2: USUAL}, rounds=20, noise=0.1))
     few = [
         dataclasses.replace(point, rounds=point.rounds[::3]) if point.explains else point for point in points.load(run)
@@ -263,9 +263,9 @@ def test_the_efficiency_is_that_of_the_row_although_its_parts_have_fewer_rounds(
     [
         (
             USUAL,
-            "Lost: 3 to a smaller share, 9 to the shared machine, 7 to communication that is not hidden.",
+            "Lost: 3 to a smaller per-device batch, 9 to contention, 7 to communication that is not hidden.",
         ),
-        (Loss(share=1.04, machine=0.9), "Lost: 10 to the shared machine. Gained: 4 from a smaller share."),
+        (Loss(share=1.04, machine=0.9), "Lost: 10 to contention. Gained: 4 from a smaller per-device batch."),
     ],
 )
 def test_the_sentence(tmp_path: Path, loss: Loss, said: str) -> None:
@@ -275,8 +275,8 @@ def test_the_sentence(tmp_path: Path, loss: Loss, said: str) -> None:
 
 def test_a_loss_within_the_noise_is_said_to_be(tmp_path: Path) -> None:
     one = only(tmp_path, Loss(machine=0.8, share=0.999), noise=0.05, drift=0.0)
-    assert (text := loss_sentences.sentence(one)) and "to a smaller share" not in text
-    assert "Not clear from 0: smaller share -" in text
+    assert (text := loss_sentences.sentence(one)) and "to a smaller per-device batch" not in text
+    assert "Not clear from 0: smaller per-device batch -" in text
 
 
 def test_strategies_are_named_where_there_are_several(tmp_path: Path) -> None:
@@ -284,14 +284,14 @@ def test_strategies_are_named_where_there_are_several(tmp_path: Path) -> None:
     assert [text.split(",")[0] for text in loss_sentences.sentences(every)] == ["shard_map strong", "fsdp strong"]
 
 
-def test_what_alpha_and_beta_predict(tmp_path: Path) -> None:
+def test_the_prediction_of_alpha_and_beta(tmp_path: Path) -> None:
     card = fabricate_cases.card(links=[{**LINK, "dtype": "bfloat16", "alpha_s": 1.0}, LINK])
     store.write_json(tmp_path / "card.json", card)
     assert machine_card.read(tmp_path / "card.json") == card
     one = only(tmp_path / "run", USUAL, sent=(400_000,))
     assert predicted.communication_s(one.point, card) == pytest.approx(12 * 2e-5 + 4e5 / 2e9)
     (told,) = loss_sentences.communication([dataclasses.replace(one, predicted_s=0.00044)])
-    assert "the collectives alone take" in told and told.endswith("of the machine's card predict 440 µs.")
+    assert "the collectives alone take" in told and told.endswith("of the machine profile predict 440 µs.")
     wide = {**LINK, "devices": 2, "bus_bytes_per_s": 1.0}
     others = [{**wide, "group_processes": 2}, {**wide, "group_processes": 2, "group_hosts": 2}, LINK]
     with_others = fabricate_cases.card(links=others)
@@ -346,33 +346,33 @@ def test_advice_names_the_batch_at_which_a_smaller_share_stops_costing(tmp_path:
     losses = {2: Loss(), 4: Loss(share=0.9), 8: Loss(share=0.7)}
     (said,) = advice.sentences(list(made(tmp_path, losses).values()))
     assert said == (
-        "shard_map strong: a share of 32 images costs 30 points on 8 devices, one of 128 less than 1 (on 2 devices): "
-        "with a global batch of 1024 instead of 256, each of 8 devices would have that."
+        "shard_map strong: a per-device batch of 32 images costs 30 points on 8 devices; 128 images cost less than 1 "
+        "point (on 2 devices). Use a global batch of 1024 instead of 256 on 8 devices."
     )
     (said,) = advice.sentences(list(made(tmp_path / "more", {2: Loss(share=0.8)}).values()))
-    assert "(128) still costs: run with --config.explain=more" in said
+    assert "(128) still loses time: run with --config.explain=more" in said
     (said,) = advice.sentences(list(made(tmp_path / "most", {2: Loss(share=0.8)}, more=1.1, noise=0.0002).values()))
-    assert "(128) still costs: one device is 1.10 x [1." in said
+    assert "(128) still loses time: one device is 1.10 x [1." in said
     assert said.endswith("] as fast with a batch of 512 as with 256.")
 
 
 def test_advice_on_communication(tmp_path: Path) -> None:
     none_hidden = Loss(communication=1 / 1.5, collectives=0.5)
     (said,) = advice.sentences(list(made(tmp_path / "a", {2: none_hidden}).values()))
-    assert "of the communication is hidden on 2 devices: overlap is what is missing" in said
-    assert "would bring back at most 33 points" in said
+    assert "of the communication is hidden on 2 devices: improve the overlap" in said
+    assert "would regain at most 33 points" in said
     hidden = Loss(communication=1 / 1.2, collectives=1.5)
     two = made(tmp_path / "b", {2: hidden}, strategies=("shard_map", "zero1"), sent=(2_000_000, 1_500_000))
     lossless = dataclasses.replace(two["zero1/strong/2"], factors=())
     (said,) = advice.sentences([two["shard_map/strong/2"], lossless])
     assert said.startswith("shard_map strong: its collectives alone take")
-    assert said.endswith("of the 2.00 MB that a device sends in a step, zero1 would send 1.50 MB.")
+    assert said.endswith("a device sends 2.00 MB per step, and 1.50 MB with zero1.")
     (said,) = advice.sentences([two["zero1/strong/2"]])
-    assert said.endswith("of the 1.50 MB that a device sends in a step, no other strategy of this run saves any.")
+    assert said.endswith("a device sends 1.50 MB per step, and no other strategy of this run sends less.")
 
 
 @pytest.mark.parametrize(
-    ("processes", "arrays", "said"), [(2, 10, "each of its 10 arrays of gradients"), (1, 10, ""), (2, 2, "")]
+    ("processes", "arrays", "said"), [(2, 10, "each of its 10 gradient arrays"), (1, 10, ""), (2, 2, "")]
 )
 def test_gradients_between_processes_on_cpus_are_to_be_sent_as_one(
     tmp_path: Path, processes: int, arrays: int, said: str
@@ -393,9 +393,9 @@ def test_other_advice_has_its_number_too(tmp_path: Path) -> None:
     loss = Loss(idle=1 / 5, machine=0.8, waited=0.2)
     every = made(tmp_path, {2: loss}, strategies=("pipeline",), levers={"accumulate": "4"})
     machine, bubble, waiting = advice.sentences(list(every.values()))
-    assert "take 1.25 times as long as one alone" in machine
-    assert "20 % of the schedule of 2 stages is idle with 4 micro-batches, and 6 % would be with 16" in bubble
-    assert "are lost on 2 devices to waiting for input (the step waits in 20 % of its time)" in waiting
+    assert "Each step takes 1.25x as long when all devices run" in machine
+    assert "with 4 micro-batches 20 % of the schedule of 2 stages is idle. With 16 it would be 6 %" in bubble
+    assert "waiting for input costs" in waiting and "on 2 devices (the step waits 20 % of its time)" in waiting
 
 
 def test_no_advice_within_the_noise(tmp_path: Path) -> None:

@@ -1,5 +1,5 @@
 # Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
-"""How soon each way trains to a target, from made records whose times double from seed to seed."""
+"""Time to a target for each way, from fabricated records with times that double from seed to seed."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
 # Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
-"""Simulated times of a known line: the intervals are right for it, and wrong for another."""
+"""Simulated times on a known line: the intervals cover this line, and not another."""
 
 import numpy as np
 

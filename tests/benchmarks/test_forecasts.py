@@ -1,5 +1,5 @@
 # Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
-"""Forecasts held against published runs: the arithmetic of errors and bands, and what the committed results show."""
+"""Forecasts compared with published runs: the arithmetic of errors and bands, and the committed results."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def test_few_misses_widen_a_band_as_students_and_many_by_the_largest():
 
 def test_a_bound_has_no_lower_end_to_widen():
     best = row(platform="gpu", bound=True, published_s=0.8)
-    assert forecasts.miss(best) == 0.0 and not forecasts.held([best], best)  # faster than what cannot be beaten
+    assert forecasts.miss(best) == 0.0 and not forecasts.held([best], best)  # faster than the lower bound
     slower = row(platform="gpu", bound=True, published_s=1.35)
     assert forecasts.miss(slower) == pytest.approx(0.5) and slower.band(0.5) == pytest.approx((0.9, 1.35))
     assert slower.band(0.1) == pytest.approx((0.9, 1.2)), "nothing hidden is in the band, however little it is widened"
@@ -93,7 +93,7 @@ def test_results_are_read_as_they_were_written(tmp_path):
 
 
 def test_the_catalogues_errors_are_what_the_results_show():
-    """Each platform's is widened by the misses of all of its runs, which therefore lie in the band of a forecast."""
+    """Each platform's band is widened by the misses of all of its runs, so these runs lie in the band of a forecast."""
     rows = forecasts.read(RESULTS)
     for platform in forecasts.GOALS:
         some = [row for row in rows if row.platform == platform]

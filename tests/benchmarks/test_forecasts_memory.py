@@ -1,5 +1,5 @@
 # Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
-"""What the committed results say of the memory of published runs on TPUs, which all fitted."""
+"""The committed memory forecasts for published runs on TPUs, which all fitted."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ RESULTS = Path(__file__).parents[2] / forecasts.RESULTS / forecasts_memory.FILE
 
 
 def test_no_published_run_is_said_to_need_much_more_than_its_chip_has():
-    """They all ran. A line through two depths said that the first needed three times as much as there is."""
+    """They all ran. Extrapolation from two depths gave the first run three times the available memory."""
     found = forecasts_memory.read(RESULTS)
     rows = {row["id"]: row for row in forecasts_memory.runs()}
     assert found.keys() == rows.keys()

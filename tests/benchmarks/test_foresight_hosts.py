@@ -1,5 +1,5 @@
 # Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
-"""Two hosts from one: the forecast is the one-process step and the card's alpha and beta, judged by the measurement."""
+"""Two hosts from one: the one-process step plus alpha and beta of the profile, compared with the measurement."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ SENT_S = 12 * 1e-4 + BYTES / 1e8
 
 
 def rate(folder: Path, name: str, communication: float) -> None:
-    """A training of which `communication` is the factor of its sums, and the card of its link."""
+    """A training with this factor of communication, and the machine profile with its link."""
     lost = {2: Loss(communication=communication)}
     fabricate_losses.folder(folder / name / "cnn", lost, noise=0.0005, sent=(BYTES,))
     card = fabricate_cases.card(links=[{**LINK, "alpha_s": 1e-4, "beta_bytes_per_s": 1e8, "bus_bytes_per_s": 1e8}])
@@ -41,7 +41,7 @@ def test_the_forecast_is_the_step_of_one_and_what_the_card_says_of_the_messages(
 
 
 def test_the_neighbour_at_work_is_in_the_forecast_that_is_judged(tmp_path: Path) -> None:
-    """Both at work take 1 / 0.8 of the time of one alone; all that is sent is seen."""
+    """While both work, a step takes 1 / 0.8 of the time of one alone; no communication is hidden."""
     step_s = fabricate_losses.BASE_S / 0.8
     lost = {2: Loss(machine=0.8, communication=step_s / (step_s + SENT_S), collectives=SENT_S / step_s)}
     folder = tmp_path / "100mbit"
@@ -49,8 +49,8 @@ def test_the_neighbour_at_work_is_in_the_forecast_that_is_judged(tmp_path: Path)
     card = fabricate_cases.card(links=[{**LINK, "alpha_s": 1e-4, "beta_bytes_per_s": 1e8, "bus_bytes_per_s": 1e8}])
     store.write_json(folder / "machine.json", card)
     (one,) = foresight_hosts.read(tmp_path)
-    assert one.judged is one.beside
-    assert one.over(one.beside) == pytest.approx(1, abs=0.01)
+    assert one.judged is one.both_busy
+    assert one.over(one.both_busy) == pytest.approx(1, abs=0.01)
     assert one.over(one.forecast) == pytest.approx(1 - 0.2 * step_s / (step_s + SENT_S), abs=0.01)
 
 

@@ -39,7 +39,7 @@ def test_a_command_is_killed_until_it_is_done(tmp_path):
     assert kills == 2 and down_s > 0
 
 
-def test_what_ends_wrong_or_never_is_a_sentence():
+def test_a_wrong_or_missing_end_is_a_sentence():
     with pytest.raises(SystemExit, match="exit code 2: no such model"):
         train("import sys; sys.stderr.write('no such model'); sys.exit(2)", [60.0])
     with pytest.raises(SystemExit, match="Not done after 1 kills: use a larger --mtbf_s"):

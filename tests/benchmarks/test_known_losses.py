@@ -1,5 +1,5 @@
 # Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
-"""A loss is found in the factor into which it was built, and a factor that takes another one's loss is seen."""
+"""A loss is found in its own factor, and a loss in the wrong factor is detected."""
 
 from __future__ import annotations
 
@@ -54,11 +54,11 @@ def test_a_factor_that_takes_another_ones_loss_is_seen(tmp_path: Path) -> None:
     assert said("heard", crowded, plain)["not explained"] == "MISSED"
     assert said("heard", crowded, plain)["shared machine"] == "MOVED"
     assert said("heard", again, plain)["not explained"] == "MISSED"
-    hidden = made(tmp_path / "hidden", fab.less(AGAIN, communication=1 / 1.2))  # what was sent again costs nothing
+    hidden = made(tmp_path / "hidden", fab.less(AGAIN, communication=1 / 1.2))  # repeated messages cost nothing
     assert said("again", hidden, plain)["communication"] == "MISSED"
 
 
-def test_what_a_wait_adds_to_each_time() -> None:
+def test_the_effect_of_a_wait_on_each_time() -> None:
     plain = Times(one=0.03, alone=0.016, local=0.017, communication=0.001, step=0.018)
     fixed = plain.with_loss("fixed", plain)
     assert (fixed.one, fixed.alone, fixed.local, fixed.step) == pytest.approx((0.04, 0.026, 0.027, 0.028))
@@ -86,7 +86,7 @@ def test_passes_over_memory_must_cost_what_they_cost_by_themselves(tmp_path: Pat
         assert (share[0], share[-1], machine[0], machine[-1]) == ("smaller share", "FOUND", "shared machine", verdict)
 
 
-def test_a_bubble_must_be_its_closed_form_and_what_its_messages_take(tmp_path: Path) -> None:
+def test_a_bubble_equals_its_formula_plus_the_time_of_its_messages(tmp_path: Path) -> None:
     pipeline = {"strategies": ("pipeline",), "levers": {"accumulate": "2"}}
     right = Loss(idle=1 / 3, communication=1 / 1.02, collectives=0.02)
     for idle, verdict in ((1 / 3, "FOUND"), (0.345, "FOUND"), (0.4, "MISSED"), (0.0, "MISSED")):

@@ -1,5 +1,5 @@
 # Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
-"""Efficiency against link rate: the prediction is the local step and the communication that the card predicts."""
+"""Efficiency over link rate: the prediction is the local step plus the communication predicted by the profile."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ LINK = {"op": "all_reduce", "dtype": "float32", "devices": 2, "mesh": "2", "axis
 
 
 def rate(folder: Path, name: str, communication: float) -> None:
-    """A training of which `communication` is the factor of sending 400 kB in 12 all-reduces."""
+    """A training with this factor of communication, from sending 400 kB in 12 all-reduces."""
     lost = {2: Loss(communication=communication)}
     run = fabricate_losses.folder(folder / name / "cnn", lost, noise=0.0005, sent=(400_000,))
     card = fabricate_cases.card(links=[{**LINK, "alpha_s": 1e-4, "beta_bytes_per_s": 1e8, "bus_bytes_per_s": 1e8}])
     card["peaks"] = []
-    card["machine"] = {}  # no fact is known of either machine, so none differs
+    card["machine"] = {}  # no facts are known about either machine, so none differ
     store.write_json(run / "machine.json", card)
 
 
@@ -40,7 +40,7 @@ def test_rates_are_read_from_the_fastest_and_predicted(tmp_path: Path) -> None:
     assert links.draw([fast, slow]).axes[0].get_xticklabels()[1].get_text() == "100 Mbit/s"
 
 
-def test_what_cannot_be_predicted_is_named(tmp_path: Path) -> None:
+def test_an_unpredictable_run_is_named(tmp_path: Path) -> None:
     with pytest.raises(SystemExit, match="has no rates: name its folders unlimited, 1gbit or 100mbit"):
         links.read(tmp_path)
     rate(tmp_path, "1gbit", 0.9)

@@ -10,7 +10,7 @@ from benchmarks.peers.ratios import DRAWS, Ratio, best_over, geometric_mean
 
 def test_the_choice_and_its_ratio_come_from_different_rounds() -> None:
     suite = np.ones(6)
-    first = np.array([1.0, 9.0, 1.0, 8.0, 1.0, 7.0])  # fast only where the choice is made
+    first = np.array([1.0, 9.0, 1.0, 8.0, 1.0, 7.0])  # fast only in the rounds that select
     second = np.array([2.0, 3.0, 2.0, 3.0, 2.0, 3.0])
     ratio = best_over({"suite": suite}, {"first": first, "second": second}, np.random.default_rng(0))
     assert (ratio.best, ratio.middle, ratio.rounds) == ("first", 8.0, 3)

@@ -1,5 +1,5 @@
 # Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
-"""What `precision` and `repeatability` make of runs that have ended, and that they go on where they were stopped."""
+"""How `precision` and `repeatability` evaluate finished runs and resume after a stop."""
 
 import json
 import math
@@ -20,7 +20,7 @@ def run(value, half, seconds=60.0, name=""):
 
 
 def test_a_run_that_has_ended_is_not_made_again(tmp_path):
-    """The experiment does not exist, so only a run that was kept has an answer."""
+    """The experiment does not exist, so the answer can come only from a stored run."""
     runs = Runs(tmp_path, {"experiment": "no-such"}, Console(quiet=True))
     with pytest.raises(SystemExit, match="has no efficiency"):
         runs.measure("one", ["no-such"])

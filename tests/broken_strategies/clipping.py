@@ -1,5 +1,5 @@
 # Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
-"""Wrong strategies: an optimizer that reduces over parameters, on shards of them or with more sent than it needs."""
+"""Wrong strategies: an optimizer that reduces over parameters, applied to shards or with unnecessary communication."""
 
 import dataclasses
 from unittest import mock
@@ -14,7 +14,7 @@ FAULTS = ("per_shard", "stray")
 
 
 def build(strategy, workload, devices, fault):
-    """per_shard: each device takes the norm of its own shards for that of all. stray: everything is gathered for it."""
+    """per_shard: each device uses the norm of its shards instead of the global norm. stray: all shards are gathered."""
     everything = range(len(jax.tree.leaves(jax.eval_shape(workload.init, jax.random.key(0))[0])))
     need = Need(values=fault == "per_shard", whole=frozenset(everything))
     with mock.patch.object(optimizer_need, "of", return_value=need):

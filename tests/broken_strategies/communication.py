@@ -1,5 +1,5 @@
 # Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
-"""Wrong strategies: data parallelism with one fault in what it sends."""
+"""Wrong strategies: data parallelism with one fault in its communication."""
 
 import dataclasses
 

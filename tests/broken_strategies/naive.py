@@ -1,5 +1,5 @@
 # Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
-"""A wrong strategy that looks right: a pmap body in shard_map, where the gradient is a sum already."""
+"""A wrong strategy that looks right: a pmap body in shard_map, where the gradient is already a sum."""
 
 import jax
 from jax.sharding import AxisType, PartitionSpec

@@ -1,5 +1,5 @@
 # Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
-"""Wrong strategies that pass the check of the first updates, or need not do the work that is timed."""
+"""Wrong strategies that pass the check of the first updates, or skip the work in the timed region."""
 
 import dataclasses
 
@@ -55,7 +55,7 @@ def _forgetful(workload, devices):
 
 
 def _replicated(workload, devices):
-    """Results are right, and a closed form of its own says that nothing need be sent."""
+    """Results are right, and the strategy declares that no communication is expected."""
     right = parallel.build("jit_auto", workload, devices)
     whole = NamedSharding(right.mesh, PartitionSpec())
     return dataclasses.replace(

@@ -1,5 +1,5 @@
 # Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
-"""c06 with data, to train it with a strategy that `try` refuses."""
+"""c06 with data, for training with a strategy that `try` refuses."""
 
 import jax
 import jax.numpy as jnp

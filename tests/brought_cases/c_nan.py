@@ -1,5 +1,5 @@
 # Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
-"""A loss that is no number from the first step on."""
+"""A loss that is not a number from the first step on."""
 
 import jax.numpy as jnp
 import numpy as np

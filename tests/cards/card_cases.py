@@ -1,5 +1,5 @@
 # Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
-"""Runs that cards are made of, and cards that were tampered with."""
+"""Runs for cards, and cards that were tampered with."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ MANIFEST = {
 
 
 def run(path: Path, *, manifest: dict[str, Any] | None = None, **changes: Any) -> Path:
-    """A fabricated run with what a manifest says of a machine."""
+    """A fabricated run with the machine's entries in its manifest."""
     fabricate.run_folder(path, config={**CONFIG, **changes.pop("config", {})}, **changes)
     edit(path / store.MANIFEST, {**MANIFEST, **(manifest or {})})
     return path
@@ -55,7 +55,7 @@ def made(run: Path, folder: Path) -> Path:
 
 
 def forge(path: Path, **changes: Any) -> Path:
-    """Changes fields of a card and gives it the right hash again."""
+    """Changes fields of a card and recomputes its hash."""
     data = {**json.loads(path.read_text()), **changes}
     data["sha256"] = sealed.digest(data)
     path.write_text(layout.to_text(data))

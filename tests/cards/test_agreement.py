@@ -1,5 +1,5 @@
 # Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
-"""Within and outside: the same again is within, what is slower is outside, and what cannot be told is said."""
+"""Within and outside: an equal rerun is within, a slower one is outside, and an undecided one is reported."""
 
 from __future__ import annotations
 
@@ -70,7 +70,7 @@ def test_another_scaling_is_outside(card: Path, tmp_path: Path) -> None:
 
 @pytest.mark.full
 def test_a_reproduction_is_rarely_called_outside(tmp_path: Path) -> None:
-    """Of 20 reproductions with six points each at most a few are outside; at 95 % a point it would be five or more."""
+    """Of 20 reproductions with six points each, a few at most are outside; with 95 % per point, five or more."""
     runs = [card_cases.run(tmp_path / f"{i}", seed=i, drift=0.05, **FACTS) for i in range(21)]
     first = card_cases.made(runs[0], tmp_path / "cards")
     alarms = sum(exit_code(list(answers(first, now).values())) == 1 for now in runs[1:])
@@ -81,7 +81,7 @@ def test_another_machine_is_judged_by_its_efficiency(card: Path, tmp_path: Path)
     now = card_cases.run(tmp_path / "now", manifest={"cpu_model": "Other 1"}, base_step_s=0.05, **FACTS)
     found = answers(card, now, same_machine=False)
     assert {answer.time.verdict for answer in found.values()} == {NOT_JUDGED}
-    assert found["shard_map/strong/4"].time.ratio.known  # shown all the same
+    assert found["shard_map/strong/4"].time.ratio.known  # shown anyway
     code, text = compared(card, now)
     assert code == 0 and "not judged" in text and "another kind of machine" in text
 
@@ -104,7 +104,7 @@ def test_another_model_is_not_comparable(card: Path, tmp_path: Path) -> None:
     text = (now / RECORDS).read_text()
     (now / RECORDS).write_text(text.replace('"parameters":61706', '"parameters":3466'))
     code, said = compared(card, now)
-    assert code == 3 and "another model (parameters: 61,706 in the card, 3,466 now)" in said
+    assert code == 3 and "the model differs (parameters: 61,706 in the card, 3,466 now)" in said
 
 
 def test_one_sample_cannot_be_told(card: Path, tmp_path: Path) -> None:
@@ -115,7 +115,7 @@ def test_one_sample_cannot_be_told(card: Path, tmp_path: Path) -> None:
 
 
 def test_a_wide_interval_around_one_is_no_reproduction(card: Path, tmp_path: Path) -> None:
-    """What could not have been seen was not reproduced: the margin decides."""
+    """An effect too small for the interval was not reproduced: the margin decides."""
     now = card_cases.run(tmp_path / "now", seed=1, **FACTS)
     code, text = compared(card, now, 0.05)
     assert code == 2 and "Reproduced" not in text

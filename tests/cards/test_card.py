@@ -1,5 +1,5 @@
 # Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
-"""A card holds the whole run, is valid, and is refused in one sentence when a byte of it is another."""
+"""A card holds the whole run, is valid, and is refused in one sentence if a byte of it changed."""
 
 from __future__ import annotations
 
@@ -111,7 +111,7 @@ def test_one_sample_only(tmp_path: Path) -> None:
     held = card.make(card_cases.run(tmp_path / "run", rounds=1, blocks=1))
     valid(held)
     assert all(point["step_s"] and point["step_s_lo"] is None for point in held["points"])
-    assert any("no interval, 1 of the 5 rounds" in note for note in held["notes"])
+    assert any("no interval, because it has 1 of the 5 rounds" in note for note in held["notes"])
 
 
 def test_a_half_written_run(run: Path) -> None:
@@ -135,7 +135,7 @@ def test_a_run_of_another_schema(run: Path) -> None:
         card.make(run)
 
 
-def test_what_is_no_run(tmp_path: Path) -> None:
+def test_a_folder_that_is_not_a_run(tmp_path: Path) -> None:
     with pytest.raises(UserError, match="not a folder"):
         card.make(tmp_path / "nowhere")
     with pytest.raises(UserError, match="not a run folder"):
@@ -187,7 +187,7 @@ def test_any_changed_byte_is_seen(run: Path, tmp_path: Path) -> None:
         ("[" * 100_000, "not JSON"),
     ],
 )
-def test_what_is_no_card(tmp_path: Path, text: str, said: str) -> None:
+def test_a_file_that_is_not_a_card(tmp_path: Path, text: str, said: str) -> None:
     path = tmp_path / "odd.json"
     path.write_text(text)
     with pytest.raises(UserError, match=said) as caught:
@@ -195,7 +195,7 @@ def test_what_is_no_card(tmp_path: Path, text: str, said: str) -> None:
     assert "odd.json" in str(caught.value) and "\n" not in str(caught.value)
 
 
-def test_what_cannot_be_read(tmp_path: Path) -> None:
+def test_an_unreadable_file(tmp_path: Path) -> None:
     (tmp_path / "bytes.json").write_bytes(b"\xff\xfe\x00")
     for name, said in (("bytes.json", "not UTF-8"), ("nowhere.json", "cannot be read"), (".", "cannot be read")):
         with pytest.raises(UserError, match=said):
@@ -225,7 +225,7 @@ def test_a_right_hash_is_not_believed_alone(run: Path, tmp_path: Path, changes: 
 
 @pytest.mark.parametrize(("field", "value"), [("efficiency", 0.99), ("step_s", 1e-6), ("devices", 64)])
 def test_a_table_that_its_own_records_contradict_is_damage(run: Path, tmp_path: Path, field: str, value: float) -> None:
-    """An efficiency of 99 % stood over records of 15 %, with the right hash."""
+    """The table had an efficiency of 99 % and the records 15 %, with the right hash."""
     path = card_cases.made(run, tmp_path)
     points = json.loads(path.read_text())["points"]
     (last,) = [point for point in points if point["point"] == "shard_map/strong/4"]

@@ -1,5 +1,5 @@
 # Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
-"""All cards in one table and one figure; what is damaged or drawn nowhere is said."""
+"""All cards in one table and one figure; damaged cards and cards that are not drawn are reported."""
 
 from __future__ import annotations
 

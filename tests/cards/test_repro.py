@@ -1,5 +1,5 @@
 # Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
-"""A card's config comes back with its types, and a real run is made into a card and run again."""
+"""A card's config keeps its types, and a real run becomes a card and is run again."""
 
 from __future__ import annotations
 
@@ -87,7 +87,7 @@ def test_where_the_experiment_is(tmp_path: Path) -> None:
 def test_another_machine_is_said_first(tmp_path: Path) -> None:
     card = card_of(tmp_path, {"experiment": "mlp"})
     assert repro.other_machine(card, card_cases.MANIFEST) == []
-    assert repro.other_machine(card, {**card_cases.MANIFEST, "devices": 9}) == []  # made on demand
+    assert repro.other_machine(card, {**card_cases.MANIFEST, "devices": 9}) == []  # created on demand
     (said,) = repro.other_machine(card, {**card_cases.MANIFEST, "cores": 64})
     assert "Testium 9000, 8 cores (usable cores 8, here 64)" in said and "only shown" in said
 
@@ -99,7 +99,7 @@ def again(card: Path, workdir: Path) -> subprocess.CompletedProcess[str]:
 
 @pytest.fixture(scope="module")
 def real(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The card of a run, which lies beside it."""
+    """The card of a run, in a folder next to it."""
     folder = tmp_path_factory.mktemp("real")
     done = jaxbench("run", "mlp", *QUICK_MLP, "--config.measure.rounds=4", f"--workdir={folder / 'run'}")
     assert done.returncode == 0, done.stderr
@@ -110,7 +110,7 @@ def real(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def test_a_real_run_again(real: Path, tmp_path: Path) -> None:
     path, run = real, real.parent / "run"
     done = again(path, tmp_path / "again")
-    assert done.returncode in (0, 1, 2, 3), done.stderr  # the times of a busy machine: any verdict, and never a trace
+    assert done.returncode in (0, 1, 2, 3), done.stderr  # a busy machine: any verdict, but never a traceback
     assert "Traceback" not in done.stderr
     assert path.name in done.stdout and "jit_auto/strong/2" in done.stdout
     assert json.loads((tmp_path / "again" / CONFIG).read_text()) == json.loads((run / CONFIG).read_text())

@@ -1,5 +1,5 @@
 # Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
-"""A card names no one's folders, hosts and addresses, and no number and no name of a field is touched."""
+"""A card contains no personal folders, hosts or addresses; numbers and field names do not change."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from cards import card_cases
 from jaxbench.cards import card, scrub
 from jaxbench.records.store import MANIFEST
 
-HOME = "/ho" + "me/ada"  # put together, so that the test of the house does not find it
+HOME = "/ho" + "me/ada"  # assembled, so that the house test does not find it
 
 
 @pytest.fixture(autouse=True)
@@ -56,7 +56,7 @@ def test_addresses_and_secrets_of_the_environment() -> None:
     assert found == {"environment": want}
 
 
-def test_what_is_measured_is_not_touched() -> None:
+def test_measured_values_are_not_touched() -> None:
     names = {"platform": "brunel-7", "block_s": [0.1, 3], "top": [["jit(f)/a/b", "x", 0.1]], "ok": True, "none": None}
     assert scrub.scrub(names) == names
 

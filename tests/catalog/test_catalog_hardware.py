@@ -1,5 +1,5 @@
 # Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
-"""Device kinds find the right row, per JAX device; what is not known is not guessed."""
+"""Device kinds find the right row, per JAX device; unknown values are not guessed."""
 
 import pytest
 
@@ -76,10 +76,10 @@ def test_a_dtype_without_a_peak_is_none() -> None:
 @pytest.mark.parametrize(
     ("kind", "dtype"),
     [
-        ("NVIDIA A10", "float32"),  # TF32 units, whose rate is not in its row: 62.5 TFLOP/s, twice its fp32_tflops
+        ("NVIDIA A10", "float32"),  # TF32 units with a rate that is not in its row: 62.5 TFLOP/s, twice its fp32_tflops
         ("AMD Instinct MI250X", "float32"),  # matrix units, twice as fast as its fp32_tflops
         ("AMD Instinct MI300X", "float32"),
-        ("Tesla P4", "float16"),  # 0.089 TFLOP/s in its own units, 5.7 where the library computes in float32
+        ("Tesla P4", "float16"),  # 0.089 TFLOP/s in its own units, 5.7 if the library computes in float32
     ],
 )
 def test_a_rate_of_other_units_than_the_product_may_run_on_is_no_peak(kind: str, dtype: str) -> None:

@@ -1,5 +1,5 @@
 # Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
-"""The named sets of compiler options: each legal, of one platform, with a source, and known to XLA where it can say."""
+"""The named sets of compiler options: legal, for one platform, with a source, and known to XLA if XLA can tell."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def test_every_platform_has_sets():
 
 
 def known(name: str) -> bool:
-    """XLA's CPU compiler reads the options of its GPU compiler too, and ignores them; those of a TPU are not in it."""
+    """XLA's CPU compiler accepts and ignores the options of its GPU compiler; it does not know those of a TPU."""
     try:
         jax.jit(lambda: 0).lower().compile(COMPILER.read(name))
     except jax.errors.JaxRuntimeError as error:
@@ -36,6 +36,6 @@ def known(name: str) -> bool:
 
 @pytest.mark.parametrize("platform", ["cpu", "gpu"])
 def test_this_xla_knows_the_options(platform):
-    """All but one set, whose options were renamed between the two ends of the supported releases."""
+    """All but one set; its options were renamed between the oldest and the newest supported release."""
     unknown = {name for name in compiler_options.names(platform) if not known(name)}
     assert unknown in ([{"pipelined"}, {"pipelined_legacy"}] if platform == "gpu" else [set()])

@@ -1,5 +1,5 @@
 # Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
-"""Every price has a unit, a date and a source, and an old one is known as such."""
+"""Every price has a unit, a date and a source, and old prices are marked."""
 
 from __future__ import annotations
 

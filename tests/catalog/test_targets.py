@@ -1,5 +1,5 @@
 # Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
-"""What `--target` may say: kinds and numbers of devices, their parts, and what XLA is told of them."""
+"""The values of `--target`: kinds and numbers of devices, their parts, and their description for XLA."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
 # Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
-"""Real launchers. A Slurm that answers is used; else root starts one of two nodes, where it is installed."""
+"""Real launchers. Uses a running Slurm; otherwise root starts one with two nodes, if it is installed."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def slurm_here(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
             pytest.skip(f"the Slurm that is installed does not start: its logs are in {home}")
         yield
     finally:
-        happens(idle, 60)  # the daemon of a job that still runs would stay behind
+        happens(idle, 60)  # otherwise the daemon of a running job would remain
         for daemon in reversed(daemons):
             daemon.terminate()
             daemon.wait(30)

@@ -1,5 +1,5 @@
 # Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
-"""A Slurm of two nodes on this machine, for root, all of whose files lie in one folder."""
+"""A Slurm of two nodes on this machine, for root, with all of its files in one folder."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ PartitionName=all Nodes=ALL Default=YES MaxTime=60 State=UP
 
 
 def happens(condition: Callable[[], bool], limit_s: float = 120) -> bool:
-    """Whether another program has done something before the limit."""
+    """Whether a condition of another program becomes true before the limit."""
     end = time.monotonic() + limit_s
     while not (done := condition()) and time.monotonic() < end:
         time.sleep(0.2)
@@ -74,7 +74,7 @@ def start(home: Path) -> list[subprocess.Popen[bytes]]:
 
 
 def free_ports(count: int) -> list[int]:
-    """Neighbouring ports at which nobody listens, and others in each process of pytest."""
+    """Free neighbouring ports, different in each process of pytest."""
     for first in range(21000 + 3 * (os.getpid() % 1000), 29000, count):
         probes = [socket.socket() for _ in range(count)]
         try:

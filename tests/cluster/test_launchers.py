@@ -1,5 +1,5 @@
 # Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
-"""Launched for real: the words arrive in each process as they were typed, with what JAX finds the others by."""
+"""Real launches: the arguments arrive in each process unchanged, with the variables for JAX's coordination."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from jaxbench.launch.job import Job
 pytestmark = [pytest.mark.cluster, pytest.mark.full]
 
 HARD = """it's "quoted" $HOME `x` é * \\ #"""
-# Each process writes what it was given: into the folder, under its rank.
+# Each process writes its arguments into the folder, under its rank.
 WRITE = """
 import json, os, sys
 names = ("SLURM_PROCID", "SLURM_NTASKS", "OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE", "OMPI_MCA_orte_hnp_uri")
@@ -97,7 +97,7 @@ def test_slurm_is_asked_for_its_partitions_and_says_what_it_refuses(slurm_here: 
 
 
 def submitted_to_ray(tmp_path: Path, changes: str = "") -> subprocess.CompletedProcess[str]:
-    """A job on a cluster of one, from a process of its own, which prints what became of it."""
+    """A job on a cluster of one node, from a separate process that prints the outcome."""
     if importlib.util.find_spec("ray") is None:
         pytest.skip("Ray is not installed: EXTRAS=ray installs it")
     environ = {name: value for name, value in os.environ.items() if not name.startswith("RAY_")}

@@ -1,5 +1,5 @@
 # Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
-"""Two hosts with one link, which is cut for 5 s and for good: network namespaces of this machine, made by root."""
+"""Two hosts with one link, which is cut for 5 s and for good: network namespaces of this machine, created by root."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def ip(*words: str) -> None:
 
 
 def on(process: int) -> tuple[str, ...]:
-    """The words before a command that run it on a host of its own name."""
+    """The arguments before a command that run it on the host of this name."""
     rename = f'hostname {NAMES[process]}; exec "$@"'
     return ("ip", "netns", "exec", NAMES[process], "unshare", "--uts", "sh", "-c", rename, "sh")
 
@@ -44,7 +44,7 @@ def hosts() -> Iterator[None]:
     needed = [name for name in ("ip", "unshare") if shutil.which(name) is None]
     if os.geteuid() != 0 or needed:
         pytest.skip(f"hosts in network namespaces need {' and '.join(needed) or 'root'}")
-    folders = [Path("/etc/netns") / name for name in NAMES]  # what `ip netns exec` shows as /etc
+    folders = [Path("/etc/netns") / name for name in NAMES]  # `ip netns exec` shows this as /etc
     try:
         for name, folder in zip(NAMES, folders, strict=True):
             try:
@@ -67,7 +67,7 @@ def hosts() -> Iterator[None]:
 
 
 def launched(folder: Path, rounds: int) -> tuple[subprocess.Popen[str], subprocess.Popen[str], list[int]]:
-    """The leader and its follower, which have measured a round together, and all of their processes."""
+    """The leader and its follower after a round together, and all of their processes."""
     words = f"--config.measure.rounds={rounds}"
     follower, leader = (started(folder, COORDINATOR, i, words, before=on(i)) for i in (1, 0))
     records = folder / "run0" / "records.jsonl"

@@ -1,5 +1,5 @@
 # Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
-"""A machine that is only files: what the doctor reads, below a folder."""
+"""A fabricated machine: the files that the doctor reads, below a folder."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
 # Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
-"""What the machine shows against what JAX sees; a JAX that does not start is a finding."""
+"""The devices of the machine against those of JAX; a JAX that does not start is a finding."""
 
 from __future__ import annotations
 
@@ -82,7 +82,7 @@ def test_jax_is_asked_in_a_child() -> None:
 
 
 def test_a_jax_that_cannot_even_be_imported_is_a_finding(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """So nothing of the doctor but its children imports it."""
+    """So only the doctor's child processes import it."""
     machine(tmp_path, {"jax/__init__.py": "raise RuntimeError('jaxlib is version 0.1')"})
     monkeypatch.setenv("PYTHONPATH", str(tmp_path))
     monkeypatch.setattr(manifest, "probe", manifest.probe.__wrapped__)  # without its cache

@@ -1,5 +1,5 @@
 # Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
-"""What cores are worth side by side: judged from rates, and measured by processes that may die or hang."""
+"""Contention between cores: judged from rates, and measured by processes that may die or hang."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def test_big_and_little_cores(second: float, state: str) -> None:
     assert core_contention.evenness(rates(second=second)).state == state
 
 
-def test_one_core_has_nothing_beside_it(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_one_core_has_no_neighbour(monkeypatch: pytest.MonkeyPatch) -> None:
     one = CoreRates(np.ones((3, 1)), np.ones((3, 1)), np.ones((3, 1)))
     monkeypatch.setattr(core_contention, "physical_cores", lambda: [0])
     monkeypatch.setattr(core_contention, "measure", lambda cores, seconds: one)

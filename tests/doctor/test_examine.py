@@ -78,7 +78,7 @@ def test_the_file(tmp_path: Path) -> None:
 
 
 def test_every_question_is_asked_and_none_raises(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    """The real questions, without those that take long; each of those has tests of its own."""
+    """The real questions, except slow ones, which have their own tests."""
     jax = Finding("JAX", "good", "JAX sees cpu.")
     monkeypatch.setattr(processor, "WATCH_S", 0.01)
     monkeypatch.setattr(core_contention, "examine", lambda: [])

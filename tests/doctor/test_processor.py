@@ -75,7 +75,7 @@ def stat(**ticks: tuple[int, int, int]) -> str:
 
 
 def watch(root: Path, allowed: set[int], **ticks: tuple[int, int, int]) -> dict[str, Finding]:
-    """What is found on a machine whose CPUs spent these ticks, of 10 ms, in the second while it was watched."""
+    """The findings for a machine with these CPU ticks, of 10 ms, in one observed second."""
     machine(root, {"proc/stat": stat(**dict.fromkeys(ticks, (5_000, 45_000, 0))), "proc/uptime": "500.0 900.0"})
     after = {cpu: (5_000 + busy, 45_000 + idle, steal) for cpu, (busy, idle, steal) in ticks.items()}
     assert os.sysconf("SC_CLK_TCK") == 100
@@ -108,17 +108,17 @@ def test_other_load(busy: int, steal: int, states: list[str], tmp_path: Path) ->
         assert found["steal"].message == "The system does not report what a hypervisor takes."
 
 
-def test_load_beside_our_cpus_is_a_doubt_only(tmp_path: Path) -> None:
+def test_load_on_other_cpus_is_only_doubtful(tmp_path: Path) -> None:
     idle, busy = (0, 100, 0), (100, 0, 0)
-    beside = watch(tmp_path, {0, 1}, cpu0=idle, cpu1=idle, cpu2=busy, cpu3=busy)["other load"]
-    assert beside.state == "doubtful" and "2.00 of 4 CPUs busy, 0.00 of our 2" in beside.message
+    others = watch(tmp_path, {0, 1}, cpu0=idle, cpu1=idle, cpu2=busy, cpu3=busy)["other load"]
+    assert others.state == "doubtful" and "2.00 of 4 CPUs busy, 0.00 of our 2" in others.message
     among = watch(tmp_path, {2, 3}, cpu0=idle, cpu1=idle, cpu2=busy, cpu3=busy)["other load"]
     assert among.state == "bad"
 
 
 @pytest.mark.parametrize(("busy_s", "state"), [(1.05, "good"), (1.3, "doubtful"), (1.9, "bad")])
 def test_our_own_work_is_not_other_load(busy_s: float, state: str) -> None:
-    """Two CPUs for a second, on which a child of ours worked for one CPU second."""
+    """Two CPUs for a second; our child process used one CPU second."""
     before = dict.fromkeys(range(2), CpuTime(busy_s=7.0, steal_s=0.0))
     after = dict.fromkeys(range(2), CpuTime(busy_s=7.0 + busy_s / 2, steal_s=0.0))
     found = processor.others(before, after, 1.0, {0, 1}, 1.0)

@@ -1,5 +1,5 @@
 # Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
-"""Memory and its limits, the disk, the clock that everything is timed with."""
+"""Memory and its limits, the disk, and the clock."""
 
 from __future__ import annotations
 

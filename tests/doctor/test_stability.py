@@ -1,5 +1,5 @@
 # Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
-"""Scatter, drift and the smallest difference, of series whose answer is known."""
+"""Scatter, drift and the smallest difference, for series with a known answer."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def series(random: np.random.Generator, shape: tuple[int, ...], *, cv: float, me
 
 
 def found_share(random: np.random.Generator, difference: float, *, cv: float, memory: float) -> float:
-    """How often a minute of two interleaved arms that differ by so much is found significant at 5 %."""
+    """How often a difference between two arms, interleaved for a minute, is significant at 5 %."""
     calls = series(random, (1000, BLOCKS * PER_BLOCK), cv=cv, memory=memory)
     blocks = calls.reshape(1000, BLOCKS, PER_BLOCK).mean(axis=2)
     blocks[:, 1::2] += difference * CALL_S
@@ -31,7 +31,7 @@ def found_share(random: np.random.Generator, difference: float, *, cv: float, me
 
 
 @pytest.mark.parametrize("memory", [0.0, 0.9])
-def test_what_is_called_resolvable_is_found_four_times_of_five(memory: float) -> None:
+def test_a_resolvable_difference_is_found_four_times_of_five(memory: float) -> None:
     random = np.random.default_rng(0)
     calls = series(random, (4000 * PER_BLOCK,), cv=0.05, memory=memory)
     delta = stability.resolvable(calls.reshape(-1, PER_BLOCK).mean(axis=1)).value
@@ -40,7 +40,7 @@ def test_what_is_called_resolvable_is_found_four_times_of_five(memory: float) ->
 
 
 def test_single_calls_as_units_would_promise_too_much() -> None:
-    """Why blocks: with autocorrelated noise, the same formula over single calls claims a difference it cannot find."""
+    """Why blocks: with autocorrelated noise, the formula over single calls is too optimistic."""
     random = np.random.default_rng(0)
     calls = series(random, (100_000,), cv=0.05, memory=0.9)
     naive = stability.resolvable(calls, block_s=CALL_S).value

@@ -1,5 +1,5 @@
 # Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
-"""Which versions of jax, jaxlib, plug-ins and driver fit each other."""
+"""Which versions of jax, jaxlib, plug-ins and driver are compatible."""
 
 from __future__ import annotations
 
@@ -75,5 +75,5 @@ def test_the_driver_must_be_new_enough(driver: str, plugin: str, state: str, ext
         assert driver in found.message and found.advice.endswith(advice)
 
 
-def test_what_is_installed_here_fits() -> None:
+def test_the_installed_versions_fit() -> None:
     assert accelerators.versions(manifest.versions()).state == "good"  # by the requirements of the installed jax

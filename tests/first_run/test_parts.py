@@ -1,5 +1,5 @@
 # Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
-"""What a first run consists of on each kind of machine, and that each of its commands can be asked for at all."""
+"""The parts of a first run on each kind of machine; each of its commands is valid."""
 
 from __future__ import annotations
 
@@ -101,7 +101,7 @@ def test_a_command_that_takes_too_long_is_ended(tmp_path: Path, monkeypatch: pyt
     sleeper.chmod(0o755)
 
     class TimedByOutput(subprocess.Popen):
-        """Its time is used up as soon as it has printed something, however busy the machine is."""
+        """Its time limit ends at its first output, even on a busy machine."""
 
         def wait(self, timeout: float | None = None) -> int:
             started.append(self)

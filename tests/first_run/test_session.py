@@ -1,5 +1,5 @@
 # Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
-"""A first run of made-up parts under a made-up clock: what ends it, what it goes on with, and what it leaves."""
+"""A first run with fake parts and a fake clock: what ends it, how it continues, and which files it writes."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from jaxbench.first_run.parts import Part
 from jaxbench.machine import manifest
 from jaxbench.records.store import lock_folder
 
-HOME = "/ho" + "me/ada"  # put together, so that the test of the house does not find it
+HOME = "/ho" + "me/ada"  # assembled, so that the house test does not find it
 MACHINE = {
     "platform": "cpu", "device_kind": "cpu", "devices": 1, "cores": 8, "cpu_model": "<b>Fabricated</b>", "os": "Linux",
     "memory_bytes": 2**33, "python": "3.11.9", "environment": {"XLA_FLAGS": f"--xla_dump_to={HOME}/dump"},
@@ -34,7 +34,7 @@ ASKED = [CNN, MLP, GPT]
 
 
 class Stand:
-    """In place of starting commands: writes their folders, and moves the clock. what: by folder, what becomes of it."""
+    """Replaces the start of commands: writes their folders and advances the clock. what: the outcome by folder."""
 
     def __init__(self, **what: Any):
         self.now, self.each_s, self.asked = 100.0, 60.0, list[str]()
@@ -95,7 +95,7 @@ def test_all_as_expected(tmp_path: Path) -> None:
     assert "Not as expected" not in page(tmp_path)
 
 
-def test_what_is_wrong_does_not_stop_the_rest_and_is_said(tmp_path: Path) -> None:
+def test_an_error_is_reported_and_does_not_stop_the_rest(tmp_path: Path) -> None:
     stand = Stand(smoke_cnn=Ended(1, "see the page"), smoke_mlp=Ended(-11, f"{HOME}/x.py: <i>died</i> on brunel-7"))
     ok, made, said = run(tmp_path, stand)
     assert not ok and outcomes(tmp_path) == ["amiss", "broken", "done"]
@@ -136,7 +136,7 @@ def test_an_interrupt_loses_nothing_and_the_same_command_goes_on(tmp_path: Path)
     assert run(tmp_path, stand)[0] and stand.asked == ["smoke-mlp", "scaling-gpt"]
 
 
-def test_what_was_not_right_is_tried_again(tmp_path: Path) -> None:
+def test_a_failed_part_is_tried_again(tmp_path: Path) -> None:
     run(tmp_path, Stand(smoke_cnn=Ended(1, "")))
     stand = Stand()
     assert run(tmp_path, stand)[0] and stand.asked == ["smoke-cnn"]
@@ -177,7 +177,7 @@ def test_two_at_once_are_refused(tmp_path: Path) -> None:
         run(tmp_path, Stand())
 
 
-def test_a_folder_whose_records_cannot_be_read_is_no(tmp_path: Path) -> None:
+def test_a_folder_with_unreadable_records_is_no(tmp_path: Path) -> None:
     stand = Stand()
 
     def damaged(words: tuple[str, ...], log: Path, limit_s: float) -> Ended:

@@ -33,7 +33,7 @@ NONE = dict.fromkeys(("tokens", "examples", "deadline", "prices", "targets", "co
 
 
 def banded(devices: int, low_s: float, high_s: float | None, **fields):
-    """A forecast of 4 examples a device with this band; without a high end, a bound."""
+    """A forecast with 4 examples per device and this band; without a high end, a bound."""
     grade = "at best" if high_s is None else "estimated"
     made = dataclasses.replace(at(devices), low_s=low_s, high_s=high_s, grade=grade, scheduled_s=low_s)
     return dataclasses.replace(made, **{"peak_bytes": 10**9, **fields})
@@ -86,7 +86,7 @@ def test_the_frontier_holds_what_no_other_of_its_grade_beats():
     assert advice.frontier([slow, cheap, bound, fast], "at best") == [bound]
 
 
-def test_what_does_not_fit_or_has_no_time_is_no_candidate():
+def test_a_target_that_does_not_fit_or_has_no_time_is_no_candidate():
     large, unknown = banded(8, 1.0, 2.0, peak_bytes=10**12), banded(8, 1.0, 2.0, peak_bytes=None)
     timeless = dataclasses.replace(banded(8, 1.0, 2.0), low_s=None, high_s=None)
     assert advice.candidates([large, unknown, timeless], [PRICE], JOB) == []
@@ -165,7 +165,7 @@ def test_bad_input_is_one_sentence(texts, sentence):
         advise_command.request({**NONE, **texts}, today=TODAY)
 
 
-def test_a_text_that_was_compiled_for_another_gpu_is_reckoned_with_the_memory_of_this_one(tmp_path):
+def test_a_text_compiled_for_another_gpu_uses_the_memory_of_this_one(tmp_path):
     point = {"point": "fsdp/weak/8", "strategy": "fsdp", "scaling": "weak", "arm": "", "devices": 8, "global_batch": 8}
     row = CompiledRow(point=point, target="h100:8", record=None, reason="refused", memory_bytes=1)
     asked = forecast_command.ForecastRequest()

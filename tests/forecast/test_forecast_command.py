@@ -1,5 +1,5 @@
 # Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
-"""What a forecast is asked, refused in one sentence where it cannot be, and shown without a measured time."""
+"""Requests for forecasts: refused in one sentence if impossible, and shown without a measured time."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
 # Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
-"""The memory of a deep model on a TPU is what its compiler says that refuses it, not a line through two depths."""
+"""The memory of a deep model on a TPU comes from its compiler's refusal, not from a line through two depths."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ GIB = 2**30
 
 
 class Refusing:
-    """A TPU's compiler that believes in no memory: it needs 8 GiB, and 204 more shared among the devices."""
+    """A TPU compiler that always reports out of memory: 8 GiB, and 204 more shared among the devices."""
 
     options: dict[str, str] = {}
     says = "RESOURCE_EXHAUSTED: the total memory required for HLO temporaries ({}G) exceeds available HBM (1.00M)."
@@ -48,7 +48,7 @@ def needs(monkeypatch, tmp_path):
 
 
 @pytest.mark.parametrize("count", [4, 8, 16, 256])
-def test_memory_is_the_compilers_at_two_counts_and_reckoned_at_others(needs, count):
+def test_memory_is_compiled_at_two_counts_and_extrapolated_to_others(needs, count):
     found, unknown = needs()
     assert not unknown
     assert Refusing.options["xla_tpu_max_hbm_size_mib"] == "1"
@@ -71,7 +71,7 @@ def test_memory_is_unknown_where_the_compiler_does_not_say(needs, monkeypatch):
     [("v5p:4x4x4", 64, 200, None), ("v6e:2x4", 8, 200, None), ("v5p:4x4x4", 64, 3, True),
      ("v6e:4x4", 16, 200, False), ("v5e:2x4", 8, 200, False)],
 )  # fmt: skip
-def test_what_is_only_an_upper_bound_says_that_it_fits_and_never_that_it_does_not(target, devices, gib, fits):
+def test_an_upper_bound_can_say_that_it_fits_but_never_that_it_does_not(target, devices, gib, fits):
     record = dataclasses.replace(at(devices), target=target, memory_bytes=16 * GIB)
     made = forecast_memory.replaced(record, {("fsdp", "weak", ""): {devices: gib * GIB}}, ())
     assert made.fits is fits

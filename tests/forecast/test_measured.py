@@ -1,5 +1,5 @@
 # Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
-"""From a measured step to more devices: local work stays what it was, communication follows from the link."""
+"""From a measured step to more devices: local work does not change, communication follows from the link."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ def test_a_slower_link_is_never_a_shorter_step(tmp_path):
     assert [made.scheduled_s for made in every] == sorted(made.scheduled_s for made in every)
 
 
-def test_what_cannot_be_forecast_is_said(tmp_path):
+def test_an_impossible_forecast_is_reported(tmp_path):
     with pytest.raises(UserError, match="the run's smallest point has 2 devices"):
         measured.forecast(rows_of(tmp_path / "a", "weak", devices=(2, 4)), 8, "1gbit", SLOW)
     sharded = rows_of(tmp_path / "b", "weak", devices=(1,), strategies=("fsdp",))
@@ -76,7 +76,7 @@ def test_what_cannot_be_forecast_is_said(tmp_path):
 def test_one_devices_text_says_how_many_messages_there_will_be(tmp_path):
     rows = rows_of(tmp_path, "weak", devices=(1,))
     record = rows[0].point.record
-    alone = Collective(kind="all-reduce", count=12, bytes=BYTES, group=1)  # among one device: nothing is sent
+    alone = Collective(kind="all-reduce", count=12, bytes=BYTES, group=1)  # within one device: nothing is sent
     passport = dataclasses.replace(record.passport, collectives=(alone,))
     point = dataclasses.replace(rows[0].point, record=dataclasses.replace(record, passport=passport))
     made = measured.forecast([dataclasses.replace(rows[0], point=point)], 2, "1gbit", SLOW)

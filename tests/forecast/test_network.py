@@ -44,7 +44,7 @@ def test_a_group_sends_through_as_many_adapters_as_it_has_members_on_a_host():
     )
     assert hosts.seconds(message(10**9, 8), 1) == pytest.approx(1e-5 + 0.01)
     assert hosts.seconds(message(10**9, 64), 1) == pytest.approx(1e-3 + 0.0125)  # 8 adapters
-    assert hosts.seconds(message(10**9, 8), 8) == pytest.approx(1e-3 + 0.1)  # one member a host
+    assert hosts.seconds(message(10**9, 8), 8) == pytest.approx(1e-3 + 0.1)  # one member per host
     assert hosts.seconds(message(10**9, 8), 2) == pytest.approx(1e-3 + 0.025)  # four of them
     assert hosts.seconds(message(10**9, 1), 1) == 0.0
 
@@ -78,7 +78,7 @@ def test_the_catalogues_links_are_the_fits_of_the_published_series(column, group
     series = published.allreduce()[column].dropna()
     wire = series.index.to_numpy(float) * 2 * (group - 1) / group
     seconds = wire / series.to_numpy()
-    unit = wire.max()  # least squares of (line - t) / t, as the catalogue says; published medians hardly scatter
+    unit = wire.max()  # least squares of (line - t) / t, as in the catalogue; published medians hardly scatter
     (alpha, scaled), _ = optimize.nnls(np.stack([1 / seconds, wire / unit / seconds], axis=1), np.ones(len(wire)))
     inverse = scaled / unit
     known = links.find(device, link, "all-reduce")

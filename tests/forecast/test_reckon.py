@@ -1,5 +1,5 @@
 # Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
-"""Points that were not compiled follow from points that were: closed forms, monotony, and what has none."""
+"""Extrapolation from compiled points: formulas in the number of devices, monotony, and refusals."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def test_more_devices_never_hold_or_compute_more_each():
     assert flat == [9 * 10**9] * len(COUNTS)
 
 
-def test_a_strategy_without_a_closed_form_is_refused():
+def test_a_strategy_without_a_formula_in_the_devices_is_refused():
     other, many = compiled(4, gathered=FULL // 2), compiled(8)
     assert any("other messages for fewer devices" in note for note in at(16, other).notes)  # fsdp: the same arrays
     tensor = CompiledForecast(dataclasses.replace(many.forecast, strategy="tensor"), many.events)
@@ -61,7 +61,7 @@ def test_a_gpus_band_begins_where_everything_is_hidden():
 
 
 def test_kernels_shorter_than_published_ones_leave_a_bound():
-    """What lies between kernels is not counted, so a step of short ones may be far slower than its work."""
+    """Time between kernels is not counted, so a step of short kernels may be far slower than its work."""
     whole, shortest = at(64), links.error("gpu").kernel_s
     longer, shorter = (in_kernels(whole, share * whole.work_s / shortest) for share in (0.9, 1.1))
     assert (longer.grade, longer.high_s, longer.notes) == ("estimated", whole.high_s, whole.notes)

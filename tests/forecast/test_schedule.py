@@ -1,5 +1,5 @@
 # Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
-"""A compiled text becomes work and messages: no message is lost, and what is hidden follows from the order."""
+"""A compiled text becomes work and messages: no message is lost, and the order determines what is hidden."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def read(name: str, target: str) -> tuple[schedule.Event, ...]:
 
 
 @pytest.mark.parametrize(("name", "target"), thin(EVERY))
-def test_it_sends_what_the_census_counts(name, target):
+def test_it_sends_the_counted_bytes(name, target):
     sent: dict[tuple[str, int], int] = {}
     for event, times in schedule.every(read(name, target)):
         if isinstance(event, Send):
@@ -68,7 +68,7 @@ def test_every_product_is_counted_and_every_wait_has_its_message(name, target):
 
 
 def unmatched(events: tuple[schedule.Event, ...]) -> list[str]:
-    """Waits for what was not sent, and messages that nobody waits for."""
+    """Waits without a message, and messages without a wait."""
     begun, wrong = set[str](), []
     for event in events:
         if isinstance(event, Send):
@@ -177,7 +177,7 @@ def test_a_librarys_product_and_an_unknown_kernel():
     assert (cost.flops, cost.how) == (2 * 64 * 128 * 32, "roofline")
     scratch = gemm.replace("%d = bf16[64,32]{1,0} custom", "%d = (bf16[64,32]{1,0}, s8[33554432]{0}) custom")
     assert scratch != gemm
-    assert schedule.read(scratch, {}, CHIP) == (cost,)  # a workspace is no traffic
+    assert schedule.read(scratch, {}, CHIP) == (cost,)  # a workspace is not traffic
     kernel = PRODUCT.replace(
         "dot(%p, %q), lhs_contracting_dims={1}, rhs_contracting_dims={0}CYCLES",
         'custom-call(%p, %q), custom_call_target="my_kernel"ESTIMATE',

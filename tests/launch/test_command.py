@@ -1,5 +1,5 @@
 # Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
-"""`jaxbench launch` as a person types it."""
+"""`jaxbench launch` as a user runs it."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
 # Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
-"""What each engine would submit, as text; that arguments arrive as they were typed; and what it refuses."""
+"""The text that each engine would submit; arguments arrive unchanged; and refusals."""
 
 from __future__ import annotations
 
@@ -93,7 +93,7 @@ def test_a_dry_run_shows_what_submitit_writes(options: tuple[str, ...], monkeypa
 
 
 def of_submitit(asked: Job, monkeypatch: pytest.MonkeyPatch) -> str:
-    """The file that submitit would give to sbatch, which need not be here."""
+    """The file that submitit would give to sbatch; sbatch need not be installed."""
     import submitit
 
     monkeypatch.setattr(submitit.SlurmExecutor, "affinity", classmethod(lambda cls: 1))
@@ -134,7 +134,7 @@ def test_a_jobset_has_a_pod_a_host_that_finds_the_first() -> None:
 
 
 def test_kubernetes_puts_nothing_into_the_words_of_the_command() -> None:
-    """It replaces $(NAME), and $$ by $: docs of the field `args`."""
+    """Kubernetes replaces $(NAME), and $$ by $: docs of the field `args`."""
     args = container(k8s.manifest(job(options=("image=a",))))["args"]
     assert args[4] == f"--config.name={HARD.replace('$', '$$')}"
 
@@ -146,7 +146,7 @@ def test_one_pod_is_a_world_of_its_own() -> None:
 
 @pytest.mark.parametrize("platform", ["gpu", "tpu", "cpu"])
 def test_the_job_of_a_jobset_is_valid(platform: str) -> None:
-    """A JobSet's own schema is not published with Kubernetes; the Job that it makes is."""
+    """A JobSet's schema is not published with Kubernetes, but the schema of its Job is."""
     validate = pytest.importorskip("kubernetes_validate")
     manifest = k8s.manifest(job(platform=platform, options=("image=a", "claim=b", "x.example/y=z")))
     spec = manifest["spec"]["replicatedJobs"][0]["template"]["spec"]
@@ -157,7 +157,7 @@ def test_the_job_of_a_jobset_is_valid(platform: str) -> None:
         validate.validate(made, validate.latest_version(), strict=True)
 
 
-def test_the_manifest_is_written_beside_the_run(tmp_path: Path) -> None:
+def test_the_manifest_is_written_next_to_the_run(tmp_path: Path) -> None:
     asked = job(folder=tmp_path / "gpt" / "nodes-2", options=("image=a",))
     done = k8s.submit(asked)
     assert (tmp_path / "gpt" / "nodes-2.yaml").read_text() == k8s.text(asked)

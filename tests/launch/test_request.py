@@ -1,5 +1,5 @@
 # Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
-"""From the words of `launch` to jobs: one for each node count, whose command is what was typed."""
+"""From the arguments of `launch` to jobs: one for each node count, with the command as typed."""
 
 from __future__ import annotations
 

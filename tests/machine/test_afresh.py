@@ -1,6 +1,6 @@
 # Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
-"""Steps compiled afresh for a TPU slice and a host of GPUs, where XLA's compilers for them are installed
-(`make test-targets`): right ones communicate what they must, wrong ones are told, kernels and collectives compile."""
+"""Steps compiled anew for a TPU slice and a host of GPUs, if XLA's compilers for them are installed
+(`make test-targets`): right ones communicate as expected, wrong ones are detected, kernels and collectives compile."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from jaxbench.errors import UserError
 from jaxbench.machine import target as target_lib
 from jaxbench.records.store import RunFolder
 
-# Optimised, and not from a cache: what is compiled for devices that are not here cannot be loaded again.
+# Optimised, and not from a cache: programs for absent devices cannot be loaded again.
 PLAIN = {name: value for name, value in environment().items() if name not in QUICKER}
 
 
@@ -58,7 +58,7 @@ def test_every_strategy_afresh(target, tmp_path):
 def test_collectives_and_kernels_afresh(target, tmp_path):
     _, rows = dry_run(tmp_path / "collectives", target, "collectives", "--config.sizes=65536")
     asked = {row.name.split("/")[0] for row in rows if row.right is False}
-    # A TPU's compiler writes a scatter of one dimension as a sum; that is told, and its bandwidth refused.
+    # A TPU's compiler emits a one-dimensional scatter as a sum; this is detected, and its bandwidth refused.
     assert asked == ({"reduce_scatter"} if target.startswith("v5e") else set())
     code, rows = dry_run(tmp_path / "matmul", target, "matmul")
     assert code == 0 and rows and all(row.fits for row in rows)

@@ -1,5 +1,5 @@
 # Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
-"""Cores as a container or a processor with two threads a core has them."""
+"""Cores in a container, or on a processor with two threads per core."""
 
 import pytest
 

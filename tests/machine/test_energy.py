@@ -1,5 +1,5 @@
 # Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
-"""Counters of energy: which are read, and the difference of two readings."""
+"""Energy counters: which are read, and the difference of two readings."""
 
 from __future__ import annotations
 
@@ -26,4 +26,4 @@ def test_whole_processors_are_read_and_their_parts_are_not(tmp_path):
 def test_a_counter_that_wrapped_once_is_continued():
     before = {"package-0": Counter(90.0, 100.0), "GPU 0": Counter(7.0), "GPU 1": Counter(9.0), "gone": Counter(1.0)}
     after = {"package-0": Counter(20.0, 100.0), "GPU 0": Counter(12.0), "GPU 1": Counter(2.0)}
-    assert energy.between(before, after) == {"package-0": 30.0, "GPU 0": 5.0}  # GPU 1 was reset: not known
+    assert energy.between(before, after) == {"package-0": 30.0, "GPU 0": 5.0}  # GPU 1 was reset: unknown

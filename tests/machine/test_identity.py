@@ -1,5 +1,5 @@
 # Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
-"""Machines of one name are told apart by their processors and by the reference product; fake files and fake clocks."""
+"""Machines of one name are distinguished by processor and reference product; fake files and fake clocks."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def test_two_processors_that_are_both_called_amd_epyc(tmp_path: Path) -> None:
     zen4 = machine(tmp_path / "a", X86.format(family=25, model=17, flags="avx512f", mhz=2596))
     zen2 = machine(tmp_path / "b", X86.format(family=23, model=49, flags="sse4a", mhz=2596))
     same = machine(tmp_path / "c", X86.format(family=25, model=17, flags="avx512f", mhz=3100))
-    assert not compared.differences(zen4, same)  # the frequency of this moment is no fact
+    assert not compared.differences(zen4, same)  # the current frequency is not a property of the machine
     assert compared.sentence(compared.hardware(zen4, zen2)) == (
         "processor family '25', here '23'; processor model '17', here '49'; "
         "instruction sets that the other lacks 'avx512f', here 'sse4a'"
@@ -108,12 +108,12 @@ def test_a_kernel_is_a_difference_but_no_other_hardware() -> None:
 
 
 def product(seconds: float, *, share: float = 1.0, stolen: float = 0.0) -> dict[str, Any]:
-    """One reference product of so many processor seconds, of which this process gets a share of the wall time."""
+    """One reference product of a given CPU time; this process gets a share of the wall time."""
     used = itertools.count()
     now = {"s": 0.0}
 
     def multiply() -> None:
-        now["s"] += seconds * (1 + next(used) % 3)  # the least of them counts
+        now["s"] += seconds * (1 + next(used) % 3)  # the smallest counts
 
     return identity.reference_product(
         multiply,
@@ -131,8 +131,8 @@ def test_the_product_of_a_busy_core_is_not_known(how: dict[str, float], known: b
     assert product(0.001, **how)["product_s"] == (pytest.approx(0.001) if known else None)
 
 
-def test_what_others_take_of_a_core(tmp_path: Path) -> None:
-    """Stolen time of the core itself, and all that its other hardware thread did."""
+def test_the_share_of_others_on_a_core(tmp_path: Path) -> None:
+    """Stolen time of the core, and all time of its other hardware thread."""
     folder = tmp_path / "cpu0" / "topology"
     folder.mkdir(parents=True)
     (folder / "thread_siblings_list").write_text("0,2\n")

@@ -1,5 +1,5 @@
 # Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
-"""The load of a block: what /proc/stat says, and what it does not say."""
+"""The load of a block, from /proc/stat, and what /proc/stat does not contain."""
 
 import os
 

@@ -1,5 +1,5 @@
 # Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
-"""One measurement at a time, with real processes: who holds the machine, and when it is free again."""
+"""One measurement at a time, with real processes: which process holds the machine, and when it is free again."""
 
 import contextlib
 import json
@@ -25,7 +25,7 @@ with lock.measuring("jaxbench run cnn", Path("results/cnn"), share="share" in sy
 
 @pytest.fixture(autouse=True)
 def folder(tmp_path, monkeypatch):
-    """A machine of its own."""
+    """A separate lock folder, like another machine."""
     monkeypatch.setenv(lock.FOLDER, str(tmp_path))
     monkeypatch.delenv(lock.PARENT, raising=False)
     return tmp_path
@@ -33,7 +33,7 @@ def folder(tmp_path, monkeypatch):
 
 @contextlib.contextmanager
 def another(*words, **environment):
-    """A process that measures until the context ends. Yields it and what it says about whom it shares with."""
+    """A process that measures until the context ends. Yields the process and its message about sharing."""
     pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True}
     known = {**os.environ, **environment}
     with subprocess.Popen([sys.executable, "-c", HOLD, *words], env=known, **pipes) as process:
@@ -75,17 +75,17 @@ def test_sharing_goes_on_and_says_so(folder):
     assert measure(folder, share=True) == ""  # with nobody
 
 
-def test_what_a_sharing_process_starts_shares_too(folder, monkeypatch):
+def test_children_of_a_sharing_process_share_too(folder, monkeypatch):
     with another():
         monkeypatch.setenv(lock.SHARED, "jaxbench run cnn, since then")
         assert measure(folder).startswith("jaxbench run cnn, since 20")
 
 
-def test_what_the_holder_starts_measures_under_its_lock(folder):
+def test_children_of_the_holder_measure_under_its_lock(folder):
     with lock.measuring("jaxbench ab mlp", folder):
         with another() as (_, said):
             assert said == "mine"
-        stranger = {lock.PARENT: "1"}  # as in a process that has outlived the one that started it
+        stranger = {lock.PARENT: "1"}  # as in a process that outlives its parent
         with another(**stranger) as (process, said):
             assert said == "" and "jaxbench ab mlp" in process.stderr.read()
         with another("share", **stranger) as (_, said):

@@ -1,5 +1,5 @@
 # Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
-"""Which groups of devices collectives are measured over."""
+"""The groups of devices over which collectives are measured."""
 
 from __future__ import annotations
 

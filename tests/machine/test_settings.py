@@ -23,7 +23,7 @@ def test_the_table_names_settings_that_jax_has_and_docs_name_them_all():
     assert all(known[name] in (None, setting.value) for name, setting in SETTINGS.items() if name in known)
 
 
-def test_what_is_refused_is_one_sentence_and_what_is_off_is_none():
+def test_a_refusal_is_one_sentence_and_a_disabled_setting_is_none():
     with pytest.raises(UserError, match="JAX_DISABLE_JIT=1 is set, so nothing would be compiled: unset it"):
         jax_settings.refuse({"JAX_DISABLE_JIT": "1"})
     jax_settings.refuse({"JAX_DISABLE_JIT": "0", "JAX_DEFAULT_PRNG_IMPL": "threefry2x32", "JAX_ENABLE_X64": "1"})

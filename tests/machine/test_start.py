@@ -1,5 +1,5 @@
 # Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
-"""Devices are what was asked for, in a process of their own, or the program says why not."""
+"""The requested devices, in a separate process, or the reason why not."""
 
 import json
 import os
@@ -48,12 +48,12 @@ def test_a_process_takes_its_own_devices_not_another_hosts():
 
 
 def test_a_machine_that_does_not_answer_is_a_sentence(monkeypatch):
-    monkeypatch.setattr(manifest, "PROBE_LIMIT_S", 0.001)  # no Python starts in that
+    monkeypatch.setattr(manifest, "PROBE_LIMIT_S", 0.001)  # too little for Python to start
     with pytest.raises(UserError, match=r"0 s.*TPU_PROCESS_BOUNDS"):
         manifest.probe.__wrapped__("cpu")
 
 
-def test_the_hosts_cpu_is_there_beside_an_accelerator():
+def test_the_hosts_cpu_is_available_with_an_accelerator():
     seen = in_child(
         "import json, jax\n"
         "from jaxbench.machine import start\n"
@@ -82,7 +82,7 @@ def test_the_manifest_says_with_what():
     assert found["git"].keys() <= {"commit", "dirty"}
 
 
-def test_what_is_traced_for_a_mesh_is_for_its_devices_not_for_the_host(monkeypatch):
+def test_tracing_for_a_mesh_is_for_its_devices_not_for_the_host(monkeypatch):
     assert start.traced_for() == "cpu"
     away = SimpleNamespace(empty=False, abstract_device=SimpleNamespace(platform="tpu"))
     monkeypatch.setattr(jax.sharding, "get_abstract_mesh", lambda: away)
@@ -90,4 +90,4 @@ def test_what_is_traced_for_a_mesh_is_for_its_devices_not_for_the_host(monkeypat
     x, kernel = jnp.ones((1, 28, 28, 1)), jnp.ones((5, 5, 1, 4))
     options = {"dimension_numbers": ("NHWC", "HWIO", "NHWC")}
     traced = jax.make_jaxpr(lambda x: image_layers.convolution(x, kernel, (1, 1), ((2, 2), (2, 2)), **options))(x)
-    assert "custom_vjp" not in str(traced)  # the forms that are faster on a CPU are not for a TPU
+    assert "custom_vjp" not in str(traced)  # the variants that are faster on a CPU are not used on a TPU

@@ -1,5 +1,5 @@
 # Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
-"""Neighbours on an axis of a mesh are neighbours in a TPU's grid; other devices lie as they are given."""
+"""Neighbours on an axis of a mesh are neighbours in a TPU's grid; other devices keep their order."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ CASES = [
 
 
 class Chip:
-    """A device of a TPU, as far as a mesh asks."""
+    """A TPU device with the attributes that a mesh reads."""
 
     platform, core_on_chip, process_index = "tpu", 0, 0
 
@@ -75,7 +75,7 @@ def test_cores_of_one_chip_are_neighbours():
     assert set(apart) == {1}
 
 
-def test_what_fills_no_box_and_what_has_no_grid_keeps_its_order():
+def test_devices_without_a_box_or_a_grid_keep_their_order():
     holes = chips([(0, 0, 0), (1, 0, 0), (3, 0, 0)])
     assert list(mesh.arranged(holes, (3,))) == holes
     for shape in ((8,), (2, 4), (2, 2, 2)):

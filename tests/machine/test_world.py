@@ -1,5 +1,5 @@
 # Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
-"""Two real processes that meet, agree, and miss each other."""
+"""Two real processes that connect, agree, and notice each other's absence."""
 
 import json
 import subprocess

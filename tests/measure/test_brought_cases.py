@@ -45,7 +45,7 @@ def kind(workload: TrainWorkload) -> LossKind:
 
 
 def compared(workload: TrainWorkload, strategy: str) -> tuple[oracle.TrainedState, oracle.Reference]:
-    """(what a strategy makes on two devices, what one device makes)."""
+    """(the result of a strategy on two devices, the result of one device)."""
     program, batch = parallel.build(strategy, workload, jax.devices()[:2]), workload.synthetic(KEY, 16)
     layout = oracle.BatchLayout.of(program, draws=needed.draws(workload))
     state = oracle.initial_state(workload, KEY, device=jax.devices()[0])
@@ -202,7 +202,7 @@ def test_a_field_that_only_the_gradient_sees_has_influence():
 
 
 def test_a_field_that_only_counts_relatively_has_influence():
-    """A graph's nodes on a ring: all of them moved by one place are the same graph."""
+    """A graph's nodes on a ring: shifting all of them by one position gives the same graph."""
     assert kind(experiment_workload("gcn")).unread == ()
 
 
@@ -258,4 +258,4 @@ def test_a_write_is_told_from_parameters_that_a_transformation_returns(around, w
             model.apply(params, model_state, x, jax.random.key(1))
     else:
         _, after = model.apply(params, model_state, x, jax.random.key(1))
-        assert jnp.array_equal(after["layer"]["factor"], model_state["layer"]["factor"])  # an array, no nnx.Variable
+        assert jnp.array_equal(after["layer"]["factor"], model_state["layer"]["factor"])  # no nnx.Variable

@@ -1,5 +1,5 @@
 # Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
-"""The census reads HLO text of every form that XLA's three compilers print collectives in."""
+"""Collective counts from HLO text in every form that XLA's three compilers print."""
 
 import pytest
 

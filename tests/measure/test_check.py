@@ -1,5 +1,5 @@
 # Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
-"""The correctness verdict: what passes, what fails, and what proves nothing."""
+"""The correctness verdict: what passes, what fails, and what is inconclusive."""
 
 import dataclasses
 import math
@@ -84,7 +84,7 @@ def test_beyond_the_limit_one_device_is_asked_how_far_it_is_from_itself():
 
 
 @pytest.mark.parametrize("alone", [0.01, 0.03, 0.1, 1.0])
-def test_what_is_a_tenth_of_the_updates_away_is_excused_by_no_rounding(alone):
+def test_no_rounding_excuses_a_tenth_of_the_updates(alone):
     assert not judge(1.11, rounding=lambda: alone).ok  # the updates moved the parameters by 1
     assert not judge(8.0, rounding=lambda: alone).ok  # a gradient that is eight times too large
 
@@ -113,7 +113,7 @@ def test_the_rounding_of_a_linear_model_excuses_no_wrong_strategy(passes):
 
 
 def test_off_the_cpu_one_device_is_asked_with_its_sums_in_another_order():
-    """There both answers come from the same optimised programs, so that the same question would have distance 0."""
+    """There both answers come from the same optimised programs, so an identical rerun would have distance 0."""
     workload, device = linear_workload(), jax.devices()[0]
     batch = workload.synthetic(KEY, 48)
     state = oracle.initial_state(workload, KEY, device=device)
@@ -128,7 +128,7 @@ def test_off_the_cpu_one_device_is_asked_with_its_sums_in_another_order():
     assert 0 < alone(platform="gpu") < 1e-6
 
 
-def test_a_parameter_whose_gradient_is_rounding_alone_is_judged_by_one_device_itself():
+def test_a_parameter_with_only_rounding_as_gradient_is_judged_by_one_device():
     start, right = {"b": np.zeros(2), "w": np.ones(4)}, {"b": np.full(2, 0.1), "w": np.full(4, 2.0)}
     expected = oracle.Reference(start, oracle.TrainedState(right, ()))
 
@@ -141,7 +141,7 @@ def test_a_parameter_whose_gradient_is_rounding_alone_is_judged_by_one_device_it
 
 
 def test_a_small_parameter_that_is_never_reduced():
-    """One norm over all parameters does not see it: its update is small, and so is the whole difference."""
+    """A norm over all parameters misses it: its update is small, and so is the total difference."""
     plain = linear_workload()
 
     def loss(params, model_state, batch, key):
@@ -164,12 +164,12 @@ def test_a_small_parameter_that_is_never_reduced():
     assert whole.ok and each.ok and "each parameter's update is within 0.1 too" in each.reason
 
 
-def test_a_parameter_whose_update_is_rounding_alone_is_found_by_nudging_one_device():
+def test_a_parameter_with_only_rounding_as_update_is_found_by_perturbed_runs():
     """The keys' bias of an attention has no gradient: Adam makes full-size steps of its rounding."""
     plain = linear_workload(optax.adam(0.1))
 
     def loss(params, model_state, batch, key):
-        shift = params["b"][0]  # added before a softmax, which does not see it
+        shift = params["b"][0]  # added before a softmax, which is invariant to it
         return -jnp.mean(jax.nn.log_softmax(batch["x"] @ params["w"] + shift) * batch["y"]), (model_state, {})
 
     workload = dataclasses.replace(plain, loss=loss)
@@ -227,10 +227,10 @@ def test_a_host_in_float32_is_allowed_a_tenth_of_the_updates():
 
 
 def test_parts_of_a_batch_under_loss_scaling_have_the_same_gradient():
-    """The scale is in the gradient, and the optimizer takes it out: parts must not lose it on the way."""
+    """The gradient contains the scale, and the optimizer divides by it: parts must keep the scale until then."""
     workload, device = precision.apply(linear_workload(optax.sgd(0.1)), "float16"), jax.devices()[0]
     state, batch = oracle.initial_state(workload, KEY, device=device), workload.synthetic(KEY, 16)
-    low = state.opt_state._replace(log2_scale=np.int32(6))  # at which nothing overflows, in parts or whole
+    low = state.opt_state._replace(log2_scale=np.int32(6))  # nothing overflows, in parts or whole
     state = dataclasses.replace(state, opt_state=low)
     whole = oracle.reference(workload, state, batch, device=device)
     parts = oracle.reference(workload, state, batch, device=device, layout=oracle.BatchLayout(4), apart=True)
@@ -239,7 +239,7 @@ def test_parts_of_a_batch_under_loss_scaling_have_the_same_gradient():
 
 
 def test_a_scaled_loss_overflows_part_by_part_where_a_program_gives_it_parts():
-    """A part's gradient is larger than the whole batch's: which steps are skipped must not look like a fault."""
+    """The gradient of a part is larger than that of the batch: different skipped steps must not look like a fault."""
     workload, devices = precision.apply(linear_workload(optax.sgd(0.1)), "float16"), jax.devices()[:4]
     batch, program = workload.synthetic(KEY, 16), pmap.build(workload, devices)
     layout = oracle.BatchLayout.of(program, draws=False)
@@ -253,7 +253,7 @@ def test_a_scaled_loss_overflows_part_by_part_where_a_program_gives_it_parts():
 
 
 def test_a_large_reference_is_optimised_a_little_and_its_second_program_not_at_all():
-    """The same updates by two programs, of which the second is the first one's other."""
+    """The same updates by two programs; the second is the reordered rerun of the first."""
     workload, device, key = linear_workload(), jax.devices()[0], jax.random.PRNGKey(3)
     about = {"device": device, "layout": oracle.BatchLayout()}
     batch = workload.synthetic(key, 16)

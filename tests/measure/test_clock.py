@@ -1,5 +1,5 @@
 # Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
-"""The timing engine with a fake clock: it must charge a block what the clock says and nothing else."""
+"""The timing engine with a fake clock: the time of a block is the time on the clock and nothing else."""
 
 import jax
 import jax.numpy as jnp
@@ -98,7 +98,7 @@ def test_an_interrupted_block_is_not_taken_for_a_long_one():
 
 def test_a_retrace_in_the_timed_region_is_counted():
     same = jax.jit(lambda state, batch: (state + batch, None))
-    growing = jax.jit(lambda state, batch: (jnp.concatenate([state, batch]), None))  # another shape, another program
+    growing = jax.jit(lambda state, batch: (jnp.concatenate([state, batch]), None))  # another shape: another program
     one = jnp.ones(1)
     assert Timer().round(same, one, one, 1).compilations == 0
     assert Timer().round(growing, one, one, 1).compilations == 3  # a block of one step and a block of two
@@ -152,7 +152,7 @@ def test_the_machine_is_probed_before_each_timed_block():
     assert machine.timer().round(machine.step, 0, None, 4).probe_s == ()
 
 
-def test_what_the_system_does_not_say_is_not_recorded():
+def test_unreported_values_are_not_recorded():
     machine = Loaded()
     machine.known = False
     measured = machine.timer().round(machine.step, 0, None, 4)
@@ -167,7 +167,7 @@ def test_others_are_known_where_the_hypervisor_reports_nothing():
 
 
 def test_one_process_decides_for_all_and_all_begin_a_block_together():
-    """This one's clock would have ended both searches elsewhere."""
+    """This process's clock would have ended both searches elsewhere."""
     machine, met, told = FakeMachine(), [], iter([False, False, True, True])
     timer = machine.timer(meet=lambda: met.append(machine.steps), decided=lambda mine: next(told))
     assert timer.steps_per_block(machine.step, 0, None, least_s=0.01)[0] == 4

@@ -1,5 +1,5 @@
 # Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
-"""The census against the closed form: numbers must be the same, whatever a compiler makes of their width and shape."""
+"""Collective counts against the expected communication: equal numbers, for any width and shape in the compiled text."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def test_the_width_is_the_compilers_choice_and_the_number_is_not():
     assert not verify([summed(4, width=8)], FORM, CPU).ok  # as many bytes
     assert not verify([summed(16, width=2)], FORM, CPU).ok  # twice
     assert not verify([summed(8, width=8)], FORM, CPU).ok  # in 64 bits
-    assert not verify([summed(8)], FORM, StepFacts(devices=2, platform="gpu", metrics=0, widest=2)).ok  # asked for 16
+    assert not verify([summed(8)], FORM, StepFacts(devices=2, platform="gpu", metrics=0, widest=2)).ok  # 16 requested
 
 
 def test_batch_statistics_of_a_stateful_model_may_be_summed_too():
@@ -55,7 +55,7 @@ def test_batch_statistics_of_a_stateful_model_may_be_summed_too():
 
 
 def test_batch_statistics_are_summed_whole_times_and_gradients_once():
-    """Gradients that are reduced three times pass where a model has state, if that may be any number."""
+    """With state in the model, gradients reduced three times would pass if any number of reductions were allowed."""
     own = StepFacts(devices=2, metrics=2, statistics=Statistics(floats=5))
     of_all = StepFacts(devices=2, metrics=2, statistics=Statistics(floats=5, repeats=4))
     assert verify([summed(8)], FORM, own).ok and verify([summed(13)], FORM, own).ok
@@ -91,7 +91,7 @@ def test_equal_gradients_need_not_be_sent_twice():
 
 @pytest.mark.parametrize(("name", "equal"), [("cnn", 0), ("resnet18", 16)])
 def test_which_gradients_are_equal(name, equal):
-    """A block of resnet18 adds two normalizations, whose biases have the same gradient."""
+    """A block of resnet18 adds two normalizations, and their biases have the same gradient."""
     assert equal_gradients(experiment_workload(name)) == equal
 
 
@@ -99,7 +99,7 @@ def test_which_gradients_are_equal(name, equal):
 def test_gradients_and_metrics_in_one_array(step):
     assert verify([summed(10)], FORM, step).ok
     assert verify([summed(8, scalars=2)], FORM, step).ok
-    assert verify([summed(7, scalars=3)], FORM, step).ok  # an array of one number, its dimension dropped
+    assert verify([summed(7, scalars=3)], FORM, step).ok  # an array of one number, without its dimension
     assert not verify([summed(9)], FORM, step).ok  # a bias of one number is missing
     assert not verify([summed(18)], FORM, step).ok  # twice
 
@@ -132,7 +132,7 @@ def test_a_tpu_writes_scatters_and_small_gathers_as_sums():
     assert verify(scattered, ZERO, TPU).ok
     assert "wrote all-reduce for reduce-scatter" in verify(scattered, ZERO, TPU).reason
     assert verify([summed(16, scalars=2)], ZERO, TPU).ok
-    assert not verify(scattered, ZERO, GPU).ok  # there that is another program, which sends twice as much
+    assert not verify(scattered, ZERO, GPU).ok  # there it is another program, which sends twice as much
     assert not verify([summed(12, scalars=2)], ZERO, TPU).ok
     assert not verify([*scattered, summed(4, kind="all-gather")], ZERO, TPU).ok
 

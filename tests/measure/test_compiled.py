@@ -1,6 +1,6 @@
 # Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
-"""What GPU and TPU compilers made of today's steps (tests/compiled): right ones pass, wrong ones do not, and loops,
-products and asynchronous pairs are read as what they are."""
+"""The current steps compiled for GPU and TPU (tests/compiled): right ones pass, wrong ones do not, and loops,
+products and asynchronous pairs are parsed correctly."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ EVERY = [(case.name, target) for case in cases.CASES for target in cases.TARGETS
 
 @functools.cache
 def built(name, platform="cpu"):
-    """platform: that the closed form of what an optimizer sends is of."""
+    """platform: the platform of the expected communication of an optimizer."""
     with mock.patch.object(optimizer_view, "platform", return_value=platform):
         return cases.BY_NAME[name].build(jax.devices())
 
@@ -35,7 +35,7 @@ def verdict(name, target):
 
 
 def judged(name, target, text):
-    """(the verdict on a compiled text, its census)."""
+    """(the verdict on a compiled text, its collective counts)."""
     platform = targets.parse(target).platform
     workload, program = built(name, platform)
     found = census.read(text, program.mesh.shape)
@@ -80,7 +80,7 @@ def test_every_loop_has_a_length(name, target):
 
 @pytest.mark.parametrize("name", ["mlp-jit_auto", "cnn-pmap", "lstm-jit_auto", "recsys-jit_auto"])
 def test_the_products_of_a_tpu_are_those_of_the_formula(name):
-    """Its compiler writes some as windows that are mostly padding, and a cnn took 2.1 times its FLOPs."""
+    """Its compiler emits some as windows with mostly padding; a cnn had 2.1 times its FLOPs."""
     workload, program = built(name)
     counted = dot_flops.count(cases.text(cases.BY_NAME[name], "v5e:2x4"))
     assert counted is not None

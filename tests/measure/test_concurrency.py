@@ -1,5 +1,5 @@
 # Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
-"""How many collectives can wait at once, of compiled programs whose answer is known."""
+"""The number of collectives that can wait at once, for compiled programs with a known answer."""
 
 import jax
 import jax.numpy as jnp

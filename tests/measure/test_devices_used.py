@@ -1,5 +1,5 @@
 # Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
-"""Devices that were asked for, and those that work; what a program asks of the host, by its text."""
+"""Requested devices and working devices; calls to the host in a program's text."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ def test_other_devices_than_were_asked_for(asked):
     assert f"uses 2 devices, NOT the {asked} that were asked for" in verdict.reason
 
 
-def test_what_a_program_asks_of_the_host():
+def test_the_host_calls_of_a_program():
     def told(x):
         pass
 
@@ -98,7 +98,7 @@ def test_calls_of_the_host_among_other_custom_calls(line):
 
 
 def test_a_call_that_the_host_answers_under_a_name_of_its_own():
-    """Compiled and run: a foreign function that sleeps, registered as no callback of jax is."""
+    """Compiled and run: a sleeping foreign function, registered unlike any callback of jax."""
     slept = []
 
     @ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.POINTER(ctypes.c_void_p))

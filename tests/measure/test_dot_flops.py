@@ -1,5 +1,5 @@
 # Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
-"""Products counted in a compiled program: what is there, as often as it runs, and nothing else."""
+"""Products counted in a compiled program, as often as they run, and nothing else."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def test_a_product_inside_a_fusion_is_two_flops_per_multiply_add():
     assert dot_flops.count(compiled(lambda x, w: jnp.tanh(x @ w + 1), X, W)) == EACH
 
 
-def test_what_the_compiler_removes_is_not_counted():
+def test_removed_products_are_not_counted():
     assert dot_flops.count(compiled(lambda x, w: (x @ w, x)[1] + 1, X, W)) == 0
     gradient = jax.grad(lambda w, x: jnp.sum(jnp.tanh(jax.lax.stop_gradient(x @ w) @ w)))
     assert dot_flops.count(compiled(gradient, W, X)) == 3 * EACH  # two products forward, one back: the first is frozen
@@ -71,5 +71,5 @@ def test_a_convolution(stride, groups):
     "text",
     ['ENTRY %m () -> f32[] {\n  ROOT %g = f32[8]{0} custom-call(%a), custom_call_target="__cublas$gemm"\n}\n', ""],
 )
-def test_what_the_text_does_not_tell_is_not_known(text):
+def test_information_missing_in_the_text_is_unknown(text):
     assert dot_flops.count(text) is None

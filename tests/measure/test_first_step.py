@@ -1,5 +1,5 @@
 # Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
-"""A first step that is not one to train with is named: what is not finite, what changes nothing."""
+"""A useless first step is named: values that are not finite, steps that change nothing."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ MEAN = "return jnp.mean(each)"
 
 
 def said(tmp_path, *changes, batch=None):
-    """(the path of the file, what is said of its first step)."""
+    """(the path of the file, the message about its first step)."""
     path = brought.write(tmp_path, *changes)
     workload = brought.build(path)
     batch = workload.synthetic(KEY, 40) if batch is None else batch
@@ -41,7 +41,7 @@ def test_an_infinite_loss_is_named_with_its_metrics(tmp_path):
     assert sentence.startswith("the loss is not finite at the first step, nor is the metric 'all'")
 
 
-def test_what_a_loss_is_made_of_is_named_where_it_is_not_finite(tmp_path):
+def test_the_parts_of_a_loss_that_is_not_finite_are_named(tmp_path):
     _, (sentence,) = said(tmp_path, ("jax.random.normal(key, (3, 5))", "jnp.full((3, 5), jnp.nan)"))
     assert sentence == "the loss is not finite at the first step, because its inputs are not: the parameters 'w'"
     _, (sentence,) = said(tmp_path, ("jnp.zeros(5)", "jnp.full(5, jnp.inf)"))
@@ -50,7 +50,7 @@ def test_what_a_loss_is_made_of_is_named_where_it_is_not_finite(tmp_path):
     assert said(tmp_path, batch=batch)[1][0].endswith(": the batch 'x'")
 
 
-def test_a_gradient_that_is_not_finite_is_named_beside_a_loss_that_is(tmp_path):
+def test_a_gradient_that_is_not_finite_is_named_even_if_the_loss_is(tmp_path):
     changes = LOGITS, f"{LOGITS} + jnp.sqrt(0.0 * params['w']).sum()"
     path, (sentence,) = said(tmp_path, changes)
     assert sentence.startswith("the loss is finite, but the gradient of 'w' is not")

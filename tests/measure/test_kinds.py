@@ -1,5 +1,5 @@
 # Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
-"""Operations told apart: by the program's text as XLA prints it, and by names alone."""
+"""Categories of operations: from the program's text as XLA prints it, and from names alone."""
 
 from __future__ import annotations
 
@@ -85,7 +85,7 @@ def test_a_program_of_one_operation_is_named_after_it(module: str, kind: str) ->
 
 
 @pytest.mark.parametrize(("operation", "contains"), [("while.1", True), ("call.1", True), ("fusion.1", False)])
-def test_what_contains_others(operation: str, contains: bool) -> None:
+def test_operations_that_contain_others(operation: str, contains: bool) -> None:
     assert OperationClassifier(HLO).contains_others(operation) is contains
     assert OperationClassifier("").contains_others(operation) is contains
 
@@ -136,7 +136,7 @@ def test_by_names_alone(operation: str, kernel: str, kind: str) -> None:
 )
 def test_by_the_category_of_a_tpu(category: str, kind: str) -> None:
     assert OperationClassifier("").kind("fusion.1", "", category) == kind
-    assert OperationClassifier(HLO).kind("ynn_fusion", "jit_step", category) == "matmul"  # the text knows better
+    assert OperationClassifier(HLO).kind("ynn_fusion", "jit_step", category) == "matmul"  # the text is more precise
 
 
 def test_stems() -> None:

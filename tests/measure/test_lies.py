@@ -1,8 +1,8 @@
 # Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
-"""Lies told by real programs, which the gates must refuse: each is built by taking one safeguard of the suite away.
+"""Lies of real programs that the gates must refuse. Each is built by removing one safeguard of the suite.
 
-The margins are a hundredfold, so that no noise of a machine turns an answer. Where a machine may do by itself what the
-lie leaves out, as waiting for a call, the time is a simulated one.
+The margins are a factor of a hundred, so that noise cannot change an answer. If the machine itself might do what the
+lie leaves out, such as waiting for a call, the time is simulated.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ STEP_S, LAUNCH_S = 2.0**-10, 2.0**-17
 
 
 class Queue:
-    """A simulated device beside the real one: a call is queued in LAUNCH_S and lasts STEP_S; only a fence waits."""
+    """A simulated device: a call is queued in LAUNCH_S and lasts STEP_S; only a fence waits."""
 
     def __init__(self) -> None:
         self.now, self.idle_at = 0.0, 0.0
@@ -68,7 +68,7 @@ class Queue:
         self.now = max(self.now, self.idle_at)
 
     def takes(self, ready: Runnable) -> Runnable:
-        """The same computation, whose time is this queue's."""
+        """The same computation, with the time of this queue."""
         step, loop = ready.step, ready.loop
         assert loop is not None
 
@@ -86,10 +86,10 @@ class Queue:
 def measure(
     folder: Path, *, product: str = PRODUCT, scale: float = 1.0, flop_per_s: float = 1e12, queue: Queue | None = None
 ) -> CaseRow:
-    """Measures the product here, or in the time of `queue`, and judges it as on a machine whose measured peak is
+    """Measures the product here, or in the time of `queue`, and judges it for a machine with a measured peak of
     `flop_per_s`."""
     path = folder / "product.py"
-    # In simulated time the size changes nothing but the time that the test takes.
+    # In simulated time the size changes only the duration of the test.
     path.write_text(product if queue is None else product.replace("N = 768", "N = 128"))
     config = config_lib.compose("product", discovery.load_experiment(str(path)), discovery.load_preset("smoke"))
     with config.unlocked():
@@ -121,14 +121,14 @@ def refused(row: CaseRow) -> set[str]:
     return {gate.name for gate in row.gates if gate.passed is False}
 
 
-def test_the_truth_is_not_refused_but_for_a_noisy_clock(tmp_path: Path) -> None:
+def test_only_a_noisy_clock_refuses_the_truth(tmp_path: Path) -> None:
     row = measure(tmp_path)
     assert refused(row) <= {"two clocks agree"}, row.gate_reason
     assert row.point.record is not None and row.point.record.wrong == 0
 
 
 def test_work_hoisted_out_of_the_loop(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Without the feedback every iteration is the same, and the compiler does it once."""
+    """Without the feedback all iterations are equal, and the compiler runs only one."""
     monkeypatch.setattr(kernel, "feed_back", lambda argument, result, zero: argument)
     row = measure(tmp_path)
     assert "two clocks agree" in refused(row) and "hoisted" in row.gate_reason
@@ -149,7 +149,7 @@ def test_calls_that_are_not_waited_for(tmp_path: Path, monkeypatch: pytest.Monke
 
 
 def test_a_result_that_the_compiler_removes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A step that does not carry its result: nothing is computed, in the calls and in the loop alike."""
+    """A step that does not carry its result: neither calls nor loop compute anything."""
     honest = kernel.chain
 
     def forgetful(workload: Any, device: Any) -> chain.Chain:
@@ -181,7 +181,7 @@ def test_a_constant_that_is_called_a_product(tmp_path: Path) -> None:
 
 
 def test_a_kernel_that_asks_the_host(tmp_path: Path) -> None:
-    """It is as fast as a Python function, whatever the device is."""
+    """It is as fast as a Python function, on any device."""
     asked = "function=lambda a, b: jax.pure_callback(on_host, jax.ShapeDtypeStruct((N, N), jnp.float32), a, b)"
     asking = PRODUCT.replace("import numpy as np", "import jax\nimport numpy as np").replace(
         "function=jnp.matmul", asked

@@ -1,5 +1,5 @@
 # Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
-"""What kind of mean a loss is, told by evaluating it."""
+"""The kind of mean that a loss is, detected by evaluating it."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def regression(score, *, noise: bool = False) -> TrainWorkload:
 
 
 def contrast(error, others, at):
-    """Each against all: the softmax over examples of minus their distances."""
+    """Each against all: the softmax over examples of their negative distances."""
     scores = -((error[:, None] - others[None]) ** 2) + 0.1 * others[None]
     return -jnp.mean(jax.nn.log_softmax(scores)[jnp.arange(len(error)), at + jnp.arange(len(error))])
 
@@ -58,7 +58,7 @@ LOSSES = {
 
 
 def real(batch):
-    """How many of an example's rows are not all zero."""
+    """The number of nonzero rows of an example."""
     return jnp.sum(jnp.any(batch["x"] != 0, -1), -1).astype(jnp.float32)
 
 
@@ -83,7 +83,7 @@ def test_examples_that_are_not_looked_at_are_numbered() -> None:
 
 
 def test_few_labels_are_not_mistaken_for_examples_that_are_not_looked_at() -> None:
-    """Where an example is one of three, it often equals its neighbour, and a half of the batch the other half."""
+    """With only three different examples, neighbours are often equal, and so are the halves of a batch."""
 
     def loss(params, model_state, batch, key):
         scores = params["w"][batch["y"]]
@@ -142,5 +142,5 @@ def test_with_the_helper_all_can_but_micro_batches_cannot() -> None:
 
 
 @pytest.mark.parametrize("kind", [LossKind(name=MEAN), LossKind(name=ACROSS, gathers=True), LossKind(name=UNTRIED)])
-def test_what_is_said_of_a_loss_names_its_kind(kind):
+def test_the_message_about_a_loss_names_its_kind(kind):
     assert LossKind.of(kind.label) == kind

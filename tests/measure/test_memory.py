@@ -1,5 +1,5 @@
 # Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
-"""What a worker has freed and keeps can be given back to the system."""
+"""Memory that a worker has freed but keeps can be returned to the system."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def test_a_worker_keeps_what_it_freed_until_it_is_large():
 
 
 class Accelerator:
-    """A device that counts what it has handed out, as they do: its peak is that of the whole process."""
+    """A device that counts allocations like a real one: its peak is that of the whole process."""
 
     platform = "gpu"
 
@@ -63,7 +63,7 @@ class Accelerator:
 def test_an_accelerators_peak_is_the_steps_only_where_the_step_raised_it(earlier_peak, found):
     device = Accelerator(earlier_peak)
     watch = memory.PeakMemory(device)
-    device.take(400, 600)  # the state and the batch, and what making them took
+    device.take(400, 600)  # the state, the batch, and the memory for making them
     watch.step_begins(())
     device.take(400, 1000)
     assert watch.peak_bytes() == found

@@ -1,5 +1,5 @@
 # Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
-"""The compile passport: phases apart, closed forms met, FLOPs by formula equal to those counted in the jaxpr."""
+"""The compile report: separate phases, formulas confirmed, FLOPs by formula equal to those counted in the jaxpr."""
 
 import dataclasses
 
@@ -53,6 +53,6 @@ def test_a_program_is_the_same_whoever_has_it_compiled():
         return compile_step(workload, program, 8 * width)
 
     first = compiled()
-    again = compiled()  # from another line, which the text of the program names
+    again = compiled()  # from another line, which is in the text of the program
     assert first.hlo != again.hlo and first.sha256 == again.sha256
     assert compiled(6).sha256 != first.sha256

@@ -1,5 +1,5 @@
 # Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
-"""Traces of real programs read back, and the rule of who gets a moment, by hand."""
+"""Traces of real programs, and the assignment of time to categories, computed by hand."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from jaxbench.measure.profile import Operation
 from jaxbench.records.schema import ProfileRecord
 
 STEPS = 3
-OPTIMISED = {"xla_backend_optimization_level": 3}  # where time goes is asked of measured programs
+OPTIMISED = {"xla_backend_optimization_level": 3}  # profiles are of measured programs
 
 
 def traced(step: Any, state: Any, batch: Any, folder: Path, **changes: Any) -> ProfileRecord:
@@ -49,7 +49,7 @@ def test_kinds_of_a_real_step(devices: int, tmp_path: Path) -> None:
     assert record.kinds["convolution"] == 0 and (record.kinds["collective"] > 0 or devices == 1)
     assert sum(seconds for *_, seconds in record.top) <= record.wall_s - record.kinds["idle"] + 1e-12
     assert [seconds for *_, seconds in record.top] == sorted((s for *_, s in record.top), reverse=True)
-    # what the loop itself takes; newer compilers call it from another function
+    # the loop itself; newer compilers call it from another function
     assert any("while" in name or "call" in name for name, kind, _ in record.top if kind == "other")
 
 
@@ -77,7 +77,7 @@ def test_heavy_work_is_found_where_it_is(tmp_path: Path) -> None:
         assert record.kinds[kind] > 0.5 * (record.wall_s - record.kinds["idle"]), (kind, record.kinds)
         assert record.top[0][1] == kind and record.kinds["collective"] == 0
         # without the program's text, by the names in the trace
-        if kind != "matmul":  # a fused product is not named after what is in it
+        if kind != "matmul":  # a fused product is not named after its content
             unread = traced(step, state, batch, tmp_path / "profiles" / f"{folder}2", hlo="")
             assert unread.top[0][1] == kind
 
@@ -98,7 +98,7 @@ def test_steps_are_waited_for_inside_the_window(tmp_path: Path) -> None:
     folder = tmp_path / "profiles" / "p"
     record = profile.trace(call, state, batch, steps=STEPS, folder=folder, hlo="", point="p", worker="w", fence=fence)
     assert len(calls) == STEPS and float(fenced[0][0][0]) == STEPS + 1 and len(fenced) == 1
-    assert record.kinds["element-wise"] > 0  # each step did run
+    assert record.kinds["element-wise"] > 0  # each step ran
 
 
 def test_a_trace_without_operations_is_an_error(tmp_path: Path) -> None:
@@ -162,7 +162,7 @@ def planes(*made: Plane) -> Any:
 
 
 def test_a_gpu_as_its_profiler_writes_it(monkeypatch: pytest.MonkeyPatch) -> None:
-    """By the names of XLA's tracer: streams hold the kernels; the host holds their launches, which are not counted."""
+    """Names from XLA's tracer: streams have the kernels; the host has their launches, which are not counted."""
     host = Plane(
         "/host:CPU", Line("python", Event(profile.STEPS, 100, 1000), Event("fusion.1", 0, 900, hlo_op="fusion.1"))
     )

@@ -37,7 +37,7 @@ def test_a_chain_gives_the_right_result_however_often_it_is_run(dtype: str, tole
     ready = runnable.compile_kernel(tanh(dtype=dtype, tolerance=tolerance), jax.devices()[0])
     state = after(ready, 5, looped=looped)
     assert ready.wrong(state, 7) == 0
-    np.testing.assert_array_equal(state[0], kernel.draw((Array((1000,), dtype),), 7)[0])  # arguments are as they were
+    np.testing.assert_array_equal(state[0], kernel.draw((Array((1000,), dtype),), 7)[0])  # arguments do not change
 
 
 def test_wrong_values_are_counted() -> None:
@@ -88,7 +88,7 @@ def test_calls_run_on_the_host_and_one_by_one_on_a_device() -> None:
 
 
 def test_launch_is_timed_with_the_clock_given() -> None:
-    """A clock that moves by 1 ms whenever it is read: a block seems to take 1 ms, whatever its length."""
+    """A clock that advances by 1 ms per reading: a block of any length seems to take 1 ms."""
     ticks = iter(np.arange(0.0, 1000.0, 0.001))
     timer = Timer(clock=lambda: float(next(ticks)), max_steps=16)
     assert runnable.launch_s(jax.devices()[0], timer) == pytest.approx(0.001 / 16)

@@ -1,5 +1,5 @@
 # Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
-"""A short training: it learns, says what it came to, and is the same when it is done again."""
+"""A short training: it learns, reports its result, and is reproducible."""
 
 import dataclasses
 

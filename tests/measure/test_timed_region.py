@@ -1,5 +1,5 @@
 # Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
-"""Lies about what is timed, each told by a real program on two devices; each was once a measured speed-up."""
+"""Lies about the timed region, each by a real program on two devices; each was once a measured speed-up."""
 
 from __future__ import annotations
 
@@ -73,7 +73,7 @@ def build(config):
 
 
 class Measured:
-    """The records of a point that was measured in some rounds, and what a report makes of it."""
+    """The records of a point measured in some rounds, and its analysis in a report."""
 
     def __init__(self, record: schema.PointRecord, rounds: list[schema.RoundRecord]):
         self.record, self.rounds = record, rounds
@@ -98,8 +98,8 @@ def measure(
     options: str = "default",
     more: int = 1,
 ) -> Measured:
-    """A round, `more` and one more, of which the first and the last are checked. steps: of a block; the first round has
-    five blocks, the others one and a half."""
+    """A round, `more` and one more; the first and the last are checked. steps: of a block; the first round has five
+    blocks, the others one and a half."""
     path = folder / "squares.py"
     path.write_text(MODEL)
     config = config_lib.compose("squares", discovery.load_experiment(str(path)), TINY)
@@ -154,8 +154,8 @@ if jax.__version_info__ < (0, 11):  # the tests' own flags turn them off
 
 @pytest.mark.parametrize("options", ["default", FAST])
 def test_a_compiler_option_that_breaks_the_mathematics(tmp_path, monkeypatch, options):
-    """Missing values are marked by nan, and the option lets the compiler assume that there is none. The reference never
-    has it."""
+    """NaN marks missing values, and the option lets the compiler assume that there are none. The reference never
+    uses it."""
     found = measure(tmp_path, monkeypatch, lie="missing", options=options)
     if options == "default":
         assert found.ok is True, found.reason
@@ -172,14 +172,14 @@ def test_a_step_that_does_nothing_after_the_checked_updates(tmp_path, monkeypatc
 
 @pytest.mark.parametrize("steps", thin([64, 4], 1))
 def test_a_step_that_only_counts_after_the_checked_updates(tmp_path, monkeypatch, steps):
-    """With many steps one device has learnt the batch, and moves no further than this step does."""
+    """After many steps one device has learnt the batch, and its updates are as small as those of this step."""
     found = measure(tmp_path, monkeypatch, fault="counts", steps=steps)
     assert found.wrong == {"timed update"} and found.ok is False
     assert "NOT within 1e-05" in found.after["timed update"].reason
 
 
 def test_a_step_that_does_nothing_from_the_second_visit_on(tmp_path, monkeypatch):
-    """The state is kept between visits, so the work of the last one is asked for again."""
+    """The state is kept between visits, so the last visit's work is checked again."""
     found = measure(tmp_path, monkeypatch, fault="tires", more=5)
     assert all(verdict.ok for each in found.rounds[:-1] for verdict in each.checks)
     assert found.ok is False and found.wrong == {"timed update"} and "in round 6" in found.reason
@@ -231,7 +231,7 @@ def test_one_device_that_is_called_two(tmp_path, monkeypatch):
     assert "0 numbers by all-reduce, but 8 are expected" in found.checks["collectives"].reason
 
 
-def test_two_devices_of_which_each_does_all_the_work(tmp_path, monkeypatch):
+def test_two_devices_that_each_do_all_the_work(tmp_path, monkeypatch):
     found = measure(tmp_path, monkeypatch, fault="replicates")
     assert found.wrong == {"devices"} and found.ok is False
     assert "devices: the batch lies in 1 parts on 2 devices, NOT in 2" in found.reason

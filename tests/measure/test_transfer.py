@@ -1,5 +1,5 @@
 # Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
-"""Each call is one real copy of every value, into other memory."""
+"""Each call really copies every value into other memory."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def test_the_copy_to_the_host_is_host_memory() -> None:
 
 @pytest.mark.parametrize("op", TRANSFERS)
 def test_a_copy_that_was_not_made_is_caught(op: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The lie: what "copies" hands out the source's own memory, in which of course every value is right."""
+    """The lie: the "copy" is the source's own memory, so every value is right."""
     starts: list[Any] = []
 
     def view(array: Any) -> Any:
@@ -85,7 +85,7 @@ def test_half_a_copy_is_wrong_altogether(monkeypatch: pytest.MonkeyPatch) -> Non
 
 
 def test_jax_shares_the_memory_of_an_array_that_lies_well_and_a_transfer_does_not() -> None:
-    """Why the source lies where it does: `may_alias=False` alone makes no copy. When it does, this test may go."""
+    """The reason for the source's alignment: `may_alias=False` alone makes no copy. Delete this test when it does."""
     memory = np.zeros(4096, np.uint8)
     well = memory[-memory.ctypes.data % transfer.XLA_ALIGNMENT :][:1024]
     assert jax.device_put(well, jax.devices()[0], may_alias=False).unsafe_buffer_pointer() == well.ctypes.data
@@ -99,10 +99,10 @@ def test_jax_shares_the_memory_of_an_array_that_lies_well_and_a_transfer_does_no
 
 
 def test_a_new_handle_is_copied_to_the_host_anew() -> None:
-    """With int4, whose values a CPU device copies out and keeps as an accelerator does all of them."""
+    """With int4: a CPU device copies these values to the host and caches them, like an accelerator for every type."""
     array = jax.device_put(np.arange(7).astype(jax.numpy.int4), jax.devices()[1])
     host = [np.asarray(array)]
-    assert np.asarray(array).ctypes.data == host[0].ctypes.data  # the lie: asked again, nothing is copied
+    assert np.asarray(array).ctypes.data == host[0].ctypes.data  # the lie: a second request copies nothing
     for _ in range(3):
         array = transfer.handle(array)
         host.append(np.asarray(array))
@@ -114,7 +114,7 @@ def test_on_an_accelerator_each_copy_is_asked_of_the_next_handle() -> None:
     asked: list[Any] = []
 
     class Remote:
-        """As much of an array on an accelerator as a copy to the host sees."""
+        """The attributes of an accelerator's array that a copy to the host reads."""
 
         def devices(self) -> set[Any]:
             return {type("Device", (), {"platform": "gpu"})()}

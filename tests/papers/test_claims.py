@@ -1,5 +1,5 @@
 # Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
-"""Each claim of each paper, with made records on both sides of it; and what decides a verdict."""
+"""Each claim of each paper, with fabricated records on both sides of it; and the rules of the verdicts."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from jaxbench.report.drawing import canvas
 from jaxbench.verdicts.claim import DIVERGED, FAILS, HOLDS, NOT_MEASURED, NOT_TESTABLE, decide, why
 from jaxbench.verdicts.judge import CANNOT_TELL
 
-# By paper and claim: records where it holds, and where it does not.
+# By paper and claim: records for which it holds, and records for which it does not.
 SIDES: dict[tuple[str, str], tuple[Make, Make]] = {
     ("chen2016", "square root"): (made.remat(exponent=0.5), made.remat(exponent=0.9)),
     ("chen2016", "thirty per cent"): (made.remat(sqrt_s=0.012), made.remat(sqrt_s=0.015)),
@@ -111,7 +111,7 @@ def test_without_runs_no_claim_is_testable_and_it_says_why(which: tuple[str, str
 
 @pytest.mark.parametrize("outcome", ["not yet", "stopped", "broken"])
 def test_part_of_a_run_decides_nothing(outcome: str, tmp_path: Path) -> None:
-    """A run that was killed may have left some of its points, even enough for a number."""
+    """A killed run may have left some of its points, even enough for a number."""
     scaling("cnn", 0.98)(tmp_path)
     found = judged(CLAIMS["goyal2017", "efficiency"], Evidence(tmp_path, {"cnn": {"outcome": outcome, "said": ""}}))
     assert found["verdict"] == NOT_MEASURED and "the same command continues" in found["why"]
@@ -126,7 +126,7 @@ def test_a_refused_run_is_not_testable_and_says_why(tmp_path: Path) -> None:
 @pytest.mark.parametrize("claim", ["kept accuracy", "lost accuracy"])
 @pytest.mark.parametrize("how", ["chance", "loss not finite", "unknown accuracy"])
 def test_a_diverged_training_is_evidence_of_nothing(claim: str, how: str, tmp_path: Path) -> None:
-    """At 90 % error a network has learnt nothing: its learning rate is too high, whatever its batch costs."""
+    """At 90 % error a network has learnt nothing because of its learning rate; this says nothing about its batch."""
     made.trainings(made.halving, lambda batch: 0.1 if how == "chance" and batch > 64 else 0.97)(tmp_path)
     table = tmp_path / targets.RUN / targets.NAME
     if how == "loss not finite":
@@ -147,7 +147,7 @@ def test_a_diverged_training_is_crossed_out_in_the_figure(tmp_path: Path) -> Non
 
 @pytest.mark.parametrize("id", library.names())
 def test_a_figure_prints_the_verdict_of_every_claim(id: str, tmp_path: Path) -> None:
-    """Its title cannot contradict the data, because it names what was measured only."""
+    """Its title cannot contradict the data, because it names only the measured quantity."""
     found, paper = Evidence(tmp_path), library.load(id)
     answers = [FAILS, CANNOT_TELL, HOLDS, DIVERGED]
     claims = [judged(claim, found) | {"verdict": answers[at]} for at, claim in enumerate(paper.claims[:4])]

@@ -1,5 +1,5 @@
 # Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
-"""A paper's command with made-up runs: what it starts, continues and leaves; its page, and the gallery of several."""
+"""A paper's command with fake runs: which runs it starts, continues and stores; its page, and the gallery."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ MAKE = {"weak": made.scaling("weak", 0.95), "depth2": made.depths(14, 22)}
 
 
 class Stand:
-    """In place of starting commands: writes their folders. fails: by run, what becomes of it instead."""
+    """Replaces the start of commands: writes their folders. fails: other outcomes, by run."""
 
     def __init__(self, **fails: Any):
         self.asked, self.fails = list[str](), fails
@@ -145,7 +145,7 @@ def test_the_gallery_has_every_paper_and_escapes_what_runs_say(tmp_path: Path, e
 def test_the_gallery_leaves_the_documentation_alone_unless_asked(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, every_format: None
 ) -> None:
-    """Whatever lies in results/ must not overwrite a file that is tracked."""
+    """Files in results/ must not overwrite a tracked file."""
     (tmp_path / "docs").mkdir()
     (tmp_path / "docs" / gallery.MARKDOWN).write_text("kept\n")
     monkeypatch.chdir(tmp_path)
@@ -207,7 +207,7 @@ def test_every_command_of_a_paper_is_one_of_the_suite(id: str, size: str) -> Non
 
 
 def literal(config: ConfigDict, name: str, text: str) -> Any:
-    """The value that the command line makes of a setting's text."""
+    """The value that the command line parses from a setting's text."""
     group, _, last = name.rpartition(".")
     kind = (config[group] if group else config).get_type(last)
     return kind(json.loads(text.lower())) if kind in (int, float, bool) else text

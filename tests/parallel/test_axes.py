@@ -1,5 +1,5 @@
 # Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
-"""Named meshes: read, refused with a legal one near by, and every factoring of a device count."""
+"""Named meshes: parsing, refusals that suggest a legal mesh, and all factorizations of a device count."""
 
 import math
 
@@ -24,7 +24,7 @@ def test_a_mesh_is_read_in_the_order_of_its_axes():
         ("data=2,data=2", "is not a mesh"),
     ],
 )
-def test_what_is_no_mesh_is_refused(text, said):
+def test_an_illegal_mesh_is_refused(text, said):
     with pytest.raises(UserError, match=said):
         axes.parse(text)
 

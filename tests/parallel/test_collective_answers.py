@@ -1,5 +1,5 @@
 # Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
-"""What must come out of a collective, against plain NumPy; and that it can be compared exactly."""
+"""Expected results of collectives, against plain NumPy; and that they can be compared exactly."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ SEED = 3
 
 @pytest.mark.parametrize("op", COLLECTIVES)
 def test_the_answers_are_those_of_plain_numpy(op: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Written out for one group of three devices, and compared in blocks that divide nothing."""
+    """Written out for one group of three devices, and compared in blocks of uneven size."""
     monkeypatch.setattr(answers, "BLOCK", 7)
     places, n, count = (2, 5, 3), 3, 12
     held = [answers.values(SEED, (place,), 0, count, np.dtype("int32"), 7) for place in places]

@@ -1,5 +1,5 @@
 # Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
-"""Each collective is the one instruction it says, over the right groups, every value right, in step and in loop."""
+"""Each collective is one instruction of its kind, over the right groups, with right values, in step and loop."""
 
 from __future__ import annotations
 
@@ -80,7 +80,7 @@ def communicating(hlo: str) -> list[tuple[int, ...]]:
 
 
 def _cycle(following: dict[int, int], place: int) -> list[int]:
-    """The ring that `place` is in, in its order."""
+    """The ring that contains `place`, in its order."""
     found = [place]
     while (place := following[place]) != found[0]:
         found.append(place)
@@ -92,10 +92,10 @@ def test_the_compiled_module_holds_exactly_the_one_collective(op: str, grouping:
     hlo = compiled(make(op, grouping), loop=loop).as_text()
     (found,) = census.read(hlo)
     n = len(GROUPS[grouping][0])
-    pieces = n if op == "all_to_all" else 1  # XLA on a CPU cuts it into one operand a device
+    pieces = n if op == "all_to_all" else 1  # XLA on a CPU splits it into one operand per device
     assert (found.kind, found.count) == (collectives.instruction(op, "cpu"), pieces)
     assert found.bytes == (S // n if op == "reduce_scatter" else S)
-    assert found.elements * 4 == found.bytes  # float32, as asked for
+    assert found.elements * 4 == found.bytes  # float32, as requested
     assert communicating(hlo) == GROUPS[grouping]
     entry = hlo[hlo.index("\nENTRY ") :]
     assert bool(census.read(entry)) != loop  # in a loop it is in the body, which runs each time
@@ -125,7 +125,7 @@ def test_every_value_of_every_device_is_right(op: str, grouping: Any, dtype: str
     assert state[-1].dtype == dtype and state[-1].size == chain.values
     assert chain.wrong is not None
     assert chain.wrong(state, SEED) == 0
-    assert chain.wrong(state, SEED + 1) > chain.values / 3  # of another draw, most are wrong: the draw is not trivial
+    assert chain.wrong(state, SEED + 1) > chain.values / 3  # another draw is mostly wrong: the draw is not trivial
     assert 0 < chain.zeros(SEED) < 0.2
 
 
@@ -140,7 +140,7 @@ def test_a_loop_of_steps_is_right_too(op: str) -> None:
 
 @pytest.mark.parametrize("op", COLLECTIVES)
 def test_each_step_needs_the_result_of_the_one_before(op: str) -> None:
-    """With a one for the zero, each device's argument takes up the first value of its own result."""
+    """With one instead of zero, each device's argument includes the first value of its own result."""
     chain = make(op)
     call = compiled(chain)
     with jax.set_mesh(chain.mesh):
@@ -154,7 +154,7 @@ def test_each_step_needs_the_result_of_the_one_before(op: str) -> None:
 
 @pytest.mark.parametrize("op", COLLECTIVES)
 def test_a_draw_in_shared_memory_is_not_written_to(op: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """jax.device_put shares a NumPy array that lies on a multiple of 64 bytes with a CPU device, asked to or not."""
+    """jax.device_put shares a NumPy array with a CPU device if it is aligned to 64 bytes, requested or not."""
     kept = []
     draw = answers.values
 
@@ -232,18 +232,18 @@ def test_one_wrong_value_of_one_device_is_counted() -> None:
     assert chain.wrong((jax.device_put(changed, result.sharding),), SEED) == 1
 
 
-def test_what_repeats_is_no_multiple_of_any_part() -> None:
-    """Device 2 is sent what device 0 should have, two parts further on: caught although the values repeat."""
+def test_the_period_of_the_values_is_no_multiple_of_any_part() -> None:
+    """Device 2 receives the values of device 0, two parts later: detected although the values repeat."""
     op, size = "all_to_all", 2**18
     chain = make(op, payload_bytes=4 * size)
-    assert size // 8 * 2 >= answers.PERIOD  # so far do they repeat
+    assert size // 8 * 2 >= answers.PERIOD  # the period of the values
     state = after(chain, 1)
     assert chain.wrong is not None and chain.wrong(state, SEED) == 0
     swapped = np.asarray(state[-1]).reshape(8, size)[[2, 1, 0, *range(3, 8)]].ravel()
     assert chain.wrong((jax.device_put(swapped, state[-1].sharding),), SEED) > size
 
 
-def test_the_state_is_donated_and_nothing_is_allocated_beside_it() -> None:
+def test_the_state_is_donated_without_a_further_allocation() -> None:
     for op in sorted(set(COLLECTIVES) - {"all_to_all"}):
         chain = make(op, payload_bytes=2**16)
         state, batch = chain.draw(SEED)
@@ -268,7 +268,7 @@ def test_no_more_is_held_than_said(op: str, dtype: str) -> None:
 
 
 def test_a_cpu_moves_bfloat16_as_float32() -> None:
-    """docs/metrics says so: the payload counts two bytes a value, the module moves four. float16 moves as it is."""
+    """As in docs/metrics: the payload counts two bytes per value, the module moves four. float16 is not widened."""
     for dtype, bytes_moved in (("bfloat16", 2 * S), ("float16", S)):
         (found,) = census.read(compiled(make("all_reduce", dtype=dtype)).as_text())
         assert found.bytes == bytes_moved

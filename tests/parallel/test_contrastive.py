@@ -1,5 +1,5 @@
 # Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
-"""A loss across examples: with all features gathered every strategy is one device, without it is not."""
+"""A loss across examples: with gathered features every strategy agrees with one device, without them it does not."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def test_every_strategy_and_what_it_sends(strategy: str, devices: int, remat: st
 
 
 def apart(strategy: str, whole: oracle.Reference) -> float:
-    """How far two devices end from one."""
+    """The distance between the results of two devices and of one."""
     workload = towers()
     program = parallel.build(strategy, workload, jax.devices()[:2])
     found = check.train(program, program.step, KEY, workload.synthetic(KEY, BATCH))

@@ -1,5 +1,5 @@
 # Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
-"""What is drawn at random is drawn the same by one device, whatever strategy draws."""
+"""Random draws of every strategy are reproduced by one device."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from jaxbench.parallel.strategies import pipeline
 
 
 def distance(workload, program: Program) -> float:
-    """Of a program's parameters to those of one device that draws as it does, in lengths of the updates."""
+    """The distance of a program's parameters from those of one device with the same draws, relative to the updates."""
     device, batch = jax.devices()[0], uneven(workload)
     state = oracle.initial_state(workload, KEY, device=device)
     expected = oracle.reference(
@@ -57,7 +57,7 @@ def test_pipelines(sizes: dict[str, int], schedule: str) -> None:
 
 @pytest.mark.full
 def test_other_programs() -> None:
-    """And one device, which folds its place into the key too."""
+    """One device, too, folds its index into the key."""
     workload = padded(dropout=0.5)
     assert distance(workload, parallel.build("pmap", workload, jax.devices()[:1])) < 1e-6
     assert distance(workload, reduction.build(workload, jax.devices()[:2], "ring")) < 1e-6

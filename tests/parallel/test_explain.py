@@ -1,5 +1,5 @@
 # Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
-"""The programs that explain a loss do exactly a part of the step: its work in silence, or what it sends."""
+"""Ablation programs do exactly a part of the step: its work without communication, or its communication."""
 
 import dataclasses
 import functools
@@ -112,7 +112,7 @@ def test_a_schedule_that_sends_whole_messages_or_nothing_is_seen():
     assert not explained.judge_schedule(silent.passport, whole.passport, "stage").ok
 
 
-def test_what_was_left_out_or_added_is_seen():
+def test_an_omission_or_addition_is_seen():
     _, program, whole = step("data=2")
     fewer = compiled(*_without_a_leaf())
     assert not explained.judge_communication(fewer.passport, whole.passport).ok
@@ -144,5 +144,5 @@ def test_a_large_product_keeps_its_size_and_counts_its_operations(monkeypatch):
     assert mine.passport.product_flops_per_step == large_product.flops("cpu", 2) == 2 * 2 * 64**3
     before = jax.device_get(program.init(KEY)).params
     state, _ = twice(workload, program, mine)
-    np.testing.assert_array_equal(state.params["x"], before["x"])  # however many steps: nothing overflows
+    np.testing.assert_array_equal(state.params["x"], before["x"])  # nothing overflows, for any number of steps
     np.testing.assert_allclose(state.params["product"], before["x"] @ before["w"], rtol=1e-3, atol=1e-4)

@@ -1,5 +1,5 @@
 # Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
-"""What a model recomputes is not stored either where the strategy stores all but gathered parameters."""
+"""Values that a model recomputes are not stored, even if the strategy stores all but gathered parameters."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ WIDTH, DEPTH = 32, 4
 
 
 def layers(policy):
-    """(parameters, x, number) -> a row of layers, each recomputed under `policy`; the number is an integer argument."""
+    """(parameters, x, number) -> layers in sequence, each recomputed under `policy`. number: an integer."""
 
     def layer(w, x, number):
         return x + jnp.tanh(jnp.tanh(x @ w) * number)

@@ -1,5 +1,5 @@
 # Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
-"""What each optimizer must see of parameters that are split, and that it sees it: one device's parameters."""
+"""The unsharded quantities that each optimizer needs, and that it gets them: the parameters agree with one device."""
 
 import dataclasses
 import functools
@@ -34,7 +34,7 @@ CHECKED = {
     **{name: cases.REDUCTIONS[name] for name in ("lamb", "lars", "apply_if_finite", "noisy_sgd")},
     **{name: cases.WHOLE[name] for name in ("adafactor: of factors", "muon")},
 }
-# What differs only where a gradient is not finite.
+# Optimizers that differ only for gradients that are not finite.
 OF_NANS = {"apply_if_finite", "MultiSteps: finite", "zero_nans"}
 
 
@@ -59,14 +59,14 @@ def test_every_optimizer_of_optax_is_in_the_table():
     ("need", "name"),
     thin(TABLE, [one for one in TABLE if one[1] in {"masked", "lamb", "muon", "adafactor: of factors"}]),
 )
-def test_what_an_optimizer_needs_is_found(need, name):
+def test_the_needs_of_an_optimizer_are_found(need, name):
     workload = workload_of(TABLES[need][name])
     assert optimizer_need.of(workload, create_state(workload, KEY)).name == need
     assert on_shards_as_on_the_whole(workload, nan=name in OF_NANS) == (need == "values")
 
 
 def on_shards_as_on_the_whole(workload, *, nan):
-    """Whether three updates of a half of all arrays are a half of three updates, along whichever dimension."""
+    """Whether three updates of half of all arrays equal half of three updates, along any dimension."""
     state, random = create_state(workload, KEY), np.random.default_rng(0)
     mirrored = Mirrored(state)
     gradients = [{name: random.standard_normal(shape) for name, shape in cases.SHAPES.items()} for _ in range(3)]
@@ -89,7 +89,7 @@ def on_shards_as_on_the_whole(workload, *, nan):
         expected = halved(dataclasses.replace(state, params=params, opt_state=opt_state))
         try:
             found = updated(halved(state), [half(grads) for grads in gradients])
-        except (TypeError, ValueError):  # an array that is not split meets one that is
+        except (TypeError, ValueError):  # an array that is not split is combined with one that is
             return False
         pairs = zip(jax.tree.leaves(found), jax.tree.leaves((expected.params, expected.opt_state)), strict=True)
         return all(np.allclose(a, b, rtol=1e-5, atol=1e-7, equal_nan=True) for a, b in pairs)
@@ -105,7 +105,7 @@ def host(tree):
 
 @pytest.mark.parametrize("name", cases.REFUSED)
 @pytest.mark.parametrize("strategy", ["jit_auto", "zero1"])
-def test_what_a_step_cannot_call_is_said_in_a_sentence(name, strategy):
+def test_an_optimizer_that_a_step_cannot_call_is_refused_in_a_sentence(name, strategy):
     optimizer, said = cases.REFUSED[name]
     workload = linear_workload(optimizer)
     with pytest.raises(UserError, match=said):
@@ -113,7 +113,7 @@ def test_what_a_step_cannot_call_is_said_in_a_sentence(name, strategy):
 
 
 def test_shapes_that_python_sees_are_no_values_on_shards_that_differ_in_them():
-    """Weight decay of matrices alone: as long as matrices stay matrices it is the same on shards."""
+    """Weight decay of matrices only: as long as matrices stay matrices, it is the same on shards."""
     workload = workload_of(cases.VALUES["masked: by dimensions"])
     canonical = canonical_avals(workload)
     for shapes, values in (({"b": (3,), "w": (2, 6)}, True), ({"b": (3,), "w": (12,)}, False)):
@@ -124,7 +124,7 @@ def test_shapes_that_python_sees_are_no_values_on_shards_that_differ_in_them():
 
 @functools.cache
 def small(name):
-    """Its dimensions divide by two, and lie flat over eight devices."""
+    """Its dimensions divide by two, and flat over eight devices."""
     workload = linear_workload(CHECKED[name])
     return workload, one_device(workload, workload.synthetic(KEY, BATCH))
 
@@ -137,13 +137,13 @@ REST = [("zero1", 2), ("zero2", 2), ("zero2", 8), ("fsdp", 8)]
 SHARDED = [(name, *where) for name in CHECKED for where in SPREAD + (REST if name in EVERYWHERE else [])]
 
 
-# Each need, and what wraps an optimizer; the others of these kinds are of `make test-all`.
+# Each need, and each wrapper; the other cases of these kinds are in `make test-all`.
 QUICK = [(name, *SPREAD[0]) for name in ("clip and adamw", "MultiSteps", "noisy_sgd", "adafactor: of factors")]
 QUICK += [("decay of matrices", *SPREAD[1]), ("lamb", *SPREAD[1]), ("muon", *REST[1])]
 
 
 @pytest.mark.parametrize(("name", "strategy", "devices"), thin(SHARDED, QUICK))
-def test_one_devices_parameters_and_the_closed_forms_bytes(name, strategy, devices):
+def test_parameters_of_one_device_and_expected_communication(name, strategy, devices):
     workload, reference = small(name)
     program = parallel.build(strategy, workload, jax.devices()[:devices])
     parameters, collectives, _ = verdicts(workload, program, reference)

@@ -1,5 +1,5 @@
 # Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
-"""A mesh may lay its devices in another order than they are listed: no program may rely on the list's."""
+"""A mesh may order its devices differently from the list: no program may rely on the order of the list."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from jaxbench.workloads.cases import CollectiveWorkload
 
 @pytest.fixture(autouse=True)
 def shuffled(monkeypatch):
-    """The devices of a process that say they lie on a grid, and an order of it."""
+    """The devices of a process that report a grid, and an order of it."""
     monkeypatch.setattr(torus, "order", lambda where, shape: list(np.random.default_rng(0).permutation(len(where))))
     device = type(jax.devices()[0])
     monkeypatch.setattr(device, "coords", (0, 0, 0), raising=False)
@@ -31,7 +31,7 @@ def test_every_strategy_is_right_in_any_order(strategy):
     workload, devices = linear_workload(), jax.devices()
     batch = workload.synthetic(KEY, BATCH)
     program = parallel.build(strategy, workload, devices)
-    assert (list(program.mesh.devices.flat) == devices) == (strategy == "pmap")  # which takes no order but the list's
+    assert (list(program.mesh.devices.flat) == devices) == (strategy == "pmap")  # it accepts only the order of the list
     verdict = check.judge(check.train(program, program.step, KEY, batch), one_device(workload, batch), workload)
     assert verdict.ok, verdict.reason
 

@@ -1,5 +1,5 @@
 # Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
-"""A vocabulary that does not divide over devices gets rows that are never used, and stays the vocabulary it is."""
+"""A vocabulary that does not divide over devices gets unused rows, which change nothing."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def test_the_loss_and_the_gradients_are_those_of_the_vocabulary():
     jax.tree.map(np.testing.assert_array_equal, batch, padded.synthetic(KEY, BATCH))
     (small, _), (large, _) = plain.init(KEY), padded.init(KEY)
     np.testing.assert_array_equal(large["tokens"], np.pad(small["tokens"], ((0, ROWS - WORDS), (0, 0))))
-    large["tokens"] = large["tokens"].at[WORDS:].set(9.0)  # whatever stands there
+    large["tokens"] = large["tokens"].at[WORDS:].set(9.0)  # for any values there
 
     def gradient(mine, params):
         return jit_once(jax.value_and_grad(mine.loss, has_aux=True))(params, {}, batch, KEY)
@@ -81,7 +81,7 @@ def test_a_device_that_holds_only_padding_is_right_too():
     assert found.ok, found.reason
 
 
-def test_gpt_2s_vocabulary_divides_and_others_stay_as_they_are():
+def test_gpt_2s_vocabulary_is_padded_and_others_are_unchanged():
     def shape(**changes):
         config = discovery.load_experiment("gpt").get_config().model
         config.update(changes)

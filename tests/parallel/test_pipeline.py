@@ -1,5 +1,5 @@
 # Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
-"""Pipelines: one device's parameters, the schedule's idle share as executed, the memory of its inputs, what is sent."""
+"""Pipelines: parameters agree with one device; the executed idle share; the memory of inputs; communication."""
 
 import dataclasses
 import functools
@@ -18,7 +18,7 @@ from jaxbench.measure.passport import compile_step
 from jaxbench.parallel import axes
 from jaxbench.parallel.schedule import CHUNKS
 
-# As few blocks as there can be: what they are is compiled once for each of a stage.
+# The smallest number of blocks: each block of a stage is compiled once.
 SHAPE = {"model.width": 16, "model.heads": 2, "model.context": 16, "model.vocab": 32}
 
 
@@ -45,7 +45,7 @@ CASES = [
 
 
 @pytest.mark.parametrize(("mesh", "schedule", "micro_batches"), thin(CASES, CASES[1:2]))
-def test_one_devices_parameters_the_closed_forms_bytes_and_the_published_bubble(mesh, schedule, micro_batches):
+def test_parameters_of_one_device_expected_communication_and_published_bubble(mesh, schedule, micro_batches):
     workload, program, reference = built(mesh, schedule, micro_batches)
     compiled, batch = compile_step(workload, program, BATCH), workload.synthetic(KEY, BATCH)
     actual = check.train(program, compiled.call, KEY, batch)
@@ -60,20 +60,20 @@ def test_one_devices_parameters_the_closed_forms_bytes_and_the_published_bubble(
     assert 1 - metrics["busy_share"] == pytest.approx(bubble)
 
 
-# What one block keeps of a position, in multiples of the width: its input and result; of its products the queries, keys
-# and values, two heads' scores (16 positions and a width of 16), their values, what these give, and the first of the
-# perceptron. Without recomputation also what is between them, which depends on how JAX differentiates it.
+# Arrays that one block stores per position, in multiples of the width: its input and result; the products for queries,
+# keys and values, two heads' scores (16 positions and a width of 16), their values, the projection of these, and the
+# perceptron's first product. Without recomputation also intermediates, which depend on how JAX differentiates.
 KEPT = {"block": 1 + 1, "dots_saveable": 1 + 1 + 3 + 2 + 1 + 1 + 4}
 
 
 @pytest.mark.full
 @pytest.mark.parametrize("remat", ["none", *KEPT])
 def test_1f1b_keeps_k_micro_batches_and_gpipe_all(remat):
-    """From the compiled memory: with each micro-batch more, GPipe holds one more and 1F1B none."""
+    """From the compiled memory: for each additional micro-batch GPipe holds one more and 1F1B none."""
 
     def scratch(schedule, micro_batches):
         workload, program, _ = built("stage=2", schedule, micro_batches, remat)
-        return compile_step(workload, program, 2 * micro_batches).passport.temp_bytes  # two examples a micro-batch
+        return compile_step(workload, program, 2 * micro_batches).passport.temp_bytes  # two examples per micro-batch
 
     activation = 2 * SHAPE["model.context"] * SHAPE["model.width"] * 4  # bytes, of a micro-batch
     more = {name: (scratch(name, 16) - scratch(name, 8)) / 8 / activation for name in ("gpipe", "1f1b")}
@@ -85,7 +85,7 @@ def test_1f1b_keeps_k_micro_batches_and_gpipe_all(remat):
 
 
 @pytest.mark.full
-def test_what_is_recomputed_changes_no_parameters():
+def test_recomputation_changes_no_parameters():
     for remat in KEPT:
         workload, program, reference = built("stage=2,tensor=2", "1f1b", 4, remat)
         compiled, batch = compile_step(workload, program, BATCH), workload.synthetic(KEY, BATCH)

@@ -1,5 +1,5 @@
 # Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
-"""Every way to average gradients gives the mean, moves the closed form's bytes, and is refused where it cannot be."""
+"""Every gradient reduction gives the mean, moves the expected bytes, and is refused if impossible."""
 
 import dataclasses
 import functools
@@ -66,7 +66,7 @@ def case():
 
 @pytest.mark.parametrize("devices", thin([8, 1], 1))
 @pytest.mark.parametrize("words", thin(WORDS, WORDS[::2]))
-def test_same_parameters_and_the_closed_forms_bytes(words, devices):
+def test_same_parameters_and_expected_communication(words, devices):
     workload = experiment_workload("mlp", **{"lever.reduction": words})
     program = build_program(workload, "shard_map", jax.devices()[:devices], {"reduction": words})
     parameters, collectives, passport = verdicts(workload, program, case()[1])
@@ -77,7 +77,7 @@ def test_same_parameters_and_the_closed_forms_bytes(words, devices):
 
 @functools.cache
 def frozen_case():
-    """Of a model that is updated at its weights alone: of the gradients of its biases nothing is made."""
+    """A model that updates only its weights: gradients of its biases are not computed."""
 
     def labels(params):
         return jax.tree.map(lambda x: "trained" if x.ndim > 1 else "set", params)

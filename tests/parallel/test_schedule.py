@@ -1,5 +1,5 @@
 # Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
-"""Pipeline schedules: every piece of work once, after what it needs, with the published share of idle ticks."""
+"""Pipeline schedules: every piece of work once, after its inputs, with the published share of idle ticks."""
 
 import itertools
 
@@ -45,7 +45,7 @@ def test_1f1b_holds_as_many_micro_batches_as_there_are_stages(stages, micro_batc
 
 @pytest.mark.parametrize(("name", "stages", "micro_batches"), CASES)
 def test_a_place_holds_what_its_reader_expects(name, stages, micro_batches):
-    """Plays the tables as the compiled loop does, with names instead of arrays."""
+    """Executes the tables like the compiled loop, with names instead of arrays."""
     made, chunks = schedule.make(name, stages, micro_batches), schedule.CHUNKS[name]
     inputs = [[None] * (made.inputs + 1) for _ in range(stages)]
     due = [[None] * (made.gradients + 1) for _ in range(stages)]

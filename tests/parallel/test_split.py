@@ -1,5 +1,5 @@
 # Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
-"""Models split over tensor, context, expert, fsdp and mixtures: one device's parameters, the closed form's bytes."""
+"""Models split over tensor, context, expert, fsdp and mixtures: parameters of one device, expected communication."""
 
 import functools
 
@@ -14,7 +14,7 @@ from jaxbench import parallel
 from jaxbench.errors import UserError
 from jaxbench.parallel import axes, layout
 
-LAYERS = 1  # more of them are more of the same, and are compiled once each
+LAYERS = 1  # more layers would only repeat, and each is compiled
 SHAPE = {"model.layers": LAYERS, "model.width": 32, "model.heads": 8, "model.context": 32, "model.vocab": 64}
 
 
@@ -40,7 +40,7 @@ MESHES = [
 
 
 @pytest.mark.parametrize("mesh", thin(MESHES, ["fsdp=2,context=2,tensor=2"]))
-def test_same_parameters_and_the_closed_forms_bytes(mesh):
+def test_same_parameters_and_expected_communication(mesh):
     parameters, collectives, _ = tried(mesh)
     assert parameters.ok, parameters.reason
     assert collectives.ok, collectives.reason
@@ -89,7 +89,7 @@ def test_a_perceptron_is_split_two_layers_at_a_time(mesh, depth):
     assert parameters.ok, parameters.reason
     assert collectives.ok, collectives.reason
     if mesh == "tensor=2":
-        sent = BATCH * 4 * {1: 10, 2: 32, 3: 32 + 10 + 32}[depth]  # what two layers give, and what they are given
+        sent = BATCH * 4 * {1: 10, 2: 32, 3: 32 + 10 + 32}[depth]  # the outputs of two layers, and their inputs
         assert sum(c.bytes for c in passport.collectives) == sent
 
 
@@ -102,8 +102,8 @@ CONVOLUTIONAL = [
 @pytest.mark.parametrize(("name", "mesh"), thin(CONVOLUTIONAL, [("cnn", "data=2,tensor=4")]))
 @pytest.mark.parametrize("micro_batches", thin(["1", "2"], 1))
 def test_dense_layers_are_split_after_convolutions_of_own_examples(name, mesh, micro_batches):
-    """Krizhevsky's mixture. What is sent is in the closed form: features there and back, sums of activations, and the
-    gradients of the convolutions once a step, however many micro-batches there are."""
+    """Krizhevsky's mixture. Expected communication: features in both directions, sums of activations, and the gradients
+    of the convolutions once per step, for any number of micro-batches."""
     workload = experiment_workload(name, **{"lever.accumulate": micro_batches})
     sizes = axes.parse(mesh)
     devices = jax.devices()[: int(np.prod(list(sizes.values())))]
@@ -133,7 +133,7 @@ def test_ring_attention_sends_keys_and_values_n_minus_1_times_each_way():
     _, _, passport = tried("context=4")
     (sent,) = [c for c in passport.collectives if c.kind == "collective-permute"]
     part = BATCH * SHAPE["model.context"] // 4 * SHAPE["model.width"] * 4
-    assert sent.bytes == LAYERS * (3 * 2 + 3 * 2 + 4 * 2) * part  # forward, backward, and gradients all the way home
+    assert sent.bytes == LAYERS * (3 * 2 + 3 * 2 + 4 * 2) * part  # forward, backward, and gradients back to their owner
     assert sent.count == LAYERS * (3 * 2 + 3 * 2 + 4 * 2)
 
 
@@ -188,7 +188,7 @@ def test_state_lies_as_the_table_says_and_round_trips(mesh):
         ("pipeline", "gpt", 4, {"model.layers": 6}, r"the 6 blocks of 'gpt' do not divide over 4 stages: .*layers=8"),
     ],
 )
-def test_what_cannot_be_split_is_refused_in_a_sentence(strategy, name, devices, changes, said):
+def test_an_impossible_split_is_refused_in_a_sentence(strategy, name, devices, changes, said):
     workload = experiment_workload(name, **({**SHAPE, **changes} if name == "gpt" else {}))
     with pytest.raises(UserError, match=said):
         parallel.build(strategy, workload, jax.devices()[:devices])

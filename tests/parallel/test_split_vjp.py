@@ -1,5 +1,5 @@
 # Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
-"""A forward and a backward pass apart: the same gradients, and nothing kept that the parameters give."""
+"""Separate forward and backward passes: the same gradients, and no stored values that follow from the parameters."""
 
 import jax
 import jax.numpy as jnp
@@ -28,9 +28,9 @@ def test_the_gradients_of_the_whole_from_what_was_kept_as_arrays():
     jax.tree.map(lambda a, b: np.testing.assert_allclose(a, b, rtol=1e-4, atol=1e-5), actual, pulled(DY))
 
 
-def test_what_follows_from_the_parameters_is_not_kept():
+def test_values_that_follow_from_the_parameters_are_not_kept():
     shapes = [aval.shape for aval in SplitVjp(block, PARAMS, X, SHIFT).kept]
-    assert (4, 32) in shapes  # what tanh gave
+    assert (4, 32) in shapes  # the output of tanh
     assert not {(8, 2, 16), (8, 32), (32, 8), (32, 4)} & set(shapes)
     _, kept = SplitVjp(block, PARAMS, X, SHIFT).forward(PARAMS, X, SHIFT)
     assert [x.shape for x in kept] == shapes

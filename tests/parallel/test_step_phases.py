@@ -1,5 +1,5 @@
 # Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
-"""The parts of a step: each is the next with something taken away, and nothing else."""
+"""The parts of a step: each is the next without one phase."""
 
 import dataclasses
 
@@ -71,7 +71,7 @@ def test_a_part_donates_its_state_unless_the_lever_says_jit(cnn):
     assert donated("donated") and not donated("jit")
 
 
-def test_what_each_part_returns_is_what_the_step_is_made_of():
+def test_the_results_of_the_parts_make_up_the_step():
     workload = linear_workload()
     before, after, step = once(workload, "step", 2)
     same, forward = once(workload, "forward", 2)[1:]
@@ -86,9 +86,8 @@ def test_what_each_part_returns_is_what_the_step_is_made_of():
 
 
 def test_only_the_whole_step_communicates_and_nothing_is_left_out(cnn, monkeypatch):
-    monkeypatch.setattr(
-        image_layers, "_rewritten", lambda x, kernel, _: image_layers._plain(x, kernel)
-    )  # whose forward pass has less
+    plain = lambda x, kernel, _: image_layers._plain(x, kernel)  # noqa: E731  # less forward work
+    monkeypatch.setattr(image_layers, "_rewritten", plain)
     workload = dataclasses.replace(cnn, optimizer=optax.adam(1e-3))
     flops, held = {}, {}
     for part in ("forward", "gradient", "local", "step"):

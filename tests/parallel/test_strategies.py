@@ -25,17 +25,17 @@ from jaxbench.parallel.program import gradients, update
 
 @functools.cache
 def case(name):
-    """An experiment's workload, a batch's one-device answer by the parts it lies in."""
+    """An experiment's workload, and the one-device result for a batch, by the number of its parts."""
     workload = experiment_workload(name)
     batch = workload.synthetic(KEY, BATCH)
     return workload, functools.cache(lambda parts: one_device(workload, batch, parts))
 
 
-SMALL = {"cnn", "mlp"}  # compiled in a moment: tried on every count; for the others eight devices speak for two
+SMALL = {"cnn", "mlp"}  # fast to compile: tested on every count; the others on eight devices instead of two
 WHERE = [(name, n) for name in config_lib.training_experiments() for n in (1, 2, 8) if n == 8 or name in SMALL]
 
 
-PLAIN = ("jit_auto", "jit_explicit", "pmap", "shard_map")  # the others are one file: tried on a model of each kind
+PLAIN = ("jit_auto", "jit_explicit", "pmap", "shard_map")  # the others share one file: tested on one model of each kind
 EVERYWHERE = [(strategy, *where) for strategy in PLAIN for where in WHERE]
 OTHERS = sorted({*parallel.of_any_model()} - {*PLAIN})
 SHARDED = [
@@ -43,10 +43,10 @@ SHARDED = [
 ]
 
 
-TRIED = sorted(EVERYWHERE + SHARDED + [("fsdp", "resnet164", 8)], key=lambda one: one[1])  # one reference serves them
+TRIED = sorted(EVERYWHERE + SHARDED + [("fsdp", "resnet164", 8)], key=lambda one: one[1])  # they share one reference
 
 
-# test_models_vision.py has what is their own: `make test` need not compile each under a strategy, too.
+# test_models_vision.py tests their own code: `make test` need not compile each under a strategy, too.
 LARGE = {"alexnet", "resnet50", "resnet164", "vgg16", "vit"}
 QUICK = [TRIED[number] for number in covering(TRIED) if TRIED[number][1] not in LARGE]
 
@@ -124,7 +124,7 @@ def test_the_wrong_gradient_scale_shows_under_adam_too():
     workload = linear_workload(optax.adam(0.1))
     verdict, _, _ = verdicts(workload, naive.build(workload, jax.devices()[:8]))
     assert not verdict.ok
-    assert verdict.name == "optimizer"  # the parameters agree: Adam does not see the scale
+    assert verdict.name == "optimizer"  # the parameters agree: Adam ignores the scale
 
 
 @pytest.mark.parametrize(("name", "dtype"), thin([("mlp", "bfloat16"), ("cnn", "float16")], 1))
@@ -132,7 +132,7 @@ def test_reduced_precision_can_be_checked(name, dtype):
     workload = experiment_workload(
         name, **{"lever.precision": dtype, "optimizer.name": "sgd", "optimizer.learning_rate": 0.1}
     )
-    # shard_map: under jit, XLA's CPU partitioner gathers whole activations of a float16 convolution, and is told so
+    # shard_map: under jit, XLA's CPU partitioner gathers whole activations of a float16 convolution, which is reported
     parameters, collectives, _ = verdicts(workload, parallel.build("shard_map", workload, jax.devices()[:2]))
     assert parameters.ok, parameters.reason
     assert collectives.ok, collectives.reason
@@ -154,7 +154,7 @@ def test_a_strategy_that_never_averages_fails_both_checks():
     assert "0 numbers by all-reduce, but 8 are expected" in collectives.reason
 
 
-def test_a_surprise_all_gather_fails_the_census():
+def test_a_surprise_all_gather_fails_the_collectives_check():
     workload = linear_workload()
 
     def loss(params, model_state, batch, key):

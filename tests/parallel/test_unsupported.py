@@ -1,5 +1,5 @@
 # Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
-"""A strategy that cannot take a model says so, with the line to write; and with that line it can."""
+"""A strategy that cannot take a model says so and suggests a line; with that line it can."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def compiled(path, strategy, devices=2):
         ('logits = jax.lax.map(lambda x: x @ params["w"], batch["x"])', "no operation runs along the axis of examples"),
     ],
 )
-def test_what_explicit_sharding_cannot_resolve_is_told_with_the_line(tmp_path, line, advice):
+def test_an_ambiguous_explicit_sharding_is_reported_with_the_line(tmp_path, line, advice):
     path = brought.write(tmp_path, (LOGITS, line))
     with pytest.raises(Unsupported) as caught:
         compiled(path, "jit_explicit")
@@ -52,7 +52,7 @@ def test_the_line_that_is_advised_is_right_under_every_strategy(tmp_path, strate
 
 
 @pytest.mark.parametrize("strategy", ["jit_auto", "shard_map"])
-def test_other_strategies_take_a_look_up_as_it_is(tmp_path, strategy):
+def test_other_strategies_take_an_unchanged_look_up(tmp_path, strategy):
     assert compiled(brought.write(tmp_path, (LOGITS, LOOK_UP)), strategy).passport.parameters == 15
 
 

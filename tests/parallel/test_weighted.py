@@ -70,7 +70,7 @@ def padded(kind: str = "weighted", *, dropout: float = 0.0) -> TrainWorkload:
 
 
 def uneven(workload: TrainWorkload) -> dict[str, jax.Array]:
-    """Long sequences first: no two devices' parts weigh the same."""
+    """Long sequences first: all devices' parts have different weights."""
     batch = workload.synthetic(KEY, BATCH)
     return {**batch, "length": jnp.sort(batch["length"])[::-1]}
 

@@ -1,5 +1,5 @@
 # Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
-"""gpt on documents of uneven lengths: every way to spread it is one device's plain sum over real tokens."""
+"""gpt on documents of uneven lengths: every strategy agrees with one device's plain sum over real tokens."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def padded() -> TrainWorkload:
 
 
 def plain(workload: TrainWorkload) -> TrainWorkload:
-    """The same model with its loss and nothing else written down once more."""
+    """The same model with an independent implementation of its loss."""
     model = from_nnx(partial(gpt.GPT, ConfigDict(SHAPE)))
 
     def loss(params, model_state, batch, key):
@@ -80,7 +80,7 @@ def test_micro_batches(strategy: str, padded: TrainWorkload, reference: oracle.R
 
 
 @pytest.mark.full
-def test_a_pipeline_beside_data_and_tensor(padded: TrainWorkload, reference: oracle.Reference) -> None:
+def test_a_pipeline_with_data_and_tensor(padded: TrainWorkload, reference: oracle.Reference) -> None:
     workload = dataclasses.replace(padded, micro_batches=2)
     program = pipeline.build(workload, jax.devices()[:8], sizes={"data": 2, "stage": 2, "tensor": 2})
     assert not judged(workload, program, reference)
@@ -109,7 +109,7 @@ def test_weights_of_one_are_the_plain_loss() -> None:
     assert float(metrics["real_share"]) == 1 and "real_share" not in others
 
 
-def test_what_cannot_be_weighed_is_one_sentence() -> None:
+def test_a_loss_that_cannot_be_weighted_is_one_sentence() -> None:
     model = from_nnx(partial(gpt.GPT, ConfigDict(SHAPE)))
     params, _ = model.init(KEY)
     mask = {"tokens": jnp.zeros((3, 9), jnp.int32), "mask": jnp.ones((3, 9))}

@@ -1,7 +1,7 @@
 # Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
-"""ZeRO holds what the paper says, moves what the paper says, and updates as one device does.
+"""ZeRO holds and moves the bytes of the paper, and its updates agree with one device.
 
-That every stage gives one device's parameters and the closed form's bytes on each model: test_strategies.
+test_strategies checks the parameters and the expected communication of every stage on each model.
 """
 
 import dataclasses

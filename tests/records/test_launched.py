@@ -1,5 +1,5 @@
 # Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
-"""Jobs of one launch write run folders of their own, which are one run when they are read."""
+"""Jobs of one launch write separate run folders, which are read as one run."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def test_the_jobs_are_one_run_with_the_points_of_all(tmp_path: Path) -> None:
 
 
 def test_rounds_of_two_jobs_are_not_taken_for_simultaneous(tmp_path: Path) -> None:
-    """Both jobs count their sessions and rounds from 0. Pairing them would cancel a drift that they do not share."""
+    """Both jobs count their sessions and rounds from 0. Pairing them would cancel drift that they do not share."""
     launched.gather(workdir(tmp_path))
     one, two = points.load(RunFolder(tmp_path))
     assert not {*one.units} & {*two.units}
@@ -49,7 +49,7 @@ def test_rounds_of_two_jobs_are_not_taken_for_simultaneous(tmp_path: Path) -> No
     assert row.efficiency.known and not row.efficiency.has_interval
 
 
-def test_what_is_still_queued_is_shown_and_the_run_is_not_complete(tmp_path: Path) -> None:
+def test_queued_jobs_are_shown_and_the_run_is_incomplete(tmp_path: Path) -> None:
     outcome = build.write(workdir(tmp_path))
     assert not outcome.ok
     assert outcome.sentences[0] == "4 nodes x 1 process, 4 devices: slurm job 44 has not begun."

@@ -1,5 +1,5 @@
 # Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
-"""Records survive: what is written is read back, and every kind of damage ends in one clear sentence."""
+"""Records survive: written records are read back, and every kind of damage gives one clear sentence."""
 
 import json
 from pathlib import Path

@@ -1,5 +1,5 @@
 # Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
-"""Pages in a real browser: what a script measures in each, at several widths, from one start of Chromium."""
+"""Pages in a real browser: measurements by a script at several widths, with one start of Chromium."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ NAMES = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable"
 COMMAND = shutil.which(next((name for name in NAMES if shutil.which(name)), "")) or ""
 needed = pytest.mark.skipif(not COMMAND, reason="no Chromium here: pages were not laid out")
 
-# Runs in the frame's parent, because no script may run in a page. Everything folded is opened first.
+# Runs in the frame's parent, because pages forbid scripts. All details are opened first.
 _MEASURE = """
 onload = () => {
   const found = [...document.querySelectorAll('iframe')].map(frame => {
@@ -43,7 +43,7 @@ onload = () => {
 
 
 def laid_out(pages: Mapping[str, str], width: int, folder: Path, options: Sequence[str] = ()) -> dict[str, Any]:
-    """By name of a page, given as HTML, what it measures in a frame of `width` pixels."""
+    """The measurements of HTML pages, by name, in a frame of `width` pixels."""
     frames = "".join(
         f'<iframe style="width: {width}px; height: 900px; border: 0" srcdoc="{escape(page)}"></iframe>'
         for page in pages.values()

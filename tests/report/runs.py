@@ -1,5 +1,5 @@
 # Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
-"""One small fabricated run for each view, with something of everything that its figures can show."""
+"""One small fabricated run for each view, with every feature that its figures can show."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ WRONG = schema.Verdict(name="result", ok=False, reason="3 values are wrong", val
 
 @contextmanager
 def undrawn() -> Iterator[None]:
-    """Reports written inside have no figures: drawing takes most of a report's time, and other tests are about them."""
+    """Reports written inside have no figures: drawing dominates a report's time, and other tests cover it."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(views, "pictures", lambda run: [])
         yield
@@ -61,7 +61,7 @@ def both() -> list[Made]:
 
 
 def matmul() -> list[Made]:
-    """Squares near the card's 100 GFLOP/s of one core, and more other shapes than a figure holds bars."""
+    """Squares near the profile's 100 GFLOP/s of one core, and more other shapes than a figure has bars."""
     made = [fab.matmul(n, call_s=2 * n**3 / 9e10) for n in (256, 512, 1024)]
     for i in range(20):
         m = 128 * (i + 1)
@@ -109,7 +109,7 @@ def linalg() -> list[Made]:
 def versus() -> list[Made]:
     """Plain Python is 1,000 times slower than NumPy with one row; jit is 4 times faster with 4,096.
 
-    A call with copies is 40 % transfer with one row, and none that can be told with 4,096. XLA trains twice as fast.
+    A call with copies is 40 % transfer with one row, with no measurable transfer with 4,096. XLA trains twice as fast.
     """
     facts: dict[str, Any] = dict(shape="", flops=None, bytes_moved=None)
     times = {
@@ -136,7 +136,7 @@ def training(seed: int, impl: str, call_s: float, **changes: Any) -> Made:
 
 
 def collectives() -> list[Made]:
-    """On two cores: 2 devices honest, 8 oversubscribed; one device, which has no bus; sub-groups of a 2-D mesh."""
+    """On two cores: 2 devices, 8 oversubscribed devices; one device, which has no bus; sub-groups of a 2-D mesh."""
     sizes = [2**e for e in (10, 14, 18, 22)]
     made = []
     for op in ("all_reduce", "all_gather"):
@@ -178,7 +178,7 @@ FACTS: dict[str, dict[str, Any]] = {"transfer": dict(manifest=GPU_MANIFEST)}
 
 
 def folder(path: Path, view: str, made: Sequence[Made] | None = None, **facts: Any) -> Path:
-    """A run folder of the view: of its own cases, or of those given."""
+    """A run folder of the view, with its own cases or the given ones."""
     cases = VIEWS[view]() if made is None else made
     return fab.case_folder(path, cases, **{"view": view, "machine": None, **FACTS.get(view, {}), **facts})
 

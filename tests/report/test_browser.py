@@ -1,5 +1,5 @@
 # Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
-"""Every kind of page in a real browser: nothing scrolls sideways, every link leads somewhere, and the dark is dark."""
+"""Every kind of page in a real browser: no sideways scrolling, no dead link, and a dark mode that is dark."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def compiled(path: Path) -> Path:
 
 @pytest.fixture(scope="module")
 def pages(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
-    """HTML by kind of run, with names as long as those of real runs."""
+    """HTML by kind of run, with realistic, long names."""
     path, card = tmp_path_factory.mktemp("runs"), fabricate_cases.card()
     strategies = ("jit_explicit", "shard_map_bucketed")
     training = fabricate.run_folder(path / "training", strategies=strategies, cores=2, experiment="/a/long/path" * 20)
@@ -69,7 +69,7 @@ def test_nothing_scrolls_sideways_at_1200_pixels(pages: dict[str, str], tmp_path
     assert {name: each["width"] for name, each in found.items() if each["width"] > 1200} == {}
     for name in set(found) - {"machine"}:
         one, two, three = found[name]["figures"]
-        assert one[1] == two[1] and one[0] < two[0] and three[1] > one[1], "the first two stand beside each other"
+        assert one[1] == two[1] and one[0] < two[0] and three[1] > one[1], "the first two are side by side"
         assert three[2] > 2 * one[2], "a last one without a neighbour is as wide as both"
 
 

@@ -1,5 +1,5 @@
 # Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
-"""The report on a run of cases: complete, safe to open, honest about what was refused, readable on a terminal."""
+"""The report on a run of cases: complete, safe to open, explicit about refused cases, readable on a terminal."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ HOSTILE = '<script>alert("x")</script>&{{ 7 * 7 }}'
 
 
 def shown(path: Path, width: int = 100) -> str:
-    """What a terminal of this width shows of the report."""
+    """The report on a terminal of this width."""
     with open(path / "out.txt", "w") as file:
         build.write(path, Console(width=width, file=file))
     return (path / "out.txt").read_text()
@@ -38,7 +38,7 @@ def html(path: Path) -> str:
 
 
 def both(path: Path, width: int = 100) -> tuple[str, str]:
-    """The page and what a terminal shows, of one report."""
+    """The page and the terminal output of one report."""
     seen = shown(path, width)
     return (path / "report.html").read_text(), seen
 
@@ -122,7 +122,7 @@ def test_missing_failed_partial_wrong_and_unchecked_are_shortfalls(tmp_path: Pat
 
 
 @runs.undrawn()
-def test_what_the_plan_left_out_is_said(tmp_path: Path) -> None:
+def test_points_left_out_of_the_plan_are_named(tmp_path: Path) -> None:
     said = "4096x4096x4096 needs 192 MiB, more than there is."
     runs.folder(tmp_path, "matmul", left_out=[said])
     assert all(said in text for text in both(tmp_path))
@@ -168,7 +168,7 @@ def test_no_request_can_leave_the_page(collectives: tuple[str, str]) -> None:
 
 def test_ids_of_one_figure_are_not_those_of_another(collectives: tuple[str, str]) -> None:
     text, _ = collectives
-    figures = re.findall(r"<svg(?! class=.strip).*?</svg>", text, flags=re.DOTALL)  # strips have no ids
+    figures = re.findall(r"<svg(?! class=.strip).*?</svg>", text, flags=re.DOTALL)  # block timelines have no ids
     ids = [set(re.findall(r'\bid="([^"]+)"', figure)) for figure in figures]
     assert len(ids) == 3 and all(ids) and sum(map(len, ids)) == len(set().union(*ids))
     for figure, its in zip(figures, ids, strict=True):

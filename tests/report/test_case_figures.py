@@ -1,5 +1,5 @@
 # Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
-"""Figures of kernels, transfers and collectives: the same bytes every time, and drawn as they promise."""
+"""Figures of kernels, transfers and collectives: reproducible bytes, drawn as documented."""
 
 from __future__ import annotations
 
@@ -83,7 +83,7 @@ def test_three_formats_seven_inches_and_the_same_bytes_every_time(
     facts: dict[str, Any] = dict(manifest=runs.GPU_MANIFEST) if name == "devices" else dict(machine=fab.card())
     found = runs.findings(tmp_path, view, made, **facts)
     first = canvas.render(lambda: views.figures()[name].draw(found))
-    monkeypatch.setenv("SOURCE_DATE_EPOCH", "86400")  # another day, for all that matplotlib knows
+    monkeypatch.setenv("SOURCE_DATE_EPOCH", "86400")  # another day for matplotlib
     second = canvas.render(lambda: views.figures()[name].draw(found))
     if (view, name) in NOTHING:
         assert first == {}
@@ -99,7 +99,7 @@ def test_nothing_measured_is_nothing_drawn(tmp_path: Path, view: str, name: str)
     assert canvas.render(lambda: views.figures()[name].draw(found)) == {}
 
 
-def test_refused_and_wrong_rows_are_crosses_beside_the_line(tmp_path: Path) -> None:
+def test_refused_and_wrong_rows_are_crosses_off_the_line(tmp_path: Path) -> None:
     found = runs.findings(tmp_path, "curves")
     states = {row.point.point: (row.gate, row.point.check_ok) for row in found.rows}
     assert states["gelu/float32/10000000/jit"] == ("refused", True)
@@ -220,7 +220,7 @@ def test_the_cache_and_the_memory_plateau_are_marked(tmp_path: Path) -> None:
 
 
 def test_launch_bound_sizes_claim_no_bandwidth(tmp_path: Path) -> None:
-    """Below 1 MiB most of a call is its launch, and the line rose as if caches were slow there."""
+    """Below 1 MiB launch time dominates a call; the line rose as if caches were slow there."""
     made = runs.stream()
     made[0] = fab.stream("copy", 2**10, bytes_per_s=2e9, loop_s=1e-7)
     found = runs.findings(tmp_path, "stream", made)
@@ -273,7 +273,7 @@ def test_a_refused_bar_is_a_cross(tmp_path: Path) -> None:
     assert "refused" in texts(figure) and len([p for p in figure.axes[0].patches if p.get_width() > 0]) == 2
 
 
-def test_fusion_shows_time_beside_bytes_and_the_speedup(tmp_path: Path) -> None:
+def test_fusion_shows_time_bytes_and_the_speedup(tmp_path: Path) -> None:
     figure = drawn(fusion, runs.findings(tmp_path, "fusion"))
     assert "chain, 1M: time" in texts(figure) and "bytes that must move" in texts(figure)
     assert "64.0 MB" in texts(figure) and "8.00 MB" in texts(figure)
@@ -302,11 +302,13 @@ def test_versus_shows_latency_and_throughput_over_numpy_and_what_others_publishe
     assert "0.001 x" in texts(latency) and "0.5 x" in texts(latency) and "4 x" in texts(throughput)
     assert "boosted trees" not in texts(figure) and "ResNet" not in texts(figure), "of a model of another kind"
     trees = [dataclasses.replace(m, record=dataclasses.replace(m.record, op="gbdt")) for m in runs.versus()]
-    beside = drawn(versus, runs.findings(tmp_path / "trees", "versus", trees))
-    assert "boosted trees, Ryzen 7 2700 vs 1080 Ti" in texts(beside) and "2.9 x" in texts(beside.axes[1])
+    with_trees = drawn(versus, runs.findings(tmp_path / "trees", "versus", trees))
+    assert "boosted trees, Ryzen 7 2700 vs 1080 Ti" in texts(with_trees) and "2.9 x" in texts(with_trees.axes[1])
     (headline,) = found.headlines
-    assert headline.startswith("mlp: the sports car brings 1 row in ") and " µs (numpy on" in headline
-    assert ", the lorry 2" in headline and "Mrows/s" in headline and ", 4,096 at a time (jit on" in headline
+    assert headline.startswith("mlp: shortest time for 1 row: ") and " µs (numpy on" in headline
+    assert (
+        "; highest rate: 2" in headline and "Mrows/s" in headline and " with 4,096 rows at a time (jit on" in headline
+    )
 
 
 def test_a_call_is_split_with_one_row_and_with_the_most(tmp_path: Path) -> None:

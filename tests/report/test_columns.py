@@ -1,5 +1,5 @@
 # Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
-"""The columns of summary.csv: their order is for ever, each is defined, each leads somewhere; and the one table."""
+"""The columns of summary.csv: a fixed order, each defined, each with a source; and the single table of columns."""
 
 from __future__ import annotations
 
@@ -71,7 +71,7 @@ def test_every_column_is_defined_where_it_says(column: Column) -> None:
 
 
 def test_every_column_leads_somewhere(tmp_path: Path) -> None:
-    """A path of attributes that a renaming broke would leave its column empty for ever."""
+    """An attribute path broken by renaming would silently leave its column empty."""
     machine = fabricate_cases.card()
     gpu: dict[str, Any] = dict(platform="gpu", device_kind="NVIDIA H200")
     found: list[Findings] = []
@@ -125,7 +125,7 @@ def test_no_cell_of_a_committed_table_is_written_as_python_shows_it() -> None:
 
 
 @pytest.mark.parametrize("value", [(1, 2), {"a": 1}, [1.0], object()])
-def test_what_is_no_cell_is_refused(value: object) -> None:
+def test_an_illegal_cell_is_refused(value: object) -> None:
     with pytest.raises(TypeError, match="a CSV cell is text, a number, a boolean or empty"):
         table.to_csv([Column("x", lambda row: row)], [value])
 
@@ -172,7 +172,7 @@ def test_the_terminal_leaves_out_what_does_not_fit(width: int, seen: tuple[str, 
     assert all(word in text for word in seen) and not any(word in text for word in gone)
 
 
-def test_what_a_ratio_is_against_is_1_without_an_interval(tmp_path: Path) -> None:
+def test_the_base_of_a_ratio_is_1_without_an_interval(tmp_path: Path) -> None:
     made = findings.find(RunFolder(fabricate.run_folder(tmp_path, devices=(1, 2), scalings=("strong",)))).table()
     at = [column.name for column in made.columns].index("speedup")
     base, other = (line.cells[at] for line in made.lines)

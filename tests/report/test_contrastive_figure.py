@@ -1,5 +1,5 @@
 # Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
-"""The figure of a loss across examples: the numbers in the artists, what is hollow, and what is left out."""
+"""The figure of a loss across examples: the numbers in the artists, hollow marks, and omitted points."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ MB = 1_000_000
 
 
 def material(path: Path, *, wrong: tuple[str, ...] = (), scalings: tuple[str, ...] = ("weak",)) -> Findings:
-    """n devices on 2 cores: each does n GFLOP, gathers n MB and gets 9 MB of others, and holds 2 n MB."""
+    """n devices on 2 cores: each does n GFLOP, gathers n MB, receives 9 MB of other data, and holds 2 n MB."""
     fabricate.run_folder(path, scalings=scalings, cores=2, wrong=wrong, noise=0, drift=0, rounds=3)
     made = [_edited(point) for point in points.load(RunFolder(path))]
     return dataclasses.replace(findings.find(RunFolder(path)), rows=scaling.analyse(made, config={}))

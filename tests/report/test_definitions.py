@@ -1,5 +1,5 @@
 # Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
-"""The definitions that a page carries: sections of docs/metrics as HTML, from which nothing leads away."""
+"""The definitions on a page: sections of docs/metrics as HTML, without external links."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
 # Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
-"""What holds for every figure of made-up and of committed runs: labels can be read, n and error bars are explained."""
+"""Rules for every figure of fabricated and committed runs: readable labels, n and error bars explained."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ IDS = re.compile(
     r"|smaller share|shared machine|not explained|most rows|times (the|as|one|K)\b|reckon|texts that this project"
 )
 COLUMN_IN = 3.5
-PAGE_IN = 9.5  # a taller figure fits on no page with its caption
+PAGE_IN = 9.5  # a taller figure does not fit on a page with its caption
 
 
 def found(name: str, path: Path) -> Findings:
@@ -77,7 +77,7 @@ def laid_out(draw: Callable[[], Figure | None], look: Look | None = None) -> Fig
 
 
 def figures(run: Findings, look: Look | None = None) -> Iterator[tuple[str, Figure]]:
-    """Every figure of the run as it is written."""
+    """Every figure of the run, as written."""
     for name, module in views.of(run).items():
         figure = laid_out(lambda module=module: module.draw(run), look)  # type: ignore[misc]
         if figure is not None:
@@ -85,7 +85,7 @@ def figures(run: Findings, look: Look | None = None) -> Iterator[tuple[str, Figu
 
 
 def shown(figure: Figure) -> list[Text]:
-    """The texts that a reader sees."""
+    """The visible texts."""
     ticks: set[Text] = set()
     for axes in figure.axes:
         for axis in (axes.xaxis, axes.yaxis):
@@ -101,7 +101,7 @@ def shown(figure: Figure) -> list[Text]:
 
 
 def _hidden(text: Text) -> bool:
-    """Whether the panel, or the axis side, of a text is not drawn."""
+    """Whether the panel or the axis side of a text is hidden."""
     axes = text.axes
     if axes is None:
         return False
@@ -116,7 +116,7 @@ def _hidden(text: Text) -> bool:
 
 
 def boxes(figure: Figure) -> list[tuple[str, Bbox]]:
-    """Each text with its place, but those that are turned along a line."""
+    """Each text with its position, except texts rotated along a line."""
     level = [text for text in shown(figure) if text.get_rotation() in (0.0, 90.0)]
     return [(text.get_text(), Text.get_window_extent(text)) for text in level]
 
@@ -126,9 +126,9 @@ def overlaps(figure: Figure, slack: float = 1.5) -> list[tuple[str, str]]:
     return [
         (text, other)
         for number, (text, box) in enumerate(every)
-        for other, beside in every[number + 1 :]
-        if min(box.x1, beside.x1) - max(box.x0, beside.x0) > slack
-        and min(box.y1, beside.y1) - max(box.y0, beside.y0) > slack
+        for other, second in every[number + 1 :]
+        if min(box.x1, second.x1) - max(box.x0, second.x0) > slack
+        and min(box.y1, second.y1) - max(box.y0, second.y0) > slack
     ]
 
 
@@ -189,7 +189,7 @@ def test_no_line_crosses_the_label_of_a_mark(tmp_path: Path, name: str) -> None:
 
 
 def test_each_line_is_labelled_at_its_own_height(tmp_path: Path) -> None:
-    """The names of the roofs, which were one line too high."""
+    """The names of the roofs were one line too high."""
     (figure,) = [figure for name, figure in figures(found("machine/matmul", tmp_path)) if name == "roofline"]
     (axes,) = figure.axes
     roofs = {text.get_text(): text for text in axes.texts if text.get_text().startswith(("float32", "bfloat16"))}
@@ -248,7 +248,7 @@ def test_a_colour_is_a_device_count_in_every_panel_of_time_to_target() -> None:
 
 
 @pytest.mark.parametrize("name", ["versus", "cases/versus"])
-def test_an_axis_whose_ticks_have_a_unit_names_no_other(tmp_path: Path, name: str) -> None:
+def test_an_axis_with_units_on_its_ticks_names_no_other(tmp_path: Path, name: str) -> None:
     for _, figure in figures(found(name, tmp_path)):
         for axes in figure.axes:
             ticks = " ".join(label.get_text() for label in [*axes.get_xticklabels(), *axes.get_yticklabels()])
@@ -256,7 +256,7 @@ def test_an_axis_whose_ticks_have_a_unit_names_no_other(tmp_path: Path, name: st
             assert not (re.search(r"\d (ms|µs|s)\b", ticks) and re.search(r"\bseconds\b|, m?s\b", said)), said
 
 
-def test_what_shows_nothing_is_not_drawn() -> None:
+def test_an_empty_figure_is_not_drawn() -> None:
     one = fabricate_forecasts.at(8)
     assert forecast.draw([one], title="Forecast") is None, "a forecast of one target"
     both = laid_out(lambda: forecast.draw([one, fabricate_forecasts.at(64)], title="Forecast"))

@@ -1,5 +1,5 @@
 # Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
-"""The page of a first run, from a document that has one of everything."""
+"""The page of a first run, from a document with one of each kind of entry."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ def test_the_answer_comes_first_and_is_counted() -> None:
     assert answer.startswith("Nothing contradicts expectations so far") and left.startswith("1 of 1 parts")
 
 
-def test_what_is_against_expectation_stands_alone_with_its_sentence() -> None:
+def test_an_unexpected_result_stands_alone_with_its_sentence() -> None:
     text = first_run.render(document(item("yes"), item("NO", why=["pmap: <wrong>"])), [])
     section = text[text.index("Not as expected") : text.index("Expected and found")]
     assert "pmap: &lt;wrong&gt;" in section and "smoke-cnn" in section
@@ -64,7 +64,7 @@ def test_what_is_against_expectation_stands_alone_with_its_sentence() -> None:
     assert "first-run.json" in text and "Home folders" in text and "CPU &amp; Co" in text
 
 
-def test_what_agrees_in_several_runs_is_one_line() -> None:
+def test_agreement_in_several_runs_is_one_line() -> None:
     sheet = first_run_tables.expectations([item("yes"), item("yes", run="smoke-gpt"), item("NO", run="smoke-mlp")])
     (together, alone) = sheet.lines
     assert together.cells[:2] == ("Is every strategy right with every model?", "It works.")

@@ -20,7 +20,7 @@ from jaxbench.report.figures import hosts as figure
 
 
 def panels(path: Path, *, processes: Callable[[int], int], hosts: int = 1, **facts: Any) -> list[Axes]:
-    """The panels of a run whose points have `processes(devices)` processes each, on up to `hosts` hosts."""
+    """The panels of a run with `processes(devices)` processes per point, on up to `hosts` hosts."""
     made = {"law": fabricate.amdahl(0.1), "devices": (1, 2, 4), "noise": 0.001, "drift": 0.0, "rounds": 5, **facts}
     fabricate.run_folder(path, **made)
     lines, workers = [], {}

@@ -1,5 +1,5 @@
 # Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
-"""The report of a sweep of levers is complete, says what can and cannot be told, and survives what runs go through."""
+"""The report of a sweep of levers is complete, separates decided from undecided, and survives incomplete runs."""
 
 import csv
 import dataclasses
@@ -41,8 +41,8 @@ def test_a_whole_run_is_ok_and_everything_is_there(tmp_path: Path, kind: str) ->
     made = {p.relative_to(tmp_path).as_posix() for p in tmp_path.rglob("*") if p.is_file()}
     shown = [kind, "blocks", *(["search"] if kind == "batch" else [])]
     figures = {f"figures/{name}.{suffix}" for name in shown for suffix in ("svg", "png", "pdf")}
-    beside = {"batch": {"search.json"}, "remat": {"remat_law.json"}}.get(kind, set())
-    inputs = {store.MANIFEST, store.CONFIG, store.RECORDS, *beside}
+    extra = {"batch": {"search.json"}, "remat": {"remat_law.json"}}.get(kind, set())
+    inputs = {store.MANIFEST, store.CONFIG, store.RECORDS, *extra}
     assert made == {"summary.csv", "report.html", *figures, *inputs}
     html = (tmp_path / "report.html").read_text()
     assert html.count("<figure>") == len(shown) and "No headline" not in html and not UNKNOWN.search(html)
@@ -138,7 +138,9 @@ def test_why_there_is_no_headline(tmp_path: Path, facts: dict[str, Any], why: st
 
 def test_one_round_tells_nothing(tmp_path: Path) -> None:
     text = said(tmp_path, "precision", rounds=1)
-    assert text.startswith("4 of 4 points ran and match one device; a smoke run measures no speed: an interval needs 5")
+    assert text.startswith(
+        "4 of 4 points ran and match one device; a smoke run measures no speed: a confidence interval"
+    )
 
 
 ODD = ["one round", "oversubscribed", "first failed", "last failed", "nothing", "places"]

@@ -1,5 +1,5 @@
 # Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
-"""The figures of levers: the same bytes every time, honest marks, published numbers apart from ours."""
+"""The figures of levers: reproducible bytes, correct marks, published numbers separate from ours."""
 
 import dataclasses
 from pathlib import Path
@@ -109,7 +109,7 @@ def test_the_law_has_its_exponent_and_two_guides(tmp_path: Path) -> None:
     assert without is not None and len(without.axes) == 2
 
 
-def test_accuracy_differences_stand_beside_published_ones(tmp_path: Path) -> None:
+def test_accuracy_differences_are_next_to_published_ones(tmp_path: Path) -> None:
     figure = draw(tmp_path, "precision")
     assert len(figure.axes) == 4 and "Micikevicius et al., 2018" in texts(figure)
     last = figure.axes[3]

@@ -1,5 +1,5 @@
 # Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
-"""The page of a whole machine: its card, the figures of its runs, links to them, and what went wrong in any."""
+"""The page of a machine: its profile, the figures of its runs, links to them, and their errors."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def made(
     reports: bool = False,
     **facts: Any,
 ) -> tuple[list[Path], dict[str, Any]]:
-    """Runs as `jaxbench machine` leaves them: each with the card and, if asked for, its report."""
+    """Runs of `jaxbench machine`: each with the profile and, if requested, its report."""
     found = []
     for view in views:
         cases = (changes or {}).get(view, runs.VIEWS[view]())
@@ -82,7 +82,7 @@ def test_the_same_bytes_every_time(tmp_path: Path) -> None:
     assert pages[0] == pages[1]
 
 
-def test_what_is_amiss_in_any_run_is_amiss_here(tmp_path: Path) -> None:
+def test_a_problem_of_any_run_is_shown_here(tmp_path: Path) -> None:
     bad = [runs.removed(fab.matmul(320, call_s=0.01)), runs.wrong(fab.matmul(512, call_s=0.01))]
     bad.append(dataclasses.replace(fab.matmul(1024, call_s=0.02), rounds=0, failure="out of memory"))
     folders, card = made(tmp_path, {"matmul": [*runs.matmul(), *bad[:1], *bad[2:]]})

@@ -1,5 +1,5 @@
 # Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
-"""What a page says of its machine, and the strip of every block, from made records."""
+"""The machine's state on a page, and the block timeline, from fabricated records."""
 
 import dataclasses
 from pathlib import Path
@@ -19,7 +19,7 @@ MANIFEST = {"cpu_model": "EPYC", "cores": 2, "identity": {"family": 25, "product
 
 
 def loaded(path: Path, *, own: float = 1.0, **taken: float) -> list[Any]:
-    """Points of a made run whose every block lost these shares of its CPU's time. own: the share that it had."""
+    """Points of a fabricated run; every block lost these shares of its CPU time. own: the share that it had."""
     made = points.load(RunFolder(fabricate.run_folder(path, devices=(1, 2), rounds=5)))
 
     def with_load(each: Any) -> Any:
@@ -40,7 +40,7 @@ def test_a_busy_machine_is_said_and_a_quiet_one_is_not(tmp_path: Path) -> None:
     assert "jaxbench run" in machine_state.warnings({"shared_with": "jaxbench run (process 7)"}, [])[0]
 
 
-def test_what_a_hypervisor_does_not_report_is_not_zero(tmp_path: Path) -> None:
+def test_an_unreported_stolen_time_is_not_zero(tmp_path: Path) -> None:
     (_, said) = machine_state.description(MANIFEST, loaded(tmp_path / "silent", others_s=0.02))
     assert "took 2.0 % of its CPUs' time" in said and said.endswith("; what the hypervisor took is not reported.")
     (_, said) = machine_state.description(MANIFEST, loaded(tmp_path / "told", others_s=0.02, steal_s=0.0))

@@ -1,5 +1,5 @@
 # Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
-"""A profile as tables: numbers by hand, and a run folder that holds one is read like any other."""
+"""A profile as tables: numbers computed by hand; a run folder with a profile is read like any other."""
 
 from __future__ import annotations
 

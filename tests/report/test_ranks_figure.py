@@ -1,5 +1,5 @@
 # Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
-"""The figure of processes and rounds: a dark row for a slow process, none for one process; and the page's columns."""
+"""The figure of processes and rounds: a dark row for a slow process, no figure for one process; and the columns."""
 
 from __future__ import annotations
 

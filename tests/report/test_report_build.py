@@ -1,5 +1,5 @@
 # Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
-"""A report is complete, repeatable, safe to open, honest about what is amiss, and made without jax."""
+"""A report is complete, reproducible, safe to open, explicit about problems, and made without jax."""
 
 import csv
 import dataclasses
@@ -238,7 +238,7 @@ def test_reporting_never_imports_jax() -> None:
 
 
 def unsupported(path: Path, points: list[str], *, strategy: str) -> build.RunOutcome:
-    """The report of a run in which these points of zero2 were found unsupported, and what it was asked for."""
+    """The report of a run with these unsupported points of zero2, and its requested points."""
     config = {"model": {"dtype": "float32"}, "report": {"overlay": ""}, "strategy": strategy}
     fabricate.run_folder(path, strategies=("shard_map", "zero2"), devices=(1, 2), config=config)
     records = path / store.RECORDS
@@ -258,7 +258,7 @@ def unsupported(path: Path, points: list[str], *, strategy: str) -> build.RunOut
 ALL_OF_IT = [f"zero2/{scaling}/{devices}" for scaling in ("strong", "weak") for devices in (1, 2)]
 
 
-def test_what_one_of_all_strategies_cannot_take_is_listed_once_and_fails_nothing(tmp_path: Path) -> None:
+def test_a_model_refused_by_one_of_all_strategies_is_listed_once_and_fails_nothing(tmp_path: Path) -> None:
     assert unsupported(tmp_path, ALL_OF_IT, strategy="all").ok
     rows = _summary(tmp_path)
     assert {row["status"] for key, row in rows.items() if key[0] == "zero2"} == {"unsupported"}

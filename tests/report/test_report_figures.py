@@ -1,5 +1,5 @@
 # Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
-"""The figure: three formats, the same bytes every time, and drawn as its docstring promises."""
+"""The figure: three formats, reproducible bytes, drawn as in its docstring."""
 
 import json
 import logging
@@ -44,7 +44,7 @@ def texts(figure: Figure) -> str:
 
 
 def markers(figure: Figure, face: str) -> list[int]:
-    """Device counts (nearest) of the markers in the speed-up panel whose face is `face` ("white" or "filled")."""
+    """Device counts (nearest) of the markers with this `face` ("white" or "filled") in the speed-up panel."""
     found = []
     for line in figure.axes[1].lines:
         hollow = line.get_markerfacecolor() == "white"
@@ -81,7 +81,7 @@ def test_oversubscribed_is_hollow_and_explained(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(("rounds", "refused"), [(4, False), (5, True)])
 def test_without_a_base_or_an_interval_only_times_are_drawn(tmp_path: Path, rounds: int, refused: bool) -> None:
-    """A point on 2 devices whose base was refused would be its own base, and lie on the line of 100 %."""
+    """If its base were refused, a point on 2 devices would become its own base, at 100 %."""
     path = fabricate.run_folder(tmp_path, rounds=rounds, devices=(1, 2), scalings=("strong",), noise=0.002)
     if refused:
         lines = [json.loads(line) for line in (path / "records.jsonl").read_text().splitlines()]
@@ -102,7 +102,7 @@ def test_without_a_base_or_an_interval_only_times_are_drawn(tmp_path: Path, roun
     assert not (found.waterfalls or found.controls)
 
 
-def test_an_honest_figure_has_no_hollow_marker(tmp_path: Path) -> None:
+def test_a_figure_of_reportable_points_has_no_hollow_marker(tmp_path: Path) -> None:
     figure = draw(rows_of(tmp_path, cores=8, scalings=("strong",)))
     assert markers(figure, "white") == [] and notes.HOLLOW not in texts(figure)
 
@@ -153,7 +153,7 @@ def test_published_speedups_are_not_drawn_over_another_base(tmp_path: Path) -> N
 
 
 def mixed(path: Path) -> list[Row]:
-    """Of two strategies weak begins at 1 device, strong of one of them at 2."""
+    """Two strategies: weak starts at 1 device, strong of one of them at 2."""
     rows = rows_of(path, strategies=("pmap", "shard_map"), devices=(1, 2, 4))
     points = [r.point for r in rows if r.point.point != "pmap/strong/1"]
     return scaling.analyse(points, config={})

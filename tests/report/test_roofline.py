@@ -1,5 +1,5 @@
 # Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
-"""The roofline: ceilings where the card has them, every kernel and training step below, earlier runs in grey."""
+"""The roofline: ceilings from the profile, every kernel and training step below them, earlier runs in grey."""
 
 from __future__ import annotations
 
@@ -120,7 +120,7 @@ def test_small_sizes_far_below_the_roof_are_counted_not_drawn() -> None:
 
 
 def training(path: Path, *, moved: float | None = 4e8, machine: dict[str, Any] | None = None, **facts: Any) -> Path:
-    """A training run of this machine whose compiler counted `moved` bytes a step."""
+    """A training run of this machine with `moved` bytes per step, counted by the compiler."""
     fabricate.run_folder(path, devices=(1, 2), rounds=3, **facts)
     lines = [json.loads(line) for line in (path / store.RECORDS).read_text().splitlines()]
     for line in lines:

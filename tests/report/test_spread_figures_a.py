@@ -1,5 +1,5 @@
 # Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
-"""The figures of ZeRO, tensor and context parallelism: the numbers in the artists, and what is left out."""
+"""The figures of ZeRO, tensor and context parallelism: the numbers in the artists, and omitted points."""
 
 import dataclasses
 import json
@@ -37,7 +37,7 @@ LONGEST = {
 
 
 def change(path: Path, edit: Any) -> Findings:
-    """The run's findings after `edit` made of each passport's record another. edit: (record) -> record."""
+    """The run's findings after `edit` replaced each point record. edit: (record) -> record."""
     lines = [json.loads(line) for line in (path / store.RECORDS).read_text().splitlines()]
     found = [schema.from_json(line) for line in lines]
     made = [schema.to_json(edit(each) if isinstance(each, schema.PointRecord) else each) for each in found]
@@ -46,7 +46,7 @@ def change(path: Path, edit: Any) -> Findings:
 
 
 def zero_material(path: Path, *, precision: str = "mixed", gradients: bool = True, **facts: Any) -> Findings:
-    """Every strategy holds exactly what its formula says."""
+    """Every strategy holds exactly the bytes of its formula."""
     strategies = ("jit_auto", "zero1", "zero2", "fsdp")
     fabricate.run_folder(path, strategies=strategies, scalings=("weak",), **facts)
 
@@ -67,7 +67,7 @@ def zero_material(path: Path, *, precision: str = "mixed", gradients: bool = Tru
 
 
 def spread_material(path: Path, *, strategy: str = "tensor", **facts: Any) -> Findings:
-    """Every device receives 2 MB a step for each device that there is, in two collectives."""
+    """Every device receives 2 MB per step and device, in two collectives."""
     fabricate.run_folder(path, strategies=(strategy,), noise=0, drift=0, **facts)
 
     def edit(record: schema.PointRecord) -> schema.PointRecord:

@@ -1,5 +1,5 @@
 # Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
-"""The figures of pipelines, hybrid meshes and experts: the numbers in the artists, and what is left out."""
+"""The figures of pipelines, hybrid meshes and experts: the numbers in the artists, and omitted points."""
 
 from pathlib import Path
 from typing import Any
@@ -25,7 +25,7 @@ ROUNDS = 3
 
 
 def made(path: Path, entries: list[dict[str, Any]], *, rounds: int = ROUNDS) -> Findings:
-    """A run of points given as fields of their records; besides: step_s, and failed, the reason of a failure."""
+    """A run of points given as fields of their records, plus step_s, and failed: the reason of a failure."""
     plan, records = [], []
     for entry in entries:
         entry = dict(entry)
@@ -51,7 +51,7 @@ def made(path: Path, entries: list[dict[str, Any]], *, rounds: int = ROUNDS) -> 
 
 
 def stages(k: int, m: int, name: str = "gpipe", *, cores: int = 2, **changes: Any) -> dict[str, Any]:
-    """A pipeline whose schedule is as idle as theory says, and whose throughput is what that leaves."""
+    """A pipeline with the theoretical idle share, and the throughput that follows from it."""
     share = pipeline.idle(k, m, pipeline.CHUNKS.get(name, 1))
     facts: dict[str, Any] = dict(
         strategy="pipeline", devices=k, arm=f"accumulate={m}, schedule={name}", oversubscribed=k > cores,

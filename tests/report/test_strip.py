@@ -1,5 +1,5 @@
 # Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
-"""The strip of a point has a mark for every block, in the order of time, and says what lies beyond it."""
+"""The block timeline of a point has a mark for every block, in order of time, and names values outside its range."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def measured(
 
 
 def marks(svg: str, name: str) -> list[tuple[float, float]]:
-    """Where the marks of one class lie: (x, y)."""
+    """The positions of the marks of one class: (x, y)."""
     found = re.search(rf'<path class="{name}" d="([^"]*)"', svg)
     return [] if found is None else [(float(x), float(y)) for x, y in re.findall(r"M(\S+) (\S+)h0", found[1])]
 

@@ -1,5 +1,5 @@
 # Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
-"""The page of a training: its account, its expected goodput, and what is wrong with its folder."""
+"""The page of a training: its time ledger, its expected goodput, and problems of its folder."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def line(number, begun_s, from_step, step, *, saving=False, **spent_s):
 
 @pytest.fixture
 def folder(tmp_path):
-    """100 s: a start that loses 5 of 15 s of steps, 5 s without a process, and a start that goes on to the end."""
+    """100 s: a start that loses 5 of 15 s of steps, 5 s without a process, and a start that reaches the end."""
     lines = [
         line(1, 0, 0, 10, saving=True, start=10, steps=10),
         line(1, 0, 0, 15, start=10, steps=15, checkpoint=1),
@@ -47,7 +47,7 @@ def folder(tmp_path):
 def test_the_page_shows_where_the_time_went(folder):
     text = io.StringIO()
     assert training.write(folder, Console(file=text, width=100)) is None
-    for said in ("Goodput 60.0%: 60.0 of 100.0 s, in 2 starts", "steps done again", "Llama 3", "idle between starts"):
+    for said in ("Goodput 60.0%: 60.0 of 100.0 s, in 2 starts", "repeated steps", "Llama 3", "idle between starts"):
         assert said in text.getvalue()
     page = (folder / training.PAGE).read_text()
     assert "<svg" in page and "Expected goodput" in page  # its figure, and the definition from docs/metrics
@@ -55,7 +55,7 @@ def test_the_page_shows_where_the_time_went(folder):
 
 
 def test_a_start_that_ends_after_the_next_one_began(folder):
-    """More time in steps would be a better goodput: the overlap takes it off the idle time."""
+    """More time in steps would improve the goodput: the overlap is subtracted from idle time."""
     path = folder / ACCOUNT
     path.write_text(path.read_text().replace('"steps": 15000000000', '"steps": 25000000000'))
     with pytest.raises(UserError, match="account.jsonl is damaged: by its times start 1 ended 5 s after start 2 began"):
@@ -76,7 +76,7 @@ def test_with_faults_it_says_what_they_let_expect(folder):
     over = training.write(folder, Console(file=text, width=100))
     assert over is not None and 0.5 < over < 2
     said = " ".join(text.getvalue().split())
-    assert "killed 1 times, once every 95 s; 50 s on average" in said  # 100 s, of which no process ran for 5
+    assert "killed 1 times, once every 95 s; 50 s on average" in said  # 100 s, with 5 s without a process
     assert f"measured over expected is {over:.2f}" in said
 
 

@@ -1,5 +1,5 @@
 # Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
-"""A figure is a file: found by its name, drawn for the runs that it names, in its place on the page."""
+"""A figure is a file: found by its name, drawn for its kinds of runs, at its position on the page."""
 
 from __future__ import annotations
 

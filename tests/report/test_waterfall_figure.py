@@ -1,5 +1,5 @@
 # Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
-"""The figure of losses: bars that end where the next begin, and at the efficiency; and the sentences on the page."""
+"""The figure of losses: each bar starts where the previous ends, down to the efficiency; and the page's sentences."""
 
 from __future__ import annotations
 
@@ -74,7 +74,7 @@ def test_a_gain_goes_up_and_what_is_unclear_has_a_question_mark(tmp_path: Path) 
     assert "?" in texts(unclear) and any("?: the interval contains 0" in text for text in texts(unclear))
 
 
-def test_what_was_not_measured_is_named(tmp_path: Path) -> None:
+def test_unmeasured_points_are_named(tmp_path: Path) -> None:
     figure = draw(found(tmp_path, without=("shard_map/strong/4/alone",)))
     assert any("shard_map, strong, 4 devices, alone (build: no such part)" in text for text in texts(figure))
 
@@ -86,7 +86,7 @@ def test_it_stands_below_the_scaling_figure_and_only_where_something_explains(tm
     sections = {section.heading: section.sentences for section in run.sections()}
     assert sections["Why not 100 %"][0].startswith("2 devices: 83")
     assert "Communication" in sections and sections["What would help"]
-    assert "of what a large product reaches here" in sections["Utilisation"][0]
+    assert "of a large product's rate here" in sections["Utilisation"][0]
     assert not any("No MFU" in sentence for sentence in sections["Utilisation"])
     assert [row["point"] for row in _lines(run)] == ["shard_map/strong/1", "shard_map/strong/2"]
     assert not run.shortfalls()

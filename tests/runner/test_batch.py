@@ -1,5 +1,5 @@
 # Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
-"""The default batch: one for CPUs, a larger one for accelerators, and a chosen one everywhere."""
+"""The default batch: one for CPUs, a larger one for accelerators; an explicit batch applies everywhere."""
 
 import types
 
@@ -15,7 +15,7 @@ MODELS = {**{name: load_experiment(name) for name in config_lib.training_experim
 
 def batch(config, platform):
     config_lib.settle_batch(config, platform)
-    assert config.accelerator_batch == 0  # config.json names one batch, and a repetition measures it anywhere
+    assert config.accelerator_batch == 0  # config.json has one batch, and a repetition uses it on any machine
     return config.batch
 
 

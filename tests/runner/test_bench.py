@@ -1,5 +1,5 @@
 # Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
-"""What a bench does differently on an accelerator, with CPU devices that stand in for one."""
+"""The differences of a bench on an accelerator, with CPU devices in its place."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def bench(name, devices):
 
 @pytest.fixture
 def host(monkeypatch):
-    """A CPU device that is none of those measured."""
+    """A CPU device that is not measured."""
     monkeypatch.setattr(mesh, "host_device", lambda: jax.devices()[5])
     return jax.devices()[5]
 
@@ -52,7 +52,7 @@ def test_no_accelerator_holds_the_whole_batch_while_it_is_drawn(host):
         return drawn
 
     mine._draw = spied
-    with jax.set_mesh(mesh.data_mesh(jax.devices()[:4], AxisType.Auto)):  # where rounds draw it
+    with jax.set_mesh(mesh.data_mesh(jax.devices()[:4], AxisType.Auto)):  # as the rounds draw it
         found = mine.batch(point(4))
     assert places == {host}
     assert all(isinstance(leaf, np.ndarray) for leaf in jax.tree.leaves(found))
@@ -60,7 +60,7 @@ def test_no_accelerator_holds_the_whole_batch_while_it_is_drawn(host):
 
 
 def full(names):
-    """A `oracle.reference` for which the devices named have too little memory."""
+    """An `oracle.reference` that runs out of memory on the named devices."""
     real = oracle.reference
 
     def reference(workload, state, batch, *, device, **options):

@@ -1,5 +1,5 @@
 # Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
-"""Ordinary models that people bring are right under every strategy that takes them, and never called wrong."""
+"""Ordinary user models are right under every strategy that takes them, and never called wrong."""
 
 from __future__ import annotations
 
@@ -74,7 +74,7 @@ def test_dropout_with_levers(tmp_path: Path, levers: dict[str, str]) -> None:
 
 
 def test_more_than_needed_is_excess_for_a_model_that_is_brought(tmp_path: Path) -> None:
-    """XLA reduces the two gradients of a tied embedding apart."""
+    """XLA reduces the two gradients of a tied embedding separately."""
     mine = bench(tmp_path, source("tied", "functions"))
     census = attempt(mine, "jit_auto", 2)["collectives"]
     assert census["ok"] and census["excess_bytes"] == 4 * 20 * 8

@@ -1,5 +1,5 @@
 # Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
-"""Models after public bug reports (tests/brought_cases): what `try` and `train` say of them."""
+"""Models after public bug reports (tests/brought_cases): the answers of `try` and `train`."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ KEY = jax.random.PRNGKey(0)
 
 
 class Here:
-    """Answers requests as a worker does, in this process."""
+    """Answers requests like a worker, in this process."""
 
     def __init__(self, name: str, **model: Any):
         path = str(CASES / f"{name}.py")
@@ -76,7 +76,7 @@ def test_the_check_makes_as_many_updates_as_change_a_parameter() -> None:
     assert "after 12 updates" in checks[0]["reason"] and checks[0]["ok"], checks[0]
 
 
-def test_what_proves_nothing_is_not_wrong() -> None:
+def test_an_inconclusive_comparison_is_not_wrong() -> None:
     word, note = Here("c11_multisteps", every=100).tried("jit_auto")
     assert word == "cannot" and "unchecked" in note and "no parameter changed in 48 updates" in note, note
 

@@ -1,5 +1,5 @@
 # Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
-"""A model of one's own that a strategy cannot take, or none, as it is typed: the exit code, and one sentence."""
+"""A user's model that one or all strategies refuse, from the command line: the exit code, and one sentence."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ SAID = "with explicit sharding every layout must be known"
 
 
 def flat(text):
-    """Without the lines that a terminal's width breaks it into."""
+    """The text without the line breaks of the terminal."""
     return " ".join(text.split())
 
 
-def test_what_is_wrong_with_a_model_ends_the_run_before_anything_is_compiled(tmp_path):
+def test_an_error_of_a_model_ends_the_run_before_anything_is_compiled(tmp_path):
     path = brought.write(
         tmp_path, ('return {"w": jax.random.normal(key, (3, 5))}, {"mean": jnp.zeros(5)}', "return {}")
     )

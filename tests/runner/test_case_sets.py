@@ -1,5 +1,5 @@
 # Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
-"""What an experiment of one's own may return as its cases, and what is said of anything else; what a dry run does."""
+"""The cases that a user's experiment may return, the messages for anything else, and dry runs."""
 
 from __future__ import annotations
 
@@ -59,13 +59,13 @@ def built(expression: str, folder: Path) -> Any:
         ("cases(CollectiveWorkload(op='all_reduce', payload_bytes=0))", "at least 1 byte"),
     ],
 )
-def test_what_cannot_be_measured_is_one_sentence(expression: str, sentence: str, tmp_path: Path) -> None:
+def test_an_unmeasurable_experiment_is_one_sentence(expression: str, sentence: str, tmp_path: Path) -> None:
     with pytest.raises(UserError) as said:
         built(expression, tmp_path)
     assert sentence in str(said.value)
 
 
-def test_what_can_be_measured_is_taken(tmp_path: Path) -> None:
+def test_a_measurable_experiment_is_taken(tmp_path: Path) -> None:
     assert [case.key for case in built("cases(kernel(), kernel(op='y'))", tmp_path).cases] == [
         "x/float32/4/jit", "y/float32/4/jit"
     ]  # fmt: skip

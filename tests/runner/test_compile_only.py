@@ -1,6 +1,6 @@
 # Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
-"""Runs that compile for hardware that is not here: what is asked, what is recorded, and how it is shown. The compilers
-themselves are asked in tests/machine/test_afresh.py, where they are installed."""
+"""Runs that compile for absent hardware: requests, records and display. tests/machine/test_afresh.py uses the real
+compilers, if they are installed."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ SUM = Collective(
 
 
 class FakeWorker:
-    """Answers for a compiler: pmap ends its process, zero1 is refused for want of memory, fsdp sends too much."""
+    """Stands in for a compiler: pmap ends its process, zero1 is out of memory, fsdp sends too much."""
 
     started = 0
 
@@ -61,7 +61,7 @@ class FakeWorker:
 
 @pytest.fixture
 def run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
-    """Compiles with the fake for v5e:1x2, and returns (run folder, what the terminal showed)."""
+    """Compiles with the fake for v5e:1x2, and returns (run folder, terminal output)."""
     FakeWorker.started = 0
     monkeypatch.setattr(compile_only, "Worker", FakeWorker)
     monkeypatch.setattr(target_lib, "require", lambda target: None)
@@ -77,14 +77,14 @@ def run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     return again
 
 
-def test_what_the_compiler_says_is_recorded_whatever_it_is(run):
+def test_any_message_of_the_compiler_is_recorded(run):
     folder, shown = run()
     rows = {row.point["strategy"]: row for row in compiled.rows(folder)}
     assert rows["jit_auto"].status == "compiled" and rows["jit_auto"].fits and rows["jit_auto"].right
     assert rows["fsdp"].right is False
     assert (rows["zero1"].status, rows["zero1"].fits) == ("too large", False)
     assert rows["pmap"].status == "failed" and "SIGSEGV" in rows["pmap"].why
-    assert FakeWorker.started == 2  # the one that ended, and the one that went on
+    assert FakeWorker.started == 2  # the process that ended, and the one that continued
     assert "5 of 7 points compile, 5 fit into a device's memory, 4 of 5 communicate exactly" in " ".join(shown.split())
 
 

@@ -1,5 +1,5 @@
 # Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
-"""The lever `compiler`: which arms it makes, that XLA gets the options, and what is said of those that it refuses."""
+"""The lever `compiler`: its arms, the options that XLA gets, and the messages for options that XLA refuses."""
 
 from __future__ import annotations
 
@@ -79,7 +79,7 @@ def test_options_of_another_platform_are_refused_with_the_sets_of_this_one(text)
         ("fast_math+xla_cpu_scheduler_type=A", "=A, which is not one of its words: use CPU_SCHEDULER_TYPE_DEFAULT"),
     ],
 )
-def test_what_xla_refuses_is_one_sentence_before_any_point(text, said):
+def test_options_that_xla_refuses_are_one_sentence_before_any_point(text, said):
     with pytest.raises(UserError, match=said):
         require({"compiler": text}, jax.devices()[0])
     config = config_lib.plain(composed("mlp", **ONE, **{"lever.compiler": f"default; {text}"}))

@@ -37,7 +37,7 @@ def begin(folder: Path, **changes: Any) -> tuple[int, list[str]]:
 def test_the_same_machine_continues(tmp_path: Path) -> None:
     near = {**SESSION["identity"], "product_s": 0.00112}
     assert [begin(tmp_path)[0], begin(tmp_path)[0], begin(tmp_path, identity=near)[0]] == [0, 1, 2]
-    assert begin(tmp_path, devices=8) == (3, [])  # fake devices, made on demand
+    assert begin(tmp_path, devices=8) == (3, [])  # fake devices, created on demand
 
 
 @pytest.mark.parametrize(
@@ -89,7 +89,7 @@ def test_an_old_manifest_is_continued_and_the_doubt_said(tmp_path: Path) -> None
 def test_another_model_of_a_point_is_not_recorded(
     tmp_path: Path, first: schema.PointRecord, then: schema.PointRecord, said: str
 ) -> None:
-    """Two models were measured into one median; in the same start and after a continuation."""
+    """Two models were combined into one median, in one start and after a continuation."""
     for continued in (False, True):
         run = RunFolder.begin(tmp_path / str(continued), CONFIG)
         run.append(first)
@@ -141,7 +141,7 @@ def test_an_experiment_is_its_file_and_every_module_that_it_loads(tmp_path: Path
         (tmp_path / name).write_text(text + "# another model\n")
         assert (discovery.digest(path) == before) == (name == "unused_m.py"), name
         (tmp_path / name).write_text(text)
-    (tmp_path / "late_m.py").write_text("width = (\n")  # not loaded yet, so its error is not this one's to tell
+    (tmp_path / "late_m.py").write_text("width = (\n")  # not loaded yet, so its error is reported later
     assert discovery.digest(path) != before
 
 

@@ -1,5 +1,5 @@
 # Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
-"""Which points explain a run, where they run, and that a bench prepares and measures them."""
+"""Ablation points: which a run has, where they run, and how a bench prepares and measures them."""
 
 import jax
 import pytest

@@ -1,5 +1,5 @@
 # Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
-"""An accelerator's compiler refuses a step that does not fit instead of saying what it holds: that is an answer."""
+"""An accelerator's compiler refuses a step that is out of memory instead of reporting its size: that is an answer."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from jaxbench.runner.studies import max_batch, max_sequence, memory_by_depth, st
 from jaxbench.runner.studies.study import MemoryLimit, Study
 
 GIB = 2**30
-HAS, EACH, FIXED = int(15.75 * GIB), GIB // 10, GIB  # a device's memory, what an example takes, and everything else
+HAS, EACH, FIXED = int(15.75 * GIB), GIB // 10, GIB  # a device's memory, the memory of an example, and the rest
 SENTENCE = (
     "JaxRuntimeError: RESOURCE_EXHAUSTED: TPU backend error. Ran out of memory in memory space hbm. Used {used:.2f}G "
     "of 15.75G hbm. Exceeded hbm capacity by {over:.2f}G."
@@ -27,7 +27,7 @@ SILENT = "JaxRuntimeError: RESOURCE_EXHAUSTED: Out of memory while trying to all
 
 
 class Compiler:
-    """Stands in for a worker process on an accelerator. `measured` of a proof: what the device says, or None."""
+    """Stands in for a worker process on an accelerator. `measured`: the device's peak memory in a proof, or None."""
 
     says, measured, asked = SENTENCE, None, 0
 
@@ -63,7 +63,7 @@ def point(**changes):
 
 
 def find(folder, file, *, limit_bytes=HAS, search="", depths="", **model):
-    """What the study that is asked for writes."""
+    """The output of the requested study."""
     studies.run(
         Study(
             points=[point()],
@@ -92,7 +92,7 @@ def test_a_refusal_is_an_answer_in_the_search_for_a_batch(tmp_path, compiler, sa
     if says == SENTENCE:
         assert refused["peak_bytes"] == pytest.approx(FIXED + EACH * max(tried), rel=1e-3)
     assert "refused" not in tried[found["predicted"]]
-    assert Compiler.asked < 30  # where the sentence names no bytes the gap is still halved
+    assert Compiler.asked < 30  # if the message has no bytes, the gap is still halved
 
 
 @pytest.mark.parametrize("measured", [None, 1.0, 1.3])
@@ -108,7 +108,7 @@ def test_a_proof_that_held_more_than_the_limit_does_not_fit(tmp_path, compiler, 
     assert measured is None or found["error"] == pytest.approx(1 / factor - 1)
 
 
-def test_what_no_batch_fits_is_a_sentence_of_the_compilers(tmp_path, compiler):
+def test_no_fitting_batch_is_a_sentence_from_the_compiler(tmp_path, compiler):
     compiler.setattr(Compiler, "ask", refuse(SENTENCE.format(used=18.84, over=3.09)))
     with pytest.raises(UserError, match=r"a batch of 1 does not fit .*Used 18.84G of 15.75G.*remat=block"):
         largest(tmp_path)

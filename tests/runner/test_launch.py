@@ -1,5 +1,5 @@
 # Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
-"""The same command started twice by hand: real processes, as a launcher would start them."""
+"""The same command started twice by hand: real processes, as from a launcher."""
 
 import csv
 import os
@@ -56,7 +56,7 @@ def test_other_settings_of_a_follower_end_both_with_one_sentence(tmp_path):
 
 
 @pytest.mark.full
-def test_a_follower_whose_leader_is_killed_ends_with_a_sentence(tmp_path):
+def test_a_follower_of_a_killed_leader_ends_with_a_sentence(tmp_path):
     address = world.free_address()
     follower, leader = started(tmp_path, address, 1), started(tmp_path, address, 0)
     until(lambda: (tmp_path / "run0" / "logs").exists() and is_measuring(follower))
@@ -70,7 +70,7 @@ def test_a_follower_whose_leader_is_killed_ends_with_a_sentence(tmp_path):
 
 
 @pytest.mark.full
-def test_a_leader_whose_follower_is_killed_names_it_and_ends(tmp_path):
+def test_a_leader_names_its_killed_follower_and_ends(tmp_path):
     address = world.free_address()
     long = "--config.measure.rounds=200"
     follower, leader = started(tmp_path, address, 1, long), started(tmp_path, address, 0, long)
@@ -96,7 +96,7 @@ ABOUT = {
         ({"devices": {"kind": "H100", "count": 8}}, r"devices of .*on b: count 8, kind H100"),
     ],
 )
-def test_what_differs_is_said_of_both(other, words):
+def test_a_difference_is_reported_for_both(other, words):
     crew.require_same(ABOUT, {**ABOUT, "host": "b"}, 3)
     with pytest.raises(UserError, match=words):
         crew.require_same(ABOUT, {**ABOUT, "host": "b", **other}, 3)

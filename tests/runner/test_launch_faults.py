@@ -1,7 +1,7 @@
 # Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
-"""What happens to a launch when something of it is killed, stopped, full or other: real processes.
+"""Faults in a launch: processes killed or stopped, full disks, different versions. With real processes.
 
-Each ends all processes with an exit code and one sentence, leaves none behind, and keeps what was recorded.
+Each fault ends all processes with an exit code and one sentence, leaves no process behind, and keeps the records.
 """
 
 import contextlib
@@ -41,7 +41,7 @@ def small_disk(tmp_path: Path) -> Iterator[Path]:
 
 
 def fill(disk: Path) -> Path:
-    """Leaves no room. Returns the file that takes it."""
+    """Fills the disk. Returns the file that fills it."""
     filler = disk / "filler"
     with open(filler, "ab", buffering=0) as file:
         try:
@@ -81,7 +81,7 @@ def test_a_full_disk_is_one_sentence_and_loses_no_record(small_disk):
 
 
 def test_a_disk_that_is_full_when_a_worker_starts_is_one_sentence(small_disk):
-    with contextlib.suppress(OSError):  # this file system also ends with its files, as others do with their blocks
+    with contextlib.suppress(OSError):  # this file system can also run out of files, not only of blocks
         for number in range(200):
             (small_disk / f"{number}").touch()
     full = r"cannot write '.*cpu1.log' \(No space left on device\): make room and continue"
@@ -91,7 +91,7 @@ def test_a_disk_that_is_full_when_a_worker_starts_is_one_sentence(small_disk):
 
 @pytest.mark.parametrize("told", [True, False])
 def test_a_follower_that_was_told_how_it_ends_has_not_lost_process_0(tmp_path, told):
-    """JAX aborts a link when the coordination service is gone, which is at once after its farewell."""
+    """JAX aborts a link when the coordination service is gone, which happens immediately after its shutdown."""
     say = "print('{\"exit\": 2}', flush=True)\n" if told else ""
     (tmp_path / "aborted.py").write_text(f"import os\n{say}os.abort()\n")
     link = Child({"environment": {"PYTHONPATH": str(tmp_path)}}, tmp_path / "log", "aborted")
@@ -144,7 +144,7 @@ def test_a_coordinator_that_is_killed_ends_all(tmp_path):
     address = world.free_address()
     follower, leader = (started(tmp_path, address, process, LONG) for process in (1, 0))
     everyone = measuring(tmp_path, follower, leader)
-    os.kill(children_of(leader.pid)[0], signal.SIGKILL)  # its link, which is the first that an app starts
+    os.kill(children_of(leader.pid)[0], signal.SIGKILL)  # its link, the first process that an app starts
     code, _, err = ended(leader)
     assert code == 2 and re.search("^jaxbench: .*the same command continues", err, re.M), err
     code, out, err = ended(follower)
@@ -207,8 +207,8 @@ def test_a_folder_that_another_leader_has_is_refused_once(tmp_path):
 
 
 @pytest.mark.full
-def test_a_follower_whose_process_0_is_not_there_or_found_its_port_taken_is_told_so(tmp_path):
-    """Both at once: a follower waits for a minute."""
+def test_a_follower_is_told_that_process_0_is_missing_or_its_port_is_taken(tmp_path):
+    """Both in one test, because a follower waits for a minute."""
     absent = world.free_address()
     (tmp_path / "lonely").mkdir()
     lonely = started(tmp_path / "lonely", absent, 1)

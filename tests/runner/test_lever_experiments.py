@@ -1,5 +1,5 @@
 # Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
-"""Every experiment that pulls a lever, at its tiny size in this process: each arm is checked and measured."""
+"""Every lever experiment, at its tiny size in this process: each arm is checked and measured."""
 
 from __future__ import annotations
 

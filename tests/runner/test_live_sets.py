@@ -1,5 +1,5 @@
 # Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
-"""Sets of real processes: those that wait use no processor, and a later visit is two blocks and little else."""
+"""Sets of real processes: waiting processes use no CPU, and a later visit is two blocks with little overhead."""
 
 from __future__ import annotations
 
@@ -54,4 +54,4 @@ def test_a_set_that_waits_uses_no_processor_and_a_later_visit_is_short(tmp_path,
         pids = [pid for worker in workers._workers.values() for pid in worker.pids]
         before = sum(map(processor_s, pids))
         time.sleep(2.0)
-        assert sum(map(processor_s, pids)) - before <= 0.1  # a thread that spins would have used 2 s
+        assert sum(map(processor_s, pids)) - before <= 0.1  # a spinning thread would have used 2 s

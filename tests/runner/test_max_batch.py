@@ -17,7 +17,7 @@ from jaxbench.runner.plan import Point
 from jaxbench.runner.studies import max_batch, study
 from jaxbench.runner.studies.study import MemoryLimit, Study
 
-MEMORY_HUNGRY = '''"""A model whose step holds 1 MB for each example."""
+MEMORY_HUNGRY = '''"""A model with a step that holds 1 MB for each example."""
 import jax, jax.numpy as jnp, optax
 from jaxbench.workloads import Field, TrainWorkload
 
@@ -69,7 +69,7 @@ def asked(path, limit):
 
 
 @pytest.mark.full
-def test_what_a_search_finds_it_has_run(tmp_path):
+def test_the_result_of_a_search_was_run(tmp_path):
     path = tmp_path / "hungry.py"
     path.write_text(MEMORY_HUNGRY)
     limit = MemoryLimit(bytes=200_000_000, source="config.search_bytes")
@@ -92,7 +92,7 @@ def test_a_limit_below_the_smallest_batch_names_one_that_does(tmp_path):
         studies.run(asked(path, MemoryLimit(bytes=1000, source="config.search_bytes")))
 
 
-def test_whose_limit_it_is():
+def test_the_owner_of_the_limit():
     assert study.limit(5, {"device_memory_bytes": 7}).bytes == 5
     assert study.limit(0, {"device_memory_bytes": 7}).bytes == 7
     assert study.limit(0, {"device_memory_bytes": None}).bytes == study.CPU_LIMIT_BYTES

@@ -1,5 +1,5 @@
 # Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
-"""The longest sequence that fits: found to an eighth from what the compiler says, once, and refused in a sentence."""
+"""The longest sequence that fits: found to an eighth from the compiler's memory, once; refusals are one sentence."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ COUNTS = (1, 2, 4)
 
 
 class Compiler:
-    """Stands in for a worker process: memory of the square of the length over the devices, and something besides."""
+    """Stands in for a worker process: memory grows with the square of the length over the devices, plus a constant."""
 
     asked = 0
 
@@ -68,7 +68,7 @@ def test_a_second_start_searches_nothing(tmp_path, monkeypatch):
     assert not Compiler.asked
 
 
-def test_what_cannot_be_searched_is_refused(tmp_path, monkeypatch):
+def test_an_impossible_search_is_refused(tmp_path, monkeypatch):
     with pytest.raises(UserError, match=r"a sequence of 64 on 1 device needs 14,096 bytes .*search_bytes=28192"):
         search(tmp_path, monkeypatch, limit=100)
     with pytest.raises(UserError, match=r"no config.model.context of its own; gpt has"):

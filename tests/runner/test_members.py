@@ -1,5 +1,5 @@
 # Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
-"""The setups of a world's processes, and one answer made of theirs. No process is started."""
+"""The setups of a group's processes, and one answer merged from theirs. No process is started."""
 
 from types import SimpleNamespace
 
@@ -46,7 +46,7 @@ def test_a_block_lasts_as_long_as_the_slowest_process_and_all_are_kept():
 
 
 def test_the_load_of_all_is_on_cpus_that_they_have_in_common():
-    """Of 2 CPUs, 1.3 s ran anything: 0.5 s of one process, 0.6 of the other, as each of them read it."""
+    """2 CPUs were busy for 1.3 s: 0.5 s for one process, 0.6 for the other, as read by each of them."""
     one = {"block_s": (1.0,), "cpus": 2, "steal_s": (0.1, 0.0)}
     a = answer(**one, cpu_s=(0.5, 0.5), others_s=(0.8, 0.8))
     b = answer(**one, cpu_s=(0.6, 0.6), others_s=(0.7, 0.7))
@@ -57,7 +57,7 @@ def test_the_load_of_all_is_on_cpus_that_they_have_in_common():
 
 
 def test_the_load_of_processes_on_other_cpus_is_added():
-    """Processes 0 and 1 have host a in common, 2 has host b for itself, and 3 has no device of the point."""
+    """Processes 0 and 1 share host a, 2 has host b alone, and 3 has no device of the point."""
     a = answer(cpus=2, steal_s=(0.1, 0.0), cpu_s=(0.5, 0.5), others_s=(0.8, 0.8))
     b = answer(cpus=1, steal_s=(0.2, 0.2), cpu_s=(0.4, 0.4), others_s=(0.1, 0.1))
     merged = members.merged([a, a, b, IDLE], [("a", (0, 1)), ("a", (0, 1)), ("b", (0,)), ("b", (1,))])["record"]
@@ -66,11 +66,11 @@ def test_the_load_of_processes_on_other_cpus_is_added():
     assert merged["steal_s"] == pytest.approx([0.3, 0.2])
 
 
-def test_one_process_is_left_as_it_is():
+def test_one_process_is_unchanged():
     assert members.merged([answer(), IDLE]) == answer()
 
 
-def test_what_another_process_finds_wrong_is_said_with_its_number():
+def test_an_error_found_by_another_process_is_reported_with_its_number():
     merged = members.merged([
         answer(checks=(verdict("finite", ok=True), verdict("steps", ok=False))),
         answer(checks=(verdict("finite", ok=False), verdict("steps", ok=False), verdict("late", ok=False))),
@@ -87,7 +87,7 @@ def test_the_most_threads_and_the_same_program_for_all():
 
 
 @pytest.mark.parametrize("wrong", [[[1.0], [0.5]], [[2.0], [-1.0]]])
-def test_a_record_whose_processes_do_not_fit_its_blocks_is_damaged(wrong):
+def test_a_record_with_other_processes_than_its_blocks_is_damaged(wrong):
     record = {**answer((2.0,))["record"], "process_block_s": wrong}
     with pytest.raises(ValueError, match="process_block_s"):
         schema.from_json(record)
@@ -95,7 +95,7 @@ def test_a_record_whose_processes_do_not_fit_its_blocks_is_damaged(wrong):
 
 @pytest.mark.parametrize(("hosts", "told"), [(["a", "b", "b"], ["a", "b"]), (["a", "a", "b"], None), ([], None)])
 def test_the_manifest_names_the_hosts_of_a_world_where_they_are_several(hosts, told):
-    """hosts: of all processes of the launch; the world has the first two of them."""
+    """hosts: of all processes of the launch; the group has the first two of them."""
     worker = object.__new__(Worker)
     worker._start_answer = {"cpus": [0, 1], "processes": 2, "ready": True}
     worker._crew = SimpleNamespace(hosts=hosts) if hosts else None

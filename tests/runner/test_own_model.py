@@ -1,5 +1,5 @@
 # Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
-"""A model of one's own, from the example that `jaxbench new` writes and docs/OWN_MODEL.md shows."""
+"""A user's model, from the example that `jaxbench new` writes and docs/OWN_MODEL.md shows."""
 
 import csv
 import re
@@ -15,7 +15,7 @@ from jaxbench.errors import UserError
 from jaxbench.measure import check
 
 DOCUMENTATION = (ROOT / "docs" / "OWN_MODEL.md").read_text()
-STYLES = [style for style in new.TEMPLATES if style != "sums"]  # which is no model: tests/workloads/test_sums.py
+STYLES = [style for style in new.TEMPLATES if style != "sums"]  # not a model: see tests/workloads/test_sums.py
 
 
 def test_the_documentation_shows_what_is_written(tmp_path):
@@ -59,7 +59,7 @@ def test_strategies_agree_with_one_device_and_the_dropout_is_there(tmp_path, sty
     assert dropping.evaluate(params, model_state, batch)["loss"] == mine.evaluate(params, model_state, batch)["loss"]
 
 
-def test_the_written_file_is_called_as_it_is_named_and_carries_no_licence(tmp_path):
+def test_the_written_file_is_called_by_its_name_and_has_no_licence(tmp_path):
     new.write(tmp_path / "digits_net.py", "linen")
     text = (tmp_path / "digits_net.py").read_text()
     assert 'name="digits_net"' in text and "jaxbench run digits_net.py" in text
@@ -80,7 +80,7 @@ def test_the_written_file_is_called_as_it_is_named_and_carries_no_licence(tmp_pa
         ("no/mine.py", "nnx", r"cannot be written \(No such file or directory\): name a folder that exists"),
     ],
 )
-def test_what_cannot_be_written_is_one_sentence(tmp_path, name, style, sentence):
+def test_an_unwritable_folder_is_one_sentence(tmp_path, name, style, sentence):
     (tmp_path / "there.py").write_text("mine")
     with pytest.raises(UserError, match=sentence):
         new.write(tmp_path / name, style)

@@ -1,5 +1,5 @@
 # Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
-"""Where cases are measured, what is left out or refused, and in which processes."""
+"""The placement of cases, omitted and refused cases, and their processes."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ def test_on_an_accelerator_the_same_kernel_runs_on_the_cpu_too_and_host_code_onl
     assert names(place(cases(copy(8)), settings(platform="gpu"), GPUS)) == ["copy/float32/8/jit"]
 
 
-def test_what_does_not_fit_is_left_out_if_nobody_typed_it_and_refused_with_the_sum_if_someone_did() -> None:
+def test_an_oversized_case_is_left_out_by_default_and_refused_if_typed() -> None:
     points, left_out = place(cases(copy(8), copy(10**9)), settings(), CPU)
     assert names((points, [])) == ["copy/float32/8/jit"]
     assert "copy/float32/1000000000/jit" in left_out[0] and "1.07 GB" in left_out[0]
@@ -77,7 +77,7 @@ def test_what_does_not_fit_is_left_out_if_nobody_typed_it_and_refused_with_the_s
         place(cases(copy(8), copy(3 * 10**8), typed=True), settings(), CPU)
 
 
-def test_the_memory_of_a_device_is_a_limit_beside_the_hosts() -> None:
+def test_the_memory_of_a_device_is_a_limit_besides_the_hosts() -> None:
     sent = CollectiveWorkload(op="all_reduce", payload_bytes=8 * GB)
     assert place(cases(sent, typed=True), settings(devices=(2,), mesh_shape=""), GPUS)[0]
     with pytest.raises(UserError, match="half the memory of a device is 4 GB"):

@@ -1,5 +1,5 @@
 # Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
-"""Which points a sweep has, and the sentences for those it cannot have."""
+"""The points of a sweep, and the messages for impossible points."""
 
 import pytest
 from plan_cases import CPU, GPUS, settings
@@ -29,7 +29,7 @@ def test_accelerators_in_powers_of_two():
 
 
 def test_on_a_tpu_there_is_nothing_to_unfuse():
-    """Its compiler makes the same fusions whatever is left out by name."""
+    """Its compiler makes the same fusions for any passes disabled by name."""
     tpu = {**GPUS, "platform": "tpu", "devices": 4, "device_kind": "TPU v5 lite", "device_kinds": ["TPU v5 lite"]}
     ladder = {"lever.ladder": "execution=eager; execution=unfused; execution=jit"}
     assert {p.arm for p in plan.make(settings(**ladder), tpu)} == {"execution=eager", "execution=jit"}

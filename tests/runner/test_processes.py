@@ -19,9 +19,9 @@ from jaxbench.runner.plan import Point, rounds_of
 
 
 class Scripted:
-    """Sets of processes that answer at once, and keep what they were asked: (do, point, set, request).
+    """Sets of processes that answer immediately and store their requests: (do, point, set, request).
 
-    other: a set that compiles another program. dies: a set of which the process ends while it prepares point 1.
+    other: a set that compiles another program. dies: a set with a process that ends while it prepares point 1.
     """
 
     def __init__(self, *, other=-1, dies=-1):
@@ -63,7 +63,7 @@ class ScriptedSet:
         if self.ahead:
             assert self.ahead.pop(0) == request
         if request["do"] in ("pace", "round"):
-            assert not any(each.ahead for each in self.script.sets)  # nobody else works while steps are timed
+            assert not any(each.ahead for each in self.script.sets)  # no other process works while steps are timed
             assert not self.closed
         if request["do"] == "pace":
             return {"steps": 8}
@@ -86,7 +86,7 @@ class ScriptedSet:
 
 
 def planned(explained=False):
-    """One device, two, and eight that share cores. explained: with a point that explains the one on two devices."""
+    """One device, two, and eight that share cores. explained: with an ablation point of the one on two devices."""
     about = {"strategy": "shard_map", "scaling": "strong", "global_batch": 8, "platform": "cpu"}
     asked = [Point(point=f"p{n}", devices=n, oversubscribed=n == 8, **about) for n in (1, 2, 8)]
     if explained:
@@ -95,7 +95,7 @@ def planned(explained=False):
 
 
 def swept(folder, monkeypatch, rounds=6, processes=3, explained=False, session=0, look=None, memory=1e12, **how):
-    """What a sweep asked its processes, and what it recorded."""
+    """The requests of a sweep to its processes, and its records."""
     asked, script = planned(explained), Scripted(**how)
     config = {"measure": {"rounds": rounds, "processes": processes}, "seed": 0, "experiment": "mlp"}
     run = RunFolder.begin(folder / "run", config)
@@ -187,7 +187,7 @@ def test_there_are_as_many_sets_as_fit_the_memory(tmp_path, monkeypatch):
 
 
 class Found:
-    """A look. visits: of the next rounds."""
+    """The result of a look. visits: of the next rounds."""
 
     def __init__(self, ended, visits):
         self.ended, self.visits, self.spent_s = ended, () if ended else visits, 1.0
@@ -197,7 +197,7 @@ class Found:
 
 
 class Looks:
-    """Ends a run when there are so many rounds, and keeps how many it saw. kill: an interrupt at the second look."""
+    """Ends a run at a number of rounds, and stores the numbers that it saw. kill: an interrupt at the second look."""
 
     def __init__(self, end, kill=False):
         self.end, self.kill, self.seen = end, kill, []
@@ -233,7 +233,7 @@ def test_rounds_are_added_until_a_look_ends_it(tmp_path, monkeypatch):
     assert (plan["rounds"], plan["auto"]["ended"], len(plan["auto"]["looks"])) == (12, "precise", 4)
     assert [point["rounds"] for point in plan["points"]] == [12, 12, 1, 3]
     again, _ = swept(tmp_path, monkeypatch, look=look, session=1, **AUTO)
-    assert again.asked == [] and look.seen == [3, 6, 9, 12]  # it stays ended
+    assert again.asked == [] and look.seen == [3, 6, 9, 12]  # it stays finished
 
 
 def test_killed_before_a_look_it_goes_on(tmp_path, monkeypatch):
@@ -276,7 +276,7 @@ class Idle:
 
 
 def test_processes_of_a_cpu_load_what_another_compiled(tmp_path, monkeypatch):
-    """An accelerator's compiler tries variants: there another choice is part of how processes differ."""
+    """An accelerator's compiler tries variants: there, another choice is part of the variation between processes."""
     started = []
     monkeypatch.setattr(workers_lib, "Worker", lambda setup, log, crew: started.append(setup) or Idle())
     monkeypatch.delenv("JAX_COMPILATION_CACHE_DIR", raising=False)
@@ -329,7 +329,7 @@ def test_a_run_of_two_processes(tmp_path):
 
 
 def test_few_rounds_follow_the_preparation_of_their_point(tmp_path, monkeypatch):
-    """An interrupted run then keeps the points that it has finished, and its continuation prepares the others."""
+    """An interrupted run then keeps its finished points, and its continuation prepares the others."""
     script, _ = swept(tmp_path, monkeypatch, rounds=2, processes=1)
     assert [(do, point) for do, point, *_ in script.asked] == [
         *((do, point) for point in ("p1", "p2") for do in ("prepare", "pace", "round", "round")),

@@ -1,5 +1,5 @@
 # Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
-"""Real tokens from the text to the report: what is measured, trained and said of padded and packed documents."""
+"""Real tokens from the text to the report: measurement, training and display of padded and packed documents."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ def test_training_weighs_each_real_token_of_the_test_set_once(monkeypatch: pytes
 
 
 def rows(path: Path, **facts: float) -> list[Row]:
-    """Two devices are twice as fast as one, whose 256 examples take 12.8 ms."""
+    """Two devices are twice as fast as one, which takes 12.8 ms for 256 examples."""
     law = lambda scaling, n: n  # noqa: E731
     fabricate.run_folder(path, law=law, scalings=("strong",), devices=(1, 2), base_step_s=0.0128, noise=0, drift=0)
     made = points.load(RunFolder(path))
@@ -77,7 +77,7 @@ def summary_of(rows: list[Row]) -> pd.DataFrame:
     return pd.read_csv(io.StringIO(table.to_csv(columns.FILE, summary.entries(rows))))
 
 
-def test_the_report_says_real_tokens_beside_all(tmp_path: Path) -> None:
+def test_the_report_has_real_tokens_and_all_tokens(tmp_path: Path) -> None:
     made = rows(tmp_path, tokens=8.0, real_share=0.25)
     (said,) = tokens.sentences(made)
     assert (

@@ -1,5 +1,5 @@
 # Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
-"""Several trainings at once (lever.trainings): real processes that share a core, and what is refused."""
+"""Concurrent trainings (lever.trainings): real processes that share a core, and refusals."""
 
 import csv
 import json

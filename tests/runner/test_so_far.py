@@ -1,5 +1,5 @@
 # Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
-"""While a run measures: its points so far on a terminal, lines in a log, and an interval that is one."""
+"""While a run measures: its points so far on a terminal, lines in a log, and a valid interval."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def measured(point: str, number: int, *block_s: float, steps: int = 2) -> RoundR
 
 
 def swept(*, terminal: bool) -> str:
-    """What a sweep of two points prints, of which one fails."""
+    """The output of a sweep of two points; one fails."""
     console = Console(file=io.StringIO(), force_terminal=terminal, width=120, height=40, color_system=None)
     tasks = [("prepare", "a/1"), ("prepare", "[b]/2"), ("prepare", "c/4")]
     tasks += [("round", point) for point in ("a/1", "[b]/2", "c/4")]
@@ -53,7 +53,7 @@ def test_without_a_terminal_each_point_has_a_line_when_prepared_and_one_at_the_e
 
 
 def test_a_log_is_never_silent_for_long(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A task may last for minutes: services that run jobs end those that say nothing."""
+    """A task may last for minutes, and CI services end jobs without output."""
     monkeypatch.setattr(progress, "SILENT_S", 0.05)
     console = Console(file=io.StringIO(), width=120)
     with SweepProgress(console, [("prepare", "a/1"), ("round", "a/1")]) as shown:
@@ -102,7 +102,7 @@ def test_the_interval_holds_the_median_in_at_least_95_of_100_samples() -> None:
 
 
 def test_a_log_has_a_line_for_each_kernel_and_type_of_many_points() -> None:
-    """`jaxbench machine` measures a hundred sizes, and each had two lines."""
+    """`jaxbench machine` measures a hundred sizes; each used to have two lines."""
     points = [f"{op}/float32/{2**size}/jit" for op in ("triad", "copy") for size in range(40)]
     console = Console(file=io.StringIO(), width=200)
     with SweepProgress(console, [("prepare", point) for point in points]) as progress:

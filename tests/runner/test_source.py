@@ -21,7 +21,7 @@ CONFIG = {"measures": "cases", "seed": 0}
 
 @pytest.fixture(scope="module")
 def copy(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A second checkout, beside the copy that is installed."""
+    """A second checkout, in addition to the installed copy."""
     folder = tmp_path_factory.mktemp("checkout")
     for name in ("jaxbench", "experiments", "configs"):
         shutil.copytree(ROOT / name, folder / name, ignore=shutil.ignore_patterns("__pycache__"))
@@ -30,7 +30,7 @@ def copy(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.mark.full
 def test_a_run_from_another_checkout_ends_with_both_places_named(copy: Path) -> None:
-    """`python -m` puts the folder it is started in before the installed package; workers do without that folder."""
+    """`python -m` puts the current folder before the installed package; workers do not use that folder."""
     words = [sys.executable, "-m", "jaxbench", "run", "mlp", "--workdir=run", *QUICK_MLP]
     done = subprocess.run(words, cwd=copy, env=environment(), capture_output=True, text=True, timeout=240)
     assert done.returncode == 2, done.stdout + done.stderr
@@ -54,10 +54,10 @@ def worker(folder: Path, package: Path) -> Worker:
 
 
 def test_an_edit_to_a_timed_file_ends_the_run(copy: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The edit is made in the copy that the worker runs, while this process stands for one that started before it."""
+    """The edit is in the worker's copy; this process stands for one that started before the edit."""
     monkeypatch.setattr(source, "HERE", {**source.HERE, "folder": str(copy / "jaxbench")})
     same = worker(tmp_path, copy)
-    same.wait_ready()  # the same text in another place has the same hash
+    same.wait_ready()  # the same text in another folder has the same hash
     same.close()
     clock = copy / "jaxbench" / "measure" / "clock.py"
     text = clock.read_text()

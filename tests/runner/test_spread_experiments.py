@@ -1,5 +1,5 @@
 # Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
-"""Every experiment about how a model is spread, at its tiny size: points, facts, and as it is typed its figure."""
+"""Every experiment that splits a model, at its tiny size: points, facts, and its figure from the command line."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
 # Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
-"""Points of meshes and of models that grow with the devices: what is planned, what is built, what is refused."""
+"""Points of meshes and of models that grow with the devices: plans, programs, refusals."""
 
 from __future__ import annotations
 

@@ -31,7 +31,7 @@ def lines(run: Path) -> list[dict]:
 
 @contextmanager
 def running(run: Path):
-    """A sweep that has measured at least five rounds; killed at the end, whatever happens."""
+    """A sweep that has measured at least five rounds; always killed at the end."""
     words = command("run", "mlp", f"--workdir={run}", *SLOW)
     process = subprocess.Popen(words, env=environment(), stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
     with process:
@@ -115,7 +115,7 @@ def test_a_model_that_cannot_be_built_ends_the_run_with_its_sentence(tmp_path):
 
 
 class Refusing:
-    """Workers that refuse every point, the last for a reason of its own."""
+    """Workers that refuse every point, the last one for a different reason."""
 
     ready, number, closed = frozenset(), 0, False
 
@@ -152,7 +152,7 @@ def test_a_reason_that_many_points_failed_for_is_said_once(tmp_path, monkeypatch
 
 
 class Replaced(Refusing):
-    """Workers that need another process for p1, with which the preparation of p0 is lost."""
+    """Workers that need another process for p1, which loses the preparation of p0."""
 
     def __init__(self, *args, **how):
         self.ready, self.asked = set(), []
@@ -174,7 +174,7 @@ class Replaced(Refusing):
 
 
 def test_a_point_that_is_lost_with_its_process_is_prepared_again_before_it_is_timed(tmp_path):
-    """Its block length was missing: a run of `zero`, where some programs need more threads, ended in a traceback."""
+    """Its block length was missing: a run of `zero` ended in a traceback, because some programs need more threads."""
     about = {"strategy": "jit_auto", "scaling": "strong", "devices": 1, "global_batch": 8, "oversubscribed": False}
     points = [Point(point=name, **about, levers={"input": "device"}) for name in ("p0", "p1")]
     config = {"measure": {"rounds": 20, "processes": 1}, "seed": 0, "experiment": "mlp"}

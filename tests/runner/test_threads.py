@@ -52,7 +52,7 @@ def test_the_program_runs_in_a_second_process(tmp_path, monkeypatch):
 
 
 class Restarting:
-    """A worker that wishes for another process at one point."""
+    """A worker that requests another process at one point."""
 
     def __init__(self, at: str):
         self.at, self.restarts = at, 0
@@ -65,7 +65,7 @@ class Restarting:
         pass
 
 
-def test_what_the_first_process_had_prepared_is_lost(tmp_path, monkeypatch):
+def test_the_preparation_of_the_first_process_is_lost(tmp_path, monkeypatch):
     monkeypatch.setattr(Workers, "_start", lambda self, name, learned: Restarting("pmap/strong/2"))
     points = [point("shard_map"), point("pmap"), point("jit_auto"), point("jit_auto", devices=1)]
     workers = Workers(SimpleNamespace(), points)

@@ -1,5 +1,5 @@
 # Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
-"""`jaxbench try`: its processes share the points out, and its table says what each strategy does with a model."""
+"""`jaxbench try`: its processes share the points, and its table has the result of each strategy for a model."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ RIGHT = {"name": "parameters", "ok": True, "reason": "near"}
 
 
 class Answering:
-    """A worker that is asked in this process. fails: by point, what it raises."""
+    """A worker in this process. fails: the exception by point."""
 
     def __init__(self, fails: dict[str, WorkerError] | None = None):
         self.fails, self.asked = fails or {}, []
@@ -66,7 +66,7 @@ def test_a_strategy_that_cannot_take_a_model_is_not_wrong_and_a_dead_worker_ends
 
 @pytest.mark.full
 def test_the_table_of_a_model_that_not_all_strategies_can_take(tmp_path):
-    """It normalises by the batch, and reads of an example nothing but one of three labels."""
+    """It normalises by the batch, and reads only one of three labels from an example."""
     brought.write(tmp_path, ('logits = batch["x"] @ params["w"]', 'logits = params["w"][batch["label"] % 3]'))
     done = jaxbench("try", "mine.py", cwd=tmp_path)
     assert done.returncode == 0, done.stdout + done.stderr
@@ -79,7 +79,7 @@ def test_the_table_of_a_model_that_not_all_strategies_can_take(tmp_path):
 
 
 def test_a_trial_in_a_log_says_what_is_done_and_what_is_left() -> None:
-    """A CI service ends a job that prints nothing."""
+    """A CI service ends a job without output."""
     impatient = "from jaxbench.runner import progress; progress.SILENT_S = 1; from jaxbench import app; app.main()"
     words = ("try", "mlp", "--preset=smoke")
     done = subprocess.run(

@@ -1,5 +1,5 @@
 # Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
-"""Points that are run by two processes on this machine: the checks, the census and the clocks of each strategy."""
+"""Points on two processes of this machine: the checks, the collective counts and the clocks of each strategy."""
 
 import pytest
 from doorway import QUICK_MLP, environment, jaxbench
@@ -53,7 +53,7 @@ def world(asked: Point, experiment: str, changes: dict, log) -> Worker:
 
 @pytest.fixture(scope="module")
 def worlds(tmp_path_factory):
-    """One of each experiment and config, kept for all its cases."""
+    """One process group per experiment and config, kept for all its cases."""
     with pytest.MonkeyPatch.context() as patch:
         for name, value in environment().items():
             patch.setenv(name, value)
@@ -90,7 +90,7 @@ def test_two_processes_train_as_one_device(worlds, experiment, changes, strategy
 
 
 def test_a_process_without_a_device_of_the_point_waits(worlds):
-    """On accelerators one world has the points of every device count."""
+    """On accelerators one process group has the points of every device count."""
     worker = worlds("mlp", {}, point("jit_auto", {}))
     asked = point("jit_auto", {}, devices=1)
     record = worker.ask({"do": "prepare", "point": asked.to_json()})["record"]

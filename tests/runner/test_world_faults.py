@@ -1,5 +1,5 @@
 # Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
-"""What happens to a world when one of its processes is killed, stopped, or fails: real processes, short limits."""
+"""A process group with a process that is killed, is stopped, or fails: real processes, short limits."""
 
 import os
 import signal
@@ -19,7 +19,7 @@ from jaxbench.runner import client, sweep
 from jaxbench.runner.client import Worker, WorkerError
 from jaxbench.runner.plan import Point
 
-# A linear model whose loss can be made to fail, or to differ, in process 1 alone, by a file that the test writes.
+# A linear model; a file written by the test makes its loss fail, or differ, only in process 1.
 MODEL = """
 import os
 import jax, jax.numpy as jnp, optax
@@ -85,7 +85,7 @@ def gone(pids: list[int], within_s: float = 10) -> bool:
 
 
 def measure(workers: sweep.Workers, number: int) -> None:
-    """Prepares a point and measures a round of it, as a sweep does."""
+    """Prepares a point and measures one round, like a sweep."""
     assert workers.ask(WEAK.point, {"do": "prepare", "point": WEAK.to_json()})["record"]["processes"] == 2
     workers.ready |= {STRONG.point, WEAK.point}
     record = workers.ask(WEAK.point, {"do": "round", "point": WEAK.point, "round": number})["record"]
@@ -126,7 +126,7 @@ def test_a_process_that_fails_alone_ends_the_others_which_wait_for_it(workers, t
 
 
 @pytest.mark.full
-def test_what_all_refuse_alike_is_one_sentence_and_the_world_lives_on(workers, tmp_path):
+def test_a_common_refusal_is_one_sentence_and_the_group_continues(workers, tmp_path):
     pids = the_world(workers).pids
     wrong = {**STRONG.to_json(), "strategy": "tensor"}
     with pytest.raises(WorkerError, match="^'line' does not declare what can be split") as refused:

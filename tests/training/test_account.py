@@ -1,5 +1,5 @@
 # Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
-"""The account of a training adds up, whatever ends its starts. Its clocks are fake."""
+"""The time ledger of a training adds up, for any end of its starts. Its clocks are fake."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def clocks() -> Clocks:
 
 @pytest.fixture
 def begin(tmp_path, clocks):
-    """Opens the account of a start whose process is `age` ns old. No thread writes."""
+    """Opens the ledger of a start with a process that is `age` ns old. No thread writes."""
 
     def opened(age: int = 0, from_step: int | None = 0) -> Account:
         begun = clocks.wall_ns - age
@@ -71,7 +71,7 @@ def test_all_time_is_of_one_kind_and_an_inner_context_takes_it(tmp_path, begin, 
             clocks.tick(4)
         with made.doing("input"):
             clocks.tick(2)
-            made.write()  # in its midst
+            made.write()  # in the middle of it
             made.rename("steps")  # the devices were busy
         clocks.tick(1)
     clocks.tick(5)
@@ -86,7 +86,7 @@ def test_steps_after_the_checkpoint_that_was_gone_back_to_are_done_again(tmp_pat
     train(first, clocks, 5, save=True)
     train(first, clocks, 2)
     first.write()
-    clocks.tick(1000)  # killed: nothing else is written
+    clocks.tick(1000)  # killed: nothing more is written
     second = begin(age=100, from_step=5)  # the second checkpoint had no seal yet
     second.step = 5
     train(second, clocks, 7, save=True)
@@ -144,7 +144,7 @@ def test_a_line_that_a_crash_cut_off_is_left_out(tmp_path, begin, clocks):
         file.write('{"start": 1, "ns": {"ste')
     assert read(tmp_path) == whole
     begin(from_step=5)
-    assert read(tmp_path) == {**whole, "idle": 3}  # of the checkpoint, during which nothing was written
+    assert read(tmp_path) == {**whole, "idle": 3}  # of the checkpoint: nothing was written during it
 
 
 def test_asking_a_finished_training_again_leaves_no_trace(tmp_path, begin, clocks):
@@ -156,7 +156,7 @@ def test_asking_a_finished_training_again_leaves_no_trace(tmp_path, begin, clock
 
 
 def test_a_busy_start_still_writes(tmp_path):
-    """From its thread: here until the second line of a start that says nothing itself."""
+    """By its thread, until the second line of a start that writes nothing itself."""
     with Account(tmp_path, begun_ns=0):
         while len((tmp_path / ACCOUNT).read_text().splitlines()) < 3:
             pass

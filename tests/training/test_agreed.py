@@ -1,5 +1,5 @@
 # Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
-"""What the processes of a training agree on, and what each reads, without starting any."""
+"""Agreement between the processes of a training, and the rows that each reads, without starting processes."""
 
 from pathlib import Path
 
@@ -14,7 +14,7 @@ from jaxbench.training.run import Faults
 
 
 class Two:
-    """The first of two processes, whose other one answers as it is told."""
+    """The first of two processes; the answers of the second are scripted."""
 
     alone, leads, processes = False, True, (0, 1)
 
@@ -41,7 +41,7 @@ def test_a_folder_that_another_process_does_not_see_is_refused(tmp_path):
 
 
 def test_a_signal_of_one_process_is_seen_at_a_step_that_all_look_at():
-    """Steps of 0.1 s: they look at the first, at the one after it, then every 5 steps."""
+    """Steps of 0.1 s: they look at the first step, at the second, then every 5 steps."""
     now = [0.0]
     stop, members = Stop(), Two(other=[None, 1])
     agreed = Agreed(stop, members, clock=lambda: now[0])

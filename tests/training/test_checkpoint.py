@@ -1,5 +1,5 @@
 # Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
-"""Checkpoints come back as the same bits, and one that does not is never used."""
+"""Checkpoints are restored bit for bit, and a damaged checkpoint is never used."""
 
 from __future__ import annotations
 
@@ -78,7 +78,7 @@ def test_nothing_there_is_a_fresh_start(tmp_path):
     assert (restored.state, restored.progress, restored.notes) == (None, {}, ())
 
 
-def test_what_is_saved_does_not_change_with_the_buffer_it_came_from(tmp_path):
+def test_a_saved_array_does_not_change_with_its_source_buffer(tmp_path):
     sharding = NamedSharding(jax.make_mesh((8,), ("data",)), PartitionSpec())
     state = jax.device_put(make_state(5), sharding)
     host, expected = to_host(state), make_state(5)
@@ -127,7 +127,7 @@ def test_damage_to_any_file_gives_the_right_state_or_the_one_before(saved, tmp_p
 
 
 def test_a_bit_flipped_in_the_arrays_is_seen(copy):
-    """Orbax alone returns other numbers for some of these."""
+    """Orbax alone returns wrong numbers for some of these."""
     blobs = [path for path in (copy / "3" / "state").rglob("d/*") if path.stat().st_size > 1500]
     assert blobs
     data = bytearray(blobs[0].read_bytes())
@@ -184,12 +184,12 @@ except UserError as error:
 
 
 def test_a_disk_that_refuses_the_arrays_is_a_sentence_and_the_checkpoint_before_stays(copy):
-    """In a process of its own, which is what the limit is for; what orbax's threads leave behind dies with it."""
+    """In a separate process, because of its limit; leftovers of orbax's threads end with it."""
     path = os.pathsep.join([str(ROOT), str(ROOT / "tests")])
     command = [sys.executable, "-c", FULL_DISK, str(copy)]
     done = subprocess.run(command, env={**environment(), "PYTHONPATH": path}, capture_output=True, text=True)
     assert "File too large): free some space" in done.stdout, done.stderr
-    assert not re.search(r"^[EF]\d{4} ", done.stderr, re.MULTILINE)  # orbax's own log of the same error, with its trace
+    assert not re.search(r"^[EF]\d{4} ", done.stderr, re.MULTILINE)  # orbax's own log of this error and traceback
     restored = restore_latest(copy, make_state(0))
     assert int(restored.state.step) == 3 and "4.part" in restored.notes[0]
 

@@ -1,5 +1,5 @@
 # Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
-"""The gradient noise scale of a quadratic, where it is known; and evaluations between epochs, which a kill repeats."""
+"""The known gradient noise scale of a quadratic; and evaluations between epochs, repeated after a kill."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def meter(noise_examples: int, x: np.ndarray, params: jax.Array) -> NoiseMeter:
 
 
 def test_the_noise_scale_of_a_quadratic_is_the_one_that_is_known():
-    """Over 300 draws the averages of |G|^2 and tr(Sigma) are within their chance of the values of these examples."""
+    """Over 300 draws the averages of |G|^2 and tr(Sigma) agree with the values of these examples within chance."""
     x = np.random.default_rng(1).normal(scale=2.0, size=(50, DIMENSIONS)).astype(np.float32)
     params = jnp.full(DIMENSIONS, 0.5)
     measure = meter(32, x, params)
@@ -56,7 +56,7 @@ def test_the_noise_scale_of_a_quadratic_is_the_one_that_is_known():
     ):
         values = np.array([each[name] for each in found])
         assert abs(values.mean() - known) < 4 * values.std() / math.sqrt(len(values))
-        assert values.std() / math.sqrt(len(values)) < 0.1 * known  # else the line above says nothing
+        assert values.std() / math.sqrt(len(values)) < 0.1 * known  # otherwise the line above proves nothing
     assert measure(params, {}, step=7) == found[7]
 
 
@@ -71,7 +71,7 @@ def test_examples_that_do_not_divide_are_one_sentence():
 
 
 def rows_of(folder):
-    """The rows without what a clock says."""
+    """The rows without times."""
     rows = [json.loads(line) for line in (folder / "metrics.jsonl").read_text().splitlines()]
     return [{name: value for name, value in row.items() if not name.endswith("_s")} for row in rows]
 
@@ -101,7 +101,7 @@ def test_a_loss_that_is_not_finite_names_its_step(tmp_path):
 
 
 def poisoned(program):
-    """The program, whose fourth batch is not a number; the first that it places is compiled for."""
+    """The program with NaN in its fourth batch; the first batch that it places is for compilation."""
     calls = 0
 
     def put(batch):

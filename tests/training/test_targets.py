@@ -37,7 +37,7 @@ def composed(preset: str = "auto", **changes: object):
 
 @pytest.mark.parametrize("preset", sorted(discovery.presets()))
 def test_every_preset_takes_it(preset):
-    if preset != "machine":  # which changes the settings of kernels
+    if preset != "machine":  # it changes the settings of kernels
         assert parse(composed(preset)).models == ("mlp", "cnn")
 
 
@@ -102,7 +102,7 @@ def test_other_verbs_refuse_it(tmp_path):
 
 
 class Trainer:
-    """In place of the process that trains: it writes the rows of a training, and the counters go up by 300 J."""
+    """Replaces the training process: it writes the rows of a training, and the energy counters increase by 300 J."""
 
     def __init__(self, counters: dict[str, float]):
         self.counters = counters
@@ -124,7 +124,7 @@ def test_each_training_has_its_own_joules_where_a_counter_can_be_read(tmp_path, 
     model = Model(**{**vars(model), "examples": 1438})
     study = TargetStudy(parse(composed()), tmp_path, {"platform": "cpu"}, Console(file=io.StringIO()), per_hour=2.5)
     wanted = [Wanted(model=model, devices=1, batch=256, rule="sqrt", seed=seed, rate=0.1) for seed in range(2)]
-    (tmp_path / "trainings" / wanted[1].folder).mkdir(parents=True)  # a kill has left it
+    (tmp_path / "trainings" / wanted[1].folder).mkdir(parents=True)  # left by a kill
     first, second = (study._one(Trainer(counters), one) for one in wanted)
     assert first.joules == (300.0 if counted else None), "the sum of all counters"
     assert second.joules is None, "a part of it is not known"
@@ -158,7 +158,7 @@ def test_kill_9_and_the_same_command_trains_what_is_missing(tmp_path):
     first = {path: path.stat().st_mtime_ns for path in ended}
     done = jaxbench(*WORDS, f"--workdir={folder}")
     assert done.returncode == 0, done.stdout + done.stderr
-    assert all(path.stat().st_mtime_ns == at for path, at in first.items())  # it was not trained again
+    assert all(path.stat().st_mtime_ns == at for path, at in first.items())  # it was not retrained
     with open(folder / "targets.csv") as file:
         rows = list(csv.DictReader(file))
     assert [(row["batch"], row["reached"]) for row in rows] == [("256", "false"), ("512", "false")]

@@ -1,5 +1,5 @@
 # Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
-"""A training ends with the same bits however often it was interrupted, and says plainly what it will not do."""
+"""A training ends with the same bits after any number of interruptions, and refuses clearly."""
 
 from __future__ import annotations
 
@@ -73,8 +73,8 @@ def test_a_finished_training_says_so_and_gives_the_same_hash(whole):
 
 @pytest.mark.parametrize("signals", thin([((5, 7, 9),), ((1,),), ((STEPS_PER_EPOCH,),)], 1))
 def test_a_stopped_training_continues_to_the_same_bits(whole, tmp_path, signals, monkeypatch):
-    """Before the first checkpoint is due, at the end of an epoch, and several times."""
-    seconds = itertools.count()  # a clock that moves when it is read: seconds add up over resumes on any disk
+    """Stopped before the first checkpoint is due, at the end of an epoch, and several times."""
+    seconds = itertools.count()  # a clock that advances when read: seconds add up over resumes on any disk
     monkeypatch.setattr(train_loop, "time", types.SimpleNamespace(perf_counter=lambda: float(next(seconds))))
     for number in signals:
         stopped = train_toy(tmp_path, wrap=stop_at(number))
@@ -114,7 +114,7 @@ def test_eight_devices_then_four_then_one(whole, tmp_path):
     rows, expected = rows_of(tmp_path), rows_of(whole[0])
     assert [row["step"] for row in rows] == [row["step"] for row in expected]
     assert rows[0] == expected[0]
-    # The noise key of a strategy is its own, so the rest agrees only as far as the noise is small.
+    # Each strategy has its own noise key, so the rest agrees only if the noise is small.
     assert rows[-1]["train_loss"] == pytest.approx(expected[-1]["train_loss"], rel=0.05)
 
 
@@ -170,7 +170,7 @@ def test_a_folder_of_another_config_is_refused(whole, changes, message):
         train_toy(whole[0], **changes)
 
 
-def test_what_only_measuring_reads_may_change(whole):
+def test_settings_read_only_by_measuring_may_change(whole):
     measured = {"batch": 5, "scaling": "weak", "strategy": "all", "measure": {"rounds": 9}, "report": {"overlay": ""}}
     again = train_toy(whole[0], elsewhere=measured)
     assert again.was_finished and again.params_sha256 == whole[1].params_sha256
@@ -301,12 +301,12 @@ def test_the_test_accuracy_is_exact_over_several_chunks(tmp_path, monkeypatch):
 
 
 def centred(model_state, x):
-    """Right where x is above the mean that is given."""
+    """Right if x is above the given mean."""
     return {"accuracy": jnp.mean(x - model_state["mean"] > 0)}
 
 
 def test_the_test_accuracy_is_that_of_inference_mode():
-    """As with batch normalisation: centred by the batch's own mean only half of these would be right."""
+    """As with batch normalisation: centred by the mean of the batch, only half of these would be right."""
 
     def loss(params, model_state, batch, key):
         return jnp.zeros(()), (model_state, centred({"mean": jnp.mean(batch["x"])}, batch["x"]))

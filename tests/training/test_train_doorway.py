@@ -1,5 +1,5 @@
 # Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
-"""`jaxbench train` as a person types it: killed, started again, and the same parameters bit for bit."""
+"""`jaxbench train` from the command line: killed, restarted, and the same parameters bit for bit."""
 
 import json
 import os
@@ -61,7 +61,7 @@ def test_cnn_reaches_its_target_by_default(tmp_path):
 
 @pytest.mark.full
 def test_presets_for_measuring_leave_training_alone_and_a_file_may_not_change(tmp_path):
-    """As a person would: a preset, another preset and strategy for the rest, and in between an edited file."""
+    """As a user would: a preset, another preset and strategy for the rest, and an edited file in between."""
     mine, folder = tmp_path / "mine.py", tmp_path / "run"
     mine.write_text((ROOT / "experiments" / "mlp.py").read_text())
     words = ("train", str(mine), f"--workdir={folder}", "--config.mesh.platform=cpu", "--config.train.target=1.0")
@@ -85,7 +85,7 @@ def test_presets_for_measuring_leave_training_alone_and_a_file_may_not_change(tm
 
 @pytest.mark.full
 def test_a_step_that_needs_more_threads_is_trained_by_a_process_that_has_them(tmp_path):
-    """Its reductions do not depend on each other: with the threads of the first process the step could hang."""
+    """Its reductions are independent: with the threads of the first process the step could hang."""
     words = ("--config.mesh.platform=cpu", "--config.mesh.devices=4", "--config.train.strategy=zero2")
     done = jaxbench("train", "mlp", f"--workdir={tmp_path}", *words, "--config.train.epochs=1")
     assert "collectives of the step can wait at once: starting again with threads for them" in done.stdout, done.stderr

@@ -1,5 +1,5 @@
 # Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
-"""kill -9, for real: a child process dies at any moment, and the same command ends with the same bits."""
+"""A real kill -9: a child process dies at any moment, and the same command ends with the same bits."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def child(folder, when="never", *keys):
 
 @pytest.fixture(scope="module")
 def expected(tmp_path_factory):
-    """The last line of a training that nobody killed."""
+    """The last line of an uninterrupted training."""
     result = train_toy(tmp_path_factory.mktemp("whole"), devices=4)
     return f"params_sha256: {result.params_sha256}"
 
@@ -39,7 +39,7 @@ def ends_with(expected, folder, *keys):
 
 
 def accounts_for_all_time(folder, *, starts):
-    """Steps are done again exactly where a start went on from an earlier step than the one before had completed."""
+    """Steps are repeated exactly if a start continued from an earlier step than the previous start had completed."""
     found = account.read(folder)
     assert len(found) == starts and found[0].from_step == 0 and found[-1].finished
     for before, after, again in zip(found, found[1:], account.again_ns(found), strict=False):
@@ -59,7 +59,7 @@ def test_kill_9_before_a_step_and_the_same_command_ends_with_the_same_bits(tmp_p
 
 
 def test_kill_9_while_a_checkpoint_is_being_saved(tmp_path, expected):
-    """Twice: the first checkpoint there is, and a later one, of the training that goes on."""
+    """Twice: in the first checkpoint, and in a later one after the training continued."""
     unfinished = []
     for when in ("save:1", "save:4"):
         killed = child(tmp_path, when)
@@ -72,10 +72,10 @@ def test_kill_9_while_a_checkpoint_is_being_saved(tmp_path, expected):
 
 @pytest.mark.full
 def test_kill_9_at_drawn_moments(tmp_path, expected):
-    """One training, killed again and again: between steps, in a save, while an older checkpoint is removed."""
+    """One training, killed repeatedly: between steps, in a save, while an older checkpoint is removed."""
     moment = random.Random(SEED)
     codes = [child(tmp_path, f"after:{moment.uniform(0, 0.5):.3f}").returncode for _ in range(3)]
-    assert codes[0] == -9 and set(codes) <= {-9, 0}  # the last may find too little left to be in time
+    assert codes[0] == -9 and set(codes) <= {-9, 0}  # the last kill may come too late
     ends_with(expected, tmp_path)
 
 

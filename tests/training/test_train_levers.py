@@ -1,5 +1,5 @@
 # Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
-"""A training has the levers that it was given, or says in one sentence which of them it cannot have."""
+"""A training uses the given levers, or says in one sentence which of them it cannot use."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ MACHINE = {"platform": "cpu", "devices": 1, "device_kinds": ["cpu"], "device_kin
 
 @pytest.fixture
 def built(monkeypatch):
-    """What `train` would train: a function from an experiment and changes of its config to (workload, Program)."""
+    """The input of `train`: a function from an experiment and changes of its config to (workload, Program)."""
     seen = []
 
     def take(workload, builder, **about):
@@ -62,7 +62,7 @@ def test_an_option_that_xla_does_not_know_is_refused_before_training(built):
 def test_a_pipeline_has_its_schedule_and_its_micro_batches(built):
     place = {"train.strategy": "pipeline", "lever.schedule": "interleaved", "model.layers": 4, "mesh.devices": "2"}
     place |= {"model.width": 16, "model.heads": 2, "model.context": 16}
-    with pytest.raises(UserError, match="accumulate=3"):  # which that schedule alone refuses
+    with pytest.raises(UserError, match="accumulate=3"):  # only this schedule refuses it
         built("gpt", **place, **{"lever.accumulate": "3"})
     workload, program = built("gpt", **place, **{"lever.accumulate": "4"})
     assert dict(program.mesh.shape) == {"stage": 2} and workload.micro_batches == 4
@@ -175,6 +175,6 @@ def test_a_training_may_continue_on_another_mesh_and_says_so(tmp_path):
         ({"mesh.devices": "8,16"}, "mesh.devices=8,16: training uses one device count, such as 16"),
     ],
 )
-def test_what_training_cannot_have_is_refused_by_name(built, changes, said):
+def test_levers_that_training_cannot_use_are_refused_by_name(built, changes, said):
     with pytest.raises(UserError, match=said):
         built("mlp", **{"train.batch": 16, **changes})

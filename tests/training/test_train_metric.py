@@ -26,7 +26,7 @@ LANGUAGE = (
 
 
 def rows(folder: Path) -> list[dict[str, float]]:
-    """What was learnt, without the clocks."""
+    """The learning curve, without times."""
     lines = (folder / "metrics.jsonl").read_text().splitlines()
     return [{name: x for name, x in json.loads(line).items() if not name.endswith("_s")} for line in lines]
 

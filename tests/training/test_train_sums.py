@@ -1,5 +1,5 @@
 # Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
-"""Trainings of a forest, k-means and regression: what scikit-learn finds, and the same bits after a stop."""
+"""Trainings of a forest, k-means and regression: the same results as scikit-learn, and the same bits after a stop."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ RIDGE = {"model.table": "breast_cancer"}
 
 
 def steps(workload, count):
-    """The state after so many steps over all rows, on one device."""
+    """The state after a number of steps over all rows, on one device."""
     data = workload.data() if callable(workload.data) else workload.data
     state = create_state(workload, jax.random.PRNGKey(0))
 

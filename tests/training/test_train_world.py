@@ -1,5 +1,5 @@
 # Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
-"""`jaxbench train` in several processes: real worlds, in which one is killed, stopped or fails at a given step."""
+"""`jaxbench train` in several processes: in real groups one process is killed, stopped or fails at a given step."""
 
 import json
 import os
@@ -17,7 +17,7 @@ from jaxbench.records import account
 from jaxbench.training.checkpoint import saved_steps
 from jaxbench.training.supervisor import Watch
 
-# A linear classifier. Before its n-th batch, process p does what the file "<this file>.p" says, once: "kill 9".
+# A linear classifier. Before its n-th batch, process p executes the file "<this file>.p", once: "kill 9".
 MODEL = """
 import os, signal, time
 from pathlib import Path
@@ -79,7 +79,7 @@ class Points:
         self.file.write_text(MODEL)
 
     def order(self, process: int, what: str) -> None:
-        """what: "kill 9": before its 9th batch, the first of which only shows the shapes."""
+        """what: "kill 9": before its 9th batch; the first batch only shows the shapes."""
         Path(f"{self.file}.{process}").write_text(what)
 
     def start(self, *words: str) -> subprocess.Popen[str]:
@@ -111,7 +111,7 @@ def ended(process: subprocess.Popen[str], limit_s: float = 170) -> tuple[int, st
 
 
 def ranks() -> list[int]:
-    """The processes that a test of this module has started and that are still there."""
+    """The processes started by tests of this module that still exist."""
     found = []
     for path in Path("/proc").glob("[0-9]*"):
         try:
@@ -150,7 +150,7 @@ def alone(tmp_path_factory):
 
 @pytest.mark.full
 def test_elastic_goes_on_without_a_process_that_is_killed(points, alone):
-    """Two processes train as one does; one is killed, and the other ends the training to the same losses."""
+    """Two processes train like one; one is killed, and the other ends the training with the same losses."""
     points.order(1, "kill 15")
     code, out, err = points.train(2, "--elastic")
     assert code == 1, out + err
@@ -167,14 +167,14 @@ def test_elastic_goes_on_without_a_process_that_is_killed(points, alone):
 
 @pytest.mark.full
 def test_another_number_of_processes_continues_to_the_same_losses(points, alone):
-    """Four processes train; one is killed, and two, one and eight go on one after the other."""
+    """Four processes train; one is killed, and then two, one and eight continue in turn."""
     on = {4: "kill 8", 2: "kill 6", 1: "kill 6", 8: ""}
     for processes, what in on.items():
         assert points.steps or processes == 4
         if what:
             points.order(0, what)
         code, out, err = points.train(processes)
-        if processes == 1:  # it has no parent that would say so
+        if processes == 1:  # it has no parent to report it
             assert code == -signal.SIGKILL, out + err
         elif what:
             killed = rf"jaxbench: process 0 of {processes} \(on .*\) was killed by SIGKILL .*: the same command .*\n"
@@ -186,7 +186,7 @@ def test_another_number_of_processes_continues_to_the_same_losses(points, alone)
 
 @pytest.mark.full
 def test_the_same_number_ends_with_the_same_bits_whatever_is_killed(points, tmp_path):
-    """A process, then the whole job; the same command ends as if nothing had been."""
+    """First one process, then the whole job; the same command ends as if nothing had happened."""
     (tmp_path / "whole").mkdir()
     _, expected, err = Points(tmp_path / "whole").train(2)
     points.order(1, "kill 9")
@@ -225,7 +225,7 @@ def test_a_signal_ends_all_after_the_same_step(points):
         (0, "stop 9", "process 0 of 2 .* gave no sign of life for 6 s .*: it was stopped, as by SIGSTOP: the same"),
         (1, "raise 9", "process 1 of 2 .* failed: ValueError: this row is bad: the same command"),
         (0, "kill 9", "process 0 of 2 .* was killed by SIGKILL .*: the same command"),
-        (1, "sleep 9", "process 1 of 2 .* did not get on after step 7 .input., for which the others waited 6 s; "),
+        (1, "sleep 9", "process 1 of 2 .* did not advance after step 7 .input., and the others waited 6 s; "),
     ],
 )
 def test_a_fault_is_one_sentence_that_names_the_process(points, process, what, words):
@@ -272,7 +272,7 @@ def test_a_launch_trains_together_and_continues_what_one_process_began(points, a
 
 @pytest.mark.full
 @pytest.mark.parametrize("elastic", [False, True])
-def test_a_launch_whose_rank_is_killed(points, alone, elastic):
+def test_a_launch_with_a_killed_rank(points, alone, elastic):
     points.order(1, "kill 9")
     leader, follower = map(ended, by_hand(points, *(["--elastic"] if elastic else [])))
     assert gone()
@@ -287,7 +287,7 @@ def test_a_launch_whose_rank_is_killed(points, alone, elastic):
 
 @pytest.mark.full
 def test_elastic_goes_on_when_a_whole_follower_is_gone(points, alone):
-    """As when its host is lost: the leader does not hear how it ended, only that nothing is heard any more."""
+    """As when its host is lost: the leader does not learn how it ended, only that it is silent."""
     points.order(1, "stop 9")
     leader, follower = by_hand(points, "--elastic")
     while not points.steps:
@@ -303,7 +303,7 @@ def test_elastic_goes_on_when_a_whole_follower_is_gone(points, alone):
 
 
 @pytest.mark.full
-def test_a_launch_whose_leader_is_killed_ends(points):
+def test_a_launch_with_a_killed_leader_ends(points):
     leader, follower = by_hand(points, "--config.train.epochs=1000")
     while not (points.run / "checkpoints").exists() or not points.steps:
         time.sleep(0.1)
@@ -319,12 +319,12 @@ def test_a_launch_whose_leader_is_killed_ends(points):
     [
         ([("steps", 5, 9), ("steps", 5, 9)], 9.0, None),
         ([("steps", 5, 9), None], 11.0, (1, "gave no sign of life for 10 s")),
-        ([("steps", 7, 9), ("input", 6, 8)], 11.0, (1, r"did not get on after step 6 \(input\)")),
+        ([("steps", 7, 9), ("input", 6, 8)], 11.0, (1, r"did not advance after step 6 \(input\)")),
         ([("evaluation", 7, 9), ("steps", 7, 8)], 11.0, None),
     ],
 )
 def test_which_process_is_lost(beats, now, words):
-    """Two processes whose limit is 10 s. They say the same again and again, or one says nothing."""
+    """Two processes with a limit of 10 s. Both repeat the same message, or one is silent."""
     watch = Watch(2, 10.0, 0.0)
     for second in range(int(now) + 1):
         for process, beat in enumerate(beats):

@@ -1,5 +1,5 @@
 # Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
-"""Comparisons to show: of made-up times, judged by the real judge."""
+"""Comparisons to display, from fabricated times and the real judge."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ HOSTILE = "<script>alert(1)</script>|a]]>\x00\x1b[31m\u202e\ud800\uffff é 日�
 
 
 def times(step_s: float, seed: int, *, processes: int = 5, rounds: int = 4, between: float = 0.004) -> Sample:
-    """A point whose processes differ by `between` and whose blocks by half of that."""
+    """A point with a difference of `between` between processes, and half of that between blocks."""
     random = np.random.default_rng(seed)
     found = []
     for _ in range(processes):
@@ -53,7 +53,7 @@ def compared(
 
 
 def renamed(comparison: Comparison, name: str) -> Comparison:
-    """With this name for everything that has one."""
+    """The comparison with this name everywhere."""
     answers = comparison.answers
     points = tuple(dataclasses.replace(point, name=name) for point in answers.points)
     answers = dataclasses.replace(answers, points=points)

@@ -1,5 +1,5 @@
 # Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
-"""What may be compared and what may not, each refusal a sentence, and the exit code of each answer."""
+"""Comparable and incomparable runs, each refusal one sentence, and the exit code of each answer."""
 
 from __future__ import annotations
 
@@ -89,7 +89,7 @@ OTHERS = {
 
 @pytest.mark.parametrize("other", OTHERS)
 def test_another_machine_of_the_same_name_is_refused(tmp_path, other):
-    """A run on other silicon that calls itself "AMD EPYC", as all of a cloud does, was "6.6 times slower"."""
+    """A run on another processor with the same cloud name "AMD EPYC" was reported as "6.6 times slower"."""
     change, said = OTHERS[other]
     a = edit(run(tmp_path / "a"), "manifest.json", **EPYC)
     there = {**EPYC, "identity": {**EPYC["identity"], **change}}
@@ -110,8 +110,8 @@ def test_machines_that_cannot_be_told_apart_are_said(tmp_path):
     assert "another processor of the same name would not be noticed" in said
 
 
-def test_what_was_declared_to_differ_is_no_difference_of_software(tmp_path):
-    """The batch is the question, so the examples, FLOPs and bytes that follow from it explain nothing."""
+def test_a_declared_difference_is_no_difference_of_software(tmp_path):
+    """The batch is declared to differ, so the resulting examples, FLOPs and bytes are no further differences."""
     config = {"batch": 256}
     a, b = run(tmp_path / "a", config=config), run(tmp_path / "b", slower=1.9, config={"batch": 512})
     for name in ("records.jsonl", "manifest.json"):
@@ -121,7 +121,7 @@ def test_what_was_declared_to_differ_is_no_difference_of_software(tmp_path):
 
 
 def remodel(folder, **passport):
-    """The same run with other facts in its passports."""
+    """The same run with other facts in its compile reports."""
     lines = [json.loads(line) for line in (folder / "records.jsonl").read_text().splitlines()]
     for line in lines:
         line.get("passport", {}).update(passport)
@@ -130,7 +130,7 @@ def remodel(folder, **passport):
 
 
 def test_another_model_is_refused_until_it_is_the_question(tmp_path):
-    """85,002 against 3,466 parameters compared as "faster, 0.243": the experiment imported another model."""
+    """85,002 against 3,466 parameters were reported as "faster, 0.243": the experiment imported another model."""
     a = run(tmp_path / "a")
     b = remodel(run(tmp_path / "b", slower=0.243), parameters=3_466, expected_gradient_bytes=13_864)
     with pytest.raises(NotComparable, match="parameters is 61706 in A and 3466 in B; gradient_bytes is .*13864 in B"):
@@ -151,7 +151,7 @@ def test_another_model_is_refused_until_it_is_the_question(tmp_path):
         ({}, "", {"flops_per_step": 6.4e9}, True),
     ],
 )
-def test_what_follows_from_a_declared_difference_may_differ(tmp_path, config, across, passport, refused):
+def test_consequences_of_a_declared_difference_may_differ(tmp_path, config, across, passport, refused):
     a, b = (run(tmp_path / name, config={"batch": 256, "model": {"dtype": "float32"}}) for name in "ab")
     if "batch" in config:
         b = run(tmp_path / "c", batch=config["batch"])
@@ -198,7 +198,7 @@ def test_failed_and_wrong_points_are_left_out_with_their_reason(tmp_path):
         (lambda run: rewrite(run / "records.jsonl", r'"block_s": ?\[', '"block_s":["x",'), "is damaged"),
     ],
 )  # fmt: skip
-def test_what_is_no_whole_run_is_one_sentence(tmp_path, break_it, said):
+def test_an_incomplete_run_is_one_sentence(tmp_path, break_it, said):
     a, b = run(tmp_path / "a"), run(tmp_path / "b")
     break_it(b)
     with pytest.raises(NotComparable, match=said) as caught:
@@ -276,7 +276,7 @@ def test_a_calibration_is_of_its_machine_and_experiment(tmp_path):
     with pytest.raises(UserError, match="measured by 4 processes: a calibration needs at least 6"):
         calibration.calibrate(comparable.samples_of(comparable.read(run(tmp_path / "b"))), "cnn", "")
     twin = {**here, "identity": {"family": "23"}}
-    assert calibration.load(twin, "cnn", tmp_path) == found  # nothing is known of the calibrated one
+    assert calibration.load(twin, "cnn", tmp_path) == found  # nothing is known about the calibrated one
     assert "another processor of the same name" in calibration.spread_of(twin, "cnn", tmp_path).source
     noisy = tuple(dataclasses.replace(session, sd=0.1) for session in found.sessions)
     other = dataclasses.replace(found, sd=0.1, sessions=noisy, experiment="mlp")
@@ -293,7 +293,7 @@ def test_a_calibration_is_of_its_machine_and_experiment(tmp_path):
 
 
 def test_sessions_apart_in_time_show_how_days_differ():
-    """One session's threshold was taken for that of two days."""
+    """The threshold of one session was used for two days."""
 
     def session(hour, log, software="x"):
         own = calibration.CalibrationSession(
@@ -322,7 +322,7 @@ def test_an_edited_calibration_is_not_that_of_its_sessions(tmp_path):
     for machine in file["machines"].values():
         machine["cnn"]["sd"] = 0.0001
     path.write_text(json.dumps(file))
-    with pytest.raises(UserError, match="is damaged .*sd is 0.0001, and 0.03 by its sessions"):
+    with pytest.raises(UserError, match="is damaged .*sd is 0.0001, but its sessions give 0.03"):
         calibration.load(here, "cnn", tmp_path)
 
 

@@ -1,5 +1,5 @@
 # Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
-"""Verdicts on what is really measured: pairs of processes against each other, and a gate from calibration to alarm."""
+"""Verdicts on real measurements: pairs of processes, and a CI check from calibration to alarm."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ from jaxbench.records import schema
 from jaxbench.records.store import RunFolder
 from jaxbench.verdicts import sequential
 
-# One device; the other arm has many times the work, which no noise hides.
+# One device; the other arm has many times the work, more than any noise.
 ONE = (*QUICK_MLP, "--config.mesh.devices=1")
 SLOW = "--config.model.width=4096"
 
 
 def workers(run):
-    """Of the rounds that count: a round that was measured again replaces the one before."""
+    """The workers of the valid rounds: a repeated round replaces the earlier one."""
     rounds = {r.round: r.worker for r in RunFolder(run).records() if isinstance(r, schema.RoundRecord)}
     return set(rounds.values())
 
@@ -89,8 +89,8 @@ def test_a_gate_from_calibration_to_alarm(tmp_path):
     assert early.returncode == 3 and "run jaxbench calibrate first" in early.stderr
     calibrated = here("calibrate", "mlp", *ONE, "--config.measure.rounds=16")
     assert calibrated.returncode == 0 and "35 comparisons" in calibrated.stdout, calibrated.stdout + calibrated.stderr
-    # From here on nothing depends on how noisy this machine is: the calibration is of a bad and then of a good one, the
-    # baseline was 10,000 times as fast.
+    # From here on nothing depends on this machine's noise: the calibration is from a noisy and then from a quiet
+    # machine, and the baseline was 10,000 times as fast.
     differs_by(tmp_path, 1.31)
     refused = here("check", "mlp", "--name=main", "--workdir=never")
     assert refused.returncode == 3 and "131 %" in refused.stderr, refused.stderr
@@ -100,7 +100,7 @@ def test_a_gate_from_calibration_to_alarm(tmp_path):
     lines = [json.loads(line) for line in faster.read_text().splitlines()]
     for line in lines:
         if line["kind"] == "round":
-            for clock in ("block_s", "double_block_s"):  # both, else they disagree by more than is possible
+            for clock in ("block_s", "double_block_s"):  # both, otherwise they disagree by an impossible amount
                 line[clock] = [t / 1e4 for t in line[clock]]
     faster.write_text("".join(json.dumps(line) + "\n" for line in lines))
     checked = here("check", "mlp", "--name=main", "--workdir=now")

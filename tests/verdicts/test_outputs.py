@@ -1,5 +1,5 @@
 # Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
-"""Every way a comparison is shown: what it says is right, valid, and does not obey the names in it."""
+"""Every output of a comparison: right, valid, and safe against special characters in names."""
 
 from __future__ import annotations
 
@@ -237,7 +237,7 @@ def test_pairs_say_how_often_one_looked_and_never_95_percent() -> None:
         (math.nan, math.nan, math.nan, ""),
     ],
 )
-def test_ratios_are_written_as_finely_as_they_are_known(value: float, lo: float, hi: float, said: str) -> None:
+def test_ratios_are_written_to_their_precision(value: float, lo: float, hi: float, said: str) -> None:
     assert words.ratio(words.Estimate(value=value, lo=lo, hi=hi)) == said
 
 

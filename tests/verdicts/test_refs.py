@@ -1,5 +1,5 @@
 # Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
-"""`ab` of commits, with real repositories: which commit, which copy of the package, and what is left behind."""
+"""`ab` of commits, with real repositories: the commit, the copy of the package, and the cleanup."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def git(folder, *words):
 
 
 def commit(folder, message):
-    """Its hash."""
+    """The hash of a new commit."""
     git(folder, "add", "--all")
     git(folder, "commit", "--quiet", f"--message={message}")
     return git(folder, "rev-parse", "HEAD")
@@ -48,8 +48,7 @@ def commit(folder, message):
 
 @pytest.fixture
 def small(tmp_path, monkeypatch):
-    """A repository with the folders that are needed, whose package this process stands for. Temporary files lie beside
-    it."""
+    """A repository with the necessary folders; this process stands for its package. Temporary files are next to it."""
     folder = tmp_path / "small"
     for name in (*FOLDERS, "mine"):
         (folder / name).mkdir(parents=True)
@@ -66,7 +65,7 @@ def small(tmp_path, monkeypatch):
 
 @pytest.fixture(scope="module")
 def project(tmp_path_factory):
-    """A repository of this package: the tag before, and main, whose SGD is slower."""
+    """A repository of this package: the tag `before`, and main with a slower SGD."""
     folder = tmp_path_factory.mktemp("project")
     for name in FOLDERS:
         shutil.copytree(ROOT / name, folder / name, ignore=shutil.ignore_patterns("__pycache__"))
@@ -90,7 +89,7 @@ def of_project(project, tmp_path, monkeypatch):
 
 
 def named(folder, *words):
-    """`jaxbench ab mlp` by the package of a repository. Temporary files lie beside it."""
+    """`jaxbench ab mlp` with the package of a repository. Temporary files are next to it."""
     scratch = folder.parent / f"{folder.name}-scratch"
     scratch.mkdir(exist_ok=True)
     variables = {**environment(), "PYTHONPATH": str(folder), "TMPDIR": str(scratch)}
@@ -133,7 +132,7 @@ def test_an_unknown_commit_is_refused_with_one_that_exists(small, name):
     refused(f"^ref:{name} is no commit, branch or tag of '.*main", f"ref:{name}")
 
 
-def test_what_is_missing_is_one_sentence(small, tmp_path, monkeypatch):
+def test_a_missing_part_is_one_sentence(small, tmp_path, monkeypatch):
     monkeypatch.setattr("tempfile.tempdir", str(small / "mine"))
     refused("is inside the repository .* set TMPDIR to a folder outside of it")
     monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
@@ -141,7 +140,7 @@ def test_what_is_missing_is_one_sentence(small, tmp_path, monkeypatch):
     commit(small, "no experiments")
     refused(r"^ref:main, commit \w{40} has no experiments:")
     shutil.rmtree(small / ".git")
-    monkeypatch.chdir(tmp_path)  # of an installed package, the current folder's repository
+    monkeypatch.chdir(tmp_path)  # for an installed package: the current folder's repository
     monkeypatch.setenv("GIT_CEILING_DIRECTORIES", str(tmp_path.parent))
     refused(f"needs a git repository, and '{tmp_path}' is in none")
     monkeypatch.setenv("PATH", str(tmp_path))
@@ -187,7 +186,7 @@ def test_a_worker_runs_the_copy_of_its_commit(of_project, tmp_path, monkeypatch)
         assert source.environment(expected)["PYTHONPATH"].split(":") == [str(found.folder), str(ROOT)]
         worker = Worker({**setup, "source": expected}, tmp_path / "log")
         try:
-            worker.wait_ready()  # which compares the copies, and this process's own is another one
+            worker.wait_ready()  # it compares the copies, and this process has a different one
         finally:
             worker.close()
         other = Worker({**setup, "source": {**expected, "sha256": "0"}}, tmp_path / "log")

@@ -1,5 +1,5 @@
 # Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
-"""Whether intervals and verdicts are right, on simulated runs whose truth is known. Seeds are fixed."""
+"""Intervals and verdicts are right on simulated runs with a known truth. Seeds are fixed."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ STEP_S, THROUGHPUT = metric.METRICS["step_s"], metric.METRICS["throughput"]
 
 @pytest.mark.parametrize("facts", thin([*simulations.ALARMS.values()], [*simulations.ALARMS.values()][2:12:6]))
 def test_tables_of_nothing_raise_few_false_alarms(facts):
-    """A day effect of 3 % raised them in 60 of 100 tables, drift in 13 to 33, one process in 30 to 63."""
+    """Earlier, a day effect of 3 % raised them in 60 of 100 tables, drift in 13 to 33, one process in 30 to 63."""
     assert simulations.tables(100, **facts)["alarm"] <= 9
 
 
@@ -47,7 +47,7 @@ def test_looking_again_and_again_keeps_the_error_rate(pairs):
 
 
 def test_three_slow_pairs_of_ten_are_not_the_same():
-    """They were, in 33 of 100: the first three looked alike."""
+    """Earlier they were in 33 of 100: the first three were similar."""
     assert simulations.sequences(200, simulations.three_of_ten)[0][SAME] <= 0.05 * 200
 
 
@@ -101,7 +101,7 @@ def test_one_process_says_nothing_of_how_processes_differ():
     assert judge.judge(a, b, STEP_S, ASSUMED).verdict == CANNOT_TELL
     assert judge.judge(a, b, STEP_S, STEADY).verdict == SLOWER
     much = judge.judge(a, side(2.0, processes=1, rounds=10), STEP_S, ASSUMED)
-    assert much.verdict == CANNOT_TELL and "jaxbench calibrate or jaxbench ab would" in much.overall.why
+    assert much.verdict == CANNOT_TELL and "use jaxbench calibrate or jaxbench ab" in much.overall.why
     assert "--config.measure.processes=" in judge.judge(a, b, STEP_S, ASSUMED).overall.why
 
 
@@ -111,7 +111,7 @@ def test_one_round_of_one_process_is_no_evidence_at_all():
     assert not found.overall.ratio.has_interval and found.overall.ratio.known
 
 
-def test_what_is_said_to_help_helps():
+def test_the_suggested_number_of_processes_helps():
     noisy = dict(noise=0.08, rounds=2)
     few = judge.judge(side(**noisy), side(1.06, seed=1, **noisy), STEP_S, STEADY).overall
     assert few.verdict == CANNOT_TELL
@@ -127,15 +127,15 @@ def test_what_is_said_to_help_helps():
 
 
 def test_no_number_of_processes_makes_two_days_one():
-    """Twenty processes a side, which agree to a hair, say nothing of what differs between two days."""
+    """Twenty processes on each side that agree closely say nothing about the difference between two days."""
     a, b = side(processes=20, noise=1e-4), side(1.05, processes=20, noise=1e-4, seed=1)
     found = judge.judge(a, b, STEP_S, ASSUMED)
-    assert found.verdict == CANNOT_TELL and "sessions differ by 3 % (assumed): jaxbench ab would" in found.overall.why
+    assert found.verdict == CANNOT_TELL and "sessions differ by 3 % (assumed): use jaxbench ab" in found.overall.why
     assert judge.judge(a, b, STEP_S, STEADY).verdict == SLOWER
 
 
 def test_points_of_one_process_are_not_independent():
-    """The mean over points that share their processes is no surer than each of them."""
+    """The mean over points that share their processes is no more certain than each of them."""
     random = np.random.default_rng(0)
     effects = np.exp(0.02 * random.standard_normal((2, 6)))
     sides = []
@@ -150,7 +150,7 @@ def test_points_of_one_process_are_not_independent():
 
 def test_a_verdict_is_read_off_its_interval():
     known = dict(df=math.inf)
-    assert judge.decide(Ratio(log=0.015, se=0.001, **known), 0.05, 0.02) == SAME  # sure, and too small to matter
+    assert judge.decide(Ratio(log=0.015, se=0.001, **known), 0.05, 0.02) == SAME  # certain, and too small to matter
     assert judge.decide(Ratio(log=0.03, se=0.001, **known), 0.05, 0.02) == SLOWER
     assert judge.decide(Ratio(log=0.01, se=0.004, **known), 0.05, 0.02) == SAME
     assert judge.decide(Ratio(log=0.015, se=0.004, **known), 0.05, 0.02) == CANNOT_TELL  # real, and too small or not
@@ -184,7 +184,7 @@ def test_measuring_ends_with_the_verdict_or_the_budget():
 
 @pytest.mark.parametrize(("seconds", "warned"), [(600.0, True), (1799.0, True), (1801.0, False)])
 def test_after_the_first_pair_it_says_what_a_verdict_needs(seconds, warned, monkeypatch):
-    """A pair takes 5 minutes by this clock, so that six need 30."""
+    """A pair takes 5 minutes on this clock, so six need 30."""
     now, measured = [0.0], [0]
 
     def pair(arms, number, order):
@@ -203,7 +203,7 @@ def test_after_the_first_pair_it_says_what_a_verdict_needs(seconds, warned, monk
     ended = ab._measure([arm, arm], budget, console, lambda: now[0], random.Random(0))
     said = console.file.getvalue()
     needs = "one pair takes 5 min 0 s, the next verdict needs 6, 30 min 0 s: add --budget_s=1800"
-    assert (f"The budget ends before: {needs}." in said) is warned and said.count("--budget_s") == warned
+    assert (f"The budget is too short: {needs}." in said) is warned and said.count("--budget_s") == warned
     assert (needs in ended.why) is warned and measured[0] == seconds // 300
 
 

@@ -1,5 +1,5 @@
 # Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
-"""Which of two trainings reaches its target sooner, and when nobody can tell."""
+"""Which of two trainings reaches its target sooner, and when this is undecided."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from jaxbench.verdicts.judge import CANNOT_TELL, FASTER, SLOWER
 
 
 def side(*seconds: float, reached: bool = True, target: float = 0.9) -> list[Learned]:
-    """Seeds that take so long to the target, or have taken so long without reaching it."""
+    """Seeds with these times to the target, or with these times without reaching it."""
     return [
         Learned(
             name=f"seed{seed}", experiment="mlp", batch=10, target=target, seed=seed,
@@ -45,7 +45,7 @@ def test_welchs_interval_of_two_seeds_a_side():
 
 def test_one_seed_cannot_tell():
     answer, _ = trainings.compare(side(10), side(1), margin=0.02)
-    assert answer.verdict == CANNOT_TELL and "one seed does not say how much seeds differ" in answer.sentence
+    assert answer.verdict == CANNOT_TELL and "one seed does not show how much seeds differ" in answer.sentence
 
 
 def test_a_seed_that_never_arrives_can_only_lose():

@@ -1,8 +1,8 @@
 # Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
 """A model written in NNX, Linen, Equinox, Haiku or as plain functions becomes the same pure functions.
 
-The libraries' own batch normalization is of the whole global batch, however it lies on devices. What a model draws
-comes from the key that it is given, in training, and is no state.
+The libraries' own batch normalization uses the whole global batch, for any placement on devices. Random draws of a model
+come from the given key, in training, and are not state.
 """
 
 from __future__ import annotations
@@ -140,7 +140,7 @@ def test_a_linen_module_may_say_it_by_a_field():
 
 @pytest.mark.filterwarnings("ignore:Using 'Module.sow:DeprecationWarning")
 @pytest.mark.parametrize("reduced", [False, True])
-def test_what_a_model_sows_is_no_state(reduced):
+def test_sown_values_are_no_state(reduced):
     class Linen(nn.Module):
         @nn.compact
         def __call__(self, x):
@@ -162,7 +162,7 @@ def test_what_a_model_sows_is_no_state(reduced):
         assert model_state == {} and model.apply(params, model_state, X)[1] == {}
 
 
-def test_what_linen_says_of_shardings_is_taken_off_its_parameters():
+def test_linens_sharding_metadata_is_removed_from_its_parameters():
     kernel = nn.with_partitioning(nn.initializers.lecun_normal(), (None, "model"))
     params, _ = from_linen(nn.Dense(4, kernel_init=kernel), EXAMPLE).init(KEY)
     assert isinstance(params["kernel"], jax.Array)
@@ -215,7 +215,7 @@ def test_haiku_takes_what_was_transformed():
         (lambda: from_haiku(3, EXAMPLE), "takes a function of the input batch, and was given a int"),
     ],
 )
-def test_what_is_no_model_is_one_sentence(make, sentence):
+def test_an_object_that_is_not_a_model_is_one_sentence(make, sentence):
     with pytest.raises(UserError, match=sentence):
         make()
 
@@ -231,7 +231,7 @@ BATCH = 16
 
 
 class Block(nn.Module):
-    """With a layer that is made in `setup`, inside a block that is recomputed."""
+    """A layer created in `setup`, inside a block that is recomputed."""
 
     def setup(self):
         self.dense, self.norm = nn.Dense(6), nn.BatchNorm(momentum=0.9)
@@ -274,7 +274,7 @@ MODELS = {**NORMED, "remat": lambda: from_linen(Blocks(), EXAMPLE), "scan": lamb
 def case(request):
     mine = workload(MODELS[request.param]())
     batch = mine.synthetic(KEY, BATCH)
-    batch["x"] = batch["x"] + jnp.linspace(-3, 3, BATCH)[:, None]  # a device's examples are not like another's
+    batch["x"] = batch["x"] + jnp.linspace(-3, 3, BATCH)[:, None]  # devices have different examples
     state = oracle.initial_state(mine, KEY, device=jax.devices()[0])
     _, (moved, _) = jit_once(mine.loss)(state.params, state.model_state, batch, KEY)
     return mine, batch, one_device(mine, batch), moved
@@ -328,7 +328,7 @@ def test_training_draws_by_its_key_and_inference_does_not_draw(style):
     assert after == {}
     np.testing.assert_array_equal(model.apply(params, {}, MANY_X, KEY)[0], y)
     assert not np.allclose(model.apply(params, {}, MANY_X, OTHER)[0], y)
-    assert len(np.unique(y, axis=0)) > 32  # each example has a mask of its own
+    assert len(np.unique(y, axis=0)) > 32  # each example has its own mask
     inferred = model.predict(params, {}, MANY_X)
     np.testing.assert_allclose(inferred, jnp.broadcast_to(inferred[:1], inferred.shape), rtol=1e-6)
 
@@ -350,7 +350,7 @@ def test_a_model_that_draws_says_that_it_needs_a_key(style):
     assert model.predict(model.init(KEY)[0], {}, MANY_X).shape == (64, 4)
 
 
-# Linen's dropout does not say how its mask lies, which explicit sharding asks for.
+# Linen's dropout does not specify the sharding of its mask, which explicit sharding requires.
 TAKES = [
     (way, style) for way in parallel.of_any_model() for style in DROPOUT if (way, style) != ("jit_explicit", "linen")
 ]
@@ -388,7 +388,7 @@ def test_devices_draw_by_keys_of_their_own():
 
 
 class LinenStreams(nn.Module):
-    """Answers with the numbers that it draws."""
+    """Returns the numbers that it draws."""
 
     @nn.compact
     def __call__(self, x):

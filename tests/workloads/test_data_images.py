@@ -74,7 +74,7 @@ def test_the_order_is_a_function_of_seed_and_epoch():
 
 
 def test_the_order_is_the_same_on_every_numpy():
-    """Pinned: a checkpoint of today must continue with the same batches after an upgrade."""
+    """Pinned: today's checkpoints must continue with the same batches after an upgrade."""
     assert order(8, 4, seed=0, epoch=0).tolist() == [[0, 3, 7, 5], [1, 2, 6, 4]]
     assert order(3, 4, seed=0, epoch=0).shape == (0, 4)
 
@@ -228,7 +228,7 @@ def test_an_npz_file_is_read_to_the_byte(tmp_path):
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64, np.float16, ">f4"])
-def test_floats_from_0_to_1_and_a_channel_axis_are_taken_as_they_are(tmp_path, dtype):
+def test_floats_from_0_to_1_and_a_channel_axis_are_unchanged(tmp_path, dtype):
     x = np.linspace(0, 1, 9 * 784).reshape(9, 28, 28, 1).astype(dtype)
     image = load(write(tmp_path, x_train=x), seed=0).train["image"]
     assert image.dtype == np.float32 and image.shape == (9, 28, 28, 1)
@@ -357,7 +357,7 @@ def test_a_model_of_other_images_is_told_so(cifar):
 def test_a_folder_that_is_not_there_or_has_other_files(tmp_path):
     with pytest.raises(UserError, match="absent' does not exist: .* CIFAR-10's six .bin files"):
         load(str(tmp_path / "absent"), seed=0, **COLOUR)
-    with pytest.raises(UserError, match="has no images of the train split"):  # an empty folder is taken for MNIST's
+    with pytest.raises(UserError, match="has no images of the train split"):  # an empty folder counts as MNIST
         load(str(tmp_path), seed=0, **COLOUR)
 
 

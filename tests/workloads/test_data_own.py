@@ -1,5 +1,5 @@
 # Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
-"""Data in any form that people have them in are the same examples; what is no data, or too much, is named."""
+"""Data in every supported form give the same examples; wrong or too large data are named."""
 
 from __future__ import annotations
 
@@ -74,13 +74,13 @@ def test_every_form_is_the_same_examples_split_by_the_seed(form):
 
 
 @pytest.mark.parametrize("data", [(ARRAYS, TEST), {"train": ARRAYS, "test": TEST}, {"train": ROWS, "validation": TEST}])
-def test_two_splits_stay_as_they_are(data):
+def test_two_splits_are_unchanged(data):
     found = read(data)
     assert (len(found.train["x"]), len(found.test["x"])) == (30, 4)
     np.testing.assert_array_equal(found.train["label"], ARRAYS["label"])
 
 
-def test_a_dataset_is_taken_as_it_is():
+def test_a_dataset_is_used_unchanged():
     data = Splits(ARRAYS, TEST, "theirs")
     assert read(data) is data and read(lambda: data) is data
 
@@ -114,7 +114,7 @@ WRONG = {
 
 
 @pytest.mark.parametrize("case", WRONG)
-def test_what_is_no_data_of_the_model_is_named(case):
+def test_data_that_do_not_match_the_model_are_named(case):
     data, said = WRONG[case]
     with pytest.raises(UserError, match=said):
         read(data)
@@ -134,7 +134,7 @@ def test_an_error_of_their_own_loader_names_its_line(tmp_path):
 
 
 def saved(folder, arrays, files=2):
-    """Writes `arrays` as `datasets.save_to_disk` does."""
+    """Writes `arrays` like `datasets.save_to_disk`."""
     pyarrow = pytest.importorskip("pyarrow")
     folder.mkdir(parents=True)
     rows, names = np.array_split(np.arange(len(arrays["x"])), files), []
@@ -169,7 +169,7 @@ def test_a_column_that_is_no_numbers_is_named(tmp_path, x, said):
         read(hugging_face(folder))
 
 
-def test_what_is_no_hugging_face_dataset_is_named(tmp_path, monkeypatch):
+def test_a_folder_without_a_hugging_face_dataset_is_named(tmp_path, monkeypatch):
     with pytest.raises(UserError, match="there is no folder .*: save it with"):
         read(hugging_face(str(tmp_path / "nowhere")))
     with pytest.raises(UserError, match="holds no Hugging Face dataset|pip install pyarrow"):
@@ -179,7 +179,7 @@ def test_what_is_no_hugging_face_dataset_is_named(tmp_path, monkeypatch):
         read(hugging_face(str(tmp_path)))
 
 
-def test_what_a_training_needs_is_said_at_once(tmp_path):
+def test_everything_missing_for_training_is_named_at_once(tmp_path):
     from jaxbench.workloads import inspection
 
     path = brought.write(tmp_path)

@@ -1,5 +1,5 @@
 # Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
-"""Texts are read as they are, the standard library's lines are told apart, and what is wrong is one sentence."""
+"""Texts are read unchanged, the standard library's lines are classified, and each error is one sentence."""
 
 from __future__ import annotations
 
@@ -144,7 +144,7 @@ def test_a_csv_file_that_is_wrong_is_named(tmp_path, content: str, message: str)
         texts(str(table(tmp_path, content)))
 
 
-def test_what_is_no_text_at_all_is_named(tmp_path) -> None:
+def test_a_file_without_text_is_named(tmp_path) -> None:
     with pytest.raises(UserError, match="'/nowhere' does not exist: give a folder with one folder of .txt files"):
         texts("/nowhere")
     (tmp_path / "x.json").write_text("{}")
@@ -192,7 +192,7 @@ def test_text_that_cannot_be_learned_is_named(tmp_path) -> None:
 
 
 def documents(tmp_path) -> None:
-    """b.txt is trained on, documents of 2, 9, 1 and 4 bytes; a.txt is tested on."""
+    """b.txt is for training, with documents of 2, 9, 1 and 4 bytes; a.txt is for testing."""
     (tmp_path / "a.txt").write_text("test it")
     (tmp_path / "b.txt").write_text("ab\n\n012345678\n \n.\n\nwxyz")
 

@@ -1,5 +1,5 @@
 # Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
-"""Every way in which a model that is brought can be wrong is one sentence with its own line; what is right is none."""
+"""Every possible error of a user's model is one sentence with the line of the file; right models give none."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def test_a_model_that_is_right_is_told_nothing(tmp_path):
     inspection.inspect(brought.build(brought.write(tmp_path)), batch=16)
 
 
-# What is written in place of what, what is said of it, and a piece of the line that is named.
+# The replacements, the message, and a piece of the line that is named.
 CASES = {
     "params_alone": (
         PARAMS,
@@ -227,7 +227,7 @@ CASES = {
 
 
 @pytest.mark.parametrize("case", CASES)
-def test_what_is_wrong_is_one_sentence_with_the_line(tmp_path, case):
+def test_an_error_is_one_sentence_with_the_line(tmp_path, case):
     old, new, said, line = CASES[case]
     reshaped = ((LOGITS, 'logits = batch["x"].reshape(16, 3) @ params["w"]'),) if case == "field_axis" else ()
     path, sentence = told(tmp_path, (old, new), *reshaped)
@@ -257,20 +257,20 @@ def test_an_error_inside_flax_names_the_persons_line(tmp_path):
     assert sentence.startswith(f"'{path}', line {brought.line_with(path, 'model.apply')}: Scope")
 
 
-def test_what_our_own_functions_say_inside_a_loss_gets_the_persons_line(tmp_path):
+def test_errors_of_our_functions_inside_a_loss_get_the_users_line(tmp_path):
     wrong = "from jaxbench.errors import UserError\n        raise UserError('use this.')\n        "
     path, sentence = told(tmp_path, (LOGITS, wrong + LOGITS))
     assert sentence == f"'{path}', line {brought.line_with(path, 'raise UserError')}: use this."
 
 
-def test_an_error_in_a_file_beside_it_names_that_file(tmp_path):
+def test_an_error_in_a_neighbouring_file_names_that_file(tmp_path):
     (tmp_path / "beside_mine.py").write_text("def logits(x, w):\n    return x.T @ w\n")
     called = (LOGITS, 'logits = beside_mine.logits(batch["x"], params["w"])')
     _, sentence = told(tmp_path, ("import jax\n", "import jax\nimport beside_mine\n"), called)
     assert sentence.startswith(f"'{tmp_path / 'beside_mine.py'}', line 2: ")
 
 
-# Keys that are used once, in every way that looks like twice.
+# Keys that are used once, in every way that looks like a second use.
 ONCE = {
     "split": "a, b = jax.random.split(key); n = jax.random.normal(a, (5,)) + jax.random.normal(b, (5,))",
     "indexed": "k = jax.random.split(key, 3); n = jax.random.normal(k[0], (5,)) + jax.random.normal(k[1], (5,))",
@@ -302,12 +302,12 @@ def test_our_own_models_are_told_nothing(name):
 def test_a_line_is_a_persons_own_only_in_their_files(tmp_path):
     path = brought.write(tmp_path)
     brought.build(path)
-    assert discovery.is_theirs(path) and discovery.is_theirs(str(tmp_path / "beside.py"))
+    assert discovery.is_theirs(path) and discovery.is_theirs(str(tmp_path / "neighbour.py"))
     others = inspection.__file__, pytest.__file__, str(tmp_path / "v/site-packages/x.py")
     assert not any(map(discovery.is_theirs, others))
 
 
-def test_whatever_passes_through_no_line_of_theirs_stays_as_it_is():
+def test_an_error_outside_of_the_users_file_is_unchanged():
     error = ValueError("no")
     assert discovery.with_user_line(error) is error
     with pytest.raises(ValueError, match="no"), discovery.explaining():

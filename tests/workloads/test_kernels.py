@@ -1,5 +1,5 @@
 # Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
-"""Every kernel of every experiment: names, sizes, FLOPs, bytes, right results, and what a wrong config is told."""
+"""Every kernel of every experiment: names, sizes, FLOPs, bytes, right results, and messages for a wrong config."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def test_results_are_right_and_a_wrong_one_is_seen(label: str) -> None:
     ran = run(case)
     assert (ran.wrong, ran.looped_wrong) == (0, 0)
     assert count_wrong(case, spoiled(ran.result), SEED) >= 1
-    if case.impl != "python":  # whose numbers have double precision
+    if case.impl != "python":  # Python numbers have double precision
         assert str(leaves(ran.result)[0].dtype) == matmul.RESULT.get(case.dtype, case.dtype)
         held = sum(a.nbytes for a in case.arguments) + sum(x.nbytes for x in leaves(ran.result))
         assert held <= case.resident_bytes
@@ -135,7 +135,7 @@ def test_dispatch_has_no_sizes() -> None:
 
 
 def test_building_cases_touches_no_device() -> None:
-    """The parent of a run builds them and must not start a backend: there is none by this name."""
+    """The parent of a run builds them and must not start a backend: no backend has this name."""
     code = (
         "import jax; jax.config.update('jax_platforms', 'nowhere')\n"
         f"from kernel_cases import kernels\nassert all(kernels(name) for name in {EXPERIMENTS})"
@@ -214,7 +214,7 @@ def test_a_product_with_a_term_left_out_is_wrong_and_one_of_rounded_factors_is_n
 @pytest.mark.parametrize("op", elementwise.FUSION.ops)
 @pytest.mark.parametrize("elements", [500, 20_000])
 def test_passes_over_memory_are_what_the_operations_read_and_write(op: str, elements: int) -> None:
-    """Counted by doing the kernel with an `op` that adds up the bytes of operands and result."""
+    """Counted by running the kernel with an `op` that adds up the bytes of operands and result."""
     moved = 0
 
     def count(function, *operands):
@@ -266,7 +266,7 @@ def test_the_best_gains_of_a_level_are_those_of_a_plain_loop() -> None:
 
 @pytest.mark.parametrize("op", versus.OPS)
 def test_starting_takes_every_argument_and_gives_as_many_results_as_the_job(op: str) -> None:
-    """A jitted function drops arguments that it does not read: their passing would not be timed."""
+    """A jitted function drops unused arguments: passing them would not be timed."""
     (case,) = versus.cases(op, "float32", 4, (versus.START,))
     arrays = kernel.draw(case.arguments, seed=0)
     little = versus._little(versus.JOBS[op])

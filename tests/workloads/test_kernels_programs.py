@@ -1,5 +1,5 @@
 # Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
-"""What XLA makes of the kernels: nothing is copied, hoisted, done twice or fused that should not be."""
+"""Kernels as compiled by XLA: no wrong copies, hoisting, duplication or fusion."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ ELEMENTWISE = [
 
 @pytest.fixture(autouse=True)
 def fused_as_ever(monkeypatch: pytest.MonkeyPatch) -> None:
-    """What is fused depends on XLA's emitters, so here they are those of a user."""
+    """Fusion depends on XLA's emitters, so these tests use a user's emitters."""
     options = {"xla_cpu_use_fusion_emitters": True} if "fusion_emitters" in UNOPTIMISED else {}
     jit = partial(jax.jit, donate_argnums=0, keep_unused=True, compiler_options=options)
     monkeypatch.setattr(runnable, "_jit", jit)
@@ -54,7 +54,7 @@ def test_a_step_writes_the_result_and_one_value_of_the_argument(case: KernelWork
 
 
 def test_without_it_the_compiler_copies_the_argument_and_computes_twice(monkeypatch: pytest.MonkeyPatch) -> None:
-    """What `fenced` is for: should this fail, XLA has learned and it can go."""
+    """The reason for `fenced`: if this fails, XLA has improved and `fenced` can go."""
     monkeypatch.setattr(kernel, "fenced", lambda function: function)
     (case,) = kernels("fusion", ops="chain", sizes=str(ELEMENTS), impls="fused")
     bare = KernelWorkload(
@@ -75,12 +75,12 @@ def test_barriers_store_every_operation_and_fusing_none() -> None:
         for impl in ("barriers", "fused")
         for case in kernels("fusion", ops="chain", sizes=str(ELEMENTS), impls=impl)
     )
-    assert len(fused) == 1 + 1  # and the value that is fed back
+    assert len(fused) == 1 + 1  # and the feedback value
     assert len(stored) == 8 + 1
 
 
-def test_what_is_fenced_may_hold_calls() -> None:
-    """Functions of jax.numpy are calls themselves; inside a piece they are inlined as ever."""
+def test_a_fenced_function_may_contain_calls() -> None:
+    """Functions of jax.numpy are calls themselves; inside a piece they are inlined as usual."""
     array = Array((ELEMENTS,))
     function = lambda x: jnp.where(jnp.isnan(x), 0.0, jax.nn.silu(jax.nn.relu(x)))  # noqa: E731
     case = KernelWorkload(

@@ -1,5 +1,5 @@
 # Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
-"""Levers of a workload: what accumulation, freezing and precision change in the compiled step, and what they keep."""
+"""Levers of a workload: gradient accumulation, frozen parameters and number formats in the compiled step."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from jaxbench.workloads.levers import apply, freeze, precision
 from jaxbench.workloads.models.image_layers import BatchNorm
 
 BATCH = 32
-# XLA's CPU compiler, unasked, drops barriers and schedules for what may run at once, not for memory.
+# By default XLA's CPU compiler drops barriers and schedules for concurrency, not for memory.
 FOR_MEMORY = {
     "xla_disable_hlo_passes": "cse_barrier_expander",
     "xla_cpu_scheduler_type": "CPU_SCHEDULER_TYPE_MEMORY_OPTIMIZED",
@@ -162,12 +162,12 @@ def layers_workload(stateful: bool = False, remat: bool = False) -> TrainWorkloa
     )
 
 
-# pattern: what is left, of the forward FLOPs of each layer: 1 forward, 1 for its weights, 1 for its input.
+# pattern: remaining multiples of each layer's forward FLOPs: 1 forward, 1 for its weights, 1 for its input.
 LEFT = {
     "none": (2, 3, 3),
     "^0/": (1, 2, 3),  # the second layer's input needs no gradient any more
     "^[01]/": (1, 1, 2),
-    "^1/": (2, 2, 3),  # a gradient must still pass through the middle layer
+    "^1/": (2, 2, 3),  # a gradient still passes through the middle layer
 }
 
 
@@ -184,10 +184,10 @@ def compiled_flops(workload: TrainWorkload) -> float:
 
 
 @pytest.mark.parametrize("pattern", LEFT)
-def test_the_compiled_gradient_has_the_flops_of_the_closed_form(pattern):
+def test_the_compiled_gradient_has_the_flops_of_the_formula(pattern):
     workload = frozen(layers_workload(), pattern)
     assert workload.flops_per_example == remaining_flops(pattern)
-    # The compiler counts what is done for each element too: 10 of 128 to 512 FLOPs of a product.
+    # The compiler also counts element-wise work: 10 of 128 to 512 FLOPs of a product.
     assert compiled_flops(workload) == pytest.approx(remaining_flops(pattern), rel=0.02)
 
 
@@ -238,7 +238,7 @@ def test_frozen_parameters_cost_no_communication_and_no_optimizer_state(strategy
         after = jax.device_get(program.export(compiled.call(program.init(KEY), program.put(batch))[0]))
     assert sum(leaf.nbytes for leaf in jax.tree.leaves(before.opt_state)) == trained
     jax.tree.map(np.testing.assert_array_equal, after.model_state["frozen"], before.model_state["frozen"])
-    assert after.model_state["model"] == {"steps": 1, "kept": 1}  # what the loss does not return stays, as unfrozen
+    assert after.model_state["model"] == {"steps": 1, "kept": 1}  # not returned by the loss
 
 
 def test_the_loss_and_the_first_update_are_those_of_the_whole_model():
@@ -274,7 +274,7 @@ def test_frozen_parameters_are_no_state_of_the_model(stateful):
         assert freeze.stateful(jax.eval_shape(workload.init, KEY)[1]) == stateful
 
 
-def test_paths_of_a_model_read_as_they_are_written():
+def test_paths_of_a_model_are_unchanged():
     workload = experiment_workload("cnn")
     params, _ = jax.eval_shape(workload.init, KEY)
     assert "convolutions/0/kernel" in freeze.paths(params)
@@ -378,7 +378,7 @@ def test_tf32_is_refused_where_there_is_none():
 
 
 def overflowing() -> TrainWorkload:
-    """The gradient is the mean of "x", which a batch can put beyond float16; the model's state sums "x" up."""
+    """The gradient is the mean of "x", which a batch can push beyond float16; the model's state sums "x" up."""
 
     def loss(params, model_state, batch, key):
         x = batch["x"] * params["w"]
@@ -393,7 +393,7 @@ def overflowing() -> TrainWorkload:
 
 
 def test_without_loss_scaling_a_small_gradient_is_zero():
-    """Of 1e-9 in the model's float16, whose smallest number is 6e-8; the scaled loss brings it back."""
+    """A gradient of 1e-9 in float16, with a smallest number of 6e-8; the scaled loss restores it."""
 
     def loss(params, model_state, batch, key):
         return jnp.mean(1e-9 * (params["w"] * batch["x"]).astype(jnp.float32)), (model_state, {})
@@ -431,7 +431,7 @@ def test_an_overflow_is_survived(strategy, monkeypatch):
     jax.tree.map(np.testing.assert_array_equal, second.model_state, first.model_state)
     assert int(last.step) == 5
     assert third.params["w"] < second.params["w"]
-    np.testing.assert_allclose(first.params["w"], 1 - 1e-3 * 0.25, rtol=1e-6)  # the scale is divided out again
+    np.testing.assert_allclose(first.params["w"], 1 - 1e-3 * 0.25, rtol=1e-6)  # the scale is divided out
     np.testing.assert_allclose(metrics[0]["loss"], 0.25, rtol=1e-3)
 
 

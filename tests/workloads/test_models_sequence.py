@@ -1,8 +1,8 @@
 # Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
-"""Models of sequences, tables and graphs: the numbers of PyTorch, of the papers and of the formulas.
+"""Models of sequences, tables and graphs agree with PyTorch, the papers and the formulas.
 
-The shapes of gpt that Llama has: a gated perceptron, shared keys and values, heads of a width of their own.
-Recomputation changes what is stored and nothing else.
+Llama's shapes for gpt: a gated perceptron, shared keys and values, a separate head width. Recomputation changes the
+stored values and nothing else.
 """
 
 from __future__ import annotations
@@ -53,12 +53,12 @@ def gradient(mine: TrainWorkload):
 
 
 def weights(init) -> dict:
-    """Parameters drawn by NumPy: drawing them with JAX would compile for seconds."""
+    """Parameters drawn by NumPy, because drawing them with JAX would compile for seconds."""
     return jax.tree.map(jnp.asarray, references.weights(jax.eval_shape(init, KEY)[0]))
 
 
 def once(function):
-    """Compiled without optimisation: what is run once here is small."""
+    """Compiled without optimisation, because the programs are small and run once."""
     return jax.jit(function, compiler_options=run_once_options())
 
 
@@ -107,11 +107,11 @@ def test_parameters_of_the_published_models(preset: str, parameters: int) -> Non
     config = discovery.load_experiment("gpt").get_config().model
     config.preset = preset
     found = gpt.dimensions(config)
-    config.layers = 1  # a block for all: they are alike
+    config.layers = 1  # one block for all: they are equal
     one = jax.eval_shape(from_nnx(partial(gpt.GPT, config)).init, KEY)[0]
     count = sum(leaf.size for leaf in jax.tree.leaves(one))
     block = sum(leaf.size for leaf in jax.tree.leaves(one["blocks"]))
-    padding = (found.rows - found.vocab) * found.width  # of the embedding, for it to divide over devices
+    padding = (found.rows - found.vocab) * found.width  # rows of the embedding, so that it divides over devices
     assert count + (found.layers - 1) * block == parameters + padding
 
 
@@ -185,7 +185,7 @@ def test_half_precision_gives_a_float32_loss_near_the_full_one(name: str) -> Non
     assert jax.eval_shape(mine.predict, short(params), {}, short(batch)).dtype == jnp.bfloat16
 
 
-def test_what_fills_up_a_text_has_no_part_in_the_lstms_answer() -> None:
+def test_padding_of_a_text_does_not_change_the_lstms_result() -> None:
     model = from_nnx(partial(lstm.Classifier, small("lstm").model))
     params = weights(model.init)
     tokens = np.array([[5, 6, 7, 8]])
@@ -241,7 +241,7 @@ def test_the_adjacency_of_a_ring_by_its_definition() -> None:
 
 
 def reduces_in_a_loop(mine: TrainWorkload) -> bool:
-    """Whether an all-reduce of the compiled step stands anywhere but in the program's own body."""
+    """Whether an all-reduce of the compiled step is outside the program's main body."""
     program = parallel.build("jit_auto", mine, jax.devices()[:2])
     bodies = re.split(r"\n(?=\S)", compile_step(mine, program, 8).hlo)
     holding = [body for body in bodies if re.search(r" all-reduce(-start)?\(", body)]
@@ -254,7 +254,7 @@ def test_the_recurrent_gradient_is_reduced_once_and_not_in_every_step(monkeypatc
     monkeypatch.setattr(lstm, "copies", lambda parameter, like: jnp.stack([parameter] * like.shape[0]))
     monkeypatch.setattr(lstm, "split", lambda x: x[None])
     monkeypatch.setattr(lstm, "_states", lambda *arrays: lstm._forward(*arrays)[0])
-    assert reduces_in_a_loop(workload("lstm"))  # what a plainly differentiated loop does
+    assert reduces_in_a_loop(workload("lstm"))  # the result of plainly differentiating a loop
 
 
 def test_a_tied_table_gives_one_gradient_on_any_number_of_groups() -> None:
@@ -271,7 +271,7 @@ def test_a_tied_table_gives_one_gradient_on_any_number_of_groups() -> None:
 
 
 def max_read(layers: int) -> int:
-    """The most arrays that one fused operation of the compiled gradient reads."""
+    """The largest number of arrays read by one fused operation of the compiled gradient."""
     mine = workload("gpt", layers=layers)
     params, _ = jax.eval_shape(mine.init, KEY)
     text = jax.jit(gradient(mine)).lower(params, mine.batch_avals(4)).compile().as_text()
@@ -283,7 +283,7 @@ def max_read(layers: int) -> int:
 def test_the_gradient_of_the_residual_stream_is_not_computed_again_in_every_block(monkeypatch) -> None:
     assert max_read(1) == max_read(3)
     monkeypatch.setattr(gpt, "materialized_gradient", lambda x: x)
-    assert max_read(1) < max_read(3)  # should this fail, XLA has learned and `materialized_gradient` can go
+    assert max_read(1) < max_read(3)  # if this fails, XLA has improved and `materialized_gradient` can go
 
 
 LLAMA = {
@@ -353,7 +353,7 @@ def test_the_kernel_is_plain_attention_on_a_cpu_and_names_what_it_does_not_take(
 
 
 def test_the_tpus_kernel_computes_the_same():
-    """Interpreted, as no TPU is here."""
+    """Interpreted, because there is no TPU."""
     from jax.experimental.pallas.ops.tpu.splash_attention import splash_attention_kernel as splash
 
     q, k, v = jax.random.normal(KEY, (3, 1, 2, 256, 128))
@@ -369,9 +369,9 @@ def test_the_tpus_kernel_computes_the_same():
 
 
 DEPTH, WIDTH, BATCH = 9, 16, 1024
-# Else XLA's CPU compiler drops the barriers, and merges what is recomputed with what was computed first.
+# Otherwise XLA's CPU compiler drops the barriers, and merges recomputed values with the first computation.
 KEEP_BARRIERS = {"xla_disable_hlo_passes": "cse_barrier_expander"}
-HERE = ("none", "sqrt", "block", "dots_saveable")  # a CPU has no other memory to offload to
+HERE = ("none", "sqrt", "block", "dots_saveable")  # a CPU has no second memory for offloading
 
 
 class Block(nnx.Module):
@@ -425,7 +425,7 @@ def test_gradients_and_state_are_the_same(compiled, remat):
     (grads, state), (expected, expected_state) = called(remat), called("none")
     jax.tree.map(lambda a, b: np.testing.assert_allclose(a, b, rtol=1e-4, atol=1e-7), grads, expected)
     jax.tree.map(np.testing.assert_array_equal, state, expected_state)
-    assert all(leaf == 1 for leaf in jax.tree.leaves(state))  # recomputing does not count twice
+    assert all(leaf == 1 for leaf in jax.tree.leaves(state))  # recomputation does not count twice
 
 
 def test_memory_falls(compiled):
@@ -435,7 +435,7 @@ def test_memory_falls(compiled):
     assert held["dots_saveable"] < held["none"]
 
 
-def test_what_is_recomputed_is_really_computed_again(compiled):
+def test_recomputed_values_are_really_computed_again(compiled):
     flops = {name: step.cost_analysis()["flops"] for name, (step, _) in compiled.items()}
     product = 2.0 * BATCH * WIDTH**2
     again = {name: (found - flops["none"]) / (DEPTH * product) for name, found in flops.items()}

@@ -1,8 +1,8 @@
 # Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
-"""The vision models are the published ones: their sizes, their work, and PyTorch's numbers for the same weights.
+"""The vision models match the published ones: sizes, work, and PyTorch's numbers for the same weights.
 
-The rewritten convolutions are the plain one. Batch normalization is right by PyTorch's definition, and of the examples
-that the config says.
+The rewritten convolutions agree with the plain one. Batch normalization follows PyTorch's definition, over the examples
+that the config chooses.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ def build(name, preset="auto", **changes) -> TrainWorkload:
 
 @functools.cache
 def tiny(name):
-    """(workload, parameters, model_state, a batch of 4); drawn by NumPy, since nothing need be compiled for that."""
+    """(workload, parameters, model_state, a batch of 4); drawn by NumPy, which needs no compilation."""
     mine = build(name, "smoke")
     avals, model_state = jax.eval_shape(mine.init, KEY)
     model_state = jax.tree.map(lambda aval: np.ones(aval.shape, aval.dtype), model_state)
@@ -56,7 +56,7 @@ def tiny(name):
 
 
 def once(function, *arguments):
-    """Its answer, compiled unoptimised."""
+    """Its result, compiled without optimisation."""
     return jax.jit(function, compiler_options=run_once_options())(*arguments)
 
 
@@ -86,8 +86,8 @@ def test_the_parameters_of_resnet_164_by_hand():
 
 
 @pytest.mark.full
-def test_what_each_block_of_a_resnet_adds_starts_smaller_by_the_root_of_their_number():
-    """By the last norm's scale; before a sum without a norm by the last kernel, else He's, sqrt(2 / inputs)."""
+def test_residual_branches_start_smaller_by_the_root_of_their_number():
+    """By the last norm's scale; without a norm before the sum, by the last kernel; else He's, sqrt(2 / inputs)."""
     two = build("resnet18", **{"model.blocks": "1,1"}).init(KEY)[0]["blocks"]
     for block in two.values():
         assert [norm["scale"][0] for norm in block["norms"].values()] == pytest.approx([1, 1 / math.sqrt(2)])
@@ -115,7 +115,7 @@ def test_the_forward_pass_does_the_known_work(name, gmac):
 
 
 def first_layer(name):
-    """Forward FLOPs of the layer whose input needs no gradient."""
+    """Forward FLOPs of the layer with an input that needs no gradient."""
     outputs, kernel, channels = {
         "alexnet": (55, 11, 64),
         "vgg16": (224, 3, 64),
@@ -250,7 +250,7 @@ def test_values_and_gradients_are_those_of_the_plainconvolution(side, inputs, ou
         (7, 256, 128, 3, 1, jnp.float32, None),
     ],
 )
-def test_what_is_rewritten(side, inputs, outputs, kernel, strides, dtype, taken, monkeypatch):
+def test_rewritten_convolutions(side, inputs, outputs, kernel, strides, dtype, taken, monkeypatch):
     seen = []
     monkeypatch.setattr(image_layers, "_rewritten", lambda x, w, case: seen.append(case) or image_layers._plain(x, w))
     x, w = (jnp.zeros(shape, dtype) for shape in [(1, side, side, inputs), (kernel, kernel, inputs, outputs)])
@@ -261,7 +261,7 @@ def test_what_is_rewritten(side, inputs, outputs, kernel, strides, dtype, taken,
 
 
 @pytest.mark.parametrize(("inputs", "outputs", "stride"), [(3, 5, 1), (5, 3, 1), (5, 3, 2)])
-def test_a_1x1_is_a_product_whose_narrower_factor_is_laid_out_anew(inputs, outputs, stride):
+def test_a_1x1_is_a_product_with_its_narrower_factor_copied(inputs, outputs, stride):
     x, w, _ = arrays(8, inputs, outputs, 1)
     strides, none = (stride, stride), ((0, 0), (0, 0))
 
@@ -318,7 +318,7 @@ def test_scale_and_bias_are_applied():
 
 
 def test_a_small_variance_about_a_large_mean_keeps_its_digits():
-    """The mean of squares less the square of the mean, in float32, would give 0 or less here."""
+    """The mean of squares minus the square of the mean, in float32, would give 0 or less here."""
     x = images(3000, 0.1)
     np.testing.assert_allclose(BatchNorm(2, statistics="device")(x), reference(x)[0], atol=5e-3)
 
@@ -408,7 +408,7 @@ def test_the_two_choices_are_two_functions_and_one_without_other_devices():
 
 @pytest.mark.parametrize("remat", thin(["sqrt", "block", "dots_saveable"], 1))
 def test_recomputation_changes_neither_gradients_nor_statistics(remat):
-    """For several spreads in one process: a trace that was kept for one must not serve another."""
+    """For several strategies in one process: a trace cached for one must not serve another."""
     plain, recomputed = workload("device"), workload("device", remat)
     state = oracle.initial_state(plain, KEY, device=jax.devices()[0])
     batch = plain.synthetic(KEY, BATCH)
@@ -436,8 +436,8 @@ def test_inference_uses_what_training_left():
     assert dataclasses.replace(mine, evaluate=None).predict is mine.predict
 
 
-def test_the_parts_of_a_batch_whose_statistics_are_of_their_own_are_one_device_s_answer():
-    """So an accelerator need not hold the activations of a batch that was made for many."""
+def test_parts_of_a_batch_with_separate_statistics_give_the_one_device_result():
+    """So one accelerator need not hold the activations of a batch for many devices."""
     mine = dataclasses.replace(workload("device"), independent=True)
     start, batch = oracle.initial_state(mine, KEY, device=jax.devices()[0]), mine.synthetic(KEY, BATCH)
     seen = []
@@ -461,5 +461,5 @@ def test_the_parts_of_a_batch_whose_statistics_are_of_their_own_are_one_device_s
 def test_only_statistics_of_their_own_may_be_found_part_by_part(kind, independent):
     mine = dataclasses.replace(workload(kind), independent=independent)
     proof = Proof(None, mine, jax.devices()[:1], KEY, own=True)
-    proof.loss_kind = loss_kind.LossKind(name=loss_kind.MEAN)  # as it may seem: it is told by four examples
+    proof.loss_kind = loss_kind.LossKind(name=loss_kind.MEAN)  # it may seem so, because detection uses four examples
     assert proof._in_parts(mine) == independent

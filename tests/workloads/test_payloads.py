@@ -1,5 +1,5 @@
 # Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
-"""Payloads that are a model's gradients, and the experiments that use them."""
+"""A model's gradients as payloads, and the experiments that use them."""
 
 from __future__ import annotations
 
@@ -100,7 +100,7 @@ def test_a_models_gradients_are_reduced_unless_other_ops_are_typed() -> None:
     assert [(case.op, case.payload_bytes) for case in found.cases if isinstance(case, CollectiveWorkload)] == [
         ("all_reduce", size) for size in gradient_sizes("mlp")
     ]
-    assert found.typed  # they are asked for: one that does not fit is an error
+    assert found.typed  # they are explicit: one that does not fit is an error
     typed = cases("collectives", sizes_from="mlp", ops="all_gather,all_reduce")
     assert {case.op for case in typed.cases} == {"all_gather", "all_reduce"}
 

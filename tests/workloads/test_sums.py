@@ -1,7 +1,7 @@
 # Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
-"""Sums over rows: that strategies agree with one device and send the sums alone, and that each model is right.
+"""Sums over rows: strategies agree with one device and send only the sums, and each model is right.
 
-Boosted trees are compared with a plain reference that looks at every row, and with LightGBM where it is installed.
+Boosted trees are compared with a plain reference that reads every row, and with LightGBM if it is installed.
 """
 
 from __future__ import annotations
@@ -86,7 +86,7 @@ def test_scikit_learn_finds_the_same():
     np.testing.assert_allclose(params["state"]["weights"], [*ridge.coef_, ridge.intercept_], atol=1e-5)
     rows = np.asarray(kmeans.drawn(jax.random.PRNGKey(1), 300, clusters=5, columns=3))
     workload = kmeans.workload("k", clusters=5, columns=3)
-    first, (made, _) = rows[:5], workload.init(jax.random.PRNGKey(0))  # a center without rows is moved by theirs only
+    first, (made, _) = rows[:5], workload.init(jax.random.PRNGKey(0))  # only theirs moves a center without rows
     workload = dataclasses.replace(workload, init=lambda key: ({**made, "state": {"centers": first}}, {}))
     theirs = cluster.KMeans(5, init=first, n_init=1, algorithm="lloyd", tol=0).fit(rows)
     params, losses = stepped(workload, rows, theirs.n_iter_ + 1)
@@ -110,7 +110,7 @@ def test_kmeans_is_lloyds_iteration():
 @pytest.mark.parametrize("strategy", ["fsdp", "zero1", "tensor"])
 def test_a_strategy_that_splits_the_state_is_refused(strategy):
     workload = kmeans.workload("k", clusters=6, columns=3)
-    with pytest.raises(Unsupported, match="sum over rows, whose state every device has whole.*use jit_auto"):
+    with pytest.raises(Unsupported, match="sum over rows: every device has its whole state.*use jit_auto"):
         arm.build_program(workload, strategy, jax.devices()[:2], levers.DEFAULTS)
 
 
@@ -123,7 +123,7 @@ def test_the_example_of_sums_runs(tmp_path):
     assert record.passport.expected_gradient_bytes == 4 * (32 + 32)
 
 
-def test_what_devices_reduce_is_the_sums_alone_before_any_compiler_drops_the_rest():
+def test_devices_reduce_only_the_sums_before_any_compiler_drops_the_rest():
     workload = kmeans.workload("k", clusters=6, columns=3)
     state = jax.eval_shape(lambda key: create_state(workload, key), jax.random.PRNGKey(0))
     grads, _, _ = jax.eval_shape(lambda state, batch: gradients(workload, state, batch), state, workload.batch_avals(4))
@@ -184,7 +184,7 @@ def test_trees_are_those_of_a_plain_reference(loss):
 
 def test_trees_do_not_depend_on_the_devices_nor_on_the_parts_of_the_rows():
     settings = trees.TreeSettings(columns=4, depth=DEPTH, l2=1 / ROWS, min_hessian=2 / ROWS)
-    rows = table()  # 300 of them do not divide over 8 devices
+    rows = table()  # 300 rows do not divide over 8 devices
     one, eight = (sums_growing.grower(settings, rows, devices)(2) for devices in (1, 8))
     for name in ("column", "bin", "value"):
         np.testing.assert_allclose(eight[1][name], one[1][name], atol=1e-6)
@@ -206,7 +206,7 @@ def test_the_derivatives_are_those_of_the_loss():
 
 def test_a_node_without_a_gain_keeps_its_rows_together():
     rows = table()
-    rows[:, -1] = 1  # one class: each split gains next to nothing and min_hessian forbids what is left
+    rows[:, -1] = 1  # one class: each split gains almost nothing, and min_hessian forbids the rest
     settings = trees.TreeSettings(columns=4, depth=DEPTH, l2=1 / ROWS, min_hessian=1.0)
     (tree,) = sums_growing.fit(settings, rows, 1)
     assert np.all(np.asarray(tree["column"]) == -1)
@@ -277,7 +277,7 @@ def test_each_node_of_a_forest_chooses_among_its_own_columns():
 
 
 def trained(of: boosting.Ensemble, rows: np.ndarray, steps: int) -> dict:
-    """The state after so many steps on the whole table."""
+    """The state after a number of steps on the whole table."""
 
     @jax.jit
     def step(state):
@@ -292,7 +292,7 @@ def trained(of: boosting.Ensemble, rows: np.ndarray, steps: int) -> dict:
 
 def test_on_the_whole_table_its_trees_are_those_of_the_measured_step() -> None:
     of, rows = boosting.Ensemble(tree=SETTINGS, rounds=3), table()
-    state = trained(of, rows, 3 * DEPTH + 2)  # two levels more than there is room for
+    state = trained(of, rows, 3 * DEPTH + 2)  # two levels more than fit
     expected = sums_growing.margins(SETTINGS, sums_growing.fit(SETTINGS, rows, 3), rows[:, :-1])
     found = boosting.margins(of, state["grown"], rows[:, :-1].astype(np.int32))
     np.testing.assert_allclose(found[:, 0], expected, atol=2e-5)

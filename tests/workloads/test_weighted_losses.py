@@ -1,5 +1,5 @@
 # Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
-"""Losses that weigh: weights of one change nothing, weights of nought leave out."""
+"""Weighted losses: weights of one change nothing, weights of zero exclude examples."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def batch(weights: list[float]) -> dict[str, jax.Array]:
 
 
 def weighed(weights: list[float]) -> list[WeightedMean]:
-    """Loss and accuracy as the loss has them and as the evaluation has them, which must be the same."""
+    """Loss and accuracy from the loss and from the evaluation, which must be equal."""
     loss, (_, metrics) = classification(MODEL, weights="weight")(PARAMS, {}, batch(weights), KEY)
     evaluated = evaluation(MODEL, weights="weight")(PARAMS, {}, batch(weights))
     np.testing.assert_allclose(evaluated["loss"].total, loss.total, rtol=1e-6)

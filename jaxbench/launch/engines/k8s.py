@@ -1,7 +1,7 @@
 # Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
-"""Kubernetes: the manifest of a JobSet, with one pod a host; `kubectl apply` is left to the user.
+"""Kubernetes: the manifest of a JobSet, with one pod for each host; `kubectl apply` is left to the user.
 
-The JobSet controller makes a headless service of the name of the JobSet, so that pods find each other by name.
+The JobSet controller makes a headless service with the name of the JobSet, so pods find each other by name.
 """
 
 from __future__ import annotations
@@ -17,12 +17,12 @@ from jaxbench.launch.job import Job, Submitted
 OPTIONS = "image=NAME, claim=NAME (a volume claim for results), and labels of nodes such as pool.example/kind=large"
 RESOURCES = {"gpu": "nvidia.com/gpu", "tpu": "google.com/tpu", "cpu": "cpu"}
 PORT = 8476  # of the coordinator
-RESULTS = Path("/results")  # where the pods see their results
-RESTARTS = 3  # of the whole set, when a pod has failed: the run folder continues if it lies on a claim
+RESULTS = Path("/results")  # the mount point of the results in the pods
+RESTARTS = 3  # restarts of the whole set after a pod has failed; a run folder on a claim continues
 
 
 def check(job: Job) -> None:
-    """Raises UserError for several processes in a pod, options that are none, and a missing image."""
+    """Raises UserError for several processes in a pod, unknown options, and a missing image."""
     if job.processes_per_node > 1:
         raise UserError(
             f"--processes_per_node={job.processes_per_node} is not possible with k8s, where a pod is one process with "
@@ -40,11 +40,11 @@ def text(job: Job) -> str:
 
 
 def require_here() -> None:
-    """Nothing is needed to write a file."""
+    """Does nothing: writing a file needs no cluster."""
 
 
 def submit(job: Job) -> Submitted:
-    """Writes the manifest beside the run folder. Raises UserError if it cannot be written."""
+    """Writes the manifest next to the run folder. Raises UserError if it cannot be written."""
     path = job.folder.with_suffix(".yaml")
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -106,7 +106,7 @@ def _pod(job: Job) -> dict[str, Any]:
 
 
 def _arguments(job: Job) -> list[str]:
-    """Kubernetes puts variables in for $(NAME), so every $ of the command is doubled."""
+    """The words of the command, with every $ doubled, because Kubernetes replaces $(NAME) by a variable."""
     folder = RESULTS / job.folder.parent.name / job.folder.name
     words = [word.replace("$", "$$") for word in job.argv(folder)[1:]]
     if job.nodes == 1:

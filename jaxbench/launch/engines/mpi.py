@@ -1,7 +1,7 @@
 # Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
-"""Open MPI: the line of mpirun, run here until it ends.
+"""Open MPI: the mpirun command line, run here until it ends.
 
-JAX finds the processes by the variables that mpirun of Open MPI 4 sets; the first of them is on the host of mpirun.
+JAX finds the processes by the variables that mpirun of Open MPI 4 sets. The first process is on the host of mpirun.
 """
 
 from __future__ import annotations
@@ -17,12 +17,12 @@ from jaxbench.launch.job import Job, Submitted
 from jaxbench.machine import cores
 
 OPTIONS = 'words of mpirun, such as --options="--hostfile hosts"'
-ALLOCATIONS = ("SLURM_JOB_ID", "PBS_JOBID", "LSB_JOBID", "PE_HOSTFILE")  # a queue that tells mpirun its hosts
-PASSED_ON = ("JAX_", "XLA_", "LIBTPU_", "NCCL_")  # variables that processes on other hosts get as well
+ALLOCATIONS = ("SLURM_JOB_ID", "PBS_JOBID", "LSB_JOBID", "PE_HOSTFILE")  # set by queues that tell mpirun its hosts
+PASSED_ON = ("JAX_", "XLA_", "LIBTPU_", "NCCL_")  # prefixes of variables that mpirun passes to processes on other hosts
 
 
 def check(job: Job) -> None:
-    """Raises UserError where mpirun could not know the hosts."""
+    """Raises UserError if mpirun cannot know the hosts."""
     if job.nodes > 1 and not _hosts(job.options) and not any(name in os.environ for name in ALLOCATIONS):
         raise UserError(
             f"--nodes={job.nodes} needs the names of the hosts: add --options='--host a:{job.processes_per_node},"
@@ -35,7 +35,7 @@ def text(job: Job) -> str:
 
 
 def line(job: Job, *, root: bool, slots: int) -> list[str]:
-    """The words of mpirun. root: whether root starts it. slots: how many processes it starts on this host unasked."""
+    """The words of mpirun. root: whether root starts it. slots: the processes that it starts here by default."""
     words = ["mpirun", "-n", str(job.processes), "--bind-to", "none"]  # each process pins its own threads
     if job.nodes > 1:
         words += ["--map-by", f"ppr:{job.processes_per_node}:node"]

@@ -1,7 +1,7 @@
 # Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
-"""Ray: a JaxTrainer whose workers run the command, on the cluster that Ray finds, else on this machine.
+"""Ray: a JaxTrainer with workers that run the command, on the cluster that Ray finds or else on this machine.
 
-The worker itself does not start JAX: the command is a process of its own, which gets the address of the first worker.
+The worker itself does not start JAX. The command is a separate process, which gets the address of the first worker.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ KNOWN = ("address", "topology", "accelerator_type")
 
 
 def check(job: Job) -> None:
-    """Raises UserError for options that are none."""
+    """Raises UserError for unknown options."""
     for word in job.options:
         name, _, value = word.partition("=")
         if name not in KNOWN or not value:
@@ -55,7 +55,7 @@ def require_here() -> None:
 
 
 def submit(job: Job) -> Submitted:
-    """Runs it. Raises UserError if no cluster answers at the address."""
+    """Runs the job. Raises UserError if no cluster answers at the address."""
     ray, train, jax = (_ray(name) for name in ("ray", "ray.train", "ray.train.v2.jax"))
     try:
         ray.init(**_init(job))
@@ -64,7 +64,7 @@ def submit(job: Job) -> Submitted:
     trainer = jax.JaxTrainer(
         run_command,
         train_loop_config={"argv": job.argv()},
-        jax_config=jax.JaxConfig(),  # the command joins its world by itself
+        jax_config=jax.JaxConfig(),  # the command joins its world itself
         scaling_config=train.ScalingConfig(**scaling(job)),
         run_config=train.RunConfig(name=job.name, storage_path=str(job.folder.parent / "ray")),
     )
@@ -78,9 +78,9 @@ def submit(job: Job) -> Submitted:
 
 
 def run_command(config: dict[str, Any]) -> None:
-    """In each worker: runs the command, as one process of the world of all workers.
+    """Runs the command in a worker, as one process of the world of all workers.
 
-    Raises RuntimeError for an exit code that is not 0, with the last line that the command wrote about it.
+    Raises RuntimeError for a nonzero exit code, with the last line that the command wrote about it.
     """
     from ray.train import get_context
     from ray.train.collective import broadcast_from_rank_zero
@@ -107,7 +107,7 @@ def _free_port() -> int:
 
 
 def _init(job: Job) -> dict[str, str]:
-    """The arguments of ray.init, which without any takes RAY_ADDRESS, a cluster on this machine, or starts one."""
+    """The arguments of ray.init. Without arguments it uses RAY_ADDRESS or a cluster on this machine, or starts one."""
     return dict(word.split("=", 1) for word in job.options if word.startswith("address="))
 
 

@@ -1,8 +1,8 @@
 # Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
-"""Slurm, through submitit: each job is queued by itself, so a small one does not wait for the nodes of a large one.
+"""Slurm, through submitit: each job is queued separately, so a small job does not wait for the nodes of a large job.
 
-Folder and environment must be the same on all nodes, as submitit wants. A job that Slurm preempts or that reaches its
-time goes back into the queue, and there continues its run folder.
+Folder and environment must be the same on all nodes, as submitit requires. A job that Slurm preempts, or that reaches
+its time limit, goes back into the queue, and continues its run folder when it starts again.
 """
 
 from __future__ import annotations
@@ -23,21 +23,21 @@ OPTIONS = 'options of sbatch, each as --option or --option=value, such as --opti
 
 @dataclass(frozen=True)
 class Command:
-    """What submitit pickles, and calls in each task of a job."""
+    """The callable that submitit pickles, and calls in each task of a job."""
 
     argv: tuple[str, ...]
 
     def __call__(self) -> None:
-        """Raises CalledProcessError, with which the task fails, for an exit code that is not 0."""
+        """Runs the command. Raises CalledProcessError for a nonzero exit code, so that the task fails."""
         subprocess.run(self.argv, check=True)
 
     def checkpoint(self) -> Any:
-        """Called before the job is requeued: the same command, which goes on where its folder ends."""
+        """Called before the job is requeued. Returns the same command, which continues its run folder."""
         return _submitit().helpers.DelayedSubmission(self)
 
 
 def check(job: Job) -> None:
-    """Raises UserError for words that are no options of sbatch, and for a partition that this Slurm does not have."""
+    """Raises UserError for words that are not options of sbatch, and for a partition that this Slurm does not have."""
     partition = _options(job).get("partition")
     if not isinstance(partition, str) or shutil.which("sinfo") is None:
         return
@@ -49,8 +49,10 @@ def check(job: Job) -> None:
 
 
 def text(job: Job) -> str:
-    """What sbatch is asked for, and what each task executes. Needs neither Slurm nor submitit, which adds the paths of
-    logs and the signal before a job is requeued. Raises UserError."""
+    """The request to sbatch, and the command of each task. Raises UserError.
+
+    This needs neither Slurm nor submitit. submitit adds the paths of logs, and the signal before a job is requeued.
+    """
     asked = _asked(job)
     options = {**asked, **asked["additional_parameters"]}
     lines = [
@@ -69,7 +71,7 @@ def require_here() -> None:
 
 
 def submit(job: Job) -> Submitted:
-    """Raises UserError if Slurm does not answer, or refuses the job."""
+    """Submits the job. Raises UserError if Slurm does not answer, or refuses it."""
     submitit = _submitit()
     try:
         submitted = _executor(job).submit(Command(tuple(job.argv())))
@@ -95,7 +97,7 @@ def _asked(job: Job) -> dict[str, Any]:
     """The parameters of submitit's executor."""
     per_task = job.devices_per_node // job.processes_per_node
     asked: dict[str, Any] = {"gpus_per_node": job.devices_per_node} if job.platform == "gpu" else {}
-    if job.platform == "cpu":  # a device has a core, which srun does not take over from the job
+    if job.platform == "cpu":  # a core for each device; srun does not inherit this from the job
         asked = {"cpus_per_task": per_task, "srun_args": [f"--cpus-per-task={per_task}"]}
     return {
         "job_name": job.name,
@@ -120,6 +122,6 @@ def _options(job: Job) -> dict[str, str | bool]:
 
 
 def _reason(error: Exception) -> str:
-    """The last line that Slurm wrote about it."""
+    """The last line that Slurm wrote about an error."""
     lines = [line.strip() for line in str(error).splitlines() if line.strip()]
     return lines[-1].removeprefix("sbatch: error: ").rstrip(".") if lines else type(error).__name__

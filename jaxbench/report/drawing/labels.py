@@ -1,19 +1,17 @@
 # Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
-"""What figures call things. Records, JSON and CSV keep the ids; `display` turns an id into the field's words."""
+"""Labels in figures. Records, JSON and CSV keep the ids; `display` turns an id into the field's terms."""
 
 from __future__ import annotations
 
 import re
 
 from jaxbench.analysis.quantities import payload
-from jaxbench.analysis.waterfall import NOT_EXPLAINED, SHARED_MACHINE, SLOWEST_PROCESS, SMALLER_SHARE, STAGE_WORK
+from jaxbench.analysis.waterfall import CALLED, SLOWEST_PROCESS, STAGE_WORK
 
 _WORDS = {
-    SMALLER_SHARE: "smaller per-device batch",
-    SHARED_MACHINE: "contention",
+    **CALLED,
     SLOWEST_PROCESS: "straggler",
     STAGE_WORK: "stage imbalance",
-    NOT_EXPLAINED: "unexplained",
     "jit+copies": "jit incl. copies",
     "op_by_op": "op by op",
 }
@@ -30,7 +28,7 @@ _DEVICE = re.compile(r"\b(cpu|gpu|tpu):(\d+)")
 
 
 def display(name: str) -> str:
-    """ "jit_auto/strong/1" -> "jit_auto, strong, 1 device"; "all_reduce" -> "all-reduce"; "1gbit" -> "1 Gbit/s"."""
+    """An id in words: "jit_auto/strong/1" -> "jit_auto, strong, 1 device"; "all_reduce" -> "all-reduce"."""
     if name in _WORDS:
         return _WORDS[name]
     name = _POINT.sub(lambda m: f"{m[1]}, {m[2]}, {m[3]} device{'s' * (m[3] != '1')}{', ' * bool(m[4])}", name)

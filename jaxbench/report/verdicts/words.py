@@ -1,5 +1,5 @@
 # Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
-"""The sentences and numbers of a comparison, the same wherever it is shown."""
+"""The sentences and numbers of a comparison, shared by the terminal, Markdown, XML and figures."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from jaxbench.analysis.headline import seconds
 from jaxbench.analysis.intervals import Estimate
 from jaxbench.analysis.quantities import percent
+from jaxbench.analysis.waterfall import CALLED
 from jaxbench.report.numbers import throughput
 from jaxbench.report.table import ALWAYS, TEXT, Column, Table, fill
 from jaxbench.verdicts.comparison import Comparison
@@ -23,7 +24,7 @@ _TURNS = {"LRE", "RLE", "LRO", "RLO", "PDF", "LRI", "RLI", "FSI", "PDI"}  # bidi
 
 
 def clean(text: str) -> str:
-    """One line in which characters that a terminal would obey or an XML parser would refuse are spaces."""
+    """The text as one line. Characters that a terminal would obey or an XML parser would refuse become spaces."""
     return " ".join("".join(" " if _harmful(letter) else letter for letter in text).split())
 
 
@@ -33,24 +34,24 @@ def _harmful(letter: str) -> bool:
 
 
 def named(text: str) -> str:
-    """A name, cleaned; "?" where nothing of it is left."""
+    """A cleaned name; "?" if nothing is left."""
     return clean(text) or "?"
 
 
 def called(metric: Metric) -> str:
-    """ "time per step"."""
+    """The metric's name for readers: "time per step"."""
     return _CALLED.get(metric.name, metric.name)
 
 
 def value(number: float, metric: Metric) -> str:
-    """ "12.3 ms", "20.8k/s"; "" where there is none."""
+    """A value with its unit: "12.3 ms", "20.8k/s"; "" if unknown."""
     if not math.isfinite(number):
         return ""
     return seconds(number) if metric.unit == "s" else throughput(number) + metric.unit.removeprefix("1")
 
 
 def ratio(estimate: Estimate) -> str:
-    """ "1.023 [1.012, 1.034]", with a digit more where the interval is narrow or the ratio small; "" where unknown."""
+    """A ratio with its interval: "1.023 [1.012, 1.034]", with more digits if it is narrow; "" if unknown."""
     if not estimate.known:
         return ""
     finest = (estimate.hi - estimate.lo) / 2 if estimate.has_interval else estimate.value / 50
@@ -77,7 +78,7 @@ def table(answers: Answers) -> Table:
 
 
 def factors(comparison: Comparison) -> Table | None:
-    """The waterfalls of both runs side by side; None without any."""
+    """The waterfalls of both runs as one table; None without waterfalls."""
     if not comparison.factors:
         return None
 
@@ -86,7 +87,7 @@ def factors(comparison: Comparison) -> Table | None:
 
     columns = (
         Column("point", lambda change: named(change.point), kind=TEXT, terminal=ALWAYS),
-        Column("factor", "name", kind=TEXT, terminal=ALWAYS),
+        Column("factor", lambda change: CALLED.get(change.name, change.name), kind=TEXT, terminal=ALWAYS),
         Column("A", lambda change: shown(change.a, change.name), terminal=ALWAYS),
         Column("B", lambda change: shown(change.b, change.name), terminal=ALWAYS),
         Column("B faster by it [95 %]", "faster", ratio, terminal=ALWAYS),
@@ -95,12 +96,12 @@ def factors(comparison: Comparison) -> Table | None:
 
 
 def _lines(answers: Answers) -> list[Answer]:
-    """All points, and the overall answer of several."""
+    """All points, and the overall answer if there are several."""
     return [*answers.points, *([answers.overall] if len(answers.points) > 1 else [])]
 
 
 def headline(comparison: Comparison) -> str:
-    """The verdict, the overall ratio with its interval, and the points that decided where single points did."""
+    """The verdict, the overall ratio with its interval, and the points that decided if single points did."""
     answers, overall = comparison.answers, comparison.answers.overall
     verdict = answers.verdict.capitalize()
     if not overall.ratio.known:
@@ -115,7 +116,7 @@ def headline(comparison: Comparison) -> str:
 
 
 def deciding(comparison: Comparison) -> list[str]:
-    """The points that make the whole slower when the overall answer does not."""
+    """The points that make the verdict slower if the overall ratio does not."""
     if comparison.answers.overall.verdict == SLOWER:
         return []
     return [named(point.name) for point in comparison.answers.points if point.verdict == SLOWER]
@@ -124,14 +125,14 @@ def deciding(comparison: Comparison) -> list[str]:
 def _counted(points: Sequence[Answer]) -> str:
     if len({point.ratio.has_interval for point in points}) == 1:
         return f"{len(points)} points"
-    return f"those of {len(points)} points that have an interval"
+    return f"the points with an interval, of {len(points)}"
 
 
 def help_lines(comparison: Comparison) -> list[str]:
-    """What would decide each answer that is inconclusive."""
+    """For each inconclusive answer, a line with what would decide it."""
     return [f"{named(answer.name)}: {clean(answer.why)}" for answer in _lines(comparison.answers) if answer.why]
 
 
 def direction(metric: Metric) -> str:
-    """ "above 1, B is slower"."""
+    """How to read the ratio: "above 1, B is slower"."""
     return f"above 1, B is {'faster' if metric.more_is_better else 'slower'}"

@@ -1,10 +1,10 @@
 # Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
 """The largest batch that fits: predicted from the compiler's own memory figure, then proven by running it.
 
-A batch is predicted to fit if what the compiled step says it holds (`peak_bytes`) is within the limit. The largest such
-batch is found without running anything. Then child processes run it and its neighbours: one that dies for want of
-memory is an answer, as is a compiler that refuses. On a CPU the limit is enforced while a batch runs; elsewhere a batch
-that ran and held more than the limit did not fit.
+A batch is predicted to fit if the memory of the compiled step (`peak_bytes`) is within the limit. The largest such
+batch is found without running anything. Then child processes run it and its neighbours. A process that dies because it
+runs out of memory is an answer, and so is a compiler that refuses. On a CPU the limit is enforced while a batch runs.
+On other platforms, a batch that ran with more memory than the limit did not fit.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from jaxbench.runner.studies.study import Memory, Study, largest_within
 FILE = "search.json"
 NAME = "max_batch"
 MAX_PROOFS = 16
-# One arena, and every array mapped by itself and given back at once: resident memory is then what the arrays take.
+# One arena, and every array mapped separately and returned at once, so that resident memory is that of the arrays.
 EXACT_MEMORY = {"MALLOC_ARENA_MAX": "1", "MALLOC_MMAP_THRESHOLD_": "65536", "MALLOC_TRIM_THRESHOLD_": "65536"}
 
 
@@ -57,10 +57,9 @@ class _Search:
         return self._found(predicted, largest)
 
     def _prove(self, predicted: int) -> int:
-        """Runs the predicted batch, then narrows down to one that runs and whose next larger does not.
+        """Runs the predicted batch, then narrows down to a batch that runs while the next larger one does not.
 
-        Returns the largest that ran. It takes up to MAX_PROOFS processes, and goes no further above the prediction than
-        half of it again.
+        Returns the largest that ran. It uses up to MAX_PROOFS processes, and tries at most 1.5 times the prediction.
         """
         low, high = (predicted, None) if self._runs(predicted) else (0, predicted)
         most = predicted + max(self.step, predicted // 2 // self.step * self.step)
@@ -92,7 +91,7 @@ class _Search:
         return bool(proof["ok"])
 
     def _above(self, answer: dict[str, Any]) -> str:
-        """Why a batch that ran does not fit all the same; "" where it does. A CPU's process cannot take more."""
+        """The reason why a batch that ran does not fit; "" if it fits. A process on a CPU cannot exceed the limit."""
         used, how = answer["measured_bytes"], "measured"
         if used is None:
             used, how = answer["peak_bytes"], "by the compiler's count, for the device does not say"

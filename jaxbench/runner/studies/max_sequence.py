@@ -1,8 +1,8 @@
 # Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
-"""The longest sequence whose step fits a device's memory, by number of devices, from compiling alone.
+"""The longest sequence that fits the memory of a device, by number of devices, from compiling alone.
 
-A length fits if what the compiled step says it holds (`peak_bytes`) is within the limit; one that the compiler refuses
-for want of memory does not. The answer is exact to an eighth of the length.
+A length fits if the memory of the compiled step (`peak_bytes`) is within the limit. It does not fit if the compiler
+runs out of memory. The answer is exact to an eighth of the length.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from jaxbench.runner.plan import Point
 from jaxbench.runner.studies.study import Study, largest_within
 
 FILE = "longest.json"
-LENGTH = "context"  # the field of config.model that says how many positions a sequence has
+LENGTH = "context"  # the field of config.model with the number of positions of a sequence
 SHARPNESS = 8  # the answer is exact to this part of itself
 
 
@@ -24,8 +24,9 @@ def asked(config: dict[str, Any]) -> bool:
 
 
 def run(study: Study) -> dict[str, Any]:
-    """Searches for each device count. Raises UserError when the model has no sequences, or even the length that the
-    config has does not fit."""
+    """Searches for each device count.
+
+    Raises UserError if the model has no sequences, or the length in the config does not fit."""
     if not study.config["model"].get(LENGTH):
         raise UserError(f"--config.search=context: this model has no config.model.{LENGTH} of its own; gpt has.")
     by_devices = {point.devices: point for point in reversed(study.points)}

@@ -9,7 +9,7 @@ from jaxbench.errors import UserError
 from jaxbench.runner.studies.study import Study
 
 FILE = "remat_law.json"
-DEPTH = "layers"  # the field of config.model that says how many identical blocks a model has
+DEPTH = "layers"  # the field of config.model with the number of identical blocks
 
 
 def asked(config: dict[str, Any]) -> bool:

@@ -1,6 +1,5 @@
 # Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
-"""What all studies share: a step compiled at other settings, what that says of memory, and the search for the largest
-setting that fits."""
+"""Shared by all studies: compiling a step at other settings, its memory, and the search for the largest that fits."""
 
 from __future__ import annotations
 
@@ -24,7 +23,7 @@ CPU_LIMIT_BYTES = 2**30  # a CPU shares its memory with everything else: a limit
 
 @dataclass(frozen=True, kw_only=True)
 class MemoryLimit:
-    """How much memory one device may hold, and who says so."""
+    """The bytes that one device may hold, and the source of the limit."""
 
     bytes: int
     source: str
@@ -42,8 +41,11 @@ def limit(asked: int, machine: dict[str, Any]) -> MemoryLimit:
 
 @dataclass(frozen=True, kw_only=True)
 class Memory:
-    """What the compiler says of a step, in bytes per device. refused: its words where the step does not fit; then
-    `peak_bytes` is more than the limit, and `temp_bytes` is not known."""
+    """The compiler's memory figures for a step, in bytes per device.
+
+    refused: the compiler's message if the step does not fit. Then `peak_bytes` is more than the limit, and `temp_bytes`
+    is unknown.
+    """
 
     peak_bytes: int
     temp_bytes: int | None
@@ -52,7 +54,7 @@ class Memory:
 
 @dataclass(frozen=True, kw_only=True)
 class Study:
-    """A run whose step is studied. points: those of the run; config: as a worker is told; folder: of the run."""
+    """A run and its step. points: those of the run; config: as sent to a worker; folder: of the run."""
 
     points: Sequence[Point]
     experiment: str
@@ -66,7 +68,7 @@ class Study:
         return dataclasses.replace(self, config={**self.config, "model": {**self.config["model"], **fields}})
 
     def worker(self, name: str, point: Point, environment: dict[str, str] | None = None) -> Worker:
-        """A process for `point`. name: of the study, for its log. environment: instead of the point's own."""
+        """A process for `point`. name: of the study, for the log. environment: replaces that of the point."""
         setup = {**point.worker()[1], "experiment": self.experiment, "config": self.config, "worker": name}
         setup |= {} if environment is None else {"environment": environment}
         return Worker(setup, self.folder / "logs" / f"{name}.log")
@@ -82,19 +84,19 @@ class Study:
             worker.close()
 
     def compiled(self, worker: Worker, point: dict[str, Any]) -> Memory:
-        """What the compiler says of a point's step. Raises WorkerError unless it compiles or is refused for memory."""
+        """The memory of a point's step. Raises WorkerError unless it compiles or the compiler runs out of memory."""
         try:
             answer = worker.ask({"do": "compile", "point": point})
         except WorkerError as error:
             if not fits.refused(error):
                 raise
-            # A device has no more than the limit, so that what is refused counts as more.
+            # A device has no more than the limit, so a refused step counts as more.
             needs = max(fits.needed_bytes(error) or 0, self.limit.bytes + 1)
             return Memory(peak_bytes=needs, temp_bytes=None, refused=str(error))
         return Memory(peak_bytes=answer["peak_bytes"], temp_bytes=answer["temp_bytes"])
 
     def require_fits(self, what: str, memory: Memory, instead: str) -> None:
-        """Raises UserError if `what`, the smallest setting there is, does not fit."""
+        """Raises UserError if `what`, the smallest possible setting, does not fit."""
         allowed = f"{self.limit.bytes:,} bytes ({self.limit.source})"
         if memory.refused:
             raise UserError(f"{what} does not fit {allowed}; the compiler says '{memory.refused}': {instead}.")
@@ -108,12 +110,12 @@ class Study:
 def largest_within(
     peak_bytes: Callable[[int], int], limit_bytes: int, *, first: int, step: Callable[[int], int]
 ) -> int:
-    """The largest number whose `peak_bytes` is within the limit, to a step; 0 if even `first` does not fit.
+    """The largest number with `peak_bytes` within the limit, to a step; 0 if even `first` does not fit.
 
     peak_bytes: number -> bytes, which grow with the number. step: the largest number that was reached by doubling and
-    fits -> how exact the answer is to be.
+    fits -> the required precision of the answer.
 
-    Doubles `first` until it does not fit, then narrows the gap, guided by the straight line through both ends.
+    It doubles `first` until it does not fit, then narrows the gap, guided by the straight line through both ends.
     """
     peak = functools.cache(peak_bytes)
     low, high = 0, first
@@ -122,7 +124,8 @@ def largest_within(
     grain = step(low)
     while high - low > grain:
         below, above = peak(low), peak(high)
-        # A refusal that names no bytes counts as one byte too many. A line through that would end in single steps.
+        # A refusal without a number of bytes counts as one byte too many. A line through that point would lead to
+        # single steps, so the gap is halved.
         share = 0.5 if above == limit_bytes + 1 else (limit_bytes - below) / (above - below)
         guess = low + round(share * (high - low) / grain) * grain
         middle = min(max(guess, low + grain), high - grain)
