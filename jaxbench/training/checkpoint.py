@@ -163,8 +163,11 @@ class Writer:
     def _commit(self, written: ocp.AsyncResponse[None], part: Path, header: str, saved: float) -> None:
         written.result()
         if self._members.leads:
-            files = {name: _file_sha256(part / name) for name in _files(part)}
-            _write_seal(part, {**json.loads(header), "files": files})
+            names = sorted(str(file.relative_to(part)) for file in part.rglob("*") if file.is_file())
+            files = {name: _file_sha256(part / name) for name in names}
+            text = json.dumps({**json.loads(header), "files": files})
+            digest = hashlib.sha256(text.encode()).hexdigest()
+            write_atomic(part / SEAL, json.dumps({"header": text, "sha256": digest}))
             os.rename(part, part.with_suffix(""))
             self._on_sealed(time.perf_counter() - saved)
             for step in saved_steps(self._folder)[self._keep :]:
@@ -291,11 +294,6 @@ def _on_disk(path: Path, error: OSError) -> _Damaged:
     return _Damaged(f"{Path(error.filename or path).name}: {error.strerror}")
 
 
-def _write_seal(path: Path, header: Header) -> None:
-    text = json.dumps(header)
-    write_atomic(path / SEAL, json.dumps({"header": text, "sha256": hashlib.sha256(text.encode()).hexdigest()}))
-
-
 def _read_seal(path: Path) -> Header:
     try:
         sealed = json.loads((path / SEAL).read_text())
@@ -312,10 +310,6 @@ def _read_seal(path: Path) -> Header:
             "jaxbench that wrote it, or a new --workdir."
         )
     return header
-
-
-def _files(path: Path) -> list[str]:
-    return sorted(str(file.relative_to(path)) for file in path.rglob("*") if file.is_file())
 
 
 def _file_sha256(path: Path) -> str:

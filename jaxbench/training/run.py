@@ -41,16 +41,14 @@ def concurrent_collectives() -> int:
     return int(os.environ.get(VARIABLE, start.CONCURRENT_COLLECTIVES))
 
 
-def _affinity() -> set[int] | None:
-    return os.sched_getaffinity(0) if hasattr(os, "sched_getaffinity") else None
-
-
 @dataclass(frozen=True)
 class Before:
     """This process before it starts devices, which pins it to cores and sets environment variables of XLA."""
 
     environment: dict[str, str] = field(default_factory=lambda: dict(os.environ))
-    cores: set[int] | None = field(default_factory=_affinity)
+    cores: set[int] | None = field(
+        default_factory=lambda: os.sched_getaffinity(0) if hasattr(os, "sched_getaffinity") else None
+    )
 
     def restart(self, collectives: int, workdir: Path, console: Console) -> NoReturn:
         """Runs the same command again in `workdir`, with threads for `collectives` collectives. Does not return."""
@@ -121,7 +119,10 @@ def train(
     except MoreCollectives as error:
         before.restart(error.count, workdir, console)
     except KeyboardInterrupt:  # the second one, or one before the loop could answer with a checkpoint
-        console.print(_interrupted(workdir), highlight=False, soft_wrap=True)
+        text = f"stopped before the first checkpoint: the same command with --workdir={workdir} starts again."
+        if saved_steps(workdir / CHECKPOINTS):
+            text = f"stopped at once: the same command with --workdir={workdir} continues{_from(workdir)}."
+        console.print(text, highlight=False, soft_wrap=True)
         return 130
 
 
@@ -177,12 +178,6 @@ def _again(workdir: Path, lost: Lost) -> str:
 def _from(workdir: Path) -> str:
     steps = saved_steps(workdir / CHECKPOINTS)
     return f" from the checkpoint at step {steps[0]}" if steps else " from the start"
-
-
-def _interrupted(workdir: Path) -> str:
-    if not saved_steps(workdir / CHECKPOINTS):
-        return f"stopped before the first checkpoint: the same command with --workdir={workdir} starts again."
-    return f"stopped at once: the same command with --workdir={workdir} continues{_from(workdir)}."
 
 
 def devices_and_processes(settings: config_lib.Settings, machine: dict[str, Any], batch: int) -> tuple[int, int]:

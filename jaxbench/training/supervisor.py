@@ -111,8 +111,8 @@ class Team:
         crew: Crew | None,
         clock: Callable[[], float] = time.monotonic,
     ):
-        """Starts the workers. setup: as in `worker`. slots: the processes of the launch that take part; without a launch,
-        the numbers of the workers. limit_s: see `Watch`."""
+        """Starts the workers. setup: as in `worker`. slots: the processes of the launch that take part, or without a
+        launch the numbers of the workers. limit_s: see `Watch`."""
         beat_s = min(1.0, limit_s / BEATS)
         setup = {**setup, "module": MODULE, "processes": len(slots), "beat_s": beat_s}
         self._slots, self._crew, self._beat_s, self._clock = tuple(slots), crew, beat_s, clock
@@ -198,8 +198,9 @@ class Team:
 
     def _lost(self, number: int, reason: str, about: Mapping[str, Any] = MappingProxyType({})) -> Lost:
         host = self._crew.hosts[self._slots[number]] if self._crew else socket.gethostname()
+        clause = reason.startswith(("was ", "ended ", "is gone", "gave ", "did not "))
         return Lost(
-            f"process {number} of {len(self._children)} (on {host}) {_verb(reason)}{reason.rstrip('.')}",
+            f"process {number} of {len(self._children)} (on {host}) {'' if clause else 'failed: '}{reason.rstrip('.')}",
             slot=self._slots[number],
             again=not about.get("user", False),
             detail=about.get("detail", ""),
@@ -207,8 +208,3 @@ class Team:
 
     def _stopped(self, number: int) -> str:
         return ": it was stopped, as by SIGSTOP" if self._children[number].stopped else ""
-
-
-def _verb(reason: str) -> str:
-    """The words before a reason that is not a clause."""
-    return "" if reason.startswith(("was ", "ended ", "is gone", "gave ", "did not ")) else "failed: "

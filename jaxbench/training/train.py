@@ -118,8 +118,15 @@ def train(
     inspection.require_trainable(workload, config.train.get("metric", ACCURACY))
     data = read_data(workload, seed=config.seed)
     plan = read_plan(config, count(data.train))
-    with locked_folder(folder, config.to_dict(), members) as checkpoints, _account(folder, session, part) as account:
-        restored = _restore(checkpoints, workload, console, part)
+    with (
+        locked_folder(folder, config.to_dict(), members) as checkpoints,
+        Account(folder, begun_ns=session.begun_ns, kept=members.leads) as account,
+    ):
+        part.account = account
+        with account.doing("restore"):
+            restored = restore_latest(checkpoints, canonical_avals(workload), members)
+        for note in restored.notes:
+            console.print(note, style="yellow", highlight=False, soft_wrap=True)
         rows: list[Row] = restored.progress.get("rows", [])
         facts = _facts(data, session, restored.progress, members)
         with _metric_log(folder, rows, plan, members) as log:
@@ -129,23 +136,24 @@ def train(
                 result = _result(plan, restored.state, rows, notes=restored.notes, was_finished=True)
             else:
                 with discovery.explaining(f"the training step of '{workload.name}'"):
-                    program = _build(program_builder, workload, plan)
+                    program = program_builder(workload)
+                    parts = {"parts": program.parts, "micro_batches": workload.micro_batches}
+                    require_equal_parts("train.batch", plan.batch, **parts)
                 account.from_step = restored.step
                 _record(folder, session, members, step=restored.step)
                 _print_start(console, workload, data, plan=plan, restored=restored, session=session)
                 with discovery.explaining(f"the training step of '{workload.name}'"):
                     about: dict[str, Any] = {"plan": plan, "data": data, "restored": restored, "session": session}
                     loop = TrainLoop(workload, program, account, **about)
-                result = _looped(loop, log, checkpoints, facts, console, part, notes=restored.notes)
+                with Writer(checkpoints, keep=plan.keep, on_sealed=account.sealed, members=members) as writer:
+                    state, stopped_by = loop.run(log, writer, facts=facts, console=console, stop=part.stop)
+                    rows = members.decided(log.rows)
+                ended: dict[str, Any] = {"stopped_by": stopped_by, "clock": loop.clock.to_json()}
+                result = _result(plan, state, rows, notes=restored.notes, **ended)
                 account.finished = result.finished
     if members.leads:
         _print_end(console, result, plan, spent=summary(folder))
     return result
-
-
-def _account(folder: Path, session: Session, part: ProcessRole) -> Account:
-    part.account = Account(folder, begun_ns=session.begun_ns, kept=part.members.leads)
-    return part.account
 
 
 @contextlib.contextmanager
@@ -164,33 +172,6 @@ def _record(folder: Path, session: Session, members: Members, *, step: int) -> N
         record(folder, session, step=step)
 
 
-def _looped(
-    loop: TrainLoop,
-    log: MetricLog,
-    checkpoints: Path,
-    facts: dict[str, Any],
-    console: Console,
-    part: ProcessRole,
-    *,
-    notes: tuple[str, ...],
-) -> TrainResult:
-    """Runs the loop while its checkpoints are written in the background."""
-    with Writer(checkpoints, keep=loop.plan.keep, on_sealed=loop.account.sealed, members=part.members) as writer:
-        state, stopped_by = loop.run(log, writer, facts=facts, console=console, stop=part.stop)
-        rows = part.members.decided(log.rows)
-    return _result(loop.plan, state, rows, notes=notes, stopped_by=stopped_by, clock=loop.clock.to_json())
-
-
-def _restore(checkpoints: Path, workload: TrainWorkload, console: Console, part: ProcessRole) -> Restored:
-    """Reads the newest intact checkpoint, and prints what is wrong with others."""
-    assert part.account is not None
-    with part.account.doing("restore"):
-        restored = restore_latest(checkpoints, canonical_avals(workload), part.members)
-    for note in restored.notes:
-        console.print(note, style="yellow", highlight=False, soft_wrap=True)
-    return restored
-
-
 def _facts(data: Dataset, session: Session, progress: dict[str, Any], members: Members) -> dict[str, Any]:
     """The facts about this training that its checkpoints store.
 
@@ -206,13 +187,6 @@ def _facts(data: Dataset, session: Session, progress: dict[str, Any], members: M
             f"process {wrong[0]} reads other data '{data.name}' than process 0: give all hosts the same files."
         )
     return {"data_sha256": digest, **session.facts()}
-
-
-def _build(builder: Callable[[TrainWorkload], Program], workload: TrainWorkload, plan: Plan) -> Program:
-    """Builds the program. Raises UserError when the batch does not divide over its devices, or into micro-batches."""
-    program = builder(workload)
-    require_equal_parts("train.batch", plan.batch, parts=program.parts, micro_batches=workload.micro_batches)
-    return program
 
 
 def _result(

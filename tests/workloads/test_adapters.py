@@ -1,8 +1,8 @@
 # Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
 """A model written in NNX, Linen, Equinox, Haiku or as plain functions becomes the same pure functions.
 
-The libraries' own batch normalization uses the whole global batch, for any placement on devices. Random draws of a model
-come from the given key, in training, and are not state.
+The libraries' own batch normalization uses the whole global batch, for any placement on devices. Random draws of a
+model come from the given key, in training, and are not state.
 """
 
 from __future__ import annotations
