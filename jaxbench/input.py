@@ -110,7 +110,7 @@ def open(
     """
     source = INPUT.read(kind)
     if source.kind == "device":
-        resident = put(_drawn_batch(workload, batch, seed, 0))
+        resident = put(_drawn_batch(workload, batch, seed, 0))  # placed once, before any step
         return Feed(lambda number: resident)
     if source.kind == "host":
         ring = [_drawn_batch(workload, batch, seed, turn) for turn in range(RING)]
@@ -124,9 +124,9 @@ def _drawn_batch(workload: TrainWorkload, batch: int, seed: int, turn: int) -> d
     return jax.device_get(workload.synthetic(jax.random.fold_in(jax.random.PRNGKey(seed), turn), batch))
 
 
-CHANNELS = (1, 3, 4)  # of a PNG: grey, RGB, RGBA
+CHANNELS = (1, 3, 4)  # numbers of channels of a PNG: grey, RGB, RGBA
 BORDER = 8  # an image is shifted by at most an eighth of its height and width: 4 of the 32 pixels of CIFAR-10
-MEAN, DEVIATION = 0.5, 0.25  # of pixels in [0, 1]
+MEAN, DEVIATION = 0.5, 0.25  # for pixels in [0, 1]
 BLOCK, NOISE = 8, 32  # synthetic images: flat squares with edges of BLOCK pixels, plus noise of NOISE of 256 levels
 
 
@@ -189,7 +189,7 @@ def normalise(pixels: np.ndarray) -> np.ndarray:
 Example = dict[str, np.ndarray]
 
 MAX_RECORDS = 4096
-MAX_BYTES = 2**25  # of the decoded records: more than caches hold, but little memory
+MAX_BYTES = 2**25  # size of the decoded records: exceeds caches, but takes little memory
 
 
 class Raw:
@@ -245,10 +245,11 @@ class Epochs:
 
     def __init__(self, records: Sequence[bytes], seed: int):
         self._records = records
+        # Prefetching may be in two epochs at once, so two orders are kept.
         self._order = functools.lru_cache(maxsize=2)(lambda epoch: permutation(len(records), seed, epoch))
 
     def __len__(self) -> int:
-        return sys.maxsize
+        return sys.maxsize  # Grain wants a length; this one never ends within a run
 
     def __getitem__(self, index: int) -> bytes:
         epoch, position = divmod(index, len(self._records))

@@ -59,7 +59,7 @@ class Stop:
 
     def _request(self, number: int, frame: FrameType | None) -> None:
         self.ask(signal.Signals(number).name)
-        self._restore()
+        self._restore()  # so that a second signal acts at once
 
     def _restore(self) -> None:
         while self._before:
@@ -68,7 +68,7 @@ class Stop:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        self._restore()
+        self._restore()  # so that a second signal acts at once
 
 
 def of_signals() -> Stop:
@@ -98,6 +98,7 @@ class Agreed:
             ahead = max(1, min(MOST_STEPS, int(LOOK_S / max(step_s, 1e-6)))) if self._last else 1
             answers = self._members.gathered([self._stop.name, ahead])
             self.name = next((name for name, _ in answers if name), None)
+            # The leader's estimate counts for all, so the next exchange is at the same step everywhere.
             self._looked, self._last, self._next = now, step, step + answers[0][1]
         return self.name
 
@@ -193,14 +194,15 @@ class TrainLoop:
                 if self.plan.evaluates(self.step):
                     with account.doing("evaluation"):
                         self._evaluated(host, log)
-                        self.members.meet()  # with those that did not evaluate
+                        self.members.meet()  # the other processes wait here
                     bar.refresh()
                     if self.members.leads and self.plan.saves(self.step):
                         console.print(_sentence(log.rows[-1], self.plan.metric), highlight=False, soft_wrap=True)
+                # Only the first process has the new row, so it decides for all.
                 finished = self.members.decided(self.plan.finished(self.step, log.rows))
                 if not (agreed.name or finished or self.plan.saves(self.step)):
                     continue  # an evaluation between two checkpoints: after a kill it is done again, from the older one
-                account.write(saving=True)
+                account.write(saving=True)  # a restart from this checkpoint keeps the steps up to here
                 means = self.means.to_json()
                 with account.doing("checkpoint"):
                     writer.save(host, {"rows": log.rows, "means": means, **facts, **self.clock.to_json()})
@@ -228,6 +230,7 @@ class TrainLoop:
         """Reads a batch and puts it on the devices. They wait for it if they finish the previous step first."""
         with self.account.doing("input"):
             batch = self.program.put(self._rows(rows))
+            # The devices were still busy when the batch was ready, so reading it cost no time.
             if self._newest is not None and not self._newest.is_ready():
                 self.account.rename("steps")
             return batch
@@ -248,6 +251,7 @@ class TrainLoop:
         tested = {f"test_{name}": value for name, value in self.evaluate(host.params, host.model_state).items()}
         row = {"epoch": epoch, "step": self.step, **trained, **tested, **self.clock.to_json()}
         number = len(log.rows) + 1
+        # number & (number - 1) is 0 for powers of two.
         if self.noise and (number & (number - 1) == 0 or self.plan.finished(self.step, [row])):
             row |= self.noise(host.params, host.model_state, step=self.step)
         log.add(row)

@@ -48,7 +48,7 @@ class EpochMeans:
 
     def add(self, step: int, metrics: Metrics) -> None:
         """Adds the metrics of a step: scalars, or one equal copy per device."""
-        self._settle()
+        self._settle()  # the previous step, which has had time to finish
         self._newest = step, metrics
 
     def _settle(self) -> None:
@@ -60,7 +60,7 @@ class EpochMeans:
         values = {name: float(multihost.here(value).flat[0]) for name, value in metrics.items()}
         if not math.isfinite(values["loss"]):
             remedy = "lower --config.optimizer.learning_rate and choose a new --workdir"
-            if step == 1:  # of no update yet
+            if step == 1:  # before any update
                 remedy = "the model or its data are at fault, not the learning rate, and jaxbench try names the line"
             raise Diverged(f"the loss became {values['loss']} at step {step}: {remedy}.", step)
         for name, value in values.items():
@@ -69,12 +69,12 @@ class EpochMeans:
 
     def to_json(self) -> dict[str, Any]:
         """The arguments to continue with, ``EpochMeans(**...)``. Waits for the newest step."""
-        self._settle()
+        self._settle()  # the previous step, which has had time to finish
         return {"sums": dict(self._sums), "count": self._count}
 
     def means(self) -> dict[str, float]:
         """Waits for the newest step."""
-        self._settle()
+        self._settle()  # the previous step, which has had time to finish
         return {name: value / self._count for name, value in self._sums.items()}
 
 
@@ -245,6 +245,6 @@ class NoiseMeter:
             total, each = self._added(total, grads)
             squares.append(each)
         small = float(np.mean([np.asarray(each) for each in squares]))
-        large = float(self._square(total)) / PARTS**2
+        large = float(self._square(total)) / PARTS**2  # the total is a sum of PARTS means
         signal, noise = unbiased(small, large, small_batch=self._part, large_batch=count)
         return {"gradient_square": signal, "noise_trace": noise}

@@ -130,6 +130,7 @@ def train(
         rows: list[Row] = restored.progress.get("rows", [])
         facts = _facts(data, session, restored.progress, members)
         with _metric_log(folder, rows, plan, members) as log:
+            # Nothing is left to train: the program is not even built, and this start leaves no trace in the ledger.
             if restored.state is not None and plan.finished(restored.step, rows):
                 account.discard()
                 _record(folder, session, members, step=restored.step)
@@ -304,7 +305,7 @@ def code_of(result: TrainResult) -> int:
 
 
 def levers_of(settings: config_lib.Settings) -> dict[str, str]:
-    """The levers of the training. Raises UserError for several values, or for one that training cannot use."""
+    """The levers of the training. Raises UserError for several values, or for a value that training cannot use."""
     if settings.swept:
         raise UserError(
             f"--config.lever.{settings.swept[0]} has several values: a training takes one, jaxbench run several."

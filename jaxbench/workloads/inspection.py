@@ -378,6 +378,7 @@ def _draws_from(equation: Any, reuses: list[tuple[Line, Line]]) -> set[int]:
         return {0}
     if equation.primitive.name not in CALLS:
         return set()
+    # A call with other inputs than its body, such as a scan with constants, cannot be followed by index.
     called = [each for each, _ in inner(equation) if len(each.invars) == len(equation.invars)]
     return _drawn_inputs(called[0], reuses) if called else set()
 

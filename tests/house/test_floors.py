@@ -49,7 +49,7 @@ WINGS = {
     },
     # It starts the same command elsewhere, and knows nothing of what that measures.
     "launch": {"errors", "command_form", "records", "machine"},
-    # Beside the house: it examines the machine, and nothing is built on it.
+    # It examines the machine, and nothing is built on it.
     "doctor": {"errors", "digits", "command_form", "records", "machine", "analysis", "report"},
 }
 ROOF = {
@@ -57,16 +57,13 @@ ROOF = {
     "ab",
     "advise_command",
     "commandline",
-    "compare_commands",
+    "commands",
     "first_run",
     "forecast_command",
     "forecast_memory",
     "machine_command",
-    "new",
     "other_commit",
     "papers",
-    "price_command",
-    "verbs",
     "__main__",
 }
 OUTSIDE = {

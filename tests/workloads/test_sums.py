@@ -18,7 +18,8 @@ from tree_cases import DEPTH, ROWS, SETTINGS, grown, table
 from workload_cases import experiment_workload
 
 from benchmarks import sums_growing
-from jaxbench import levers, new
+from jaxbench import levers
+from jaxbench.commands import new
 from jaxbench.errors import Unsupported, UserError
 from jaxbench.parallel.program import create_state, gradients, update
 from jaxbench.runner import arm

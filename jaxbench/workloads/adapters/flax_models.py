@@ -28,7 +28,7 @@ def from_nnx(constructor: Callable[[Any], Any]) -> PureModel:
     """The PureModel of an NNX module. `constructor`: flax.nnx.Rngs -> nnx.Module; its ``__call__`` takes the batch.
 
     The module's `train()` selects training, its `eval()` inference. Arguments of ``__call__`` named `train`,
-    `deterministic` and so on are passed too, and `rngs`. Random streams are not state: each step draws them anew.
+    `deterministic` and so on are passed too, and `rngs`. Random streams are not state: each step draws new ones.
 
     The graph is split once, here, and not at every call: walking it in Python makes nnx.jit slow to dispatch.
     """
@@ -88,6 +88,7 @@ def _refuse_writes(before: PyTree, after: PyTree, again: Callable[[PyTree], PyTr
     again: before -> after. It is traced only where a transformation inside the model, such as nnx.remat, returned all
     parameters as new arrays.
     """
+    # Most models return the very arrays that they were given, which needs no tracing.
     same = map(operator.is_, jax.tree.leaves(before), jax.tree.leaves(after))
     if all(same):
         return
@@ -224,6 +225,7 @@ def _streams(call: Run, avals: PyTree, inputs: PyTree) -> tuple[str, ...]:
             _trace(call, avals, inputs, found)
             return tuple(found)
         except errors.InvalidRngError as error:
+            # Flax names the missing stream only in its message.
             missing = re.search(r'PRNG for "([^"]+)"', str(error))
             if missing is None or missing[1] in found:
                 raise
@@ -272,7 +274,7 @@ def _adapted(axis: Any) -> Callable[..., Any]:
 
 
 def _dropped(layer: Any, call: Callable[..., Any], inputs: Any, deterministic: Any = None, rng: Any = None) -> Any:
-    """`call` is Flax's own dropout, which gives its mask no sharding."""
+    """Dropout with a mask that has the sharding of its input. call: Flax's own dropout, which does not shard it."""
     from flax import linen as nn
 
     sharding = jax.typeof(inputs).sharding

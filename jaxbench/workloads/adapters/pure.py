@@ -72,6 +72,7 @@ def either_form(function: Any) -> Callable[..., Any]:
     def call(*arguments: Any) -> Any:
         nonlocal words_work
         *others, words = arguments
+        # Decided at the first call: trying the typed key each time would trace the function twice.
         if words_work or words is None or jax.dtypes.issubdtype(words.dtype, jax.dtypes.prng_key):
             return function(*arguments)
         try:

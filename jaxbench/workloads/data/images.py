@@ -168,7 +168,7 @@ def _read_idx(path: Path, *, dims: int) -> np.ndarray:
 # CIFAR-10 as published, in its binary version: six files of 10,000 rows. A row is one byte for the label, then 3,072
 # for the image: its 32 x 32 red values row by row, then green, then blue.
 CIFAR_SHAPE = (3, 32, 32)
-CIFAR_ROWS = 10_000  # of each file
+CIFAR_ROWS = 10_000  # per file
 CIFAR_TRAIN = tuple(f"data_batch_{number}.bin" for number in range(1, 6))
 CIFAR_TEST = "test_batch.bin"
 

@@ -25,7 +25,7 @@ from jaxbench.errors import UserError, did_you_mean
 from jaxbench.workloads.base import Splits
 from jaxbench.workloads.data.order import permutation
 
-MAX_BYTES = 2**28  # of the user's own text, held in memory as int32
+MAX_BYTES = 2**28  # limit for the user's own text, which is held in memory as int32
 NOT_OURS = {"test", "tests", "idle_test", "site-packages", "dist-packages", "__pycache__", "lib2to3", "ensurepip"}
 NAME = f"Python {platform.python_version()}'s standard library"
 TEST_EVERY = 10  # every tenth file is in the test split
@@ -76,7 +76,7 @@ def check_size(where: Path | str, size: int) -> None:
 
 
 KINDS = ("code", "comment", "definition", "docstring", "import")
-LABELLED_BYTES = 3 * 2**20  # of the standard library
+LABELLED_BYTES = 3 * 2**20  # from the standard library
 TEST_FRACTION = 0.2
 
 Labelled = list[tuple[bytes, int]]
@@ -249,9 +249,9 @@ def _span(node: ast.AST) -> range:
 
 BYTES = 256
 SUFFIXES = (".txt", ".py", ".md")
-LANGUAGE_BYTES = 2**20  # of the standard library
+LANGUAGE_BYTES = 2**20  # from the standard library
 PADS = ("padded", "packed")
-DRAWN_ROWS = 2**12  # from which synthetic batches are drawn
+DRAWN_ROWS = 2**12  # rows for drawing synthetic batches
 BLANK_LINE = re.compile(rb"\n[ \t]*\n")
 
 

@@ -54,9 +54,9 @@ class Dimensions:
     vocab: int
     experts: int = 0  # per block; 0: one plain perceptron
     padded_vocab: int = 0  # rows of the embedding, padding included; 0: no padding
-    hidden: int = 0  # of a block's perceptron; 0: EXPANSION x width
+    hidden: int = 0  # hidden width of a block's perceptron; 0: EXPANSION x width
     gated: int = 0  # 1: silu(gate) x up instead of GELU(up)
-    kv_heads: int = 0  # of keys and values, each for heads / kv_heads heads; 0: heads
+    kv_heads: int = 0  # heads of keys and values, each for heads / kv_heads query heads; 0: heads
     head_width: int = 0  # 0: width / heads
     rms: int = 0  # 1: RMSNorm instead of LayerNorm, and no biases
 
@@ -159,7 +159,7 @@ class Attention(nnx.Module):
         """kernel: as `attention.causal` takes it."""
         heads, self.kernel, bias = (shape.heads, shape.head), kernel, not shape.rms
         self.shared = shape.heads // shape.kv_heads if shape.grouped else 0
-        if self.shared:  # of each head of keys and values: the queries that share it, its keys, its values
+        if self.shared:  # for each head of keys and values: the queries that share it, its keys, its values
             self.grouped = _linear((shape.width,), (shape.kv_heads, self.shared + 2, shape.head), bias=bias, rngs=rngs)
         else:
             self.qkv = _linear((shape.width,), (3, *heads), bias=bias, rngs=rngs)
@@ -222,14 +222,17 @@ class Mixture(nnx.Module):
         self.routing = Routing(jnp.zeros(2))
 
     def __call__(self, x_BTD: jax.Array) -> jax.Array:
+        # float32 also for a model in bfloat16: a rounded probability could change the chosen expert.
         probability_BTE = jax.nn.softmax((x_BTD @ self.router[...]).astype(jnp.float32))
         slot_BTEC, share, balance = routed(probability_BTE, self.capacity)
         self.routing[...] = jnp.stack([1 - share, balance])
+        # Positions are moved to slots by a product with zeros and ones, so no shape depends on the routing.
         slot_BTEC = slot_BTEC.astype(x_BTD.dtype)
         inputs_BECD = _exchanged(jnp.einsum("btec,btd->becd", slot_BTEC, x_BTD), outward=True)
         hidden = jnp.einsum("becd,edf->becf", inputs_BECD, self.up_kernel[...]) + self.up_bias[...][:, None]
         outputs = jnp.einsum("becf,efd->becd", jax.nn.gelu(hidden, approximate=True), self.down_kernel[...])
         outputs_BECD = _exchanged(outputs + self.down_bias[...][:, None], outward=False)
+        # The choice itself has no gradient: the prediction's loss trains the router through this factor.
         probability_BT1 = jnp.max(probability_BTE, -1, keepdims=True).astype(x_BTD.dtype)
         return probability_BT1 * jnp.einsum("btec,becd->btd", slot_BTEC, outputs_BECD)
 

@@ -30,7 +30,7 @@ from jaxbench.workloads.data.order import words
 from jaxbench.workloads.sums import boosting, tables, trees
 from jaxbench.workloads.sums.adapt import from_sums
 
-MAX_COUNT = 8  # of a row in one tree: a bootstrap draws more in one of a million cases
+MAX_COUNT = 8  # per row and tree: a bootstrap exceeds it in one of a million cases
 
 
 def settings(*, columns: int, depth: int, min_rows: float) -> trees.TreeSettings:
@@ -185,9 +185,9 @@ def training(
 def split(table: tables.Table, count: int, seed: int) -> Splits:
     """`boosting.split` with a further field: the number of times that each of `count` trees counts a row."""
     binned = boosting.split(table, seed)
-    below = np.cumsum([math.exp(-1) / math.factorial(k) for k in range(MAX_COUNT - 1)])  # of Poisson(1)
+    below = np.cumsum([math.exp(-1) / math.factorial(k) for k in range(MAX_COUNT - 1)])  # cumulative Poisson(1)
     parts = []
-    for number, part in enumerate((binned.train, binned.test)):  # of a row to test on, counts mean nothing
+    for number, part in enumerate((binned.train, binned.test)):  # the counts of test rows mean nothing
         shape = len(part["row"]), count
         counts = np.searchsorted(below, words(math.prod(shape), seed, number) / 2**64)
         parts.append({**part, "drawn": counts.reshape(shape).astype(np.uint8)})
