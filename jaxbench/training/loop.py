@@ -26,9 +26,9 @@ from jaxbench.measure.concurrency import concurrent_collectives
 from jaxbench.parallel import multihost
 from jaxbench.parallel.program import Program, TrainState
 from jaxbench.runner.arm import compiler_options
-from jaxbench.training.account import Account
 from jaxbench.training.checkpoint import Restored, Writer, to_host
 from jaxbench.training.folder import Session
+from jaxbench.training.ledger import TimeLedger
 from jaxbench.training.metrics import EpochMeans, Evaluator, MetricLog, NoiseMeter
 from jaxbench.training.plan import Plan
 from jaxbench.workloads.base import Dataset, TrainWorkload
@@ -131,7 +131,7 @@ class TrainLoop:
         self,
         workload: TrainWorkload,
         program: Program,
-        account: Account,
+        ledger: TimeLedger,
         *,
         plan: Plan,
         data: Dataset,
@@ -144,27 +144,27 @@ class TrainLoop:
         """
         options = compiler_options(session.levers, program)
         self.clock = Clock(restored.progress.get("elapsed_s", 0.0), restored.progress.get("compile_s", 0.0))
-        self.program, self.plan, self.data, self.account = program, plan, data, account
+        self.program, self.plan, self.data, self.ledger = program, plan, data, ledger
         self.members = program.members
         self.means = EpochMeans(**restored.progress.get("means", {}))
         with jax.set_mesh(program.mesh):
             if restored.state is not None:
-                with account.doing("restore"):
+                with ledger.doing("restore"):
                     self.state = jax.block_until_ready(program.load(restored.state))
             else:
-                with self.clock.compiling(), account.doing("compile"):
+                with self.clock.compiling(), ledger.doing("compile"):
                     self.state = jax.block_until_ready(program.init(jax.random.PRNGKey(plan.seed)))
             batch = program.put(self._rows(np.arange(plan.batch)))
-            with self.clock.compiling(), account.doing("compile"):
+            with self.clock.compiling(), ledger.doing("compile"):
                 # Ahead of time: an executable cannot retrace, and compiling is timed separately from the first step.
                 compiled = program.step.lower(self.state, batch).compile(options or None)
         require_threads(program.mesh.size, concurrent_collectives(compiled.as_text()))
         self._step: Callable[[Any, Any], tuple[Any, Any]] = compiled
         host = self._host_state()
-        self.step = account.step = int(host.step)
+        self.step = ledger.step = int(host.step)
         self._newest: Any = None  # something that the newest step returned
         device = program.mesh.devices.flat[0]
-        with self.clock.compiling(), account.doing("compile"):
+        with self.clock.compiling(), ledger.doing("compile"):
             if self.members.leads:
                 state: dict[str, Any] = {"params": host.params, "model_state": host.model_state, "device": device}
                 self.evaluate = Evaluator(workload, data.test, **state)
@@ -179,8 +179,8 @@ class TrainLoop:
         It returns once the last checkpoint is on the disk. facts: JSON that every checkpoint stores in addition to the
         progress of the loop.
         """
-        account, agreed = self.account, Agreed(stop, self.members)
-        with stop, _progress(console) as bar, account.doing("steps"):
+        ledger, agreed = self.ledger, Agreed(stop, self.members)
+        with stop, _progress(console) as bar, ledger.doing("steps"):
             task = bar.add_task("", total=self.plan.steps, completed=self.step)
             while True:
                 # Ends with an epoch, an evaluation, a signal, or a checkpoint that is due: only one place saves.
@@ -189,10 +189,10 @@ class TrainLoop:
                     epoch = (self.step - 1) // self.plan.steps_per_epoch + 1
                     bar.update(task, completed=self.step, description=f"epoch {epoch}")
                 jax.block_until_ready(self.state)  # so that no step is counted as a part of the checkpoint
-                with account.doing("checkpoint"):
+                with ledger.doing("checkpoint"):
                     host = self._host_state()
                 if self.plan.evaluates(self.step):
-                    with account.doing("evaluation"):
+                    with ledger.doing("evaluation"):
                         self._evaluated(host, log)
                         self.members.meet()  # the other processes wait here
                     bar.refresh()
@@ -202,9 +202,9 @@ class TrainLoop:
                 finished = self.members.decided(self.plan.finished(self.step, log.rows))
                 if not (agreed.name or finished or self.plan.saves(self.step)):
                     continue  # an evaluation between two checkpoints: after a kill it is done again, from the older one
-                account.write(saving=True)  # a restart from this checkpoint keeps the steps up to here
+                ledger.write(saving=True)  # a restart from this checkpoint keeps the steps up to here
                 means = self.means.to_json()
-                with account.doing("checkpoint"):
+                with ledger.doing("checkpoint"):
                     writer.save(host, {"rows": log.rows, "means": means, **facts, **self.clock.to_json()})
                     if agreed.name or finished:
                         writer.wait()
@@ -221,18 +221,18 @@ class TrainLoop:
                 self.state, metrics = self._step(self.state, batch)
             self._newest = metrics["loss"]
             self.step += 1
-            self.account.step = self.step
+            self.ledger.step = self.step
             yield metrics
             if agreed.at(self.step) or self.plan.saves(self.step) or self.plan.evaluates(self.step):
                 return
 
     def _batch(self, rows: np.ndarray) -> Any:
         """Reads a batch and puts it on the devices. They wait for it if they finish the previous step first."""
-        with self.account.doing("input"):
+        with self.ledger.doing("input"):
             batch = self.program.put(self._rows(rows))
             # The devices were still busy when the batch was ready, so reading it cost no time.
             if self._newest is not None and not self._newest.is_ready():
-                self.account.rename("steps")
+                self.ledger.rename("steps")
             return batch
 
     def _rows(self, rows: np.ndarray) -> Any:

@@ -26,9 +26,9 @@ from jaxbench.machine import start
 from jaxbench.runner import launched, plan
 from jaxbench.runner.crew import Crew
 from jaxbench.runner.run import free_cores
-from jaxbench.training.account import process_begun_ns
 from jaxbench.training.checkpoint import saved_steps
 from jaxbench.training.folder import CHECKPOINTS
+from jaxbench.training.ledger import process_begun_ns
 from jaxbench.training.loop import of_signals
 from jaxbench.training.supervisor import Lost, Team
 from jaxbench.training.train import ProcessRole, code_of, levers_of, take

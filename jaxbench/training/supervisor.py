@@ -37,7 +37,7 @@ class _Seen:
     moved: float
     kind: str = "start"
     step: int = 0
-    turns: int = -1
+    ticks: int = -1
     done: bool = False
 
 
@@ -50,11 +50,11 @@ class Watch:
         self._seen = [_Seen(now, now) for _ in range(processes)]
 
     def heard(self, process: int, beat: dict[str, Any], now: float) -> None:
-        """Takes the beat of a process: {"kind", "turns", "step"}."""
+        """Takes the beat of a process: {"kind", "ticks", "step"}."""
         seen = self._seen[process]
-        if beat["turns"] != seen.turns:
+        if beat["ticks"] != seen.ticks:
             seen.moved = now
-        seen.heard, seen.kind, seen.step, seen.turns = now, beat["kind"], beat["step"], beat["turns"]
+        seen.heard, seen.kind, seen.step, seen.ticks = now, beat["kind"], beat["step"], beat["ticks"]
 
     def done(self, process: int) -> None:
         self._seen[process].done = True
@@ -73,7 +73,7 @@ class Watch:
         limit_s = self._limit_s if all(seen.kind in WAITS for _, seen in left) else max(LONG_S, self._limit_s)
         if not left or now - max(seen.moved for _, seen in left) <= limit_s:
             return None
-        process, last = min(left, key=lambda each: (each[1].step, each[1].turns))
+        process, last = min(left, key=lambda each: (each[1].step, each[1].ticks))
         return process, (
             f"did not advance after step {last.step} ({last.kind}), and the others waited {limit_s:g} s; if a "
             "step takes that long, raise --fault_timeout"

@@ -35,9 +35,9 @@ from jaxbench.runner import known_options, pieces
 from jaxbench.runner.arm import Arms, build_program, inspected
 from jaxbench.runner.plan import require_equal_parts
 from jaxbench.runner.proof import Proof
-from jaxbench.training.account import Account, summary
 from jaxbench.training.checkpoint import Restored, Writer, params_sha256, restore_latest
 from jaxbench.training.folder import Session, locked_folder, record
+from jaxbench.training.ledger import TimeLedger, summary
 from jaxbench.training.loop import Stop, TrainLoop, of_signals, shown
 from jaxbench.training.metrics import MetricLog
 from jaxbench.training.plan import Plan, Row, count, read_data, read_plan
@@ -80,12 +80,12 @@ class TrainResult:
 class ProcessRole:
     """The role of this process in a training: alone, or in a process group. Its first process writes and prints.
 
-    stop: the request to end. account: the time ledger, once the training has begun.
+    stop: the request to end. ledger: the time ledger, once the training has begun.
     """
 
     members: Members = Members()
     stop: Stop = field(default_factory=of_signals)
-    account: Account | None = None
+    ledger: TimeLedger | None = None
 
 
 def train(
@@ -96,7 +96,7 @@ def train(
     folder: Path,
     console: Console,
     session: Session,
-    part: ProcessRole | None = None,
+    role: ProcessRole | None = None,
 ) -> TrainResult:
     """Trains to ``config.train.target`` in `folder`, or continues the training that is there.
 
@@ -107,23 +107,23 @@ def train(
       folder: for config.json, manifest.json, metrics.jsonl, checkpoints/ and, on request, tensorboard/.
       console: for the live progress, one line per epoch, notes and the closing sentences.
       session: this start, for the manifest and the checkpoints.
-      part: the role of this process if there are several. All return the same, except for the clocks.
+      role: that of this process if there are several. All return the same, except for the clocks.
 
     Raises:
       UserError: values or data that do not fit, a folder of another training, no intact checkpoint, a loss that is not
         finite, a full disk, a folder that not all processes see.
     """
-    members = (part := part or ProcessRole()).members
+    members = (role := role or ProcessRole()).members
     console = console if members.leads else Console(file=io.StringIO())
     inspection.require_trainable(workload, config.train.get("metric", ACCURACY))
     data = read_data(workload, seed=config.seed)
     plan = read_plan(config, count(data.train))
     with (
         locked_folder(folder, config.to_dict(), members) as checkpoints,
-        Account(folder, begun_ns=session.begun_ns, kept=members.leads) as account,
+        TimeLedger(folder, begun_ns=session.begun_ns, kept=members.leads) as ledger,
     ):
-        part.account = account
-        with account.doing("restore"):
+        role.ledger = ledger
+        with ledger.doing("restore"):
             restored = restore_latest(checkpoints, canonical_avals(workload), members)
         for note in restored.notes:
             console.print(note, style="yellow", highlight=False, soft_wrap=True)
@@ -132,7 +132,7 @@ def train(
         with _metric_log(folder, rows, plan, members) as log:
             # Nothing is left to train: the program is not even built, and this start leaves no trace in the ledger.
             if restored.state is not None and plan.finished(restored.step, rows):
-                account.discard()
+                ledger.discard()
                 _record(folder, session, members, step=restored.step)
                 result = _result(plan, restored.state, rows, notes=restored.notes, was_finished=True)
             else:
@@ -140,18 +140,18 @@ def train(
                     program = program_builder(workload)
                     parts = {"parts": program.parts, "micro_batches": workload.micro_batches}
                     require_equal_parts("train.batch", plan.batch, **parts)
-                account.from_step = restored.step
+                ledger.from_step = restored.step
                 _record(folder, session, members, step=restored.step)
                 _print_start(console, workload, data, plan=plan, restored=restored, session=session)
                 with discovery.explaining(f"the training step of '{workload.name}'"):
                     about: dict[str, Any] = {"plan": plan, "data": data, "restored": restored, "session": session}
-                    loop = TrainLoop(workload, program, account, **about)
-                with Writer(checkpoints, keep=plan.keep, on_sealed=account.sealed, members=members) as writer:
-                    state, stopped_by = loop.run(log, writer, facts=facts, console=console, stop=part.stop)
+                    loop = TrainLoop(workload, program, ledger, **about)
+                with Writer(checkpoints, keep=plan.keep, on_sealed=ledger.sealed, members=members) as writer:
+                    state, stopped_by = loop.run(log, writer, facts=facts, console=console, stop=role.stop)
                     rows = members.decided(log.rows)
                 ended: dict[str, Any] = {"stopped_by": stopped_by, "clock": loop.clock.to_json()}
                 result = _result(plan, state, rows, notes=restored.notes, **ended)
-                account.finished = result.finished
+                ledger.finished = result.finished
     if members.leads:
         _print_end(console, result, plan, spent=summary(folder))
     return result
@@ -252,7 +252,7 @@ def _print_end(console: Console, result: TrainResult, plan: Plan, *, spent: str)
     console.print(text, highlight=False, soft_wrap=True)
 
 
-def take(setup: dict[str, Any], console: Console, part: ProcessRole) -> TrainResult:
+def take(setup: dict[str, Any], console: Console, role: ProcessRole) -> TrainResult:
     """Starts the devices and trains. Raises UserError, and MoreCollectives when this process needs more threads.
 
     setup: "platform", "devices", "concurrent_collectives" and "world" as in `worker`; "experiment", "config",
@@ -261,22 +261,22 @@ def take(setup: dict[str, Any], console: Console, part: ProcessRole) -> TrainRes
     threads, place = setup["concurrent_collectives"], setup.get("world")
     with native_log.aside():
         devices = start.start(setup["platform"], setup["devices"], concurrent_collectives=threads, place=place)
-    result = trained(setup, devices, console, part)
+    result = trained(setup, devices, console, role)
     console.print(f"params_sha256: {result.params_sha256}", highlight=False, soft_wrap=True)
     return result
 
 
-def trained(setup: dict[str, Any], devices: list[jax.Device], console: Console, part: ProcessRole) -> TrainResult:
+def trained(setup: dict[str, Any], devices: list[jax.Device], console: Console, role: ProcessRole) -> TrainResult:
     """Trains on devices that have started. setup and errors: as in `take`."""
     config, experiment = ConfigDict(setup["config"]), setup["experiment"]
     strategy = str(config.train.strategy)
     levers = levers_of(config_lib.parse(config, parallel.strategy_names(), parallel.of_any_model()))
-    part.members, mine = Members.of(devices), multihost.first_here(devices)
+    role.members, mine = Members.of(devices), multihost.first_here(devices)
     known_options.require(levers, mine)
     session = Session(
         command=setup["command"],
         devices=len(devices),
-        processes=len(part.members.processes),
+        processes=len(role.members.processes),
         strategy=strategy,
         levers=levers,
         experiment_file=discovery.experiment_path(experiment).name,
@@ -294,7 +294,7 @@ def trained(setup: dict[str, Any], devices: list[jax.Device], console: Console, 
         return program
 
     about: dict[str, Any] = {"config": config, "folder": Path(setup["workdir"]), "console": console}
-    return train(arms.workload(levers), build, **about, session=session, part=part)
+    return train(arms.workload(levers), build, **about, session=session, role=role)
 
 
 def code_of(result: TrainResult) -> int:

@@ -5,7 +5,7 @@ Its first line on stdin is the setup of `train.take`, with "order": the cores to
 {"width", "terminal"} of the console of the first process. Further lines on stdin: {"stop": the name of a signal}. The
 process ends when stdin does. Lines on stdout:
 
-    {"beat": {"kind", "turns", "step"}}         every beat_s: what it is doing, as `account.Account` knows it
+    {"beat": {"kind", "ticks", "step"}}         every beat_s: what it is doing, as `ledger.TimeLedger` knows it
     {"say": text}                               from the first process, to be printed
     {"done": exit code}                         the training has ended; the process waits until stdin ends
     {"failed": {"reason", "detail", "own", "user"}}  own: the loss of another process does not explain it; user: a
@@ -57,7 +57,7 @@ class Said(io.StringIO):
 
 def serve(requests: Iterator[str], send: Sender) -> None:
     setup = json.loads(next(requests))
-    doing: dict[str, Any] = {"part": None}
+    doing: dict[str, Any] = {"role": None}
     threading.Thread(target=_beat, args=(send, doing, setup["beat_s"]), daemon=True).start()
     if setup["platform"] == "cpu":  # before anything imports jax: threads inherit the cores of the one that makes them
         here = (setup.get("world") or {}).get("devices_here", setup["devices"])
@@ -68,11 +68,11 @@ def serve(requests: Iterator[str], send: Sender) -> None:
         from jaxbench.training.loop import Stop
         from jaxbench.training.train import ProcessRole, code_of, take
 
-        part = doing["part"] = ProcessRole(stop=Stop())
-        threading.Thread(target=_listen, args=(requests, part.stop), daemon=True).start()
+        role = doing["role"] = ProcessRole(stop=Stop())
+        threading.Thread(target=_listen, args=(requests, role.stop), daemon=True).start()
         shown = setup["shown"]
         console = Console(file=Said(send), width=shown["width"], force_terminal=shown["terminal"], markup=False)
-        send(done=code_of(take(setup, console, part)))
+        send(done=code_of(take(setup, console, role)))
     except MoreCollectives as error:
         send(concurrent_collectives=error.count)
 
@@ -89,9 +89,9 @@ def _failure(error: BaseException) -> dict[str, Any]:
 
 def _beat(send: Sender, doing: dict[str, Any], beat_s: float) -> None:
     while True:
-        account = doing["part"] and doing["part"].account
-        at = ("start", 0, 0) if account is None else (account.kind, account.turns, account.step)
-        send(beat=dict(zip(("kind", "turns", "step"), at, strict=True)))
+        ledger = doing["role"] and doing["role"].ledger
+        at = ("start", 0, 0) if ledger is None else (ledger.kind, ledger.turns, ledger.step)
+        send(beat=dict(zip(("kind", "ticks", "step"), at, strict=True)))
         time.sleep(beat_s)
 
 

@@ -337,7 +337,7 @@ def test_which_process_is_lost(beats, now, words):
     for second in range(int(now) + 1):
         for process, beat in enumerate(beats):
             if beat is not None:
-                watch.heard(process, dict(zip(("kind", "step", "turns"), beat, strict=True)), float(second))
+                watch.heard(process, dict(zip(("kind", "step", "ticks"), beat, strict=True)), float(second))
     found = watch.fault(now)
     if words is None:
         assert found is None

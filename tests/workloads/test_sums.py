@@ -24,7 +24,7 @@ from jaxbench.errors import Unsupported, UserError
 from jaxbench.parallel.program import create_state, gradients, update
 from jaxbench.runner import arm
 from jaxbench.workloads import Field, from_sums, sharding_context
-from jaxbench.workloads.sums import boosting, forest, kmeans, regression, tables, trees
+from jaxbench.workloads.sums import forest, kmeans, regression, tables, trees
 
 STRATEGIES = ("jit_auto", "jit_explicit", "shard_map", "pmap")
 
@@ -277,25 +277,25 @@ def test_each_node_of_a_forest_chooses_among_its_own_columns():
     assert abs(counted.mean() - 1) < 0.05 and abs(counted.var() - 1) < 0.1
 
 
-def trained(of: boosting.Ensemble, rows: np.ndarray, steps: int) -> dict:
+def trained(of: trees.Ensemble, rows: np.ndarray, steps: int) -> dict:
     """The state after a number of steps on the whole table."""
 
     @jax.jit
     def step(state):
-        sums = boosting.local(of, state, {"row": rows})
-        return boosting.update(of, state, {name: sums[name] / len(rows) for name in ("first", "second")})
+        sums = trees.ensemble_local(of, state, {"row": rows})
+        return trees.ensemble_update(of, state, {name: sums[name] / len(rows) for name in ("first", "second")})
 
-    state = boosting.init(of.tree, of.rounds, of.outputs)
+    state = trees.init_ensemble(of.tree, of.rounds, of.outputs)
     for _ in range(steps):
         state = step(state)
     return state
 
 
 def test_on_the_whole_table_its_trees_are_those_of_the_measured_step() -> None:
-    of, rows = boosting.Ensemble(tree=SETTINGS, rounds=3), table()
+    of, rows = trees.Ensemble(tree=SETTINGS, rounds=3), table()
     state = trained(of, rows, 3 * DEPTH + 2)  # two levels more than fit
     expected = sums_growing.margins(SETTINGS, sums_growing.fit(SETTINGS, rows, 3), rows[:, :-1])
-    found = boosting.margins(of, state["grown"], rows[:, :-1].astype(np.int32))
+    found = trees.ensemble_margins(of, state["grown"], rows[:, :-1].astype(np.int32))
     np.testing.assert_allclose(found[:, 0], expected, atol=2e-5)
     assert float(state["count"]) == 3
 
@@ -304,12 +304,12 @@ def test_several_classes_are_those_of_a_plain_reference() -> None:
     rows = table()
     rows[:, -1] += rows[:, 2] > 11  # three classes
     bins, is_class = rows[:, :-1], np.eye(3)[rows[:, -1]]
-    of, margin = boosting.Ensemble(tree=SETTINGS, rounds=2, classes=3), np.zeros((ROWS, 3))
+    of, margin = trees.Ensemble(tree=SETTINGS, rounds=2, classes=3), np.zeros((ROWS, 3))
     for _ in range(2):
         share = np.exp(margin) / np.exp(margin).sum(axis=1, keepdims=True)
         each = [grown(SETTINGS, bins, (share - is_class)[:, k], (share * (1 - share))[:, k]) for k in range(3)]
         margin = margin + np.stack(each, axis=1)
-    found = boosting.margins(of, trained(of, rows, 2 * DEPTH)["grown"], bins.astype(np.int32))
+    found = trees.ensemble_margins(of, trained(of, rows, 2 * DEPTH)["grown"], bins.astype(np.int32))
     np.testing.assert_allclose(found, margin, atol=2e-5)
 
 

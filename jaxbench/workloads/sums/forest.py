@@ -7,7 +7,7 @@ Each tree counts each row as often as a bootstrap would draw it: Poisson(1) time
 classes is half of Gini's impurity.
 
 A whole training has rounds of trees, each grown level by level, all trees of a round at once. Its state is that of
-`boosting`. Each row carries the number of times that each tree counts it, so the bootstrap is the same in every
+`trees.training`. Each row carries the number of times that each tree counts it, so the bootstrap is the same in every
 strategy and after every restart.
 
 Axes: R rows, C columns.
@@ -27,7 +27,7 @@ import numpy as np
 from jaxbench.errors import UserError
 from jaxbench.workloads.base import Batch, Field, Metrics, PyTree, Splits, TrainWorkload
 from jaxbench.workloads.data.order import words
-from jaxbench.workloads.sums import boosting, tables, trees
+from jaxbench.workloads.sums import tables, trees
 from jaxbench.workloads.sums.adapt import from_sums
 
 MAX_COUNT = 8  # per row and tree: a bootstrap exceeds it in one of a million cases
@@ -99,7 +99,7 @@ def predicted(of: trees.TreeSettings, state: trees.State, bins: np.ndarray) -> n
     return np.asarray(jnp.mean(each, axis=0))
 
 
-State = boosting.State
+State = trees.EnsembleState
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -132,7 +132,7 @@ def training_local(of: Forest, state: State, rows: Batch) -> dict[str, jax.Array
 
 def training_update(of: Forest, state: State, sums: dict[str, jax.Array]) -> State:
     growing = update(of.tree, of.tried, state["growing"], sums, seed=state["count"].astype(jnp.int32))
-    return boosting.joined(state, growing, of.rounds)
+    return trees.joined_ensemble(state, growing, of.rounds)
 
 
 def share(of: Forest, state: State, bins_RC: jax.Array) -> jax.Array:
@@ -171,20 +171,20 @@ def training(
     drawn = Field((all_,), jnp.uint8, classes=MAX_COUNT, draw=lambda key, rows: counts(key, rows, all_))
     return from_sums(
         name=name,
-        init=lambda key: boosting.init(tree, rounds, count),
+        init=lambda key: trees.init_ensemble(tree, rounds, count),
         local=functools.partial(training_local, of),
         update=functools.partial(training_update, of),
         evaluate=functools.partial(evaluate, of),
         data=lambda: split(table, all_, seed),
-        example={"row": boosting.row_field(table), "drawn": drawn},
+        example={"row": trees.row_field(table), "drawn": drawn},
         tolerance=1e-3,
         tolerance_reason="float32 sums are in another order; a split must be the same one",
     )
 
 
 def split(table: tables.Table, count: int, seed: int) -> Splits:
-    """`boosting.split` with a further field: the number of times that each of `count` trees counts a row."""
-    binned = boosting.split(table, seed)
+    """`trees.split_table` with a further field: the number of times that each of `count` trees counts a row."""
+    binned = trees.split_table(table, seed)
     below = np.cumsum([math.exp(-1) / math.factorial(k) for k in range(MAX_COUNT - 1)])  # cumulative Poisson(1)
     parts = []
     for number, part in enumerate((binned.train, binned.test)):  # the counts of test rows mean nothing

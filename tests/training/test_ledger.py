@@ -13,7 +13,7 @@ from train_cases import STEPS_PER_EPOCH, train_toy
 from jaxbench.errors import UserError
 from jaxbench.records import account
 from jaxbench.records.account import ACCOUNT
-from jaxbench.training.account import Account, process_begun_ns, summary
+from jaxbench.training.ledger import TimeLedger, process_begun_ns, summary
 
 
 class Clocks:
@@ -36,21 +36,21 @@ def clocks() -> Clocks:
 def begin(tmp_path, clocks):
     """Opens the ledger of a start with a process that is `age` ns old. No thread writes."""
 
-    def opened(age: int = 0, from_step: int | None = 0) -> Account:
+    def opened(age: int = 0, from_step: int | None = 0) -> TimeLedger:
         begun = clocks.wall_ns - age
-        made = Account(tmp_path, begun_ns=begun, wall=lambda: clocks.wall_ns, clock=lambda: clocks.since_boot_ns)
+        made = TimeLedger(tmp_path, begun_ns=begun, wall=lambda: clocks.wall_ns, clock=lambda: clocks.since_boot_ns)
         made.from_step = from_step
         return made
 
     return opened
 
 
-def spend(made: Account, clocks: Clocks, kind: str, ns: int) -> None:
+def spend(made: TimeLedger, clocks: Clocks, kind: str, ns: int) -> None:
     with made.doing(kind):
         clocks.tick(ns)
 
 
-def train(made: Account, clocks: Clocks, steps: int, *, save: bool = False) -> None:
+def train(made: TimeLedger, clocks: Clocks, steps: int, *, save: bool = False) -> None:
     """Steps of 10 ns, and a checkpoint that blocks for 3."""
     spend(made, clocks, "steps", 10 * steps)
     made.step += steps
@@ -157,7 +157,7 @@ def test_asking_a_finished_training_again_leaves_no_trace(tmp_path, begin, clock
 
 def test_a_busy_start_still_writes(tmp_path):
     """By its thread, until the second line of a start that writes nothing itself."""
-    with Account(tmp_path, begun_ns=0):
+    with TimeLedger(tmp_path, begun_ns=0):
         while len((tmp_path / ACCOUNT).read_text().splitlines()) < 3:
             pass
 
@@ -168,7 +168,7 @@ def test_the_process_was_created_before_now_and_after_boot():
 
 def test_a_folder_that_cannot_be_written_is_named(tmp_path):
     with pytest.raises(UserError, match="cannot write to"):
-        Account(tmp_path / "none", begun_ns=0)
+        TimeLedger(tmp_path / "none", begun_ns=0)
 
 
 def test_a_training_prints_where_its_time_went(tmp_path):

@@ -34,14 +34,14 @@ def process_begun_ns() -> int:
     return time.time_ns() - time.clock_gettime_ns(time.CLOCK_BOOTTIME) + ticks * 10**9 // os.sysconf("SC_CLK_TCK")
 
 
-class Account:
+class TimeLedger:
     """The time ledger of this start in `folder`. As a context it also writes from a thread while the process is busy.
 
     Attributes:
       step: completed steps, set by the training loop.
       from_step: the restored step, 0 for a fresh training; None before restoring.
       finished: the training has ended, so the time until it is continued with a larger target is not lost time.
-      kind, turns: what the process is doing, and the number of changes of that.
+      kind, ticks: what the process is doing, and the number of changes of that.
     """
 
     def __init__(
@@ -65,7 +65,7 @@ class Account:
         self._begun_ns = max([begun_ns, *(start.end_ns for start in before[-1:])])
         self._ns = dict.fromkeys(KINDS, 0)
         self._ns["start"] = max(0, wall() - self._begun_ns)
-        self.kind, self.turns, self._since = "start", 0, clock()
+        self.kind, self.ticks, self._since = "start", 0, clock()
         self.step = 0
         self.from_step: int | None = None
         self.finished = False
@@ -74,7 +74,7 @@ class Account:
         self._ended = threading.Event()
         if kept:
             self._open()
-        self._thread = threading.Thread(target=self._beat, name="account", daemon=True)
+        self._thread = threading.Thread(target=self._beat, name="ledger", daemon=True)
         self.write()
 
     def _open(self) -> None:
@@ -84,7 +84,7 @@ class Account:
             if file.read() not in (b"", b"\n"):
                 file.write(b"\n")  # after a line that a crash cut off
 
-    def __enter__(self) -> Account:
+    def __enter__(self) -> TimeLedger:
         self._thread.start()
         return self
 
@@ -97,26 +97,26 @@ class Account:
             self.write()
 
     @contextlib.contextmanager
-    def doing(self, kind: str) -> Iterator[Account]:
+    def doing(self, kind: str) -> Iterator[TimeLedger]:
         """A context that books its time under `kind`, one of `KINDS`. Contexts inside it book their own time."""
-        before = self._turn(kind)
+        before = self._switch(kind)
         try:
             yield self
         finally:
-            self._turn(before)
+            self._switch(before)
 
     def rename(self, kind: str) -> None:
         """Books the time since the current context began under `kind` instead."""
         with self._lock:
             self.kind = kind
 
-    def _turn(self, kind: str) -> str:
+    def _switch(self, kind: str) -> str:
         """Begins a context of `kind`. Returns the kind of the previous context."""
         with self._lock:
             now, before = self._clock(), self.kind
             self._ns[before] += now - self._since
             self.kind, self._since = kind, now
-            self.turns += 1
+            self.ticks += 1
             return before
 
     def sealed(self, seconds: float) -> None:
