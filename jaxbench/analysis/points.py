@@ -1,5 +1,5 @@
 # Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
-"""The points of a run of training steps, including missing ones."""
+"""The points of a run of training steps or of cases, including missing ones."""
 
 from __future__ import annotations
 
@@ -8,12 +8,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from jaxbench.analysis import consistency, measured
-from jaxbench.analysis.measured import Measured
+from jaxbench.analysis import point_records
+from jaxbench.analysis.point_records import Measured
 from jaxbench.errors import UserError
 from jaxbench.levers.trainings import TRAININGS
-from jaxbench.records.place import StepPlace
-from jaxbench.records.schema import FailureRecord, PointRecord
+from jaxbench.records.schema import CasePlace, CaseRecord, FailureRecord, PointRecord, StepPlace
 from jaxbench.records.store import RunFolder
 
 
@@ -67,15 +66,12 @@ def load(run: RunFolder) -> list[MeasuredPoint]:
     The arms of one group keep the order of the plan, because the first arm is the baseline.
 
     Raises:
-      UserError: it is not a run folder, is damaged, has another schema or no sweep plan, or a point contradicts its
-        name or the config.
+      UserError: it is not a run folder, is damaged, or has another schema or no sweep plan.
     """
     plan = run.manifest().get("plan")
     if not isinstance(plan, dict) or not isinstance(plan.get("points"), list):
         raise UserError(f"'{run.path}' has no sweep plan in its manifest: report on a folder made by 'jaxbench run'.")
-    points = measured.load(run, plan, MeasuredPoint, PointRecord, StepPlace, _unplanned)
-    _require_asked(run, points)
-    consistency.require(run.path, run.manifest(), run.config(), points)
+    points = point_records.load_points(run, plan, MeasuredPoint, PointRecord, StepPlace, _unplanned)
     strategies = list(dict.fromkeys(p.strategy for p in points))
     return sorted(points, key=lambda p: (strategies.index(p.strategy), p.scaling, p.devices))
 
@@ -86,40 +82,6 @@ def hosts_of(point: MeasuredPoint, workers: Mapping[str, Any]) -> int:
     return len(set(about.get("hosts", ()))) or 1
 
 
-def _require_asked(run: RunFolder, points: list[MeasuredPoint]) -> None:
-    """Checks each point against its name and the config, so that an edited plan and record cannot agree on another
-    batch or strategy.
-
-    An ablation is named after the point that it explains, and it has the per-device batch.
-    """
-    config, own_batch = run.config(), {p.point: p.global_batch for p in points if not p.explains}
-    for p in points:
-        if p.explains and p.explains not in own_batch:
-            raise UserError(f"'{run.path}' is damaged: {p.point} explains {p.explains}, which it does not have.")
-        own = "/".join(filter(None, (p.strategy, p.scaling, str(p.devices), p.arm)))
-        named = f"{p.explains}/{_part_name(p, own_batch.get(p.explains, 0))}" if p.explains else own
-        if p.record is not None and p.point != named:
-            raise UserError(f"'{run.path}' is damaged: {p.point} was recorded as {named}: restore the file.")
-        asked = int(p.levers.get("batch") or 0) or config.get("batch")
-        grows = p.scaling == "weak" and config.get("weak", "batch") == "batch"
-        if p.record is None or p.explains or not isinstance(asked, int):
-            continue
-        if p.global_batch != (batch := asked * (p.devices if grows else 1)):
-            raise UserError(
-                f"'{run.path}' is damaged: {p.point} was recorded with a global batch of {p.global_batch}, and its "
-                f"config makes it {batch}: restore the file."
-            )
-
-
-def _part_name(point: MeasuredPoint, batch: int) -> str:
-    """The end of an ablation's name: its part, or its batch as a multiple of the explained point's `batch`. A whole
-    step with the same batch is the ablation with resident input."""
-    times = point.global_batch / batch if batch else 0.0
-    if point.part != "step":
-        return point.part
-    return "resident" if times == 1 else f"batch={times:g}x"
-
-
 def _unplanned(name: str, platform: str, failure: FailureRecord | None) -> StepPlace | None:
     """The place of an unplanned point, from its failure; None without one."""
     if failure is None:
@@ -127,4 +89,58 @@ def _unplanned(name: str, platform: str, failure: FailureRecord | None) -> StepP
     return StepPlace(
         point=name, devices=failure.devices, platform=platform, oversubscribed=False, strategy=failure.strategy,
         scaling=failure.scaling, global_batch=failure.global_batch, arm=failure.arm,
+    )  # fmt: skip
+
+
+@dataclass(frozen=True, kw_only=True)
+class CasePoint(CasePlace, Measured[CaseRecord]):
+    """One case on given devices, with everything that the run recorded about it."""
+
+    @property
+    def group_processes(self) -> int | None:
+        """For a collective, the number of processes that own the devices of one group; None: unknown."""
+        return self.record.group_processes if self.record is not None and self.family == "collective" else None
+
+    @property
+    def group_hosts(self) -> int | None:
+        """For a collective, the number of hosts of those processes; None: unknown."""
+        return self.record.group_hosts if self.record is not None and self.family == "collective" else None
+
+    @property
+    def where(self) -> str:
+        """The platform, or the number of cores: "gpu", "2 cores"."""
+        return f"{self.cores} core{'s' * (self.cores != 1)}" if self.platform == "cpu" else self.platform
+
+    @property
+    def between(self) -> str:
+        """What a collective's group spans: "2 hosts", "2 processes", or "" within one process."""
+        return between(self.group_processes or 1, self.group_hosts or 1)
+
+
+def between(processes: int, hosts: int) -> str:
+    """What these processes and hosts are in words: "2 hosts"; "2 processes" on one host; "" for one process."""
+    if hosts > 1:
+        return f"{hosts} hosts"
+    return f"{processes} processes" if processes > 1 else ""
+
+
+def load_cases(run: RunFolder) -> list[CasePoint]:
+    """Reads a run folder. Returns the planned points in the order of the plan, then any that are not in the plan.
+
+    Raises:
+      UserError: not a run folder, damaged, of another schema, or not a run of cases.
+    """
+    plan = run.manifest().get("plan")
+    if not (isinstance(plan, dict) and plan.get("measures") == "cases" and isinstance(plan.get("points"), list)):
+        raise UserError(
+            f"'{run.path}' has no plan of cases in its manifest: it is not a run of kernels or collectives."
+        )
+    return point_records.load_points(run, plan, CasePoint, CaseRecord, CasePlace, _unplanned_case)
+
+
+def _unplanned_case(name: str, platform: str, failure: FailureRecord | None) -> CasePlace:
+    """Only the operation is known, from the beginning of the id."""
+    return CasePlace(
+        point=name, devices=failure.devices if failure is not None else 1, platform=platform, oversubscribed=False,
+        family="", op=name.split("/")[0], dtype="", impl="", cores=None, resident_bytes=None,
     )  # fmt: skip

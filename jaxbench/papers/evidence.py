@@ -16,16 +16,16 @@ from jaxbench.report import build
 from jaxbench.report.case_findings import CaseFindings
 from jaxbench.report.findings import Findings, TrainingFindings
 from jaxbench.report.lever_findings import LeverFindings
-from jaxbench.verdicts import claim as verdicts
+from jaxbench.verdicts import judge
 
 F = TypeVar("F", bound=Findings)
 _UNFINISHED = {ASKED: "was not started", STOPPED: "was interrupted", BROKEN: "broke off"}
 
 
 class NotTestable(Exception):
-    """Why a claim has no number here, as a sentence. verdict: of `verdicts.claim`, in place of one on the number."""
+    """Why a claim has no number here, as a sentence. verdict: of `verdicts.judge`, in place of one on the number."""
 
-    def __init__(self, why: str, verdict: str = verdicts.NOT_TESTABLE) -> None:
+    def __init__(self, why: str, verdict: str = judge.NOT_TESTABLE) -> None:
         super().__init__(why)
         self.verdict = verdict
 
@@ -43,7 +43,7 @@ class Evidence:
         there = (self.folder / run / file).is_file()
         about = self._runs.get(name, {"outcome": DONE if there else ASKED})
         if why := _UNFINISHED.get(about["outcome"]):
-            raise NotTestable(f"The run '{name}' {why}: the same command continues with it.", verdicts.NOT_MEASURED)
+            raise NotTestable(f"The run '{name}' {why}: the same command continues with it.", judge.NOT_MEASURED)
         if not there:
             raise NotTestable(f"The run '{run}' has no records. {about['said']}".strip())
         return self.folder / run
@@ -82,7 +82,7 @@ class Evidence:
 def most_devices(rows: Iterable[Row], strategy: str = "", scaling: str = "") -> Row:
     """The honest row with an efficiency on most devices, more than its base has. Raises NotTestable without one."""
     rows = [r for r in rows if strategy in ("", r.point.strategy) and scaling in ("", r.point.scaling)]
-    good = [r for r in rows if r.honest and r.efficiency.known and r.relative_devices > 1]
+    good = [r for r in rows if r.quotable and r.efficiency.known and r.relative_devices > 1]
     if not good:
         raise NotTestable("It needs two device counts of at most as many devices as cores, correct and with 5 rounds.")
     return max(good, key=lambda r: r.point.devices)
@@ -91,7 +91,7 @@ def most_devices(rows: Iterable[Row], strategy: str = "", scaling: str = "") -> 
 def arm_of(place: ArmGroup, label: str, *, honest: bool = False) -> ArmResult:
     """An arm of a place by its label, measured and correct. Raises NotTestable without one. honest: a speed, too."""
     for arm in place.arms:
-        if arm.label == label and (arm.honest if honest else arm.believed):
+        if arm.label == label and (arm.quotable if honest else arm.usable):
             return arm
     what = ", failed its checks or is no honest speed here" if honest else ", or failed its checks"
     raise NotTestable(f"The arm '{label}' was not measured{what}.")

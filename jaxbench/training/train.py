@@ -30,7 +30,7 @@ from jaxbench.machine.world import Members
 from jaxbench.parallel import multihost
 from jaxbench.parallel.layout import canonical_avals
 from jaxbench.parallel.program import Program, TrainState
-from jaxbench.records.learned import ACCURACY
+from jaxbench.records.trainings import ACCURACY
 from jaxbench.runner import known_options, pieces
 from jaxbench.runner.arm import Arms, build_program, inspected
 from jaxbench.runner.plan import require_equal_parts

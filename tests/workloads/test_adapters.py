@@ -24,8 +24,8 @@ from workload_cases import KEY, one_device
 
 from jaxbench import parallel
 from jaxbench.errors import UserError
-from jaxbench.measure import check, oracle
-from jaxbench.measure.passport import compile_step
+from jaxbench.measure import check, reference
+from jaxbench.measure.compile_report import compile_step
 from jaxbench.parallel.program import jit_once
 from jaxbench.workloads import from_equinox, from_functions, from_haiku, from_linen, from_nnx
 from jaxbench.workloads.levers import accumulate
@@ -58,7 +58,7 @@ def test_every_style_under_every_strategy(style, strategy):
     expected = one_device(mine, batch)
     verdict = check.judge(check.train(program, compiled.call, KEY, batch), expected, mine)
     assert verdict.ok, verdict.reason
-    assert compiled.passport.flops_per_step == 2 * 6 * 4 * 2 * 8  # forward and the weights' gradient, 8 examples
+    assert compiled.report.flops_per_step == 2 * 6 * 4 * 2 * 8  # forward and the weights' gradient, 8 examples
 
 
 def test_synthetic_batches_repeat_and_respect_their_fields():
@@ -275,7 +275,7 @@ def case(request):
     mine = workload(MODELS[request.param]())
     batch = mine.synthetic(KEY, BATCH)
     batch["x"] = batch["x"] + jnp.linspace(-3, 3, BATCH)[:, None]  # devices have different examples
-    state = oracle.initial_state(mine, KEY, device=jax.devices()[0])
+    state = reference.initial_state(mine, KEY, device=jax.devices()[0])
     _, (moved, _) = jit_once(mine.loss)(state.params, state.model_state, batch, KEY)
     return mine, batch, one_device(mine, batch), moved
 
@@ -362,7 +362,7 @@ def test_every_strategy_trains_what_draws(strategy, style):
     program = parallel.build(strategy, mine, jax.devices()[:2])
     batch = mine.synthetic(KEY, 8)
     one, other = (check.train(program, program.step, key, batch).params for key in (KEY, OTHER))
-    assert oracle.relative_l2(one, other) > 1e-3  # not so if anything is not finite
+    assert reference.relative_l2(one, other) > 1e-3  # not so if anything is not finite
 
 
 def test_devices_draw_by_keys_of_their_own():

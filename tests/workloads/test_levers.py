@@ -16,9 +16,8 @@ from workload_cases import KEY, experiment_workload, linear_workload, one_device
 
 from jaxbench import parallel
 from jaxbench.errors import UserError
-from jaxbench.measure import check, closed_form, oracle
-from jaxbench.measure.closed_form import judge
-from jaxbench.measure.passport import compile_step
+from jaxbench.measure import check, expected_communication, reference
+from jaxbench.measure.compile_report import compile_step
 from jaxbench.parallel.program import create_state, gradients
 from jaxbench.workloads import Field, TrainWorkload, classification, flops, from_nnx
 from jaxbench.workloads.levers import apply, freeze, precision
@@ -54,10 +53,10 @@ def test_the_update_is_that_of_the_big_batch_and_is_communicated_once(case, stra
     program = parallel.build(strategy, accumulated(workload, count), jax.devices()[:devices])
     compiled = compile_step(workload, program, BATCH)
     actual = check.train(program, compiled.call, KEY, workload.synthetic(KEY, BATCH))
-    assert oracle.relative_l2(actual.params, expected.end.params) <= 1e-6
-    assert oracle.relative_l2(actual.opt_state, expected.end.opt_state) <= 1e-5
-    passport = compiled.passport
-    verdict = closed_form.judge(accumulated(workload, count), program, passport, BATCH)
+    assert reference.relative_l2(actual.params, expected.end.params) <= 1e-6
+    assert reference.relative_l2(actual.opt_state, expected.end.opt_state) <= 1e-5
+    passport = compiled.report
+    verdict = expected_communication.judge(accumulated(workload, count), program, passport, BATCH)
     assert verdict.ok, verdict.reason
 
 
@@ -77,7 +76,7 @@ def test_memory_falls(strategy):
     held = {}
     for count in (1, 8):
         program = parallel.build(strategy, accumulated(workload, count), jax.devices()[:2])
-        held[count] = compile_step(workload, program, 8192, options=FOR_MEMORY).passport.temp_bytes
+        held[count] = compile_step(workload, program, 8192, options=FOR_MEMORY).report.temp_bytes
     assert held[8] < held[1] / 3, held
 
 
@@ -122,7 +121,7 @@ def test_batch_statistics_are_of_one_part_on_one_device(statistics):
     for strategy in ("jit_auto", "shard_map"):
         program = parallel.build(strategy, workload, jax.devices()[:2])
         actual = check.train(program, compile_step(workload, program, BATCH).call, KEY, batch)
-        assert oracle.relative_l2(actual.params, expected.end.params) < 1e-5, strategy
+        assert reference.relative_l2(actual.params, expected.end.params) < 1e-5, strategy
 
 
 FROZEN_BATCH, WIDTHS = 64, (128, 256, 512, 64)
@@ -227,11 +226,11 @@ def test_frozen_parameters_cost_no_communication_and_no_optimizer_state(strategy
     program = parallel.build(strategy, workload, jax.devices()[:2])
     compiled = compile_step(workload, program, FROZEN_BATCH)
     trained = 4 * (WIDTHS[2] * WIDTHS[3] + WIDTHS[3])
-    assert compiled.passport.expected_gradient_bytes == trained
-    verdict = judge(workload, program, compiled.passport, FROZEN_BATCH)
+    assert compiled.report.expected_gradient_bytes == trained
+    verdict = expected_communication.judge(workload, program, compiled.report, FROZEN_BATCH)
     assert verdict.ok, verdict.reason
-    reference = one_device(workload, batch)
-    verdict = check.judge(check.train(program, compiled.call, KEY, batch), reference, workload)
+    expected = one_device(workload, batch)
+    verdict = check.judge(check.train(program, compiled.call, KEY, batch), expected, workload)
     assert verdict.ok, verdict.reason
     with jax.set_mesh(program.mesh):
         before = jax.device_get(program.export(program.init(KEY)))
@@ -477,5 +476,5 @@ def test_16_bits_train_to_nearly_the_loss_of_float32(name):
 def test_loss_scaling_adds_scalars_only_to_what_is_communicated():
     workload = in_precision(linear_workload(), "float16")
     program = parallel.build("shard_map", workload, jax.devices()[:2])
-    verdict = closed_form.judge(workload, program, compile_step(workload, program, 8).passport, 8)
+    verdict = expected_communication.judge(workload, program, compile_step(workload, program, 8).report, 8)
     assert verdict.ok, verdict.reason

@@ -25,8 +25,8 @@ from benchmarks.references import sequence
 from jaxbench import discovery, levers, parallel
 from jaxbench.errors import Unsupported, UserError
 from jaxbench.machine.start import run_once_options
-from jaxbench.measure import closed_form
-from jaxbench.measure.passport import compile_step
+from jaxbench.measure import expected_communication
+from jaxbench.measure.compile_report import compile_step
 from jaxbench.workloads import TrainWorkload, flops, from_nnx
 from jaxbench.workloads.losses import score
 from jaxbench.workloads.models import attention, blocks, gpt, lstm, sharded_layers
@@ -324,7 +324,7 @@ def test_heads_that_share_keys_are_as_if_each_had_a_copy():
 def test_its_products_split_over_tensor(sequence):
     workload = experiment_workload("gpt", **LLAMA)
     program = parallel.load("hybrid").build(workload, jax.devices()[:2], sizes={"tensor": 2}, sequence=sequence)
-    check = closed_form.judge(workload, program, compile_step(workload, program, 4).passport, 4)
+    check = expected_communication.judge(workload, program, compile_step(workload, program, 4).report, 4)
     assert check.ok, check
 
 

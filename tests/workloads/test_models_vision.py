@@ -26,7 +26,7 @@ from jaxbench import config as config_lib
 from jaxbench import discovery, parallel
 from jaxbench.errors import UserError
 from jaxbench.machine.start import run_once_options
-from jaxbench.measure import check, loss_kind, oracle
+from jaxbench.measure import check, loss_kind, reference
 from jaxbench.parallel.program import gradients, jit_once
 from jaxbench.runner.proof import Proof
 from jaxbench.workloads import Field, TrainWorkload, classification, flops, from_nnx, sharding_context
@@ -148,8 +148,8 @@ def test_pytorch_has_the_same_logits_and_gradients(name):
     loss, logits, gradient = references.load(name)
     found_loss, found_logits, found_gradient = vision.answer(name)
     assert found_gradient.keys() == gradient.keys()
-    assert references.relative_l2({"logits": found_logits}, {"logits": logits}) <= 1e-5
-    assert references.relative_l2(found_gradient, gradient) <= 1e-5
+    assert reference.relative_l2({"logits": found_logits}, {"logits": logits}) <= 1e-5
+    assert reference.relative_l2(found_gradient, gradient) <= 1e-5
     assert found_loss == pytest.approx(loss, rel=1e-5)
     assert all(np.abs(value).max() > 0 for value in gradient.values())
 
@@ -288,7 +288,7 @@ def images(mean=0.0, deviation=1.0, dtype=np.float32):
     return jnp.asarray(np.random.default_rng(0).normal(mean, deviation, (BATCH, 3, 3, 2)), dtype)
 
 
-def reference(x, groups=1):
+def by_numpy(x, groups=1):
     """float64, each of `groups` parts by itself: (y, mean over groups of the mean, and of the variance)."""
     parts = np.split(np.float64(x), groups)
     axes = (0, 1, 2)
@@ -301,7 +301,7 @@ def test_values_and_running_statistics(statistics, parts, groups):
     norm, x = BatchNorm(2, statistics=statistics), images(3, 2)
     with sharding_context.over(parts=parts):
         y = norm(x)
-    expected, mean, variance = reference(x, groups)
+    expected, mean, variance = by_numpy(x, groups)
     np.testing.assert_allclose(y, expected, atol=1e-5)
     np.testing.assert_allclose(norm.mean[...], 0.1 * mean, rtol=1e-5)
     np.testing.assert_allclose(norm.variance[...], 0.9 + 0.1 * variance, rtol=1e-5)
@@ -314,20 +314,20 @@ def test_values_and_running_statistics(statistics, parts, groups):
 def test_scale_and_bias_are_applied():
     norm = BatchNorm(2, statistics="device")
     norm.scale[...], norm.bias[...] = jnp.array([2.0, 3.0]), jnp.array([-1.0, 5.0])
-    np.testing.assert_allclose(norm(images()), reference(images())[0] * [2, 3] + [-1, 5], atol=1e-5)
+    np.testing.assert_allclose(norm(images()), by_numpy(images())[0] * [2, 3] + [-1, 5], atol=1e-5)
 
 
 def test_a_small_variance_about_a_large_mean_keeps_its_digits():
     """The mean of squares minus the square of the mean, in float32, would give 0 or less here."""
     x = images(3000, 0.1)
-    np.testing.assert_allclose(BatchNorm(2, statistics="device")(x), reference(x)[0], atol=5e-3)
+    np.testing.assert_allclose(BatchNorm(2, statistics="device")(x), by_numpy(x)[0], atol=5e-3)
 
 
 def test_bfloat16_in_bfloat16_out_and_statistics_in_float32():
     norm, x = BatchNorm(2, statistics="device"), images(20, 1, jnp.bfloat16)
     y = norm(x)
     assert y.dtype == jnp.bfloat16 and norm.mean[...].dtype == jnp.float32
-    np.testing.assert_allclose(np.float64(y), reference(x.astype(jnp.float32))[0], rtol=2**-8, atol=1e-5)
+    np.testing.assert_allclose(np.float64(y), by_numpy(x.astype(jnp.float32))[0], rtol=2**-8, atol=1e-5)
     np.testing.assert_allclose(norm.mean[...], 0.1 * np.float64(x.astype(jnp.float32)).mean((0, 1, 2)), rtol=1e-5)
 
 
@@ -370,9 +370,9 @@ def workload(statistics, remat="none"):
 
 
 def on_one_device(mine, parts):
-    start = oracle.initial_state(mine, KEY, device=jax.devices()[0])
-    return oracle.reference(
-        mine, start, mine.synthetic(KEY, BATCH), device=jax.devices()[0], layout=oracle.BatchLayout(parts)
+    start = reference.initial_state(mine, KEY, device=jax.devices()[0])
+    return reference.reference(
+        mine, start, mine.synthetic(KEY, BATCH), device=jax.devices()[0], layout=reference.BatchLayout(parts)
     )
 
 
@@ -389,7 +389,7 @@ def test_every_strategy_gives_one_devices_parameters_and_statistics(case, strate
     program = parallel.build(strategy, mine, jax.devices())
     verdict = check.judge(check.train(program, program.step, KEY, batch), expected, mine)
     assert verdict.ok, verdict.reason
-    state = oracle.initial_state(mine, KEY, device=jax.devices()[0])
+    state = reference.initial_state(mine, KEY, device=jax.devices()[0])
     with sharding_context.over(parts=8):
         _, moved, _ = jit_once(partial(gradients, mine))(state, batch)
     with jax.set_mesh(program.mesh):
@@ -401,16 +401,16 @@ def test_every_strategy_gives_one_devices_parameters_and_statistics(case, strate
 @pytest.mark.full
 def test_the_two_choices_are_two_functions_and_one_without_other_devices():
     ends = {(s, parts): on_one_device(workload(s), parts).end.params for s in STATISTICS for parts in (1, 8)}
-    assert oracle.relative_l2(ends["device", 8], ends["global", 8]) > 1e-3
-    assert oracle.relative_l2(ends["device", 1], ends["global", 1]) == 0
-    assert oracle.relative_l2(ends["global", 8], ends["global", 1]) == 0
+    assert reference.relative_l2(ends["device", 8], ends["global", 8]) > 1e-3
+    assert reference.relative_l2(ends["device", 1], ends["global", 1]) == 0
+    assert reference.relative_l2(ends["global", 8], ends["global", 1]) == 0
 
 
 @pytest.mark.parametrize("remat", thin(["sqrt", "block", "dots_saveable"], 1))
 def test_recomputation_changes_neither_gradients_nor_statistics(remat):
     """For several strategies in one process: a trace cached for one must not serve another."""
     plain, recomputed = workload("device"), workload("device", remat)
-    state = oracle.initial_state(plain, KEY, device=jax.devices()[0])
+    state = reference.initial_state(plain, KEY, device=jax.devices()[0])
     batch = plain.synthetic(KEY, BATCH)
     for parts in (1, 8):
         with sharding_context.over(parts=parts):
@@ -423,7 +423,7 @@ def test_recomputation_changes_neither_gradients_nor_statistics(remat):
 
 def test_inference_uses_what_training_left():
     mine = workload("device")
-    state = oracle.initial_state(mine, KEY, device=jax.devices()[0])
+    state = reference.initial_state(mine, KEY, device=jax.devices()[0])
     batch = mine.synthetic(KEY, BATCH)
     _, moved, _ = jit_once(partial(gradients, mine))(state, batch)
     logits = mine.predict(state.params, moved, batch)
@@ -439,7 +439,7 @@ def test_inference_uses_what_training_left():
 def test_parts_of_a_batch_with_separate_statistics_give_the_one_device_result():
     """So one accelerator need not hold the activations of a batch for many devices."""
     mine = dataclasses.replace(workload("device"), independent=True)
-    start, batch = oracle.initial_state(mine, KEY, device=jax.devices()[0]), mine.synthetic(KEY, BATCH)
+    start, batch = reference.initial_state(mine, KEY, device=jax.devices()[0]), mine.synthetic(KEY, BATCH)
     seen = []
 
     def jit(function):
@@ -450,11 +450,11 @@ def test_parts_of_a_batch_with_separate_statistics_give_the_one_device_result():
         return call
 
     whole = on_one_device(mine, 8)
-    parts = oracle.reference(
-        mine, start, batch, device=jax.devices()[0], layout=oracle.BatchLayout(8), apart=True, jit=jit
+    parts = reference.reference(
+        mine, start, batch, device=jax.devices()[0], layout=reference.BatchLayout(8), apart=True, jit=jit
     )
     assert set(seen) == {BATCH // 8}
-    assert oracle.relative_l2(parts.end.params, whole.end.params) < 1e-5
+    assert reference.relative_l2(parts.end.params, whole.end.params) < 1e-5
 
 
 @pytest.mark.parametrize(("kind", "independent"), [("device", True), ("global", False)])

@@ -5,13 +5,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from jaxbench.analysis.intervals import Estimate
 from jaxbench.catalog import published
 from jaxbench.papers import targets
 from jaxbench.papers.evidence import Evidence, NotTestable, most_devices
 from jaxbench.papers.paper import Claim, Ours, Panel, Paper, PublishedSeries, Reading, Run, curve
 from jaxbench.report.drawing.marks import Mark
-from jaxbench.verdicts.claim import DIVERGED
+from jaxbench.statistics.bootstrap import Estimate
+from jaxbench.verdicts.judge import DIVERGED
 
 ERROR = "goyal_error_vs_batch"
 KEPT, FAR = 32, 256  # times the smallest batch: the paper's 8,192 over 256, and its 65,536 over 256
