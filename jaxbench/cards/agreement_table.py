@@ -15,8 +15,7 @@ from jaxbench.cards import agreement
 from jaxbench.cards.agreement import CANNOT_TELL, CONSISTENT, OUTSIDE, WITHIN, PointAgreement, Question
 from jaxbench.cards.layout import Card
 from jaxbench.cards.rows import printable
-from jaxbench.report.numbers import milliseconds, ratio
-from jaxbench.report.table import ALWAYS, TEXT, Column, fill
+from jaxbench.report.table import ALWAYS, TEXT, Column, fill, milliseconds, ratio
 
 _STYLES = {WITHIN: "ok", OUTSIDE: "no", CONSISTENT: "unchecked", CANNOT_TELL: "unchecked"}
 _WORDS = {

@@ -15,10 +15,9 @@ from jaxbench.cards.layout import Card
 from jaxbench.cards.rows import Shown
 from jaxbench.errors import UserError
 from jaxbench.report.drawing import canvas
-from jaxbench.report.figures import cards as figure
+from jaxbench.report.figures.runs import draw_cards
 from jaxbench.report.findings import OVERSUBSCRIBED
-from jaxbench.report.numbers import milliseconds, share
-from jaxbench.report.table import ALWAYS, TEXT, Cell, Column, Table, TableRow, fill
+from jaxbench.report.table import ALWAYS, TEXT, Cell, Column, Table, TableRow, fill, milliseconds, share
 
 FOLDER = Path("cards")
 
@@ -128,11 +127,11 @@ def _draw(shown: Sequence[Shown], folder: Path, filters: Sequence[str]) -> list[
         [f"not drawn, because kernels, transfers and links have no efficiency: {', '.join(cases)}"] if cases else []
     )
     title = "Efficiency of all result cards" + (f" with {' '.join(filters)}" if filters else "")
-    files = canvas.render(lambda: figure.draw(lines, title=rows.printable(title), further=left_out))
+    files = canvas.render(lambda: draw_cards(lines, title=rows.printable(title), further=left_out))
     if not files:
         return [f"The figure was not drawn: no card {'that matches ' if filters else ''}has two device counts."]
     try:
-        canvas.write(files, folder, figure.NAME)
+        canvas.write(files, folder, draw_cards.name)
     except OSError as error:
         raise UserError(f"cannot write the figure into '{folder}' ({error.strerror}).") from error
-    return [f"Figure: {folder / figure.NAME}.svg, .pdf, .png", *(f"In the figure {reason}." for reason in left_out)]
+    return [f"Figure: {folder / draw_cards.name}.svg, .pdf, .png", *(f"In the figure {reason}." for reason in left_out)]

@@ -14,8 +14,8 @@ from jaxbench.analysis.summary import state as state_of
 from jaxbench.cards.layout import Card
 from jaxbench.errors import UserError, did_you_mean
 from jaxbench.report.drawing.marks import Mark
-from jaxbench.report.figures.cards import CardCurve
-from jaxbench.report.verdicts.words import clean
+from jaxbench.report.figures.runs import CardCurve
+from jaxbench.report.sentences.comparison import clean
 
 
 @dataclass(frozen=True, kw_only=True)

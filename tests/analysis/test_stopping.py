@@ -13,7 +13,8 @@ from jaxbench.analysis.intervals import LOOKED, Draws
 from jaxbench.analysis.records_by_point import elapsed_s
 from jaxbench.records import store
 from jaxbench.records.store import RunFolder
-from jaxbench.report import findings, rounds
+from jaxbench.report import findings
+from jaxbench.report.sentences import machine
 
 BEGUN = datetime(2026, 11, 23, tzinfo=UTC)
 QUIET, NOISY = 0.001, 0.2
@@ -101,7 +102,7 @@ def ended(path, noise, **changes):
     manifest = run.manifest()
     manifest["plan"]["auto"] |= {"ended": "precise", "looks": [look_of(run, "precise")], **changes}
     rows = scaling.analyse(points.load(run), config=run.config())
-    return rounds.sentences(manifest, [row.point for row in rows], rows=rows)
+    return machine.of_rounds(manifest, [row.point for row in rows], rows=rows)
 
 
 def test_a_run_that_was_stopped_by_hand_is_no_precise_one(tmp_path):

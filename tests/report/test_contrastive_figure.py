@@ -17,7 +17,7 @@ from jaxbench.records import schema
 from jaxbench.records.store import RunFolder
 from jaxbench.report import findings
 from jaxbench.report.drawing import canvas, marks, notes
-from jaxbench.report.figures import contrastive
+from jaxbench.report.figures.memory import FLAT, draw_contrastive
 from jaxbench.report.findings import Findings
 
 MB = 1_000_000
@@ -41,7 +41,7 @@ def _edited(point: MeasuredPoint) -> MeasuredPoint:
 
 def draw(made: Findings) -> Figure:
     with canvas.style():
-        figure = contrastive.draw(made)
+        figure = draw_contrastive(made)
     assert figure is not None
     return figure
 
@@ -74,9 +74,9 @@ def test_each_panel_has_the_numbers_of_one_device(tmp_path: Path) -> None:
 def test_it_says_what_is_hollow_exact_and_wrong(tmp_path: Path) -> None:
     figure = draw(material(tmp_path, wrong=("shard_map/weak/2",)))
     said = "\n".join(text.get_text() for text in figure.findobj(matplotlib.text.Text))
-    assert notes.HOLLOW in said and notes.WRONG in said and contrastive.FLAT in said and "FLOP and bytes" in said
+    assert notes.HOLLOW in said and notes.WRONG in said and FLAT in said and "FLOP and bytes" in said
     assert 2 not in values(figure.axes[0])
 
 
 def test_strong_scaling_has_no_such_figure(tmp_path: Path) -> None:
-    assert contrastive.draw(material(tmp_path, scalings=("strong",))) is None
+    assert draw_contrastive(material(tmp_path, scalings=("strong",))) is None

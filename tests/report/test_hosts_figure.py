@@ -16,7 +16,7 @@ from jaxbench.records import store
 from jaxbench.records.store import RunFolder
 from jaxbench.report import findings, views
 from jaxbench.report.drawing import canvas
-from jaxbench.report.figures import hosts as figure
+from jaxbench.report.figures.training import draw_hosts
 
 
 def panels(path: Path, *, processes: Callable[[int], int], hosts: int = 1, **facts: Any) -> list[Axes]:
@@ -37,7 +37,7 @@ def panels(path: Path, *, processes: Callable[[int], int], hosts: int = 1, **fac
     run = findings.find(RunFolder(path))
     assert "hosts" in views.of(run)
     with canvas.style():
-        drawn = figure.draw(run)
+        drawn = draw_hosts(run)
     return [] if drawn is None else drawn.axes
 
 

@@ -17,7 +17,7 @@ from matplotlib.figure import Figure
 from jaxbench.records.store import RunFolder
 from jaxbench.report import findings, views
 from jaxbench.report.drawing import canvas
-from jaxbench.report.figures import ranks
+from jaxbench.report.figures.rounds import draw_ranks
 
 
 def found(path: Path, slower: tuple[float, ...], **facts: Any) -> findings.TrainingFindings:
@@ -26,7 +26,7 @@ def found(path: Path, slower: tuple[float, ...], **facts: Any) -> findings.Train
 
 def draw(run: findings.TrainingFindings) -> Figure:
     with canvas.style():
-        figure = ranks.draw(run)
+        figure = draw_ranks(run)
     assert figure is not None
     return figure
 
@@ -61,7 +61,7 @@ def test_starts_are_marked_and_many_processes_fit(tmp_path: Path) -> None:
 
 def test_one_process_has_no_figure(tmp_path: Path) -> None:
     folder = fabricate_losses.folder(tmp_path, {2: fabricate_losses.Loss()})
-    assert ranks.draw(findings.find(RunFolder(folder))) is None
+    assert draw_ranks(findings.find(RunFolder(folder))) is None
 
 
 def test_the_page_says_who_is_slow_and_the_file_has_it(tmp_path: Path) -> None:

@@ -16,7 +16,7 @@ from matplotlib.figure import Figure
 from jaxbench.records.store import RunFolder
 from jaxbench.report import findings, views
 from jaxbench.report.drawing import canvas
-from jaxbench.report.figures import waterfall
+from jaxbench.report.figures.training import draw_waterfall
 
 LOSSES = {n: Loss(share=1 - 0.02 * n, machine=1 - 0.03 * n, communication=0.92) for n in (2, 4, 8)}
 
@@ -27,7 +27,7 @@ def found(path: Path, **facts: Any) -> findings.TrainingFindings:
 
 def draw(run: findings.TrainingFindings) -> Figure:
     with canvas.style():
-        figure = waterfall.draw(run)
+        figure = draw_waterfall(run)
     assert figure is not None
     return figure
 

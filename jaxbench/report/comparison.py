@@ -1,0 +1,180 @@
+# Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
+"""A comparison for its readers: the terminal, the summary page of a CI job, JUnit XML, and JSON for programs."""
+
+from __future__ import annotations
+
+import html
+import math
+import re
+from pathlib import Path
+from typing import Any
+from xml.etree import ElementTree
+from xml.etree.ElementTree import Element, SubElement
+
+from rich.console import Console
+from rich.text import Text
+
+from jaxbench.analysis.intervals import Estimate
+from jaxbench.report.page import section
+from jaxbench.report.sentences import comparison as words
+from jaxbench.report.sentences.comparison import levels, paired
+from jaxbench.verdicts.comparison import Comparison
+from jaxbench.verdicts.factors import Change
+from jaxbench.verdicts.judge import ALPHA, CANNOT_TELL, FASTER, SAME, SLOWER, Answer
+
+STYLES = {FASTER: "green", SLOWER: "bold red", SAME: "", CANNOT_TELL: "yellow"}
+
+
+def show(comparison: Comparison, console: Console) -> None:
+    """Prints the verdict as a sentence, the tables, what would help, and all notes."""
+    console.print()
+    console.print(Text(words.headline(comparison), style=STYLES[comparison.verdict] or "bold"))
+    console.print()
+    for table in filter(None, (words.table(comparison.answers), words.factor_table(comparison))):
+        console.print(table.terminal(console.width))
+        console.print()
+    for heading, sentences in words.sections(comparison):
+        section(heading, sentences, console)
+
+
+_MARKS = re.compile(r"([\\`*_{}\[\]#~$!])")  # characters that are special in Markdown but not in HTML
+
+
+def markdown(comparison: Comparison, name: str) -> str:
+    """The verdict and the table, then collapsed sections on how it was decided."""
+    lines = [f"## {escape(name)}: {comparison.verdict}", "", escape(words.headline(comparison)), ""]
+    lines += words.table(comparison.answers).markdown(escape)
+    if (factors := words.factor_table(comparison)) is not None:
+        lines += ["", *factors.markdown(escape)]
+    for heading, sentences in words.sections(comparison):
+        lines += ["", "<details>", f"<summary>{html.escape(heading)}</summary>", ""]
+        lines += [*(f"- {escape(note)}" for note in sentences), "", "</details>"]
+    return "\n".join(lines) + "\n"
+
+
+def escape(text: str) -> str:
+    """Escapes a text for Markdown and its tables."""
+    marked = _MARKS.sub(r"\\\1", words.clean(text))
+    for letter, entity in (("&", "&amp;"), ("<", "&lt;"), (">", "&gt;"), ("|", "&#124;"), ("://", "&#58;//")):
+        marked = marked.replace(letter, entity)
+    return marked
+
+
+def junit(comparison: Comparison, name: str) -> bytes:
+    """One test for each point and one for the overall answer.
+
+    "slower" is a failure, "cannot tell" is skipped, and a point that was left out is an error.
+    """
+    answers = [*comparison.answers.points, comparison.answers.overall]
+    verdicts = [answer.verdict for answer in answers]
+    counts = {
+        "tests": len(answers) + len(comparison.left_out),
+        "failures": verdicts.count(SLOWER),
+        "errors": len(comparison.left_out),
+        "skipped": verdicts.count(CANNOT_TELL),
+    }
+    attributes = {"name": words.named(name), **{key: str(count) for key, count in counts.items()}}
+    root = Element("testsuites", attributes)
+    suite = SubElement(root, "testsuite", attributes)
+    _add_properties(suite, _of_all(comparison))
+    for answer in answers:
+        _case(suite, name, answer, comparison)
+    for each in comparison.left_out:
+        case = SubElement(suite, "testcase", classname=words.named(name), name=words.named(each.point))
+        SubElement(case, "error", type="left out", message=words.named(each.why)).text = words.clean(str(each))
+    lines = [words.headline(comparison)]
+    for heading, sentences in words.sections(comparison, helping=False):
+        lines += [heading, *(f"  {sentence}" for sentence in sentences)]
+    SubElement(suite, "system-out").text = "\n".join(lines)
+    ElementTree.indent(root)
+    written: bytes = ElementTree.tostring(root, encoding="utf-8", xml_declaration=True)
+    return written + b"\n"
+
+
+def _case(suite: Element, name: str, answer: Answer, comparison: Comparison) -> None:
+    metric = comparison.answers.metric
+    case = SubElement(suite, "testcase", classname=words.named(name), name=words.named(answer.name))
+    ratio = {f"ratio{end}": getattr(answer.ratio, key) for end, key in (("", "value"), ("_lo", "lo"), ("_hi", "hi"))}
+    known = {key: repr(float(value)) for key, value in ratio.items() if value == value}
+    _add_properties(case, {"verdict": answer.verdict, **known})
+    message = f"B's {words.called(metric)} is {words.ratio(answer.ratio) or 'an unknown number of'} times A's"
+    if answer.verdict == SLOWER:
+        SubElement(case, "failure", type=SLOWER, message=f"slower: {message}").text = message
+    elif answer.verdict == CANNOT_TELL:
+        SubElement(case, "skipped", message=f"cannot tell: {message}; {words.clean(answer.why)}")
+
+
+def _of_all(comparison: Comparison) -> dict[str, str]:
+    answers = comparison.answers
+    return {
+        "verdict": comparison.verdict, "a": comparison.a, "b": comparison.b, "metric": answers.metric.name,
+        "margin": f"{answers.margin:g}", "spread": answers.spread.source,
+    }  # fmt: skip
+
+
+def _add_properties(parent: Element, named: dict[str, str]) -> None:
+    properties = SubElement(parent, "properties")
+    for name, value in named.items():
+        SubElement(properties, "property", name=name, value=words.clean(value))
+
+
+SCHEMA = 1
+SCHEMA_FILE = Path(__file__).with_name("schemas") / "comparison.schema.json"
+
+
+def as_json(comparison: Comparison) -> dict[str, Any]:
+    """The comparison as JSON values. Unknown values are null. Names are not escaped: readers must escape them."""
+    answers = comparison.answers
+    spread, (point, overall) = answers.spread, levels(answers)
+    return {
+        "schema": SCHEMA,
+        "kind": "comparison",
+        "a": comparison.a,
+        "b": comparison.b,
+        "verdict": comparison.verdict,
+        "exit_code": comparison.exit_code,
+        "metric": {name: getattr(answers.metric, name) for name in ("name", "unit", "more_is_better")},
+        "margin": answers.margin,
+        "alpha": ALPHA,
+        "paired": paired(answers),
+        "confidence": {"point": point._asdict(), "overall": overall._asdict()},
+        "spread": {
+            "sd": _finite(spread.sd),
+            "df": _finite(spread.df),
+            "source": spread.source,
+            "session_sd": None if paired(answers) else _finite(spread.session_sd),
+        },
+        "autocorrelation": _finite(answers.autocorrelation),
+        "overall": _answer(answers.overall),
+        "points": [_answer(each) for each in answers.points],
+        "factors": [_change(each) for each in comparison.factors],
+        "across": list(comparison.across),
+        "software": list(comparison.software),
+        "left_out": [str(each) for each in comparison.left_out],
+    }
+
+
+def _answer(answer: Answer) -> dict[str, Any]:
+    return {
+        "name": answer.name,
+        "verdict": answer.verdict,
+        "a": _finite(answer.a),
+        "b": _finite(answer.b),
+        "ratio": _estimate(answer.ratio),
+        "why": answer.why,
+        "processes": {"a": answer.processes[0], "b": answer.processes[1]},
+        "rounds": {"a": answer.rounds[0], "b": answer.rounds[1]},
+    }
+
+
+def _change(change: Change) -> dict[str, Any]:
+    estimates = {name: _estimate(getattr(change, name)) for name in ("a", "b", "faster")}
+    return {"point": change.point, "name": change.name, **estimates}
+
+
+def _estimate(estimate: Estimate) -> dict[str, float | None]:
+    return {name: _finite(getattr(estimate, name)) for name in ("value", "lo", "hi")}
+
+
+def _finite(value: float) -> float | None:
+    return float(value) if math.isfinite(value) else None
