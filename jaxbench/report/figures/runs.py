@@ -20,8 +20,7 @@ from jaxbench.analysis import goodput
 from jaxbench.analysis.goodput import Costs
 from jaxbench.analysis.targets import Curve, SeedGroup
 from jaxbench.catalog import published
-from jaxbench.records.account import LABELS
-from jaxbench.records.learned import ACCURACY, Learned
+from jaxbench.records.trainings import ACCURACY, LABELS, LearningCurve
 from jaxbench.report.drawing import marks, notes
 from jaxbench.report.drawing.axes import (
     devices_axis,
@@ -38,8 +37,7 @@ from jaxbench.report.drawing.marks import COLOURS, GREY, Mark
 from jaxbench.report.drawing.plot import plot
 from jaxbench.report.sentences import comparison as words
 from jaxbench.verdicts.comparison import Comparison
-from jaxbench.verdicts.judge import CANNOT_TELL, FASTER, SAME, SLOWER, Answer, Answers
-from jaxbench.verdicts.metric import Metric
+from jaxbench.verdicts.judge import CANNOT_TELL, FASTER, SAME, SLOWER, Answer, Answers, Metric
 
 # learning: Learning curves: loss and accuracy of one or more trainings over steps, examples and seconds.
 
@@ -47,7 +45,7 @@ OVER = {"steps": si, "examples": si, "seconds": plain}
 
 
 @plot("learning")
-def draw_learning(sides: Mapping[str, Sequence[Learned]], *, title: str) -> Figure | None:
+def draw_learning(sides: Mapping[str, Sequence[LearningCurve]], *, title: str) -> Figure | None:
     """Loss and accuracy on the test set over steps, examples and seconds of work (without compiling). Dotted: training
     loss, a mean over the steps since the last evaluation. Dashed: the target."""
     every = [one for trained in sides.values() for one in trained]
@@ -74,7 +72,7 @@ def draw_learning(sides: Mapping[str, Sequence[Learned]], *, title: str) -> Figu
     return sheet.finish(title, handles)
 
 
-def _learning_line(axes: Axes, one: Learned, what: str, over: str, place: int, *, dotted: bool = False) -> None:
+def _learning_line(axes: Axes, one: LearningCurve, what: str, over: str, place: int, *, dotted: bool = False) -> None:
     colour, marker = marks.series_style(place)
     x, y = one.series(what, over)
     few = len(x) <= 40

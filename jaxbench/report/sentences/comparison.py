@@ -14,11 +14,9 @@ from jaxbench.analysis.quantities import percent
 from jaxbench.analysis.spread import CALIBRATED
 from jaxbench.analysis.waterfall import CALLED
 from jaxbench.report.table import ALWAYS, TEXT, Column, Table, fill, throughput
-from jaxbench.verdicts import factors, sequential
-from jaxbench.verdicts.comparison import Comparison
-from jaxbench.verdicts.factors import ONE_DEVICE
-from jaxbench.verdicts.judge import ALPHA, CANNOT_TELL, FASTER, SLOWER, Answer, Answers
-from jaxbench.verdicts.metric import Metric
+from jaxbench.verdicts import sequential
+from jaxbench.verdicts.comparison import ONE_DEVICE, Comparison, factor_sentences
+from jaxbench.verdicts.judge import ALPHA, CANNOT_TELL, FASTER, SLOWER, Answer, Answers, Metric
 
 _STYLES = {FASTER: "ok", SLOWER: "no", CANNOT_TELL: "unchecked"}
 _CALLED = {"step_s": "time per step"}
@@ -174,7 +172,7 @@ def sections(comparison: Comparison, *, helping: bool = True) -> list[Section]:
     intervals, alarms = (_of_pairs, _alarms_of_looks) if paired(answers) else (_intervals, _alarms)
     every = [
         ("What would help", help_lines(comparison) if helping else []),
-        ("Which factor", [clean(each) for each in factors.sentences(comparison.factors, answers.points)]),
+        ("Which factor", [clean(each) for each in factor_sentences(comparison.factors, answers.points)]),
         ("Compared", compared(comparison)),
         ("Ratio", [f"B's {called(answers.metric)} over A's: {direction(answers.metric)}", *intervals(answers)]),
         ("Verdicts", [_margin(answers.margin), alarms(answers)]),
