@@ -21,8 +21,6 @@ from jaxbench.report.drawing.marks import Mark
 from jaxbench.report.drawing.plot import plot
 from jaxbench.report.findings import Findings
 
-# compiled: Points that were only compiled: memory per device against a device's capacity, and bytes sent per step.
-
 LIMIT = 48  # most points that fit in the figure
 
 
@@ -213,9 +211,6 @@ def _forecast_notes(records: Sequence[ForecastRecord], cited: Sequence[Line2D]) 
             "black: published for a model of similar size; grey: for others; unscaled, masked attention counted"
         )
     return sentences
-
-
-# advice: Cost of a training against its time: a line per kind of device, a mark per number of devices.
 
 
 def clock(lines: Sequence[dict[str, Any]]) -> tuple[str, float]:

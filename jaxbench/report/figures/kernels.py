@@ -27,8 +27,6 @@ from jaxbench.report.drawing.plot import plot
 from jaxbench.report.drawing.series import Series, believed, elements, naming, per_second, time_over
 from jaxbench.report.drawing.shapes import Panel, bars, rows
 
-# curves: Latency and throughput: seconds per call and elements per second over size, a row of panels per operation.
-
 UNIT = "elements"
 FEW = 3  # up to this many operations have a column that explains letters and short bars; for more, see the table
 _WORDS = 29  # characters per line of that column
@@ -125,8 +123,6 @@ def _knees(axes: Axes, knees: Sequence[HalfPerformance], of_op: Sequence[Series]
         )  # fmt: skip
 
 
-# dispatch: The cost of launching a program: a bar of time per call for each nearly empty program.
-
 DISPATCH_LIMIT = 24
 
 
@@ -155,8 +151,6 @@ def draw_dispatch(run: CaseFindings) -> Figure | None:
         remarks=[*notes.of_marks(timed), *notes.rest(len(shown), len(timed), "programs, the first")],
     )  # fmt: skip
 
-
-# devices: CPU against accelerator: time per call of the same kernel on both, as pairs of bars.
 
 DEVICES_LIMIT = 16
 Pair = tuple[CaseRow, CaseRow]
@@ -221,8 +215,6 @@ def _name(row: CaseRow, pairs: Sequence[Pair]) -> str:
     parts = [point.op, point.dtype, point.shape or si(point.elements or 0), *([point.impl] if len(impls) > 1 else [])]
     return short(" ".join(parts), 36)
 
-
-# fusion: What fusing operations saves: time, bytes that must move, and speed-up over op-by-op execution by size.
 
 BASE = "op_by_op"
 _FUSION_PARTS = ("impl", "dtype", "platform", "cores")
@@ -297,8 +289,6 @@ def _speedups(axes: Axes, every: Sequence[Series], rows: Sequence[CaseRow]) -> N
     entitle(axes, "speed-up over op by op", x="elements")
     marks.end_labels(axes, ends, reach=1.6, size=6.5)
 
-
-# matmul: FLOP/s of matrix products: square products over size, other shapes as bars.
 
 MATMUL_LIMIT = 14  # most bars that fit; the table has all shapes
 _MATMUL_PARTS = ("op", "dtype", "impl", "platform", "cores")
@@ -381,9 +371,6 @@ def fastest(rows: Sequence[CaseRow]) -> list[CaseRow]:
     return [row for kind, group in groups.items() for row in group[: counts[kind]]]
 
 
-# stream: Bandwidth over the working set, from the caches to memory (McCalpin's STREAM at many sizes).
-
-
 @plot("stream", views=("cases/stream",))
 def draw_stream(run: CaseFindings) -> Figure | None:
     """Bytes that an operation must read and write, divided by its time per call. At each step down, the arrays no
@@ -454,8 +441,6 @@ def _caches(axes: Axes, cache: int | None) -> None:
         if low < size < high:
             marks.boundary(axes, size, text, y=0.02, rotation=90, color="#333333", va="bottom")
 
-
-# linalg: Factorizations: time over matrix size n, and each implementation's time divided by jit's.
 
 OWN = "jit"
 

@@ -43,8 +43,6 @@ from jaxbench.report.drawing.shapes import Panel, bars_from_zero, lines, log, ro
 from jaxbench.report.findings import unit
 from jaxbench.report.lever_findings import LeverFindings
 
-# arms: Forest plot for any sweep of levers: each arm's time divided by its baseline's, with its confidence interval.
-
 LIMIT = 40
 
 
@@ -86,9 +84,6 @@ def _text(arm: ArmResult, value: Estimate) -> str:
     return interval(value, "{:.2f}".format) + ("  inconclusive" if arm.verdict == "cannot tell" else "")
 
 
-# accumulate: Gradient accumulation: the time cost and the memory saving of more micro-batches per step.
-
-
 @plot("accumulate", views=("levers/accumulate",))
 def draw_accumulate(run: LeverFindings) -> Figure | None:
     """The global batch is the same at every point; a step splits it into more, smaller micro-batches. Left: step time
@@ -104,9 +99,6 @@ def draw_accumulate(run: LeverFindings) -> Figure | None:
         ], x="micro-batches per step", remarks=places.remarks(run.places),
         handles=[marks.style_handle("all memory"), marks.style_handle("scratch", linestyle=marks.DASHED)],
     )  # fmt: skip
-
-
-# batch: The effect of a larger batch: time per step, throughput with its knee, and memory, over the global batch.
 
 
 @plot("batch", views=("levers/batch",))
@@ -143,9 +135,6 @@ def _knees(every: Sequence[Knee], axes: Axes, *, named: bool = True) -> None:
             axes, batch, 0.03 + 0.08 * number, f"knee {batch}{near}", xycoords=("data", "axes fraction"),
             xytext=(-3 if right else 3, 0), color=marks.GREY, ha="right" if right else "left", va="bottom",
         )  # fmt: skip
-
-
-# freeze: Frozen parameters: how much time, FLOP and gradient traffic they save.
 
 
 @plot("freeze", views=("levers/freeze",))
@@ -205,9 +194,6 @@ def _named(place: ArmGroup) -> str:
     return f"frozen: {', '.join(shares)}"
 
 
-# inference: Inference: median and 99th-percentile latency of single calls, and throughput, over the batch.
-
-
 @plot("inference", views=("levers/inference", "levers/phases", "levers/arms"), order=1)
 def draw_inference(run: LeverFindings) -> Figure | None:
     """Left: wall time of a single call from start to result: median and 99th percentile with confidence intervals.
@@ -247,8 +233,6 @@ def _inference_notes(run: LeverFindings) -> list[str]:
                 batches.setdefault(one.why_not, []).append(str(one.arm.point.global_batch))
     return [f"no p99 at batch {', '.join(dict.fromkeys(sizes))}: {why}" for why, sizes in batches.items()]
 
-
-# inputs: Input pipelines: the throughput of each kind of input, and the share of the step spent on input.
 
 OWN = "device"
 
@@ -291,10 +275,6 @@ def draw_inputs(run: LeverFindings) -> Figure | None:
 def share(arm: ArmResult) -> Estimate:
     """Percent of the step spent on input; UNKNOWN for the baseline."""
     return UNKNOWN if arm.row is arm.baseline or not arm.ratio.known else bound(arm).times(100)
-
-
-# ladder: Levers added one by one: the speed-up after each rung over the first rung, and the factor of each rung
-# alone.
 
 
 @plot("ladder", views=("levers/ladder",))
@@ -343,9 +323,6 @@ def _factor(value: Estimate) -> str:
         return f"(rung {value.value:.2f} x)"
     sure = "" if value.lo > 1 or value.hi < 1 else " ?"
     return f"(rung {value.value:.2f} x [{value.lo:.2f}, {value.hi:.2f}]{sure})"
-
-
-# phases: Where a training step's time goes: forward, backward, update and communication, stacked to the whole step.
 
 
 @plot("phases", views=("levers/phases",))
@@ -417,8 +394,6 @@ def _phases_notes(stacks: Sequence[Phases]) -> list[str]:
         notes.append(f"a part that was not measured is included in the next phase ({', '.join(PARTS)})")
     return notes
 
-
-# precision: Number formats compared: speed, memory and final accuracy, with a published comparison.
 
 SERIES = "micikevicius_table1"
 
@@ -494,9 +469,6 @@ def _differences(axes: Axes, everywhere: Sequence[ArmGroup]) -> list[str]:
     entitle(axes, "difference, % points")
     labels = [", ".join(filter(None, [short(arm.label, 16), short(place.name, 16)])) for arm, place, _ in ours]
     return [*labels, *map(str, frame["model"])]
-
-
-# sharing: Concurrent trainings on the same devices: total throughput, time of each training, and fairness.
 
 
 @plot("sharing", views=("levers/sharing",))

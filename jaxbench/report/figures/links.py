@@ -24,8 +24,6 @@ from jaxbench.report.drawing.canvas import Sheet, short
 from jaxbench.report.drawing.plot import plot
 from jaxbench.report.drawing.series import Series, believed, payload
 
-# alpha_beta: t(S) = alpha + S / beta: measured times with the fitted line, and the residuals below.
-
 ALPHA_BETA_LIMIT, MAX_PAIRS = 7, 3  # most device groups, and most copy pairs, that stay readable in one panel
 
 
@@ -95,8 +93,6 @@ def _fitted(above: Axes, below: Axes, one: Series, fits: dict[Any, AlphaBetaFit]
     )  # fmt: skip
 
 
-# busbw: Bus bandwidth over payload, a panel per collective; published all-reduce series are dashed in the background.
-
 BESIDE_PUBLISHED = "all_reduce"
 ACROSS = 3
 _NAMES = {"a100x8": "8 A100", "h200x8": "8 H200", "b200x8": "8 B200", "b200x8x4nodes": "4 nodes of 8 B200"}
@@ -165,8 +161,6 @@ def _behind(axes: Axes) -> str:
     entitle(axes, f"{short(BESIDE_PUBLISHED)}: bus bandwidth", x="payload")
     return notes.cited(f"{published.read('allreduce_busbw').project}; one node of 8, and 4 nodes")
 
-
-# transfer: Copies between host and devices: a matrix of all pairs with slow pairs marked, and bandwidth over payload.
 
 SLOW = 0.75  # of the median of the pairs of the same kind
 TRANSFER_LIMIT = 6  # most lines in the panel over payload

@@ -41,8 +41,6 @@ from jaxbench.report.drawing.plot import plot
 from jaxbench.report.findings import Findings
 from jaxbench.report.lever_findings import LeverFindings
 
-# zero: ZeRO: bytes of model state per parameter on one device, over the degree of data parallelism.
-
 TABLE, BILLIONS = "zero_table1", 7.5  # the published table, and its model's size in billions of parameters
 DEGREES = tuple(2**power for power in range(11))  # the range of the published table
 
@@ -197,9 +195,6 @@ def footnotes(rows: Sequence[Row], *, overlay: bool) -> list[str]:
     return remarks + ([notes.WRONG] if any(not row.believed for row in rows) else [])
 
 
-# contrastive: A loss over all pairs of examples in the global batch: work, traffic and memory per device as devices
-# are added.
-
 FLAT = "a mean over examples: flat"
 Families = Mapping[str, Sequence[Row]]
 _STYLES: Any = ("-", marks.DASHED, ":", "-.")  # a line style per arm, if there are several strategies
@@ -288,8 +283,6 @@ def _notes(rows: Sequence[Row]) -> list[str]:
     gradients = "gathering also returns gradients: by a reduce-scatter or, if XLA chooses, an all-reduce"
     return [f"FLOP and {notes.EXACT}", gradients, *families.remarks(rows, rows)]
 
-
-# remat: Rematerialization: memory saved against extra time, and how memory grows with depth.
 
 KORTHIKANTI, CHEN = "korthikanti_table4", "chen2016_claims"
 _NAMES = {
@@ -426,9 +419,6 @@ def _guides(axes: Axes, laws: Sequence[Law]) -> list[Line2D]:
     ends = [(name, start * (last / first) ** slope) for name, slope in (("n", 1.0), ("√n", 0.5))]
     return [marks.guide(axes, [first, last], [start, end], label=name) for name, end in ends]
 
-
-# search: Search for the largest batch: the compiler's memory prediction for each batch, and the batches that were
-# run.
 
 _OK, _FAIL, _PREDICTED = COLOURS[2], COLOURS[1], COLOURS[0]
 

@@ -40,8 +40,6 @@ from jaxbench.report.drawing.marks import GREY, Mark, exact
 from jaxbench.report.drawing.plot import plot
 from jaxbench.report.findings import Findings
 
-# tensor: Tensor parallelism: weak scaling, strong scaling, and bytes received per step.
-
 WEAK, STRONG = "megatron2019_weak_scaling", "megatron2019_strong_scaling"
 _WEAK_COLUMNS = (("mp", "D", "Megatron: model"), ("mp_dp", "v", "Megatron: model + data"))
 _STRONG_SHAPE, _STRONG_NAME = "P", "Megatron: strong"
@@ -137,8 +135,6 @@ def _tensor_notes(timed: Sequence[Row], sent: Sequence[Row]) -> list[str]:
         sentences.append(f"published speed-ups are not drawn: they are over 1 device, these over {devices(over)}")
     return sentences
 
-
-# pipeline: Pipeline parallelism: idle share of the schedule, throughput, and memory of the stages.
 
 GPIPE = "gpipe_table2_tpu"
 _PIPELINE_BETWEEN: Any = {"gpipe": "-", "1f1b": (0, (4, 1.5)), "interleaved": ":"}
@@ -290,8 +286,6 @@ def _handles(styles: Mapping[int, int], schedules: Sequence[str], *, compared: b
     return entries
 
 
-# context: Context parallelism: the longest sequence that fits, memory by sequence length, and time per step.
-
 _CONTEXT_BETWEEN: Any = ("-", ":", "--", "-.")  # a line style per strategy; markers are taken by device counts
 
 
@@ -385,9 +379,6 @@ def _context_notes(longest: dict[str, Any] | None, timed: Sequence[Row]) -> list
         ideals.append("half the time")
     remarks.append(f"perfect, on twice the devices: {' and '.join(ideals)}")
     return [*remarks, *families.remarks(timed, timed)]
-
-
-# hybrid: Different meshes of the same devices, the best first: time per step, memory, and bytes received.
 
 
 @plot("hybrid", views=("training/hybrid", "levers/hybrid"))
@@ -500,8 +491,6 @@ def _remarks(rows: Sequence[Row]) -> list[str]:
         notes.append(f"meshes with stages leave {between} of their schedule idle")
     return notes
 
-
-# moe: A mixture of experts over devices: state per device, and traffic by kind of collective.
 
 KINDS = ("all-to-all", "all-gather", "reduce-scatter", "all-reduce", "collective-permute")
 

@@ -27,8 +27,6 @@ from jaxbench.report.drawing.marks import COLOURS, GREY
 from jaxbench.report.drawing.plot import plot
 from jaxbench.report.findings import Findings
 
-# blocks: Every timed block over time: the raw data behind the medians and confidence intervals.
-
 POINTS = 16  # most rows that fit; the points with the longest steps are shown
 APART = 0.003  # gap between the blocks of a round, as a share of the width: without it they would hide each other
 EDGE = 0.42  # where marks end, as a share of the row's height on each side of its middle
@@ -122,8 +120,6 @@ def _time(each: RoundRecord) -> float:
     except ValueError:
         return 60.0 * each.round
 
-
-# ranks: Which process is slow: how much longer its blocks took than the median process's, by round and process.
 
 MOST = 3  # most points, one row of panels each
 LEAST_TOP = 0.05  # least relative delay of the darkest colour, so that noise stays pale

@@ -39,8 +39,6 @@ from jaxbench.report.sentences import comparison as words
 from jaxbench.verdicts.comparison import Comparison
 from jaxbench.verdicts.judge import CANNOT_TELL, FASTER, SAME, SLOWER, Answer, Answers, Metric
 
-# learning: Learning curves: loss and accuracy of one or more trainings over steps, examples and seconds.
-
 OVER = {"steps": si, "examples": si, "seconds": plain}
 
 
@@ -78,9 +76,6 @@ def _learning_line(axes: Axes, one: LearningCurve, what: str, over: str, place: 
     few = len(x) <= 40
     axes.plot(x, y, color=colour, linestyle=":" if dotted else "-", marker="" if dotted or not few else marker)
 
-
-# targets: Steps and seconds to a target accuracy, over batch size and devices, with the knee and the gradient noise
-# scale.
 
 _BETWEEN: Any = ("-", (0, (6, 1.5, 1, 1.5)), ":", marks.DASHED)  # a line style per learning-rate rule
 
@@ -195,8 +190,6 @@ def _batch_axis(axes: Axes, batches: np.ndarray) -> None:
     log_axis(axes, "x", base=2, show=plain, max_ticks=6, span=batches.tolist())
 
 
-# goodput: Where the wall time of a training went, and its expected goodput on more devices that sometimes fail.
-
 MOST = 10**5  # devices
 SLOW = 60.0, 600.0  # (seconds that a checkpoint blocks, seconds of a restart) of a large model: assumed, not measured
 LEAST_S = 600.0  # from shorter trainings, checkpoint and restart costs cannot be carried over to large ones
@@ -286,8 +279,6 @@ def _duration(seconds: float) -> str:
     size, unit = next((pair for pair in ((3600, "h"), (60, "min")) if seconds >= 2 * pair[0]), (1, "s"))
     return f"{float(f'{seconds / size:.2g}'):g} {unit}"
 
-
-# verdicts: Forest plot of a comparison of two runs: each point's ratio with its confidence interval and verdict.
 
 LIMIT = 40
 BAND = "#e8e8e8"
@@ -416,10 +407,6 @@ def _verdicts_notes(comparison: Comparison, shown: Sequence[Answer]) -> list[str
         sentences.append(f"{count} point{'' if count == 1 else 's'} left out, as the table says")
     return sentences
 
-
-# cards: All result cards in one figure: efficiency over devices, a panel per experiment, a line per card and
-# strategy. A machine and strategy have the same marker and colour in all panels. Strong scaling is solid, weak
-# scaling dotted.
 
 _CARDS_STYLES: dict[str, Any] = {"strong": "-", "weak": ":"}
 _ACROSS = 3  # panels in a row

@@ -200,8 +200,6 @@ def _handles(every: list[StrategyCurve], *, split: bool) -> list[Any]:
     return [*handles, marks.guide_handle("ideal")]
 
 
-# waterfall: Why not 100 %: per device count, steps from 100 % down to the measured efficiency, one per factor.
-
 WATERFALL_MOST = 3  # most strategies: more rows of panels do not fit on a page
 _LEFT: Any = dict(facecolor="#e3e3e3", edgecolor="#333333", linewidth=0.8)  # the bar of the measured efficiency
 _ERROR: Any = dict(linestyle="none", ecolor="black", elinewidth=0.7, capsize=1.5, capthick=0.7, zorder=4)
@@ -322,9 +320,6 @@ def remarks(every: Sequence[Waterfall]) -> list[str]:
     return found
 
 
-# factors: Which factor made B faster: the waterfalls of two runs, A on the left and B on the right.
-
-
 @plot("factors")
 def draw_factors(comparison: Comparison) -> Figure | None:
     """The efficiency of each run in steps down from 100 %: one per factor, with its confidence interval."""
@@ -418,9 +413,6 @@ def _hosts_name(row: Row, hosts: int | None) -> str:
     count, what = (row.point.processes, "process") if hosts is None else (hosts, "host")
     name = f"{count} {what}{('es' if hosts is None else 's') * (count > 1)}"
     return name if count == row.point.devices else f"{name}\n{devices_word(row.point.devices)}"
-
-
-# profile: Time of a traced step by kind of operation, a bar per point.
 
 
 @plot("profile", views=("training", "levers"), order=3)

@@ -21,8 +21,6 @@ from jaxbench.report.drawing.marks import Mark
 from jaxbench.report.drawing.plot import plot
 from jaxbench.report.drawing.shapes import Panel, log, rows
 
-# versus: CPU against accelerator: the speed-up of each implementation and device over NumPy, and published speed-ups.
-
 BASE = "numpy"
 # By operation: (the published job of the same kind, its source).
 PUBLISHED = {"gbdt": ("boosted trees", "XGBoost's notes"), "resnet164": ("ResNet-164", "DAWNBench, 2017")}
@@ -82,9 +80,6 @@ def _published(axes: Axes, pairs: Sequence[published.PublishedSpeedup], *, start
         marks.write(axes, pair.speedup, place, f"{pair.speedup:.2g} x")
 
 
-# call_split: Where the time of a call with data on the host goes: transfer, start and work, stacked to the whole
-# call.
-
 ROOM = 24  # percent of a panel that the name of a part needs to fit inside its bar
 
 
@@ -127,9 +122,6 @@ def _notes(splits: Sequence[CallSplit]) -> list[str]:
     untold = not all(told for one in splits for told in one.told)
     told = ["white, dashed: the 95 % confidence interval of that part includes 0, so it may take no time"]
     return ["bars: medians", *told * untold]
-
-
-# ways_to_target: Training to a target accuracy on the CPU and on the accelerator.
 
 
 @plot("ways_to_target", views=("cases/versus",), order=2)
