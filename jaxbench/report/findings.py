@@ -29,7 +29,7 @@ from jaxbench.analysis.summary import Entry
 from jaxbench.analysis.waterfall import Waterfall
 from jaxbench.records.store import RunFolder
 from jaxbench.report import columns, table
-from jaxbench.report.folds import fold
+from jaxbench.report.details import fold
 from jaxbench.report.page import Fold, Page, Picture, Section, sections
 from jaxbench.report.sentences import machine
 from jaxbench.report.sentences.rows import base_lines, excused, notes, refusals, shortfalls, utilisation

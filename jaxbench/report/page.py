@@ -99,7 +99,7 @@ class Picture:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Strip:
+class Timeline:
     """SVG elements, made from numbers alone, and their caption."""
 
     svg: str
@@ -117,7 +117,7 @@ class Fold:
     detail: str = ""
     tables: tuple[Table, ...] = ()
     notes: tuple[str, ...] = ()
-    strip: Strip | None = None
+    strip: Timeline | None = None
     raw: Table | None = None
     hidden: int = 0
 

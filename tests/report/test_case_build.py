@@ -20,7 +20,7 @@ from jaxbench.analysis.intervals import Estimate
 from jaxbench.errors import UserError
 from jaxbench.records import store
 from jaxbench.records.store import RunFolder
-from jaxbench.report import build, case_findings, folds, page, table
+from jaxbench.report import build, case_findings, details, page, table
 
 HOSTILE = '<script>alert("x")</script>&{{ 7 * 7 }}'
 
@@ -177,7 +177,7 @@ def test_ids_of_one_figure_are_not_those_of_another(collectives: tuple[str, str]
 
 @runs.undrawn()
 def test_the_page_shows_both_clocks_the_gates_and_raw_samples(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(folds, "RAW_ROUNDS", 8)
+    monkeypatch.setattr(details, "RAW_ROUNDS", 8)
     text = html(runs.folder(tmp_path, "matmul", [fab.matmul(512, call_s=0.01), fab.matmul(256, call_s=0.01)]))
     for said in (
         "per iteration of the loop",

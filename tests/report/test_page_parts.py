@@ -18,7 +18,7 @@ from jaxbench.analysis import points, records_by_point
 from jaxbench.records import schema
 from jaxbench.records.schema import ProfileRecord, RoundRecord
 from jaxbench.records.store import RunFolder
-from jaxbench.report import findings, folds, page
+from jaxbench.report import details, findings, page
 from jaxbench.report.drawing import canvas
 from jaxbench.report.figures.rounds import _strip, draw_blocks
 from jaxbench.report.sentences import machine
@@ -65,14 +65,14 @@ def marks(svg: str, name: str) -> list[tuple[float, float]]:
 
 def test_every_block_is_a_mark_in_the_order_of_time() -> None:
     rounds = [measured("a", (2.0, 4.0), (4.0, 8.0), (40.0, 2.2)), measured("b", (3.0,), (6.0,), (1.0,))]
-    drawn = folds.timeline(rounds)
+    drawn = details.timeline(rounds)
     assert drawn is not None
     block, double, warm = (marks(drawn.svg, f"{kind} p0") for kind in ("block", "double", "warm"))
     assert [len(block), len(double), len(warm)] == [2, 2, 2]
     order = [warm[0], warm[1], block[0], double[0], block[1], double[1]]
     order += [marks(drawn.svg, f"{kind} p1")[0] for kind in ("warm", "block", "double")]
     assert [x for x, _ in order] == sorted(x for x, _ in order)
-    low, high = folds.HEIGHT - folds.EDGE, folds.EDGE
+    low, high = details.HEIGHT - details.EDGE, details.EDGE
     heights = [high, 0.9 * low + 0.1 * high, low, low, high, high, low, (low + high) / 2, (low + high) / 2]
     assert [y for _, y in order] == [round(height, 1) for height in heights], "time per step, the slow and the fast cut"
     assert len(marks(drawn.svg, "hollow")) == 3 and drawn.svg.count("v150") == 1
@@ -81,15 +81,15 @@ def test_every_block_is_a_mark_in_the_order_of_time() -> None:
 
 
 def test_one_far_block_does_not_flatten_the_others() -> None:
-    drawn = folds.timeline([measured("a", (2.0, 2.2, 2.4, 200.0), ())])
+    drawn = details.timeline([measured("a", (2.0, 2.2, 2.4, 200.0), ())])
     assert drawn is not None and "to 2300 (top); blocks outside this range, drawn at its edges: 1" in drawn.caption
     assert marks(drawn.svg, "block p0")[2][1] < 140
 
 
 def test_blocks_alike_lie_in_the_middle_and_nothing_has_no_strip() -> None:
-    drawn = folds.timeline([measured("a", (2.0, 2.0), ())])
-    assert drawn is not None and {y for _, y in marks(drawn.svg, "block p0")} == {folds.HEIGHT / 2}
-    assert folds.timeline([]) is None and folds.timeline([measured("a", (), (), (1.0,))]) is None
+    drawn = details.timeline([measured("a", (2.0, 2.0), ())])
+    assert drawn is not None and {y for _, y in marks(drawn.svg, "block p0")} == {details.HEIGHT / 2}
+    assert details.timeline([]) is None and details.timeline([measured("a", (), (), (1.0,))]) is None
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -100,17 +100,17 @@ class Probed(RoundRecord):
 def test_the_speed_of_the_machine_is_a_band_below_the_blocks() -> None:
     plain = [measured("a", (2.0,), (4.0,), (2.0,)), measured("b", (2.0,), ())]
     assert (
-        (drawn := folds.timeline(plain)) is not None and "speed" not in drawn.caption and drawn.svg.count("<svg") == 1
+        (drawn := details.timeline(plain)) is not None and "speed" not in drawn.caption and drawn.svg.count("<svg") == 1
     )
     probed = [Probed(**{**vars(each), "probe_s": p}) for each, p in zip(plain, ((0.001, 0.001), (0.002,)), strict=True)]
-    shown = folds.timeline(probed)
+    shown = details.timeline(probed)
     assert shown is not None and shown.svg.startswith(drawn.svg) and shown.svg.count("<svg") == 2
     band = marks(shown.svg, "probe p0")
     assert [x for x, _ in band] == [x for kind in ("block", "double") for x, _ in marks(shown.svg, f"{kind} p0")] + [
         x for x, _ in marks(shown.svg, "block p1")
     ]
     heights = [y for _, y in band]
-    assert heights[0] == heights[1] < heights[2] <= folds.SPEED, "half the speed lies below"
+    assert heights[0] == heights[1] < heights[2] <= details.SPEED, "half the speed lies below"
     assert "from 50 % of its median (bottom) to 100 % (top)" in shown.caption
 
 
@@ -124,7 +124,7 @@ def profile(**changes) -> ProfileRecord:
 
 
 def test_kinds_by_length_with_idle_last_and_the_whole_below() -> None:
-    sheet = folds.profile_kinds(profile())
+    sheet = details.profile_kinds(profile())
     assert [line.cells for line in sheet.lines] == [
         ("element-wise", "25", "50.0"),
         ("matmul", "12.5", "25.0"),
@@ -136,13 +136,13 @@ def test_kinds_by_length_with_idle_last_and_the_whole_below() -> None:
 
 
 def test_operations() -> None:
-    sheet = folds.profile_operations(profile())
+    sheet = details.profile_operations(profile())
     assert [line.cells for line in sheet.lines] == [
         ("add_fusion", "element-wise", "25", "50.0"),
         ("dot.1", "matmul", "12.5", "25.0"),
     ]
     assert all(len(line.cells) == len(sheet.columns) for line in sheet.lines)
-    assert folds.profile_operations(profile(top=())).note
+    assert details.profile_operations(profile(top=())).note
 
 
 def test_it_comes_back_from_json_as_it_went() -> None:

@@ -20,7 +20,7 @@ from thin import thin
 
 from jaxbench.errors import UserError
 from jaxbench.records import schema, store
-from jaxbench.report import build, folds, page
+from jaxbench.report import build, details, page
 from jaxbench.report.findings import find
 
 HOSTILE = '<script>alert("x")</script>&{{ 7 * 7 }}'
@@ -161,7 +161,7 @@ def test_no_request_can_leave_the_page(tmp_path: Path) -> None:
 
 @runs.undrawn()
 def test_raw_samples_are_capped_and_it_says_so(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(folds, "RAW_ROUNDS", 16)
+    monkeypatch.setattr(details, "RAW_ROUNDS", 16)
     fabricate.run_folder(tmp_path, rounds=5, devices=(1, 2))
     build.write(tmp_path)
     html = (tmp_path / "report.html").read_text()

@@ -18,6 +18,7 @@ from jaxbench.report.drawing.canvas import Sheet
 from jaxbench.report.drawing.marks import Mark
 
 Value = Callable[[ArmResult], Estimate]
+Curve = Value | tuple[Value, dict[str, Any]]  # with a style of `marks.line`
 Axis = Callable[[Axes], Any]
 
 
@@ -34,7 +35,7 @@ class Panel:
     """A panel of `lines` or `rows`.
 
     Attributes:
-      values: of `lines`: one is drawn for each series. (value, style): with a style of `marks.line`.
+      values: of `lines`: each is drawn for each series.
       made: the marks of `rows`: `at` is the number of the row.
       draw: of `rows`: how the marks are drawn.
       axis: sets the axis of the values.
@@ -44,7 +45,7 @@ class Panel:
 
     title: str = ""
     x: str = ""
-    values: Sequence[Value | tuple[Value, dict[str, Any]]] = ()
+    values: Sequence[Curve] = ()
     made: Sequence[Mark] = ()
     draw: Callable[[Axes, Sequence[Mark]], Any] = marks.dots
     axis: Axis | None = None

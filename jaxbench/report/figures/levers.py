@@ -39,7 +39,7 @@ from jaxbench.report.drawing.axes import (
 from jaxbench.report.drawing.canvas import Sheet, short
 from jaxbench.report.drawing.marks import Mark, exact
 from jaxbench.report.drawing.plot import plot
-from jaxbench.report.drawing.shapes import Panel, bars_from_zero, lines, log, rows
+from jaxbench.report.drawing.shapes import Curve, Panel, bars_from_zero, lines, log, rows
 from jaxbench.report.findings import unit
 from jaxbench.report.lever_findings import LeverFindings
 
@@ -91,7 +91,7 @@ def draw_accumulate(run: LeverFindings) -> Figure | None:
     if not places.timed(run.places):
         return None
     base, dashed = short(run.arms[0].label, 12), {"between": marks.DASHED}
-    memory = [lambda arm: exact(arm.peak_bytes), (lambda arm: exact(arm.temp_bytes), dashed)]
+    memory: list[Curve] = [lambda arm: exact(arm.peak_bytes), (lambda arm: exact(arm.temp_bytes), dashed)]
     return lines(
         f"{run.experiment}: gradient accumulation", run.places, lambda arm: ACCUMULATE.of(arm.point.levers), [
             Panel(title=f"step time over that of {base}", values=[lambda arm: arm.ratio], level=1.0),

@@ -213,7 +213,7 @@ def draw_contrastive(run: Findings) -> Figure | None:
     work, sent, scratch, time = sheet.panels.flat
     _growing(work, groups, products, "matmul FLOP per device and step", show=si)
     _growing(sent, groups, gathered, "MB gathered per device and step")
-    temporary = lambda row: exact(families.passport(row, "temp_bytes"))  # noqa: E731
+    temporary = lambda row: exact(families.compile_report(row, "temp_bytes"))  # noqa: E731
     _growing(scratch, groups, temporary, "scratch memory per device", show=bytes_tick)
     _growing(time, groups, lambda row: row.timing.step_s, "time per step", show=seconds_tick, measured=True)
     title = f"{run.experiment}: each example against the whole global batch, weak scaling"

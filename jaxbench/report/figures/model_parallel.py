@@ -240,7 +240,9 @@ def _pipeline_memory(axes: Axes, rows: Sequence[Row], schedules: Sequence[str]) 
     stages = max(families.counts(rows))
     for name in schedules:
         members = [row for row in rows if schedule(row) == name and row.point.devices == stages]
-        made = marks.of(members, micro_batches, lambda row: exact(families.passport(row, "temp_bytes")), exact=True)
+        made = marks.of(
+            members, micro_batches, lambda row: exact(families.compile_report(row, "temp_bytes")), exact=True
+        )
         marks.line(axes, made, place=_pipeline_style(name), between=_PIPELINE_BETWEEN[name])
     log_axis(axes, "x", base=2, show=plain, max_ticks=6)
     axes.set_xticks(sorted({micro_batches(row) for row in rows}))
@@ -448,7 +450,7 @@ def _hybrid_memory(axes: Axes, rows: Sequence[Row]) -> None:
     """Draws stacked bars of state and everything else, with their sum as a number."""
     top = 0.0
     for place, row in enumerate(rows):
-        peak, state = families.passport(row, "peak_bytes") / 1e6, fact(row, "state_bytes") / 1e6
+        peak, state = families.compile_report(row, "peak_bytes") / 1e6, fact(row, "state_bytes") / 1e6
         if not math.isfinite(peak):
             continue
         top = max(top, peak)

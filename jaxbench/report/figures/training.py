@@ -30,6 +30,7 @@ from jaxbench.analysis.waterfall import (
 )
 from jaxbench.catalog import published
 from jaxbench.records.schema import ProfileRecord
+from jaxbench.report.details import IDLE
 from jaxbench.report.drawing import families, marks, notes
 from jaxbench.report.drawing.axes import (
     devices_axis,
@@ -46,7 +47,6 @@ from jaxbench.report.drawing.canvas import Sheet, short
 from jaxbench.report.drawing.marks import GREY, Mark
 from jaxbench.report.drawing.plot import plot
 from jaxbench.report.findings import Findings, TrainingFindings, unit
-from jaxbench.report.folds import IDLE
 from jaxbench.verdicts.comparison import Comparison
 
 # scaling: The scaling figure: throughput, speed-up and efficiency over devices. Marker and colour show the strategy;

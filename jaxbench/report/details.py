@@ -16,7 +16,7 @@ from jaxbench.analysis.scaling import Row
 from jaxbench.analysis.summary import Entry, gradient_bytes
 from jaxbench.digits import digits
 from jaxbench.records.schema import CaseRecord, PointRecord, ProfileRecord, RoundRecord
-from jaxbench.report.page import Fold, Strip
+from jaxbench.report.page import Fold, Timeline
 from jaxbench.report.table import FOLD, NUMBER, TEXT, Column, Table, facts, fill, plain
 
 RAW_ROUNDS = 2000  # a page has at most this many rounds of raw samples; records.jsonl has all of them
@@ -196,7 +196,7 @@ SPEED = 50  # the height of the band of the machine's speed
 LONGEST = 2.0  # a block that takes longer than this many medians is drawn at the upper edge
 
 
-def timeline(rounds: Sequence[RoundRecord]) -> Strip | None:
+def timeline(rounds: Sequence[RoundRecord]) -> Timeline | None:
     """The timeline of rounds in the order of measurement; None without a timed block.
 
     Heights are times per step, linear, from the shortest timed block to the longest or to `LONGEST` medians.
@@ -220,7 +220,7 @@ def timeline(rounds: Sequence[RoundRecord]) -> Strip | None:
     shapes = "".join(f'<path class="{name}" d="{"".join(many)}"/>' for name, many in paths.items())
     outside = sum(not low <= seconds <= high for *_, seconds in marks)
     speed, said = _speed(probes, step)
-    return Strip(
+    return Timeline(
         svg=_svg(HEIGHT, "blocks in the order of time", shapes) + speed,
         caption=_caption(low, middle, high, outside) + said,
     )
