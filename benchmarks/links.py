@@ -32,7 +32,6 @@ from matplotlib.figure import Figure
 from rich.console import Console
 from rich.table import Table
 
-from jaxbench.analysis.intervals import Estimate
 from jaxbench.analysis.quantities import interval, percent, seconds
 from jaxbench.analysis.waterfall import Waterfall
 from jaxbench.records.store import RunFolder
@@ -41,6 +40,7 @@ from jaxbench.report.drawing import canvas, marks, notes
 from jaxbench.report.drawing.axes import efficiency_axis, entitle, seconds_tick, zero_axis
 from jaxbench.report.drawing.canvas import Sheet, short
 from jaxbench.report.drawing.marks import Mark, exact
+from jaxbench.statistics.bootstrap import Estimate
 
 GOAL = 0.15
 WHERE = "two network namespaces of one machine, a core each; tc limits the rate of the link between them"

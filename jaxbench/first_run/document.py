@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from jaxbench.analysis import machine_card
+from jaxbench.analysis import machine_profile
 from jaxbench.analysis.expectations import CANNOT_TELL, NO
 from jaxbench.cards.redact import redact, redact_text
 from jaxbench.errors import UserError
@@ -69,7 +69,7 @@ def record(document: dict[str, Any], part: Part, folder: Path, *, outcome: str, 
     elif outcome in (STOPPED, SKIPPED):
         results["items"].append(evidence.complaint(part, CANNOT_TELL, outcome, message))
     document["found"][part.run] = redact(results, private=True)
-    document["card"] = redact(machine_card.read(folder / "machine" / machine_card.NAME))
+    document["card"] = redact(machine_profile.read(folder / "machine" / machine_profile.NAME))
     write_json(folder / NAME, document)
 
 

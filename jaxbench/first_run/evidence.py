@@ -9,12 +9,13 @@ from pathlib import Path
 from typing import Any
 
 from jaxbench import machine_command
-from jaxbench.analysis import case_expectations, case_rows, cases, expectations, points, scaling, spread
+from jaxbench.analysis import case_rows, expectations, points, scaling
 from jaxbench.analysis.expectations import Item
 from jaxbench.errors import UserError
 from jaxbench.first_run.parts import MACHINE, PROFILE, SCALING, SMOKE, Part
 from jaxbench.records.schema import FailureRecord, PointRecord, ProfileRecord, to_json
 from jaxbench.records.store import MANIFEST, RunFolder
+from jaxbench.statistics import variance
 
 # The records that the document gets. For cases these are only failures: the machine profile has their numbers.
 _SENT = (PointRecord, FailureRecord, ProfileRecord)
@@ -53,7 +54,7 @@ def _runs(part: Part, folder: Path) -> Iterator[Path]:
 
 def _trainings(stage: str, path: Path) -> Found:
     run = RunFolder(path)
-    rows = scaling.analyse(points.load(run), config=run.config(), spread=spread.read(run.path))
+    rows = scaling.analyse(points.load(run), config=run.config(), spread=variance.read(run.path))
     items = {SMOKE: expectations.of_training(rows)}  # correctness is shown in one place, whatever part ran the program
     if stage == SCALING:
         items[SCALING] = expectations.of_scaling(rows)
@@ -66,10 +67,10 @@ def _trainings(stage: str, path: Path) -> Found:
 def _cases(path: Path) -> Found:
     run = RunFolder(path)
     manifest = run.manifest()
-    rows = case_rows.analyse(cases.load(run), manifest=manifest, machine=None, spread=spread.read(run.path))
-    items = case_expectations.of_cases(rows)
+    rows = case_rows.analyse(points.load_cases(run), manifest=manifest, machine=None, spread=variance.read(run.path))
+    items = expectations.of_cases(rows)
     if manifest["plan"].get("view") == "matmul":
-        items.append(case_expectations.of_peak(rows, manifest))
+        items.append(expectations.of_peak(rows, manifest))
     return {"items": {MACHINE: items}, "records": _records(run.records())}
 
 

@@ -28,7 +28,7 @@ def forecast(rows: Sequence[Row], count: int, target: str, network: Network) -> 
     assumed, the upper end uses the longest measured alpha. Raises UserError if no point has a time, or if the messages
     are unknown.
     """
-    timed = [row for row in rows if row.timing.step_s.known and row.believed and row.point.record is not None]
+    timed = [row for row in rows if row.timing.step_s.known and not row.wrong and row.point.record is not None]
     if not timed:
         raise UserError("--from: no measured point of this strategy in the run passed its checks: rerun it.")
     base = min(timed, key=lambda row: row.point.devices)

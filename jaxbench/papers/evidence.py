@@ -82,7 +82,7 @@ class Evidence:
 def most_devices(rows: Iterable[Row], strategy: str = "", scaling: str = "") -> Row:
     """The honest row with an efficiency on most devices, more than its base has. Raises NotTestable without one."""
     rows = [r for r in rows if strategy in ("", r.point.strategy) and scaling in ("", r.point.scaling)]
-    good = [r for r in rows if r.honest and r.efficiency.known and r.relative_devices > 1]
+    good = [r for r in rows if r.quotable and r.efficiency.known and r.relative_devices > 1]
     if not good:
         raise NotTestable("It needs two device counts of at most as many devices as cores, correct and with 5 rounds.")
     return max(good, key=lambda r: r.point.devices)
@@ -91,7 +91,7 @@ def most_devices(rows: Iterable[Row], strategy: str = "", scaling: str = "") -> 
 def arm_of(place: ArmGroup, label: str, *, honest: bool = False) -> ArmResult:
     """An arm of a place by its label, measured and correct. Raises NotTestable without one. honest: a speed, too."""
     for arm in place.arms:
-        if arm.label == label and (arm.honest if honest else arm.believed):
+        if arm.label == label and (arm.quotable if honest else arm.usable):
             return arm
     what = ", failed its checks or is no honest speed here" if honest else ", or failed its checks"
     raise NotTestable(f"The arm '{label}' was not measured{what}.")

@@ -9,11 +9,11 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from jaxbench.analysis.intervals import Estimate
 from jaxbench.analysis.scaling import Row
 from jaxbench.papers.evidence import Evidence
 from jaxbench.report.drawing import marks
 from jaxbench.report.drawing.marks import Mark
+from jaxbench.statistics.bootstrap import Estimate
 
 
 @dataclass(frozen=True)

@@ -14,10 +14,10 @@ from dataclasses import dataclass
 import numpy as np
 from scipy import special
 
-from jaxbench.analysis.intervals import UNKNOWN, Estimate
 from jaxbench.analysis.targets import fit_knee
 from jaxbench.errors import UserError
 from jaxbench.papers.evidence import Evidence, NotTestable
+from jaxbench.statistics.bootstrap import UNKNOWN, Estimate
 from jaxbench.verdicts.ratio import of_seeds
 
 NAME, RUN = "targets.csv", "targets"

@@ -14,11 +14,11 @@ from xml.etree.ElementTree import Element, SubElement
 from rich.console import Console
 from rich.text import Text
 
-from jaxbench.analysis.intervals import Estimate
 from jaxbench.records import documents
 from jaxbench.records.documents import Count, NonNegative, Positive
 from jaxbench.report.page import section
 from jaxbench.report.sentences import comparison as words
+from jaxbench.statistics.bootstrap import Estimate
 from jaxbench.verdicts.comparison import Comparison
 from jaxbench.verdicts.judge import ALPHA, CANNOT_TELL, FASTER, SAME, SLOWER, Answer
 

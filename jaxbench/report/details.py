@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from jaxbench.analysis.case_rows import CaseRow
-from jaxbench.analysis.headline import seconds
+from jaxbench.analysis.quantities import seconds
 from jaxbench.analysis.scaling import Row
 from jaxbench.analysis.summary import Entry, gradient_bytes
 from jaxbench.digits import digits

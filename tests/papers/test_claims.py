@@ -13,12 +13,12 @@ import pytest
 from fabricate_papers import Make, both, scaling
 from matplotlib.text import Text
 
-from jaxbench.analysis.intervals import UNKNOWN, Estimate
 from jaxbench.papers import figure, library, targets
 from jaxbench.papers.document import judged
 from jaxbench.papers.evidence import Evidence
 from jaxbench.papers.paper import Claim
 from jaxbench.report.drawing import canvas
+from jaxbench.statistics.bootstrap import UNKNOWN, Estimate
 from jaxbench.verdicts.judge import (
     CANNOT_TELL,
     DIVERGED,

@@ -21,12 +21,12 @@ from report import runs
 from rich.console import Console
 
 from jaxbench import levers
-from jaxbench.analysis.intervals import Estimate
 from jaxbench.records import store
 from jaxbench.records.store import RunFolder
 from jaxbench.report import case_findings, columns, findings, lever_findings, page, table
 from jaxbench.report.findings import Findings
 from jaxbench.report.table import ALWAYS, TEXT, Cell, Column, ratio
+from jaxbench.statistics.bootstrap import Estimate
 
 HERE = Path(__file__).parent
 METRICS = HERE.parents[1] / "docs" / "metrics"

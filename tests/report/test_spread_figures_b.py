@@ -12,7 +12,7 @@ from matplotlib.figure import Figure
 from matplotlib.patches import Rectangle
 from thin import thin
 
-from jaxbench.analysis import bubble
+from jaxbench.analysis import waterfall
 from jaxbench.catalog import published
 from jaxbench.records import schema
 from jaxbench.records.store import RunFolder
@@ -54,7 +54,7 @@ def made(path: Path, entries: list[dict[str, Any]], *, rounds: int = ROUNDS) -> 
 
 def stages(k: int, m: int, name: str = "gpipe", *, cores: int = 2, **changes: Any) -> dict[str, Any]:
     """A pipeline with the theoretical idle share, and the throughput that follows from it."""
-    share = bubble.idle(k, m, bubble.CHUNKS.get(name, 1))
+    share = waterfall.idle_share(k, m, waterfall.CHUNKS.get(name, 1))
     facts: dict[str, Any] = dict(
         strategy="pipeline", devices=k, arm=f"accumulate={m}, schedule={name}", oversubscribed=k > cores,
         levers={"accumulate": str(m), "schedule": name}, facts={"busy_share": 1 - share},
@@ -158,7 +158,7 @@ def test_the_idle_share_is_filled_and_on_the_line_of_theory(tmp_path: Path) -> N
     found = marked(axes, "s")  # M = 4
     assert [y for _, y, _ in found[::2]] == pytest.approx([0, 20, 100 * 3 / 7, 100 * 7 / 11])
     assert all(filled for *_, filled in found)
-    assert bubble.idle(4, 4, 2) == pytest.approx(3 / 11)
+    assert waterfall.idle_share(4, 4, 2) == pytest.approx(3 / 11)
 
 
 def test_throughput_is_over_two_stages_and_one_micro_batch(tmp_path: Path) -> None:

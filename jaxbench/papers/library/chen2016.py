@@ -7,11 +7,11 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from jaxbench.analysis.intervals import Estimate
 from jaxbench.catalog import published
 from jaxbench.papers.evidence import Evidence, NotTestable, arm_of
 from jaxbench.papers.paper import Claim, Ours, Panel, Paper, PublishedSeries, Reader, Reading, Run
 from jaxbench.report.drawing.marks import Mark, exact, n_of
+from jaxbench.statistics.bootstrap import Estimate
 
 CHEN, KORTHIKANTI = "chen2016_claims", "korthikanti_table4"
 PLAIN, SQRT, SELECTIVE = "none", "sqrt", "dots_saveable"

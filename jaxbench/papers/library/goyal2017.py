@@ -5,12 +5,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from jaxbench.analysis.intervals import Estimate
 from jaxbench.catalog import published
 from jaxbench.papers import targets
 from jaxbench.papers.evidence import Evidence, NotTestable, most_devices
 from jaxbench.papers.paper import Claim, Ours, Panel, Paper, PublishedSeries, Reading, Run, curve
 from jaxbench.report.drawing.marks import Mark
+from jaxbench.statistics.bootstrap import Estimate
 from jaxbench.verdicts.judge import DIVERGED
 
 ERROR = "goyal_error_vs_batch"

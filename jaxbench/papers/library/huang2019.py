@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from jaxbench.analysis import bubble
+from jaxbench.analysis import waterfall
 from jaxbench.analysis.scaling import Row
 from jaxbench.catalog import published
 from jaxbench.levers.schedule import SCHEDULE
@@ -23,7 +23,10 @@ STAGES = (2, 4)
 def formula(found: Evidence) -> Reading:
     """The largest difference between an executed schedule's idle share and the formula."""
     rows = _rows(found, "pipeline")
-    worst = max(abs(idle(row) - bubble.idle(bubble.stages(row.point), bubble.micro_batches(row.point))) for row in rows)
+    worst = max(
+        abs(idle(row) - waterfall.idle_share(waterfall.stages(row.point), waterfall.micro_batches(row.point)))
+        for row in rows
+    )
     return Reading(exact(worst), f"{len(rows)} pipelines of {min(STAGES)} to {max(STAGES)} stages")
 
 
@@ -47,7 +50,7 @@ def idle(row: Row) -> float:
 
 
 def _rows(found: Evidence, run: str) -> list[Row]:
-    rows = [row for row in found.levers(run).rows if row.believed and np.isfinite(row.point.fact("busy_share"))]
+    rows = [row for row in found.levers(run).rows if not row.wrong and np.isfinite(row.point.fact("busy_share"))]
     if not rows:
         raise NotTestable(f"The run '{run}' has no pipeline that passed its checks.")
     return rows
@@ -55,14 +58,14 @@ def _rows(found: Evidence, run: str) -> list[Row]:
 
 def throughput(found: Evidence) -> Sequence[Ours]:
     rows = [row for row in _rows(found, "pipeline") if row.timing.step_s.known]
-    base = next((r for r in rows if bubble.stages(r.point) == 2 and bubble.micro_batches(r.point) == 1), None)
+    base = next((r for r in rows if waterfall.stages(r.point) == 2 and waterfall.micro_batches(r.point) == 1), None)
     if base is None:
         raise NotTestable("Two stages with one micro-batch were not measured.")
     step_s = base.timing.step_s.value
     series = []
     for stages in STAGES:
-        of_stages = [row for row in rows if bubble.stages(row.point) == stages]
-        ours = marks.of(of_stages, lambda r: bubble.micro_batches(r.point), lambda r: r.timing.step_s.under(step_s))
+        of_stages = [row for row in rows if waterfall.stages(row.point) == stages]
+        ours = marks.of(of_stages, lambda r: waterfall.micro_batches(r.point), lambda r: r.timing.step_s.under(step_s))
         series.append(Ours(label=f"K = {stages} here", marks=ours))
     return series
 
@@ -83,9 +86,9 @@ def idle_shares(found: Evidence) -> Sequence[Ours]:
         Ours(
             label=f"K = {stages} here",
             marks=[
-                Mark(at=bubble.micro_batches(r.point), value=marks.exact(100 * idle(r)))
-                for r in sorted(rows, key=lambda r: bubble.micro_batches(r.point))
-                if bubble.stages(r.point) == stages
+                Mark(at=waterfall.micro_batches(r.point), value=marks.exact(100 * idle(r)))
+                for r in sorted(rows, key=lambda r: waterfall.micro_batches(r.point))
+                if waterfall.stages(r.point) == stages
             ],
         )
         for stages in STAGES
@@ -98,7 +101,7 @@ def formulas() -> Sequence[PublishedSeries]:
         PublishedSeries(
             label=f"K = {stages}: (K - 1) / (M + K - 1)",
             x=parts,
-            y=[100 * bubble.idle(stages, m) for m in parts],
+            y=[100 * waterfall.idle_share(stages, m) for m in parts],
             formula=True,
         )
         for stages in STAGES

@@ -5,10 +5,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from jaxbench.analysis import paired_ratio
 from jaxbench.papers.evidence import Evidence, NotTestable, arm_of
 from jaxbench.papers.paper import Claim, Ours, Panel, Paper, Reader, Reading, Run
 from jaxbench.report.drawing.marks import Mark, n_of
+from jaxbench.statistics import paired_ratio
 
 EACH, BUCKETED, FUSED = "each", "bucketed", "fused"  # one all-reduce an array, one a bucket, one in all
 

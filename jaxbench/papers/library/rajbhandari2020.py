@@ -19,7 +19,7 @@ PLAIN, STAGES = "jit_auto", {"zero1": 1.0, "zero2": 1.0, "fsdp": 1.5}  # volume 
 
 def bytes_held(found: Evidence) -> Reading:
     """The largest relative error of the bytes a device holds against the paper's formulas."""
-    rows = [row for row in found.training("zero").rows if row.believed and row.point.record]
+    rows = [row for row in found.training("zero").rows if not row.wrong and row.point.record]
     counts = sorted({row.point.devices for row in rows})
     if not {PLAIN, *STAGES} <= {row.point.strategy for row in rows} or counts[-1] < 2:
         raise NotTestable("The run 'zero' lacks one of the stages, or a second device count.")
@@ -30,7 +30,7 @@ def volume_of(strategy: str) -> Reader:
     """A reader of the bytes sent per device and step over those of data parallelism."""
 
     def read(found: Evidence) -> Reading:
-        sent = {row.point.strategy: _sent(row) for row in found.training("volume").rows if row.believed}
+        sent = {row.point.strategy: _sent(row) for row in found.training("volume").rows if not row.wrong}
         if not (sent.get(PLAIN) and sent.get(strategy)):
             raise NotTestable(f"The run 'volume' lacks {PLAIN} or {strategy}.")
         return Reading(exact(sent[strategy] / sent[PLAIN]), "gpt with 8 blocks, 2 devices")
@@ -45,7 +45,7 @@ def _sent(row: Row) -> int:
 
 
 def held(found: Evidence) -> Sequence[Ours]:
-    rows = [row for row in found.training("zero").rows if row.believed]
+    rows = [row for row in found.training("zero").rows if not row.wrong]
     series = []
     for strategy in (PLAIN, *STAGES):
         ours = [

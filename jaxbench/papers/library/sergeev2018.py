@@ -7,10 +7,10 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from jaxbench.analysis.intervals import estimate
 from jaxbench.catalog import published
 from jaxbench.papers.evidence import Evidence, most_devices
 from jaxbench.papers.paper import Claim, Ours, Panel, Paper, PublishedSeries, Reading, Run, curve
+from jaxbench.statistics.bootstrap import estimate
 
 TENSORFLOW, HOROVOD = "tf_dgx1_p100_synth", "horovod_efficiency"
 MODELS = {"resnet18": "ResNet-50", "vgg16": "VGG16"}  # ours: theirs, in the TensorFlow benchmarks

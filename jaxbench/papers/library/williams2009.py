@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from jaxbench.analysis import fits
+from jaxbench.analysis import scaling_laws
 from jaxbench.analysis.alpha_beta import AlphaBetaFit
 from jaxbench.analysis.case_rows import CaseRow
 from jaxbench.papers import targets
@@ -18,7 +18,7 @@ from jaxbench.report.drawing import marks
 
 def under_the_roof(found: Evidence) -> Reading:
     """The largest share of its roof that any kernel reached in a run after the machine profile."""
-    rows = [row for row in found.cases("kernels").rows if row.peak_share.known and row.point.honest]
+    rows = [row for row in found.cases("kernels").rows if row.peak_share.known and row.point.reportable]
     if not rows:
         raise NotTestable("No kernel has a share of a measured roof: the machine's card is missing.")
     top = max(rows, key=lambda row: row.peak_share.value)
@@ -40,10 +40,10 @@ def law(name: str) -> Reader:
         fit = next((fit for fit in training.fits if fit.law == name), None)
         if fit is None or fit.why_not:
             raise NotTestable(f"{name}'s law: {fit.why_not if fit else 'its scaling was not measured'}.")
-        rows = [r for r in training.rows if r.honest and r.speedup.known and r.point.scaling == fit.scaling]
+        rows = [r for r in training.rows if r.quotable and r.speedup.known and r.point.scaling == fit.scaling]
         top = max(rows, key=lambda row: row.point.devices)
         values = [value.value for _, _, value in fit.parameters]
-        expected = float(fits.predict(name, np.array([top.relative_devices]), *values)[0])
+        expected = float(scaling_laws.predict(name, np.array([top.relative_devices]), *values)[0])
         return Reading(top.speedup.times(1 / expected), f"{top.point.devices} devices, {fit.scaling} scaling")
 
     return read
@@ -82,9 +82,11 @@ def laws() -> Sequence[PublishedSeries]:
     """The laws with round parameters, for their shapes: the claims fit them to this machine's curve."""
     n = 2.0 ** np.arange(0, 7)
     return [
-        PublishedSeries(label="Amdahl, s = 5 %", x=n, y=fits.predict("Amdahl", n, 0.05), formula=True),
-        PublishedSeries(label="Gustafson, s = 5 %", x=n, y=fits.predict("Gustafson", n, 0.05), formula=True),
-        PublishedSeries(label="Gunther, a = 5 %, b = 0.1 %", x=n, y=fits.predict("USL", n, 0.05, 0.001), formula=True),
+        PublishedSeries(label="Amdahl, s = 5 %", x=n, y=scaling_laws.predict("Amdahl", n, 0.05), formula=True),
+        PublishedSeries(label="Gustafson, s = 5 %", x=n, y=scaling_laws.predict("Gustafson", n, 0.05), formula=True),
+        PublishedSeries(
+            label="Gunther, a = 5 %, b = 0.1 %", x=n, y=scaling_laws.predict("USL", n, 0.05, 0.001), formula=True
+        ),
     ]
 
 

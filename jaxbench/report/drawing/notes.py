@@ -7,9 +7,9 @@ import re
 from collections.abc import Sequence
 from typing import Any
 
-from jaxbench.analysis.intervals import MIN_ROUNDS
 from jaxbench.analysis.quantities import payload
-from jaxbench.analysis.waterfall import CALLED, SLOWEST_PROCESS, STAGE_WORK
+from jaxbench.analysis.waterfall import SLOWEST_PROCESS, STAGE_WORK, TERMS
+from jaxbench.statistics.bootstrap import MIN_ROUNDS
 
 HOLLOW = "hollow: oversubscribed (more devices than cores); proves correctness, not speed"
 FAKE = "fake devices beyond the cores prove bytes and arithmetic, never speed"
@@ -78,7 +78,7 @@ def _span(values: Sequence[int]) -> str:
 
 
 _WORDS = {
-    **CALLED,
+    **TERMS,
     SLOWEST_PROCESS: "straggler",
     STAGE_WORK: "stage imbalance",
     "jit+copies": "jit incl. copies",

@@ -11,11 +11,11 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from jaxbench.analysis.arms import ArmGroup, ArmResult
-from jaxbench.analysis.intervals import Estimate
 from jaxbench.report.drawing import marks, places
 from jaxbench.report.drawing.axes import Show, bar_axis, entitle, log_axis, plain, zero_axis
 from jaxbench.report.drawing.canvas import Sheet
 from jaxbench.report.drawing.marks import Mark
+from jaxbench.statistics.bootstrap import Estimate
 
 Value = Callable[[ArmResult], Estimate]
 Curve = Value | tuple[Value, dict[str, Any]]  # with a style of `marks.line`

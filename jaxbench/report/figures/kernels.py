@@ -13,11 +13,10 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
-from jaxbench.analysis import ceilings, paired_ratio, quantities
+from jaxbench.analysis import quantities, roofline
+from jaxbench.analysis.case_comparisons import Crossing, HalfPerformance
 from jaxbench.analysis.case_rows import CaseRow
-from jaxbench.analysis.crossings import Crossing, HalfPerformance
-from jaxbench.analysis.headline import seconds
-from jaxbench.analysis.intervals import UNKNOWN, Estimate
+from jaxbench.analysis.quantities import seconds
 from jaxbench.report.case_findings import CaseFindings
 from jaxbench.report.drawing import marks, notes, series
 from jaxbench.report.drawing.axes import Show, entitle, extent, log_axis, plain, seconds_tick, si, time_axis, zero_axis
@@ -26,6 +25,8 @@ from jaxbench.report.drawing.marks import Mark, exact
 from jaxbench.report.drawing.plot import plot
 from jaxbench.report.drawing.series import Series, believed, elements, naming, per_second, time_over
 from jaxbench.report.drawing.shapes import Panel, bars, rows
+from jaxbench.statistics import paired_ratio
+from jaxbench.statistics.bootstrap import UNKNOWN, Estimate
 
 UNIT = "elements"
 FEW = 3  # up to this many operations have a column that explains letters and short bars; for more, see the table
@@ -421,7 +422,7 @@ def working_set(row: CaseRow) -> float:
 
 
 def _in_memory(row: CaseRow, cache: int | None) -> bool:
-    return ceilings.level(working_set(row), cache) == "memory"
+    return roofline.memory_level(working_set(row), cache) == "memory"
 
 
 def from_memory(rows: Sequence[CaseRow], cache: int | None) -> CaseRow | None:
@@ -435,7 +436,7 @@ def _caches(axes: Axes, cache: int | None) -> None:
     low, high = axes.get_xlim()
     for times, text in (
         (1, f"cache {quantities.payload(cache or 0)}"),
-        (ceilings.CACHES, f"{ceilings.CACHES} x cache"),
+        (roofline.CACHES, f"{roofline.CACHES} x cache"),
     ):
         size = times * (cache or 0)
         if low < size < high:

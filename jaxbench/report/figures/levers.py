@@ -12,14 +12,10 @@ from typing import Any
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from jaxbench.analysis import sharing
+from jaxbench.analysis import lever_results
 from jaxbench.analysis.arms import ArmGroup, ArmResult
-from jaxbench.analysis.batches import Knee
-from jaxbench.analysis.headline import seconds
-from jaxbench.analysis.intervals import UNKNOWN, Estimate
-from jaxbench.analysis.lever_headline import bound
-from jaxbench.analysis.phases import NAMES, PARTS, Phases
-from jaxbench.analysis.quantities import interval, scaled
+from jaxbench.analysis.lever_results import PHASE_NAMES, PREFIXES, Knee, Phases, bound
+from jaxbench.analysis.quantities import interval, scaled, seconds
 from jaxbench.analysis.summary import gradient_bytes
 from jaxbench.catalog import published
 from jaxbench.levers.accumulate import ACCUMULATE
@@ -42,6 +38,7 @@ from jaxbench.report.drawing.plot import plot
 from jaxbench.report.drawing.shapes import Curve, Panel, bars_from_zero, lines, log, rows
 from jaxbench.report.findings import unit
 from jaxbench.report.lever_findings import LeverFindings
+from jaxbench.statistics.bootstrap import UNKNOWN, Estimate
 
 LIMIT = 40
 
@@ -123,7 +120,7 @@ def draw_batch(run: LeverFindings) -> Figure | None:
 
 def _knees(every: Sequence[Knee], axes: Axes, *, named: bool = True) -> None:
     """Draws a vertical line at each knee."""
-    knees = [knee for knee in every if knee.arm.honest and not knee.rising]
+    knees = [knee for knee in every if knee.arm.quotable and not knee.rising]
     for number, batch in enumerate(dict.fromkeys(knee.arm.point.global_batch for knee in knees)):
         axes.axvline(batch, color=marks.GREY, linewidth=0.8, linestyle=":", zorder=1)
         if not named:
@@ -298,7 +295,7 @@ def factors(place: ArmGroup) -> list[Estimate]:
     """Speed-up of each rung over the one before; UNKNOWN for the first rung and next to a rung without times."""
     speedups = [UNKNOWN]
     for before, arm in zip(place.arms, place.arms[1:], strict=False):
-        speedups.append(place.speedup(arm, before) if before.believed and arm.believed else UNKNOWN)
+        speedups.append(place.speedup(arm, before) if before.usable and arm.usable else UNKNOWN)
     return speedups
 
 
@@ -345,7 +342,7 @@ def draw_phases(run: LeverFindings) -> Figure | None:
     for axes in (left, right):
         sheet.names(axes, [short(one.name, 26) or "step" for one in stacks], beside=beside, shown=axes is left)
     drawn = {style for one in stacks for phase in one.phases for style in phase.indices}
-    handles = [marks.bar_handle(style, name) for style, name in enumerate(NAMES) if style in drawn]
+    handles = [marks.bar_handle(style, name) for style, name in enumerate(PHASE_NAMES) if style in drawn]
     remarks = [*_phases_notes(stacks), *places.remarks(run.places, paired=False)]
     return sheet.finish(f"{run.experiment}: where the step's time goes", handles, remarks)
 
@@ -353,11 +350,11 @@ def draw_phases(run: LeverFindings) -> Figure | None:
 def _stack(axes: Axes, place: int, one: Phases) -> None:
     """Draws one stack. A negative phase has no length; the notes name it."""
     parts = [(max(0.0, phase.step_s.value), phase.indices[-1]) for phase in one.phases]
-    end = marks.stack(axes, place, parts, thick=0.62, hollow=not one.honest)
+    end = marks.stack(axes, place, parts, thick=0.62, hollow=not one.quotable)
     at = 0.0
     for (width, style), phase in zip(parts, one.phases, strict=True):
         at += width
-        if phase.step_s.has_interval and one.honest:
+        if phase.step_s.has_interval and one.quotable:
             reach = [[max(0.0, width - max(0.0, phase.step_s.lo))], [max(0.0, phase.step_s.hi - width)]]
             axes.errorbar(
                 [at], [place + 0.12 * (style - 1.5)], xerr=reach, linestyle="none", ecolor="black", elinewidth=0.8,
@@ -372,9 +369,11 @@ def _shares(axes: Axes, stacks: Sequence[Phases]) -> None:
     for place, one in enumerate(stacks):
         for i, phase in enumerate(one.phases):
             share, at = phase.share.times(100), place + (i - (len(one.phases) - 1) / 2) * 0.19
-            text = f"{share.value:z.0f} %{'' if phase.above_zero or not one.honest else ' ?'}"
+            text = f"{share.value:z.0f} %{'' if phase.above_zero or not one.quotable else ' ?'}"
             made.append(
-                Mark(at=at, value=share, style=phase.indices[-1], state="solid" if one.honest else "hollow", text=text)
+                Mark(
+                    at=at, value=share, style=phase.indices[-1], state="solid" if one.quotable else "hollow", text=text
+                )
             )
     marks.dots(axes, made)
     marks.unity(axes, at=0.0)
@@ -384,14 +383,14 @@ def _shares(axes: Axes, stacks: Sequence[Phases]) -> None:
 
 def _phases_notes(stacks: Sequence[Phases]) -> list[str]:
     notes = []
-    if any(not phase.above_zero for one in stacks if one.honest for phase in one.phases):
+    if any(not phase.above_zero for one in stacks if one.quotable for phase in one.phases):
         notes.append("?: the interval contains 0, so the phase may take no time at all")
     every = [phase for one in stacks for phase in one.phases]
     below = [f"{phase.name} {1e3 * phase.step_s.value:.2g} ms" for phase in every if phase.step_s.value < 0]
     if below:
         notes.append(f"negative, so not drawn in the stack: {', '.join(below)}")
     if any(len(phase.indices) > 1 for phase in every):
-        notes.append(f"a part that was not measured is included in the next phase ({', '.join(PARTS)})")
+        notes.append(f"a part that was not measured is included in the next phase ({', '.join(PREFIXES)})")
     return notes
 
 
@@ -483,7 +482,7 @@ def draw_sharing(run: LeverFindings) -> Figure | None:
     def each(axes: Axes) -> None:
         for number, place in enumerate(groups):
             for arm in place.arms:
-                found = sharing.of(arm.row)
+                found = lever_results.sharing_of(arm.row)
                 if found is not None and arm.ratio.known:
                     x, y = [trainings(arm)] * len(found.relative), [arm.ratio.value * one for one in found.relative]
                     axes.plot(x, y, ".", color=marks.series_style(number)[0], markersize=3, linestyle="none", alpha=0.6)
@@ -520,5 +519,5 @@ def trainings(arm: ArmResult) -> float:
 
 def fairness(arm: ArmResult) -> Estimate:
     """Jain's index of an arm; a training alone has 1."""
-    found = sharing.of(arm.row)
+    found = lever_results.sharing_of(arm.row)
     return found.fairness if found is not None else Estimate(value=1.0)

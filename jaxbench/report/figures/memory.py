@@ -14,13 +14,11 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.ticker import FixedLocator, FuncFormatter, NullLocator
 
-from jaxbench.analysis import max_batch
+from jaxbench.analysis import studies
 from jaxbench.analysis.arms import ArmGroup, ArmResult
-from jaxbench.analysis.intervals import Estimate
-from jaxbench.analysis.max_batch import Search, TriedBatch
-from jaxbench.analysis.memory_by_depth import Law
 from jaxbench.analysis.quantities import scaled
 from jaxbench.analysis.scaling import Row
+from jaxbench.analysis.studies import Law, Search, TriedBatch
 from jaxbench.catalog import published
 from jaxbench.report.drawing import families, marks, notes, places
 from jaxbench.report.drawing.axes import (
@@ -40,6 +38,7 @@ from jaxbench.report.drawing.marks import COLOURS, exact
 from jaxbench.report.drawing.plot import plot
 from jaxbench.report.findings import Findings
 from jaxbench.report.lever_findings import LeverFindings
+from jaxbench.statistics.bootstrap import Estimate
 
 TABLE, BILLIONS = "zero_table1", 7.5  # the published table, and its model's size in billions of parameters
 DEGREES = tuple(2**power for power in range(11))  # the range of the published table
@@ -179,7 +178,7 @@ def worst(rows: Sequence[Row]) -> float:
     errors = [0.0]
     for row in rows:
         zero_stage = stage(row.point.strategy)
-        if zero_stage is not None and row.believed:
+        if zero_stage is not None and not row.wrong:
             errors.append(abs(per_parameter(row) / zero_stage.per_parameter(row.point.devices) - 1))
     return max(errors)
 
@@ -192,7 +191,7 @@ def footnotes(rows: Sequence[Row], *, overlay: bool) -> list[str]:
         remarks += [notes.cited(source), error]
     else:
         remarks.append("published lines are not drawn: they assume mixed precision, 16 bytes per parameter")
-    return remarks + ([notes.WRONG] if any(not row.believed for row in rows) else [])
+    return remarks + ([notes.WRONG] if any(row.wrong for row in rows) else [])
 
 
 FLAT = "a mean over examples: flat"
@@ -268,7 +267,7 @@ def _growing(
         factor = marks.dodge(number, len(groups))
         made = marks.of(rows, lambda row, by=factor: by * row.point.devices, value, exact=not measured)  # type: ignore[misc]
         marks.line(axes, made, place=place, between=style)
-        known = [row for row in rows if row.believed and value(row).known]
+        known = [row for row in rows if not row.wrong and value(row).known]
         if known and not (measured and known[0].point.oversubscribed):
             marks.guide(axes, counts, [value(known[0]).value] * len(counts))
     if show is not None:
@@ -339,7 +338,7 @@ def _name(axes: Axes, arm: ArmResult, *, below: bool) -> None:
 def front(arms: Sequence[ArmResult]) -> list[ArmResult]:
     """Arms on the Pareto front of scratch memory and median time, sorted by memory."""
     best: list[ArmResult] = []
-    for arm in sorted((a for a in arms if a.believed), key=lambda a: (a.temp_bytes, a.timing.step_s.value)):
+    for arm in sorted((a for a in arms if a.usable), key=lambda a: (a.temp_bytes, a.timing.step_s.value)):
         if not best or arm.timing.step_s.value < best[-1].timing.step_s.value:
             best.append(arm)
     return best
@@ -425,7 +424,7 @@ _OK, _FAIL, _PREDICTED = COLOURS[2], COLOURS[1], COLOURS[0]
 
 def found(run: Findings) -> str:
     """The result of the run's search; "" without one."""
-    search = max_batch.read(run.path)
+    search = studies.read_search(run.path)
     return "" if search is None else search.sentence
 
 
@@ -433,7 +432,7 @@ def found(run: Findings) -> str:
 def draw_search(run: Findings) -> Figure | None:
     """Left: predicted memory of a step for every compiled batch, and the batches that were then run. Right: predicted
     and measured memory of the batches that were run."""
-    search = max_batch.read(run.path)
+    search = studies.read_search(run.path)
     if search is None or not search.tried:
         return None
     sheet = Sheet(1, 2, widths=[1.3, 1])

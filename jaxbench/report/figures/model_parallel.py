@@ -12,12 +12,10 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
-from jaxbench.analysis import max_sequence as search
-from jaxbench.analysis import paired_ratio
-from jaxbench.analysis.bubble import CHUNKS, idle
-from jaxbench.analysis.headline import devices
-from jaxbench.analysis.intervals import UNKNOWN, Estimate
+from jaxbench.analysis import studies as search
+from jaxbench.analysis.quantities import devices
 from jaxbench.analysis.scaling import Row
+from jaxbench.analysis.waterfall import CHUNKS, idle_share
 from jaxbench.catalog import published
 from jaxbench.levers.accumulate import ACCUMULATE
 from jaxbench.levers.schedule import SCHEDULE
@@ -39,6 +37,8 @@ from jaxbench.report.drawing.families import fact, received, received_bytes
 from jaxbench.report.drawing.marks import GREY, Mark, exact
 from jaxbench.report.drawing.plot import plot
 from jaxbench.report.findings import Findings
+from jaxbench.statistics import paired_ratio
+from jaxbench.statistics.bootstrap import UNKNOWN, Estimate
 
 WEAK, STRONG = "megatron2019_weak_scaling", "megatron2019_strong_scaling"
 _WEAK_COLUMNS = (("mp", "D", "Megatron: model"), ("mp_dp", "v", "Megatron: model + data"))
@@ -186,7 +186,7 @@ def relative(rows: Sequence[Row]) -> dict[str, Estimate]:
     """Throughput by point, divided by that of gpipe at K = 2, M = 1; {} if that was not measured."""
     timed = [row for row in rows if row.timing.step_s.known]
     at = ("gpipe", 2, 1)
-    bases = [row for row in timed if (schedule(row), row.point.devices, micro_batches(row)) == at and row.believed]
+    bases = [row for row in timed if (schedule(row), row.point.devices, micro_batches(row)) == at and not row.wrong]
     if not bases:
         return {}
     base, ratios = bases[0], {}
@@ -201,7 +201,7 @@ def _idle(axes: Axes, rows: Sequence[Row], styles: Mapping[int, int]) -> None:
     counts = families.counts(rows)
     span = _between(min(counts), max(counts))
     for parts, chunks in _shapes(rows):
-        axes.plot(span, [100 * idle(k, parts, chunks) for k in span], **_THEORY)
+        axes.plot(span, [100 * idle_share(k, parts, chunks) for k in span], **_THEORY)
     for (parts, name), members in _families(rows).items():
         families.line(axes, members, _idle_share, place=styles[parts], between=_PIPELINE_BETWEEN[name], exact=True)
     axes.set_ylim(-4, 104)
@@ -219,7 +219,9 @@ def _throughput(axes: Axes, rows: Sequence[Row], styles: Mapping[int, int]) -> b
         return False
     span = _between(2, max(8, *counts))
     for parts, chunks in _shapes(rows):
-        axes.plot(span, [k * (1 - idle(k, parts, chunks)) for k in span], **_THEORY)  # 1 at K = 2, M = 1, one chunk
+        axes.plot(
+            span, [k * (1 - idle_share(k, parts, chunks)) for k in span], **_THEORY
+        )  # 1 at K = 2, M = 1, one chunk
     for (parts, name), members in _families(rows).items():
         value = lambda row: values.get(row.point.point, UNKNOWN)  # noqa: E731
         families.line(axes, members, value, place=styles[parts], between=_PIPELINE_BETWEEN[name])
@@ -296,7 +298,7 @@ def draw_context(run: Findings) -> Figure | None:
     """Left: the longest sequence with a compiled step that fits the memory limit per device, over the number of
     devices; dashed: proportional to devices. Middle: compiled memory at each length that was tried. Right: time per
     step at a fixed length, over the number of devices."""
-    longest = search.read(run.path)
+    longest = search.read_longest(run.path)
     searched: list[dict[str, Any]] = list(longest["rows"]) if longest is not None else []
     timed = [row for row in families.compiled(run.rows) if row.point.scaling == "strong" and row.timing.step_s.known]
     if not searched and not timed:
@@ -359,7 +361,7 @@ def _tried(axes: Axes, searched: Sequence[dict[str, Any]], counts: Sequence[int]
 def _times(axes: Axes, timed: Sequence[Row], counts: Sequence[int]) -> None:
     """Draws strong scaling: a line per strategy, through points in the style of their device count."""
     for place, rows in enumerate(families.families(timed).values()):
-        good = [row for row in rows if row.believed]
+        good = [row for row in rows if not row.wrong]
         x, y = [row.point.devices for row in good], [row.timing.step_s.value for row in good]
         axes.plot(x, y, color=GREY, linewidth=0.9, linestyle=_CONTEXT_BETWEEN[place % len(_CONTEXT_BETWEEN)], zorder=2)
         if good and not good[0].point.oversubscribed:
@@ -454,7 +456,7 @@ def _hybrid_memory(axes: Axes, rows: Sequence[Row]) -> None:
         if not math.isfinite(peak):
             continue
         top = max(top, peak)
-        if not row.believed:
+        if row.wrong:
             marks.cross(axes, peak, place)
             continue
         shard = min(state, peak) if math.isfinite(state) else 0.0
@@ -513,7 +515,7 @@ def draw_moe(run: Findings) -> Figure | None:
     _received(sheet.panels[0, 1], several, kinds)
     bars = [marks.bar_handle(style, kind) for kind, style in kinds.items()]
     handles = [*families.handles(groups), marks.guide_handle("divided evenly"), *bars]
-    remarks = [notes.EXACT, *_dropped(groups), *([notes.WRONG] if any(not row.believed for row in rows) else [])]
+    remarks = [notes.EXACT, *_dropped(groups), *([notes.WRONG] if any(row.wrong for row in rows) else [])]
     if any(row.point.devices == 1 for row in rows):
         remarks.append("on one device nothing is received")
     return sheet.finish(f"{run.experiment}: a mixture of experts over devices", handles, remarks)
@@ -566,7 +568,7 @@ def _stack(axes: Axes, at: float, row: Row, kinds: Mapping[str, int]) -> float:
     """Draws one stacked bar with its height written above it. Returns the height in MB."""
     sizes = received(row)
     total = sum(sizes.values()) / 1e6
-    if not row.believed:
+    if row.wrong:
         marks.cross(axes, at, total)
         return total
     parts = [(sizes[kind] / 1e6, style) for kind, style in kinds.items() if sizes.get(kind)]
@@ -578,7 +580,7 @@ def _dropped(groups: Mapping[str, Sequence[Row]]) -> list[str]:
     """A note on the share of tokens dropped because their expert was full: per family, over all device counts."""
     ranges = []
     for family, rows in groups.items():
-        shares = [100 * fact(row, "dropped") for row in rows if math.isfinite(fact(row, "dropped")) and row.believed]
+        shares = [100 * fact(row, "dropped") for row in rows if math.isfinite(fact(row, "dropped")) and not row.wrong]
         if shares:
             low, high = (f"{value:.1f}" for value in (min(shares), max(shares)))
             ranges.append(f"{short(family, 24)} {low} %" if low == high else f"{short(family, 24)} {low} to {high} %")

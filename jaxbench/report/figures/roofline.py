@@ -21,10 +21,10 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.text import Text
 
-from jaxbench.analysis import ceilings, quantities
+from jaxbench.analysis import quantities, roofline
 from jaxbench.analysis.case_rows import CaseRow
-from jaxbench.analysis.ceilings import Ceilings
-from jaxbench.analysis.headline import devices
+from jaxbench.analysis.quantities import devices
+from jaxbench.analysis.roofline import Ceilings
 from jaxbench.analysis.scaling import Row, dtype_of
 from jaxbench.records import identity
 from jaxbench.records.store import MANIFEST
@@ -221,8 +221,8 @@ def steep_ceilings(card: dict[str, Any], platform: str) -> list[Roof]:
 def _machine_ceilings(card: dict[str, Any], platform: str, dtype: str) -> tuple[Ceilings, Ceilings]:
     """(measured ceilings, catalogued ceilings)."""
     cores = [peak["cores"] for peak in card["peaks"] if peak["platform"] == platform]
-    measured = ceilings.measured(card, platform, max(filter(None, cores), default=0), dtype)
-    return measured, ceilings.catalogued(platform, str(card["machine"].get("device_kind", "")), dtype)
+    measured = roofline.measured_ceilings(card, platform, max(filter(None, cores), default=0), dtype)
+    return measured, roofline.catalogued_ceilings(platform, str(card["machine"].get("device_kind", "")), dtype)
 
 
 MOST_LABELS = 8  # up to this many series, device counts are separate; more would make the legend as large as the panel

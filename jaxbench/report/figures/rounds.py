@@ -15,9 +15,7 @@ from matplotlib.lines import Line2D
 from matplotlib.patches import Patch
 
 from jaxbench.analysis import load, stragglers
-from jaxbench.analysis.paired_ratio import Timed
 from jaxbench.analysis.quantities import times
-from jaxbench.analysis.records_by_point import session
 from jaxbench.analysis.scaling import Row
 from jaxbench.records.schema import RoundRecord
 from jaxbench.report.drawing import marks, notes
@@ -26,6 +24,8 @@ from jaxbench.report.drawing.canvas import Sheet, short
 from jaxbench.report.drawing.marks import COLOURS, GREY
 from jaxbench.report.drawing.plot import plot
 from jaxbench.report.findings import Findings
+from jaxbench.statistics.paired_ratio import Timed
+from jaxbench.statistics.timing import session
 
 POINTS = 16  # most rows that fit; the points with the longest steps are shown
 APART = 0.003  # gap between the blocks of a round, as a share of the width: without it they would hide each other
@@ -155,7 +155,7 @@ def draw_ranks(run: Findings) -> Figure | None:
 
 def _programs(row: Row) -> list[Timed]:
     found = stragglers.of(row)
-    return [row, row.explained_by["local"]] if found is not None and found.local is not None else [row]
+    return [row, row.ablations["local"]] if found is not None and found.local is not None else [row]
 
 
 def _cost(row: Row) -> float:

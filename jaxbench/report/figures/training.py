@@ -15,19 +15,10 @@ from matplotlib.lines import Line2D
 from matplotlib.patches import Patch
 
 from jaxbench.analysis import points
-from jaxbench.analysis.headline import devices
-from jaxbench.analysis.intervals import Estimate
+from jaxbench.analysis.quantities import devices
 from jaxbench.analysis.quantities import devices as devices_word
 from jaxbench.analysis.scaling import Row
-from jaxbench.analysis.waterfall import (
-    NAMES,
-    SHARED_MACHINE,
-    SLOWEST_PROCESS,
-    SMALLER_SHARE,
-    STAGE_WORK,
-    Factor,
-    Waterfall,
-)
+from jaxbench.analysis.waterfall import CONTENTION, NAMES, SLOWEST_PROCESS, SMALLER_BATCH, STAGE_WORK, Factor, Waterfall
 from jaxbench.catalog import published
 from jaxbench.records.schema import ProfileRecord
 from jaxbench.report.details import IDLE
@@ -47,6 +38,7 @@ from jaxbench.report.drawing.canvas import Sheet, short
 from jaxbench.report.drawing.marks import GREY, Mark
 from jaxbench.report.drawing.plot import plot
 from jaxbench.report.findings import Findings, TrainingFindings, unit
+from jaxbench.statistics.bootstrap import Estimate
 from jaxbench.verdicts.comparison import Comparison
 
 # scaling: The scaling figure: throughput, speed-up and efficiency over devices. Marker and colour show the strategy;
@@ -203,7 +195,7 @@ def _handles(every: list[StrategyCurve], *, split: bool) -> list[Any]:
 WATERFALL_MOST = 3  # most strategies: more rows of panels do not fit on a page
 _LEFT: Any = dict(facecolor="#e3e3e3", edgecolor="#333333", linewidth=0.8)  # the bar of the measured efficiency
 _ERROR: Any = dict(linestyle="none", ecolor="black", elinewidth=0.7, capsize=1.5, capthick=0.7, zorder=4)
-_KIN = {STAGE_WORK: SMALLER_SHARE, SLOWEST_PROCESS: SHARED_MACHINE}  # related factors: drawn like these, but hollow
+_KIN = {STAGE_WORK: SMALLER_BATCH, SLOWEST_PROCESS: CONTENTION}  # related factors: drawn like these, but hollow
 _PLACES = [name for name in NAMES if name not in _KIN]
 _WATERFALL_STYLES = {
     name: (_PLACES.index(_KIN.get(name, name)), name in _KIN) for name in NAMES
@@ -294,7 +286,7 @@ def _step(axes: Axes, at: float, level: float, factor: Factor) -> None:
     place, hollow = _WATERFALL_STYLES[factor.name]
     axes.bar([at], [high - low], bottom=low, width=0.8, zorder=2, **marks.bar_style(place, hollow=hollow))
     _interval(axes, at, Estimate(value=level - lost.value, lo=level - lost.hi, hi=level - lost.lo))
-    text = f"{-lost.value:+z.0f}".replace("-", "−") if factor.clear else "?"
+    text = f"{-lost.value:+z.0f}".replace("-", "−") if factor.resolved else "?"
     if lost.value < 0:
         marks.write(axes, at, max(high, level - lost.lo) if lost.has_interval else high, text, size=6, above=True)
     else:
@@ -311,7 +303,7 @@ def remarks(every: Sequence[Waterfall]) -> list[str]:
     """Notes on what bars and marks mean, and on parts that were not measured."""
     n = [(one.row.timing.samples, one.rounds, one.row.timing.processes) for one in every]
     found = [f"points of efficiency; {notes.BARS} of each step; {notes.n_of(n)}, measured in the same rounds"]
-    if any(not (factor.clear or factor.negligible) for one in every for factor in one.factors):
+    if any(not (factor.resolved or factor.negligible) for one in every for factor in one.factors):
         found.append("?: the interval contains 0")
     missing = [clause for one in every for clause in one.missing]
     if missing:

@@ -8,12 +8,11 @@ import unicodedata
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
-from jaxbench.analysis.headline import seconds
-from jaxbench.analysis.intervals import MIN_PROCESSES, Estimate
-from jaxbench.analysis.quantities import percent
-from jaxbench.analysis.spread import CALIBRATED
-from jaxbench.analysis.waterfall import CALLED
+from jaxbench.analysis.quantities import percent, seconds
+from jaxbench.analysis.waterfall import TERMS
 from jaxbench.report.table import ALWAYS, TEXT, Column, Table, fill, throughput
+from jaxbench.statistics.bootstrap import MIN_PROCESSES, Estimate
+from jaxbench.statistics.variance import CALIBRATED
 from jaxbench.verdicts import sequential
 from jaxbench.verdicts.comparison import ONE_DEVICE, Comparison, factor_sentences
 from jaxbench.verdicts.judge import ALPHA, CANNOT_TELL, FASTER, SLOWER, Answer, Answers, Metric
@@ -87,7 +86,7 @@ def factor_table(comparison: Comparison) -> Table | None:
 
     columns = (
         Column("point", lambda change: named(change.point), kind=TEXT, terminal=ALWAYS),
-        Column("factor", lambda change: CALLED.get(change.name, change.name), kind=TEXT, terminal=ALWAYS),
+        Column("factor", lambda change: TERMS.get(change.name, change.name), kind=TEXT, terminal=ALWAYS),
         Column("A", lambda change: shown(change.a, change.name), terminal=ALWAYS),
         Column("B", lambda change: shown(change.b, change.name), terminal=ALWAYS),
         Column("B faster by it [95 %]", "faster", ratio, terminal=ALWAYS),

@@ -10,12 +10,11 @@ from typing import Any
 import numpy as np
 
 from jaxbench.analysis import load
-from jaxbench.analysis.allocation import HALF_WIDTH
-from jaxbench.analysis.measured import Measured
-from jaxbench.analysis.scaling import Control, Row
-from jaxbench.analysis.stopping import half_widths
+from jaxbench.analysis.point_records import Measured
+from jaxbench.analysis.scaling import Control, Row, half_widths
 from jaxbench.catalog import jax_settings
 from jaxbench.digits import digits
+from jaxbench.statistics.looks import HALF_WIDTH
 
 MOSTLY = 0.5  # a point is named if more than this share of its rounds was contended
 
