@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 from fabricate import run_folder
 
-from jaxbench.analysis import points
+from jaxbench.analysis import point_records, points
 from jaxbench.records import schema
 from jaxbench.records.schema import ProfileRecord, RoundRecord
 from jaxbench.records.store import RunFolder

@@ -219,9 +219,8 @@ def _throughput(axes: Axes, rows: Sequence[Row], styles: Mapping[int, int]) -> b
         return False
     span = _between(2, max(8, *counts))
     for parts, chunks in _shapes(rows):
-        axes.plot(
-            span, [k * (1 - idle_share(k, parts, chunks)) for k in span], **_THEORY
-        )  # 1 at K = 2, M = 1, one chunk
+        busy = [k * (1 - idle_share(k, parts, chunks)) for k in span]  # 1 at K = 2, M = 1, one chunk
+        axes.plot(span, busy, **_THEORY)
     for (parts, name), members in _families(rows).items():
         value = lambda row: values.get(row.point.point, UNKNOWN)  # noqa: E731
         families.line(axes, members, value, place=styles[parts], between=_PIPELINE_BETWEEN[name])

@@ -61,7 +61,7 @@ def draw_roofline(run: Findings | CaseFindings) -> Figure | None:
     if run.card is None or not run.rows:
         return None
     if isinstance(run, CaseFindings):
-        spots, what = [*of_cases(run.rows), *spots(run.path)], "kernels"
+        spots, what = [*of_cases(run.rows), *earlier_spots(run.path)], "kernels"
         dtypes = [row.point.dtype for row in run.rows]
         dtype = max(dict.fromkeys(dtypes), key=dtypes.count)
     else:
@@ -284,7 +284,7 @@ def of_training(rows: Sequence[Row]) -> list[Spot]:
 LIMIT = 40  # read at most this many folders, newest first
 
 
-def spots(path: Path) -> list[Spot]:
+def earlier_spots(path: Path) -> list[Spot]:
     """One spot for each valid number in the ``summary.csv`` of the folders next to `path`, by experiment.
 
     Runs of `jaxbench machine`, one folder deeper, count, too. A folder is skipped if it is not a run, is of another
