@@ -153,7 +153,7 @@ def test_it_comes_back_from_json_as_it_went() -> None:
     "changes", [{"wall_s": 0.0}, {"steps": 0}, {"kinds": {"idle": -1.0}}, {"top": (("a", "b", -1.0),)}]
 )
 def test_impossible_numbers_are_damage(changes) -> None:
-    with pytest.raises(ValueError, match="a profile has"):
+    with pytest.raises(ValueError, match="finite number|at least"):
         schema.from_json(json.loads(json.dumps(schema.to_json(profile(**changes)))))
 
 
