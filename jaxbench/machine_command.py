@@ -24,8 +24,7 @@ def machine(workdir: Path, *, preset: str, console: Console) -> RunOutcome:
     """Measures the experiments that `workdir` does not have yet. Writes the page and the profile into it, and the
     profile also into its parent folder. Raises UserError."""
     from jaxbench.machine import start
-    from jaxbench.report import build
-    from jaxbench.report import machine as machine_page
+    from jaxbench.report import build, machine
     from jaxbench.runner import run as runner
 
     start.only_cpu_here()
@@ -47,7 +46,7 @@ def machine(workdir: Path, *, preset: str, console: Console) -> RunOutcome:
     for folder in folders:
         adopt(folder, console)
         build.write(folder)
-    return machine_page.write(workdir, folders, card, console)
+    return machine.write(workdir, folders, card, console)
 
 
 def add_links(workdir: Path, console: Console) -> None:

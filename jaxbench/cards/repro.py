@@ -34,8 +34,7 @@ from jaxbench.cards.gallery import printable
 from jaxbench.errors import UserError, did_you_mean
 from jaxbench.records import identity
 from jaxbench.records.documents import flatten
-from jaxbench.report.numbers import milliseconds, ratio
-from jaxbench.report.table import ALWAYS, TEXT, Column, fill
+from jaxbench.report.table import ALWAYS, TEXT, Column, fill, milliseconds, ratio
 from jaxbench.statistics import looks
 from jaxbench.statistics.bootstrap import UNKNOWN, Estimate
 from jaxbench.statistics.variance import RunVariance

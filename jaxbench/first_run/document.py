@@ -16,7 +16,7 @@ from jaxbench.first_run import evidence
 from jaxbench.first_run.parts import Part
 from jaxbench.records import identity
 from jaxbench.records.store import read_document, write_json
-from jaxbench.report import first_run_tables
+from jaxbench.report import first_run
 from jaxbench.runner.run import SAME_SOFTWARE
 
 NAME = "first-run.json"
@@ -76,4 +76,4 @@ def record(document: dict[str, Any], part: Part, folder: Path, *, outcome: str, 
 def ok(document: Mapping[str, Any]) -> bool:
     """Whether everything was measured and no result contradicts the expectations."""
     measured = all(part["outcome"] == DONE for part in document["parts"].values())
-    return measured and not any(item["agrees"] == NO for item in first_run_tables.items(document))
+    return measured and not any(item["agrees"] == NO for item in first_run.items(document))

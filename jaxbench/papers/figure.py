@@ -6,12 +6,16 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+
 from jaxbench.catalog import published
 from jaxbench.papers import document as documents
 from jaxbench.papers.evidence import Evidence, NotTestable
 from jaxbench.papers.paper import Panel, Paper, PublishedSeries
 from jaxbench.report.drawing import canvas, marks, notes
-from jaxbench.report.drawing.kit import Axes, Figure, Sheet, entitle, log_axis, plain, si
+from jaxbench.report.drawing.axes import entitle, log_axis, plain, si
+from jaxbench.report.drawing.canvas import Sheet
 from jaxbench.report.drawing.marks import MARKERS, Mark
 
 FOLDER, NAME = "figures", "paper"

@@ -13,7 +13,8 @@ from jaxbench.errors import UserError
 from jaxbench.papers import document as documents
 from jaxbench.papers import figure
 from jaxbench.records.store import write_atomic
-from jaxbench.report import card_table, first_run_tables, page
+from jaxbench.report import first_run, page
+from jaxbench.report import machine as machine_page
 from jaxbench.report.page import Picture
 from jaxbench.report.table import FOLD, TEXT, Cell, Table, plain
 from jaxbench.verdicts.judge import (
@@ -88,13 +89,13 @@ def entry(folder: Path, document: Mapping[str, Any]) -> PaperEntry:
         counts=counts(document["claims"]),
         pictures=pictures,
         claims=claims(document["claims"]),
-        runs=first_run_tables.parts(document["runs"]),
+        runs=first_run.parts(document["runs"]),
     )
 
 
 def machine(document: Mapping[str, Any]) -> str:
     """The name of the machine; "" before anything was measured."""
-    return card_table.machine_name(document["machine"]) if document["machine"] else ""
+    return machine_page.machine_name(document["machine"]) if document["machine"] else ""
 
 
 def counts(found: Sequence[Mapping[str, Any]]) -> str:

@@ -17,7 +17,7 @@ from jaxbench.records.store import RunFolder
 from jaxbench.report import columns, table
 from jaxbench.report.findings import Findings, legend, of_folder
 from jaxbench.report.page import Page, Picture
-from jaxbench.report.row_sentences import notes, refusals
+from jaxbench.report.sentences.rows import notes, refusals
 from jaxbench.report.table import Table, take
 from jaxbench.statistics import variance
 

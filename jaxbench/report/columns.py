@@ -19,9 +19,24 @@ from jaxbench.analysis.quantities import devices
 from jaxbench.analysis.scaling import Row
 from jaxbench.analysis.summary import Entry, gradient_bytes
 from jaxbench.levers import LEVERS
-from jaxbench.report import definitions, table
-from jaxbench.report.numbers import giga, milliseconds, ratio, share, throughput, time
-from jaxbench.report.table import ALWAYS, DISTINCT, TEXT, Column, Get, Kind, Position, Table, take
+from jaxbench.report import page, table
+from jaxbench.report.table import (
+    ALWAYS,
+    DISTINCT,
+    TEXT,
+    Column,
+    Get,
+    Kind,
+    Position,
+    Table,
+    giga,
+    milliseconds,
+    ratio,
+    share,
+    short_time,
+    take,
+    throughput,
+)
 from jaxbench.statistics.bootstrap import Estimate
 
 T, L, C = Kind.TRAINING, Kind.LEVERS, Kind.CASES
@@ -140,7 +155,7 @@ def _peak_shown(entry: Entry) -> Estimate | None:
 
 
 def _seconds(value: float) -> str:
-    return time(Estimate(value=value))
+    return short_time(Estimate(value=value))
 
 
 def _percent(part: float) -> str:
@@ -169,8 +184,8 @@ COLUMNS: tuple[Column, ...] = (
         _Shown("size", _size, on=C, part=ID, terminal=ALWAYS)),
     _Shown("state", "state", on=T | L | C, kind=TEXT, style=str, part=QUALITY, terminal=ALWAYS, definition="verdicts"),
     *_defined_in("time-per-step",
-        _Shown("time per call", "timing.step_s", time, short="per call", on=C, terminal=ALWAYS, interval=2)),
-    _Shown("per iteration of the loop", "row.loop_s", time, on=C, definition="two-clocks-of-a-case"),
+        _Shown("time per call", "timing.step_s", short_time, short="per call", on=C, terminal=ALWAYS, interval=2)),
+    _Shown("per iteration of the loop", "row.loop_s", short_time, on=C, definition="two-clocks-of-a-case"),
     *_defined_in("time-per-step",
         Column("step_s", "timing.step_s", milliseconds, unit="s", bounds=True, heading="ms per step", on=T | L,
                terminal=ALWAYS, interval=2),
@@ -259,8 +274,8 @@ COLUMNS: tuple[Column, ...] = (
                unit="FLOP", heading="compiler's FLOPs", on=L),
         _outcome("final_loss", 3), _outcome("final_accuracy", 4), _outcome("steps"), _outcome("skipped_steps"),
         _outcome("waited_share", 4)),
-    _Shown("p50 of a call", "latency.p50", time, on=L, definition="inference"),
-    _Shown("p99 of a call", "latency.p99", time, on=L, definition="inference"),
+    _Shown("p50 of a call", "latency.p50", short_time, on=L, definition="inference"),
+    _Shown("p99 of a call", "latency.p99", short_time, on=L, definition="inference"),
     *_defined_in("throughput",
         Column("tokens_per_s", _training(summary.tokens_per_second), unit="tokens/s"),
         Column("real_tokens_per_s", _training(summary.real_tokens_per_second), unit="tokens/s"),
@@ -334,7 +349,7 @@ def rate(view: str) -> Column | None:
 def documentation() -> Table:
     """The table of these columns for docs/metrics. Columns with the same unit and section share a line."""
     groups: list[list[Column]] = []
-    sections = definitions.sections()
+    sections = page.definitions()
     for column in FILE:
         alike = groups and (groups[-1][0].unit, groups[-1][0].definition) == (column.unit, column.definition)
         groups[-1].append(column) if alike else groups.append([column])

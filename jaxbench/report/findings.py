@@ -24,10 +24,11 @@ from jaxbench.analysis.scaling_laws import Fit
 from jaxbench.analysis.summary import Entry
 from jaxbench.analysis.waterfall import Waterfall
 from jaxbench.records.store import RunFolder
-from jaxbench.report import columns, machine_state, rounds, table
-from jaxbench.report.folds import fold
+from jaxbench.report import columns, table
+from jaxbench.report.details import fold
 from jaxbench.report.page import Fold, Page, Picture, Section, sections
-from jaxbench.report.row_sentences import base_lines, excused, notes, refusals, shortfalls, utilisation
+from jaxbench.report.sentences import machine
+from jaxbench.report.sentences.rows import base_lines, excused, notes, refusals, shortfalls, utilisation
 from jaxbench.report.table import Table
 from jaxbench.statistics import variance
 from jaxbench.statistics.bootstrap import MIN_ROUNDS
@@ -87,8 +88,8 @@ class Findings:
         return [row.point for row in self.rows]
 
     def sections(self) -> list[Section]:
-        load, machine = (of(self.manifest, self.points()) for of in (machine_state.warnings, machine_state.description))
-        return sections({**self.sentences(), "Load": load, "Machine": machine})
+        load, about = (of(self.manifest, self.points()) for of in (machine.warnings, machine.description))
+        return sections({**self.sentences(), "Load": load, "Machine": about})
 
     def folds(self) -> list[Fold]:
         """The details of each point."""
@@ -151,7 +152,7 @@ class TrainingFindings(Findings):
             "Communication": loss_sentences.communication(self.waterfalls),
             "Base": base_lines(self.rows),
             "Notes": [*self.repairs, *notes(self.rows), *(control.sentence for control in self.controls)],
-            "Rounds": rounds.sentences(self.manifest, self.points(), self.controls, self.rows),
+            "Rounds": machine.of_rounds(self.manifest, self.points(), self.controls, self.rows),
             "Scaling laws": scaling_laws.sentences(self.fits),
         }
 

@@ -18,9 +18,10 @@ from jaxbench.analysis.summary import Entry
 from jaxbench.levers import LEVERS
 from jaxbench.levers.part import PART
 from jaxbench.records.store import RunFolder
-from jaxbench.report import columns, rounds, table
+from jaxbench.report import columns, table
 from jaxbench.report.findings import Findings, legend, of_folder, of_steps, unit
-from jaxbench.report.row_sentences import notes, timed
+from jaxbench.report.sentences import machine
+from jaxbench.report.sentences.rows import notes, timed
 from jaxbench.report.table import Table
 from jaxbench.statistics import variance
 
@@ -93,7 +94,7 @@ class LeverFindings(Findings):
             "Compiler options": compiler_sets(self.manifest),
             "Inconclusive": unclear(self.arms),
             "Notes": [*self.repairs, *notes(self.rows)],
-            "Rounds": rounds.sentences(self.manifest, self.points(), rows=self.rows),
+            "Rounds": machine.of_rounds(self.manifest, self.points(), rows=self.rows),
             "Phases": [one.sentence for one in self.phases],
             "Largest batch": [self.search.sentence] if self.search is not None else [],
             "Memory by depth": [law.sentence for law in self.laws],

@@ -21,7 +21,7 @@ from jaxbench.forecast import advice, estimate, network
 from jaxbench.forecast.advice import Candidate, TrainingBudget
 from jaxbench.records.store import write_json
 from jaxbench.report import advice as page
-from jaxbench.report.figures import advice as figure
+from jaxbench.report.figures.forecasts import draw_advice
 
 TODAY = datetime.date(2026, 11, 24)
 PRICE = Price(
@@ -141,7 +141,7 @@ def test_the_page_keeps_the_grades_apart_and_marks_old_prices(tmp_path):
 def test_one_hardware_may_have_estimates_and_bounds():
     """More devices have shorter kernels: the figure draws the two grades as two lines."""
     found = advice.candidates([at(16), in_kernels(at(64), 1e6)], [PRICE], JOB)
-    drawn = figure.draw(advice.lines(found, TODAY), dataclasses.asdict(JOB), title="t")
+    drawn = draw_advice(advice.lines(found, TODAY), dataclasses.asdict(JOB), title="t")
     assert drawn is not None
     (legend,) = drawn.legends
     assert [text.get_text().endswith(", at best") for text in legend.get_texts()] == [False, True]

@@ -18,7 +18,7 @@ from rich.console import Console
 from jaxbench.analysis import machine_profile
 from jaxbench.errors import UserError
 from jaxbench.records.store import RunFolder, write_json
-from jaxbench.report import build, card_table, machine
+from jaxbench.report import build, machine
 
 HOSTILE = "<b>cpu</b>&{{ 1 }}"
 
@@ -124,8 +124,8 @@ def test_of_many_copies_the_terminal_shows_the_ends_and_the_page_all(tmp_path: P
         }
         for i in range(1, 9)
     ]
-    assert len([number for number in card_table.rows(card) if number.what == "d2d"]) == 8
-    assert len(card_table.brief(card).lines) == len(card["peaks"]) + 2
+    assert len([number for number in machine.numbers(card) if number.what == "d2d"]) == 8
+    assert len(machine.brief(card).lines) == len(card["peaks"]) + 2
 
 
 def test_hostile_names_are_escaped(tmp_path: Path) -> None:

@@ -17,7 +17,8 @@ from jaxbench.analysis import points, scaling
 from jaxbench.records import store
 from jaxbench.records.schema import RoundRecord
 from jaxbench.records.store import RunFolder
-from jaxbench.report import findings, rounds
+from jaxbench.report import findings
+from jaxbench.report.sentences import machine
 from jaxbench.statistics import looks
 from jaxbench.statistics.bootstrap import OPTIONAL_STOPPING, BootstrapSamples
 from jaxbench.statistics.timing import elapsed_s
@@ -245,7 +246,7 @@ def ended(path, noise, **changes):
     manifest = run.manifest()
     manifest["plan"]["auto"] |= {"ended": "precise", "looks": [look_of(run, "precise")], **changes}
     rows = scaling.analyse(points.load(run), config=run.config())
-    return rounds.sentences(manifest, [row.point for row in rows], rows=rows)
+    return machine.of_rounds(manifest, [row.point for row in rows], rows=rows)
 
 
 def test_a_run_that_was_stopped_by_hand_is_no_precise_one(tmp_path):

@@ -18,11 +18,10 @@ from rich.console import Console
 from jaxbench.errors import UserError
 from jaxbench.records import trainings
 from jaxbench.records.trainings import LearningCurve
+from jaxbench.report import comparison as report
+from jaxbench.report.comparison import markdown, show
 from jaxbench.report.drawing import canvas
-from jaxbench.report.figures import factors as side_by_side
-from jaxbench.report.verdicts import data
-from jaxbench.report.verdicts.markdown import markdown
-from jaxbench.report.verdicts.terminal import show
+from jaxbench.report.figures.training import draw_factors
 from jaxbench.verdicts import comparison
 from jaxbench.verdicts.comparison import Comparison
 from jaxbench.verdicts.judge import CANNOT_TELL, FASTER, METRICS, SLOWER
@@ -74,8 +73,8 @@ def test_both_tables_are_shown(tmp_path: Path) -> None:
 
 def test_the_factors_are_in_the_json_too(tmp_path: Path) -> None:
     found = compared(tmp_path, Loss(share=0.97, machine=0.93, communication=0.98))
-    document = data.as_json(found)
-    jsonschema.validate(json.loads(json.dumps(document)), data.json_schema())
+    document = report.as_json(found)
+    jsonschema.validate(json.loads(json.dumps(document)), report.json_schema())
     told = {each["name"]: each for each in document["factors"]}
     assert list(told) == [change.name for change in found.factors]
     assert told["communication"]["point"] == "strong/2"
@@ -90,7 +89,7 @@ def test_both_waterfalls_are_drawn_side_by_side(tmp_path: Path) -> None:
     two = fab.folder(tmp_path / "b", losses, strategies=("fsdp",), scalings=both, noise=0.003)
     found = comparison.compare(one, two, METRICS["step_s"], margin=0.02, across=("strategy",))
     with canvas.style():
-        figure = side_by_side.draw(found)
+        figure = draw_factors(found)
     assert figure is not None
     titles = [axes.get_title(loc="left") for axes in figure.axes]
     assert titles == ["A: shard_map strong", "B: fsdp strong", "A: shard_map weak", "B: fsdp weak"]
@@ -105,7 +104,7 @@ def test_runs_without_such_points_have_no_table(tmp_path: Path) -> None:
     one, two = (fabricate.run_folder(tmp_path / name, seed=seed) for seed, name in enumerate("ab"))
     found, out = comparison.compare(one, two, METRICS["step_s"], margin=0.02), io.StringIO()
     show(found, Console(file=out, width=110))
-    assert found.factors == () and "B faster by it" not in out.getvalue() and side_by_side.draw(found) is None
+    assert found.factors == () and "B faster by it" not in out.getvalue() and draw_factors(found) is None
 
 
 def side(*seconds: float, reached: bool = True, target: float = 0.9) -> list[LearningCurve]:

@@ -11,7 +11,7 @@ from jaxbench.papers.evidence import Evidence, NotTestable
 from jaxbench.papers.paper import Claim, Ours, Panel, Paper, PublishedSeries, Reader, Reading, Run, exact
 from jaxbench.report.drawing import marks
 from jaxbench.report.drawing.marks import Mark
-from jaxbench.report.figures import zero
+from jaxbench.report.figures import memory
 
 TABLE = "zero_table1"
 PLAIN, STAGES = "jit_auto", {"zero1": 1.0, "zero2": 1.0, "fsdp": 1.5}  # volume over that of data parallelism
@@ -23,7 +23,7 @@ def bytes_held(found: Evidence) -> Reading:
     counts = sorted({row.point.devices for row in rows})
     if not {PLAIN, *STAGES} <= {row.point.strategy for row in rows} or counts[-1] < 2:
         raise NotTestable("The run 'zero' lacks one of the stages, or a second device count.")
-    return Reading(exact(zero.worst(rows)), f"three stages on {counts[0]} to {counts[-1]} devices")
+    return Reading(exact(memory.worst(rows)), f"three stages on {counts[0]} to {counts[-1]} devices")
 
 
 def volume_of(strategy: str) -> Reader:
@@ -49,7 +49,7 @@ def held(found: Evidence) -> Sequence[Ours]:
     series = []
     for strategy in (PLAIN, *STAGES):
         ours = [
-            Mark(at=row.point.devices, value=marks.exact(zero.per_parameter(row)))
+            Mark(at=row.point.devices, value=marks.exact(memory.per_parameter(row)))
             for row in rows
             if row.point.strategy == strategy
         ]
@@ -60,8 +60,8 @@ def held(found: Evidence) -> Sequence[Ours]:
 def published_held() -> Sequence[PublishedSeries]:
     table = published.read(TABLE).frame
     return [
-        PublishedSeries(label=f"{stage.name}: Table 1", x=[*table["dp"]], y=[*(table[stage.column] / zero.BILLIONS)])
-        for stage in zero.STAGES
+        PublishedSeries(label=f"{stage.name}: Table 1", x=[*table["dp"]], y=[*(table[stage.column] / memory.BILLIONS)])
+        for stage in memory.STAGES
         if stage.column
     ]
 

@@ -64,7 +64,7 @@ def fact(row: Row, name: str) -> float:
     return float(row.point.record.facts.get(name, math.nan)) if row.point.record is not None else math.nan
 
 
-def passport(row: Row, name: str) -> float:
+def compile_report(row: Row, name: str) -> float:
     """A number from the compile report, such as `temp_bytes`; NaN: unknown."""
     value = getattr(row.point.record.passport, name) if row.point.record is not None else None
     return math.nan if value is None else float(value)
