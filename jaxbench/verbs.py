@@ -136,7 +136,7 @@ def machine(workdir: Path, console: Console) -> int:
 
 
 def first_run(workdir: Path, console: Console) -> int:
-    from jaxbench.first_run import session
+    from jaxbench.suites import first_run as session
 
     if FLAGS.dry_run:
         session.dry_run(console)
@@ -148,7 +148,7 @@ def first_run(workdir: Path, console: Console) -> int:
 
 
 def paper(id: str, workdir: Path, console: Console) -> int:
-    from jaxbench.papers import session
+    from jaxbench.suites.papers import session
 
     if FLAGS.dry_run:
         session.dry_run(id, FLAGS.preset, console)
@@ -157,15 +157,15 @@ def paper(id: str, workdir: Path, console: Console) -> int:
 
 
 def paper_list(console: Console) -> int:
-    from jaxbench.papers import session
+    from jaxbench.suites.papers import session
 
     session.show_list(console)
     return 0
 
 
 def gallery(console: Console) -> int:
-    from jaxbench.papers import gallery as papers
-    from jaxbench.papers import session
+    from jaxbench.suites.papers import page as papers
+    from jaxbench.suites.papers import session
 
     docs = Path(FLAGS.docs) if FLAGS.docs else None
     papers.gallery(Path(FLAGS.workdir) if FLAGS.workdir else session.FOLDER, console, docs)

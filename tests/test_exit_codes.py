@@ -125,8 +125,8 @@ OK = SimpleNamespace(ok=True), SimpleNamespace(ok=False)
 ROOMS: dict[str, tuple[str, tuple[Any, Any], tuple[Any, ...]]] = {
     "try": ("jaxbench.runner.trial.run", (True, False), ("mlp",)),
     "machine": ("jaxbench.machine_command.machine", OK, (Path("x"),)),
-    "first-run": ("jaxbench.first_run.session.first_run", (True, False), (Path("x"),)),
-    "paper": ("jaxbench.papers.session.paper", (True, False), ("goyal2017", Path("x"))),
+    "first-run": ("jaxbench.suites.first_run.first_run", (True, False), (Path("x"),)),
+    "paper": ("jaxbench.suites.papers.session.paper", (True, False), ("goyal2017", Path("x"))),
     "doctor": ("jaxbench.doctor.examine.ok", (True, False), ()),
     "advise": ("jaxbench.advise_command.advise", (True, False), ("gpt", Path("x"))),
     "forecast": ("jaxbench.forecast_command.smallest_need", ("", "nothing fits"), ("gpt", Path("x"))),

@@ -7,14 +7,11 @@ module has the shapes of their slices.
 
 from __future__ import annotations
 
-import csv
-import functools
 import math
 from dataclasses import dataclass
-from importlib import resources
 from typing import Any
 
-from jaxbench.catalog import hardware
+from jaxbench.catalog import hardware, rows
 from jaxbench.errors import UserError, did_you_mean
 
 HOST_GPUS = 8  # GPUs of one host, connected by NVLink
@@ -146,7 +143,5 @@ device_description_str: "{row["device_kind"]}"
 """
 
 
-@functools.cache
 def _gpus() -> dict[str, dict[str, str]]:
-    text = resources.files("jaxbench.catalog").joinpath("gpu_targets.csv").read_text()
-    return {row["name"]: row for row in csv.DictReader(text.splitlines())}
+    return {row["name"]: row for row in rows("gpu_targets.csv")}

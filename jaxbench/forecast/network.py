@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from jaxbench.analysis import predicted
-from jaxbench.catalog import hardware, links
+from jaxbench.catalog import hardware
 from jaxbench.catalog.targets import HOST_GPUS, Target
 from jaxbench.errors import UserError
 from jaxbench.records.schema import Collective
@@ -121,7 +121,7 @@ def of(target: Target, *, between: AlphaBetaLink | None = None) -> Network:
     peak = hardware.find(target.device_kind)
     name = peak.name if peak is not None else ""
     if target.platform == "tpu":
-        found = links.find(name, "ici")
+        found = hardware.link(name, "ici")
         if found is None:
             raise UserError(f"--targets={target.text}: the catalogue has no links of {target.device_kind}: use v5e.")
         if target.devices > found.pod:
@@ -129,8 +129,8 @@ def of(target: Target, *, between: AlphaBetaLink | None = None) -> Network:
                 f"--targets={target.text} is larger than a slice of {target.name} can be: use at most {found.pod}."
             )
         return Torus(shape=target.shape, link=_link(found), ring=found.ring)
-    inside = {kind: links.find(name, "nvlink", kind) for kind in ("", "all-reduce")}
-    outside = links.find(name, "network")
+    inside = {kind: hardware.link(name, "nvlink", kind) for kind in ("", "all-reduce")}
+    outside = hardware.link(name, "network")
     known = {kind: _link(found) for kind, found in inside.items() if found is not None}
     if not known:
         raise UserError(f"--targets={target.text}: the catalogue has no links of {target.device_kind}: use h100.")
@@ -145,7 +145,7 @@ def parse(text: str) -> AlphaBetaLink:
     rate = float(match[1]) * _POWERS[match[2]] / 8
     if match[3]:
         return AlphaBetaLink(alpha_s=float(match[3]) / (1e6 if match[4] == "us" else 1e3), bytes_per_s=rate)
-    assumed, slow = links.find("cpu", "network"), links.find("cpu", "slow network")
+    assumed, slow = hardware.link("cpu", "network"), hardware.link("cpu", "slow network")
     assert assumed is not None
     assert slow is not None
     return AlphaBetaLink(alpha_s=assumed.alpha_s, bytes_per_s=rate, slowest_alpha_s=slow.alpha_s)
@@ -160,5 +160,5 @@ def slowest(network: Network) -> Network:
     )
 
 
-def _link(found: links.KnownLink) -> AlphaBetaLink:
+def _link(found: hardware.KnownLink) -> AlphaBetaLink:
     return AlphaBetaLink(alpha_s=found.alpha_s, bytes_per_s=found.bytes_per_s)

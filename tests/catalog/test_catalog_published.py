@@ -1,17 +1,22 @@
 # Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
 """Published tables are read with their source, and agree with the figures derived from them."""
 
+from pathlib import Path
+
 import pytest
 
-from jaxbench.catalog import published
+from jaxbench.catalog import published, rows
 from jaxbench.errors import UserError
 
+SOURCES = {row["id"]: row for row in rows("published/SOURCES.csv")}
 
-@pytest.mark.parametrize("id", published._sources())
+
+@pytest.mark.parametrize("id", SOURCES)
 def test_every_source_has_a_table_and_a_citation(id: str) -> None:
-    table, source = published.read(id), published._sources()[id]
+    table, source = published.read(id), SOURCES[id]
     assert len(table.frame) and table.project and source["where"] and source["reference"]
-    assert published._text(f"{id}.csv").startswith(f"# id={id}; status=")
+    text = (Path(published.__file__).parent / "published" / f"{id}.csv").read_text()
+    assert text.startswith(f"# id={id}; status=")
 
 
 @pytest.mark.parametrize("id", published.overlays())
@@ -68,3 +73,12 @@ def test_llama_3_lost_a_gpu_every_fifty_thousand_hours() -> None:
     known = published.interruptions()
     assert (known.devices, known.goodput) == (16_384, 0.9)
     assert 1 / known.per_device_hour == pytest.approx(50_677, abs=1)
+
+
+def test_the_same_week_on_cpus_and_on_gpus():
+    cpus, gpus, ratio, doubt = published.same_week()
+    assert "600 kW, 100,800 kWh in a week" in cpus
+    assert "4 kW, 672 kWh in a week" in gpus
+    assert "152 times the price and 150 times the power" in ratio
+    assert doubt.startswith("Unconfirmed")
+    assert "1,000,000 and 20,000 USD, 50 times the price" in doubt

@@ -15,10 +15,9 @@ from rich.console import Console
 from jaxbench import advise_command, commandline, forecast_command
 from jaxbench.analysis.compiled import CompiledRow
 from jaxbench.catalog import hardware, targets
-from jaxbench.catalog.prices import Price
 from jaxbench.errors import UserError
 from jaxbench.forecast import advice, estimate, network
-from jaxbench.forecast.advice import Candidate, TrainingBudget
+from jaxbench.forecast.advice import Candidate, Price, TrainingBudget
 from jaxbench.records.store import write_json
 from jaxbench.report import advice as page
 from jaxbench.report.figures import advice as figure

@@ -11,8 +11,8 @@ from experiment_cases import composed
 from fabricate_forecasts import at
 from rich.console import Console
 
-from jaxbench import forecast_memory
 from jaxbench.catalog import targets
+from jaxbench.forecast import memory
 from jaxbench.forecast.estimate import SAVES_MEMORY
 from jaxbench.machine import target as target_lib
 from jaxbench.runner import compile_only
@@ -44,7 +44,7 @@ def needs(monkeypatch, tmp_path):
     monkeypatch.setattr(target_lib, "require", lambda target: None)
     config = composed("gpt", **{"mesh.devices": "4,8", "scaling": "weak", "strategy": "fsdp"})
     console = Console(file=io.StringIO())
-    return lambda: forecast_memory.needs("gpt", config, targets.parse("v5e:16x16"), tmp_path / "memory", console)
+    return lambda: memory.needs("gpt", config, targets.parse("v5e:16x16"), tmp_path / "memory", console)
 
 
 @pytest.mark.parametrize("count", [4, 8, 16, 256])
@@ -53,7 +53,7 @@ def test_memory_is_compiled_at_two_counts_and_extrapolated_to_others(needs, coun
     assert not unknown
     assert Refusing.options["xla_tpu_max_hbm_size_mib"] == "1"
     assert Refusing.options["xla_tpu_enable_async_collective_fusion_fuse_all_gather"] is True
-    made = forecast_memory.replaced(at(count), found, unknown)
+    made = memory.replaced(at(count), found, unknown)
     assert made.peak_bytes == pytest.approx((8 + 204 / count) * GIB, rel=1e-6)
     assert made.low_s == at(count).low_s
     assert SAVES_MEMORY in made.notes[-1]
@@ -61,7 +61,7 @@ def test_memory_is_compiled_at_two_counts_and_extrapolated_to_others(needs, coun
 
 def test_memory_is_unknown_where_the_compiler_does_not_say(needs, monkeypatch):
     monkeypatch.setattr(Refusing, "says", "no answer within 900 s")
-    made = forecast_memory.replaced(at(16), *needs())
+    made = memory.replaced(at(16), *needs())
     assert made.peak_bytes is None and made.fits is None
     assert "Memory of fsdp/weak/4 is not known: no answer within 900 s" in " ".join(made.notes)
 
@@ -73,12 +73,12 @@ def test_memory_is_unknown_where_the_compiler_does_not_say(needs, monkeypatch):
 )  # fmt: skip
 def test_an_upper_bound_can_say_that_it_fits_but_never_that_it_does_not(target, devices, gib, fits):
     record = dataclasses.replace(at(devices), target=target, memory_bytes=16 * GIB)
-    made = forecast_memory.replaced(record, {("fsdp", "weak", ""): {devices: gib * GIB}}, ())
+    made = memory.replaced(record, {("fsdp", "weak", ""): {devices: gib * GIB}}, ())
     assert made.fits is fits
     assert ("GB at most" in made.notes[-1]) is (fits is None)
 
 
 def test_one_count_says_nothing_of_another():
     found = {("fsdp", "weak", ""): {8: 10**9}}
-    assert forecast_memory.replaced(at(8), found, ()).peak_bytes == 10**9
-    assert forecast_memory.replaced(at(16), found, ()).peak_bytes is None
+    assert memory.replaced(at(8), found, ()).peak_bytes == 10**9
+    assert memory.replaced(at(16), found, ()).peak_bytes is None

@@ -8,10 +8,10 @@ import dataclasses
 import pytest
 from fabricate_forecasts import FULL, at, compiled, compiled_tpu, in_kernels
 
-from jaxbench.catalog import links, targets
+from jaxbench.catalog import hardware, targets
 from jaxbench.errors import UserError
-from jaxbench.forecast import estimate, network, reckon, schedule, work
-from jaxbench.forecast.reckon import CompiledForecast
+from jaxbench.forecast import estimate, network, schedule, work
+from jaxbench.forecast.estimate import CompiledForecast
 from jaxbench.records import forecasts
 from jaxbench.records.forecasts import ForecastRecord
 
@@ -62,7 +62,7 @@ def test_a_gpus_band_begins_where_everything_is_hidden():
 
 def test_kernels_shorter_than_published_ones_leave_a_bound():
     """Time between kernels is not counted, so a step of short kernels may be far slower than its work."""
-    whole, shortest = at(64), links.error("gpu").kernel_s
+    whole, shortest = at(64), hardware.forecast_error("gpu").kernel_s
     longer, shorter = (in_kernels(whole, share * whole.work_s / shortest) for share in (0.9, 1.1))
     assert (longer.grade, longer.high_s, longer.notes) == ("estimated", whole.high_s, whole.notes)
     assert (shorter.grade, shorter.high_s, shorter.low_s) == ("at best", None, whole.low_s)
@@ -72,7 +72,7 @@ def test_kernels_shorter_than_published_ones_leave_a_bound():
 
 def test_a_tpus_band_is_widened_at_both_ends():
     target = targets.parse("v5e:4x4")
-    band = reckon.at_count(compiled_tpu(4), compiled_tpu(8), 16, target, network.of(target))
+    band = estimate.at_count(compiled_tpu(4), compiled_tpu(8), 16, target, network.of(target))
     assert band.grade == "estimated"
     assert band.low_s == pytest.approx((1 - band.error) * max(band.work_s, band.communication_s))
     assert band.high_s == pytest.approx((1 + band.error) * (band.work_s + band.communication_s))
@@ -85,7 +85,7 @@ def test_a_deeper_model_is_a_line_through_two_depths():
         shallow, peak_bytes=5 * 10**9, flops=3e12, parameters=150, work_s=shallow.work_s + 0.1,
         communication_s=shallow.communication_s + 0.01, scheduled_s=shallow.scheduled_s + 0.1,
     )  # fmt: skip
-    whole = reckon.at_depth(shallow, deep, (2, 4), 32, "gpu")
+    whole = estimate.at_depth(shallow, deep, (2, 4), 32, "gpu")
     assert whole.peak_bytes == 33 * 10**9
     assert (whole.flops, whole.parameters) == (17e12, 850)
     assert whole.work_s == pytest.approx(shallow.work_s + 1.5)

@@ -31,7 +31,7 @@ FLOORS = (
 WINGS = {
     "analysis": {"errors", "digits", "catalog", "records", "levers"},
     # What a program compiled elsewhere would do: it reads the compiled text, and times that were measured.
-    "forecast": {"errors", "digits", "catalog", "records", "analysis", "measure"},
+    "forecast": {"errors", "digits", "catalog", "records", "levers", "analysis", "measure", "runner"},
     "verdicts": {"errors", "catalog", "records", "analysis"},
     "report": {"errors", "digits", "command_form", "catalog", "records", "levers", "analysis", "verdicts"},
     # A card is read by the right wing and measured again by the left one.
@@ -58,14 +58,12 @@ ROOF = {
     "advise_command",
     "commandline",
     "compare_commands",
-    "first_run",
     "forecast_command",
-    "forecast_memory",
     "machine_command",
     "new",
     "other_commit",
-    "papers",
     "price_command",
+    "suites",
     "verbs",
     "__main__",
 }
