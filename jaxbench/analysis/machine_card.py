@@ -259,4 +259,4 @@ def matches(card: dict[str, Any], manifest: dict[str, Any]) -> str:
     Another kernel does not count as another machine, because the peaks stay the same.
     """
     found = identity.hardware(card["machine"], manifest)
-    return f"the profile is of another machine ({identity.sentence(found)})." if found else ""
+    return f"it is from another machine ({identity.sentence(found)})." if found else ""

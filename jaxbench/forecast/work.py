@@ -48,8 +48,11 @@ _PICKS = ("dynamic-slice", "slice", "gather")  # instructions that read only as 
 class Chip:
     """Rates of one device.
 
-    clock_hz: of a TPU whose compiler prints cycles; None: use the roofline. products: FLOP/s that large products reach,
-    by number format. attention_flop_per_s: that attention kernels reach. peak_flop_per_s: of bfloat16, for utilisation.
+    Attributes:
+      clock_hz: of a TPU, for which the compiler prints cycles; None: use the roofline.
+      products: by number format, the FLOP/s that large matrix products reach.
+      attention_flop_per_s: the FLOP/s that attention kernels reach.
+      peak_flop_per_s: the bfloat16 peak, for utilisation.
     """
 
     memory_bytes_per_s: float

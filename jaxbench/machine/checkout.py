@@ -78,7 +78,7 @@ class Checkout:
         except subprocess.TimeoutExpired as error:
             raise UserError(f"{self} does not load '{experiment}' within {ANSWER_LIMIT_S:.0f} s.") from error
         if done.returncode:
-            raise UserError(f"{self} cannot say what it measures ({_last_line(done.stderr)}): {OTHER_PROTOCOL}.")
+            raise UserError(f"{self} cannot report what it measures ({_last_line(done.stderr)}): {OTHER_PROTOCOL}.")
         answer: dict[str, Any] = json.loads(done.stdout.splitlines()[-1])
         if "error" in answer:
             raise UserError(f"{self}: {answer['error']}")

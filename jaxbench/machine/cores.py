@@ -20,7 +20,7 @@ def physical_cores(allowed: set[int] | None = None, topology: Path = CPUS) -> li
     """
     seen: dict[frozenset[int], int] = {}
     for cpu in sorted(_affinity() if allowed is None else allowed):
-        seen.setdefault(siblings(cpu, topology), cpu)
+        seen.setdefault(siblings(cpu, topology), cpu)  # siblings identify their core, so the first thread of each stays
     return sorted(seen.values())
 
 
@@ -62,6 +62,7 @@ def last_level_cache_bytes(cpus: Path = CPUS) -> int | None:
             for index in (cpus / f"cpu{cpu}" / "cache").glob("index*"):
                 level, shared = (int((index / "level").read_text()), (index / "shared_cpu_list").read_text().strip())
                 if (index / "type").read_text().strip() != "Instruction":
+                    # CPUs that share a cache have the same key, so each cache counts once.
                     caches[level, shared] = _cache_size((index / "size").read_text().strip())
     except (OSError, ValueError):
         return None
@@ -93,7 +94,7 @@ def free_cores(seconds: float = 0.2, sleep: Callable[[float], object] = time.sle
         threads = [cpu for cpu in siblings(core) if cpu in before and cpu in after]
         return round(10 * sum(taken_s(before[cpu], after[cpu]) for cpu in threads) / seconds)
 
-    return sorted(physical_cores(), key=loaded)  # stable: equal ones stay in order
+    return sorted(physical_cores(), key=loaded)  # the sort is stable: equally loaded cores keep their order
 
 
 def taken_s(before: load.CpuTime, after: load.CpuTime) -> float:

@@ -55,6 +55,7 @@ def cpu_times(stat: Path = STAT) -> dict[int, CpuTime]:
         name, _, counts = line.partition(" ")
         if not (name.startswith("cpu") and name[3:].isdigit()):
             continue
+        # proc(5). Old kernels have fewer columns, so zeros follow. Guest time is already part of user and nice.
         user, nice, system, _idle, _iowait, irq, softirq, steal, *_ = (*map(int, counts.split()), *8 * (0,))
         times[int(name[3:])] = CpuTime(busy_s=(user + nice + system + irq + softirq) * tick, steal_s=steal * tick)
     return times if any(time.busy_s for time in times.values()) else {}  # a sandbox may show zeros only
@@ -89,6 +90,7 @@ def _system() -> tuple[float | None, float | None, int]:
     if not allowed <= times.keys():
         return None, None, len(allowed)
     mine = [times[cpu] for cpu in allowed]
+    # Steal of 0 everywhere says nothing: most machines have no hypervisor, and some hypervisors report none.
     reported = any(time.steal_s for time in times.values())
     steal_s = sum(time.steal_s for time in mine) if reported else None
     return sum(time.busy_s for time in mine), steal_s, len(allowed)

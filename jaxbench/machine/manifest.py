@@ -141,6 +141,7 @@ def probe(platform: str) -> dict[str, Any]:
             "other hosts: start this on all hosts together with a launcher, or limit it to this host's chips "
             "(TPU_PROCESS_BOUNDS=1,1,1 with TPU_CHIPS_PER_PROCESS_BOUNDS)."
         ) from error
+    # Plug-ins may print to stdout, so only the last line counts.
     lines = done.stdout.splitlines()
     answer = json.loads(lines[-1]) if lines and lines[-1].startswith("{") else {}
     if "source" in answer:

@@ -17,9 +17,9 @@ from jaxbench.machine.cores import pin_to_cores
 
 # Default number of collectives of one program that may wait for other devices at the same time.
 CONCURRENT_COLLECTIVES = 4
-Options = dict[str, Any]  # of XLA
+Options = dict[str, Any]  # XLA's compiler options
 
-LARGE = 1.5e10  # FLOPs of one run: unoptimised it takes seconds of one core
+LARGE = 1.5e10  # FLOPs of one run: without optimization it takes seconds on one core
 # LLVM's first level, in one module: deep models take seconds longer to compile, and half to two thirds of the run time.
 _A_LITTLE: Options = {"xla_backend_optimization_level": 1, "xla_cpu_parallel_codegen_split_count": 1}
 
@@ -53,7 +53,7 @@ def start_fake_cpu(
         pin_to_cores(cores)
     elif pin:
         pin_to_cores(max(devices, together))
-        flags.append("--xla_cpu_multi_thread_eigen=false")
+        flags.append("--xla_cpu_multi_thread_eigen=false")  # one device must not spread over the cores of others
     # XLA's thread pool has NPROC threads, by default one per core.
     os.environ["NPROC"] = str(cores or threads(devices, concurrent_collectives))
     os.environ["XLA_FLAGS"] = " ".join([os.environ.get("XLA_FLAGS", ""), *flags]).strip()
@@ -151,6 +151,7 @@ def start(
 def require(platform: str) -> None:
     """Makes JAX use `platform` or fail. The CPU stays available for explicit use, but is never a fallback."""
     name = _gpu_platform() if platform == "gpu" else platform
+    # The second platform is only for explicit use: JAX initializes both, and the first is the default.
     jax.config.update("jax_platforms", ",".join(dict.fromkeys((name, "cpu"))))
     try:
         default = jax.devices()[0].platform

@@ -43,14 +43,14 @@ def join(place: Mapping[str, Any]) -> None:
     address, mine = str(place["address"]), [place["device"]] if "device" in place else None
     if place["process"] == 0:
         require_free(address)
-    jax.config.update("jax_cpu_collectives_implementation", "gloo")
+    jax.config.update("jax_cpu_collectives_implementation", "gloo")  # MPI would need its own launcher
     jax.distributed.initialize(
         coordinator_address=address,
         num_processes=place["processes"],
         process_id=place["process"],
         local_device_ids=mine,
         cluster_detection_method="deactivate",
-        coordinator_bind_address=address,  # by default JAX listens to the whole network
+        coordinator_bind_address=address,  # by default JAX listens on all interfaces
     )
 
 
@@ -66,11 +66,11 @@ def require_free(address: str) -> None:
         except OSError as error:
             if isinstance(error, socket.gaierror) or error.errno == errno.EADDRNOTAVAIL:
                 raise UserError(
-                    f"process 0 is to be reached at {address}, which is no address of its host "
+                    f"process 0 must be reachable at {address}, which is no address of its host "
                     f"({socket.gethostname()}): give all processes one with --coordinator=host:port."
                 ) from error
             raise UserError(
-                f"the port {port} of {host}, which the processes of a world are to meet at, is taken "
+                f"the port {port} of {host}, where the processes of a world meet, is taken "
                 f"({error.strerror}): choose another, or run again."
             ) from error
 
@@ -163,9 +163,9 @@ class Members:
         name = self._next()
         service = self.service
         service.key_value_set(f"{name}/{self.here:08}", json.dumps(value))
-        self._wait(f"{name}/given")
+        self._wait(f"{name}/given")  # all values are set
         values = [json.loads(text) for _, text in sorted(service.key_value_dir_get(f"{name}/"))]
-        self._wait(f"{name}/taken")
+        self._wait(f"{name}/taken")  # all have read them, so the leader may delete them
         if self.here == self.processes[0]:
             service.key_value_delete(f"{name}/")
         return values
@@ -208,8 +208,8 @@ class Members:
             self.service.wait_at_barrier(name, int(1000 * MEETING_LIMIT_S), process_ids=list(self.processes))
         except jax.errors.JaxRuntimeError as error:
             if missing := re.findall(r"^(\d+)$", str(error), re.MULTILINE):
-                limit = f"within {MEETING_LIMIT_S:.0f} s to where the others wait for it"
-                raise TimeoutError(f"process {missing[0]} did not come {limit}") from error
+                limit = f"within {MEETING_LIMIT_S:.0f} s at the point where the others wait for it"
+                raise TimeoutError(f"process {missing[0]} did not arrive {limit}") from error
             raise
 
 
@@ -245,4 +245,4 @@ def beside(place: Mapping[str, Any]) -> Trainings:
     return Trainings(tuple(range(count)), number, client)
 
 
-_services: list[Any] = []  # it would end with its last reference
+_services: list[Any] = []  # keeps the service alive: it ends with its last reference

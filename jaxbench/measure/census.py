@@ -42,6 +42,7 @@ def read(hlo: str, mesh: Mapping[str, int] | None = None) -> tuple[Collective, .
     collectives: dict[tuple[str, str, int], list[tuple[int, int]]] = {}
     packed: Counter[tuple[str, str, int]] = Counter()
     for computation, names in module.computations.items():
+        # By operand, the instruction that uses it: for a -start this is its -done.
         done = {operand: line for line in map(module.instructions.__getitem__, names) for operand in line.operands}
         for line in map(module.instructions.__getitem__, names):
             kind = line.opcode.removesuffix("-start")
@@ -85,6 +86,7 @@ def _place(kind: str, line: Instruction, mesh: Mapping[str, int], devices: int) 
     members, pairs = groups.read(line.rest, devices), kind == "collective-permute"
     axis = groups.axes(members, mesh, pairs=pairs)
     if pairs:
+        # A permutation has pairs of devices, not groups. Its group size is that of the axes that its pairs span.
         return axis, math.prod(mesh[name] for name in axis.split("+")) if axis else 0
     return axis, len(members[0]) if members else 0
 
@@ -134,7 +136,7 @@ def _itemsize(dtype: str) -> int:
         return 1
     digits = re.search(r"\d+", dtype)
     assert digits is not None  # every other HLO array type names its bits
-    return max(1, int(digits[0]) // 8)
+    return max(1, int(digits[0]) // 8)  # types below 8 bits are counted as one byte
 
 
 def _sum(kind: str, axis: str, group: int, arrays: list[tuple[int, int]], packed: int) -> Collective:
@@ -162,4 +164,6 @@ def sent(kind: str, group: int) -> float:
         return 1.0
     if group < 1:
         return 0.0
+    # The result of a reduce-scatter is 1 / group of its operand, so its factor is larger. The last factor is that of an
+    # all-gather or all-to-all.
     return {"all-reduce": 2 * (group - 1) / group, "reduce-scatter": float(group - 1)}.get(kind, (group - 1) / group)

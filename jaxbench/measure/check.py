@@ -35,7 +35,7 @@ REDUCED_PRECISION = 1e-3  # parameters, relative: the default matrix precision o
 MOSTLY = 0.9  # share of the matmul and convolution FLOPs: models keep a few small products in float32 on purpose
 PART = 1e-2  # relative: the error of a 16-bit loss or prediction; a wrong computation differs by much more
 ROUNDING = 3  # a strategy may differ by this many times the distance between two one-device references
-SHARE = 0.1  # of the size of the updates: a check with a larger error cannot show that the updates were made
+SHARE = 0.1  # relative to the updates: a check with a larger error cannot show that they were made
 OPTIMIZER_STATE = 3e-2  # relative: tolerates bfloat16 gradients, but not a wrong gradient scale
 
 
@@ -73,14 +73,14 @@ def judge(
     if platform != "cpu" and limit < REDUCED_PRECISION:
         limit, why = REDUCED_PRECISION, f"a {platform} computes float32 products in TF32 or bfloat16 by default"
     distance, moved = relative_l2(actual.params, expected.end.params), relative_l2(expected.start, expected.end.params)
-    doubt = distance
+    doubt = distance  # the uncertainty of the check: it must be small compared with the updates
     if expected.note:  # the host computed it in float32 and the device does not, so any strategy differs from it
         limit, why = max(limit, SHARE * moved), expected.note
     elif distance > limit and (alone := rounding()) * ROUNDING > limit:
         limit = doubt = ROUNDING * alone
         why = f"{ROUNDING} times the {alone:.1e} between two one-device references, which is rounding"
     message = f"relative L2 distance to {expected.how or 'one device'} after {updates} updates is {distance:.1e}"
-    if not distance <= limit:
+    if not distance <= limit:  # not `>`: a NaN must fail
         ok, reason = False, f"{message}, NOT within {limit:.0e} ({why})"
     elif not doubt < SHARE * moved:
         # Parameters that hardly move agree whatever the strategy does. A strategy cannot be checked either if two
@@ -130,12 +130,13 @@ def farthest(actual: TrainedState, expected: Reference, others: Iterable[Trained
     trees = [jax.tree.leaves(tree) for tree in (actual.params, expected.end.params, expected.start)]
     shares = [_share(*leaves) for leaves in zip(*trees, strict=True)]
     more = iter(others)
+    # Each further result costs a reference run, so they are drawn one by one while a parameter is still too far away.
     while (far := [i for i, share in enumerate(shares) if not share <= SHARE]) and (other := next(more, None)):
         rounded = jax.tree.leaves(other.params)
         for i in far:
             after, right = trees[0][i], trees[1][i]
             if relative_l2([after], [right]) <= ROUNDING * relative_l2([rounded[i]], [right]):
-                shares[i] = SHARE
+                shares[i] = SHARE  # excused: its update is rounding
     index = max(range(len(shares)), key=lambda i: math.inf if math.isnan(shares[i]) else shares[i])
     return jax.tree_util.keystr(paths[index], simple=True, separator="/"), shares[index]
 
@@ -180,6 +181,7 @@ def judge_state(
     right = dataclasses.replace(expected, start=not_frozen(expected.model_state), end=states(expected.end))
     if not jax.tree.leaves(right.start):
         return ()
+    # Arrays within `limit` count as equal: `farthest` compares with the change, which may be near zero.
     near = jax.tree.map(lambda x, y: y if relative_l2([x], [y]) <= limit else x, actual.model_state, right.end.params)
     name, share = farthest(dataclasses.replace(actual, params=near), right, map(states, others))
     reason = f"after {STEPS} updates the model's state '{name}' differs from one device by {share:.1e} of its change"
@@ -211,7 +213,7 @@ def judge_inputs(batch: Batch) -> Verdict:
     """
     by_size = sorted(batch, key=lambda name: -batch[name].size)
     floats = [name for name in by_size if jnp.issubdtype(batch[name].dtype, jnp.floating)]
-    inputs = dict.fromkeys([*by_size[:1], *floats[:1]])
+    inputs = dict.fromkeys([*by_size[:1], *floats[:1]])  # often the same field
     empty = [name for name in inputs if not np.any(np.asarray(batch[name]))]
     reason = f"the inputs {', '.join(inputs)} of the batch have values other than zero"
     if empty:
@@ -264,6 +266,7 @@ def judge_part(
     if expected.what == "predictions":
         actual = jax.tree.leaves(multihost.on_host(outputs))
     else:
+        # The devices average their own examples, so the mean over devices is the loss of the batch.
         actual = [np.mean(x) for x in jax.tree.leaves(multihost.on_host(outputs["loss"]))]
     distance = relative_l2(actual, expected.leaves)
     ok = distance <= PART

@@ -1,7 +1,7 @@
 # Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
 """Times chained steps in fenced blocks. The clock and the fence are arguments, so that tests can fake both.
 
-A block is K steps, each of which takes the state of the previous one, and one fence at the end: inside the block the
+A block is K steps, each from the state of the previous one, and one fence at the end: inside the block the
 host runs ahead of the devices, as in real training, and the fence's cost is paid once. The second clock is the slope
 between blocks of K and of 2 K steps, which cancels every cost that a block pays once. A case has a third clock: the
 slope between K and 2 K iterations of one jitted loop, which also cancels the cost of each call.

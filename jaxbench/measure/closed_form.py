@@ -24,7 +24,7 @@ from jaxbench.records.schema import Collective, Passport, Verdict
 from jaxbench.workloads.base import KEY, CollectiveBounds, PyTree, TrainWorkload
 
 SUM, GATHER, SCATTER = "all-reduce", "all-gather", "reduce-scatter"
-BORDER = 0.06  # of the numbers scattered: what a TPU's compiler may send in addition, see `_as_sums`
+BORDER = 0.06  # share of scattered numbers that a TPU's compiler may send in addition; see `_as_sums`
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -90,6 +90,7 @@ def _excused(verdict: Verdict, workload: TrainWorkload, *, proven: Callable[[], 
             verdict, ok=True, reason=f"{verdict.reason}; every parameter is correct nevertheless"
         )
     params, _ = jax.eval_shape(workload.init, KEY)
+    # The excess may be a single parameter that is sent twice: its name helps more than a number of bytes.
     path = needed.named(params, verdict.excess_bytes // 4)
     excess = f"{verdict.excess_bytes:,} excess bytes" + (f", the size of '{path}'" if path else "")
     if across:
@@ -141,6 +142,7 @@ def _unused(bounds: CollectiveBounds, workload: TrainWorkload, params: PyTree) -
     The compiler does not gather an unused parameter either.
     """
     unused = jax.tree.map(lambda leaf, no: leaf.size if no else 0, params, needed.without_gradient(workload))
+    # A parameter is gathered at most in the forward and in the backward pass of each micro-batch.
     most = 2 * workload.micro_batches * sum(jax.tree.leaves(unused))
     return {kind: (max(0, least - most), many) for kind, (least, many) in bounds.items()} if most else bounds
 
@@ -156,7 +158,7 @@ def _gathered(
     if program.parts == 1 or not (per_device := needed.gathered(workload, global_batch // program.parts)):
         return bounds
     everything, total = per_device * program.parts, dict(bounds)
-    by_hand = program.keys is not None
+    by_hand = program.keys is not None  # the loss sees one part of the batch and gathers explicitly
     gathers = 2 if program.disabled_passes or not by_hand else 1
     for kind, least, most in (
         (GATHER, by_hand * everything, gathers * everything),
@@ -208,6 +210,7 @@ def verify(collectives: Iterable[Collective], bounds: CollectiveBounds, step: St
         for kind in sorted(beyond)
         if beyond[kind]
     ]
+    # Numbers are counted as float32, whatever width the compiler chose.
     excess: int | None = 4 * int(sum(max(0, numbers) for numbers in beyond.values()))
     wide = next((kind for kind, each in by_kind.items() if _too_wide(each, step)), None)
     if wide and not wrong:
@@ -226,6 +229,7 @@ def _with_statistics(numbers: float, least: float, most: float, step: StepFacts)
     The statistics are summed a whole number of times: the number that fits `numbers`, or once if none fits. Equal
     gradients may be sent only once.
     """
+    # `step.equal` traces the gradient, so it is called only if the numbers do not fit without it.
     for fewer in (lambda: 0, step.equal or (lambda: 0)):
         low = max(0.0, least - fewer())
         for extra, scalars in step.statistics.sums(step.platform):
@@ -264,7 +268,7 @@ def _numbers(each: Collective, step: StepFacts) -> int:
 
 def _least_metrics(counted: dict[str, int], least: float, step: StepFacts) -> int:
     if not step.sums or step.fewer is None or counted.get(SUM, 0) >= least + step.metrics:
-        return step.metrics if step.sums else 0
+        return step.metrics if step.sums else 0  # enough are sent, so the costly `fewer` does not matter
     return min(step.metrics, step.fewer())
 
 

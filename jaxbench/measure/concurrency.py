@@ -39,6 +39,7 @@ def concurrent_collectives(text: str) -> int:
     def waiting(instruction: Instruction, used: list[str]) -> int:
         if instruction.opcode.removesuffix("-start") in KINDS:
             return 1
+        # Of the branches of a conditional only one runs.
         return max((inside(name) for name in used if name in module.computations), default=0)
 
     return inside(module.entry) if module.entry else 0

@@ -35,6 +35,7 @@ def judge(
     if wrong := [lies for leaf in jax.tree.leaves(batch) if (lies := _parts(leaf)) != parts]:
         return _verdict(f"the batch lies in {wrong[0]} parts on {count} devices, NOT in {parts}", idle=1)
     split = any(_parts(leaf) > 1 for leaf in jax.tree.leaves(state.params))
+    # More devices than parts of the batch is legal only if they split the model, or exchange results.
     if count > parts and not split and not any(each.elements for each in collectives):
         same = "hold the same examples and the same parameters and send nothing"
         return _verdict(f"the {count} devices {same}, so they do NOT share the work", idle=count - parts)

@@ -28,7 +28,7 @@ def count(hlo: str) -> float | None:
     counts as its most expensive branch.
     """
     if not hlo or _LIBRARY.search(hlo):
-        return None
+        return None  # the FLOPs of a library call are unknown here; `of` knows those of cuBLAS and cuDNN
     module = parse(hlo)
     return _cost(module.entry, module, {})
 
@@ -46,6 +46,7 @@ def of(line: Instruction, module: Module) -> float:
         return 2.0 * math.prod(_shape(line.type.lstrip("("))) * math.prod(shapes[0][dim] for dim in dims)
     if call := _CUDNN.search(line.rest):
         out = _shape(line.type.lstrip("("))
+        # The gradients are convolutions of other operands: each has the same FLOPs as the forward convolution.
         image, kernel, result = {
             "BackwardInput": (out, shapes[1], shapes[0]), "BackwardFilter": (shapes[0], out, shapes[1]),
         }.get(call[1], (*shapes, out))  # fmt: skip
@@ -77,7 +78,7 @@ def _instruction(line: Instruction, module: Module, known: dict[str, float | Non
         return None
     total = sum(cost for cost in costs if cost)
     if line.opcode != "while" or not total:
-        return total
+        return total  # a loop without products needs no trip count
     trips = module.trip_count(line)
     return None if trips is None else total * trips
 
@@ -93,6 +94,7 @@ def _convolution(rest: str, image: list[int], kernel: list[int], out: list[int])
     if labels is None or [len(names) for names in labels.groups()] != [len(image), len(kernel), len(out)]:
         return None
     window = _window(rest)
+    # Labels name the dimensions: b batch, f features, i and o the kernel's inputs and outputs, digits the space.
     per_output = math.prod(side for side, label in zip(kernel, labels[2], strict=True) if label == "i")
     total = 2.0 * per_output * math.prod(side for side, label in zip(out, labels[3], strict=True) if label in "bf")
     for place, label in enumerate(sorted(label for label in labels[2] if label.isdigit())):

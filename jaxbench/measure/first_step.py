@@ -20,8 +20,8 @@ from jaxbench.records.schema import Verdict
 from jaxbench.workloads.base import Batch, PyTree, TrainWorkload
 from jaxbench.workloads.weighted import WeightedMean
 
-EXAMPLES = 16  # that the probes use: most faults of a step show on a few
-FACTOR, NEARLY = 8, 1e-3  # of the loss: a power of two, which changes no rounding; relative, of the gradient
+EXAMPLES = 16  # enough for the probes: most faults of a step show on a few examples
+FACTOR, NEARLY = 8, 1e-3  # a power of two, which does not change rounding; relative error of the gradient
 
 
 def explained(
@@ -94,6 +94,7 @@ def _line(workload: TrainWorkload, state: TrainState, batch: Batch) -> str:
     """ ", in 'mine.py', line 12", found by repeating the step one operation at a time; "" if the fault is not in the
     user's own code, or the value is not a NaN."""
     try:
+        # Without jit the error is raised by the operation that makes the first NaN, with the user's line on its stack.
         with jax.debug_nans(True), jax.disable_jit():
             gradients(workload, state, batch)
     except FloatingPointError as error:

@@ -31,7 +31,7 @@ MOST_STEPS = 48  # for an optimizer that changes parameters only once in several
 NUDGES = 3  # a parameter of one number rounds the same way by chance
 IN_PARTS = "one device (in parts of the batch, because the whole batch does not fit)"
 SCALED = "one device (in the program's parts of the batch, because a scaled loss overflows part by part)"
-HOST_FLOPS = 1e14  # of a whole reference: takes minutes on the CPU of a machine that has accelerators
+HOST_FLOPS = 1e14  # limit for a reference on the host: minutes on the CPU of a machine with accelerators
 
 
 @dataclass(frozen=True)
@@ -149,6 +149,7 @@ class Updates:
             state = jax.device_put(state, self._device)
             gradient = self._gradient(batch)
             for _ in range(count):
+                # Waiting keeps only one update's scratch memory alive, as in `check.train`.
                 state = jax.block_until_ready(self._step(state, *gradient(state)))
         return trained(state)
 
@@ -232,6 +233,7 @@ def _apart(workload: TrainWorkload, layout: BatchLayout, device: jax.Device, jit
         size = len(jax.tree.leaves(batch)[0]) // layout.parts
         total: Any = None
         for at in range(0, layout.parts * size, size):
+            # The batch stays on the host: only one part at a time takes memory on the device.
             part = jax.device_put(jax.tree.map(lambda x, at=at: x[at : at + size], batch), device)
             result = compiled(state, part)
             total = result if total is None else add(total, result)
@@ -258,8 +260,9 @@ def reference_that_fits(
     """One device's result for the whole batch, or the first of these that is possible: in parts, or on the host.
 
     If the whole batch does not fit, the parts of the batch are computed one after the other, provided that this gives
-    the same result. The host computes the rest. Parts are also used if the program computes a scaled loss in parts: the
-    gradient of a part is larger than that of the whole batch, so it overflows, and skips the step, sooner.
+    the same result. If that does not fit either, the host computes it. Parts are also used if the program computes a
+    scaled loss in parts: the gradient of a part is larger than that of the whole batch, so it overflows, and skips the
+    step, sooner.
 
     flops: of one update. apart: returns whether parts give the same result. start: the initial state, if known. Raises
     Unfit if neither the device nor the host can compute it.
@@ -327,6 +330,7 @@ def nudged(expected: Reference, state: TrainState, batch: Batch) -> Iterator[Tra
     def nudge(x: np.ndarray, random: np.random.Generator) -> np.ndarray:
         if not jnp.issubdtype(x.dtype, jnp.inexact):
             return x
+        # Not one sign for all: a common factor leaves a scale-invariant layer unchanged.
         signs = random.choice(np.array([-1.0, 1.0]), x.shape)
         return np.asarray(x * (1 + float(jnp.finfo(x.dtype).eps) * signs)).astype(x.dtype)
 
@@ -345,4 +349,4 @@ def relative_l2(a: PyTree, b: PyTree) -> float:
     pairs = list(zip(jax.tree.leaves(a), jax.tree.leaves(b), strict=True))
     difference = sum(float(np.sum((np.float64(x) - np.float64(y)) ** 2)) for x, y in pairs)
     norm = sum(float(np.sum(np.float64(y) ** 2)) for _, y in pairs)
-    return float(np.sqrt(difference / norm)) if norm else float(np.sqrt(difference))
+    return float(np.sqrt(difference / norm)) if norm else float(np.sqrt(difference))  # absolute if b is zero

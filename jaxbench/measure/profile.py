@@ -175,6 +175,7 @@ def add_up(
 
 def share(window: tuple[float, float], operations: list[Operation]) -> list[float]:
     """The nanoseconds of `window` attributed to each operation of one device. No time is counted twice."""
+    # A sweep over the starts and ends of operations: between two neighbouring edges the running set is constant.
     edges = []
     for number, operation in enumerate(operations):
         start, end = max(operation.start_ns, window[0]), min(operation.end_ns, window[1])

@@ -42,7 +42,7 @@ def _finite(params: PyTree) -> Verdict:
     for path, leaf in jax.tree.leaves_with_path(params):
         if jnp.issubdtype(leaf.dtype, jnp.inexact):
             for shard in leaf.addressable_shards:
-                if shard.replica_id == 0:
+                if shard.replica_id == 0:  # a replicated value counts once
                     shards.setdefault(shard.device, {})[_name(path)] = shard.data
     for held in shards.values():
         for name, count in jax.device_get(_not_finite()(held)).items():
@@ -110,6 +110,7 @@ def judge_update(
     timed = counted(state)
     (verdict, loss), after = judged(state, 1), f"from the state after {timed} timed steps"
     unmoved = not verdict.ok and verdict.value is not None and verdict.value <= (verdict.limit or 0)
+    # Processes may round differently, but all must run the same programs next: the leader decides.
     if program.members.decided(unmoved):
         verdict, _ = judged(_late(program, key, timed), reference.count)
         after = f"from the first state as step {timed}, because the timed one hardly moves"

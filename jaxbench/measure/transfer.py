@@ -101,6 +101,7 @@ def _device(place: str, devices: list[jax.Device]) -> jax.Device:
 def _draw(length: int, dtype: np.dtype, seed: int) -> np.ndarray:
     """Small integers, (length,), at an address that is not a multiple of XLA_ALIGNMENT."""
     memory = np.empty(length * dtype.itemsize + 2 * XLA_ALIGNMENT, np.uint8)
+    # One element past an aligned address: aligned for the dtype, but not for XLA.
     offset = dtype.itemsize - memory.ctypes.data % XLA_ALIGNMENT + XLA_ALIGNMENT
     drawn = memory[offset : offset + length * dtype.itemsize].view(dtype)
     period = np.random.default_rng(seed).integers(0, 8, min(length, PERIOD)).astype(dtype)

@@ -54,7 +54,7 @@ def largest_value(dtype: np.dtype, summands: int) -> int:
     if jnp.issubdtype(dtype, jnp.integer):
         exact = int(jnp.iinfo(dtype).max)
     else:
-        exact = 2 ** (jnp.finfo(dtype).nmant + 1)
+        exact = 2 ** (jnp.finfo(dtype).nmant + 1)  # all integers up to this one are exact in the format
     return min(LARGEST, exact // summands)
 
 
@@ -69,7 +69,7 @@ def require_exact(op: str, dtype: np.dtype, summands: int) -> int:
 @functools.lru_cache(maxsize=256)
 def _period(seed: int, place: int, largest: int) -> np.ndarray:
     drawn = np.random.default_rng([seed, place]).integers(0, largest + 1, PERIOD, np.uint8)
-    drawn.flags.writeable = False
+    drawn.flags.writeable = False  # cached: a caller that writes would change later answers
     return drawn
 
 

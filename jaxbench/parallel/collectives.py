@@ -78,7 +78,7 @@ def build(workload: CollectiveWorkload, devices: list[jax.Device], mesh_shape: t
     """
     devices = devices[: math.prod(mesh_shape)]
     mesh = grid(devices, mesh_shape)
-    devices = list(mesh.devices.flat)  # by place
+    devices = list(mesh.devices.flat)  # by position in the mesh
     axes = AXES[: len(mesh_shape)]
     n = mesh.shape[axis]
     dtype = jnp.dtype(workload.dtype)
@@ -166,6 +166,6 @@ def _count_wrong(op: str, result: jax.Array, mesh: jax.sharding.Mesh, axis: str,
 
 def _zeros(seed: int, places: int, length: int, dtype: np.dtype, largest: int) -> float:
     """The share of zeros in all arguments, from one period of each."""
-    length = min(length, answers.PERIOD)
+    length = min(length, answers.PERIOD)  # the values repeat after that
     drawn = [answers.values(seed, (place,), 0, length, dtype, largest) for place in range(places)]
     return float(np.mean(np.stack(drawn) == 0))

@@ -19,7 +19,7 @@ from jaxbench.workloads import sharding_context
 from jaxbench.workloads.base import Batch, Metrics, TrainWorkload
 
 AXIS = "data"
-WRITTEN_OUT = "shard_map"  # the strategy that writes out what a compiler or a wrapper makes of the others
+WRITTEN_OUT = "shard_map"  # the equivalent of the others with explicit collectives
 
 
 def on_device(

@@ -14,7 +14,7 @@ from typing import Any
 import jax
 from jax.extend import core
 
-_REMAT = ("checkpoint", "remat2", "remat")  # what the versions of JAX call the primitive
+_REMAT = ("checkpoint", "remat2", "remat")  # the primitive's names in several versions of JAX
 
 
 def kept(function: Callable[..., Any]) -> Callable[..., Any]:

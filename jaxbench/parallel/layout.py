@@ -82,6 +82,7 @@ class Cut:
         if self.flat == 1:
             return x
         shape, indices = self._grouped()
+        # The axes of devices come first, so that each row is the flattened part of one device.
         rows = jnp.moveaxis(x.reshape(shape), indices, range(len(indices))).reshape(*self.sizes, -1)
         padding = flat_shards.padded(rows.shape[-1], self.flat) - rows.shape[-1]
         return jnp.pad(rows, [(0, 0)] * len(indices) + [(0, padding)])
@@ -161,7 +162,7 @@ class Mirrored:
             arrays, structure = jax.tree.flatten(tree, is_leaf=masked)
             try:
                 places = structure.flatten_up_to(params)
-            except ValueError:
+            except ValueError:  # another structure than the parameters
                 return False
             like = (masked(x) or x.shape == getattr(at, "shape", None) for x, at in zip(arrays, places, strict=True))
             return not all(map(masked, arrays)) and all(like) and (also is None or also(tree))
@@ -278,7 +279,7 @@ def shared_out(cut: Cut, devices: int, over: str = "fsdp") -> Cut:
         return dataclasses.replace(cut, over=over)
     if (dim := next(dims, None)) is None:
         return dataclasses.replace(cut, flat=devices, over=over)
-    split = sorted([*zip(cut.dims, cut.sizes, strict=True), ((dim, over), devices)])
+    split = sorted([*zip(cut.dims, cut.sizes, strict=True), ((dim, over), devices)])  # `dims` is in order of dimensions
     names, sizes = zip(*split, strict=True)
     return dataclasses.replace(cut, dims=names, sizes=sizes, over=over)
 

@@ -160,8 +160,10 @@ class _JaxprReader:
         """The label of an elementwise result."""
         arrays = {label for label in given if isinstance(label, int)}
         broadcast = any(isinstance(label, int) and shape != out for label, shape in zip(given, shapes, strict=True))
+        # A shard need not have the elements that it would meet in another parameter, or in a broadcast array.
         if len(arrays) > 1 or broadcast:
             return self.gather(*arrays)
+        # On shards alone, a table would have the wrong shape, and a gathered number would be one shard's.
         self.values &= not (arrays and {TABLE, GATHERED} & {*given})
         order: tuple[Label, ...] = (*arrays, GATHERED, TABLE)
         kinds = [kind for kind in order if kind in given]

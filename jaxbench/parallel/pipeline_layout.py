@@ -96,6 +96,7 @@ class PipelineLayout:
 
     def stack(self, params: PyTree) -> PyTree:
         """Converts a params-shaped tree from the canonical form to that of the global arrays."""
+        # Consecutive chunks are on consecutive stages, so the chunks of one stage are `stages` apart.
         shape = (self.chunks, self.stages, self.chunk)
         return self.merged(params, lambda *x: jnp.swapaxes(jnp.stack(x).reshape(*shape, *x[0].shape), 0, 1))
 

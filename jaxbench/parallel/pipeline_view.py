@@ -27,7 +27,7 @@ from jaxbench.workloads.jaxprs import CALLS, inner
 
 OF_ALL, OF_NONE = -2, -1  # instead of a block's number: for a stack, and for values outside the blocks
 REDUCES = {"add": "reduce_sum", "max": "reduce_max", "min": "reduce_min", "and": "reduce_and", "or": "reduce_or"}
-ZEROS = {hash("0"), hash("0.0")}
+ZEROS = {hash("0"), hash("0.0")}  # the ways of a literal zero, with which Python's `sum` starts
 
 
 def of(workload: TrainWorkload, mesh: Mesh, layout: PipelineLayout) -> View | None:
@@ -98,7 +98,7 @@ class Made:
 
 def _ways(workload: TrainWorkload, layout: PipelineLayout, state: TrainState, names: PyTree) -> TrainState:
     """How each array of the new state is computed. names: the Made of the old parameters, params-shaped."""
-    number = itertools.count()  # of the parts of the optimizer's state
+    number = itertools.count()  # numbers the parts of the optimizer's state
 
     def called(tree: PyTree) -> PyTree:
         part = next(number)
@@ -127,7 +127,7 @@ def _made(jaxpr: Any, constants: Sequence[Any], given: Sequence[Made], count: in
             branches = [_made(*each, operands[1:], count) for each in runs]
             found = [_together(name, (operands[0], *results)) for results in zip(*branches, strict=True)]
         elif name == "broadcast_in_dim" and equation.invars[0].aval.shape == ():
-            found = operands[:1]
+            found = operands[:1]  # a number is the same in a stack as in a block, whatever shape it fills
         else:
             whole = _reduction(equation, operands, count) if equation.outvars[0].aval.shape == () else None
             found = [whole] if whole is not None else _results(equation, operands)
@@ -157,6 +157,7 @@ def _results(equation: Any, operands: list[Made]) -> list[Made]:
     name = equation.primitive.name
     if name == "concatenate" and all(made.block == OF_NONE for made in operands):
         return [Made((name, tuple(operands)))]
+    # The shapes of a stack and of a block differ, which does not matter to an elementwise operation.
     atoms = () if name in ELEMENTWISE else (*equation.invars, *equation.outvars)
     how = name, str(equation.params), tuple(atom.aval.shape for atom in atoms)
     return [_together((*how, i), operands) for i, _ in enumerate(equation.outvars)]

@@ -95,6 +95,7 @@ class Program:
 
 def create_state(workload: TrainWorkload, key: jax.Array) -> TrainState:
     """The canonical initial state. `key`: uint32 (2,)."""
+    # Two independent keys: 0 for the initial values, 1 for the draws of the steps.
     params, model_state = workload.init(jax.random.fold_in(key, 0))
     return TrainState(
         step=jnp.zeros((), jnp.int32),
@@ -107,7 +108,7 @@ def create_state(workload: TrainWorkload, key: jax.Array) -> TrainState:
 
 def without(passes: Iterable[str]) -> dict[str, Any]:
     """The compiler options that turn passes off."""
-    names = ",".join(dict.fromkeys(passes))
+    names = ",".join(dict.fromkeys(passes))  # each once, in order
     return {"xla_disable_hlo_passes": names} if names else {}
 
 
@@ -160,6 +161,7 @@ def gradients(
         key = draws.folded(state.key, state.step)
         differentiated = {workload.sent: state.params[workload.sent]} if workload.sent else state.params
         (_, (model_state, metrics)), grads = jax.value_and_grad(loss, has_aux=True)(differentiated)
+        # Micro-batches have different weights: each gradient is weighted here, and the sum is divided below.
         if workload.micro_batches > 1 and weighted.is_weighted(metrics["loss"]):
             grads = _times(grads, over_devices(metrics["loss"].weight))
         return (each(grads), metrics), model_state
@@ -198,6 +200,7 @@ def over_devices(weight: jax.Array) -> jax.Array:
 def update(workload: TrainWorkload, state: TrainState, grads: PyTree, model_state: PyTree) -> TrainState:
     """Applies the optimizer to gradients that are already averaged over the global batch."""
     updates, opt_state = optimizer_update(workload, grads, state.opt_state, state.params)
+    # The cast keeps the dtype: float32 updates would otherwise widen bfloat16 parameters.
     params = jax.tree.map(lambda p, u: (p + u).astype(p.dtype), state.params, updates)
     model_state = _merged(state.model_state, model_state)
     if workload.loss_scale is not None:  # a skipped step must not change batch statistics either
@@ -218,6 +221,7 @@ def optimizer_update(
         updates, new = workload.optimizer.update(grads, typed_keys.restored(opt_state), params)
         new = typed_keys.stored(new)
     except (TypeError, ValueError) as error:
+        # optax has no exception type for a missing argument: only the message shows it. Other errors pass through.
         missing = re.search(
             r"missing \d+ required .*arguments?: (.+)|(\w+) must be provided|(grads)` to have a batch dimension",
             str(error),
@@ -274,6 +278,7 @@ def _one_after_the_other(run: Callable[..., Any], count: int, state: TrainState,
     The loop is unrolled, because convolutions inside a compiled loop are several times slower on the CPU. A barrier
     delays each part until the previous one is summed, so that only one part's activations are alive.
     """
+    # Micro-batch i has examples i, i + count, ...: the leading axis of the reshape keeps the batch's sharding.
     strided = jax.tree.map(lambda x: x.reshape(x.shape[0] // count, count, *x.shape[1:]), batch)
     total: Any = None
     changed: PyTree = {}

@@ -48,7 +48,7 @@ def build(workload: TrainWorkload, devices: list[jax.Device], way: str, dtype: s
     whole, split = PartitionSpec(), PartitionSpec(AXIS)
     step = jax.shard_map(local_step, mesh=mesh, in_specs=(whole, split), out_specs=(whole, whole), check_vma=False)
     bounds = expected(workload, way, len(devices), dtype)
-    widest = jnp.dtype(dtype).itemsize if dtype and devices[0].platform != "cpu" else 4
+    widest = jnp.dtype(dtype).itemsize if dtype and devices[0].platform != "cpu" else 4  # a CPU widens 16 bits to 32
     return dataclasses.replace(data_parallel(workload, mesh, step), expected=lambda _: bounds, widest=widest)
 
 
@@ -67,6 +67,7 @@ def mean(grads: PyTree, axis: str, way: str, dtype: Any = None) -> PyTree:
         for i, part in zip(group, jnp.split(total, ends), strict=True):
             reduced[i] = part.reshape(sent[i].shape)
     count = jax.lax.axis_size(axis)
+    # Divided after the cast: in 16 bits the division would round once more.
     means = [(x.astype(leaf.dtype) / count) for x, leaf in zip(reduced, leaves, strict=True)]
     return jax.tree.unflatten(tree, means)
 
@@ -78,6 +79,7 @@ def _groups(leaves: Sequence[jax.Array | jax.ShapeDtypeStruct], way: str) -> lis
     groups: list[list[int]] = []
     for dtype in dict.fromkeys(leaf.dtype for leaf in leaves):
         size_so_far = math.inf
+        # Reversed: the backward pass computes the gradients of the last layers first.
         for i in reversed([i for i, leaf in enumerate(leaves) if leaf.dtype == dtype]):
             size = leaves[i].size * dtype.itemsize
             if size_so_far == math.inf or (way == "bucketed" and size_so_far + size > BUCKET_BYTES):

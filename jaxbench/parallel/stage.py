@@ -45,6 +45,8 @@ class Stage:
         batches = jax.tree.map(lambda x: x.reshape(self._micro_batches, -1, *x.shape[1:]), batch)
         carry = self._empty_carry(params, batches)
         columns = jax.tree.map(jnp.asarray, [getattr(self._table, name) for name in _COLUMNS])
+        # One loop for each segment: if no stage runs backward in it, the body has no backward branch and sends nothing
+        # back.
         for first, end, kinds in self._table.segments():
             body = partial(self._tick, params, batches, kinds)
             carry, _ = jax.lax.scan(body, carry, [column[first:end] for column in columns])
@@ -84,7 +86,7 @@ class Stage:
         work = dict(zip(_COLUMNS, (column[self._me] for column in row), strict=True))
         carry = {**carry, "inputs": _placed(carry["inputs"], carry["forward"], work["comes_input"])}
         carry = {**carry, "due": _placed(carry["due"], carry["backward"], work["comes_gradient"])}
-        slots = carry.pop("kept")
+        slots = carry.pop("kept")  # `carry` is a copy since the lines above
         # Residuals are stored after the branches: XLA would copy all slots if they passed through a branch.
         no_residuals = self._nothing_kept if FORWARD in kinds else []
         branch_of = {
@@ -168,6 +170,7 @@ class Stage:
 
         at_end, dy, metrics = jax.lax.cond(is_last, from_loss, from_received)
         grads, dx = self._blocks_vjp.backward(_of_chunk(params[BLOCKS], work), kept, dy, batch, key, work["chunk"])
+        # The prologue's forward pass is recomputed from the batch, so nothing of it is stored between the ticks.
         at_start = jax.lax.cond(self._is_first(work), of_first, lambda dx: no_outer, dx)
         total = carry["grads"]
         changed = {
@@ -195,7 +198,7 @@ def _at(slots: jax.Array, slot: jax.Array) -> jax.Array:
 
 
 def _placed(slots: jax.Array, value: jax.Array, slot: jax.Array) -> jax.Array:
-    """Stores `came` in a slot. NOWHERE, -1, is the last slot, the dummy."""
+    """The slots with `value` stored in one of them. NOWHERE, -1, is the last slot, the dummy."""
     return jax.lax.dynamic_update_index_in_dim(slots, value, slot % slots.shape[0], 0)
 
 

@@ -1,5 +1,5 @@
 # Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
-"""The page of a training: where its wall time went, over all its starts, and how far apart checkpoints should be."""
+"""The page of a training: its wall time by category over all starts, and how far apart checkpoints should be."""
 
 from __future__ import annotations
 
@@ -27,19 +27,19 @@ from jaxbench.report.page import Page, Picture, Section
 from jaxbench.report.table import NUMBER, TEXT, Table, plain
 
 PAGE = "training.html"
-# {"mtbf_s": the stated mean time between injected kills, "kills": how many there were, "down_s": from one to the next
-# process, as whoever killed knows it: in the account it holds starts that did not live to open it}
+# {"mtbf_s": the requested mean time between injected kills, "kills": how many there were, "down_s": the time from a
+# kill to the next process, recorded by the killer, because the time ledger lacks starts that were killed early}
 FAULTS = "faults.json"
-GOODPUT = "goodput"  # where docs/metrics defines the numbers
+GOODPUT = "goodput"  # the section of docs/metrics that defines the numbers
 
 
 def write(folder: Path, console: Console | None = None, *, look: Mapping[str, Any] | None = None) -> float | None:
-    """Writes `training.html` and its figure into the folder of a training, and prints it if there is a `console`.
+    """Writes `training.html` and its figures into the folder of a training. With a `console`, it also prints the page.
 
-    Returns the measured goodput over the one expected at the rate of injected faults that it saw; None without faults.
+    Returns the measured goodput over the expected goodput at the observed rate of injected faults; None without faults.
 
     Raises:
-      UserError: the folder has no account of a training, a damaged one, or cannot be written.
+      UserError: the folder has no time ledger or a damaged one, or it cannot be written.
     """
     starts = account.read(folder)
     if not starts:
@@ -75,7 +75,7 @@ def write(folder: Path, console: Console | None = None, *, look: Mapping[str, An
 
 
 def _curves(folder: Path, name: str, looks: canvas.Look) -> list[Picture]:
-    """What it has learnt, as a figure; [] before the first evaluation."""
+    """The learning curve as a figure; [] before the first evaluation."""
     if not learned.is_training(folder):
         return []
     title = f"{name}: loss and accuracy of its training"
@@ -87,20 +87,21 @@ def _curves(folder: Path, name: str, looks: canvas.Look) -> list[Picture]:
 
 
 def _faults(path: Path) -> dict[str, float]:
-    """{} without a file. Raises UserError when it is damaged."""
+    """The injected faults; {} without a file. Raises UserError if the file is damaged."""
     if not path.exists():
         return {}
     try:
         found = json.loads(path.read_text())
         return {name: float(found[name]) for name in ("mtbf_s", "kills", "down_s")}
     except (ValueError, KeyError, TypeError) as error:
-        raise UserError(f"{path} is damaged ({error}): delete it, and the page leaves the faults out.") from error
+        raise UserError(f"{path} is damaged ({error}): delete it to leave the faults out.") from error
 
 
 def _forecast(starts: list[Start], costs: Costs | None, faults: dict[str, float]) -> tuple[float, float] | None:
-    """(seconds between kills that this training saw, the goodput to expect at that rate); None without faults.
+    """(observed seconds between kills, expected goodput at that rate); None without faults.
 
-    The rate is kills over the time in which they could happen: a short training sees another one than was stated.
+    The rate is the number of kills over the time in which they could happen. In a short training it differs from the
+    requested rate by chance.
     """
     if costs is None or not faults:
         return None
@@ -124,7 +125,7 @@ def _expected(spent: dict[str, int], faults: dict[str, float], forecast: tuple[f
     seen_s, share = forecast
     return [
         f"It was killed {faults['kills']:g} times, once every {digits(seen_s)} s; {faults['mtbf_s']:g} s on average "
-        f"were asked for. At the rate that it saw {share:.1%} is to be expected: measured over expected is "
+        f"were requested. At the observed rate the expected goodput is {share:.1%}: measured over expected is "
         f"{account.goodput(spent) / share:.2f}."
     ]
 
@@ -142,10 +143,11 @@ def _sections(costs: Costs | None, faults: dict[str, float]) -> list[Section]:
     known = published.interruptions()
     at, share = goodput.at_devices(costs, devices=known.devices, failures_per_device_hour=known.per_device_hour)
     sentences = [
-        f"Checkpoints were {digits(costs.interval_s)} s of progress apart. One blocked {digits(costs.checkpoint_s)} s "
-        f"and was sealed {digits(costs.latency_s)} s later. A restart took {digits(costs.restart_s)} s.",
-        f"On {known.devices:,} devices that fail as often as those of {known.project} did, the best interval is "
-        f"{digits(at)} s (Daly 2006) and the goodput to expect {share:.1%}, at these costs; theirs was above "
+        f"Checkpoints were {digits(costs.interval_s)} s of progress apart. A checkpoint blocked the training for "
+        f"{digits(costs.checkpoint_s)} s and was sealed {digits(costs.latency_s)} s later. A restart took "
+        f"{digits(costs.restart_s)} s.",
+        f"With these costs, on {known.devices:,} devices with the failure rate of {known.project}, the best interval "
+        f"is {digits(at)} s (Daly 2006) and the expected goodput is {share:.1%}; theirs was above "
         f"{known.goodput:.0%}.",
     ]
     if faults:
@@ -154,8 +156,8 @@ def _sections(costs: Costs | None, faults: dict[str, float]) -> list[Section]:
         gain = goodput.expected(costs.at_interval(best), faults["mtbf_s"])
         sentences.insert(
             1,
-            f"At one kill every {faults['mtbf_s']:g} s the best interval is {digits(best)} s (Daly 2006; "
-            f"{digits(first)} s by Young 1974), with which a long training can expect {gain:.1%}.",
+            f"With one kill every {faults['mtbf_s']:g} s the best interval is {digits(best)} s (Daly 2006; "
+            f"{digits(first)} s by Young 1974), and the expected goodput of a long training is {gain:.1%}.",
         )
     return [Section(heading="How far apart checkpoints should be", sentences=sentences, definition=GOODPUT)]
 

@@ -135,6 +135,7 @@ def build_program(workload: TrainWorkload, strategy: str, devices: list[jax.Devi
         raise UserError(
             f"--config.lever.execution={execution} is not possible under pmap: use --config.strategy=jit_auto."
         )
+    # What remains is execution=jit or eager: the same step without donation, so that its inputs stay alive.
     outputs: Any = program.state_sharding, NamedSharding(program.mesh, PartitionSpec())
     return dataclasses.replace(program, step=jax.jit(program.step.__wrapped__, out_shardings=outputs))
 
@@ -144,6 +145,7 @@ def disabled_passes(levers: dict[str, str], program: Program) -> tuple[str, ...]
     passes = program.disabled_passes
     if EXECUTION.of(levers) in ("unfused", "eager"):
         passes += FUSION_PASSES
+    # Both compute something twice, or in turn, on purpose: without its barriers XLA would merge or reorder that.
     if REMAT.of(levers) != REMAT.default or ACCUMULATE.of(levers) > 1:
         passes += keep_barriers(program.mesh)
     return passes

@@ -134,6 +134,7 @@ class CaseBench:
             steps, state = timer.steps_per_block(ready.step, state, batch, least_s)
             loop_steps = 0
             if ready.loop is not None and ready.place is not None:
+                # A loop is one compiled program, so the plain fence is enough whatever the case's own fence is.
                 together = dataclasses.replace(timer, fence=self.timer.fence)
                 loop_steps, _ = together.steps_per_loop(ready.loop, state, batch, least_s, ready.place)
             del state, batch
@@ -156,6 +157,7 @@ class CaseBench:
         ready = known.ready
         with stage("measure"), ready.context(), double_precision(known.placement.dtype):
             state, batch = ready.draw(self.config.seed)
+            # The drawn arrays must be on the devices before the clock starts.
             ready.fence((state, batch) if ready.loop is not None else state)
             timer = dataclasses.replace(known.timer, fence=fence_of_blocks(ready))
             how: dict[str, Any] = {"guard": ready.guard, "again": again, "double": double}

@@ -45,8 +45,8 @@ class Compiler:
             for arm in levers.arms(self.config.lever):
                 known_options.require(arm.levers, devices[0])
         self._inits: dict[tuple[Any, ...], Any] = {}
-        self.passports: dict[str, Passport] = {}  # of every point that was compiled
-        self._compile_s: dict[str, float] = {}  # of the programs that this process compiled, by their digests
+        self.passports: dict[str, Passport] = {}  # by point
+        self._compile_s: dict[str, float] = {}  # by digest of a program that this process compiled
         own = experiment in discovery.experiments()
         self.proof = Proof(self.arms, self.plain, devices, self.key, own=own, keep=keep)
 
@@ -60,6 +60,7 @@ class Compiler:
             return explaining.build(workload, point, self.devices)
         program = build_program(workload, point.strategy, self.devices[: point.devices], point.levers)
         layout = tuple(point.levers.get(name) for name in ("mesh", "schedule"))
+        # Everything that changes `init`. Reusing the jitted function saves its compilation for each further arm.
         key = point.strategy, point.devices, id(workload), layout
         return dataclasses.replace(program, init=self._inits.setdefault(key, program.init))
 
@@ -68,7 +69,7 @@ class Compiler:
     ) -> tuple[TrainWorkload, Program, CompiledStep]:
         """Builds and compiles a point; runs nothing. Raises StageError.
 
-        extra: further compiler options. accepted: another process has found that the loss may be computed in parts.
+        extra: further compiler options. accepted: another process has already checked the loss and its parts.
         """
         if not accepted:
             with stage("model"):
@@ -87,6 +88,7 @@ class Compiler:
                 passport = dataclasses.replace(compiled.passport, compile_s=compile_s)
                 compiled = dataclasses.replace(compiled, passport=passport)
             self._compile_s[compiled.sha256] = compiled.passport.compile_s
+            # Before the first run: a program with too few threads would hang, not fail.
             require_threads(point.devices // len(program.members.processes), concurrent_collectives(compiled.hlo))
             _require_one_program(program.members, compiled)
             if point.explains:

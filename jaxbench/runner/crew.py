@@ -90,7 +90,9 @@ class Crew:
                 process, about = self._hellos.get(timeout=HELLO_LIMIT_S)
             except queue.Empty:
                 missing = min({*range(self.launch.processes)} - {*about_by_process})
-                raise UserError(f"process {missing} did not say within {HELLO_LIMIT_S:.0f} s what it has.") from None
+                raise UserError(
+                    f"process {missing} did not report its resources within {HELLO_LIMIT_S:.0f} s."
+                ) from None
             if "error" in about:
                 raise UserError(f"process {process} (on {about['host']}): {about['error']}")
             about_by_process[process] = about
@@ -112,6 +114,7 @@ class Crew:
             return [setup]
         among = among or range(count)
         hosts = [self.hosts[process] for process in among]
+        # Each worker is a world of its own, with its own coordination service on a free port of process 0's host.
         address = world.free_address("127.0.0.1" if len(set(self.hosts)) == 1 else self.launch.host)
         setups = []
         for process, (host, about) in enumerate(zip(hosts, (self._about[i] for i in among), strict=True)):
@@ -155,12 +158,16 @@ class Crew:
                 self._byes.put(process)
             else:
                 self._workers[message["child"]].hear(message)
+        # The link itself ended, so nobody can be reached any more.
         for process in sorted(self._present):
             self._lose(process)
 
     def _lose(self, process: int) -> None:
         self._present.discard(process)
-        self._hellos.put((process, {"error": "it was lost before it said what it has.", "host": self.hosts[process]}))
+        # Wakes whoever waits for this process, in `gather` or in `end`.
+        self._hellos.put(
+            (process, {"error": "it was lost before it reported its resources.", "host": self.hosts[process]})
+        )
         self._byes.put(process)
         for worker in list(self._workers.values()):
             if worker.process == process:
@@ -204,6 +211,7 @@ class Remote(JsonLines):
     pid = 0
 
     def __init__(self, crew: Crew, process: int, number: int):
+        # A real pipe, so that `child.ready` can wait for local and remote workers with one selector.
         reading, self._writing = os.pipe()
         super().__init__(reading)
         self.process, self.number = process, number
@@ -213,7 +221,7 @@ class Remote(JsonLines):
 
     def hear(self, message: dict[str, Any]) -> None:
         """Takes an answer, or the news of its end. The listening thread calls this."""
-        if self._end is not None:
+        if self._end is not None:  # it was given up already, and the pipe is closed
             return
         if "answer" in message:
             os.write(self._writing, json.dumps(message["answer"]).encode() + b"\n")

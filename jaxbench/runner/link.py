@@ -37,7 +37,7 @@ from jaxbench.runner.worker import follow
 
 BEAT_S, LOST_S = 3.0, 15.0  # each process sends a beat every BEAT_S; LOST_S outlasts a short network failure
 LONGEST_S = 7 * 24 * 3600.0  # between two requests of process 0
-SERVICE_LOST_S = 30  # after which JAX ends the link of a process that cannot reach the service
+SERVICE_LOST_S = 30  # then JAX ends the link of a process that cannot reach the service
 
 
 class Channel:
@@ -76,7 +76,7 @@ class Channel:
             if "DEADLINE_EXCEEDED" not in str(error):
                 raise
             return None
-        self._client.key_value_delete(key)
+        self._client.key_value_delete(key)  # the service would keep every message in memory
         return json.loads(text)
 
 
@@ -114,7 +114,7 @@ def obey(channel: Channel, requests: Iterator[str], answers: TextIO) -> None:
     while (asked := channel.receive(0, LONGEST_S)) and asked["do"] != "exit":
         number = asked["child"]
         if asked["do"] == "start":
-            setup = {**asked["setup"], "experiment": mine["experiment"]}  # where it is on this host
+            setup = {**asked["setup"], "experiment": mine["experiment"]}  # its path on this host
             children[number] = Child(setup, Path(mine["logs"]) / f"child{number}")
             threading.Thread(target=_report, args=(channel, number, children[number]), daemon=True).start()
         elif asked["do"] == "send":
@@ -149,7 +149,7 @@ def main() -> None:
     for number in (signal.SIGINT, signal.SIGTERM):  # a launcher may send it to all its processes
         signal.signal(number, signal.SIG_IGN)  # the app decides what it means, and this ends with it
     answers = os.fdopen(os.dup(1), "w")
-    os.dup2(2, 1)
+    os.dup2(2, 1)  # the output of libraries must not mix with the answers
     requests = follow(sys.stdin)
     place = json.loads(next(requests))
     channel = Channel(place["address"], place["processes"], place["process"])

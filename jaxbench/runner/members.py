@@ -44,6 +44,7 @@ def merged(answers: Sequence[dict[str, Any]], cpus: Sequence[Any] = ()) -> dict[
     first = answers[0]
     if len(answers) == 1:
         return first
+    # All restart with the same number of threads, the largest that one of them needs.
     if asked := [answer["concurrent_collectives"] for answer in answers if "concurrent_collectives" in answer]:
         return {"concurrent_collectives": max(asked)}
     if "same" in first:

@@ -124,7 +124,7 @@ class Proof:
             except oracle.Unfit as error:
                 return (dataclasses.replace(check.unchecked(str(error)), name="part"),)
             with jax.set_mesh(program.mesh):
-                first = program.init(self.key)
+                first = program.init(self.key)  # a new state: the call may donate it
             return (check.judge_part(program, compiled.call, first, batch, self._parts[point.point]),)
         measured = self.arms.workload(point.levers, grown)
         products = check.judge_products(measured, point.levers)
@@ -138,12 +138,13 @@ class Proof:
             expected = self._expected(key, workload, batch, layout, program.members, passport.flops_per_step)
         except oracle.Unfit as error:
             return check.unchecked(str(error)), *products, census()
-        memory.give_back()
+        memory.give_back()  # the reference's scratch memory, before the program takes its own
         actual = check.train(program, compiled.call, self.key, batch, expected.count)
 
         def rounding() -> float:
             return oracle.relative_l2(oracle.again(expected, workload, **about).params, expected.end.params)
 
+        # Both are costly, so they are functions that the checks call only for a program that is near its limits.
         def others() -> Iterator[oracle.TrainedState]:
             state = self._starts.get(id(workload)) or oracle.initial_state(workload, self.key, device=self.device)
             yield from oracle.nudged(expected, state, batch)
@@ -219,7 +220,7 @@ class Proof:
         """
         if key not in self._references:
             if not self.keep:
-                self._references.clear()
+                self._references.clear()  # the arrays of the last point; `_timed` keeps what later rounds need
             memory.give_back()
             made, unfit = None, ""
             try:
@@ -235,6 +236,7 @@ class Proof:
                 )
             except oracle.Unfit as error:
                 unfit = str(error)
+            # Free memory differs between processes, but the next programs must not: all agree on the outcome.
             unfit = next(filter(None, members.gathered(unfit)), "")
             if made is None or unfit:
                 raise oracle.Unfit(unfit)

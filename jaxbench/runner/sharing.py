@@ -13,7 +13,7 @@ from jaxbench.errors import UserError
 from jaxbench.levers import Arm
 from jaxbench.levers.trainings import TRAININGS
 
-USABLE = 0.9  # of a GPU's memory, for all processes of the run together
+USABLE = 0.9  # share of a GPU's memory, for all processes of the run together
 PIPES, DEFAULT_PIPES = "CUDA_MPS_PIPE_DIRECTORY", "/tmp/nvidia-mps"  # where the service and its clients meet
 NO_PIPES = "/nonexistent"  # without the service, processes would take turns on the GPU
 

@@ -113,7 +113,7 @@ def concerns(bench: Any, request: dict[str, Any], counts: dict[str, int]) -> boo
 
     point = request.get("point")
     if isinstance(point, dict):
-        sides = point.get("mesh") or str(point["devices"])  # of a collective, the mesh has all groups of devices
+        sides = point.get("mesh") or str(point["devices"])  # the mesh of a collective has all groups of devices
         counts[point["point"]] = math.prod(map(int, sides.split("x")))
         point = point["point"]
     return Members.of(bench.devices[: counts.get(str(point), len(bench.devices))]).include_this

@@ -61,6 +61,7 @@ class Account:
         before = account.read(folder) if kept else []
         self._folder, self._clock, self._lock = folder, clock, threading.Lock()
         self._number = len(before) + 1
+        # Not before the end of the previous start: an elastic restart happens within the life of one process.
         self._begun_ns = max([begun_ns, *(start.end_ns for start in before[-1:])])
         self._ns = dict.fromkeys(KINDS, 0)
         self._ns["start"] = max(0, wall() - self._begun_ns)
@@ -78,7 +79,7 @@ class Account:
 
     def _open(self) -> None:
         with writing(self._folder), open(self._path, "a+b") as file:
-            self._at = file.tell()  # what this start writes begins here
+            self._at = file.tell()  # where the lines of this start begin
             file.seek(max(0, self._at - 1))
             if file.read() not in (b"", b"\n"):
                 file.write(b"\n")  # after a line that a crash cut off
@@ -147,7 +148,7 @@ class Account:
 
     def _beat(self) -> None:
         first = self._clock()
-        with contextlib.suppress(UserError):  # of a full disk, which the thread that trains meets too, and says
+        with contextlib.suppress(UserError):  # a full disk: the training thread meets and reports it too
             while not self._ended.wait(self._pause_s((self._clock() - first) / 1e9)):
                 self.write()
 

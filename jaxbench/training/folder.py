@@ -33,7 +33,7 @@ FREE_GROUPS = ("mesh.", "measure.", "report.")
 # Fields that the config of an older jaxbench lacks, with the value that it used.
 ADDED = {"train.warmup": 0, "train.evaluate_every": 0, "train.noise_examples": 0}
 ADDED_WORDS = {"train.metric": learned.ACCURACY, "train.mode": learned.AUTO}
-MAY_GROW = ("train.epochs", "train.target")  # that of a loss may only fall
+MAY_GROW = ("train.epochs", "train.target")  # the target of a loss may only fall
 
 
 @contextlib.contextmanager
@@ -71,6 +71,7 @@ def _require_shared(folder: Path, members: Members) -> None:
     if members.alone:
         return
     token, deadline = folder / members.led(write), time.monotonic() + SEEN_LIMIT_S
+    # Network file systems show new files late, so one look is not enough.
     while not (seen := token.exists()) and time.monotonic() < deadline:
         time.sleep(0.1)
     all_seen = members.gathered(seen)

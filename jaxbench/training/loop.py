@@ -126,14 +126,15 @@ class TrainLoop:
                 if self.plan.evaluates(self.step):
                     with account.doing("evaluation"):
                         self._evaluated(host, log)
-                        self.members.meet()  # with those that did not evaluate
+                        self.members.meet()  # the other processes wait here
                     bar.refresh()
                     if self.members.leads and self.plan.saves(self.step):
                         console.print(_sentence(log.rows[-1], self.plan.metric), highlight=False, soft_wrap=True)
+                # Only the first process has the new row, so it decides for all.
                 finished = self.members.decided(self.plan.finished(self.step, log.rows))
                 if not (agreed.name or finished or self.plan.saves(self.step)):
                     continue  # an evaluation between two checkpoints: after a kill it is done again, from the older one
-                account.write(saving=True)
+                account.write(saving=True)  # a restart from this checkpoint keeps the steps up to here
                 means = self.means.to_json()
                 with account.doing("checkpoint"):
                     writer.save(host, {"rows": log.rows, "means": means, **facts, **self.clock.to_json()})
@@ -161,6 +162,7 @@ class TrainLoop:
         """Reads a batch and puts it on the devices. They wait for it if they finish the previous step first."""
         with self.account.doing("input"):
             batch = self.program.put(self._rows(rows))
+            # The devices were still busy when the batch was ready, so reading it cost no time.
             if self._newest is not None and not self._newest.is_ready():
                 self.account.rename("steps")
             return batch
@@ -181,6 +183,7 @@ class TrainLoop:
         tested = {f"test_{name}": value for name, value in self.evaluate(host.params, host.model_state).items()}
         row = {"epoch": epoch, "step": self.step, **trained, **tested, **self.clock.to_json()}
         number = len(log.rows) + 1
+        # number & (number - 1) is 0 for powers of two.
         if self.noise and (number & (number - 1) == 0 or self.plan.finished(self.step, [row])):
             row |= self.noise(host.params, host.model_state, step=self.step)
         log.add(row)

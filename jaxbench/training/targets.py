@@ -37,7 +37,7 @@ from jaxbench.training.folder import writing
 from jaxbench.training.metrics import METRICS
 
 MODULE = "jaxbench.training.target_worker"
-LONGEST_S = 1e6  # that a training may take
+LONGEST_S = 1e6  # limit for one training
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -153,6 +153,7 @@ class TargetStudy:
             self._one(worker, Wanted(**{**of_model, "rule": targets.GRID}, seed=self.settings.seed, rate=rate))
             for rate in grid
         ]
+        # Reached before not reached; among these, the fewest steps or the highest accuracy.
         best = min(tried, key=lambda one: (not one.reached, one.steps if one.reached else -(one.accuracy or 0.0)))
         return best.learning_rate
 
@@ -162,7 +163,7 @@ class TargetStudy:
         ended = folder / targets.RESULT
         if not ended.exists():
             config = wanted.config(self.settings)
-            before, whole = energy.read(), not folder.exists()  # what is left of one that was killed is not all of it
+            before, whole = energy.read(), not folder.exists()  # a killed start's energy is unknown
             answer = self._ask(
                 worker,
                 {
@@ -178,7 +179,7 @@ class TargetStudy:
             with writing(folder):
                 used = energy.between(before, energy.read()) if whole else {}
                 write_json(ended, {**_result(folder, wanted, answer), "joules": sum(used.values()) if used else None})
-                shutil.rmtree(folder / "checkpoints", ignore_errors=True)  # of an ended training: no more than a copy
+                shutil.rmtree(folder / "checkpoints", ignore_errors=True)  # an ended training needs none
         found = targets.parse(json.loads(ended.read_text()), rule=wanted.rule, price_per_hour=self.per_hour)
         self.trained[wanted.folder, wanted.rule] = found
         with writing(self.folder):
@@ -202,7 +203,7 @@ class TargetStudy:
             "devices": devices,
             "order": free_cores(),
             "environment": plan.KEEP_MEMORY,
-            "concurrent_collectives": 1,
+            "concurrent_collectives": 1,  # the fewest threads; a step that needs more restarts the worker
             "worker": f"devices{devices}",
             "config": {},
             "machine": self.machine,
@@ -219,6 +220,7 @@ def _result(folder: Path, wanted: Wanted, answer: dict[str, Any]) -> dict[str, A
     """The result of a training that has ended, from its own files."""
     rows = [json.loads(line) for line in (folder / METRICS).read_text().splitlines()]
     spent = account.totals(account.read(folder))
+    # A training that did not reach its target counts as the whole budget of steps.
     budget = wanted.model.epochs * (wanted.model.examples // wanted.batch)
     done = answer["diverged"] or (rows[-1]["step"] if rows else 0)
     return {

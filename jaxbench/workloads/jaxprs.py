@@ -35,6 +35,7 @@ def reached(jaxpr: Any, sources: Sequence[Any]) -> list[bool]:
         given = [i for i, x in enumerate(equation.invars) if id(x) in tainted]
         if not given:
             continue
+        # Without looking inside, every result counts as reached. Only plain calls are followed, result by result.
         hit = [True] * len(equation.outvars)
         if equation.primitive.name in ("pjit", "jit"):
             ((called, _),) = inner(equation)

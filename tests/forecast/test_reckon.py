@@ -45,7 +45,7 @@ def test_a_strategy_without_a_formula_in_the_devices_is_refused():
     other, many = compiled(4, gathered=FULL // 2), compiled(8)
     assert any("other messages for fewer devices" in note for note in at(16, other).notes)  # fsdp: the same arrays
     tensor = CompiledForecast(dataclasses.replace(many.forecast, strategy="tensor"), many.events)
-    with pytest.raises(UserError, match="no closed form in the number of devices"):
+    with pytest.raises(UserError, match="cannot be extrapolated in the number of devices"):
         at(16, other, tensor)
 
 

@@ -17,7 +17,7 @@ from jaxbench.parallel.program import Program, TrainState, jit_once
 
 # Rows of a square matrix: large enough that the product is limited by arithmetic, and takes about as long as a step.
 SIZE = {"cpu": 1024}
-LARGE = 8192  # of an accelerator
+LARGE = 8192  # on an accelerator
 
 
 def size(platform: str) -> int:

@@ -63,12 +63,14 @@ def communication(workload: TrainWorkload, program: Program, global_batch: int) 
     state_sharding = TrainState(whole, [each] * len(payloads), (), (), whole)  # type: ignore[arg-type]
 
     def init(key: jax.Array) -> TrainState:
+        # Ones: sums over devices stay finite, since every step sends the same payloads.
         arrays = [jnp.ones((mesh.size, *aval.shape), aval.dtype) for aval in payloads]
         return TrainState(jnp.zeros((), jnp.int32), arrays, (), (), key)
 
     def on_device(payloads: list[jax.Array]) -> tuple[list[jax.Array], jax.Array]:
         arrays = [x[0] for x in payloads]
         results = sent(items, arrays)
+        # The next step's payloads depend on this step's results, so that steps cannot overlap.
         arrays, _ = jax.lax.optimization_barrier((arrays, results))
         return [x[None] for x in arrays], _one_of_each(results)[None]
 
@@ -173,6 +175,7 @@ def sent(items: Sequence[CollectiveCall | CollectiveLoop], arrays: list[jax.Arra
     for rank in sorted({item.rank for item in items}):
         chosen = [i for i, item in enumerate(items) if item.rank == rank]
         groups = [arrays[starts[i] : starts[i] + counts[i]] for i in chosen]
+        # Collectives of one rank may run together; a barrier holds them back until those of lower ranks have finished.
         groups, results = jax.lax.optimization_barrier((groups, results))
         for i, group in zip(chosen, groups, strict=True):
             results += _run(items[i], group)

@@ -115,6 +115,7 @@ def _own(equation: Any, given: Sequence[Any]) -> Sequence[Any]:
     if equation.primitive.name == "axis_index":
         return [equation.primitive.bind(**equation.params)]
     sizes = [math.prod(x.shape) for x in given]
+
     operands = jax.lax.optimization_barrier(tuple(given)) if max(sizes) > 1 else given
     made = [_fitted(x, out.aval.shape, equation.params) for x, out in zip(operands, equation.outvars, strict=True)]
     return jax.lax.optimization_barrier(tuple(made)) if max(sizes) > 1 else made

@@ -46,6 +46,7 @@ def build(workload: TrainWorkload, devices: list[jax.Device]) -> Program:
         put=lambda batch: multihost.put(
             jax.tree.map(lambda x: x.reshape(count, x.shape[0] // count, *x.shape[1:]), batch), stacked
         ),
+        # Every device holds an equal copy, so the first one of this process is enough.
         export=lambda state: jax.tree.map(lambda x: np.asarray(x.addressable_shards[0].data)[0], state),
         load=lambda state: multihost.put(stack(jax.device_get(state), np), stacked, may_alias=False),
         keys=draws.keys_of_parts(count),

@@ -18,7 +18,7 @@ SCHEMA_FILE = Path(__file__).parents[1] / "schemas" / "comparison.schema.json"
 
 
 def as_json(comparison: Comparison) -> dict[str, Any]:
-    """Unknown values are null. Names are not escaped: whoever shows them does that."""
+    """The comparison as JSON values. Unknown values are null. Names are not escaped: readers must escape them."""
     answers = comparison.answers
     spread, (point, overall) = answers.spread, levels(answers)
     return {

@@ -65,6 +65,7 @@ class _Search:
         most = predicted + max(self.step, predicted // 2 // self.step * self.step)
         while len(self.proven) < MAX_PROOFS and low < most and (high is None or high - low > self.step):
             if high is None:
+                # Above the prediction: one step first, since it is usually exact, then steps that double.
                 batch = min(most, low + self.step if low == predicted else 2 * low - predicted + self.step)
             else:
                 batch = low + max(self.step, (high - low) // 2 // self.step * self.step)
@@ -76,6 +77,7 @@ class _Search:
 
     def _runs(self, batch: int) -> bool:
         """Whether a child process takes the batch through a step within the limit."""
+        # A new process for each batch: the limit holds for the rest of a process's life, and memory may end it.
         worker = self.study.worker(NAME, self.point, EXACT_MEMORY)
         known = self.compiled.get(batch)
         proof: dict[str, Any] = {"batch": batch, "peak_bytes": known and known.peak_bytes, "measured_bytes": None}

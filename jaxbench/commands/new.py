@@ -6,9 +6,28 @@ from __future__ import annotations
 import importlib.util
 from pathlib import Path
 
+from rich.console import Console
+
+from jaxbench.commands import FLAGS, Verb
 from jaxbench.errors import UserError, did_you_mean
 
-TEMPLATES = {path.stem: path for path in sorted((Path(__file__).parent / "templates").glob("[!_]*.py"))}
+TEMPLATES = {path.stem: path for path in sorted((Path(__file__).parents[1] / "templates").glob("[!_]*.py"))}
+
+VERB = Verb(
+    usage="new FILE.py",
+    help="write an example model to start from (--from=nnx, linen, functions, equinox or haiku)",
+    group="bring your own",
+    argument="file to write",
+    example="jaxbench new mine.py",
+    flags=("from",),
+)
+
+
+def main(arguments: list[str], workdir: Path, console: Console) -> int:
+    (file,) = arguments
+    write(Path(file), str(FLAGS["from"].value))
+    console.print(f"Written: {file}. To measure it: jaxbench run {file}", highlight=False, soft_wrap=True)
+    return 0
 
 
 def write(path: Path, style: str) -> None:
