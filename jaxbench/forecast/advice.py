@@ -197,14 +197,13 @@ def candidates(forecasts: Iterable[ForecastRecord], prices: Sequence[Price], job
 
 
 def ranked(found: Iterable[Candidate]) -> list[Candidate]:
-    """The candidates sorted: within the deadline first, estimates before bounds, then by cost."""
-    return sorted(found, key=_rank)
+    """The candidates sorted: within the deadline first, estimates before bounds, then by cost. Ties by names."""
 
+    def rank(each: Candidate) -> tuple[Any, ...]:
+        grade = each.forecast.grade != ESTIMATED
+        return each.meets == NO, grade, each.at[1], each.at[0], each.name, each.price.provider, each.forecast.point
 
-def _rank(each: Candidate) -> tuple[Any, ...]:
-    """The sort key. It ends with names, so that ties have an order."""
-    grade = each.forecast.grade != ESTIMATED
-    return each.meets == NO, grade, each.at[1], each.at[0], each.name, each.price.provider, each.forecast.point
+    return sorted(found, key=rank)
 
 
 def frontier(found: Iterable[Candidate], grade: str) -> list[Candidate]:

@@ -90,10 +90,9 @@ class Evidence:
         return [found.manifest for found in self._read.values()]
 
 
-def most_devices(rows: Iterable[Row], strategy: str = "", scaling: str = "") -> Row:
-    """The honest row with an efficiency on most devices, more than its base has. Raises NotTestable without one."""
-    rows = [r for r in rows if strategy in ("", r.point.strategy) and scaling in ("", r.point.scaling)]
-    good = [r for r in rows if r.honest and r.efficiency.known and r.relative_devices > 1]
+def most_devices(rows: Iterable[Row]) -> Row:
+    """The honest row of weak scaling with an efficiency on most devices, more than its base has. Raises NotTestable."""
+    good = [r for r in rows if r.point.scaling == "weak" and r.honest and r.efficiency.known and r.relative_devices > 1]
     if not good:
         raise NotTestable("It needs two device counts of at most as many devices as cores, correct and with 5 rounds.")
     return max(good, key=lambda r: r.point.devices)

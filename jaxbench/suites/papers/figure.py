@@ -55,14 +55,12 @@ def draw(paper: Paper, found: Evidence, claims: Sequence[Mapping[str, Any]]) -> 
     bars = [mark.n for mark in seen if mark.drawn.has_interval and mark.n]
     groups = [[n for n in bars if len(n) == parts] for parts in sorted({len(n) for n in bars})]
     remarks += [f"{notes.BARS}; {' or '.join(map(notes.n_of, groups))} a mark"] if bars else []
-    verdicts = "; ".join(f"{claim['name']}: {_verdict(claim)}" for claim in claims)
-    return sheet.finish(paper.title, list(legend.handles.values()), [verdicts, *remarks])
-
-
-def _verdict(claim: Mapping[str, Any]) -> str:
-    """ "holds here (0.93 [0.91, 0.95], claimed at least 0.9)"."""
-    number = page.number(claim)
-    return f"{claim['verdict']} ({number}, claimed {claim['limit']})" if number else str(claim["verdict"])
+    verdicts = []
+    for claim in claims:
+        number = page.number(claim)
+        limit = f" ({number}, claimed {claim['limit']})" if number else ""
+        verdicts.append(f"{claim['name']}: {claim['verdict']}{limit}")
+    return sheet.finish(paper.title, list(legend.handles.values()), ["; ".join(verdicts), *remarks])
 
 
 class _Legend:

@@ -48,13 +48,13 @@ def exact(value: float) -> Estimate:
 
 def efficiency(found: Evidence, run: str) -> Reading:
     """Weak-scaling efficiency on the most devices."""
-    row = most_devices(found.training(run).rows, scaling="weak")
+    row = most_devices(found.training(run).rows)
     return row.efficiency, {"devices": row.point.devices, "base": row.base.devices if row.base else 1}
 
 
 def efficiency_ratio(found: Evidence, top: str, bottom: str) -> Reading:
     """The runs are two sessions, and efficiencies are ratios within each, so their draws are independent."""
-    above, below = (most_devices(found.training(name).rows, scaling="weak") for name in (top, bottom))
+    above, below = (most_devices(found.training(name).rows) for name in (top, bottom))
     shuffled = np.random.default_rng(0).permutation(below.speedup_draws)
     drawn = below.relative_devices / above.relative_devices * above.speedup_draws / shuffled
     rounds = min(above.timing.rounds, below.timing.rounds)

@@ -115,13 +115,9 @@ def by_arm(found: Evidence, label: str, run: str, arms: list[str], value: str) -
     values = {
         "ms": lambda arm: arm.timing.step_s.times(1e3),
         "rate": lambda arm: arm.timing.step_s.under(arm.point.examples),
-        "extra": lambda arm: _percent_above_one(arm.ratio),
+        "extra": lambda arm: Estimate(**{end: 100 * (getattr(arm.ratio, end) - 1) for end in ("value", "lo", "hi")}),
     }[value]
     return Measured(label=label, marks=[Mark(at=i, value=values(arm), n=n_of(arm)) for i, arm in enumerate(chosen)])
-
-
-def _percent_above_one(ratio: Estimate) -> Estimate:
-    return Estimate(value=100 * (ratio.value - 1), lo=100 * (ratio.lo - 1), hi=100 * (ratio.hi - 1))
 
 
 def pipeline_throughput(found: Evidence, run: str, stages: list[int]) -> list[Series]:

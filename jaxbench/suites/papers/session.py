@@ -78,7 +78,10 @@ def paper(
                         limit_s = LIMIT_S[preset]
                         command.measure(words, folder, run.name, limit_s, launch=launch, clock=clock, record=record)
                 judge(document, asked, Evidence(folder, document["runs"]))
-                _show_run(console, run.name, document)
+                about = document["runs"][run.name]
+                line = f"  {run.name:<14} {about['outcome']:<8} {format_s(about['seconds']):>12}"
+                said, style = ("", "") if about["outcome"] == DONE else (f"   {about['said']}", "yellow")
+                console.print(Text(line + said, style=style), soft_wrap=True)
         finally:
             write(asked, folder, document)
     _show(document, console)
@@ -145,13 +148,6 @@ def judged(claim: Claim, found: Evidence) -> Document:
 def _said(run: str, log: Path) -> str:
     """ "run 1 of 2, cnn: " and the newest line of its log, which says what is left of it."""
     return f"{run}, {log.stem}: {command.last_line(log) if log.exists() else 'starting'}"
-
-
-def _show_run(console: Console, name: str, document: Document) -> None:
-    about = document["runs"][name]
-    line = f"  {name:<14} {about['outcome']:<8} {format_s(about['seconds']):>12}"
-    message = "" if about["outcome"] == DONE else f"   {about['said']}"
-    console.print(Text(line + message, style="" if about["outcome"] == DONE else "yellow"), soft_wrap=True)
 
 
 def _show(document: Document, console: Console) -> None:
