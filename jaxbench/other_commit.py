@@ -13,7 +13,7 @@ from jaxbench import config as config_lib
 from jaxbench.errors import UserError
 from jaxbench.machine import copy_facts
 from jaxbench.machine.checkout import OTHER_PROTOCOL, Checkout
-from jaxbench.records.store import flatten
+from jaxbench.records.documents import flatten
 from jaxbench.verdicts import comparable
 
 Fields = dict[str, Any]  # the fields of a config by path

@@ -18,11 +18,11 @@ VERB = Verb(
 
 def main(arguments: list[str], workdir: Path, console: Console) -> int:
     from jaxbench.analysis.intervals import MIN_PROCESSES
-    from jaxbench.verdicts import baseline, comparable
+    from jaxbench.verdicts import comparable
 
     if not (FLAGS.run and FLAGS.name):
         raise UserError("jaxbench baseline needs --run=DIR, the folder of a run, and --name=NAME.")
-    path = baseline.keep(Path(FLAGS.run), FLAGS.name)
+    path = comparable.keep_baseline(Path(FLAGS.run), FLAGS.name)
     few = [n for n, one in comparable.samples_of(comparable.read(path)).items() if len(one.processes) < MIN_PROCESSES]
     console.print(f"Kept as {path}.", highlight=False, soft_wrap=True)
     if few:

@@ -30,13 +30,13 @@ def main(arguments: list[str], workdir: Path, console: Console) -> int:
     from jaxbench.machine import manifest
     from jaxbench.records import identity
     from jaxbench.runner import run as runner
-    from jaxbench.verdicts import baseline, calibration, comparable, comparison, metric
+    from jaxbench.verdicts import calibration, comparable, comparison, judge
 
     (experiment,) = arguments
     name = FLAGS.name
     if not name:
         raise UserError("jaxbench check needs --name=NAME, the name of a baseline.")
-    path = baseline.find(name)
+    path = comparable.find_baseline(name)
     old = comparable.read(path)
     if old.config.get("experiment") != Path(experiment).stem:
         raise UserError(f"baseline '{name}' measured {old.config.get('experiment')}, not {experiment}.")
@@ -55,5 +55,5 @@ def main(arguments: list[str], workdir: Path, console: Console) -> int:
             config.measure.rounds = max(rounds, config.measure.processes)
     runner.run(experiment, config, workdir, console, allocation.look)
     margin = max(MIN_THRESHOLD, known.threshold)
-    found = comparison.compare(path, workdir, metric.METRICS["step_s"], margin=margin)
+    found = comparison.compare(path, workdir, judge.METRICS["step_s"], margin=margin)
     return answer(found, workdir, f"{experiment} against {name}", console)

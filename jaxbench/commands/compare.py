@@ -34,28 +34,28 @@ VERB = Verb(
 
 def main(arguments: list[str], workdir: Path, console: Console) -> int:
     """Writes files only with --workdir."""
-    from jaxbench.records import learned
-    from jaxbench.verdicts import comparison, metric
+    from jaxbench.records import trainings
+    from jaxbench.verdicts import comparison, judge
 
     if not (FLAGS.a and FLAGS.b):
         raise UserError("jaxbench compare needs --a=DIR and --b=DIR, the folders of two runs.")
-    if any(learned.holds_trainings(Path(side)) for side in (FLAGS.a, FLAGS.b)):
+    if any(trainings.holds_trainings(Path(side)) for side in (FLAGS.a, FLAGS.b)):
         return _compare_trainings(Path(FLAGS.a), Path(FLAGS.b), workdir if FLAGS.workdir else None, FLAGS, console)
-    by, across = metric.named(FLAGS.metric), [word for word in FLAGS.across.split(",") if word]
+    by, across = judge.metric_named(FLAGS.metric), [word for word in FLAGS.across.split(",") if word]
     found = comparison.compare(Path(FLAGS.a), Path(FLAGS.b), by, margin=margin_of(FLAGS), across=across)
     return answer(found, workdir if FLAGS.workdir else None, f"{FLAGS.a} against {FLAGS.b}", console)
 
 
 def _compare_trainings(a: Path, b: Path, folder: Path | None, flag: flags.FlagValues, console: Console) -> int:
     """jaxbench compare for two trainings, or for two folders with several seeds each."""
-    from jaxbench.records import learned
+    from jaxbench.records import trainings
     from jaxbench.records.store import write_atomic
     from jaxbench.report.drawing import canvas
     from jaxbench.report.figures import learning as figure
-    from jaxbench.verdicts import judge, trainings
+    from jaxbench.verdicts import comparison, judge
 
-    sides = learned.read_all(a), learned.read_all(b)
-    found = trainings.compare(*sides, margin=margin_of(flag))
+    sides = trainings.read_curves(a), trainings.read_curves(b)
+    found = comparison.compare_trainings(*sides, margin=margin_of(flag))
     for answer in found:
         console.print(answer.sentence, highlight=False, soft_wrap=True)
     if folder is not None:

@@ -31,11 +31,10 @@ def main(arguments: list[str], workdir: Path, console: Console) -> int:
 
 def report(workdir: Path, console: Console, look: Mapping[str, Any] | None = None) -> int:
     """look: settings of the figures that replace the run's config. Returns the exit code."""
-    from jaxbench.records.account import ACCOUNT
-    from jaxbench.records.targets import FILE as TARGETS
+    from jaxbench.records.trainings import LEDGER, TARGETS
     from jaxbench.report import build, targets, training
 
-    if (workdir / ACCOUNT).exists():
+    if (workdir / LEDGER).exists():
         training.write(workdir, console, look=look)
         console.print(f"\nPage: {workdir / training.PAGE}", highlight=False, soft_wrap=True)
         return 0

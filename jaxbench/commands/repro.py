@@ -21,7 +21,7 @@ VERB = Verb(
 
 def main(arguments: list[str], workdir: Path, console: Console) -> int:
     from jaxbench.cards import repro
-    from jaxbench.cards.agreement import MARGIN
+    from jaxbench.cards.repro import MARGIN
     from jaxbench.commands.compare import margin_of
 
     if not FLAGS.card:

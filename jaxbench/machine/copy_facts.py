@@ -15,7 +15,7 @@ from typing import Any
 from jaxbench import config, discovery
 from jaxbench.errors import UserError
 from jaxbench.machine import source
-from jaxbench.records.store import flatten
+from jaxbench.records.documents import flatten
 
 
 def facts(experiment: str) -> dict[str, Any]:

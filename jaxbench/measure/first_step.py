@@ -13,7 +13,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from jaxbench import discovery
-from jaxbench.measure import oracle
+from jaxbench.measure import reference
 from jaxbench.parallel import multihost
 from jaxbench.parallel.program import TrainState, create_state, gradients, jit_once, update
 from jaxbench.records.schema import Verdict
@@ -109,7 +109,7 @@ def _unchanged(workload: TrainWorkload, state: TrainState, grads: PyTree, model_
         return "a step changes nothing: every gradient is 0, so the loss does not depend on the parameters"
     new = jit_once(lambda s, g, m: update(workload, s, g, m))(state, grads, model_state)
     pairs = zip(jax.tree.leaves(state.params), jax.tree.leaves(new.params), strict=True)
-    if all(np.array_equal(a, b) for a, b in pairs) and not oracle.collects(state, new):
+    if all(np.array_equal(a, b) for a, b in pairs) and not reference.collects(state, new):
         return "a step changes nothing: gradients are not 0 but the optimizer's updates are: is its learning rate 0?"
     return ""
 
@@ -128,7 +128,7 @@ def _not_linear(workload: TrainWorkload, state: TrainState, batch: Batch, grads:
 
     scaled = dataclasses.replace(workload, loss=loss)
     larger = jit_once(lambda s, b: gradients(scaled, s, b)[0])(state, batch)
-    distance = oracle.relative_l2(jax.device_get(larger), jax.device_get(jax.tree.map(lambda g: FACTOR * g, grads)))
+    distance = reference.relative_l2(jax.device_get(larger), jax.device_get(jax.tree.map(lambda g: FACTOR * g, grads)))
     if not distance > NEARLY:
         return ""
     return (

@@ -15,9 +15,9 @@ from jaxbench.analysis.intervals import Estimate
 from jaxbench.analysis.targets import Curve, SeedGroup
 from jaxbench.digits import digits
 from jaxbench.errors import UserError
-from jaxbench.records import targets as records
+from jaxbench.records import trainings
 from jaxbench.records.store import RunFolder, write_atomic
-from jaxbench.records.targets import Trained
+from jaxbench.records.trainings import Trained
 from jaxbench.report import page, terminal
 from jaxbench.report.drawing import canvas
 from jaxbench.report.figures import targets as figure
@@ -39,7 +39,7 @@ def write(folder: Path, console: Console | None = None, *, look: Mapping[str, An
 
     Raises UserError: the folder has no trainings to a target, or cannot be written.
     """
-    trained = records.read(folder)
+    trained = trainings.read_trained(folder)
     curves = analysis.curves(trained)
     config = RunFolder(folder).config()
     title = f"{config.get('experiment', folder.name)}: steps and time to a target"
@@ -64,7 +64,7 @@ def _page(
     sections = []
     if lost := [_not_reached(place) for place in places if place.censored]:
         sections.append(Section("Not reached", lost, Purpose.NOTE, DEFINITION))
-    if tried := [records.sentence(one) for one in trained if one.rule == records.GRID]:
+    if tried := [trainings.trained_sentence(one) for one in trained if one.rule == trainings.GRID]:
         sections.append(Section("The grid of the tuned learning rates", tried, Purpose.NOTE, DEFINITION))
     return Page(
         name=folder.name,
@@ -74,7 +74,7 @@ def _page(
         table=fill(_COLUMNS, places, group=lambda place: (place.model, place.rule, place.devices)),
         sections=sections,
         definition=DEFINITION,
-        made_from=f"{records.FILE} and config.json",
+        made_from=f"{trainings.TARGETS} and config.json",
         links=[(CSV, "every training, as CSV")],
     )
 

@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
@@ -16,9 +15,9 @@ from jaxbench.analysis.goodput import Costs
 from jaxbench.catalog import published
 from jaxbench.digits import digits
 from jaxbench.errors import UserError
-from jaxbench.records import account, learned
-from jaxbench.records.account import LABELS, Start
-from jaxbench.records.store import RunFolder, write_atomic
+from jaxbench.records import trainings
+from jaxbench.records.store import RunFolder, read_json, write_atomic
+from jaxbench.records.trainings import LABELS, Start
 from jaxbench.report import page, terminal
 from jaxbench.report.drawing import canvas
 from jaxbench.report.figures import goodput as figure
@@ -41,15 +40,15 @@ def write(folder: Path, console: Console | None = None, *, look: Mapping[str, An
     Raises:
       UserError: the folder has no time ledger or a damaged one, or it cannot be written.
     """
-    starts = account.read(folder)
+    starts = trainings.read_ledger(folder)
     if not starts:
-        raise UserError(f"'{folder}' has no {account.ACCOUNT}: give the folder of a 'jaxbench train'.")
-    account.require_possible(starts)
+        raise UserError(f"'{folder}' has no {trainings.LEDGER}: give the folder of a 'jaxbench train'.")
+    trainings.require_possible(starts)
     faults = _faults(folder / FAULTS)
     costs = goodput.measured(starts)
     config = RunFolder(folder).config()
     name, looks = str(config.get("experiment", folder.name)), canvas.look_of(config, look)
-    spent, forecast = account.totals(starts), _forecast(starts, costs, faults)
+    spent, forecast = trainings.totals(starts), _forecast(starts, costs, faults)
     title = f"{name}: where the time of its training went"
     try:
         pictures = _curves(folder, name, looks)
@@ -64,22 +63,22 @@ def write(folder: Path, console: Console | None = None, *, look: Mapping[str, An
             sections=_sections(costs, faults),
             definition=GOODPUT,
             sources=[("Account, by start", [_numbers(start) for start in starts])],
-            made_from=f"{account.ACCOUNT} and config.json",
+            made_from=f"{trainings.LEDGER} and config.json",
         )
         write_atomic(folder / PAGE, page.render(made))
     except OSError as error:
         raise UserError(f"cannot write the page into '{folder}' ({error.strerror}).") from error
     if console is not None:
         terminal.show(made, console)
-    return account.goodput(spent) / forecast[1] if forecast else None
+    return trainings.goodput(spent) / forecast[1] if forecast else None
 
 
 def _curves(folder: Path, name: str, looks: canvas.Look) -> list[Picture]:
     """The learning curve as a figure; [] before the first evaluation."""
-    if not learned.is_training(folder):
+    if not trainings.is_training(folder):
         return []
     title = f"{name}: loss and accuracy of its training"
-    files = canvas.render(lambda: learning.draw({name: [learned.read(folder)]}, title=title), looks)
+    files = canvas.render(lambda: learning.draw({name: [trainings.read_curve(folder)]}, title=title), looks)
     if not files:
         return []
     canvas.write(files, folder / "figures", learning.NAME)
@@ -90,11 +89,11 @@ def _faults(path: Path) -> dict[str, float]:
     """The injected faults; {} without a file. Raises UserError if the file is damaged."""
     if not path.exists():
         return {}
-    try:
-        found = json.loads(path.read_text())
-        return {name: float(found[name]) for name in ("mtbf_s", "kills", "down_s")}
-    except (ValueError, KeyError, TypeError) as error:
-        raise UserError(f"{path} is damaged ({error}): delete it to leave the faults out.") from error
+    return read_json(
+        path,
+        lambda found: {name: float(found[name]) for name in ("mtbf_s", "kills", "down_s")},
+        "delete it to leave the faults out.",
+    )
 
 
 def _forecast(starts: list[Start], costs: Costs | None, faults: dict[str, float]) -> tuple[float, float] | None:
@@ -106,7 +105,7 @@ def _forecast(starts: list[Start], costs: Costs | None, faults: dict[str, float]
     if costs is None or not faults:
         return None
     costs = replace(costs, down_s=faults["down_s"])
-    intervals = len({save.step for saves in account.kept_saves(starts) for save in saves})
+    intervals = len({save.step for saves in trainings.kept_saves(starts) for save in saves})
     useful_s = intervals * costs.useful * costs.interval_s
     exposed_s = (starts[-1].end_ns - starts[0].begun_ns) / 1e9 - faults["kills"] * costs.down_s
     seen_s = exposed_s / faults["kills"] if faults["kills"] else faults["mtbf_s"]
@@ -116,7 +115,7 @@ def _forecast(starts: list[Start], costs: Costs | None, faults: dict[str, float]
 def _answer(spent: dict[str, int], starts: list[Start]) -> str:
     whole, counted = sum(spent.values()) / 1e9, spent["steps"] / 1e9
     times = "one start" if len(starts) == 1 else f"{len(starts)} starts"
-    return f"Goodput {account.goodput(spent):.1%}: {counted:.1f} of {whole:.1f} s, in {times}, were steps that count."
+    return f"Goodput {trainings.goodput(spent):.1%}: {counted:.1f} of {whole:.1f} s, in {times}, were steps that count."
 
 
 def _expected(spent: dict[str, int], faults: dict[str, float], forecast: tuple[float, float] | None) -> list[str]:
@@ -126,7 +125,7 @@ def _expected(spent: dict[str, int], faults: dict[str, float], forecast: tuple[f
     return [
         f"It was killed {faults['kills']:g} times, once every {digits(seen_s)} s; {faults['mtbf_s']:g} s on average "
         f"were requested. At the observed rate the expected goodput is {share:.1%}: measured over expected is "
-        f"{account.goodput(spent) / share:.2f}."
+        f"{trainings.goodput(spent) / share:.2f}."
     ]
 
 

@@ -25,7 +25,7 @@ from jaxbench.levers.remat import REMAT
 from jaxbench.levers.schedule import SCHEDULE
 from jaxbench.levers.sequence_parallel import SEQUENCE_PARALLEL
 from jaxbench.machine import settings as settings_of_jax
-from jaxbench.parallel import reduction, step_phases
+from jaxbench.parallel import data_parallel
 from jaxbench.parallel.program import Program, keep_barriers, without
 from jaxbench.workloads import inspection, keys
 from jaxbench.workloads import levers as transforms
@@ -125,9 +125,9 @@ def build_program(workload: TrainWorkload, strategy: str, devices: list[jax.Devi
                 f"--config.lever.part={part} needs a strategy with explicit communication: use "
                 "--config.strategy=shard_map."
             )
-        return step_phases.build(workload, devices, part, donate=execution != "jit")
+        return data_parallel.build_phases(workload, devices, part, donate=execution != "jit")
     if mean is not None:
-        return reduction.build(workload, devices, *mean)
+        return data_parallel.build_reduction(workload, devices, *mean)
     program = parallel.load(strategy).build(workload, devices, **settings)
     if execution in ("donated", "unfused"):
         return program

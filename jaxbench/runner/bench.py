@@ -20,21 +20,21 @@ from jaxbench.levers.input import INPUT
 from jaxbench.levers.part import PART
 from jaxbench.machine.mesh import on_host
 from jaxbench.machine.world import Members
-from jaxbench.measure import (
-    explained,
-    first_step,
-    host_calls,
-    memory,
-    profile,
-    short_training,
-    state_facts,
-    timed_state,
+from jaxbench.measure import first_step, memory, profile, step_facts
+from jaxbench.measure.check import (
+    counted_steps,
+    judge_communication,
+    judge_host_calls,
+    judge_schedule,
+    judge_silent,
+    judge_steps,
+    judge_timed_state,
+    judge_work,
 )
-from jaxbench.measure.clock import Timer
-from jaxbench.measure.passport import CompiledStep, op_by_op
-from jaxbench.measure.probe import Probe
+from jaxbench.measure.clock import Probe, Timer
+from jaxbench.measure.compile_report import CompiledStep, op_by_op
 from jaxbench.parallel.program import Program, TrainState, jit_once
-from jaxbench.records.schema import Passport, PointRecord, ProfileRecord, RoundRecord, Verdict
+from jaxbench.records.schema import CompileReport, PointRecord, ProfileRecord, RoundRecord, Verdict
 from jaxbench.runner import explaining
 from jaxbench.runner.compiler import Compiler
 from jaxbench.runner.plan import Point
@@ -110,7 +110,7 @@ class Bench(Compiler):
         if compiled.sha256 != program_sha256:
             return False
         if EXECUTION.of(point.levers) == "eager":
-            compiled = CompiledStep(program.step.__wrapped__, compiled.passport)
+            compiled = CompiledStep(program.step.__wrapped__, compiled.report)
         self.prepared[point.point] = PreparedStep(point, workload, program, compiled, steps)
         self._accepted.add(point.point)  # the process that has the references compares the timed state, too
         if not _fed(point):
@@ -120,7 +120,7 @@ class Bench(Compiler):
                 # touches, while other sets load their programs; so no round waits for it.
                 _, state = self._timer(ready).block(call, state, batch, steps)
             self._warm.add(point.point)
-            self._held[point.point] = Held(state, steps, counted=timed_state.counted(state))
+            self._held[point.point] = Held(state, steps, counted=counted_steps(state))
         return True
 
     def prepare(self, placed: dict[str, Any], *, paced: bool = True) -> PointRecord:
@@ -135,7 +135,7 @@ class Bench(Compiler):
             batch = self.batch(point)
             first_run_s, facts, outputs = self._first_run(program, compiled, batch)
             facts |= self._facts_of(workload)
-            passport = dataclasses.replace(compiled.passport, first_run_s=first_run_s)
+            passport = dataclasses.replace(compiled.report, first_run_s=first_run_s)
             checks = self._verdicts(point, workload, program, compiled, batch, outputs)
             if EXECUTION.of(point.levers) == "eager":
                 call, passport = program.step.__wrapped__, op_by_op(passport)
@@ -159,7 +159,7 @@ class Bench(Compiler):
 
     def _facts_of(self, workload: TrainWorkload) -> dict[str, float]:
         if id(workload) not in self._facts:
-            self._facts[id(workload)] = state_facts.of_workload(workload)
+            self._facts[id(workload)] = step_facts.of_workload(workload)
         return self._facts[id(workload)]
 
     def _verdicts(
@@ -169,21 +169,21 @@ class Bench(Compiler):
             checks = self.proof.verdicts(point, self._grown(point), program, compiled, batch)
             about: dict[str, Any] = {"key": self.key, "batch": batch, "device": self.device}
             return first_step.explained(checks, out, workload, **about)
-        host, part = host_calls.judge(compiled.host_calls), point.levers[PART.name]
+        host, part = judge_host_calls(compiled.host_calls), point.levers[PART.name]
         if explaining.is_plain(point):  # the base's program with another batch, which was checked
             return (host,)
         if part == explaining.COMMUNICATION:
-            return host, explained.judge_communication(compiled.passport, self._whole(point))
-        silent = explained.judge_silent(compiled.passport)
+            return host, judge_communication(compiled.report, self._whole(point))
+        silent = judge_silent(compiled.report)
         if part not in (explaining.LOCAL, explaining.SCHEDULE):
             return host, silent
         whole = self._whole(point)
         in_order = part == explaining.SCHEDULE
-        sent = explained.judge_schedule(compiled.passport, whole, explaining.STAGE) if in_order else silent
-        work = explained.judge_work(compiled.passport, whole)
+        sent = judge_schedule(compiled.report, whole, explaining.STAGE) if in_order else silent
+        work = judge_work(compiled.report, whole)
         return (host, sent) if work is None else (host, sent, work)
 
-    def _whole(self, point: Point) -> Passport:
+    def _whole(self, point: Point) -> CompileReport:
         """Of the step that a point is a part of. A run that goes on may have measured it in an earlier process."""
         if point.explains not in self.passports:
             levers = {**point.levers, PART.name: PART.default}
@@ -207,7 +207,7 @@ class Bench(Compiler):
             watch.step_begins((state, batch))
             # One step only: a CPU may allocate the scratch of a second step before it has freed that of the first.
             jax.block_until_ready(compiled.call(state, batch))
-            return {"peak_bytes": compiled.passport.peak_bytes, "measured_bytes": watch.peak_bytes()}
+            return {"peak_bytes": compiled.report.peak_bytes, "measured_bytes": watch.peak_bytes()}
 
     def round(
         self, point: str, number: int, steps: int | None = None, *, double: bool = True, last: bool = False
@@ -234,7 +234,7 @@ class Bench(Compiler):
             del supply
             times = dataclasses.asdict(measured)
             record = RoundRecord(point=point, round=number, steps=steps, worker=self.worker, **times)
-            counted, ran = timed_state.counted(state), before[0] + record.steps_made
+            counted, ran = counted_steps(state), before[0] + record.steps_made
             checks, loss = self._after_round(ready, state, ran, check=check)
             donated = check and point not in self._accepted and not ready.point.explains
             if not (donated or fed or before[1] == LIFE):
@@ -244,7 +244,7 @@ class Bench(Compiler):
 
     def _spare(self) -> None:
         """Keeps nothing any more if the memory is needed for a step."""
-        step = max(each.compiled.passport.peak_bytes or 0 for each in self.prepared.values())
+        step = max(each.compiled.report.peak_bytes or 0 for each in self.prepared.values())
         devices = len(self.devices) if self.device.platform == "cpu" else 1
         if self._keeps and memory.room(self.device) < FREE_STEPS * devices * step:
             self._keeps = False
@@ -268,7 +268,7 @@ class Bench(Compiler):
             judged = explaining.after_round(point, state, steps, parameters=check)
         else:
             counted = steps if PART.of(point.levers) in ("step", "local") else 0
-            judged = timed_state.judge(state, counted) if check else (timed_state.judge_steps(state, counted),)
+            judged = judge_timed_state(state, counted) if check else (judge_steps(state, counted),)
         if not check or point.point in self._accepted:
             return tuple(verdict for verdict in judged if not verdict.ok), None
         if point.explains or not ready.program.members.all(all(verdict.ok for verdict in judged)):
@@ -292,7 +292,7 @@ class Bench(Compiler):
                 supply,
                 steps=ready.steps,
                 folder=folder + here,
-                hlo=ready.compiled.hlo,
+                module=ready.compiled.module,
                 point=point,
                 worker=self.worker,
             )
@@ -356,7 +356,7 @@ class Bench(Compiler):
         steps = self.config.measure.train_steps
         if not steps or self.data is None or point.explains or PART.of(point.levers) != "step":
             return {}
-        return short_training.train_briefly(
+        return step_facts.train_briefly(
             workload, program, self.data, steps=steps, batch=self.config.train.batch, seed=self.config.seed
         )
 
@@ -379,16 +379,16 @@ class Bench(Compiler):
         with jax.set_mesh(program.mesh):
             state, placed = program.init(self.key), program.put(batch)
             jax.block_until_ready((state, placed))
-            facts = state_facts.measure(program, state, placed, gradients=self.config.measure.gradients)
+            facts = step_facts.memory(program, state, placed, gradients=self.config.measure.gradients)
             program.members.meet()
             start = time.perf_counter()
             _, outputs = jax.block_until_ready(compiled.call(state, placed))
-            return time.perf_counter() - start, facts | state_facts.of_metrics(outputs), outputs
+            return time.perf_counter() - start, facts | step_facts.of_metrics(outputs), outputs
 
     def _record(
         self,
         point: Point,
-        passport: Passport,
+        passport: CompileReport,
         checks: tuple[Verdict, ...],
         program: Program,
         *,

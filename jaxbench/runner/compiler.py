@@ -13,14 +13,14 @@ from ml_collections import ConfigDict
 
 from jaxbench import discovery, levers
 from jaxbench.errors import UserError
+from jaxbench.hlo.collective_counts import concurrent_collectives
 from jaxbench.machine.start import require_threads
 from jaxbench.machine.world import Members
-from jaxbench.measure import closed_form
-from jaxbench.measure.concurrency import concurrent_collectives
-from jaxbench.measure.passport import CompiledStep, compile_step
+from jaxbench.measure import expected_communication
+from jaxbench.measure.compile_report import CompiledStep, compile_step
 from jaxbench.parallel import multihost
 from jaxbench.parallel.program import Program
-from jaxbench.records.schema import CompiledRecord, Passport
+from jaxbench.records.schema import CompiledRecord, CompileReport
 from jaxbench.runner import explaining, known_options, pieces
 from jaxbench.runner.arm import Arms, build_program, compiler_options, inspected
 from jaxbench.runner.plan import Point
@@ -45,7 +45,7 @@ class Compiler:
             for arm in levers.arms(self.config.lever):
                 known_options.require(arm.levers, devices[0])
         self._inits: dict[tuple[Any, ...], Any] = {}
-        self.passports: dict[str, Passport] = {}  # by point
+        self.passports: dict[str, CompileReport] = {}  # by point
         self._compile_s: dict[str, float] = {}  # by digest of a program that this process compiled
         own = experiment in discovery.experiments()
         self.proof = Proof(self.arms, self.plain, devices, self.key, own=own, keep=keep)
@@ -84,23 +84,23 @@ class Compiler:
             options = {**compiler_options(point.levers, program), **(extra or {})}
             compiled = compile_step(workload, program, point.global_batch, options=options, asked=point.devices)
             if compiled.loaded:  # another point has the same program: it takes as long to compile
-                compile_s = self._compile_s.get(compiled.sha256, compiled.passport.compile_s)
-                passport = dataclasses.replace(compiled.passport, compile_s=compile_s)
-                compiled = dataclasses.replace(compiled, passport=passport)
-            self._compile_s[compiled.sha256] = compiled.passport.compile_s
+                compile_s = self._compile_s.get(compiled.sha256, compiled.report.compile_s)
+                passport = dataclasses.replace(compiled.report, compile_s=compile_s)
+                compiled = dataclasses.replace(compiled, report=passport)
+            self._compile_s[compiled.sha256] = compiled.report.compile_s
             # Before the first run: a program with too few threads would hang, not fail.
-            require_threads(point.devices // len(program.members.processes), concurrent_collectives(compiled.hlo))
+            require_threads(point.devices // len(program.members.processes), concurrent_collectives(compiled.module))
             _require_one_program(program.members, compiled)
             if point.explains:
-                passport = explaining.passport(point, compiled.passport, self.devices[0].platform)
-                compiled = dataclasses.replace(compiled, passport=passport)
-            self.passports[point.point] = compiled.passport
+                passport = explaining.passport(point, compiled.report, self.devices[0].platform)
+                compiled = dataclasses.replace(compiled, report=passport)
+            self.passports[point.point] = compiled.report
             return workload, program, compiled
 
     def compile_only(self, placed: dict[str, Any]) -> dict[str, Any]:
         """The numbers that a dry run shows for a point. Raises StageError."""
         _, program, compiled = self.compile(Point(**placed))
-        passport = compiled.passport
+        passport = compiled.report
         return {
             "compile_s": (passport.trace_s or 0) + passport.lower_s + passport.compile_s,
             "peak_bytes": passport.peak_bytes,
@@ -121,7 +121,7 @@ class Compiler:
         workload, program, compiled = self.compile(point, options)
         if text:
             Path(text).write_bytes(gzip.compress(compiled.text.encode(), mtime=0))
-        passport = compiled.passport
+        passport = compiled.report
         return CompiledRecord(
             experiment=self.config.experiment,
             platform=self.devices[0].platform,
@@ -129,7 +129,9 @@ class Compiler:
             mesh=dict(program.mesh.shape),
             compile_s=(passport.trace_s or 0) + passport.lower_s + passport.compile_s,
             collectives=passport.collectives,
-            checks=(closed_form.judge(workload, program, passport, point.global_batch, devices=point.devices),),
+            checks=(
+                expected_communication.judge(workload, program, passport, point.global_batch, devices=point.devices),
+            ),
             peak_bytes=passport.peak_bytes,
             compiler_peak_bytes=passport.compiler_peak_bytes,
             temp_bytes=passport.temp_bytes,

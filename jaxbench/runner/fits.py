@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 
-from jaxbench.records import refusal
+from jaxbench.records import schema
 from jaxbench.runner.client import WorkerError
 
 REFUSED = "RESOURCE_EXHAUSTED"
@@ -28,4 +28,4 @@ def refused(error: WorkerError) -> bool:
 
 def needed_bytes(error: WorkerError) -> int | None:
     """The bytes that the refused step needs; None if the message does not tell."""
-    return refusal.needed_bytes(str(error))
+    return schema.needed_bytes(str(error))

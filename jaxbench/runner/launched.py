@@ -16,7 +16,7 @@ from jaxbench import config as config_lib
 from jaxbench import discovery
 from jaxbench.errors import UserError
 from jaxbench.machine.launch import Launch
-from jaxbench.records.store import flatten
+from jaxbench.records.documents import flatten
 from jaxbench.runner import crew as crew_lib
 from jaxbench.runner.crew import Crew
 from jaxbench.runner.studies import STUDIES

@@ -18,7 +18,7 @@ from jaxbench.levers.compiler import COMPILER, EVERY_SET, require_platform
 from jaxbench.levers.execution import EXECUTION
 from jaxbench.levers.mesh import EVERY_MESH, MESH
 from jaxbench.parallel import axes
-from jaxbench.records.place import StepPlace
+from jaxbench.records.schema import StepPlace
 from jaxbench.runner import sharing
 
 CPU_DEVICES = (1, 2, 4, 8)

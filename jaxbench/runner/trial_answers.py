@@ -13,7 +13,7 @@ from jaxbench import parallel
 from jaxbench.errors import UserError
 from jaxbench.machine.start import run_once_options
 from jaxbench.measure import first_step
-from jaxbench.measure.passport import example_flops
+from jaxbench.measure.compile_report import example_flops
 from jaxbench.parallel.program import Program
 from jaxbench.runner.bench import Bench
 from jaxbench.runner.plan import Point
@@ -65,9 +65,9 @@ def attempt(bench: Bench, placed: dict[str, Any]) -> dict[str, Any]:
         checks = first_step.explained(checks, {}, workload, key=bench.key, batch=batch, device=bench.device)
     return {
         "checks": [dataclasses.asdict(check) for check in checks],
-        "sent_bytes": sum(each.wire_bytes for each in compiled.passport.collectives),
+        "sent_bytes": sum(each.wire_bytes for each in compiled.report.collectives),
         "state_bytes": _state_bytes(program, bench.key),
-        "peak_bytes": compiled.passport.peak_bytes,
+        "peak_bytes": compiled.report.peak_bytes,
     }
 
 

@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-import json
 import re
 import subprocess
 import sys
@@ -12,8 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from jaxbench.cards.scrub import text
-from jaxbench.errors import UserError
+from jaxbench.cards.redact import redact_text
 
 FINISH_S = 15.0  # a stopped command has this long to write its records before it is killed
 # The outcome by exit code. None means that the time ran out; other codes mean BROKEN.
@@ -96,17 +94,4 @@ def measure(
 
 def add(about: Document, outcome: str, message: str, seconds: float) -> None:
     """Adds the end of a command to its entry in the document. seconds: of this start; the entry has their sum."""
-    about |= {"outcome": outcome, "seconds": about["seconds"] + seconds, "said": text(message, private=True)}
-
-
-def read(path: Path, kind: str, names: set[str], help: str) -> Document:
-    """A suite's JSON file of schema 1. names: its keys. help: ends the sentence of a UserError."""
-    try:
-        document = json.loads(path.read_text(encoding="utf-8"))
-    except (OSError, ValueError) as error:
-        raise UserError(f"'{path}' cannot be read ({error}): {help}") from error
-    if not isinstance(document, dict) or (document.get("kind"), document.get("schema")) != (kind, 1):
-        raise UserError(f"'{path}' is not a {kind.removeprefix('jaxbench ')} of this version: {help}")
-    if missing := names - document.keys():
-        raise UserError(f"'{path}' is damaged, it has no '{min(missing)}': {help}")
-    return document
+    about |= {"outcome": outcome, "seconds": about["seconds"] + seconds, "said": redact_text(message, private=True)}

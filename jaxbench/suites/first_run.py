@@ -24,13 +24,13 @@ from jaxbench import config as config_lib
 from jaxbench import discovery, machine_command, parallel
 from jaxbench.analysis import case_expectations, case_rows, cases, expectations, machine_card, points, scaling, spread
 from jaxbench.analysis.expectations import CANNOT_TELL, NO, Item
-from jaxbench.cards.scrub import scrub
+from jaxbench.cards.redact import redact
 from jaxbench.errors import UserError
 from jaxbench.machine.start import only_cpu_here
 from jaxbench.parallel import axes
 from jaxbench.records import identity
 from jaxbench.records.schema import FailureRecord, PointRecord, ProfileRecord, to_json
-from jaxbench.records.store import MANIFEST, RunFolder, lock_folder, write_json
+from jaxbench.records.store import MANIFEST, RunFolder, lock_folder, read_document, write_json
 from jaxbench.report import first_run as page
 from jaxbench.report import first_run_tables
 from jaxbench.runner import plan
@@ -206,12 +206,11 @@ def begin(folder: Path, machine: Mapping[str, Any], parts: Sequence[Part]) -> di
     Raises:
       UserError: the document was started on another machine or with other software, or cannot be read.
     """
-    made = {"kind": KIND, "schema": 1, "machine": scrub(dict(machine)), "parts": {}, "found": {}, "card": None}
+    made = {"kind": KIND, "schema": 1, "machine": redact(dict(machine)), "parts": {}, "found": {}, "card": None}
     made["begun"] = datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds")
     path = folder / NAME
     if path.exists():
-        keys = {"begun", "machine", "parts", "found", "card"}
-        old = command.read(path, KIND, keys, "choose a new --workdir.")
+        old = read_document(path, KIND, 1, ("begun", "machine", "parts", "found", "card"), "choose a new --workdir.")
         if other := identity.differences(old["machine"], made["machine"]):
             different = identity.sentence(other)
             raise UserError(f"'{folder}' was started on another machine ({different}): choose a new --workdir.")
@@ -242,8 +241,8 @@ def _record(
         items.append(complaint(part, NO, outcome, message))
     elif outcome in (STOPPED, SKIPPED):
         items.append(complaint(part, CANNOT_TELL, outcome, message))
-    document["found"][part.run] = scrub(results, private=True)
-    document["card"] = scrub(machine_card.read(folder / "machine" / machine_card.NAME))
+    document["found"][part.run] = redact(results, private=True)
+    document["card"] = redact(machine_card.read(folder / "machine" / machine_card.NAME))
     write_json(folder / NAME, document)
     progress.end(part, document["parts"][part.run], seconds, document["found"][part.run]["items"])
 

@@ -17,8 +17,9 @@ import numpy as np
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
+from jaxbench.hlo.collective_counts import concurrent_collectives
+from jaxbench.hlo.module import parse
 from jaxbench.machine.start import require_threads
-from jaxbench.measure.concurrency import concurrent_collectives
 from jaxbench.parallel import multihost
 from jaxbench.parallel.program import Program, TrainState
 from jaxbench.runner.arm import compiler_options
@@ -90,7 +91,7 @@ class TrainLoop:
             with self.clock.compiling(), account.doing("compile"):
                 # Ahead of time: an executable cannot retrace, and compiling is timed separately from the first step.
                 compiled = program.step.lower(self.state, batch).compile(options or None)
-        require_threads(program.mesh.size, concurrent_collectives(compiled.as_text()))
+        require_threads(program.mesh.size, concurrent_collectives(parse(compiled.as_text())))
         self._step: Callable[[Any, Any], tuple[Any, Any]] = compiled
         host = self._host_state()
         self.step = account.step = int(host.step)

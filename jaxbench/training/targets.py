@@ -27,9 +27,9 @@ from jaxbench.config_targets import TUNED, TargetSettings, parse, rates
 from jaxbench.errors import UserError
 from jaxbench.machine import energy
 from jaxbench.machine import manifest as manifest_lib
-from jaxbench.records import account, targets
+from jaxbench.records import trainings
 from jaxbench.records.store import RunFolder, write_json
-from jaxbench.records.targets import Trained
+from jaxbench.records.trainings import Trained
 from jaxbench.runner import plan
 from jaxbench.runner.client import Worker, WorkerError
 from jaxbench.runner.run import absolute, begin_session, free_cores
@@ -150,7 +150,7 @@ class TargetStudy:
     def _search(self, worker: Worker, of_model: dict[str, Any], grid: Sequence[float]) -> float:
         """The learning rate of the grid with the fewest steps or, if none reaches the target, the highest accuracy."""
         tried = [
-            self._one(worker, Wanted(**{**of_model, "rule": targets.GRID}, seed=self.settings.seed, rate=rate))
+            self._one(worker, Wanted(**{**of_model, "rule": trainings.GRID}, seed=self.settings.seed, rate=rate))
             for rate in grid
         ]
         # Reached before not reached; among these, the fewest steps or the highest accuracy.
@@ -159,8 +159,8 @@ class TargetStudy:
 
     def _one(self, worker: Worker, wanted: Wanted) -> Trained:
         """Runs a training, unless it has ended before, and adds it to the records."""
-        folder = self.folder / targets.TRAININGS / wanted.folder
-        ended = folder / targets.RESULT
+        folder = self.folder / trainings.TRAININGS / wanted.folder
+        ended = folder / trainings.RESULT
         if not ended.exists():
             config = wanted.config(self.settings)
             before, whole = energy.read(), not folder.exists()  # a killed start's energy is unknown
@@ -180,11 +180,11 @@ class TargetStudy:
                 used = energy.between(before, energy.read()) if whole else {}
                 write_json(ended, {**_result(folder, wanted, answer), "joules": sum(used.values()) if used else None})
                 shutil.rmtree(folder / "checkpoints", ignore_errors=True)  # an ended training needs none
-        found = targets.parse(json.loads(ended.read_text()), rule=wanted.rule, price_per_hour=self.per_hour)
+        found = trainings.parse_trained(json.loads(ended.read_text()), rule=wanted.rule, price_per_hour=self.per_hour)
         self.trained[wanted.folder, wanted.rule] = found
         with writing(self.folder):
-            targets.write(self.folder, list(self.trained.values()))
-        self.console.print(targets.sentence(found), highlight=False, soft_wrap=True)
+            trainings.write_trained(self.folder, list(self.trained.values()))
+        self.console.print(trainings.trained_sentence(found), highlight=False, soft_wrap=True)
         return found
 
     def _ask(self, worker: Worker, request: dict[str, Any]) -> dict[str, Any]:
@@ -219,7 +219,7 @@ class TargetStudy:
 def _result(folder: Path, wanted: Wanted, answer: dict[str, Any]) -> dict[str, Any]:
     """The result of a training that has ended, from its own files."""
     rows = [json.loads(line) for line in (folder / METRICS).read_text().splitlines()]
-    spent = account.totals(account.read(folder))
+    spent = trainings.totals(trainings.read_ledger(folder))
     # A training that did not reach its target counts as the whole budget of steps.
     budget = wanted.model.epochs * (wanted.model.examples // wanted.batch)
     done = answer["diverged"] or (rows[-1]["step"] if rows else 0)

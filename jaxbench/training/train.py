@@ -23,7 +23,7 @@ from jaxbench.errors import UserError
 from jaxbench.machine.world import Members
 from jaxbench.parallel.layout import canonical_avals
 from jaxbench.parallel.program import Program, TrainState
-from jaxbench.records.learned import ACCURACY
+from jaxbench.records.trainings import ACCURACY
 from jaxbench.runner.plan import require_equal_parts
 from jaxbench.training.account import Account, summary
 from jaxbench.training.checkpoint import Restored, Writer, restore_latest

@@ -113,7 +113,7 @@ def test_the_same_inputs_make_the_same_bytes_and_a_damaged_line_is_named(tmp_pat
     assert forecasts.read(tmp_path / "a") == records
     with open(tmp_path / "a" / forecasts.FILE, "a") as file:
         file.write('{"point": 1}\n')
-    with pytest.raises(UserError, match="line 12, is damaged"):
+    with pytest.raises(UserError, match="line 12 is damaged"):
         forecasts.read(tmp_path / "a")
     with pytest.raises(UserError, match="has no forecast.jsonl"):
         forecasts.read(tmp_path)

@@ -13,7 +13,7 @@ import numpy as np
 from jaxbench.analysis import goodput
 from jaxbench.analysis.goodput import Costs
 from jaxbench.catalog import published
-from jaxbench.records.account import LABELS
+from jaxbench.records.trainings import LABELS
 from jaxbench.report.drawing import marks
 from jaxbench.report.drawing.kit import GREY, Axes, Figure, Sheet, efficiency_axis, entitle, log_axis, si
 

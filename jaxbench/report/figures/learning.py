@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from jaxbench.records.learned import ACCURACY, Learned
+from jaxbench.records.trainings import ACCURACY, LearningCurve
 from jaxbench.report.drawing import marks
 from jaxbench.report.drawing.kit import GREY, Axes, Figure, Sheet, entitle, log_axis, plain, short, si
 
@@ -18,7 +18,7 @@ CAPTION = (
 OVER = {"steps": si, "examples": si, "seconds": plain}
 
 
-def draw(sides: Mapping[str, Sequence[Learned]], *, title: str) -> Figure | None:
+def draw(sides: Mapping[str, Sequence[LearningCurve]], *, title: str) -> Figure | None:
     """Draws two rows of panels. sides: the trainings (seeds) of each series. None when nothing was evaluated."""
     every = [one for trained in sides.values() for one in trained]
     if not any(one.rows for one in every):
@@ -44,7 +44,7 @@ def draw(sides: Mapping[str, Sequence[Learned]], *, title: str) -> Figure | None
     return sheet.finish(title, handles)
 
 
-def _line(axes: Axes, one: Learned, what: str, over: str, place: int, *, dotted: bool = False) -> None:
+def _line(axes: Axes, one: LearningCurve, what: str, over: str, place: int, *, dotted: bool = False) -> None:
     colour, marker = marks.series_style(place)
     x, y = one.series(what, over)
     few = len(x) <= 40

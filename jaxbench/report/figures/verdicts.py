@@ -16,8 +16,7 @@ from jaxbench.report.drawing.kit import COLOURS, GREY, Axes, Figure, Line2D, She
 from jaxbench.report.verdicts import notes as how
 from jaxbench.report.verdicts import words
 from jaxbench.verdicts.comparison import Comparison
-from jaxbench.verdicts.judge import CANNOT_TELL, FASTER, SAME, SLOWER, Answer, Answers
-from jaxbench.verdicts.metric import Metric
+from jaxbench.verdicts.judge import CANNOT_TELL, FASTER, SAME, SLOWER, Answer, Answers, Metric
 
 VIEWS = ()  # of a comparison, not of a run
 CAPTION = (

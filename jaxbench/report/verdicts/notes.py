@@ -10,8 +10,8 @@ from typing import NamedTuple
 from jaxbench.analysis.intervals import MIN_PROCESSES
 from jaxbench.analysis.spread import CALIBRATED
 from jaxbench.report.verdicts.words import called, clean, direction, help_lines
-from jaxbench.verdicts import factors, sequential
-from jaxbench.verdicts.comparison import Comparison
+from jaxbench.verdicts import sequential
+from jaxbench.verdicts.comparison import Comparison, factor_sentences
 from jaxbench.verdicts.judge import ALPHA, Answer, Answers
 
 Section = tuple[str, list[str]]
@@ -48,7 +48,7 @@ def sections(comparison: Comparison, *, helping: bool = True) -> list[Section]:
     intervals, alarms = (_of_pairs, _alarms_of_looks) if paired(answers) else (_intervals, _alarms)
     every = [
         ("What would help", help_lines(comparison) if helping else []),
-        ("Which factor", [clean(each) for each in factors.sentences(comparison.factors, answers.points)]),
+        ("Which factor", [clean(each) for each in factor_sentences(comparison.factors, answers.points)]),
         ("Compared", compared(comparison)),
         ("Ratio", [f"B's {called(answers.metric)} over A's: {direction(answers.metric)}", *intervals(answers)]),
         ("Verdicts", [_margin(answers.margin), alarms(answers)]),

@@ -14,13 +14,19 @@ from jaxbench import __version__
 from jaxbench.command_form import as_typed
 from jaxbench.digits import digits
 from jaxbench.errors import UserError
-from jaxbench.records.store import write_atomic
+from jaxbench.records.store import read_document, write_atomic
 from jaxbench.report import card_table, first_run_tables, page
 from jaxbench.report.page import Picture
 from jaxbench.report.table import FOLD, TEXT, Cell, Table, plain
-from jaxbench.suites import command
-from jaxbench.verdicts.claim import DIVERGED, FAILS, HOLDS, NOT_MEASURED, NOT_TESTABLE, VERDICTS
-from jaxbench.verdicts.judge import CANNOT_TELL
+from jaxbench.verdicts.judge import (
+    CANNOT_TELL,
+    CLAIM_VERDICTS,
+    DIVERGED,
+    FAILS,
+    HOLDS,
+    NOT_MEASURED,
+    NOT_TESTABLE,
+)
 
 DOCUMENT, KIND = "paper.json", "jaxbench paper"
 PAGE, FIGURES, FIGURE = "paper.html", "figures", "paper"
@@ -57,10 +63,10 @@ class PaperEntry:
     runs: Table
 
 
-def read(path: Path) -> command.Document:
+def read(path: Path) -> dict[str, Any]:
     """Raises UserError for a file that is no document of a paper."""
-    names = {"id", "title", "citation", "preset", "runs", "claims", "machine"}
-    return command.read(path, KIND, names, "delete it, and the command makes it again.")
+    fields = ("id", "title", "citation", "preset", "runs", "claims", "machine")
+    return read_document(path, KIND, 1, fields, "delete it, and the command makes it again.")
 
 
 def number(claim: Mapping[str, Any]) -> str:
@@ -120,7 +126,7 @@ def machine(document: Mapping[str, Any]) -> str:
 def counts(found: Sequence[Mapping[str, Any]]) -> str:
     """ "2 hold here, 1 is not testable here": how many claims have each verdict."""
     words = [claim["verdict"] for claim in found]
-    numbers = [(words.count(verdict), *_COUNTED[verdict]) for verdict in VERDICTS if verdict in words]
+    numbers = [(words.count(verdict), *_COUNTED[verdict]) for verdict in CLAIM_VERDICTS if verdict in words]
     return ", ".join(f"{n} {one if n == 1 else more}" for n, one, more in numbers) or "no claim was judged"
 
 
@@ -129,9 +135,9 @@ def overview(papers: Sequence[Mapping[str, Any]]) -> Table:
     rows: list[tuple[str | Cell, ...]] = []
     for paper in papers:
         words = [claim["verdict"] for claim in paper["claims"]]
-        numbers = (str(words.count(verdict) or "") for verdict in VERDICTS)
+        numbers = (str(words.count(verdict) or "") for verdict in CLAIM_VERDICTS)
         rows.append((str(paper["id"]), str(paper["title"]), *numbers))
-    return plain({"paper": TEXT, "what it measures": FOLD} | dict.fromkeys(VERDICTS, ""), rows)
+    return plain({"paper": TEXT, "what it measures": FOLD} | dict.fromkeys(CLAIM_VERDICTS, ""), rows)
 
 
 def claims(found: Sequence[Mapping[str, Any]]) -> Table:

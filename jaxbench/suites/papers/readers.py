@@ -21,7 +21,7 @@ from jaxbench.report.figures import zero
 from jaxbench.suites.papers import evidence
 from jaxbench.suites.papers.evidence import Evidence, NotTestable, arm_of, most_devices, student
 from jaxbench.suites.papers.paper import Claim
-from jaxbench.verdicts.claim import DIVERGED
+from jaxbench.verdicts.judge import DIVERGED
 from jaxbench.verdicts.ratio import of_seeds
 
 Reading = tuple[Estimate, dict[str, Any]]

@@ -17,7 +17,7 @@ from rich.console import Console
 from rich.text import Text
 
 from jaxbench import discovery
-from jaxbench.cards.scrub import scrub
+from jaxbench.cards.redact import redact
 from jaxbench.errors import UserError
 from jaxbench.records.store import lock_folder, write_json
 from jaxbench.runner.progress import format_s, heartbeat
@@ -28,13 +28,12 @@ from jaxbench.suites.papers import figure, page, readers
 from jaxbench.suites.papers import paper as library
 from jaxbench.suites.papers.evidence import Evidence, NotTestable
 from jaxbench.suites.papers.paper import Claim, Paper
-from jaxbench.verdicts import claim as verdicts
-from jaxbench.verdicts.judge import CANNOT_TELL
+from jaxbench.verdicts.judge import CANNOT_TELL, FAILS, HOLDS, NOT_TESTABLE, decide_claim, why_undecided
 
 FOLDER = Path("results") / "papers"
 PRESETS = ("auto", "paper")
 LIMIT_S = {"auto": 3600.0, "paper": 24 * 3600.0}  # of one run
-_STYLES = {verdicts.HOLDS: "green", verdicts.FAILS: "bold red"}
+_STYLES = {HOLDS: "green", FAILS: "bold red"}
 
 
 def show_list(console: Console) -> None:
@@ -121,9 +120,9 @@ def write(paper: Paper, folder: Path, document: Document) -> None:
 
 def judge(document: Document, paper: Paper, found: Evidence) -> None:
     """Reads every claim of the paper from the runs so far, and writes the document."""
-    document["claims"] = [scrub(judged(claim, found), private=True) for claim in paper.claims]
+    document["claims"] = [redact(judged(claim, found), private=True) for claim in paper.claims]
     if manifests := found.manifests():
-        document["machine"] = scrub({name: value for name, value in manifests[0].items() if name != "plan"})
+        document["machine"] = redact({name: value for name, value in manifests[0].items() if name != "plan"})
     write_json(found.folder / page.DOCUMENT, document)
 
 
@@ -137,11 +136,11 @@ def judged(claim: Claim, found: Evidence) -> Document:
     except NotTestable as reason:
         return entry | {"verdict": reason.verdict, "why": str(reason)}
     except UserError as error:
-        return entry | {"verdict": verdicts.NOT_TESTABLE, "why": f"Its records cannot be read: {error}"}
-    verdict = verdicts.decide(value, claim.low, claim.high)
+        return entry | {"verdict": NOT_TESTABLE, "why": f"Its records cannot be read: {error}"}
+    verdict = decide_claim(value, claim.low, claim.high)
     ends = {"value": value.value, "lo": value.lo, "hi": value.hi}
     entry |= {name: each if math.isfinite(each) else None for name, each in ends.items()}
-    why = verdicts.why(value, claim.low, claim.high) if verdict == CANNOT_TELL else ""
+    why = why_undecided(value, claim.low, claim.high) if verdict == CANNOT_TELL else ""
     return entry | {"verdict": verdict, "why": why, "detail": detail}
 
 
