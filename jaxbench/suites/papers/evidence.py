@@ -80,14 +80,14 @@ class Evidence:
     def _find(self, run: str, kind: type[F]) -> F:
         if run not in self._read:
             self._read[run] = build.find(self.path(run))
-        found = self._read[run]
-        if not isinstance(found, kind):
-            raise NotTestable(f"The run '{run}' is of another kind: its folder holds '{found.title}'.")
-        return found
+        report = self._read[run]
+        if not isinstance(report, kind):
+            raise NotTestable(f"The run '{run}' is of another kind: its folder holds '{report.title}'.")
+        return report
 
     def manifests(self) -> list[dict]:
         """Of every run that has been read."""
-        return [found.manifest for found in self._read.values()]
+        return [report.manifest for report in self._read.values()]
 
 
 def most_devices(rows: Iterable[Row]) -> Row:
@@ -135,9 +135,9 @@ class TrainingsByBatch:
         return over_seeds(fit_knee(batches, [steps[i] for steps in self.steps.values()])[1] for i in range(seeds))
 
 
-def trainings(found: Evidence, rule: str, run: str = "targets") -> TrainingsByBatch:
+def trainings(runs: Evidence, rule: str, run: str = "targets") -> TrainingsByBatch:
     """The trainings under a rule for the learning rate. Raises NotTestable without any, UserError if damaged."""
-    path = found.path(run, TARGETS) / TARGETS
+    path = runs.path(run, TARGETS) / TARGETS
     import pandas as pd  # here: few papers need it
 
     try:

@@ -19,12 +19,12 @@ from jaxbench.suites.papers.series import Measured, PublishedSeries
 _MEANINGS = {"hollow": notes.HOLLOW, "refused": notes.REFUSED, "wrong": notes.WRONG}
 
 
-def write(paper: Paper, found: Evidence, claims: Sequence[Mapping[str, Any]]) -> None:
+def write(paper: Paper, runs: Evidence, claims: Sequence[Mapping[str, Any]]) -> None:
     """Draws the figure into the folder of the paper. claims: as judged, in the paper's document."""
-    canvas.write(canvas.render(lambda: draw(paper, found, claims)), found.folder / page.FIGURES, page.FIGURE)
+    canvas.write(canvas.render(lambda: draw(paper, runs, claims)), runs.folder / page.FIGURES, page.FIGURE)
 
 
-def draw(paper: Paper, found: Evidence, claims: Sequence[Mapping[str, Any]]) -> Figure:
+def draw(paper: Paper, runs: Evidence, claims: Sequence[Mapping[str, Any]]) -> Figure:
     """One panel for each of the paper's, side by side. A panel without measurements says why.
 
     The title names what is measured, and never what the paper claims: the verdicts below the panels answer that.
@@ -38,7 +38,7 @@ def draw(paper: Paper, found: Evidence, claims: Sequence[Mapping[str, Any]]) -> 
             for series in series_lib.make(call):
                 legend.draw(axes, panel, series)
         try:
-            for series in [each for call in panel.measured for each in series_lib.make(call, found)]:
+            for series in [each for call in panel.measured for each in series_lib.make(call, runs)]:
                 legend.draw(axes, panel, series)
                 if isinstance(series, Measured):
                     seen += series.marks

@@ -123,9 +123,9 @@ def machine(document: Mapping[str, Any]) -> str:
     return card_table.machine_name(document["machine"]) if document["machine"] else ""
 
 
-def counts(found: Sequence[Mapping[str, Any]]) -> str:
+def counts(judged: Sequence[Mapping[str, Any]]) -> str:
     """ "2 hold here, 1 is not testable here": how many claims have each verdict."""
-    words = [claim["verdict"] for claim in found]
+    words = [claim["verdict"] for claim in judged]
     numbers = [(words.count(verdict), *_COUNTED[verdict]) for verdict in CLAIM_VERDICTS if verdict in words]
     return ", ".join(f"{n} {one if n == 1 else more}" for n, one, more in numbers) or "no claim was judged"
 
@@ -140,10 +140,10 @@ def overview(papers: Sequence[Mapping[str, Any]]) -> Table:
     return plain({"paper": TEXT, "what it measures": FOLD} | dict.fromkeys(CLAIM_VERDICTS, ""), rows)
 
 
-def claims(found: Sequence[Mapping[str, Any]]) -> Table:
+def claims(judged: Sequence[Mapping[str, Any]]) -> Table:
     """Every claim with its verdict, its number, its limit, and what two cores can show of it."""
     rows: list[tuple[str | Cell, ...]] = []
-    for claim in found:
+    for claim in judged:
         value = number(claim)
         read = f"{claim['quantity']}: {value} ({claim['detail']})" if value else claim["quantity"]
         verdict = Cell(claim["verdict"], _KINDS.get(claim["verdict"], "missing"))

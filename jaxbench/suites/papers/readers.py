@@ -30,11 +30,11 @@ SEEDS = (0, 1, 2, 3)
 STAGES = ("zero1", "zero2", "fsdp")
 
 
-def read(claim: Claim, found: Evidence) -> tuple[Estimate, str]:
+def read(claim: Claim, runs: Evidence) -> tuple[Estimate, str]:
     """(the claim's number, its conditions as a clause). Raises NotTestable, or UserError if a run is damaged."""
     arguments = dict(claim.read)
     reader: Callable[..., Reading] = globals()[arguments.pop("function")]
-    value, fields = reader(found, **arguments)
+    value, fields = reader(runs, **arguments)
     return value, claim.detail.format(**fields)
 
 
@@ -46,15 +46,15 @@ def exact(value: float) -> Estimate:
 # Scaling over devices
 
 
-def efficiency(found: Evidence, run: str) -> Reading:
+def efficiency(runs: Evidence, run: str) -> Reading:
     """Weak-scaling efficiency on the most devices."""
-    row = most_devices(found.training(run).rows)
+    row = most_devices(runs.training(run).rows)
     return row.efficiency, {"devices": row.point.devices, "base": row.base.devices if row.base else 1}
 
 
-def efficiency_ratio(found: Evidence, top: str, bottom: str) -> Reading:
+def efficiency_ratio(runs: Evidence, top: str, bottom: str) -> Reading:
     """The runs are two sessions, and efficiencies are ratios within each, so their draws are independent."""
-    above, below = (most_devices(found.training(name).rows) for name in (top, bottom))
+    above, below = (most_devices(runs.training(name).rows) for name in (top, bottom))
     shuffled = np.random.default_rng(0).permutation(below.speedup_draws)
     drawn = below.relative_devices / above.relative_devices * above.speedup_draws / shuffled
     rounds = min(above.timing.rounds, below.timing.rounds)
@@ -62,9 +62,9 @@ def efficiency_ratio(found: Evidence, top: str, bottom: str) -> Reading:
     return value, {"devices": above.point.devices}
 
 
-def law(found: Evidence, run: str, name: str) -> Reading:
+def law(runs: Evidence, run: str, name: str) -> Reading:
     """The measured speed-up on the most devices over that of a law, fitted to the same points."""
-    training = found.training(run)
+    training = runs.training(run)
     fit = next((fit for fit in training.fits if fit.law == name), None)
     if fit is None or fit.why_not:
         raise NotTestable(f"{name}'s law: {fit.why_not if fit else 'its scaling was not measured'}.")
@@ -75,9 +75,9 @@ def law(found: Evidence, run: str, name: str) -> Reading:
     return top.speedup.times(1 / expected), {"devices": top.point.devices, "scaling": fit.scaling}
 
 
-def hidden(found: Evidence, run: str) -> Reading:
+def hidden(runs: Evidence, run: str) -> Reading:
     """The share of the collectives' time in which the devices also compute, on the most devices."""
-    falls = [fall for fall in found.training(run).waterfalls if fall.hidden.known]
+    falls = [fall for fall in runs.training(run).waterfalls if fall.hidden.known]
     if not falls:
         raise NotTestable("No communication was measured alone, which needs two devices that share no core.")
     fall = max(falls, key=lambda fall: fall.point.devices)
@@ -87,30 +87,30 @@ def hidden(found: Evidence, run: str) -> Reading:
 # Arms of a sweep
 
 
-def step_ratio(found: Evidence, run: str, top: str, bottom: str) -> Reading:
+def step_ratio(runs: Evidence, run: str, top: str, bottom: str) -> Reading:
     """The step time of an arm over that of another, from the rounds that both share."""
-    above, below = (arm_of(found.place(run), name, honest=True) for name in (top, bottom))
+    above, below = (arm_of(runs.place(run), name, honest=True) for name in (top, bottom))
     return paired_ratio.ratio(above, below), {"devices": above.row.point.devices}
 
 
-def speed_ratio(found: Evidence, run: str, top: str, bottom: str) -> Reading:
+def speed_ratio(runs: Evidence, run: str, top: str, bottom: str) -> Reading:
     """The examples per second of an arm over those of another, from the rounds that both share."""
-    place = found.place(run)
+    place = runs.place(run)
     above, below = (arm_of(place, name, honest=True) for name in (top, bottom))
     return place.speedup(above, below), {"devices": place.devices}
 
 
-def sent_ratio(found: Evidence, run: str, top: str, bottom: str) -> Reading:
+def sent_ratio(runs: Evidence, run: str, top: str, bottom: str) -> Reading:
     """The bytes sent per device and step by an arm over those of another."""
-    place = found.place(run)
+    place = runs.place(run)
     records = [arm_of(place, name).point.record for name in (top, bottom)]
     above, below = (sum(c.wire_bytes for c in r.passport.collectives) for r in records if r is not None)
     return exact(above / below), {"devices": place.devices}
 
 
-def gradient_share(found: Evidence, run: str, part: str, whole: str) -> Reading:
+def gradient_share(runs: Evidence, run: str, part: str, whole: str) -> Reading:
     """The gradient bytes of an arm over those of another, on two devices."""
-    places = [place for place in found.levers(run).places if place.devices == 2]
+    places = [place for place in runs.levers(run).places if place.devices == 2]
     if not places:
         raise NotTestable(f"The run '{run}' has no step on two devices.")
     arms: list[ArmResult] = [arm_of(places[0], label) for label in (whole, part)]
@@ -118,20 +118,20 @@ def gradient_share(found: Evidence, run: str, part: str, whole: str) -> Reading:
     return exact(some / total), {}
 
 
-def memory_exponent(found: Evidence, run: str, policy: str) -> Reading:
+def memory_exponent(runs: Evidence, run: str, policy: str) -> Reading:
     """The exponent of scratch memory over the number of blocks."""
-    for found_law in found.levers(run).laws:
-        if found_law.remat == policy and found_law.slope.known:
-            return found_law.slope, {"first": found_law.sizes[0][0], "last": found_law.sizes[-1][0]}
+    for growth in runs.levers(run).laws:
+        if growth.remat == policy and growth.slope.known:
+            return growth.slope, {"first": growth.sizes[0][0], "last": growth.sizes[-1][0]}
     raise NotTestable(f"The run did not compile the policy '{policy}' at several depths.")
 
 
 # Pipelines
 
 
-def pipelines(found: Evidence, run: str) -> list[Row]:
+def pipelines(runs: Evidence, run: str) -> list[Row]:
     """The checked pipelines of a run with counted slots. Raises NotTestable without one."""
-    rows = [row for row in found.levers(run).rows if row.believed and np.isfinite(row.point.fact("busy_share"))]
+    rows = [row for row in runs.levers(run).rows if row.believed and np.isfinite(row.point.fact("busy_share"))]
     if not rows:
         raise NotTestable(f"The run '{run}' has no pipeline that passed its checks.")
     return rows
@@ -142,23 +142,23 @@ def idle(row: Row) -> float:
     return 1 - row.point.fact("busy_share")
 
 
-def bubble_error(found: Evidence, run: str) -> Reading:
+def bubble_error(runs: Evidence, run: str) -> Reading:
     """The largest difference between an executed schedule's idle share and the formula."""
-    rows = pipelines(found, run)
+    rows = pipelines(runs, run)
     worst = max(abs(idle(row) - bubble.idle(bubble.stages(row.point), bubble.micro_batches(row.point))) for row in rows)
     return exact(worst), {"count": len(rows)}
 
 
-def bubble_ratio(found: Evidence, run: str, top: str, bottom: str) -> Reading:
+def bubble_ratio(runs: Evidence, run: str, top: str, bottom: str) -> Reading:
     """Idle / busy slots of a schedule over idle / busy slots of another."""
-    rows = {SCHEDULE.of(row.point.levers): row for row in pipelines(found, run)}
+    rows = {SCHEDULE.of(row.point.levers): row for row in pipelines(runs, run)}
     if not {top, bottom} <= rows.keys():
         raise NotTestable(f"The run '{run}' lacks one of the two schedules.")
     above, below = (idle(rows[name]) / (1 - idle(rows[name])) for name in (top, bottom))
     return exact(above / below), {}
 
 
-def several_hosts(found: Evidence) -> Reading:
+def several_hosts(runs: Evidence) -> Reading:
     """No run of this version can decide a claim on the placement of axes within and across hosts."""
     reason = "It needs several hosts, so that a tensor axis can lie inside one or across two; there is only one."
     raise NotTestable(reason)
@@ -167,20 +167,20 @@ def several_hosts(found: Evidence) -> Reading:
 # Exact numbers of compiled programs
 
 
-def state_error(found: Evidence, run: str) -> Reading:
+def state_error(runs: Evidence, run: str) -> Reading:
     """The largest relative error of the bytes a device holds against the formulas of ZeRO."""
-    rows = [row for row in found.training(run).rows if row.believed and row.point.record]
+    rows = [row for row in runs.training(run).rows if row.believed and row.point.record]
     counts = sorted({row.point.devices for row in rows})
     if not {"jit_auto", *STAGES} <= {row.point.strategy for row in rows} or counts[-1] < 2:
         raise NotTestable(f"The run '{run}' lacks one of the stages, or a second device count.")
     return exact(zero.worst(rows)), {"few": counts[0], "many": counts[-1]}
 
 
-def volume_ratio(found: Evidence, run: str, top: str, bottom: str) -> Reading:
+def volume_ratio(runs: Evidence, run: str, top: str, bottom: str) -> Reading:
     """Bytes sent per device and step by a strategy over those of another, scalars left out."""
     sent = {
         row.point.strategy: sum(c.wire_bytes for c in row.point.record.passport.collectives if c.elements)
-        for row in found.training(run).rows
+        for row in runs.training(run).rows
         if row.believed and row.point.record
     }
     if not (sent.get(bottom) and sent.get(top)):
@@ -188,15 +188,15 @@ def volume_ratio(found: Evidence, run: str, top: str, bottom: str) -> Reading:
     return exact(sent[top] / sent[bottom]), {}
 
 
-def all_reduces_per_block(found: Evidence, few: int, many: int) -> Reading:
+def all_reduces_per_block(runs: Evidence, few: int, many: int) -> Reading:
     """All-reduces over the tensor axis per block: the difference of two depths, in which the rest cancels."""
-    low, high = (_tensor_sums(found, depth) for depth in (few, many))
+    low, high = (_tensor_sums(runs, depth) for depth in (few, many))
     return exact((high - low) / (many - few)), {"few": few, "many": many}
 
 
-def _tensor_sums(found: Evidence, depth: int) -> int:
+def _tensor_sums(runs: Evidence, depth: int) -> int:
     """Arrays that the compiled step of a depth sums over two devices, scalars left out."""
-    for row in found.training(f"depth{depth}").rows:
+    for row in runs.training(f"depth{depth}").rows:
         if row.point.devices == 2 and row.point.strategy == "tensor" and row.believed and row.point.record:
             sums = [c for c in row.point.record.passport.collectives if c.kind == "all-reduce"]
             return sum(c.count - c.scalars for c in sums)
@@ -206,9 +206,9 @@ def _tensor_sums(found: Evidence, depth: int) -> int:
 # Kernels and links
 
 
-def roof_share(found: Evidence, run: str) -> Reading:
+def roof_share(runs: Evidence, run: str) -> Reading:
     """The largest share of its roof that any kernel reached in a run after the machine profile."""
-    rows = [row for row in found.cases(run).rows if row.peak_share.known and row.point.honest]
+    rows = [row for row in runs.cases(run).rows if row.peak_share.known and row.point.honest]
     if not rows:
         raise NotTestable("No kernel has a share of a measured roof: the machine's card is missing.")
     top = max(rows, key=lambda row: row.peak_share.value)
@@ -216,28 +216,28 @@ def roof_share(found: Evidence, run: str) -> Reading:
     return top.peak_share, {"count": len(rows), "kernel": f"{top.point.op} {size}"}
 
 
-def all_reduce_fit(found: Evidence, run: str) -> AlphaBetaFit:
+def all_reduce_fit(runs: Evidence, run: str) -> AlphaBetaFit:
     """The line of time over size on the most devices. Raises NotTestable without one."""
-    lines = [f for f in found.cases(run).fits if f.place.op == "all_reduce" and not f.place.oversubscribed]
+    lines = [f for f in runs.cases(run).fits if f.place.op == "all_reduce" and not f.place.oversubscribed]
     good = [fit for fit in lines if not fit.why_not and fit.place.devices > 1]
     if not good:
         raise NotTestable("No all-reduce on two devices that share no core has a line of time over size.")
     return max(good, key=lambda fit: fit.place.devices)
 
 
-def line_residual(found: Evidence, run: str) -> Reading:
+def line_residual(runs: Evidence, run: str) -> Reading:
     """The mean absolute relative residual of the line, over payload sizes."""
-    fit = all_reduce_fit(found, run)
+    fit = all_reduce_fit(runs, run)
     return student(np.abs([r for _, r in fit.residuals])), {"name": fit.name, "count": len(fit.residuals)}
 
 
 # Trainings to a target
 
 
-def accuracy_lost(found: Evidence, rule: str, least: int = 2, most: int = FAR) -> Reading:
+def accuracy_lost(runs: Evidence, rule: str, least: int = 2, most: int = FAR) -> Reading:
     """Accuracy at the smallest batch minus that at the largest within `least` to `most` times its size, in points, with
     Welch's 95 % interval."""
-    trained = evidence.trainings(found, rule)
+    trained = evidence.trainings(runs, rule)
     accuracy, small = trained.accuracy, min(trained.accuracy)
     large = max((batch for batch in accuracy if least <= batch / small <= most), default=None)
     if large is None:
@@ -251,53 +251,53 @@ def accuracy_lost(found: Evidence, rule: str, least: int = 2, most: int = FAR) -
 
 def difference(a: np.ndarray, b: np.ndarray) -> Estimate:
     """The mean of `a` less that of `b`, with Welch's 95 % interval."""
-    found = of_seeds(b, a)
-    return Estimate(value=found.log, lo=found.log - found.half(0.05), hi=found.log + found.half(0.05))
+    welch = of_seeds(b, a)
+    return Estimate(value=welch.log, lo=welch.log - welch.half(0.05), hi=welch.log + welch.half(0.05))
 
 
-def accuracies(found: Evidence, precision: str) -> np.ndarray:
+def accuracies(runs: Evidence, precision: str) -> np.ndarray:
     """(seeds,) the share of test images that each training of the precision gets right. Raises NotTestable."""
-    places = [found.place(f"seed{seed}") for seed in SEEDS]
+    places = [runs.place(f"seed{seed}") for seed in SEEDS]
     values = np.array([arm_of(place, precision).outcome("final_accuracy") for place in places])
     if not np.isfinite(values).all():
         raise NotTestable(f"The trainings in {precision} ended without an accuracy.")
     return values
 
 
-def accuracy_difference(found: Evidence, first: str, second: str) -> Reading:
+def accuracy_difference(runs: Evidence, first: str, second: str) -> Reading:
     """In points, from pairs of trainings with one seed, so that the effect of the seed cancels."""
-    pairs = accuracies(found, first) - accuracies(found, second)
+    pairs = accuracies(runs, first) - accuracies(runs, second)
     return student(100 * pairs), {"seeds": len(SEEDS)}
 
 
-def steps_to_target(found: Evidence, rule: str) -> dict[int, np.ndarray]:
+def steps_to_target(runs: Evidence, rule: str) -> dict[int, np.ndarray]:
     """{batch: (seeds,)} of at least two batches. Raises NotTestable."""
-    steps = evidence.trainings(found, rule).steps
+    steps = evidence.trainings(runs, rule).steps
     if len(steps) < 2:
         raise NotTestable("Fewer than two batches reached the target with every seed.")
     return steps
 
 
-def examples_at_doubling(found: Evidence, rule: str) -> Reading:
+def examples_at_doubling(runs: Evidence, rule: str) -> Reading:
     """Examples to the target at the second smallest batch over those at the smallest."""
-    steps = steps_to_target(found, rule)
+    steps = steps_to_target(runs, rule)
     first, second = list(steps)[:2]
     ratio = of_seeds(np.log(first * steps[first]), np.log(second * steps[second])).estimate()
     return ratio, {"batch": second, "base": first}
 
 
-def steps_at_largest(found: Evidence, rule: str) -> Reading:
+def steps_at_largest(runs: Evidence, rule: str) -> Reading:
     """Steps at the largest batch over those at half of its size, or at the next smaller one."""
-    steps = steps_to_target(found, rule)
+    steps = steps_to_target(runs, rule)
     before, last = list(steps)[-2:]
     if last / before < 1.9:
         raise NotTestable("The two largest batches that reach the target differ by less than a factor of two.")
     return of_seeds(np.log(steps[before]), np.log(steps[last])).estimate(), {"batch": last, "base": before}
 
 
-def knee_over_noise(found: Evidence, rule: str) -> Reading:
+def knee_over_noise(runs: Evidence, rule: str) -> Reading:
     """The knee over the mean noise scale, on logarithms; the spread of the noise scale is small next to the knee's."""
-    trained = evidence.trainings(found, rule)
+    trained = evidence.trainings(runs, rule)
     knee = trained.knee()
     if not knee.known or not len(trained.noise):
         raise NotTestable("It needs three batches that reach the target, and the gradient noise scale.")

@@ -43,10 +43,10 @@ class Measured:
 Series = PublishedSeries | Measured
 
 
-def make(call: Call, *found: Evidence) -> list[Series]:
+def make(call: Call, *runs: Evidence) -> list[Series]:
     """The series of one entry of a panel. Raises NotTestable."""
     arguments: dict[str, Any] = dict(call)
-    made = globals()[arguments.pop("function")](*found, **arguments)
+    made = globals()[arguments.pop("function")](*runs, **arguments)
     return made if isinstance(made, list) else [made]
 
 
@@ -69,8 +69,8 @@ def table(
 
 def cells(label: str, of: list[dict[str, str]]) -> Series:
     """Single cells of published tables, at the places 0, 1, ..  A cell: table, key column, key, column."""
-    found = (published.read(cell["id"]).frame.set_index(cell["by"])[cell["column"]][cell["row"]] for cell in of)
-    return PublishedSeries(label=label, x=list(range(len(of))), y=[float(value) for value in found])
+    values = (published.read(cell["id"]).frame.set_index(cell["by"])[cell["column"]][cell["row"]] for cell in of)
+    return PublishedSeries(label=label, x=list(range(len(of))), y=[float(value) for value in values])
 
 
 def bubble_formula(label: str, stages: int) -> Series:
@@ -89,28 +89,28 @@ def speedup_law(label: str, name: str, parameters: list[float]) -> Series:
 
 
 def over_devices(
-    found: Evidence, label: str, run: str, value: str, *, scaling: str = "weak", scale: float = 1
+    runs: Evidence, label: str, run: str, value: str, *, scaling: str = "weak", scale: float = 1
 ) -> Series:
     """`speedup` or `efficiency` of the rows of one kind of scaling."""
-    rows = [row for row in found.training(run).rows if row.point.scaling == scaling]
+    rows = [row for row in runs.training(run).rows if row.point.scaling == scaling]
     made = marks.of(rows, lambda row: row.point.devices, lambda row: getattr(row, value).times(scale))
     return Measured(label=label, marks=made)
 
 
-def memory_growth(found: Evidence, run: str, policies: list[str]) -> list[Series]:
+def memory_growth(runs: Evidence, run: str, policies: list[str]) -> list[Series]:
     """Scratch memory relative to the fewest blocks, over blocks."""
     return [
         Measured(
             label=f"{law.remat} here", marks=[Mark(at=n, value=exact(size / law.sizes[0][1])) for n, size in law.sizes]
         )
-        for law in found.levers(run).laws
+        for law in runs.levers(run).laws
         if law.remat in policies
     ]
 
 
-def by_arm(found: Evidence, label: str, run: str, arms: list[str], value: str) -> Series:
+def by_arm(runs: Evidence, label: str, run: str, arms: list[str], value: str) -> Series:
     """A number of several arms at the places 0, 1, ..: `ms` or `rate` of a step, or `extra` time in %."""
-    place = found.place(run)
+    place = runs.place(run)
     chosen = [arm_of(place, name) for name in arms]
     values = {
         "ms": lambda arm: arm.timing.step_s.times(1e3),
@@ -120,9 +120,9 @@ def by_arm(found: Evidence, label: str, run: str, arms: list[str], value: str) -
     return Measured(label=label, marks=[Mark(at=i, value=values(arm), n=n_of(arm)) for i, arm in enumerate(chosen)])
 
 
-def pipeline_throughput(found: Evidence, run: str, stages: list[int]) -> list[Series]:
+def pipeline_throughput(runs: Evidence, run: str, stages: list[int]) -> list[Series]:
     """Speed relative to two stages with one micro-batch, over micro-batches."""
-    rows = [row for row in readers.pipelines(found, run) if row.timing.step_s.known]
+    rows = [row for row in readers.pipelines(runs, run) if row.timing.step_s.known]
     base = next((r for r in rows if bubble.stages(r.point) == 2 and bubble.micro_batches(r.point) == 1), None)
     if base is None:
         raise NotTestable("Two stages with one micro-batch were not measured.")
@@ -140,9 +140,9 @@ def pipeline_throughput(found: Evidence, run: str, stages: list[int]) -> list[Se
     ]
 
 
-def pipeline_idle(found: Evidence, run: str, stages: list[int]) -> list[Series]:
+def pipeline_idle(runs: Evidence, run: str, stages: list[int]) -> list[Series]:
     """Idle slots in %, over micro-batches."""
-    rows = sorted(readers.pipelines(found, run), key=lambda row: bubble.micro_batches(row.point))
+    rows = sorted(readers.pipelines(runs, run), key=lambda row: bubble.micro_batches(row.point))
     return [
         Measured(
             label=f"K = {count} here",
@@ -156,9 +156,9 @@ def pipeline_idle(found: Evidence, run: str, stages: list[int]) -> list[Series]:
     ]
 
 
-def model_state(found: Evidence, run: str) -> list[Series]:
+def model_state(runs: Evidence, run: str) -> list[Series]:
     """Bytes of model state per parameter on a device, over devices."""
-    rows = [row for row in found.training(run).rows if row.believed]
+    rows = [row for row in runs.training(run).rows if row.believed]
     return [
         Measured(
             label=f"{strategy} here",
@@ -172,24 +172,24 @@ def model_state(found: Evidence, run: str) -> list[Series]:
     ]
 
 
-def all_reduce_times(found: Evidence, label: str, run: str) -> Series:
+def all_reduce_times(runs: Evidence, label: str, run: str) -> Series:
     """µs of the all-reduces that `readers.all_reduce_fit` fits, over payload bytes."""
-    place = readers.all_reduce_fit(found, run).place
+    place = readers.all_reduce_fit(runs, run).place
     names = ("op", "devices", "axis", "mesh", "dtype")
-    rows = [r for r in found.cases(run).rows if all(getattr(r.point, name) == getattr(place, name) for name in names)]
+    rows = [r for r in runs.cases(run).rows if all(getattr(r.point, name) == getattr(place, name) for name in names)]
     made = marks.of(rows, lambda r: float(r.point.payload_bytes or 0), lambda r: r.timing.step_s.times(1e6))
     return Measured(label=label, marks=made)
 
 
-def all_reduce_line(found: Evidence, label: str, run: str) -> Series:
-    fit = readers.all_reduce_fit(found, run)
+def all_reduce_line(runs: Evidence, label: str, run: str) -> Series:
+    fit = readers.all_reduce_fit(runs, run)
     sizes = np.geomspace(fit.residuals[0][0], fit.residuals[-1][0], 50)
     return PublishedSeries(label=label, x=sizes, y=1e6 * fit.seconds_at(sizes), formula=True)
 
 
-def validation_error(found: Evidence, label: str, rule: str) -> Series:
+def validation_error(runs: Evidence, label: str, rule: str) -> Series:
     """% over the batch; a batch with a diverged training is crossed out."""
-    trained = evidence.trainings(found, rule)
+    trained = evidence.trainings(runs, rule)
     made = [
         Mark(
             at=batch, value=student(100 - 100 * each), n=(len(each),),
@@ -200,27 +200,27 @@ def validation_error(found: Evidence, label: str, rule: str) -> Series:
     return Measured(label=label, marks=made, crosses="small grey x: a training of this batch diverged")
 
 
-def accuracy_pair(found: Evidence, label: str, x: str, y: str) -> Series:
+def accuracy_pair(runs: Evidence, label: str, x: str, y: str) -> Series:
     """The accuracy in one precision, in %, over that in another, over seeds."""
-    at, values = 100 * student(readers.accuracies(found, x)).value, 100 * readers.accuracies(found, y)
+    at, values = 100 * student(readers.accuracies(runs, x)).value, 100 * readers.accuracies(runs, y)
     return Measured(label=label, marks=[Mark(at=at, value=student(values), n=(len(values),))])
 
 
-def steps(found: Evidence, label: str, rule: str) -> Series:
+def steps(runs: Evidence, label: str, rule: str) -> Series:
     """Steps to the target over the batch."""
-    by_batch = readers.steps_to_target(found, rule)
+    by_batch = readers.steps_to_target(runs, rule)
     made = [Mark(at=batch, value=over_seeds(each), n=(len(each),)) for batch, each in by_batch.items()]
     return Measured(label=label, marks=made)
 
 
-def step_laws(found: Evidence, rule: str) -> list[Series]:
+def step_laws(runs: Evidence, rule: str) -> list[Series]:
     """1 / batch through the smallest batch, and the fitted curve with its knee."""
-    by_batch = readers.steps_to_target(found, rule)
+    by_batch = readers.steps_to_target(runs, rule)
     batches = np.array(list(by_batch), dtype=float)
     first = float(np.mean(by_batch[int(batches[0])]))
     ends = batches[[0, -1]]
     made: list[Series] = [PublishedSeries(label="1 / batch", x=ends, y=first * batches[0] / ends, formula=True)]
-    knee = evidence.trainings(found, rule).knee().value
+    knee = evidence.trainings(runs, rule).knee().value
     if knee > 0:
         curve = first * (1 + knee / batches) / (1 + knee / batches[0])
         label = f"1 + B / batch, knee B = {knee:.0f}"

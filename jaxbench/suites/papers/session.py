@@ -112,27 +112,27 @@ def begin(paper: Paper, folder: Path, preset: str) -> Document:
 
 def write(paper: Paper, folder: Path, document: Document) -> None:
     """Judges the claims, and writes paper.json, the figure and the page."""
-    found = Evidence(folder, document["runs"])
-    judge(document, paper, found)
-    figure.write(paper, found, document["claims"])
+    runs = Evidence(folder, document["runs"])
+    judge(document, paper, runs)
+    figure.write(paper, runs, document["claims"])
     page.write(folder, document)
 
 
-def judge(document: Document, paper: Paper, found: Evidence) -> None:
+def judge(document: Document, paper: Paper, runs: Evidence) -> None:
     """Reads every claim of the paper from the runs so far, and writes the document."""
-    document["claims"] = [redact(judged(claim, found), private=True) for claim in paper.claims]
-    if manifests := found.manifests():
+    document["claims"] = [redact(judged(claim, runs), private=True) for claim in paper.claims]
+    if manifests := runs.manifests():
         document["machine"] = redact({name: value for name, value in manifests[0].items() if name != "plan"})
-    write_json(found.folder / page.DOCUMENT, document)
+    write_json(runs.folder / page.DOCUMENT, document)
 
 
-def judged(claim: Claim, found: Evidence) -> Document:
+def judged(claim: Claim, runs: Evidence) -> Document:
     """A claim with its number, its verdict and the reason for one that decides nothing."""
     names = ("name", "sentence", "source", "quantity", "limit", "here")
     entry: Document = {name: getattr(claim, name) for name in names}
     entry |= {"value": None, "lo": None, "hi": None, "detail": "", "why": ""}
     try:
-        value, detail = readers.read(claim, found)
+        value, detail = readers.read(claim, runs)
     except NotTestable as reason:
         return entry | {"verdict": reason.verdict, "why": str(reason)}
     except UserError as error:
