@@ -30,7 +30,6 @@ from pathlib import Path
 from rich.console import Console
 from rich.table import Table
 
-from jaxbench.analysis.intervals import Estimate
 from jaxbench.analysis.quantities import interval, percent, seconds
 from jaxbench.analysis.waterfall import Waterfall
 from jaxbench.records.store import RunFolder
@@ -48,6 +47,7 @@ from jaxbench.report.drawing.kit import (
     short,
     zero_axis,
 )
+from jaxbench.statistics.bootstrap import Estimate
 
 GOAL = 0.15
 WHERE = "two network namespaces of one machine, a core each; tc limits the rate of the link between them"

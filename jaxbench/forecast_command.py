@@ -17,7 +17,7 @@ from pathlib import Path
 from ml_collections import ConfigDict
 from rich.console import Console
 
-from jaxbench.analysis import compiled, machine_card, points, scaling, spread
+from jaxbench.analysis import compiled, machine_profile, points, scaling
 from jaxbench.analysis.compiled import CompiledRow
 from jaxbench.catalog import targets
 from jaxbench.catalog.targets import Target
@@ -31,6 +31,7 @@ from jaxbench.machine import target as target_lib
 from jaxbench.records import forecasts
 from jaxbench.records.forecasts import RECKONED, ForecastRecord
 from jaxbench.records.store import RunFolder
+from jaxbench.statistics import variance
 
 _BASE = (4, 8)  # the device counts to compile and extrapolate from: small slices compile faster
 
@@ -229,7 +230,7 @@ def _from_run(experiment: str, config: ConfigDict, asked: ForecastRequest) -> li
     run = RunFolder(asked.source)
     if (name := run.config().get("experiment")) != config.experiment:
         raise UserError(f"--from={asked.source} is a run of {name}, not of {experiment}: give its experiment.")
-    rows = scaling.analyse(points.load(run), config=run.config(), spread=spread.read(run.path))
+    rows = scaling.analyse(points.load(run), config=run.config(), spread=variance.read(run.path))
     families = dict.fromkeys((row.point.strategy, row.point.scaling, row.point.arm) for row in rows)
     between_hosts: list[tuple[str, Network]] = [
         (text, Hosts(host=1, inside={}, between=link)) for text, link in asked.links
@@ -245,7 +246,7 @@ def _from_run(experiment: str, config: ConfigDict, asked: ForecastRequest) -> li
 
 
 def _carded(path: Path) -> Carded:
-    card = machine_card.read(path)
+    card = machine_profile.read(path)
     if card is None:
         raise UserError(f"there is no machine profile '{path}': 'jaxbench machine' writes one, machine.json.")
     return Carded(card=card)

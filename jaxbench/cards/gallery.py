@@ -15,7 +15,6 @@ from typing import Any
 from rich.console import Console
 from rich.text import Text
 
-from jaxbench.analysis.intervals import Estimate
 from jaxbench.analysis.summary import state as state_of
 from jaxbench.cards import card as cards_lib
 from jaxbench.cards.card import Card
@@ -28,6 +27,7 @@ from jaxbench.report.findings import OVERSUBSCRIBED
 from jaxbench.report.numbers import milliseconds, share
 from jaxbench.report.table import ALWAYS, TEXT, Cell, Column, Table, TableRow, fill
 from jaxbench.report.verdicts.words import clean
+from jaxbench.statistics.bootstrap import Estimate
 
 FOLDER = Path("cards")
 

@@ -242,7 +242,7 @@ def from_measured(rows: Sequence[Row], count: int, target: str, network: Network
     rows: the measured points. target: the link's name. Raises UserError if no point has a time, or if the messages are
     unknown.
     """
-    known = [row for row in rows if row.timing.step_s.known and row.believed and row.point.record is not None]
+    known = [row for row in rows if row.timing.step_s.known and not row.wrong and row.point.record is not None]
     if not known:
         raise UserError("--from: no measured point of this strategy in the run passed its checks: rerun it.")
     base = min(known, key=lambda row: row.point.devices)

@@ -14,7 +14,7 @@ import re
 from dataclasses import dataclass
 from typing import Any
 
-from jaxbench.analysis import predicted
+from jaxbench.analysis import alpha_beta
 from jaxbench.catalog import hardware
 from jaxbench.catalog.targets import HOST_GPUS, Target
 from jaxbench.errors import UserError
@@ -101,10 +101,10 @@ class Carded:
     card: dict[str, Any]
 
     def seconds(self, collective: Collective, stride: int) -> float:
-        spreads = [predicted.group_of(link) for link in self.card["links"]]
+        spreads = [alpha_beta.link_group(link) for link in self.card["links"]]
         # Of the measured groups, the one over the most hosts and processes: a forecast is for more than one host holds.
         hosts, processes = max(((c, b) for a, b, c in spreads if a == collective.group), default=(1, 1))
-        seconds = predicted.seconds(collective, collective.group, self.card, processes, hosts)
+        seconds = alpha_beta.collective_s(collective, collective.group, self.card, processes, hosts)
         if math.isnan(seconds):
             raise UserError(
                 f"the profile has no {collective.kind} among {collective.group} devices: measure that many with "

@@ -9,8 +9,8 @@ from typing import Any, NamedTuple
 
 from jaxbench.analysis import quantities
 from jaxbench.analysis.alpha_beta import POOR
-from jaxbench.analysis.cases import between
-from jaxbench.analysis.headline import devices, seconds
+from jaxbench.analysis.points import between
+from jaxbench.analysis.quantities import devices, seconds
 from jaxbench.report.findings import OVERSUBSCRIBED
 from jaxbench.report.table import ALWAYS, TEXT, Column, Table, fill
 

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from jaxbench.analysis.case_rows import CaseRow
-from jaxbench.analysis.headline import seconds
+from jaxbench.analysis.quantities import seconds
 from jaxbench.analysis.scaling import Row
 from jaxbench.analysis.summary import Entry, gradient_bytes
 from jaxbench.digits import digits

@@ -12,7 +12,7 @@ from typing import Any
 
 from rich.console import Console
 
-from jaxbench.analysis import machine_card
+from jaxbench.analysis import machine_profile
 from jaxbench.errors import UserError
 from jaxbench.records.store import RunFolder, write_atomic
 from jaxbench.report import card_table, case_findings, page, terminal, views
@@ -39,7 +39,7 @@ def write(
 
     Args:
       runs: the run folders, in `folder` or next to it, each with its report.
-      card: the machine profile, from `machine_card.build`.
+      card: the machine profile, from `machine_profile.build`.
 
     Raises:
       UserError: a run folder is damaged or is not one, or `folder` cannot be written.
@@ -64,7 +64,7 @@ def _page(folder: Path, runs: Sequence[Run], card: dict[str, Any], pictures: Seq
     refused = _of_runs(runs, lambda findings: case_findings.refusals(findings.rows))
     sections = [
         Section(heading="Incomplete or failed", sentences=_shortfalls(runs), purpose=Purpose.SHORTFALL),
-        Section(heading="Doubts about this profile", sentences=machine_card.doubts(card)),
+        Section(heading="Doubts about this profile", sentences=machine_profile.doubts(card)),
         Section(heading="Results of the runs", sentences=results, purpose=Purpose.DETAIL),
         Section(heading="Refused by the gates", sentences=refused, definition="gates"),
         Section(heading="Not measured", sentences=_of_runs(runs, lambda findings: findings.left_out)),

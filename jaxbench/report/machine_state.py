@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from jaxbench.analysis import load
-from jaxbench.analysis.measured import Measured
+from jaxbench.analysis.point_records import Measured
 from jaxbench.catalog import jax_settings
 from jaxbench.digits import digits
 

@@ -6,8 +6,8 @@ from __future__ import annotations
 import math
 from functools import partial
 
-from jaxbench.analysis.intervals import Estimate
 from jaxbench.analysis.quantities import interval, percent
+from jaxbench.statistics.bootstrap import Estimate
 
 _UNITS = ((1.0, "s"), (1e-3, "ms"), (1e-6, "µs"), (1e-9, "ns"))
 _SIZES = ((1e9, "G"), (1e6, "M"), (1e3, "k"), (0.0, ""))

@@ -7,11 +7,10 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from jaxbench.analysis import load
-from jaxbench.analysis.allocation import HALF_WIDTH
-from jaxbench.analysis.measured import Measured
-from jaxbench.analysis.scaling import Control, Row
-from jaxbench.analysis.stopping import half_widths
+from jaxbench.analysis.point_records import Measured
+from jaxbench.analysis.scaling import Control, Row, half_widths
 from jaxbench.report import machine_state
+from jaxbench.statistics.looks import HALF_WIDTH
 
 SLACK = 1.25  # the page's intervals may be wider by this factor: it may refuse a row, or have a calibrated spread
 GOAL = f"{100 * HALF_WIDTH:.0f} points"

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 from jaxbench.analysis import gates, summary
-from jaxbench.analysis.headline import devices, seconds
+from jaxbench.analysis.quantities import devices, seconds
 from jaxbench.analysis.scaling import Row
 from jaxbench.levers.compiler import every_set
 

@@ -21,7 +21,7 @@ from rich import table as rich_table
 from rich.cells import cell_len
 from rich.text import Text
 
-from jaxbench.analysis.intervals import Estimate
+from jaxbench.statistics.bootstrap import Estimate
 
 Get = str | tuple[str, ...] | Callable[[Any], Any]
 NUMBER, TEXT, FOLD = "", "text", "fold"  # FOLD: a text that may wrap

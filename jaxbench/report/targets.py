@@ -11,7 +11,6 @@ from typing import Any
 from rich.console import Console
 
 from jaxbench.analysis import targets as analysis
-from jaxbench.analysis.intervals import Estimate
 from jaxbench.analysis.targets import Curve, SeedGroup
 from jaxbench.digits import digits
 from jaxbench.errors import UserError
@@ -23,6 +22,7 @@ from jaxbench.report.drawing import canvas
 from jaxbench.report.figures import targets as figure
 from jaxbench.report.page import Page, Picture, Purpose, Section
 from jaxbench.report.table import ALWAYS, TEXT, Column, fill, to_csv
+from jaxbench.statistics.bootstrap import Estimate
 
 PAGE, CSV, DEFINITION = "report.html", "targets.csv", "time-to-target"
 # Other programs read these names; new ones are appended.

@@ -45,7 +45,7 @@ def write(folder: Path, console: Console | None = None, *, look: Mapping[str, An
         raise UserError(f"'{folder}' has no {trainings.LEDGER}: give the folder of a 'jaxbench train'.")
     trainings.require_possible(starts)
     faults = _faults(folder / FAULTS)
-    costs = goodput.measured(starts)
+    costs = goodput.measured_costs(starts)
     config = RunFolder(folder).config()
     name, looks = str(config.get("experiment", folder.name)), canvas.look_of(config, look)
     spent, forecast = trainings.totals(starts), _forecast(starts, costs, faults)
@@ -152,7 +152,7 @@ def _sections(costs: Costs | None, faults: dict[str, float]) -> list[Section]:
     if faults:
         best = goodput.daly(costs.checkpoint_s, faults["mtbf_s"])
         first = goodput.young(costs.checkpoint_s, faults["mtbf_s"])
-        gain = goodput.expected(costs.at_interval(best), faults["mtbf_s"])
+        gain = goodput.expected_goodput(costs.at_interval(best), faults["mtbf_s"])
         sentences.insert(
             1,
             f"With one kill every {faults['mtbf_s']:g} s the best interval is {digits(best)} s (Daly 2006; "

@@ -117,7 +117,7 @@ def run(
 ) -> None:
     """Measures every point of the sweep that the folder lacks. Raises UserError. An interrupt loses nothing.
 
-    look: decides when measure.rounds=auto has enough rounds (`analysis.allocation.look`). crew: of a launch.
+    look: decides when measure.rounds=auto has enough rounds (`statistics.looks.look`). crew: of a launch.
     """
     asked = ask(experiment, config, console, crew)
     folder = RunFolder.begin(workdir, config_lib.plain(config))

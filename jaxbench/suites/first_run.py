@@ -22,7 +22,7 @@ from rich.text import Text
 
 from jaxbench import config as config_lib
 from jaxbench import discovery, machine_command, parallel
-from jaxbench.analysis import case_expectations, case_rows, cases, expectations, machine_card, points, scaling, spread
+from jaxbench.analysis import case_rows, expectations, machine_profile, points, scaling
 from jaxbench.analysis.expectations import CANNOT_TELL, NO, Item
 from jaxbench.cards.redact import redact
 from jaxbench.errors import UserError
@@ -36,6 +36,7 @@ from jaxbench.report import first_run_tables
 from jaxbench.runner import plan
 from jaxbench.runner.progress import ProgressLine, format_s
 from jaxbench.runner.run import SAME_SOFTWARE, interrupt, probe_machine
+from jaxbench.statistics import variance
 from jaxbench.suites import command
 from jaxbench.suites.command import AMISS, ASKED, BROKEN, DONE, REFUSED, SKIPPED, STOPPED, Document, Launch
 
@@ -242,7 +243,7 @@ def _record(
     elif outcome in (STOPPED, SKIPPED):
         items.append(complaint(part, CANNOT_TELL, outcome, message))
     document["found"][part.run] = redact(results, private=True)
-    document["card"] = redact(machine_card.read(folder / "machine" / machine_card.NAME))
+    document["card"] = redact(machine_profile.read(folder / "machine" / machine_profile.NAME))
     write_json(folder / NAME, document)
     progress.end(part, document["parts"][part.run], seconds, document["found"][part.run]["items"])
 
@@ -275,7 +276,7 @@ def complaint(part: Part, agrees: str, found: str, why: str) -> dict[str, Any]:
 
 def _trainings(stage: str, path: Path) -> dict[str, Any]:
     run = RunFolder(path)
-    rows = scaling.analyse(points.load(run), config=run.config(), spread=spread.read(run.path))
+    rows = scaling.analyse(points.load(run), config=run.config(), spread=variance.read(run.path))
     items = {SMOKE: expectations.of_training(rows)}  # correctness is shown in one place, whatever part ran the program
     if stage == SCALING:
         items[SCALING] = expectations.of_scaling(rows)
@@ -288,10 +289,10 @@ def _trainings(stage: str, path: Path) -> dict[str, Any]:
 def _cases(path: Path) -> dict[str, Any]:
     run = RunFolder(path)
     manifest = run.manifest()
-    rows = case_rows.analyse(cases.load(run), manifest=manifest, machine=None, spread=spread.read(run.path))
-    items = case_expectations.of_cases(rows)
+    rows = case_rows.analyse(points.load_cases(run), manifest=manifest, machine=None, spread=variance.read(run.path))
+    items = expectations.of_cases(rows)
     if manifest["plan"].get("view") == "matmul":
-        items.append(case_expectations.of_peak(rows, manifest))
+        items.append(expectations.of_peak(rows, manifest))
     return {"items": {MACHINE: items}, "records": _records(run.records())}
 
 

@@ -8,10 +8,9 @@ from datetime import UTC, datetime, timedelta
 
 import fabricate
 import numpy as np
-import pytest
 
-from jaxbench.analysis import allocation
 from jaxbench.records.schema import RoundRecord
+from jaxbench.statistics import looks
 
 BEGUN = datetime(2026, 11, 25, tzinfo=UTC)
 WHOLE = ("jit_auto/strong/1", "jit_auto/strong/2", "jit_auto/weak/1", "jit_auto/weak/2")
@@ -49,7 +48,7 @@ def measured(names, rounds, noise, *, sets=4, first=0, every_s=1.0, seed=0):
 
 
 def look(names, records, budget_s=60.0, **how):
-    return allocation.look(planned(names, budget_s), records, sets=4, **how)
+    return looks.look(planned(names, budget_s), records, sets=4, **how)
 
 
 def test_the_first_rounds_visit_everything_but_what_shares_cores():
@@ -61,7 +60,7 @@ def test_the_first_rounds_visit_everything_but_what_shares_cores():
 def test_a_quiet_run_ends_when_it_has_enough_rounds():
     names = (*WHOLE, *PARTS)
     early = look(names, measured(names, 16, {}))
-    assert early.half_width < allocation.HALF_WIDTH and early.ended == "" and set(early.visits) == set(WHOLE)
+    assert early.half_width < looks.HALF_WIDTH and early.ended == "" and set(early.visits) == set(WHOLE)
     late = look(names, measured(names, 32, {}))
     assert (late.ended, late.visits) == ("precise", ())
     assert late.to_json()["half_width"] == round(late.half_width, 5) and late.to_json()["rounds"] == 32
@@ -71,7 +70,6 @@ def test_the_widest_claim_gets_the_next_rounds():
     found = look(WHOLE, measured(WHOLE, 40, {"jit_auto/weak/2": 0.3}))
     assert found.ended == "" and found.claims[0].point == "jit_auto/weak/2"
     assert found.visits == ("jit_auto/weak/1", "jit_auto/weak/2")
-    assert found.claims[0].shares["jit_auto/weak/2"] > 0.9 and sum(found.claims[0].shares.values()) == pytest.approx(1)
 
 
 def test_claims_that_are_almost_as_wide_are_narrowed_together():
@@ -103,7 +101,7 @@ def test_where_noise_lasts_a_narrow_interval_does_not_end_the_run():
     lasting = [dataclasses.replace(r, block_s=(r.block_s[0] * slow[r.round],)) for r in records]
     assert look(WHOLE, records).ended == "precise"
     found = look(WHOLE, lasting)
-    assert found.half_width < allocation.HALF_WIDTH and (found.ended, found.visits) == ("", WHOLE)
+    assert found.half_width < looks.HALF_WIDTH and (found.ended, found.visits) == ("", WHOLE)
 
 
 def test_failed_points_are_not_visited_again_and_without_claims_nothing_is():

@@ -10,13 +10,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from jaxbench.analysis import fits, points, scaling
+from jaxbench.analysis import points, scaling, scaling_laws
 from jaxbench.records.store import RunFolder
 
 
-def fit(path: Path, **facts: Any) -> dict[str, fits.Fit]:
+def fit(path: Path, **facts: Any) -> dict[str, scaling_laws.Fit]:
     run = RunFolder(fabricate.run_folder(path, **facts))
-    return {f.law: f for f in fits.fit_all(scaling.analyse(points.load(run), config=run.config()))}
+    return {f.law: f for f in scaling_laws.fit_all(scaling.analyse(points.load(run), config=run.config()))}
 
 
 def test_amdahl_and_gustafson_are_recovered_with_intervals_that_hold_the_truth(tmp_path: Path) -> None:
@@ -40,8 +40,10 @@ def test_usl_is_recovered(tmp_path: Path) -> None:
 @given(serial=st.floats(0, 0.9))
 def test_exact_speedups_give_the_exact_share(serial: float) -> None:
     n = np.array([1.0, 2, 4, 8])
-    for kind in fits._KINDS[:2]:
-        assert fits._solve(kind, n, fits.predict(kind.name, n, serial)) == pytest.approx([serial], abs=1e-9)
+    for name in ("Amdahl", "Gustafson"):
+        assert scaling_laws._solve(scaling_laws._LAWS[name], n, scaling_laws.predict(name, n, serial)) == pytest.approx(
+            [serial], abs=1e-9
+        )
 
 
 def test_superlinear_points_are_not_described(tmp_path: Path) -> None:
@@ -55,7 +57,9 @@ def test_more_devices_that_are_slower_are_no_serial_share(tmp_path: Path) -> Non
     found = fit(tmp_path, law=lambda scaling, n: n**-0.3, noise=0.002)
     for law in ("Amdahl", "Gustafson"):
         assert found[law].why_not == "s = 1 is at its bound, so this law does not describe the run"
-    assert any("no fit for shard_map, s = 1 is at its bound" in said for said in fits.sentences(list(found.values())))
+    assert any(
+        "no fit for shard_map, s = 1 is at its bound" in said for said in scaling_laws.sentences(list(found.values()))
+    )
 
 
 def test_an_ideal_run_is_described_by_its_bound(tmp_path: Path) -> None:
@@ -94,11 +98,11 @@ def test_a_solver_that_gives_up_is_a_sentence(tmp_path: Path, monkeypatch: pytes
     def give_up(matrix: np.ndarray, target: np.ndarray) -> None:
         raise RuntimeError("Maximum number of iterations reached.")
 
-    monkeypatch.setattr(fits.optimize, "nnls", give_up)
+    monkeypatch.setattr(scaling_laws.optimize, "nnls", give_up)
     found = fit(tmp_path)["Amdahl"]
     assert found.why_not == "least squares did not converge" and not found.parameters
 
 
 def test_laws_that_lack_a_fit_share_a_sentence(tmp_path: Path) -> None:
-    said = fits.sentences(list(fit(tmp_path, cores=2).values()))
+    said = scaling_laws.sentences(list(fit(tmp_path, cores=2).values()))
     assert "Amdahl, strong: no fit for shard_map, 2 valid device counts, and Amdahl needs 3." in said

@@ -14,10 +14,11 @@ from hypothesis import strategies as st
 from thin import thin
 
 from benchmarks import interval_coverage as simulation
-from jaxbench.analysis import points, timing
-from jaxbench.analysis.intervals import Draws, Estimate, estimate, weighted_median, widened
-from jaxbench.analysis.spread import Spread
+from jaxbench.analysis import points
 from jaxbench.records.store import RunFolder
+from jaxbench.statistics import timing
+from jaxbench.statistics.bootstrap import BootstrapSamples, Estimate, estimate, weighted_median, widened
+from jaxbench.statistics.variance import RunVariance
 
 
 @given(rounds=st.integers(1, 12), samples=st.integers(1, 300), seed=st.integers(0, 2**16))
@@ -26,7 +27,7 @@ def test_weighted_median_is_the_median_of_repeated_samples(rounds: int, samples:
     random = np.random.default_rng(seed)
     values = random.choice(random.normal(size=max(1, samples // 2)), size=samples)  # with ties
     owners = random.integers(0, rounds, samples)
-    weights = Draws(range(rounds), draws=20, seed=seed).weights
+    weights = BootstrapSamples(range(rounds), draws=20, seed=seed).weights
     for weight, found in zip(weights, weighted_median(values, owners, weights), strict=True):
         repeated = np.repeat(values, weight[owners].astype(int))
         if len(repeated):
@@ -36,7 +37,7 @@ def test_weighted_median_is_the_median_of_repeated_samples(rounds: int, samples:
 
 
 def test_draws_are_seeded_and_whole() -> None:
-    one, two = Draws([5, 3, 9, 3]), Draws([9, 5, 3])
+    one, two = BootstrapSamples([5, 3, 9, 3]), BootstrapSamples([9, 5, 3])
     assert one.units == [3, 5, 9]
     assert np.array_equal(one.weights, two.weights)
     assert (one.weights.sum(axis=1) == 3).all()
@@ -44,49 +45,49 @@ def test_draws_are_seeded_and_whole() -> None:
 
 
 def test_a_round_of_another_session_is_another_unit() -> None:
-    draws = Draws([(0, 3), (1, 3), (0, 4)])
+    draws = BootstrapSamples([(0, 3), (1, 3), (0, 4)])
     assert draws.weights.shape[1] == 3
     assert not np.array_equal(draws.of([(0, 3)]), draws.of([(1, 3)]))
 
 
-KNOWN = Spread(sd=0.02, df=1e6, source="known")
+KNOWN = RunVariance(sd=0.02, df=1e6, source="known")
 
 
 def test_rounds_that_share_a_process_are_resampled_together() -> None:
     """A change of another worker's name does not split a process of the first worker."""
     workers = [(r, f"cpu1#{r // 2}") for r in range(8)] + [(r, "cpu2") for r in (3, 4)]
-    draws = Draws(range(8), workers)
+    draws = BootstrapSamples(range(8), workers)
     assert draws.process.tolist() == [0, 0, 1, 1, 1, 1, 2, 2]
     assert draws.processes([0, 1]) == 1 and draws.processes(draws.units) == 3
     chosen = draws.of(draws.units)
     assert (chosen[:, 0] == chosen[:, 1]).all() and (chosen[:, 2:6] == chosen[:, 2:3]).all()
-    assert not (Draws(range(8)).of(range(8))[:, 0] == Draws(range(8)).of(range(8))[:, 1]).all()
+    assert not (BootstrapSamples(range(8)).of(range(8))[:, 0] == BootstrapSamples(range(8)).of(range(8))[:, 1]).all()
 
 
 def test_the_centre_weighs_processes_alike() -> None:
-    draws = Draws(range(4), [(0, "a"), (1, "b"), (2, "c"), (3, "c")])
+    draws = BootstrapSamples(range(4), [(0, "a"), (1, "b"), (2, "c"), (3, "c")])
     value, drawn = draws.centre(np.array([1.0, 2, 4, 4]), np.arange(4), draws.units)
     assert value == pytest.approx(2) and np.median(drawn) == pytest.approx(2, rel=0.1)
-    one, _ = Draws(range(4)).centre(np.array([1.0, 2, 4, 4]), np.arange(4), range(4))
+    one, _ = BootstrapSamples(range(4)).centre(np.array([1.0, 2, 4, 4]), np.arange(4), range(4))
     assert one == pytest.approx(3)  # the plain median
 
 
 def test_one_process_cannot_show_how_processes_differ() -> None:
     """The variation is added to each point separately, so it does not cancel in a ratio; two processes need less."""
-    single = Draws(range(6), spread=KNOWN)
+    single = BootstrapSamples(range(6), spread=KNOWN)
     a, b = (np.log(single.differing(name, single.units)) for name in "ab")
     assert np.std(a) == pytest.approx(0.02, rel=0.1) and np.std(a - b) == pytest.approx(0.02 * 2**0.5, rel=0.1)
     assert np.array_equal(a, np.log(single.differing("a", single.units)))
-    two = Draws(range(6), [(r, str(r // 3)) for r in range(6)], spread=KNOWN)
+    two = BootstrapSamples(range(6), [(r, str(r // 3)) for r in range(6)], spread=KNOWN)
     assert np.std(np.log(two.differing("a", two.units))) == pytest.approx(0.02 / 2**0.5, rel=0.1)
-    three = Draws(range(6), [(r, str(r // 2)) for r in range(6)], spread=KNOWN)
+    three = BootstrapSamples(range(6), [(r, str(r // 2)) for r in range(6)], spread=KNOWN)
     assert (three.differing("a", three.units) == 1).all()
     assert single.only([1, 2]).units == [1, 2] and single.only([1, 2]).spread is KNOWN
 
 
 def test_a_spread_from_few_processes_is_doubted() -> None:
-    unsure = Draws(range(6), spread=Spread(sd=0.02, df=2.5, source="few"))
-    sure = Draws(range(6), spread=KNOWN)
+    unsure = BootstrapSamples(range(6), spread=RunVariance(sd=0.02, df=2.5, source="few"))
+    sure = BootstrapSamples(range(6), spread=KNOWN)
     ends = [np.quantile(np.log(draws.differing("a", draws.units)), 0.975) for draws in (unsure, sure)]
     assert ends[0] > 1.5 * ends[1]
 

@@ -84,7 +84,7 @@ def test_status(tmp_path: Path, case: str) -> None:
     (point,) = _load(tmp_path, *records)
     assert (point.status, point.check_ok) == (status, check_ok)
     assert reason in point.reason and bool(reason) == bool(point.reason)
-    assert point.honest == (status == "ok" and check_ok is True)
+    assert point.reportable == (status == "ok" and check_ok is True)
 
 
 def test_thirty_faster_lines_of_a_round_do_not_win(tmp_path: Path) -> None:

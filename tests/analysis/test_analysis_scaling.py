@@ -10,9 +10,10 @@ import fabricate
 import pytest
 
 from jaxbench.analysis import load, points, scaling
-from jaxbench.analysis.headline import headlines, percent, seconds
-from jaxbench.analysis.intervals import Estimate
+from jaxbench.analysis.headline import headlines
+from jaxbench.analysis.quantities import percent, seconds
 from jaxbench.records.store import RunFolder
+from jaxbench.statistics.bootstrap import Estimate
 
 
 def analyse(path: Path, **facts: Any) -> dict[str, scaling.Row]:

@@ -10,9 +10,9 @@ import fabricate_cases as fab
 import pytest
 from passed_rows import rows, sweep
 
-from jaxbench.analysis import alpha_beta, case_headline, crossings
+from jaxbench.analysis import alpha_beta, case_comparisons, headline
 from jaxbench.analysis.gates import Gate
-from jaxbench.analysis.intervals import Estimate
+from jaxbench.statistics.bootstrap import Estimate
 from jaxbench.workloads.cases import VIEWS
 
 MI = 2**20
@@ -20,7 +20,9 @@ MI = 2**20
 
 def said(path: Path, view: str, made: list[fab.Made], **facts: Any) -> list[str]:
     found = rows(path, made, view=view, rounds=facts.pop("rounds", 10), **facts)
-    return case_headline.headlines(view, found, alpha_beta.fit_all(found), crossings.find(found), cache_bytes=32 * MI)
+    return headline.case_headlines(
+        view, found, alpha_beta.fit_all(found), case_comparisons.find_crossings(found), cache_bytes=32 * MI
+    )
 
 
 def first_number(sentence: str, unit: str) -> float:
@@ -44,7 +46,7 @@ def test_matmul_has_the_share_of_the_peak_when_it_is_known(tmp_path: Path) -> No
     (row,) = rows(tmp_path, [fab.matmul(1024, call_s=0.02)])
     share = Estimate(value=0.9, lo=0.88, hi=0.92)
     row = dataclasses.replace(row, peak_share=share, peak="measured peak: 119 GFLOP/s")
-    (sentence,) = case_headline.headlines("matmul", [row], [], [])
+    (sentence,) = headline.case_headlines("matmul", [row], [], [])
     assert sentence.endswith(", 90 % [88, 92] of measured peak: 119 GFLOP/s.")
 
 
@@ -55,7 +57,7 @@ def test_the_share_is_that_of_the_rate_that_is_reported(tmp_path: Path) -> None:
     peak = "measured peak: 100 GFLOP/s"
     share = [Estimate(value=r.value / 1e11, lo=r.lo / 1e11, hi=r.hi / 1e11) for r in (row.flop_per_s for row in found)]
     found = [dataclasses.replace(f, peak_share=s, peak=peak) for f, s in zip(found, share, strict=True)]
-    (sentence,) = case_headline.headlines("matmul", found, [], [])
+    (sentence,) = headline.case_headlines("matmul", found, [], [])
     (percent,) = re.findall(r"([\d.]+) % \[", sentence)
     assert float(percent) == pytest.approx(first_number(sentence, "GFLOP/s"), abs=0.6)
 
@@ -123,7 +125,7 @@ def test_the_slowest_pair_is_the_one_of_the_table(tmp_path: Path) -> None:
     pairs = [("cpu:0", "cpu:1"), ("cpu:1", "cpu:0"), ("cpu:0", "cpu:2"), ("cpu:2", "cpu:0")]
     made = [fab.transfer("device_to_device", 64 * MI, a, b, call_s=8e-3) for a, b in pairs]
     found = rows(tmp_path, made, view="transfer", rounds=5, noise=0.2)
-    (sentence,) = case_headline.headlines("transfer", found, [], [])
+    (sentence,) = headline.case_headlines("transfer", found, [], [])
     least = min(found, key=lambda row: row.algbw.value)
     assert f"{least.point.source}->{least.point.target}." in sentence
     assert first_number(sentence, "GB/s") == pytest.approx(least.algbw.value / 1e9, rel=0.01)
@@ -202,7 +204,7 @@ def test_when_every_row_is_refused_it_says_by_which_gates(tmp_path: Path) -> Non
     gates = Gate(name="not above peak", passed=False, reason=""), Gate(name="right result", passed=True, reason="")
     found = [dataclasses.replace(row, gates=gates) for row in found]
     sentence = "No headline: all 2 measured rows were refused ('not above peak' refused 2)."
-    assert case_headline.headlines("matmul", found, [], []) == [sentence]
+    assert headline.case_headlines("matmul", found, [], []) == [sentence]
 
 
 @pytest.mark.parametrize("view", VIEWS)

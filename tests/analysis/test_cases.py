@@ -10,8 +10,8 @@ import fabricate
 import fabricate_cases as fab
 import pytest
 
-from jaxbench.analysis import cases, points
-from jaxbench.analysis.cases import CasePoint
+from jaxbench.analysis import points
+from jaxbench.analysis.points import CasePoint
 from jaxbench.errors import UserError
 from jaxbench.records import schema, store
 from jaxbench.records.store import RunFolder
@@ -21,7 +21,7 @@ FAILED = schema.Verdict(name="result", ok=False, reason="12 of 4,096 values are 
 
 
 def load(path: Path, *made: fab.Made, **facts: Any) -> list[CasePoint]:
-    return cases.load(RunFolder(fab.case_folder(path, made, **facts)))
+    return points.load_cases(RunFolder(fab.case_folder(path, made, **facts)))
 
 
 CASES = {
@@ -43,14 +43,14 @@ def test_status(tmp_path: Path, case: str) -> None:
     (point,) = load(tmp_path, fab.matmul(64, call_s=1e-4, **changes))
     assert (point.status, point.check_ok) == (status, check_ok)
     assert reason in point.reason and bool(reason) == bool(point.reason)
-    assert point.honest == (status == "ok" and check_ok is True)
+    assert point.reportable == (status == "ok" and check_ok is True)
     assert (point.op, point.elements, point.cores, point.rounds_asked) == ("matmul", 64, 1, 5)
     assert (point.failure is not None) == (status == "failed")
 
 
 def test_an_oversubscribed_case_is_not_reportable(tmp_path: Path) -> None:
     (point,) = load(tmp_path, fab.collective("all_reduce", 1024, 8, call_s=1e-3, oversubscribed=True))
-    assert point.status == "ok" and point.check_ok and not point.honest
+    assert point.status == "ok" and point.check_ok and not point.reportable
 
 
 def test_cases_come_in_the_order_of_the_plan(tmp_path: Path) -> None:
@@ -67,7 +67,7 @@ def test_cases_that_the_plan_does_not_know_are_shown(tmp_path: Path) -> None:
     manifest = json.loads((path / store.MANIFEST).read_text())
     manifest["plan"]["points"] = []
     store.write_json(path / store.MANIFEST, manifest)
-    measured, failed = cases.load(RunFolder(path))
+    measured, failed = points.load_cases(RunFolder(path))
     assert (measured.op, measured.status, measured.devices) == ("matmul", "ok", 1)
     assert (failed.op, failed.status, failed.elements) == ("tanh", "failed", None)
 
@@ -83,7 +83,7 @@ def test_an_earlier_wrong_result_is_not_excused_by_a_later_right_one(tmp_path: P
     later = dataclasses.replace(wrong.record, wrong=0, worker="session1/cpu1")
     with open(path / store.RECORDS, "a", encoding="utf-8") as file:
         file.write(json.dumps(schema.to_json(later)) + "\n")
-    (point,) = cases.load(RunFolder(path))
+    (point,) = points.load_cases(RunFolder(path))
     assert point.check_ok is False and "in an earlier compile report" in point.reason
 
 
@@ -94,7 +94,7 @@ def test_a_folder_without_a_plan_of_cases_is_refused(tmp_path: Path, change: dic
     manifest["plan"] |= change
     store.write_json(path / store.MANIFEST, manifest)
     with pytest.raises(UserError, match="plan of cases"):
-        cases.load(RunFolder(path))
+        points.load_cases(RunFolder(path))
 
 
 def test_records_of_another_kind_are_refused(tmp_path: Path) -> None:
@@ -102,9 +102,9 @@ def test_records_of_another_kind_are_refused(tmp_path: Path) -> None:
     path = fab.case_folder(tmp_path / "b", [fab.matmul(64, call_s=1e-4)])
     (path / store.RECORDS).write_text((training / store.RECORDS).read_text())
     with pytest.raises(UserError, match="not of the kind"):
-        cases.load(RunFolder(path))
+        points.load_cases(RunFolder(path))
     with pytest.raises(UserError, match="plan of cases"):
-        cases.load(RunFolder(training))
+        points.load_cases(RunFolder(training))
 
 
 def test_a_failed_training_point_that_the_plan_does_not_know_is_shown(tmp_path: Path) -> None:

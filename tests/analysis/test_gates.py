@@ -8,7 +8,7 @@ from typing import Any
 import fabricate_cases as fab
 import pytest
 
-from jaxbench.analysis import alpha_beta, case_rows, cases, gates
+from jaxbench.analysis import alpha_beta, case_rows, gates, points
 from jaxbench.analysis.case_rows import CaseRow
 from jaxbench.analysis.gates import Gate
 from jaxbench.records import schema
@@ -20,7 +20,7 @@ BIG = 10**8  # float32 values: larger than any cache
 
 def analyse(path: Path, *made: fab.Made, machine: dict[str, Any] | None = None, **facts: Any) -> list[CaseRow]:
     run = RunFolder(fab.case_folder(path, made, **facts))
-    return case_rows.analyse(cases.load(run), manifest=run.manifest(), machine=machine)
+    return case_rows.analyse(points.load_cases(run), manifest=run.manifest(), machine=machine)
 
 
 def gate(row: CaseRow, name: str) -> Gate:
@@ -35,7 +35,7 @@ def judged(path: Path, name: str, made: fab.Made, **facts: Any) -> bool | None:
     refused = f"{name}: {gate(row, name).reason}" in row.gate_reason
     assert refused == (passed is False)
     assert row.gate == ("refused" if any(g.passed is False for g in row.gates) else "passed")
-    assert row.headline == (row.gate == "passed" and row.point.honest)
+    assert row.quotable == (row.gate == "passed" and row.point.reportable)
     return passed
 
 
@@ -91,7 +91,7 @@ def test_noise_is_no_disagreement(tmp_path: Path) -> None:
 def timed(path: Path, made: fab.Made, **times: list[float]) -> CaseRow:
     """The row of a case measured by one process, with other times in its rounds: one value per round."""
     run = RunFolder(fab.case_folder(path, [made]))
-    (point,) = cases.load(run)
+    (point,) = points.load_cases(run)
     changes = [{name: (values[i],) for name, values in times.items()} for i in range(5)]
     rounds = tuple(
         dataclasses.replace(r, worker="session0/cpu1", **change)
@@ -286,13 +286,13 @@ def test_the_collective_it_is_called(tmp_path: Path, held: tuple[str, ...], pass
     assert judged(tmp_path, gates.ITSELF, made) is passed
     if not passed:
         (row,) = analyse(tmp_path / "again", made)
-        assert row.gate == "refused" and "used all-reduce" in row.gate_reason and not row.headline
+        assert row.gate == "refused" and "used all-reduce" in row.gate_reason and not row.quotable
 
 
 def test_a_row_without_a_record_of_its_run_is_not_believed_or_refused(tmp_path: Path) -> None:
     (row,) = analyse(tmp_path, fab.matmul(64, call_s=1e-4, recorded=False))
     assert gate(row, gates.INPUTS).passed is None and gate(row, gates.RIGHT).passed is None
-    assert row.gate == "passed" and not row.headline
+    assert row.gate == "passed" and not row.quotable
 
 
 def test_all_reasons_of_a_refusal_are_given(tmp_path: Path) -> None:

@@ -45,12 +45,12 @@ def test_youngs_interval_by_hand():
 
 def test_the_best_interval_is_best():
     best = goodput.daly(COSTS.checkpoint_s, 600)
-    shares = [goodput.expected(COSTS.at_interval(best * factor), 600) for factor in (0.8, 1.0, 1.25)]
+    shares = [goodput.expected_goodput(COSTS.at_interval(best * factor), 600) for factor in (0.8, 1.0, 1.25)]
     assert max(shares) == shares[1]
 
 
 def test_without_failures_only_checkpoints_cost():
-    assert goodput.expected(COSTS, 1e12) == pytest.approx(0.9 * 30 / 32)
+    assert goodput.expected_goodput(COSTS, 1e12) == pytest.approx(0.9 * 30 / 32)
 
 
 @pytest.mark.parametrize("mtbf_s", [60.0, 300.0, 3000.0])
@@ -58,10 +58,10 @@ def test_without_failures_only_checkpoints_cost():
 def test_a_simulation_agrees_within_two_percent(mtbf_s, latency_s):
     """20,000 simulated long trainings each: the sampling error is below 1 %."""
     costs = dataclasses.replace(COSTS, latency_s=latency_s)
-    intervals = int(20_000 * goodput.expected(costs, mtbf_s) * mtbf_s / (costs.useful * costs.interval_s))
+    intervals = int(20_000 * goodput.expected_goodput(costs, mtbf_s) * mtbf_s / (costs.useful * costs.interval_s))
     useful_s = intervals * costs.useful * costs.interval_s
     assert useful_s / simulated(costs, mtbf_s, intervals=intervals) == pytest.approx(
-        goodput.expected(costs, mtbf_s), rel=0.02
+        goodput.expected_goodput(costs, mtbf_s), rel=0.02
     )
 
 
@@ -87,7 +87,7 @@ def test_costs_are_means_of_the_account():
 
     killed = start(0, 0, 25, [(10, 10), (20, 20)], start=4, compile=6, steps=25, checkpoint=2, input=5)
     ended = start(44, 20, 30, [(30, 10)], start=5, compile=6, restore=1, steps=10, checkpoint=1, evaluation=10)
-    assert goodput.measured([killed, ended]) == Costs(
+    assert goodput.measured_costs([killed, ended]) == Costs(
         interval_s=pytest.approx(30 / 3 / 0.7),
         checkpoint_s=1.0,
         latency_s=1.0,
@@ -95,7 +95,7 @@ def test_costs_are_means_of_the_account():
         down_s=2.0,
         useful=pytest.approx(0.7),
     )
-    assert goodput.measured([]) is None
+    assert goodput.measured_costs([]) is None
 
 
 @pytest.mark.parametrize(
@@ -103,7 +103,7 @@ def test_costs_are_means_of_the_account():
     [
         (lambda: goodput.young(0, 100), "checkpoint_s=0 is not a positive number"),
         (lambda: goodput.daly(1, float("nan")), "mtbf_s=nan is not a positive number"),
-        (lambda: goodput.expected(COSTS.at_interval(-1), 100), "interval_s=-1 is not a positive number"),
+        (lambda: goodput.expected_goodput(COSTS.at_interval(-1), 100), "interval_s=-1 is not a positive number"),
         (lambda: goodput.at_devices(COSTS, devices=0, failures_per_device_hour=1), "devices=0 is not"),
         (
             lambda: goodput.at_devices(COSTS, devices=8, failures_per_device_hour=-1),

@@ -11,10 +11,11 @@ import numpy as np
 import pytest
 from passed_rows import rows
 
-from jaxbench.analysis import case_rows, cases, ceilings, machine_card, paired_ratio
+from jaxbench.analysis import case_rows, machine_profile, points, roofline
 from jaxbench.errors import UserError
 from jaxbench.records import documents, store
 from jaxbench.records.store import RunFolder
+from jaxbench.statistics import paired_ratio
 
 MI = 2**20
 FIGURES = Path(__file__).parents[2] / "docs/figures"
@@ -46,7 +47,7 @@ def build(path: Path, **facts: Any) -> dict[str, Any]:
     calls = [fab.kernel("empty", 1, impl=impl, call_s=t, flops=None, bytes_moved=None) for impl, t in known]
     made = {"matmul": matmuls(), "stream": streams(), "dispatch": calls, "transfer": copies}
     made["collectives"] = [*links, *many]
-    return machine_card.build([run(path, cases, view, **facts) for view, cases in made.items()])
+    return machine_profile.build([run(path, cases, view, **facts) for view, cases in made.items()])
 
 
 def test_peaks_are_the_best_of_each_dtype_core_count_and_level(tmp_path: Path) -> None:
@@ -79,9 +80,9 @@ def test_launches_links_and_transfers(tmp_path: Path) -> None:
 
 def test_a_card_is_json_that_is_read_back(tmp_path: Path) -> None:
     card = build(tmp_path, rounds=2)  # too few for intervals
-    path = tmp_path / machine_card.NAME
+    path = tmp_path / machine_profile.NAME
     path.write_text(json.dumps(card, allow_nan=False))
-    assert machine_card.read(path) == card
+    assert machine_profile.read(path) == card
     assert card["peaks"][0]["lo"] is None and "on the same rounds" in card["peaks"][0]["note"]
     assert card["machine"]["cache_bytes"] == 32 * MI and card["machine"]["versions"] == {"jax": "0.10.2"}
 
@@ -104,10 +105,10 @@ def test_the_best_of_many_equal_rows_is_not_flattered(tmp_path: Path) -> None:
 def test_no_row_of_the_card_lies_above_its_peak(tmp_path: Path, seed: int) -> None:
     """Marks at 197 GFLOP/s were drawn above a "peak" of 168, measured on the rounds that did not select."""
     found = run(tmp_path, matmuls(), "matmul", rounds=6, blocks=1, noise=0.3, drift=0.0, seed=seed)
-    card = machine_card.build([found])
-    measured = case_rows.analyse(cases.load(found), manifest=found.manifest(), machine=None)
+    card = machine_profile.build([found])
+    measured = case_rows.analyse(points.load_cases(found), manifest=found.manifest(), machine=None)
     for peak in card["peaks"]:
-        here = [row.flop_per_s.value for row in measured if row.headline and row.point.cores == peak["cores"]]
+        here = [row.flop_per_s.value for row in measured if row.quotable and row.point.cores == peak["cores"]]
         assert peak["value"] >= max(here) * (1 - 1e-9) and peak["value"] >= peak["again"]
 
 
@@ -123,7 +124,7 @@ def test_refused_wrong_and_partial_rows_make_no_peak(tmp_path: Path) -> None:
     bad = dataclasses.replace(fab.CHECKED, ok=False)
     wrong = dataclasses.replace(wrong, record=dataclasses.replace(wrong.record, checks=(bad,)))
     partial = fab.matmul(1024, call_s=2.0 * 1024**3 / 3e11, cores=2, rounds=2)
-    card = machine_card.build([run(tmp_path, [good, removed, wrong, partial], "matmul")])
+    card = machine_profile.build([run(tmp_path, [good, removed, wrong, partial], "matmul")])
     assert [p["shape"] for p in card["peaks"]] == ["512x512x512"]
 
 
@@ -131,9 +132,9 @@ def test_runs_of_two_machines_make_no_card(tmp_path: Path) -> None:
     one = run(tmp_path, matmuls(), "matmul")
     other = run(tmp_path, streams(), "stream", manifest={"cpu_model": "Another CPU", "cores": 4})
     with pytest.raises(UserError, match="different machines.*processor 'Fabricated CPU', here 'Another CPU'"):
-        machine_card.build([one, other])
+        machine_profile.build([one, other])
     with pytest.raises(UserError, match="at least one run"):
-        machine_card.build([])
+        machine_profile.build([])
 
 
 @pytest.mark.parametrize(
@@ -148,18 +149,18 @@ def test_runs_of_two_machines_make_no_card(tmp_path: Path) -> None:
 )
 def test_the_card_belongs_to_its_machine(change: dict[str, Any], said: str) -> None:
     card = fab.card()
-    why = machine_card.matches(card, {**card["machine"], **change})
+    why = machine_profile.matches(card, {**card["machine"], **change})
     assert said in why and bool(why) == bool(said)
 
 
 def test_the_number_of_accelerators_is_compared() -> None:
     card = fab.card()
     card["machine"] |= {"platform": "gpu", "device_kind": "NVIDIA H200"}
-    assert "devices 8, here 4" in machine_card.matches(card, {**card["machine"], "devices": 4})
+    assert "devices 8, here 4" in machine_profile.matches(card, {**card["machine"], "devices": 4})
 
 
 def test_no_file_is_no_card(tmp_path: Path) -> None:
-    assert machine_card.read(tmp_path / machine_card.NAME) is None
+    assert machine_profile.read(tmp_path / machine_profile.NAME) is None
 
 
 @pytest.mark.parametrize(
@@ -177,10 +178,10 @@ def test_no_file_is_no_card(tmp_path: Path) -> None:
     ],
 )
 def test_damage_is_a_sentence(tmp_path: Path, text: str, why: str) -> None:
-    path = tmp_path / machine_card.NAME
+    path = tmp_path / machine_profile.NAME
     path.write_text(text)
     with pytest.raises(UserError, match="machine.json") as caught:
-        machine_card.read(path)
+        machine_profile.read(path)
     assert why in str(caught.value)
 
 
@@ -191,7 +192,7 @@ def written(path: Path, places: tuple[str, ...] = ("machine.json",), **facts: An
             for place, (view, made) in enumerate({"matmul": matmuls(), "stream": streams()}.items())]  # fmt: skip
     for place in places:
         (folder / place).parent.mkdir(parents=True, exist_ok=True)
-        store.write_json(folder / place, machine_card.build(runs))
+        store.write_json(folder / place, machine_profile.build(runs))
     return folder
 
 
@@ -206,26 +207,26 @@ def test_an_edited_peak_is_not_believed(tmp_path: Path) -> None:
     path = written(tmp_path / "there") / "machine.json"
     alone = tmp_path / "machine.json"
     alone.write_bytes(path.read_bytes())
-    assert machine_card.read(alone) == machine_card.read(path) is not None
+    assert machine_profile.read(alone) == machine_profile.read(path) is not None
     edit(alone, seal=False)
     with pytest.raises(UserError, match="is damaged .its numbers were changed after it was written.: delete it"):
-        machine_card.read(alone)
+        machine_profile.read(alone)
 
 
-@pytest.mark.parametrize("path", sorted(FIGURES.rglob(machine_card.NAME)), ids=lambda path: path.parent.name)
+@pytest.mark.parametrize("path", sorted(FIGURES.rglob(machine_profile.NAME)), ids=lambda path: path.parent.name)
 def test_the_committed_profiles_are_read(path: Path) -> None:
-    card = machine_card.read(path)
+    card = machine_profile.read(path)
     assert card is not None
 
 
 def test_ceilings_of_a_cpu_are_measured_on_as_many_cores() -> None:
     find = {"card": fab.card(), "platform": "cpu", "device_kind": "cpu", "dtype": "float32"}
-    one, two = (ceilings.find(**find, cores=cores) for cores in (1, 2))
+    one, two = (roofline.ceilings_of(**find, cores=cores) for cores in (1, 2))
     assert (one.flop.rate, two.flop.rate, two.flop.source) == (1e11, 1.9e11, "measured")
     assert (two.memory.rate, two.cache.rate, two.cache.source) == (1.5e10, 1.1e11, "measured")
     assert np.isnan(two.link.rate) and two.link.source == ""
-    assert np.isnan(ceilings.find(**find, cores=4).memory.rate), "of other core counts nothing is known"
-    other = ceilings.find(**{**find, "dtype": "bfloat16"}, cores=2)
+    assert np.isnan(roofline.ceilings_of(**find, cores=4).memory.rate), "of other core counts nothing is known"
+    other = roofline.ceilings_of(**{**find, "dtype": "bfloat16"}, cores=2)
     assert np.isnan(other.flop.rate) and other.memory.rate == 1.5e10, "bandwidth has no dtype"
 
 
@@ -234,14 +235,14 @@ def test_two_cores_can_do_what_one_did_on_a_busy_machine() -> None:
         peaks=[fab.peak("flop_per_s", cores, rate, op="matmul") for cores, rate in ((1, 1.1e11), (2, 8e10))]
     )
     find = {"card": card, "platform": "cpu", "device_kind": "cpu", "dtype": "float32"}
-    assert [ceilings.find(**find, cores=cores).flop.rate for cores in (1, 2)] == [1.1e11, 1.1e11]
-    assert np.isnan(ceilings.find(**find, cores=3).flop.rate), "three may do more than two"
+    assert [roofline.ceilings_of(**find, cores=cores).flop.rate for cores in (1, 2)] == [1.1e11, 1.1e11]
+    assert np.isnan(roofline.ceilings_of(**find, cores=3).flop.rate), "three may do more than two"
 
 
 @pytest.mark.parametrize(("upper", "room"), [(1.06e11, 1.325), (None, 1.0)])
 def test_a_measured_ceiling_knows_how_far_its_interval_reaches(upper: float | None, room: float) -> None:
     card = fab.card(peaks=[fab.peak("flop_per_s", 2, 8e10, op="matmul", hi=upper)])
-    found = ceilings.find(card=card, platform="cpu", device_kind="cpu", dtype="float32", cores=2)
+    found = roofline.ceilings_of(card=card, platform="cpu", device_kind="cpu", dtype="float32", cores=2)
     assert (found.flop.rate, found.flop.room) == (8e10, pytest.approx(room))
 
 
@@ -249,20 +250,22 @@ def test_the_catalogue_comes_before_the_card() -> None:
     peaks = [fab.peak("flop_per_s", 16, 7e14, op="matmul", dtype="bfloat16", platform="gpu"),
              fab.peak("bytes_per_s", 16, 9e12, op="copy", level="cache", platform="gpu")]  # fmt: skip
     facts = {"platform": "gpu", "device_kind": "NVIDIA H200", "cores": 16, "dtype": "bfloat16"}
-    found = ceilings.find(card=fab.card(peaks=peaks), **facts)
+    found = roofline.ceilings_of(card=fab.card(peaks=peaks), **facts)
     assert (found.flop.rate, found.flop.source) == (9.89e14, "catalogue")
     assert (found.memory.rate, found.memory.source) == (4.8e12, "catalogue")
     assert (found.link.rate, found.link.source) == (4.5e11, "catalogue")
     assert (found.cache.rate, found.cache.source) == (9e12, "measured")
-    assert ceilings.measured(fab.card(peaks=peaks), "gpu", 4, "bfloat16").flop.rate == 7e14, "cores are the host's"
-    assert ceilings.find(card=None, **facts).cache.source == ""
-    assert ceilings.find(card=None, **{**facts, "platform": "cpu"}) == ceilings.Ceilings()
+    assert roofline.measured_ceilings(fab.card(peaks=peaks), "gpu", 4, "bfloat16").flop.rate == 7e14, (
+        "cores are the host's"
+    )
+    assert roofline.ceilings_of(card=None, **facts).cache.source == ""
+    assert roofline.ceilings_of(card=None, **{**facts, "platform": "cpu"}) == roofline.Ceilings()
 
 
 def test_rates_of_collectives_are_not_a_ceiling_of_the_link() -> None:
     card = fab.card(links=[{"oversubscribed": False, "bus_bytes_per_s": 3e10}])
     card["machine"]["platform"] = "gpu"
-    found = ceilings.find(card=card, platform="gpu", device_kind="Abacus", cores=8, dtype="float32")
+    found = roofline.ceilings_of(card=card, platform="gpu", device_kind="Abacus", cores=8, dtype="float32")
     assert np.isnan(found.link.rate) and found.link.source == ""
 
 
@@ -276,23 +279,23 @@ def test_rates_of_collectives_are_not_a_ceiling_of_the_link() -> None:
     ],
 )
 def test_where_a_working_set_lies(working_set: int, cache: int | None, expected: str) -> None:
-    assert ceilings.level(working_set, cache) == expected
+    assert roofline.memory_level(working_set, cache) == expected
 
 
 def test_a_training_is_no_part_of_a_card(tmp_path: Path) -> None:
     tmp_path.joinpath(store.MANIFEST).write_text(json.dumps({"plan": {"points": []}}))
     with pytest.raises(UserError, match="no plan of cases"):
-        machine_card.build([RunFolder(tmp_path)])
+        machine_profile.build([RunFolder(tmp_path)])
 
 
 def test_a_card_made_on_a_busy_machine_says_so() -> None:
     quiet = fab.card(
         peaks=[fab.peak("flop_per_s", 1, 1e11, op="matmul"), fab.peak("flop_per_s", 2, 1.9e11, op="matmul")]
     )
-    assert machine_card.doubts(quiet) == []
+    assert machine_profile.doubts(quiet) == []
     busy = fab.card(
         peaks=[fab.peak("flop_per_s", 1, 1e11, op="matmul"), fab.peak("flop_per_s", 2, 0.8e11, op="matmul")]
     )
-    assert "on 2 cores is hardly faster than on one" in machine_card.doubts(busy)[0]
+    assert "on 2 cores is hardly faster than on one" in machine_profile.doubts(busy)[0]
     wide = fab.card(peaks=[fab.peak("bytes_per_s", 1, 1e10, op="triad", level="memory", hi=2e10)])
-    assert "reached 2.0 times its own peak" in machine_card.doubts(wide)[0]
+    assert "reached 2.0 times its own peak" in machine_profile.doubts(wide)[0]

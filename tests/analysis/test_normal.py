@@ -10,10 +10,10 @@ import pandas as pd
 import pytest
 from passed_rows import rows
 
-from jaxbench.analysis import case_rows, cases, normal
-from jaxbench.analysis.intervals import Estimate
+from jaxbench.analysis import case_comparisons, case_rows, points
 from jaxbench.catalog import published
 from jaxbench.records.store import RunFolder
+from jaxbench.statistics.bootstrap import Estimate
 
 H200 = {"platform": "gpu", "device_kind": "NVIDIA H200"}
 SIZES = (2**10, 2**16, 2**22, 3 * 2**25, 2**30)
@@ -25,7 +25,7 @@ def reduced(share: float, *, devices: int = 8, sizes: tuple[int, ...] = SIZES, *
     made = []
     for size in sizes:
         inside = table.index[0] <= size <= table.index[-1]
-        busbw = share * normal.interpolate(table, size) if inside else 1e9
+        busbw = share * case_comparisons.interpolate(table, size) if inside else 1e9
         call_s = size * 2 * (devices - 1) / devices / busbw
         made.append(fab.collective("all_reduce", size, devices, call_s=call_s, **(H200 | changes)))
     return made
@@ -33,8 +33,10 @@ def reduced(share: float, *, devices: int = 8, sizes: tuple[int, ...] = SIZES, *
 
 def verdict(
     path: Path, made: list[fab.Made], *, manifest: dict[str, Any] = H200, **facts: Any
-) -> normal.PublishedVerdict:
-    (found,) = normal.judge("collectives", rows(path, made, view="collectives", **facts), manifest=manifest)
+) -> case_comparisons.PublishedVerdict:
+    (found,) = case_comparisons.judge_published(
+        "collectives", rows(path, made, view="collectives", **facts), manifest=manifest
+    )
     return found
 
 
@@ -53,7 +55,7 @@ def test_the_word(tmp_path: Path, share: float, word: str) -> None:
      (1.21, 1.3, "high"), (0.7, 1.3, "cannot tell")],
 )  # fmt: skip
 def test_an_interval_that_straddles_a_limit_cannot_tell(lo: float, hi: float, word: str) -> None:
-    assert normal.word(Estimate(value=(lo + hi) / 2, lo=lo, hi=hi)) == word
+    assert case_comparisons.published_word(Estimate(value=(lo + hi) / 2, lo=lo, hi=hi)) == word
 
 
 def test_only_payloads_of_the_published_range_are_compared(tmp_path: Path) -> None:
@@ -64,8 +66,8 @@ def test_only_payloads_of_the_published_range_are_compared(tmp_path: Path) -> No
 
 def test_between_two_payloads_the_series_is_linear_in_logarithms() -> None:
     series = pd.Series([1.0, 100.0], index=[10, 1000])
-    assert normal.interpolate(series, 100) == pytest.approx(10)
-    assert normal.interpolate(series, 1000) == pytest.approx(100)
+    assert case_comparisons.interpolate(series, 100) == pytest.approx(10)
+    assert case_comparisons.interpolate(series, 1000) == pytest.approx(100)
 
 
 def test_the_sentence_has_the_share_the_range_the_rank_and_the_warning(tmp_path: Path) -> None:
@@ -87,8 +89,8 @@ def test_a_clock_beyond_the_link_makes_no_verdict_of_its_small_payloads(tmp_path
     sizes = [4**k for k in range(8, 17)]
     made = fab.alpha_beta("all_reduce", 8, sizes, alpha_s=2e-5, beta=9e11, platform="gpu", device_kind="NVIDIA H200")
     run = RunFolder(fab.case_folder(tmp_path, made, view="collectives", manifest=H200))
-    found = case_rows.analyse(cases.load(run), manifest=run.manifest(), machine=None)
-    (said,) = normal.judge("collectives", found, manifest=run.manifest())
+    found = case_rows.analyse(points.load_cases(run), manifest=run.manifest(), machine=None)
+    (said,) = case_comparisons.judge_published("collectives", found, manifest=run.manifest())
     assert said.word == "" and "no all_reduce over one whole node passed every gate" in said.sentence
 
 
@@ -130,6 +132,6 @@ def test_refused_rows_are_not_compared(tmp_path: Path) -> None:
 
 def test_every_dtype_has_its_verdict_and_other_views_have_none(tmp_path: Path) -> None:
     made = [*reduced(1.0), *reduced(0.5, dtype="bfloat16")]
-    found = normal.judge("collectives", rows(tmp_path, made, view="collectives"), manifest=H200)
+    found = case_comparisons.judge_published("collectives", rows(tmp_path, made, view="collectives"), manifest=H200)
     assert [(v.dtype, v.word) for v in found] == [("float32", "normal"), ("bfloat16", "low")]
-    assert normal.judge("matmul", [], manifest=H200) == []
+    assert case_comparisons.judge_published("matmul", [], manifest=H200) == []

@@ -8,16 +8,16 @@ import json
 import pytest
 from ml_collections import ConfigDict
 
-from jaxbench.analysis import price
-from jaxbench.analysis.intervals import Estimate
+from jaxbench.analysis import goodput
 from jaxbench.commands.run import Meter
 from jaxbench.errors import UserError
+from jaxbench.statistics.bootstrap import Estimate
 
 CONFIG = {"experiment": "cnn", "model": {"width": 16}}
 
 
 def test_a_thousand_steps_worked_by_hand():
-    cost = price.of_steps(Estimate(value=0.36, lo=0.18, hi=0.72), 1000, 2.5)
+    cost = goodput.of_steps(Estimate(value=0.36, lo=0.18, hi=0.72), 1000, 2.5)
     assert (cost.value, cost.lo, cost.hi) == pytest.approx((0.25, 0.125, 0.5))
 
 
@@ -40,13 +40,13 @@ def test_the_steps_to_the_target_come_from_a_training_next_to_the_run(tmp_path):
     (tmp_path / "f" / "metrics.jsonl").write_text("{")
     run = tmp_path / "run"
     run.mkdir()
-    assert price.steps_to_target(run, CONFIG) == {32: 200}
+    assert goodput.steps_to_target(run, CONFIG) == {32: 200}
 
 
 def test_energy_is_said_only_where_a_counter_was_read():
-    (said,) = price.sentences([], 2.5, {}, {"package-0": 600.0, "GPU 0": 900.0}, 10.0)
+    (said,) = goodput.price_sentences([], 2.5, {}, {"package-0": 600.0, "GPU 0": 900.0}, 10.0)
     assert "by package-0, GPU 0: 1,500 J in 10 s, 150 W on average" in said
-    (said,) = price.sentences([], 2.5, {}, {}, 10.0)
+    (said,) = goodput.price_sentences([], 2.5, {}, {}, 10.0)
     assert said.startswith("Energy: unknown")
 
 

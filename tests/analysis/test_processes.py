@@ -9,13 +9,14 @@ from typing import Any
 import fabricate
 import pytest
 
-from jaxbench.analysis import points, scaling, spread
-from jaxbench.analysis.spread import ASSUMED, Spread
+from jaxbench.analysis import points, scaling
 from jaxbench.errors import UserError
 from jaxbench.records import documents
 from jaxbench.records.store import RunFolder
+from jaxbench.statistics import variance
+from jaxbench.statistics.variance import ASSUMED, RunVariance
 
-CALIBRATED = Spread(sd=0.02, df=7, source="calibrated")
+CALIBRATED = RunVariance(sd=0.02, df=7, source="calibrated")
 
 
 def analyse(path: Path, **facts: Any) -> dict[str, scaling.Row]:
@@ -27,7 +28,7 @@ def analyse(path: Path, **facts: Any) -> dict[str, scaling.Row]:
     ("processes", "known", "rests_on"),
     [(1, ASSUMED, "rounds + assumed"), (2, CALIBRATED, "rounds + calibrated"), (3, CALIBRATED, "processes")],
 )
-def test_an_interval_says_what_it_rests_on(tmp_path: Path, processes: int, known: Spread, rests_on: str) -> None:
+def test_an_interval_says_what_it_rests_on(tmp_path: Path, processes: int, known: RunVariance, rests_on: str) -> None:
     run = RunFolder(fabricate.run_folder(tmp_path, rounds=6, processes=processes))
     row = scaling.analyse(points.load(run), config={}, spread=known)[1]
     assert (row.timing.processes, row.timing.rests_on) == (processes, rests_on)
@@ -52,19 +53,19 @@ def test_images_a_second_and_speedup_agree(tmp_path: Path) -> None:
 
 
 def test_a_spread_that_was_kept_with_a_run_is_read(tmp_path: Path) -> None:
-    assert spread.read(tmp_path) is ASSUMED
-    (tmp_path / spread.NAME).write_text(json.dumps(dataclasses.asdict(CALIBRATED)))
-    assert spread.read(tmp_path) == CALIBRATED
-    (tmp_path / spread.NAME).write_text(json.dumps({**dataclasses.asdict(CALIBRATED), "sd": -1}))
+    assert variance.read(tmp_path) is ASSUMED
+    (tmp_path / variance.NAME).write_text(json.dumps(dataclasses.asdict(CALIBRATED)))
+    assert variance.read(tmp_path) == CALIBRATED
+    (tmp_path / variance.NAME).write_text(json.dumps({**dataclasses.asdict(CALIBRATED), "sd": -1}))
     with pytest.raises(UserError, match="is damaged"):
-        spread.read(tmp_path)
+        variance.read(tmp_path)
 
 
 def test_an_edited_spread_makes_no_narrower_interval(tmp_path: Path) -> None:
     held = dataclasses.asdict(CALIBRATED)
-    path = tmp_path / spread.NAME
+    path = tmp_path / variance.NAME
     path.write_text(json.dumps({**held, "sha256": documents.digest(held)}))
-    assert spread.read(tmp_path) == CALIBRATED
+    assert variance.read(tmp_path) == CALIBRATED
     path.write_text(json.dumps({**held, "sd": 1e-6, "sha256": documents.digest(held)}))
     with pytest.raises(UserError, match="its numbers were changed after it was written"):
-        spread.read(tmp_path)
+        variance.read(tmp_path)

@@ -7,7 +7,7 @@ import fabricate_arms as fab
 import numpy as np
 import pytest
 
-from jaxbench.analysis import sharing
+from jaxbench.analysis import lever_results
 from jaxbench.records.store import RunFolder
 from jaxbench.report import lever_findings, views
 from jaxbench.report.drawing import canvas
@@ -20,7 +20,7 @@ def found(tmp_path: Path) -> lever_findings.LeverFindings:
 
 def test_jains_index() -> None:
     rates = np.array([[1.0, 1.0, 3.0], [1.0, 0.0, 1.0]])
-    assert sharing.jain(rates).tolist() == pytest.approx([1, 0.5, 16 / 20])
+    assert lever_results.jain(rates).tolist() == pytest.approx([1, 0.5, 16 / 20])
 
 
 def test_the_throughput_is_of_all_and_the_time_of_the_slowest(found: lever_findings.LeverFindings) -> None:
@@ -30,11 +30,11 @@ def test_the_throughput_is_of_all_and_the_time_of_the_slowest(found: lever_findi
     rate = both.timing.examples_per_s.value / alone.timing.examples_per_s.value
     assert rate == pytest.approx(2 / 1.6, rel=0.02)
     assert both.row.use.flop_per_s / alone.row.use.flop_per_s == pytest.approx(rate)
-    shared = sharing.of(both.row)
-    assert sharing.of(alone.row) is None and shared is not None
+    shared = lever_results.sharing_of(both.row)
+    assert lever_results.sharing_of(alone.row) is None and shared is not None
     assert shared.relative == pytest.approx((1, 0.75))
     assert shared.fairness.value == pytest.approx((1 + 4 / 3) ** 2 / (2 * (1 + 16 / 9)))
-    assert four.speedup.value == pytest.approx(1, rel=0.02) and sharing.of(four.row).fairness.value == 1  # type: ignore[union-attr]
+    assert four.speedup.value == pytest.approx(1, rel=0.02) and lever_results.sharing_of(four.row).fairness.value == 1  # type: ignore[union-attr]
     assert found.entries()[1].stragglers is None, "each waits for nobody"
 
 

@@ -10,9 +10,9 @@ import fabricate
 import fabricate_cases
 import pytest
 
-from jaxbench.analysis import fits, gates, points, scaling, step_gates
+from jaxbench.analysis import gates, points, scaling, scaling_laws
 from jaxbench.analysis.headline import headlines
-from jaxbench.analysis.measured import Measured
+from jaxbench.analysis.point_records import Measured
 from jaxbench.analysis.scaling import Row
 from jaxbench.records.schema import PointRecord, RoundRecord
 from jaxbench.records.store import RunFolder
@@ -61,8 +61,8 @@ def refusals(row: Row) -> list[str]:
 def no_claim(rows: dict[str, Row]) -> None:
     (sentence,) = headlines(list(rows.values()))
     assert sentence.startswith("No headline: a gate refused")
-    assert all(fit.why_not for fit in fits.fit_all(list(rows.values())))
-    assert not any(row.honest for row in rows.values())
+    assert all(fit.why_not for fit in scaling_laws.fit_all(list(rows.values())))
+    assert not any(row.quotable for row in rows.values())
 
 
 def test_the_truth_passes(tmp_path: Path) -> None:
@@ -123,8 +123,8 @@ def test_an_efficiency_far_above_ideal_is_kept_and_in_no_headline(tmp_path: Path
     rows = told(tmp_path, law=lambda scaling, n: factor * n if n > 1 else 1.0)
     row = rows["shard_map/strong/8"]
     assert row.efficiency.value == pytest.approx(factor, rel=0.01)
-    assert refusals(row) == [step_gates.NOT_ABOVE_IDEAL]
-    reason = next(gate.reason for gate in row.gates if gate.name == step_gates.NOT_ABOVE_IDEAL)
+    assert refusals(row) == [gates.NOT_ABOVE_IDEAL]
+    reason = next(gate.reason for gate in row.gates if gate.name == gates.NOT_ABOVE_IDEAL)
     assert reason.endswith("or one of the two times is wrong"), "why it is too large is not known"
     assert headlines(list(rows.values()))[0].startswith("No headline: a gate refused shard_map/strong/2")
 

@@ -8,12 +8,12 @@ import fabricate
 import numpy as np
 import pytest
 
-from jaxbench.analysis import points, scaling, stopping
-from jaxbench.analysis.intervals import LOOKED, Draws
-from jaxbench.analysis.records_by_point import elapsed_s
+from jaxbench.analysis import points, scaling
 from jaxbench.records import store
 from jaxbench.records.store import RunFolder
 from jaxbench.report import findings, rounds
+from jaxbench.statistics.bootstrap import OPTIONAL_STOPPING, BootstrapSamples
+from jaxbench.statistics.timing import elapsed_s
 
 BEGUN = datetime(2026, 11, 23, tzinfo=UTC)
 QUIET, NOISY = 0.001, 0.2
@@ -45,7 +45,7 @@ def looked_at(path, noise, *, rounds=6, every_s=1.0, budget_s=60.0, most=20, dev
 def look_of(run, ended=""):
     """A look, as in the manifest."""
     rows = scaling.analyse(points.load(run), config=run.config())
-    width, point = max(stopping.half_widths(rows))
+    width, point = max(scaling.half_widths(rows))
     return {"rounds": 6, "ended": ended, "half_width": width, "point": point, "spent_s": 12.0}
 
 
@@ -72,15 +72,17 @@ def test_time_between_sessions_is_not_spent(tmp_path):
 def test_only_what_a_report_claims_must_be_narrow(tmp_path):
     run = looked_at(tmp_path, QUIET, devices=(1, 2, 4), cores=2)
     rows = scaling.analyse(points.load(run), config=run.config())
-    assert [name for _, name in stopping.half_widths(rows)] == ["shard_map/strong/2"]
+    assert [name for _, name in scaling.half_widths(rows)] == ["shard_map/strong/2"]
 
 
 def test_the_intervals_of_a_run_that_looked_are_wider():
     samples, owners = 1 + 0.02 * np.random.default_rng(0).standard_normal(6), np.arange(6)
     workers = [(unit, str(unit // 2)) for unit in range(6)]
-    fixed, looked = (Draws(range(6), workers, looked=each).centre(samples, owners, range(6)) for each in (False, True))
+    fixed, looked = (
+        BootstrapSamples(range(6), workers, looked=each).centre(samples, owners, range(6)) for each in (False, True)
+    )
     assert fixed[0] == looked[0]
-    assert np.log(looked[1] / looked[0]) == pytest.approx(LOOKED * np.log(fixed[1] / fixed[0]))
+    assert np.log(looked[1] / looked[0]) == pytest.approx(OPTIONAL_STOPPING * np.log(fixed[1] / fixed[0]))
 
 
 def test_the_page_says_what_ended_it(tmp_path):
@@ -106,7 +108,7 @@ def ended(path, noise, **changes):
 
 def test_a_run_that_was_stopped_by_hand_is_no_precise_one(tmp_path):
     """Looking after each round and stopping at a favourable number gives an interval without coverage."""
-    assert ended(tmp_path / "quiet", QUIET)[0].startswith("Ended after 6 rounds in 3 processes, because every interval")
+    assert ended(tmp_path / "quiet", QUIET)[0].startswith("Stopped after 6 rounds in 3 processes, because every confidence interval")
     (said,) = ended(tmp_path / "noisy", NOISY)
     assert said.startswith("Stopped by hand and not by its own rule: it claims that every interval is within ± 3")
     other = {"rounds": 8, "ended": "precise", "half_width": 0.01, "point": "p", "spent_s": 1.0}

@@ -11,9 +11,10 @@ import numpy as np
 import pytest
 
 from benchmarks import dense_rounds
-from jaxbench.analysis import paired_ratio, points, scaling, spread, two_way
-from jaxbench.analysis.intervals import Draws, estimate
+from jaxbench.analysis import points, scaling
 from jaxbench.records.store import RunFolder
+from jaxbench.statistics import paired_ratio, two_way, variance
+from jaxbench.statistics.bootstrap import BootstrapSamples, estimate
 
 FIGURES = Path(__file__).parents[2] / "docs" / "figures"
 NUMBERS = ("step_s", "step_s_lo", "step_s_hi", "efficiency", "efficiency_lo", "efficiency_hi", "clock_ratio_lo")
@@ -22,7 +23,7 @@ IN_TURNS = [(r, str(r % 4)) for r in range(56)]
 
 def in_turns(times):
     """The bootstrap samples of these points. times: (points, 56) seconds."""
-    draws = Draws(range(56), IN_TURNS)
+    draws = BootstrapSamples(range(56), IN_TURNS)
     draws.fit([(range(56), np.log(each)) for each in times], 40.0)
     return draws
 
@@ -34,7 +35,7 @@ def centres(draws, times):
 @pytest.mark.parametrize("name", ["ladder", "remat", "zero"])
 def test_runs_with_processes_in_sequence_keep_their_numbers(name):
     run = RunFolder(FIGURES / name)
-    rows = scaling.analyse(points.load(run), config=run.config(), spread=spread.read(run.path))
+    rows = scaling.analyse(points.load(run), config=run.config(), spread=variance.read(run.path))
     kept = list(csv.DictReader((run.path / "summary.csv").read_text().splitlines()))
     for row, line in zip(rows, kept, strict=True):
         assert row.timing.draws.two_way is None
@@ -96,9 +97,9 @@ def test_how_processes_differ_is_seen_in_rounds_in_turns():
 
 
 def test_two_processes_in_turns_cannot_show_how_they_differ():
-    draws = Draws(range(20), [(r, str(r % 2)) for r in range(20)])
+    draws = BootstrapSamples(range(20), [(r, str(r % 2)) for r in range(20)])
     assert draws.two_way is not None and np.std(np.log(draws.differing("a", range(20)))) > 0.01
-    assert not Draws(range(20), [(r, str(r // 10)) for r in range(20)]).two_way
+    assert not BootstrapSamples(range(20), [(r, str(r // 10)) for r in range(20)]).two_way
 
 
 def test_a_best_row_is_chosen_and_measured_by_all_processes(tmp_path):

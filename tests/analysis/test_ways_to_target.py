@@ -9,7 +9,7 @@ import pytest
 from passed_rows import rows
 from report import runs
 
-from jaxbench.analysis import ways_to_target
+from jaxbench.analysis import case_comparisons
 
 TIMES = {"numpy": 1.0, "jit": 0.5}
 
@@ -22,7 +22,7 @@ def trainings(missed: str = ""):
 
 
 def test_means_over_seeds_and_a_ratio_seed_by_seed(tmp_path: Path) -> None:
-    base, way = ways_to_target.find(rows(tmp_path, trainings()))
+    base, way = case_comparisons.find_ways(rows(tmp_path, trainings()))
     assert (base.time.value, way.time.value) == pytest.approx((2.0, 1.0), rel=0.05)
     assert base.time.lo < 1 and base.time.hi > 4, "three seeds that differ so much leave a wide interval"
     assert way.steps.value == pytest.approx(80) and (way.seeds, way.reached) == (3, 3)
@@ -33,7 +33,7 @@ def test_means_over_seeds_and_a_ratio_seed_by_seed(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("missed", ["numpy", "jit"])
 def test_a_seed_that_did_not_reach_the_target_counts_and_leaves_no_ratio(tmp_path: Path, missed: str) -> None:
-    base, way = ways_to_target.find(rows(tmp_path, trainings(missed)))
+    base, way = case_comparisons.find_ways(rows(tmp_path, trainings(missed)))
     lost = {"numpy": base, "jit": way}[missed]
     assert (lost.seeds, lost.reached) == (3, 2) and not lost.time.has_interval and lost.time.known
     assert not way.speedup.known
@@ -41,4 +41,4 @@ def test_a_seed_that_did_not_reach_the_target_counts_and_leaves_no_ratio(tmp_pat
 
 
 def test_other_cases_are_no_trainings(tmp_path: Path) -> None:
-    assert ways_to_target.find(rows(tmp_path, runs.curves())) == []
+    assert case_comparisons.find_ways(rows(tmp_path, runs.curves())) == []

@@ -14,7 +14,6 @@ from fabricate_cases import case_folder, matmul
 from rich.console import Console
 
 from cards import card_cases
-from jaxbench.analysis.intervals import Estimate
 from jaxbench.cards import card as cards
 from jaxbench.cards import gallery
 from jaxbench.errors import UserError
@@ -22,6 +21,7 @@ from jaxbench.report.drawing import canvas, marks
 from jaxbench.report.drawing.marks import Mark
 from jaxbench.report.figures import cards as figure
 from jaxbench.report.figures.cards import CardCurve
+from jaxbench.statistics.bootstrap import Estimate
 
 
 @pytest.fixture(scope="module")

@@ -16,11 +16,11 @@ from report import runs
 from rich.console import Console
 from thin import thin
 
-from jaxbench.analysis.intervals import Estimate
 from jaxbench.errors import UserError
 from jaxbench.records import store
 from jaxbench.records.store import RunFolder
 from jaxbench.report import build, case_findings, folds, numbers, terminal
+from jaxbench.statistics.bootstrap import Estimate
 
 HOSTILE = '<script>alert("x")</script>&{{ 7 * 7 }}'
 

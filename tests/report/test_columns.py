@@ -21,13 +21,13 @@ from report import runs
 from rich.console import Console
 
 from jaxbench import levers
-from jaxbench.analysis.intervals import Estimate
 from jaxbench.records import store
 from jaxbench.records.store import RunFolder
 from jaxbench.report import case_findings, columns, definitions, findings, lever_findings, table
 from jaxbench.report.findings import Findings
 from jaxbench.report.numbers import ratio
 from jaxbench.report.table import ALWAYS, TEXT, Cell, Column
+from jaxbench.statistics.bootstrap import Estimate
 
 HERE = Path(__file__).parent
 METRICS = HERE.parents[1] / "docs" / "metrics"

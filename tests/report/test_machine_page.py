@@ -15,7 +15,7 @@ from fabricate_cases import Made
 from report import runs
 from rich.console import Console
 
-from jaxbench.analysis import machine_card
+from jaxbench.analysis import machine_profile
 from jaxbench.errors import UserError
 from jaxbench.records.store import RunFolder, write_json
 from jaxbench.report import build, card_table, machine
@@ -40,7 +40,7 @@ def made(
         cases = (changes or {}).get(view, runs.VIEWS[view]())
         named = [dataclasses.replace(m, record=dataclasses.replace(m.record, experiment=view)) for m in cases]
         found.append(runs.folder(folder / view, view, named, rounds=4, **facts))
-    card = machine_card.build([RunFolder(path) for path in found])
+    card = machine_profile.build([RunFolder(path) for path in found])
     for path in found:
         write_json(path / "machine.json", card)
         if reports:

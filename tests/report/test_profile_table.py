@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from fabricate import run_folder
 
-from jaxbench.analysis import points, records_by_point
+from jaxbench.analysis import point_records, points
 from jaxbench.records import schema
 from jaxbench.records.schema import ProfileRecord
 from jaxbench.records.store import RunFolder
@@ -69,10 +69,10 @@ def test_a_run_with_a_profile_has_the_same_points_as_one_without(tmp_path: Path)
     found = points.load(run)
     assert [dataclasses.replace(point, profile=None) for point in found] == without
     assert {point.point: point.profile for point in found if point.profile} == {"shard_map/strong/2": profile(steps=8)}
-    assert records_by_point.collect(run.records())["shard_map/strong/2"].profile == profile(steps=8)
+    assert point_records.collect(run.records())["shard_map/strong/2"].profile == profile(steps=8)
 
 
 def test_a_profile_does_not_heal_a_failure() -> None:
     failure = schema.FailureRecord(point=profile().point, experiment="cnn", devices=2, stage="measure", reason="broken")
-    (about,) = records_by_point.collect([failure, profile()]).values()
+    (about,) = point_records.collect([failure, profile()]).values()
     assert about.failed and about.profile == profile()

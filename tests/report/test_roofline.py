@@ -17,12 +17,12 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from report import runs
 
-from jaxbench.analysis.intervals import Estimate
 from jaxbench.records import store
 from jaxbench.report import build, earlier_runs
 from jaxbench.report.drawing import canvas, notes
 from jaxbench.report.drawing.roofline_points import Spot, of_cases
 from jaxbench.report.figures import roofline
+from jaxbench.statistics.bootstrap import Estimate
 
 GPU_CARD = fab.card()
 GPU_CARD["machine"] |= runs.GPU

@@ -14,7 +14,7 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from thin import thin
 
-from jaxbench.analysis import max_sequence
+from jaxbench.analysis import studies
 from jaxbench.records import schema, store
 from jaxbench.records.store import RunFolder
 from jaxbench.report import findings
@@ -82,7 +82,7 @@ def spread_material(path: Path, *, strategy: str = "tensor", **facts: Any) -> Fi
 def context_material(path: Path, *, search: bool = True, **facts: Any) -> Findings:
     fabricate.run_folder(path, strategies=("context",), scalings=("strong",), **facts)
     if search:
-        store.write_json(path / max_sequence.FILE, LONGEST)
+        store.write_json(path / studies.LONGEST, LONGEST)
     return change(path, lambda record: record)
 
 
@@ -225,7 +225,7 @@ def test_context_times_are_the_medians(tmp_path: Path) -> None:
 def test_context_leaves_out_panels_without_data(tmp_path: Path) -> None:
     searched = context_material(tmp_path, rounds=0, devices=(1, 2, 4))
     assert len(draw(context, searched).axes) == 2
-    (tmp_path / max_sequence.FILE).unlink()
+    (tmp_path / studies.LONGEST).unlink()
     assert context.draw(searched) is None
 
 

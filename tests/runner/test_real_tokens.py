@@ -20,7 +20,7 @@ from experiment_cases import composed, measure
 from ml_collections import ConfigDict
 from workload_cases import KEY, experiment_workload
 
-from jaxbench.analysis import points, scaling, summary, tokens
+from jaxbench.analysis import points, scaling, summary
 from jaxbench.analysis.scaling import Row
 from jaxbench.records.store import RunFolder
 from jaxbench.report import columns, findings, table
@@ -79,7 +79,7 @@ def summary_of(rows: list[Row]) -> pd.DataFrame:
 
 def test_the_report_has_real_tokens_and_all_tokens(tmp_path: Path) -> None:
     made = rows(tmp_path, tokens=8.0, real_share=0.25)
-    (said,) = tokens.sentences(made)
+    (said,) = summary.token_sentences(made)
     assert (
         said == "shard_map strong: 40.0k real of 160k tokens/s (25 %) on 1 device; 80.0k real of 320k tokens/s "
         "(25 %) on 2 devices."
@@ -91,7 +91,7 @@ def test_the_report_has_real_tokens_and_all_tokens(tmp_path: Path) -> None:
 
 def test_without_weights_all_tokens_are_said_and_no_real_ones(tmp_path: Path) -> None:
     made = rows(tmp_path, tokens=8.0)
-    assert not tokens.sentences(made) and math.isnan(tokens.real_per_second(made[0]))
+    assert not summary.token_sentences(made) and math.isnan(summary.real_tokens_per_second(made[0]))
     csv = summary_of(made)
     assert list(csv.tokens_per_s) == pytest.approx([160_000, 320_000]) and csv.real_tokens_per_s.isna().all()
     headings = [section.heading for section in findings.find(RunFolder(tmp_path)).sections()]

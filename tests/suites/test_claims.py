@@ -13,8 +13,8 @@ import pytest
 from fabricate_papers import Make, both, scaling
 from matplotlib.text import Text
 
-from jaxbench.analysis.intervals import UNKNOWN, Estimate
 from jaxbench.report.drawing import canvas
+from jaxbench.statistics.bootstrap import UNKNOWN, Estimate
 from jaxbench.suites.papers import evidence, figure, readers, series
 from jaxbench.suites.papers import paper as library
 from jaxbench.suites.papers.evidence import Evidence

@@ -10,10 +10,10 @@ from typing import Any
 from matplotlib.axes import Axes
 from matplotlib.lines import Line2D
 
-from jaxbench.analysis.intervals import Estimate
 from jaxbench.analysis.scaling import Row
 from jaxbench.report.drawing import marks, notes
 from jaxbench.report.drawing.canvas import short
+from jaxbench.statistics.bootstrap import Estimate
 
 Value = Callable[[Row], Estimate]
 

@@ -6,10 +6,10 @@ from __future__ import annotations
 import re
 
 from jaxbench.analysis.quantities import payload
-from jaxbench.analysis.waterfall import CALLED, SLOWEST_PROCESS, STAGE_WORK
+from jaxbench.analysis.waterfall import SLOWEST_PROCESS, STAGE_WORK, TERMS
 
 _WORDS = {
-    **CALLED,
+    **TERMS,
     SLOWEST_PROCESS: "straggler",
     STAGE_WORK: "stage imbalance",
     "jit+copies": "jit incl. copies",

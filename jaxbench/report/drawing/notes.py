@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from jaxbench.analysis.intervals import MIN_ROUNDS
+from jaxbench.statistics.bootstrap import MIN_ROUNDS
 
 HOLLOW = "hollow: oversubscribed (more devices than cores); proves correctness, not speed"
 FAKE = "fake devices beyond the cores prove bytes and arithmetic, never speed"

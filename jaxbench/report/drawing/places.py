@@ -10,11 +10,11 @@ from typing import Any
 from matplotlib.axes import Axes
 
 from jaxbench.analysis.arms import ArmGroup, ArmResult, arms_of
-from jaxbench.analysis.intervals import Estimate
 from jaxbench.report.drawing import marks, notes
 from jaxbench.report.drawing.axes import zero_axis
 from jaxbench.report.drawing.canvas import short
 from jaxbench.report.drawing.marks import Mark
+from jaxbench.statistics.bootstrap import Estimate
 
 Value = Callable[[ArmResult], Estimate]
 Show = Callable[[Estimate], str]

@@ -6,8 +6,8 @@ from __future__ import annotations
 import math
 from typing import Any, NamedTuple
 
-from jaxbench.analysis import ceilings, quantities
-from jaxbench.analysis.ceilings import Ceilings
+from jaxbench.analysis import quantities, roofline
+from jaxbench.analysis.roofline import Ceilings
 from jaxbench.report.drawing.marks import DASHES
 
 _PEAK: Any = {**DASHES, "zorder": 1}
@@ -51,5 +51,5 @@ def steep(card: dict[str, Any], platform: str) -> list[Roof]:
 def _ceilings(card: dict[str, Any], platform: str, dtype: str) -> tuple[Ceilings, Ceilings]:
     """(measured ceilings, catalogued ceilings)."""
     cores = [peak["cores"] for peak in card["peaks"] if peak["platform"] == platform]
-    measured = ceilings.measured(card, platform, max(filter(None, cores), default=0), dtype)
-    return measured, ceilings.catalogued(platform, str(card["machine"].get("device_kind", "")), dtype)
+    measured = roofline.measured_ceilings(card, platform, max(filter(None, cores), default=0), dtype)
+    return measured, roofline.catalogued_ceilings(platform, str(card["machine"].get("device_kind", "")), dtype)

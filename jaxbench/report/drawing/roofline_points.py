@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from jaxbench.analysis.case_rows import CaseRow
-from jaxbench.analysis.headline import devices
+from jaxbench.analysis.quantities import devices
 from jaxbench.analysis.scaling import Row
 from jaxbench.report.drawing import marks
 from jaxbench.report.drawing.marks import Mark

@@ -4,11 +4,11 @@
 from __future__ import annotations
 
 from jaxbench.analysis.arms import ArmGroup, ArmResult
-from jaxbench.analysis.intervals import Estimate
 from jaxbench.analysis.quantities import interval
 from jaxbench.report.drawing import marks, notes, places
 from jaxbench.report.drawing.kit import Figure, Mark, Sheet, entitle, log_axis, plain, short
 from jaxbench.report.lever_findings import LeverFindings
+from jaxbench.statistics.bootstrap import Estimate
 
 VIEWS = ("levers/arms", "levers/compiler")
 CAPTION = (

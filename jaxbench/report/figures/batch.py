@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from jaxbench.analysis.batches import Knee
+from jaxbench.analysis.lever_results import Knee
 from jaxbench.report.drawing import marks, places
 from jaxbench.report.drawing.axes import bytes_tick, entitle, log_axis, plain, seconds_tick, si
 from jaxbench.report.drawing.kit import Axes, Figure, Sheet, exact, short
@@ -42,7 +42,7 @@ def draw(run: LeverFindings) -> Figure | None:
 
 def _knees(axes: Axes, every: Sequence[Knee], *, named: bool) -> None:
     """Draws a vertical line at each knee."""
-    knees = [knee for knee in every if knee.arm.honest and not knee.rising]
+    knees = [knee for knee in every if knee.arm.quotable and not knee.rising]
     for number, batch in enumerate(dict.fromkeys(knee.arm.point.global_batch for knee in knees)):
         axes.axvline(batch, color=marks.GREY, linewidth=0.8, linestyle=":", zorder=1)
         if not named:

@@ -11,12 +11,12 @@ import numpy as np
 from matplotlib.lines import Line2D
 
 from jaxbench.analysis import load
-from jaxbench.analysis.records_by_point import session
 from jaxbench.records.schema import RoundRecord
 from jaxbench.report.drawing import marks
 from jaxbench.report.drawing.kit import Figure, Sheet, short
 from jaxbench.report.drawing.marks import COLOURS, GREY
 from jaxbench.report.findings import Findings
+from jaxbench.statistics.timing import session
 
 VIEWS = ("training", "levers", "cases")
 ORDER = 9

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from jaxbench.analysis.call_split import NAMES, CallSplit
+from jaxbench.analysis.case_comparisons import SPLIT_NAMES, CallSplit
 from jaxbench.analysis.quantities import seconds
 from jaxbench.report.case_findings import CaseFindings
 from jaxbench.report.drawing import marks
@@ -38,7 +38,7 @@ def draw(run: CaseFindings) -> Figure | None:
         axes.set_xlim(0, 128)
         axes.set_xticks([0, 25, 50, 75, 100])
         sheet.names(axes, [short(f"{op} on {where}", 34) for op, where in places], shown=not column)
-    handles = [marks.bar_handle(style, name) for style, name in enumerate(NAMES)]
+    handles = [marks.bar_handle(style, name) for style, name in enumerate(SPLIT_NAMES)]
     return sheet.finish(f"{run.experiment}: where the time of a call goes", handles, _notes(run.splits))
 
 
@@ -46,14 +46,14 @@ def _bar(axes: Axes, at: int, one: CallSplit) -> None:
     """Draws one bar. A part below 0 has no length; a part that may be 0 is white, with its name if that fits."""
     lengths = [max(0.0, part.value) for part in one.parts]
     parts = [100 * length / sum(lengths) for length in lengths]
-    for place, (name, told) in enumerate(zip(NAMES, one.told, strict=True)):
+    for place, (name, told) in enumerate(zip(SPLIT_NAMES, one.resolved, strict=True)):
         if not told and parts[place] > ROOM:
             marks.write(axes, sum(parts[:place]), at, f"{name}?")
-    styles = [style if told else None for style, told in enumerate(one.told)]
+    styles = [style if told else None for style, told in enumerate(one.resolved)]
     marks.write(axes, marks.stack(axes, at, list(zip(parts, styles, strict=True))), at, seconds(one.whole.value))
 
 
 def _notes(splits: Sequence[CallSplit]) -> list[str]:
-    untold = not all(told for one in splits for told in one.told)
+    untold = not all(told for one in splits for told in one.resolved)
     told = ["white, dashed: the 95 % confidence interval of that part includes 0, so it may take no time"]
     return ["bars: medians", *told * untold]

@@ -6,8 +6,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from jaxbench.analysis import max_sequence as search
-from jaxbench.analysis.headline import devices
+from jaxbench.analysis import studies as search
+from jaxbench.analysis.quantities import devices
 from jaxbench.analysis.scaling import Row
 from jaxbench.report.drawing import families, marks, notes
 from jaxbench.report.drawing.axes import bytes_tick, devices_axis, entitle, log_axis, plain, seconds_tick
@@ -25,7 +25,7 @@ _BETWEEN: Any = ("-", ":", "--", "-.")  # a line style per strategy; markers are
 
 def draw(run: Findings) -> Figure | None:
     """Draws up to three panels. None when there was neither a search nor a timed point."""
-    longest = search.read(run.path)
+    longest = search.read_longest(run.path)
     searched: list[dict[str, Any]] = list(longest["rows"]) if longest is not None else []
     timed = [row for row in families.compiled(run.rows) if row.point.scaling == "strong" and row.timing.step_s.known]
     if not searched and not timed:
@@ -88,7 +88,7 @@ def _tried(axes: Axes, searched: Sequence[dict[str, Any]], counts: Sequence[int]
 def _times(axes: Axes, timed: Sequence[Row], counts: Sequence[int]) -> None:
     """Draws strong scaling: a line per strategy, through points in the style of their device count."""
     for place, rows in enumerate(families.families(timed).values()):
-        good = [row for row in rows if row.believed]
+        good = [row for row in rows if not row.wrong]
         x, y = [row.point.devices for row in good], [row.timing.step_s.value for row in good]
         axes.plot(x, y, color=GREY, linewidth=0.9, linestyle=_BETWEEN[place % len(_BETWEEN)], zorder=2)
         if good and not good[0].point.oversubscribed:

@@ -6,12 +6,12 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from jaxbench.analysis.intervals import Estimate
 from jaxbench.analysis.scaling import Row
 from jaxbench.report.drawing import families, marks, notes
 from jaxbench.report.drawing.axes import bytes_tick, devices_axis, entitle, log_axis, seconds_tick, si, whole_zero
 from jaxbench.report.drawing.kit import Axes, Figure, Line2D, Sheet, exact, short
 from jaxbench.report.findings import Findings
+from jaxbench.statistics.bootstrap import Estimate
 
 VIEWS = ("training/contrastive", "levers/contrastive")
 CAPTION = (
@@ -89,7 +89,7 @@ def _growing(
         factor = marks.dodge(number, len(groups))
         made = marks.of(rows, lambda row, by=factor: by * row.point.devices, value, exact=not measured)  # type: ignore[misc]
         marks.line(axes, made, place=place, between=style)
-        known = [row for row in rows if row.believed and value(row).known]
+        known = [row for row in rows if not row.wrong and value(row).known]
         if known and not (measured and known[0].point.oversubscribed):
             marks.guide(axes, counts, [value(known[0]).value] * len(counts))
     if show is not None:

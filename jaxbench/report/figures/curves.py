@@ -7,7 +7,7 @@ import textwrap
 from collections.abc import Sequence
 from typing import Any
 
-from jaxbench.analysis.crossings import Crossing, HalfPerformance
+from jaxbench.analysis.case_comparisons import Crossing, HalfPerformance
 from jaxbench.report.case_findings import CaseFindings
 from jaxbench.report.drawing import marks, notes, series
 from jaxbench.report.drawing.kit import Axes, Figure, Sheet, entitle, extent, log_axis, seconds_tick, short, si

@@ -5,13 +5,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from jaxbench.analysis import paired_ratio
 from jaxbench.analysis.case_rows import CaseRow
-from jaxbench.analysis.headline import seconds
+from jaxbench.analysis.quantities import seconds
 from jaxbench.report.case_findings import CaseFindings
 from jaxbench.report.drawing import marks, notes
 from jaxbench.report.drawing.kit import Figure, Mark, Sheet, short, si, time_axis
 from jaxbench.report.drawing.series import believed
+from jaxbench.statistics import paired_ratio
 
 VIEWS = tuple(f"cases/{view}" for view in ("curves", "matmul", "stream", "dispatch", "fusion", "linalg", "versus"))
 ORDER = 1

@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from jaxbench.analysis.headline import seconds
+from jaxbench.analysis.quantities import seconds
 from jaxbench.report.case_findings import CaseFindings
 from jaxbench.report.drawing import marks, notes, series
 from jaxbench.report.drawing.kit import Figure, Mark, Sheet, short, time_axis

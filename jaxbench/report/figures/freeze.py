@@ -6,11 +6,11 @@ from __future__ import annotations
 import math
 
 from jaxbench.analysis.arms import ArmGroup, ArmResult
-from jaxbench.analysis.intervals import UNKNOWN, Estimate
 from jaxbench.analysis.summary import gradient_bytes
 from jaxbench.report.drawing import marks, places
 from jaxbench.report.drawing.kit import Figure, Sheet, bytes_tick, entitle, exact, plain, short, zero_axis
 from jaxbench.report.lever_findings import LeverFindings
+from jaxbench.statistics.bootstrap import UNKNOWN, Estimate
 
 VIEWS = ("levers/freeze",)
 CAPTION = (

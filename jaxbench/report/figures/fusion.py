@@ -8,13 +8,13 @@ from typing import Any
 
 from jaxbench.analysis import quantities
 from jaxbench.analysis.case_rows import CaseRow
-from jaxbench.analysis.headline import seconds
-from jaxbench.analysis.intervals import UNKNOWN, Estimate
+from jaxbench.analysis.quantities import seconds
 from jaxbench.report.case_findings import CaseFindings
 from jaxbench.report.drawing import marks, notes, series
 from jaxbench.report.drawing.axes import Show, entitle, log_axis, plain, seconds_tick, si, zero_axis
 from jaxbench.report.drawing.kit import Axes, Figure, Line2D, Mark, Sheet, exact, short
 from jaxbench.report.drawing.series import Series, elements
+from jaxbench.statistics.bootstrap import UNKNOWN, Estimate
 
 VIEWS = ("cases/fusion",)
 CAPTION = (

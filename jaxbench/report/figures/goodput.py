@@ -85,7 +85,7 @@ def _devices(axes: Axes, costs: Costs) -> list[str]:
             axes.plot([10**power], [share], marker=marks.MARKERS[style], color=marks.COLOURS[style])
             side: Any = dict(xytext=(0, -3), va="top") if style else {}
             marks.write(axes, 10**power, share, _duration(at), above=True, **side)
-    used = [100 * goodput.expected(costs, goodput.HOUR_S / (int(n) * known.per_device_hour)) for n in counts]
+    used = [100 * goodput.expected_goodput(costs, goodput.HOUR_S / (int(n) * known.per_device_hour)) for n in counts]
     axes.plot(counts, used, color=marks.COLOURS[0], linestyle=marks.DASHED)
     marks.published(axes, [known.devices], [100 * known.goodput], shape="^", joined=False)
     marks.write(axes, known.devices, 100 * known.goodput, "Llama 3 (> 90 %)", xytext=(0, 10), color=GREY)

@@ -7,13 +7,13 @@ import math
 import textwrap
 from collections.abc import Sequence
 
-from jaxbench.analysis.headline import devices
-from jaxbench.analysis.intervals import Estimate
+from jaxbench.analysis.quantities import devices
 from jaxbench.analysis.scaling import Row
 from jaxbench.report.drawing import families, marks
 from jaxbench.report.drawing.families import fact, received_bytes
 from jaxbench.report.drawing.kit import Axes, Figure, Mark, Sheet, empty, entitle, exact, short, zero_axis
 from jaxbench.report.findings import Findings
+from jaxbench.statistics.bootstrap import Estimate
 
 VIEWS = ("training/hybrid", "levers/hybrid")
 CAPTION = (
@@ -91,7 +91,7 @@ def _memory(axes: Axes, rows: Sequence[Row]) -> None:
         if not math.isfinite(peak):
             continue
         top = max(top, peak)
-        if not row.believed:
+        if row.wrong:
             marks.cross(axes, peak, place)
             continue
         shard = min(state, peak) if math.isfinite(state) else 0.0

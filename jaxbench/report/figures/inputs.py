@@ -8,12 +8,12 @@ from functools import partial
 from typing import Any
 
 from jaxbench.analysis.arms import ArmResult
-from jaxbench.analysis.intervals import UNKNOWN, Estimate
-from jaxbench.analysis.lever_headline import bound
+from jaxbench.analysis.lever_results import bound
 from jaxbench.analysis.quantities import interval
 from jaxbench.report.drawing import marks, places
 from jaxbench.report.drawing.kit import Figure, Sheet, entitle, short
 from jaxbench.report.lever_findings import LeverFindings
+from jaxbench.statistics.bootstrap import UNKNOWN, Estimate
 
 VIEWS = ("levers/inputs",)
 CAPTION = (

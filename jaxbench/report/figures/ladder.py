@@ -4,10 +4,10 @@
 from __future__ import annotations
 
 from jaxbench.analysis.arms import ArmGroup
-from jaxbench.analysis.intervals import UNKNOWN, Estimate
 from jaxbench.report.drawing import marks, places
 from jaxbench.report.drawing.kit import Axes, Figure, Mark, Sheet, bar_axis, entitle, short
 from jaxbench.report.lever_findings import LeverFindings
+from jaxbench.statistics.bootstrap import UNKNOWN, Estimate
 
 VIEWS = ("levers/ladder",)
 CAPTION = (
@@ -35,7 +35,7 @@ def factors(place: ArmGroup) -> list[Estimate]:
     """Speed-up of each rung over the one before; UNKNOWN for the first rung and next to a rung without times."""
     speedups = [UNKNOWN]
     for before, arm in zip(place.arms, place.arms[1:], strict=False):
-        speedups.append(place.speedup(arm, before) if before.believed and arm.believed else UNKNOWN)
+        speedups.append(place.speedup(arm, before) if before.usable and arm.usable else UNKNOWN)
     return speedups
 
 

@@ -36,7 +36,7 @@ def draw(run: Findings) -> Figure | None:
     _received(sheet.panels[0, 1], several, kinds)
     bars = [marks.bar_handle(style, kind) for kind, style in kinds.items()]
     handles = [*families.handles(groups), marks.guide_handle("divided evenly"), *bars]
-    remarks = [notes.EXACT, *_dropped(groups), *([notes.WRONG] if any(not row.believed for row in rows) else [])]
+    remarks = [notes.EXACT, *_dropped(groups), *([notes.WRONG] if any(row.wrong for row in rows) else [])]
     if any(row.point.devices == 1 for row in rows):
         remarks.append("on one device nothing is received")
     return sheet.finish(f"{run.experiment}: a mixture of experts over devices", handles, remarks)
@@ -89,7 +89,7 @@ def _stack(axes: Axes, at: float, row: Row, kinds: Mapping[str, int]) -> float:
     """Draws one stacked bar with its height written above it. Returns the height in MB."""
     sizes = received(row)
     total = sum(sizes.values()) / 1e6
-    if not row.believed:
+    if row.wrong:
         marks.cross(axes, at, total)
         return total
     parts = [(sizes[kind] / 1e6, style) for kind, style in kinds.items() if sizes.get(kind)]
@@ -101,7 +101,7 @@ def _dropped(groups: Mapping[str, Sequence[Row]]) -> list[str]:
     """A note on the share of tokens dropped because their expert was full: per family, over all device counts."""
     ranges = []
     for family, rows in groups.items():
-        shares = [100 * fact(row, "dropped") for row in rows if math.isfinite(fact(row, "dropped")) and row.believed]
+        shares = [100 * fact(row, "dropped") for row in rows if math.isfinite(fact(row, "dropped")) and not row.wrong]
         if shares:
             low, high = (f"{value:.1f}" for value in (min(shares), max(shares)))
             ranges.append(f"{short(family, 24)} {low} %" if low == high else f"{short(family, 24)} {low} to {high} %")

@@ -5,8 +5,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from jaxbench.analysis.headline import seconds
-from jaxbench.analysis.phases import NAMES, PARTS, Phases
+from jaxbench.analysis.lever_results import PHASE_NAMES, PREFIXES, Phases
+from jaxbench.analysis.quantities import seconds
 from jaxbench.report.drawing import marks, places
 from jaxbench.report.drawing.kit import Axes, Figure, Mark, Sheet, entitle, seconds_tick, short, zero_axis
 from jaxbench.report.lever_findings import LeverFindings
@@ -36,7 +36,7 @@ def draw(run: LeverFindings) -> Figure | None:
     for axes in (left, right):
         sheet.names(axes, [short(one.name, 26) or "step" for one in stacks], beside=beside, shown=axes is left)
     drawn = {style for one in stacks for phase in one.phases for style in phase.indices}
-    handles = [marks.bar_handle(style, name) for style, name in enumerate(NAMES) if style in drawn]
+    handles = [marks.bar_handle(style, name) for style, name in enumerate(PHASE_NAMES) if style in drawn]
     remarks = [*_notes(stacks), *places.remarks(run.places, paired=False)]
     return sheet.finish(f"{run.experiment}: where the step's time goes", handles, remarks)
 
@@ -44,11 +44,11 @@ def draw(run: LeverFindings) -> Figure | None:
 def _stack(axes: Axes, place: int, one: Phases) -> None:
     """Draws one stack. A negative phase has no length; the notes name it."""
     parts = [(max(0.0, phase.step_s.value), phase.indices[-1]) for phase in one.phases]
-    end = marks.stack(axes, place, parts, thick=0.62, hollow=not one.honest)
+    end = marks.stack(axes, place, parts, thick=0.62, hollow=not one.quotable)
     at = 0.0
     for (width, style), phase in zip(parts, one.phases, strict=True):
         at += width
-        if phase.step_s.has_interval and one.honest:
+        if phase.step_s.has_interval and one.quotable:
             reach = [[max(0.0, width - max(0.0, phase.step_s.lo))], [max(0.0, phase.step_s.hi - width)]]
             axes.errorbar(
                 [at], [place + 0.12 * (style - 1.5)], xerr=reach, linestyle="none", ecolor="black", elinewidth=0.8,
@@ -63,9 +63,11 @@ def _shares(axes: Axes, stacks: Sequence[Phases]) -> None:
     for place, one in enumerate(stacks):
         for i, phase in enumerate(one.phases):
             share, at = phase.share.times(100), place + (i - (len(one.phases) - 1) / 2) * 0.19
-            text = f"{share.value:z.0f} %{'' if phase.above_zero or not one.honest else ' ?'}"
+            text = f"{share.value:z.0f} %{'' if phase.above_zero or not one.quotable else ' ?'}"
             made.append(
-                Mark(at=at, value=share, style=phase.indices[-1], state="solid" if one.honest else "hollow", text=text)
+                Mark(
+                    at=at, value=share, style=phase.indices[-1], state="solid" if one.quotable else "hollow", text=text
+                )
             )
     marks.dots(axes, made)
     marks.unity(axes, at=0.0)
@@ -75,12 +77,12 @@ def _shares(axes: Axes, stacks: Sequence[Phases]) -> None:
 
 def _notes(stacks: Sequence[Phases]) -> list[str]:
     notes = []
-    if any(not phase.above_zero for one in stacks if one.honest for phase in one.phases):
+    if any(not phase.above_zero for one in stacks if one.quotable for phase in one.phases):
         notes.append("?: the interval contains 0, so the phase may take no time at all")
     every = [phase for one in stacks for phase in one.phases]
     below = [f"{phase.name} {1e3 * phase.step_s.value:.2g} ms" for phase in every if phase.step_s.value < 0]
     if below:
         notes.append(f"negative, so not drawn in the stack: {', '.join(below)}")
     if any(len(phase.indices) > 1 for phase in every):
-        notes.append(f"a part that was not measured is included in the next phase ({', '.join(PARTS)})")
+        notes.append(f"a part that was not measured is included in the next phase ({', '.join(PREFIXES)})")
     return notes

@@ -6,10 +6,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from jaxbench.analysis import paired_ratio
-from jaxbench.analysis.bubble import CHUNKS, idle
-from jaxbench.analysis.intervals import UNKNOWN, Estimate
 from jaxbench.analysis.scaling import Row
+from jaxbench.analysis.waterfall import CHUNKS, idle_share
 from jaxbench.catalog import published
 from jaxbench.levers.accumulate import ACCUMULATE
 from jaxbench.levers.schedule import SCHEDULE
@@ -18,6 +16,8 @@ from jaxbench.report.drawing.axes import bytes_tick, devices_axis, empty, entitl
 from jaxbench.report.drawing.families import fact
 from jaxbench.report.drawing.kit import GREY, Axes, Figure, Line2D, Sheet, exact
 from jaxbench.report.findings import Findings
+from jaxbench.statistics import paired_ratio
+from jaxbench.statistics.bootstrap import UNKNOWN, Estimate
 
 VIEWS = ("training/pipeline", "levers/pipeline")
 CAPTION = (
@@ -72,7 +72,7 @@ def relative(rows: Sequence[Row]) -> dict[str, Estimate]:
     """Throughput by point, divided by that of gpipe at K = 2, M = 1; {} if that was not measured."""
     timed = [row for row in rows if row.timing.step_s.known]
     at = ("gpipe", 2, 1)
-    bases = [row for row in timed if (schedule(row), row.point.devices, micro_batches(row)) == at and row.believed]
+    bases = [row for row in timed if (schedule(row), row.point.devices, micro_batches(row)) == at and not row.wrong]
     if not bases:
         return {}
     base, ratios = bases[0], {}
@@ -87,7 +87,7 @@ def _idle(axes: Axes, rows: Sequence[Row], styles: Mapping[int, int]) -> None:
     counts = families.counts(rows)
     span = _between(min(counts), max(counts))
     for parts, chunks in _shapes(rows):
-        axes.plot(span, [100 * idle(k, parts, chunks) for k in span], **_THEORY)
+        axes.plot(span, [100 * idle_share(k, parts, chunks) for k in span], **_THEORY)
     for (parts, name), members in _families(rows).items():
         families.line(axes, members, _idle_share, place=styles[parts], between=_BETWEEN[name], exact=True)
     axes.set_ylim(-4, 104)
@@ -105,7 +105,9 @@ def _throughput(axes: Axes, rows: Sequence[Row], styles: Mapping[int, int]) -> b
         return False
     span = _between(2, max(8, *counts))
     for parts, chunks in _shapes(rows):
-        axes.plot(span, [k * (1 - idle(k, parts, chunks)) for k in span], **_THEORY)  # 1 at K = 2, M = 1, one chunk
+        axes.plot(
+            span, [k * (1 - idle_share(k, parts, chunks)) for k in span], **_THEORY
+        )  # 1 at K = 2, M = 1, one chunk
     for (parts, name), members in _families(rows).items():
         value = lambda row: values.get(row.point.point, UNKNOWN)  # noqa: E731
         families.line(axes, members, value, place=styles[parts], between=_BETWEEN[name])

@@ -7,12 +7,12 @@ import math
 from collections.abc import Sequence
 
 from jaxbench.analysis.arms import ArmGroup, ArmResult
-from jaxbench.analysis.intervals import UNKNOWN, Estimate
 from jaxbench.analysis.quantities import scaled
 from jaxbench.catalog import published
 from jaxbench.report.drawing import marks, notes, places
 from jaxbench.report.drawing.kit import Axes, Figure, Mark, Sheet, entitle, exact, short
 from jaxbench.report.lever_findings import LeverFindings
+from jaxbench.statistics.bootstrap import UNKNOWN, Estimate
 
 VIEWS = ("levers/precision",)
 CAPTION = (

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from jaxbench.analysis.headline import devices
+from jaxbench.analysis.quantities import devices
 from jaxbench.analysis.scaling import Row
 from jaxbench.records.schema import ProfileRecord
 from jaxbench.report.drawing import marks, notes

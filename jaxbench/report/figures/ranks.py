@@ -11,12 +11,12 @@ import numpy as np
 from matplotlib.patches import Patch
 
 from jaxbench.analysis import stragglers
-from jaxbench.analysis.paired_ratio import Timed
 from jaxbench.analysis.quantities import times
 from jaxbench.analysis.scaling import Row
 from jaxbench.report.drawing import notes
 from jaxbench.report.drawing.kit import Axes, Figure, Sheet, entitle, short
 from jaxbench.report.findings import Findings
+from jaxbench.statistics.paired_ratio import Timed
 
 VIEWS = ("training", "levers")
 ORDER = 8
@@ -55,7 +55,7 @@ def draw(run: Findings) -> Figure | None:
 
 def _programs(row: Row) -> list[Timed]:
     found = stragglers.of(row)
-    return [row, row.explained_by["local"]] if found is not None and found.local is not None else [row]
+    return [row, row.ablations["local"]] if found is not None and found.local is not None else [row]
 
 
 def _cost(row: Row) -> float:

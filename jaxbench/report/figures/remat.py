@@ -10,12 +10,12 @@ from typing import Any
 import numpy as np
 
 from jaxbench.analysis.arms import ArmGroup, ArmResult
-from jaxbench.analysis.intervals import Estimate
-from jaxbench.analysis.memory_by_depth import Law
+from jaxbench.analysis.studies import Law
 from jaxbench.catalog import published
 from jaxbench.report.drawing import marks, notes, places
 from jaxbench.report.drawing.kit import Axes, Figure, Line2D, Sheet, bytes_tick, entitle, log_axis, plain, short
 from jaxbench.report.lever_findings import LeverFindings
+from jaxbench.statistics.bootstrap import Estimate
 
 VIEWS = ("levers/remat",)
 CAPTION = (
@@ -75,7 +75,7 @@ def _name(axes: Axes, arm: ArmResult, *, below: bool) -> None:
 def front(arms: Sequence[ArmResult]) -> list[ArmResult]:
     """Arms on the Pareto front of scratch memory and median time, sorted by memory."""
     best: list[ArmResult] = []
-    for arm in sorted((a for a in arms if a.believed), key=lambda a: (a.temp_bytes, a.timing.step_s.value)):
+    for arm in sorted((a for a in arms if a.usable), key=lambda a: (a.temp_bytes, a.timing.step_s.value)):
         if not best or arm.timing.step_s.value < best[-1].timing.step_s.value:
             best.append(arm)
     return best

@@ -12,14 +12,14 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from jaxbench.analysis.headline import devices
-from jaxbench.analysis.intervals import Estimate
+from jaxbench.analysis.quantities import devices
 from jaxbench.analysis.scaling import Row
 from jaxbench.catalog import published
 from jaxbench.report.drawing import marks, notes
 from jaxbench.report.drawing.axes import devices_axis, efficiency_axis, empty, entitle, log_axis, plain, si
 from jaxbench.report.drawing.kit import Axes, Figure, Line2D, Sheet, short
 from jaxbench.report.findings import Findings, unit
+from jaxbench.statistics.bootstrap import Estimate
 
 VIEWS = ("training",)
 ORDER = 1

@@ -7,9 +7,9 @@ import math
 
 import numpy as np
 
-from jaxbench.analysis import max_batch
-from jaxbench.analysis.max_batch import Search, TriedBatch
+from jaxbench.analysis import studies
 from jaxbench.analysis.quantities import scaled
+from jaxbench.analysis.studies import Search, TriedBatch
 from jaxbench.report.drawing import marks
 from jaxbench.report.drawing.axes import bytes_tick, entitle, log_axis, plain
 from jaxbench.report.drawing.kit import COLOURS, Axes, Figure, Sheet, short
@@ -26,13 +26,13 @@ _OK, _FAIL, _PREDICTED = COLOURS[2], COLOURS[1], COLOURS[0]
 
 def caption(run: Findings) -> str:
     """The findings of a run that has the result of a search."""
-    search = max_batch.read(run.path)
+    search = studies.read_search(run.path)
     return CAPTION if search is None else f"{CAPTION} {search.sentence}"
 
 
 def draw(run: Findings) -> Figure | None:
     """Draws two panels. None when nothing was tried."""
-    search = max_batch.read(run.path)
+    search = studies.read_search(run.path)
     if search is None or not search.tried:
         return None
     sheet = Sheet(1, 2, widths=[1.3, 1])

@@ -6,13 +6,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from jaxbench.analysis import sharing
+from jaxbench.analysis import lever_results
 from jaxbench.analysis.arms import ArmGroup, ArmResult
-from jaxbench.analysis.intervals import Estimate
 from jaxbench.levers.trainings import TRAININGS
 from jaxbench.report.drawing import marks, places
 from jaxbench.report.drawing.kit import Axes, Figure, Sheet, entitle, log_axis, plain
 from jaxbench.report.lever_findings import LeverFindings
+from jaxbench.statistics.bootstrap import Estimate
 
 VIEWS = ("levers/sharing",)
 CAPTION = (
@@ -64,13 +64,13 @@ def trainings(arm: ArmResult) -> float:
 
 def fairness(arm: ArmResult) -> Estimate:
     """Jain's index of an arm; a training alone has 1."""
-    found = sharing.of(arm.row)
+    found = lever_results.sharing_of(arm.row)
     return found.fairness if found is not None else Estimate(value=1.0)
 
 
 def _each(axes: Axes, arm: ArmResult, number: int) -> None:
     """Draws a small dot per training, if there are several."""
-    found = sharing.of(arm.row)
+    found = lever_results.sharing_of(arm.row)
     if found is not None and arm.ratio.known:
         x, y = [trainings(arm)] * len(found.relative), [arm.ratio.value * one for one in found.relative]
         axes.plot(x, y, ".", color=marks.series_style(number)[0], markersize=3, linestyle="none", alpha=0.6)

@@ -6,13 +6,13 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
-from jaxbench.analysis import ceilings, quantities
+from jaxbench.analysis import quantities, roofline
 from jaxbench.analysis.case_rows import CaseRow
-from jaxbench.analysis.intervals import UNKNOWN
 from jaxbench.report.case_findings import CaseFindings
 from jaxbench.report.drawing import marks, notes, series
 from jaxbench.report.drawing.kit import Axes, Figure, Sheet, entitle, extent, log_axis, plain
 from jaxbench.report.drawing.series import believed
+from jaxbench.statistics.bootstrap import UNKNOWN
 
 VIEWS = ("cases/stream",)
 CAPTION = (
@@ -69,7 +69,7 @@ def working_set(row: CaseRow) -> float:
 
 
 def _in_memory(row: CaseRow, cache: int | None) -> bool:
-    return ceilings.level(working_set(row), cache) == "memory"
+    return roofline.memory_level(working_set(row), cache) == "memory"
 
 
 def from_memory(rows: Sequence[CaseRow], cache: int | None) -> CaseRow | None:
@@ -83,7 +83,7 @@ def _caches(axes: Axes, cache: int | None) -> None:
     low, high = axes.get_xlim()
     for times, text in (
         (1, f"cache {quantities.payload(cache or 0)}"),
-        (ceilings.CACHES, f"{ceilings.CACHES} x cache"),
+        (roofline.CACHES, f"{roofline.CACHES} x cache"),
     ):
         size = times * (cache or 0)
         if low < size < high:

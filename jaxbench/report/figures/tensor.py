@@ -6,14 +6,14 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
-from jaxbench.analysis.headline import devices
-from jaxbench.analysis.intervals import Estimate
+from jaxbench.analysis.quantities import devices
 from jaxbench.analysis.scaling import Row
 from jaxbench.catalog import published
 from jaxbench.report.drawing import families, marks, notes
 from jaxbench.report.drawing.axes import devices_axis, efficiency_axis, entitle, log_axis, plain, whole_zero
 from jaxbench.report.drawing.kit import Axes, Figure, Line2D, Sheet, exact
 from jaxbench.report.findings import Findings
+from jaxbench.statistics.bootstrap import Estimate
 
 VIEWS = ("training/tensor", "levers/tensor")
 CAPTION = (

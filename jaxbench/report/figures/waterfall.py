@@ -6,20 +6,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from jaxbench.analysis.headline import devices
-from jaxbench.analysis.intervals import Estimate
-from jaxbench.analysis.waterfall import (
-    NAMES,
-    SHARED_MACHINE,
-    SLOWEST_PROCESS,
-    SMALLER_SHARE,
-    STAGE_WORK,
-    Factor,
-    Waterfall,
-)
+from jaxbench.analysis.quantities import devices
+from jaxbench.analysis.waterfall import CONTENTION, NAMES, SLOWEST_PROCESS, SMALLER_BATCH, STAGE_WORK, Factor, Waterfall
 from jaxbench.report.drawing import marks, notes
 from jaxbench.report.drawing.kit import GREY, Axes, Figure, Sheet, entitle, short
 from jaxbench.report.findings import TrainingFindings
+from jaxbench.statistics.bootstrap import Estimate
 
 VIEWS = ("training",)
 ORDER = 1
@@ -32,7 +24,7 @@ CAPTION = (
 MOST = 3  # most strategies: more rows of panels do not fit on a page
 _LEFT: Any = dict(facecolor="#e3e3e3", edgecolor="#333333", linewidth=0.8)  # the bar of the measured efficiency
 _ERROR: Any = dict(linestyle="none", ecolor="black", elinewidth=0.7, capsize=1.5, capthick=0.7, zorder=4)
-_KIN = {STAGE_WORK: SMALLER_SHARE, SLOWEST_PROCESS: SHARED_MACHINE}  # related factors: drawn like these, but hollow
+_KIN = {STAGE_WORK: SMALLER_BATCH, SLOWEST_PROCESS: CONTENTION}  # related factors: drawn like these, but hollow
 _PLACES = [name for name in NAMES if name not in _KIN]
 _STYLES = {name: (_PLACES.index(_KIN.get(name, name)), name in _KIN) for name in NAMES}  # (colour and hatch, hollow)
 _GAP, _LEAST = 1.2, 12.0  # in widths of a bar: the gap between device counts, and the least width of a panel
@@ -116,7 +108,7 @@ def _step(axes: Axes, at: float, level: float, factor: Factor) -> None:
     place, hollow = _STYLES[factor.name]
     axes.bar([at], [high - low], bottom=low, width=0.8, zorder=2, **marks.bar_style(place, hollow=hollow))
     _interval(axes, at, Estimate(value=level - lost.value, lo=level - lost.hi, hi=level - lost.lo))
-    text = f"{-lost.value:+z.0f}".replace("-", "−") if factor.clear else "?"
+    text = f"{-lost.value:+z.0f}".replace("-", "−") if factor.resolved else "?"
     if lost.value < 0:
         marks.write(axes, at, max(high, level - lost.lo) if lost.has_interval else high, text, size=6, above=True)
     else:
@@ -133,7 +125,7 @@ def remarks(every: Sequence[Waterfall]) -> list[str]:
     """Notes on what bars and marks mean, and on parts that were not measured."""
     n = [(one.row.timing.samples, one.rounds, one.row.timing.processes) for one in every]
     found = [f"points of efficiency; {notes.BARS} of each step; {notes.n_of(n)}, measured in the same rounds"]
-    if any(not (factor.clear or factor.negligible) for one in every for factor in one.factors):
+    if any(not (factor.resolved or factor.negligible) for one in every for factor in one.factors):
         found.append("?: the interval contains 0")
     missing = [clause for one in every for clause in one.missing]
     if missing:

@@ -5,8 +5,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from jaxbench.analysis.case_comparisons import Way
 from jaxbench.analysis.quantities import seconds
-from jaxbench.analysis.ways_to_target import Way
 from jaxbench.report.case_findings import CaseFindings
 from jaxbench.report.drawing import marks, notes
 from jaxbench.report.drawing.kit import Figure, Mark, Sheet, entitle, log_axis, plain, seconds_tick, short

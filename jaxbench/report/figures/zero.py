@@ -160,7 +160,7 @@ def worst(rows: Sequence[Row]) -> float:
     errors = [0.0]
     for row in rows:
         zero_stage = stage(row.point.strategy)
-        if zero_stage is not None and row.believed:
+        if zero_stage is not None and not row.wrong:
             errors.append(abs(per_parameter(row) / zero_stage.per_parameter(row.point.devices) - 1))
     return max(errors)
 
@@ -173,4 +173,4 @@ def footnotes(rows: Sequence[Row], *, overlay: bool) -> list[str]:
         remarks += [notes.cited(source), error]
     else:
         remarks.append("published lines are not drawn: they assume mixed precision, 16 bytes per parameter")
-    return remarks + ([notes.WRONG] if any(not row.believed for row in rows) else [])
+    return remarks + ([notes.WRONG] if any(row.wrong for row in rows) else [])

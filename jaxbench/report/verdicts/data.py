@@ -7,10 +7,10 @@ import math
 from dataclasses import asdict, dataclass
 from typing import Any, Literal
 
-from jaxbench.analysis.intervals import Estimate
 from jaxbench.records import documents
 from jaxbench.records.documents import Count, NonNegative, Positive
 from jaxbench.report.verdicts.notes import levels, paired
+from jaxbench.statistics.bootstrap import Estimate
 from jaxbench.verdicts.comparison import Comparison
 from jaxbench.verdicts.judge import ALPHA, Answer
 

@@ -7,9 +7,9 @@ import math
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
-from jaxbench.analysis.intervals import MIN_PROCESSES
-from jaxbench.analysis.spread import CALIBRATED
 from jaxbench.report.verdicts.words import called, clean, direction, help_lines
+from jaxbench.statistics.bootstrap import MIN_PROCESSES
+from jaxbench.statistics.variance import CALIBRATED
 from jaxbench.verdicts import sequential
 from jaxbench.verdicts.comparison import Comparison, factor_sentences
 from jaxbench.verdicts.judge import ALPHA, Answer, Answers

@@ -7,12 +7,11 @@ import math
 import unicodedata
 from collections.abc import Sequence
 
-from jaxbench.analysis.headline import seconds
-from jaxbench.analysis.intervals import Estimate
-from jaxbench.analysis.quantities import percent
-from jaxbench.analysis.waterfall import CALLED
+from jaxbench.analysis.quantities import percent, seconds
+from jaxbench.analysis.waterfall import TERMS
 from jaxbench.report.numbers import throughput
 from jaxbench.report.table import ALWAYS, TEXT, Column, Table, fill
+from jaxbench.statistics.bootstrap import Estimate
 from jaxbench.verdicts.comparison import ONE_DEVICE, Comparison
 from jaxbench.verdicts.judge import CANNOT_TELL, FASTER, SLOWER, Answer, Answers, Metric
 
@@ -85,7 +84,7 @@ def factors(comparison: Comparison) -> Table | None:
 
     columns = (
         Column("point", lambda change: named(change.point), kind=TEXT, terminal=ALWAYS),
-        Column("factor", lambda change: CALLED.get(change.name, change.name), kind=TEXT, terminal=ALWAYS),
+        Column("factor", lambda change: TERMS.get(change.name, change.name), kind=TEXT, terminal=ALWAYS),
         Column("A", lambda change: shown(change.a, change.name), terminal=ALWAYS),
         Column("B", lambda change: shown(change.b, change.name), terminal=ALWAYS),
         Column("B faster by it [95 %]", "faster", ratio, terminal=ALWAYS),

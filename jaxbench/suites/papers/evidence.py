@@ -14,7 +14,6 @@ import numpy as np
 from scipy import special
 
 from jaxbench.analysis.arms import ArmGroup, ArmResult
-from jaxbench.analysis.intervals import UNKNOWN, Estimate
 from jaxbench.analysis.scaling import Row
 from jaxbench.analysis.targets import fit_knee, over_seeds
 from jaxbench.errors import UserError
@@ -23,6 +22,7 @@ from jaxbench.report import build
 from jaxbench.report.case_findings import CaseFindings
 from jaxbench.report.findings import Findings, TrainingFindings
 from jaxbench.report.lever_findings import LeverFindings
+from jaxbench.statistics.bootstrap import UNKNOWN, Estimate
 from jaxbench.suites.command import ASKED, BROKEN, DONE, STOPPED
 from jaxbench.verdicts import judge
 
@@ -91,19 +91,21 @@ class Evidence:
 
 
 def most_devices(rows: Iterable[Row]) -> Row:
-    """The honest row of weak scaling with an efficiency on most devices, more than its base has. Raises NotTestable."""
-    good = [r for r in rows if r.point.scaling == "weak" and r.honest and r.efficiency.known and r.relative_devices > 1]
+    """The quotable row of weak scaling with an efficiency on most devices, more than its base has. Raises NotTestable."""
+    good = [
+        r for r in rows if r.point.scaling == "weak" and r.quotable and r.efficiency.known and r.relative_devices > 1
+    ]
     if not good:
         raise NotTestable("It needs two device counts of at most as many devices as cores, correct and with 5 rounds.")
     return max(good, key=lambda r: r.point.devices)
 
 
-def arm_of(place: ArmGroup, label: str, *, honest: bool = False) -> ArmResult:
-    """An arm of a place by its label, measured and correct. Raises NotTestable without one. honest: a speed, too."""
+def arm_of(place: ArmGroup, label: str, *, quotable: bool = False) -> ArmResult:
+    """An arm of a place by its label, measured and correct. Raises NotTestable without one. quotable: a speed, too."""
     for arm in place.arms:
-        if arm.label == label and (arm.honest if honest else arm.believed):
+        if arm.label == label and (arm.quotable if quotable else arm.usable):
             return arm
-    what = ", failed its checks or is no honest speed here" if honest else ", or failed its checks"
+    what = ", failed its checks or is no honest speed here" if quotable else ", or failed its checks"
     raise NotTestable(f"The arm '{label}' was not measured{what}.")
 
 

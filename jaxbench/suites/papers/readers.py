@@ -11,13 +11,14 @@ from typing import Any
 
 import numpy as np
 
-from jaxbench.analysis import bubble, fits, paired_ratio
+from jaxbench.analysis import scaling_laws, waterfall
 from jaxbench.analysis.alpha_beta import AlphaBetaFit
 from jaxbench.analysis.arms import ArmResult
-from jaxbench.analysis.intervals import Estimate, estimate
 from jaxbench.analysis.scaling import Row
 from jaxbench.levers.schedule import SCHEDULE
 from jaxbench.report.figures import zero
+from jaxbench.statistics import paired_ratio
+from jaxbench.statistics.bootstrap import Estimate, estimate
 from jaxbench.suites.papers import evidence
 from jaxbench.suites.papers.evidence import Evidence, NotTestable, arm_of, most_devices, student
 from jaxbench.suites.papers.paper import Claim
@@ -68,10 +69,10 @@ def law(runs: Evidence, run: str, name: str) -> Reading:
     fit = next((fit for fit in training.fits if fit.law == name), None)
     if fit is None or fit.why_not:
         raise NotTestable(f"{name}'s law: {fit.why_not if fit else 'its scaling was not measured'}.")
-    rows = [r for r in training.rows if r.honest and r.speedup.known and r.point.scaling == fit.scaling]
+    rows = [r for r in training.rows if r.quotable and r.speedup.known and r.point.scaling == fit.scaling]
     top = max(rows, key=lambda row: row.point.devices)
     values = [value.value for _, _, value in fit.parameters]
-    expected = float(fits.predict(name, np.array([top.relative_devices]), *values)[0])
+    expected = float(scaling_laws.predict(name, np.array([top.relative_devices]), *values)[0])
     return top.speedup.times(1 / expected), {"devices": top.point.devices, "scaling": fit.scaling}
 
 
@@ -89,14 +90,14 @@ def hidden(runs: Evidence, run: str) -> Reading:
 
 def step_ratio(runs: Evidence, run: str, top: str, bottom: str) -> Reading:
     """The step time of an arm over that of another, from the rounds that both share."""
-    above, below = (arm_of(runs.place(run), name, honest=True) for name in (top, bottom))
+    above, below = (arm_of(runs.place(run), name, quotable=True) for name in (top, bottom))
     return paired_ratio.ratio(above, below), {"devices": above.row.point.devices}
 
 
 def speed_ratio(runs: Evidence, run: str, top: str, bottom: str) -> Reading:
     """The examples per second of an arm over those of another, from the rounds that both share."""
     place = runs.place(run)
-    above, below = (arm_of(place, name, honest=True) for name in (top, bottom))
+    above, below = (arm_of(place, name, quotable=True) for name in (top, bottom))
     return place.speedup(above, below), {"devices": place.devices}
 
 
@@ -131,7 +132,7 @@ def memory_exponent(runs: Evidence, run: str, policy: str) -> Reading:
 
 def pipelines(runs: Evidence, run: str) -> list[Row]:
     """The checked pipelines of a run with counted slots. Raises NotTestable without one."""
-    rows = [row for row in runs.levers(run).rows if row.believed and np.isfinite(row.point.fact("busy_share"))]
+    rows = [row for row in runs.levers(run).rows if not row.wrong and np.isfinite(row.point.fact("busy_share"))]
     if not rows:
         raise NotTestable(f"The run '{run}' has no pipeline that passed its checks.")
     return rows
@@ -145,7 +146,10 @@ def idle(row: Row) -> float:
 def bubble_error(runs: Evidence, run: str) -> Reading:
     """The largest difference between an executed schedule's idle share and the formula."""
     rows = pipelines(runs, run)
-    worst = max(abs(idle(row) - bubble.idle(bubble.stages(row.point), bubble.micro_batches(row.point))) for row in rows)
+    worst = max(
+        abs(idle(row) - waterfall.idle_share(waterfall.stages(row.point), waterfall.micro_batches(row.point)))
+        for row in rows
+    )
     return exact(worst), {"count": len(rows)}
 
 
@@ -169,7 +173,7 @@ def several_hosts(runs: Evidence) -> Reading:
 
 def state_error(runs: Evidence, run: str) -> Reading:
     """The largest relative error of the bytes a device holds against the formulas of ZeRO."""
-    rows = [row for row in runs.training(run).rows if row.believed and row.point.record]
+    rows = [row for row in runs.training(run).rows if not row.wrong and row.point.record]
     counts = sorted({row.point.devices for row in rows})
     if not {"jit_auto", *STAGES} <= {row.point.strategy for row in rows} or counts[-1] < 2:
         raise NotTestable(f"The run '{run}' lacks one of the stages, or a second device count.")
@@ -181,7 +185,7 @@ def volume_ratio(runs: Evidence, run: str, top: str, bottom: str) -> Reading:
     sent = {
         row.point.strategy: sum(c.wire_bytes for c in row.point.record.passport.collectives if c.elements)
         for row in runs.training(run).rows
-        if row.believed and row.point.record
+        if not row.wrong and row.point.record
     }
     if not (sent.get(bottom) and sent.get(top)):
         raise NotTestable(f"The run '{run}' lacks {bottom} or {top}.")
@@ -197,7 +201,7 @@ def all_reduces_per_block(runs: Evidence, few: int, many: int) -> Reading:
 def _tensor_sums(runs: Evidence, depth: int) -> int:
     """Arrays that the compiled step of a depth sums over two devices, scalars left out."""
     for row in runs.training(f"depth{depth}").rows:
-        if row.point.devices == 2 and row.point.strategy == "tensor" and row.believed and row.point.record:
+        if row.point.devices == 2 and row.point.strategy == "tensor" and not row.wrong and row.point.record:
             sums = [c for c in row.point.record.passport.collectives if c.kind == "all-reduce"]
             return sum(c.count - c.scalars for c in sums)
     raise NotTestable(f"The step of {depth} blocks on two devices was not compiled and checked.")
@@ -208,7 +212,7 @@ def _tensor_sums(runs: Evidence, depth: int) -> int:
 
 def roof_share(runs: Evidence, run: str) -> Reading:
     """The largest share of its roof that any kernel reached in a run after the machine profile."""
-    rows = [row for row in runs.cases(run).rows if row.peak_share.known and row.point.honest]
+    rows = [row for row in runs.cases(run).rows if row.peak_share.known and row.point.reportable]
     if not rows:
         raise NotTestable("No kernel has a share of a measured roof: the machine's card is missing.")
     top = max(rows, key=lambda row: row.peak_share.value)

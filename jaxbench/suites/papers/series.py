@@ -9,13 +9,13 @@ from typing import Any
 
 import numpy as np
 
-from jaxbench.analysis import bubble, fits
-from jaxbench.analysis.intervals import Estimate
+from jaxbench.analysis import scaling_laws, waterfall
 from jaxbench.analysis.targets import over_seeds
 from jaxbench.catalog import published
 from jaxbench.report.drawing import marks
 from jaxbench.report.drawing.marks import Mark, exact, n_of
 from jaxbench.report.figures import zero
+from jaxbench.statistics.bootstrap import Estimate
 from jaxbench.suites.papers import evidence, readers
 from jaxbench.suites.papers.evidence import Evidence, NotTestable, arm_of, student
 from jaxbench.suites.papers.paper import Call
@@ -76,13 +76,13 @@ def cells(label: str, of: list[dict[str, str]]) -> Series:
 def bubble_formula(label: str, stages: int) -> Series:
     """Idle slots in %, over micro-batches."""
     parts = [1, 2, 4, 8, 16, 32]
-    return PublishedSeries(label=label, x=parts, y=[100 * bubble.idle(stages, m) for m in parts], formula=True)
+    return PublishedSeries(label=label, x=parts, y=[100 * waterfall.idle_share(stages, m) for m in parts], formula=True)
 
 
 def speedup_law(label: str, name: str, parameters: list[float]) -> Series:
     """A law with round parameters, for its shape: the claims fit it to this machine's curve."""
     n = 2.0 ** np.arange(0, 7)
-    return PublishedSeries(label=label, x=n, y=fits.predict(name, n, *parameters), formula=True)
+    return PublishedSeries(label=label, x=n, y=scaling_laws.predict(name, n, *parameters), formula=True)
 
 
 # Measured here
@@ -123,7 +123,7 @@ def by_arm(runs: Evidence, label: str, run: str, arms: list[str], value: str) ->
 def pipeline_throughput(runs: Evidence, run: str, stages: list[int]) -> list[Series]:
     """Speed relative to two stages with one micro-batch, over micro-batches."""
     rows = [row for row in readers.pipelines(runs, run) if row.timing.step_s.known]
-    base = next((r for r in rows if bubble.stages(r.point) == 2 and bubble.micro_batches(r.point) == 1), None)
+    base = next((r for r in rows if waterfall.stages(r.point) == 2 and waterfall.micro_batches(r.point) == 1), None)
     if base is None:
         raise NotTestable("Two stages with one micro-batch were not measured.")
     step_s = base.timing.step_s.value
@@ -131,8 +131,8 @@ def pipeline_throughput(runs: Evidence, run: str, stages: list[int]) -> list[Ser
         Measured(
             label=f"K = {count} here",
             marks=marks.of(
-                [row for row in rows if bubble.stages(row.point) == count],
-                lambda r: bubble.micro_batches(r.point),
+                [row for row in rows if waterfall.stages(row.point) == count],
+                lambda r: waterfall.micro_batches(r.point),
                 lambda r: r.timing.step_s.under(step_s),
             ),
         )
@@ -142,14 +142,14 @@ def pipeline_throughput(runs: Evidence, run: str, stages: list[int]) -> list[Ser
 
 def pipeline_idle(runs: Evidence, run: str, stages: list[int]) -> list[Series]:
     """Idle slots in %, over micro-batches."""
-    rows = sorted(readers.pipelines(runs, run), key=lambda row: bubble.micro_batches(row.point))
+    rows = sorted(readers.pipelines(runs, run), key=lambda row: waterfall.micro_batches(row.point))
     return [
         Measured(
             label=f"K = {count} here",
             marks=[
-                Mark(at=bubble.micro_batches(row.point), value=exact(100 * readers.idle(row)))
+                Mark(at=waterfall.micro_batches(row.point), value=exact(100 * readers.idle(row)))
                 for row in rows
-                if bubble.stages(row.point) == count
+                if waterfall.stages(row.point) == count
             ],
         )
         for count in stages
@@ -158,7 +158,7 @@ def pipeline_idle(runs: Evidence, run: str, stages: list[int]) -> list[Series]:
 
 def model_state(runs: Evidence, run: str) -> list[Series]:
     """Bytes of model state per parameter on a device, over devices."""
-    rows = [row for row in runs.training(run).rows if row.believed]
+    rows = [row for row in runs.training(run).rows if not row.wrong]
     return [
         Measured(
             label=f"{strategy} here",

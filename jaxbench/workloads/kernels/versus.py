@@ -28,7 +28,7 @@ from jaxbench.workloads.cases import Array, KernelWorkload
 from jaxbench.workloads.flops import conv2d, dense, training
 from jaxbench.workloads.kernels import by_hand
 
-WAITED, START = PARTS = ("waited", "start")  # analysis/call_split.py reads these names
+WAITED, START = PARTS = ("waited", "start")  # analysis/case_comparisons.py reads these names
 IMPLS = ("python", "numpy", "jit", "jit+copies", *PARTS)
 DTYPES = ("float32",)
 PYTHON_MAX = 16  # rows, for which a call of Python's takes about a second

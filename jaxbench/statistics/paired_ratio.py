@@ -5,13 +5,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any, Generic, Protocol, TypeVar
+from typing import Generic, Protocol, TypeVar
 
 import numpy as np
 
-from jaxbench.analysis.intervals import MIN_ROUNDS, UNKNOWN, Estimate, estimate
-from jaxbench.analysis.measured import Measured
-from jaxbench.analysis.timing import Timing, centre, samples_of
+from jaxbench.statistics.bootstrap import MIN_ROUNDS, UNKNOWN, Estimate, estimate
+from jaxbench.statistics.timing import TimedPoint, Timing, centre, samples_of
 
 MIN_SPLIT = 4  # with at least this many rounds, one half selects and the other half measures
 
@@ -20,7 +19,7 @@ class Timed(Protocol):
     """A row or an arm: a point and its timing. The timing may use rounds that other points do not have."""
 
     @property
-    def point(self) -> Measured[Any]: ...
+    def point(self) -> TimedPoint: ...
 
     @property
     def timing(self) -> Timing: ...

@@ -1,18 +1,114 @@
 # Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
-"""The FLOPs and bytes that a case needs compared with the machine's limits, with names for both."""
+"""The limits of a device (roofline), the work of a case or of a training step, and the share that it reaches."""
 
 from __future__ import annotations
 
+import dataclasses
 import math
 import re
 from dataclasses import dataclass
 from typing import Any
 
-from jaxbench.analysis import ceilings, quantities
-from jaxbench.analysis.cases import CasePoint
-from jaxbench.analysis.ceilings import Ceiling, Ceilings
-from jaxbench.analysis.intervals import UNKNOWN, Estimate
+from jaxbench.analysis import quantities
+from jaxbench.analysis.points import CasePoint, MeasuredPoint
 from jaxbench.catalog import hardware
+from jaxbench.statistics import paired_ratio
+from jaxbench.statistics.bootstrap import UNKNOWN, Estimate
+from jaxbench.statistics.paired_ratio import Timed
+
+CACHES = 4  # a working set larger than this many last-level caches is in memory
+UNKNOWN_CACHE_BYTES = 2**30  # the same limit when the size of the cache is unknown
+
+
+@dataclass(frozen=True, kw_only=True)
+class Ceiling:
+    """One limit, per second. rate: NaN when unknown.
+
+    Attributes:
+      source: "catalogue" (the vendor's peak) | "measured" (the best rate in the machine profile) | "" (unknown).
+      room: the upper end of a measured rate's interval over the rate. A value within it does not exceed the ceiling.
+    """
+
+    rate: float = math.nan
+    source: str = ""
+    room: float = 1.0
+
+
+@dataclass(frozen=True, kw_only=True)
+class Ceilings:
+    """The limits of one device, or of the cores that a CPU process may use.
+
+    Attributes:
+      flop: FLOP/s of matrix products in one dtype.
+      memory, cache: bytes/s of streaming from memory, and from the last-level cache or a nearer cache.
+      link: bytes/s from one device to the others, in one direction. Only from the catalogue, because the best measured
+        collective does not limit another one.
+    """
+
+    flop: Ceiling = Ceiling()
+    memory: Ceiling = Ceiling()
+    cache: Ceiling = Ceiling()
+    link: Ceiling = Ceiling()
+
+
+def ceilings_of(*, card: dict[str, Any] | None, platform: str, device_kind: str, cores: int, dtype: str) -> Ceilings:
+    """Each ceiling from the catalogue if it is there, otherwise from the machine profile.
+
+    Args:
+      card: the machine profile (`machine_profile.read`), or None.
+      platform, device_kind, cores: where the case runs. Only CPU peaks depend on the number of cores.
+      dtype: the dtype of the peak `flop`. Bandwidths are the same for every dtype.
+    """
+    catalogue = vars(catalogued_ceilings(platform, device_kind, dtype))
+    known = {name: ceiling for name, ceiling in catalogue.items() if ceiling.source}
+    return dataclasses.replace(measured_ceilings(card, platform, cores, dtype), **known)
+
+
+def catalogued_ceilings(platform: str, device_kind: str, dtype: str) -> Ceilings:
+    """The catalogue's ceilings. It has no cache bandwidths. For a CPU all are unknown, because its device kind is not a
+    model name."""
+    peak = hardware.find(device_kind)
+    if peak is None or peak.kind != platform:
+        return Ceilings()
+    rate = peak.rate(dtype)
+    rates = {
+        "flop": rate.flop_per_s if rate is not None else None,
+        "memory": peak.memory_bytes_per_s,
+        "link": peak.link.unidirectional_bytes_per_s if peak.link is not None else None,
+    }
+    return Ceilings(**{name: Ceiling(rate=value, source="catalogue") for name, value in rates.items() if value})
+
+
+def measured_ceilings(card: dict[str, Any] | None, platform: str, cores: int, dtype: str) -> Ceilings:
+    """The ceilings in the machine profile.
+
+    A CPU peak must have been measured on the same number of cores. If fewer cores were faster (a busy machine, a size
+    that does not split well), their rate counts, because more cores can do at least as much.
+    """
+    if card is None:
+        return Ceilings()
+    peaks = [p for p in card["peaks"] if p["platform"] == platform and (platform != "cpu" or p["cores"] <= cores)]
+    rates = [p for p in peaks if p["quantity"] == "bytes_per_s"]
+    groups = {
+        "flop": [p for p in peaks if p["quantity"] == "flop_per_s" and p["dtype"] == dtype],
+        "memory": [p for p in rates if p["level"] == "memory"],
+        "cache": [p for p in rates if p["level"] == "cache"],
+    }
+    known = {}
+    for name, group in groups.items():
+        best = max(group, key=lambda peak: float(peak["value"]), default={"value": 0})
+        rate = float(best["value"])
+        if rate > 0 and any(platform != "cpu" or p["cores"] == cores for p in group):
+            room = max(1.0, float(best.get("hi") or rate) / rate)
+            known[name] = Ceiling(rate=rate, source="measured", room=room)
+    return Ceilings(**known)
+
+
+def memory_level(working_set_bytes: float, cache_bytes: int | None) -> str:
+    """Where a working set of this size is: "memory" or "cache". cache_bytes: the last-level cache; None: unknown."""
+    limit = CACHES * cache_bytes if cache_bytes else UNKNOWN_CACHE_BYTES
+    return "memory" if working_set_bytes > limit else "cache"
+
 
 # A rate above this many times its ceiling is refused. Vendors round their peaks, and chips run above their nominal
 # clock. A measured peak is itself a measurement from another time. "The cache" is several caches: the machine profile
@@ -91,8 +187,9 @@ def demands(
     point: CasePoint, rates: Rates, step_s: float, *, manifest: dict[str, Any], machine: dict[str, Any] | None
 ) -> tuple[Demand, ...]:
     """The kinds of work of a case, each with its ceiling. machine: the machine profile, or None."""
-    kind = _device_kind(point, manifest)
-    known = ceilings.find(
+    kind = str(manifest.get("device_kind", "")) if manifest.get("platform") == point.platform else point.platform
+    kind = point.record.device_kind if point.record is not None else kind
+    known = ceilings_of(
         card=machine, platform=point.platform, device_kind=kind, cores=point.cores or 0, dtype=point.dtype
     )
     result = []
@@ -128,7 +225,7 @@ class PeakShare:
         return f"percent of {self.peak}" if self.peak else f"no percentage of peak: {self.why_not}"
 
 
-def share(demands: tuple[Demand, ...]) -> PeakShare:
+def share_of_peak(demands: tuple[Demand, ...]) -> PeakShare:
     """The share of the binding ceiling that a case reaches. The ceiling binds at which a call would take longest."""
     shared = [d for d in demands if d.limit.counts and _may_bind(d, demands)]
     if not shared:
@@ -136,10 +233,9 @@ def share(demands: tuple[Demand, ...]) -> PeakShare:
         reasons = [limit.text for limit in limits if not limit.no_share] or [limit.no_share for limit in limits]
         return PeakShare(why_not="; ".join(reasons) or "none of its work has a peak")
     binding = max(shared, key=lambda d: d.least_s)
-    rate, upper, source = binding.rate, binding.limit.rate, binding.limit.source
-    adjective = "catalogued" if source == "catalogue" else source
-    part = Estimate(value=rate.value / upper, lo=rate.lo / upper, hi=rate.hi / upper)
-    return PeakShare(part=part, peak=f"{adjective} peak: {binding.limit.text}", source=source)
+    source = binding.limit.source
+    peak = f"{'catalogued' if source == 'catalogue' else source} peak: {binding.limit.text}"
+    return PeakShare(part=binding.rate.over(binding.limit.rate), peak=peak, source=source)
 
 
 def _may_bind(demand: Demand, demands: tuple[Demand, ...]) -> bool:
@@ -150,12 +246,6 @@ def _may_bind(demand: Demand, demands: tuple[Demand, ...]) -> bool:
     flops, moved = (demand, other) if demand.unit == FLOP else (other, demand)
     computes = flops.amount >= RIDGE * moved.amount
     return computes if demand.unit == FLOP else not computes
-
-
-def _device_kind(point: CasePoint, manifest: dict[str, Any]) -> str:
-    if point.record is not None:
-        return point.record.device_kind
-    return str(manifest.get("device_kind", "")) if manifest.get("platform") == point.platform else point.platform
 
 
 def _flop_limit(point: CasePoint, kind: str, ceiling: Ceiling, machine: dict[str, Any] | None) -> Limit:
@@ -183,7 +273,7 @@ def _bytes_limit(
     copies = point.family == "transfer"
     touched = float(point.resident_bytes or math.inf) if copies else _touched(point)
     no_share = "a copy is bound by its link before its memory" if copies else ""
-    if ceilings.level(touched, cache_bytes if point.platform == "cpu" else None) == "cache":
+    if memory_level(touched, cache_bytes if point.platform == "cpu" else None) == "cache":
         no_share = no_share or "its arrays fit in a cache, and caches have no single bandwidth"
         if not known.cache.source:
             return Limit(text="its arrays fit in a cache of unknown bandwidth", no_share=no_share)
@@ -242,13 +332,11 @@ def _link_limit(point: CasePoint, kind: str) -> Limit:
 
 
 def _where(point: CasePoint) -> str:
-    if point.platform != "cpu":
-        return "on this device"
-    return f"on {point.cores} core{'s' if point.cores != 1 else ''}"
+    return f"on {point.where}" if point.platform == "cpu" else "on this device"
 
 
 def _up_to(point: CasePoint) -> str:
-    """Where a peak was measured. Fewer cores may have reached more (`ceilings.measured`)."""
+    """Where a peak was measured. Fewer cores may have reached more (`measured_ceilings`)."""
     return _where(point).replace("on ", "on up to ") if point.platform == "cpu" and point.cores != 1 else _where(point)
 
 
@@ -262,3 +350,111 @@ def _no_card(machine: dict[str, Any] | None, what: str) -> str:
 
 def _doubt(verified: bool) -> str:
     return "" if verified else ", which the catalogue marks as unverified"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Utilisation:
+    """The utilisation of a point's devices. Unknown numbers are NaN.
+
+    Attributes:
+      flop_per_s: model FLOP/s of all devices.
+      mfu: a fraction of their peak.
+      note: the peak, or why there is no mfu.
+      measured_peak_share: without a catalogued peak, a fraction of this machine's measured matmul peak.
+      measured_note: the same in words; "" if unknown.
+      product_share: a fraction of the rate of a large matrix product on the same number of devices in the same rounds.
+      product_flop_per_s: the rate of that product, per device.
+    """
+
+    flops_per_step: float = math.nan
+    flop_per_s: float = math.nan
+    mfu: float = math.nan
+    note: str = ""
+    measured_peak_share: float = math.nan
+    measured_note: str = ""
+    peak: str = ""  # the catalogued peak in words
+    measured_slack: float = math.nan  # a share up to this is plausible
+    product_share: Estimate = UNKNOWN
+    product_flop_per_s: float = math.nan
+
+    def mfu_unmasked(self, point: MeasuredPoint) -> float:
+        """MFU including the FLOPs of masked attention, which `mfu` leaves out; NaN if there are none."""
+        return self.mfu * (1 + point.fact("masked_flops") * point.global_batch / self.flops_per_step)
+
+    @property
+    def product_note(self) -> str:
+        """`product_share` in words: "38 % [37, 39] of a large product's rate here (54 GFLOP/s per ...)", or ""."""
+        if not self.product_share.known:
+            return ""
+        rate = quantities.flops(self.product_flop_per_s)
+        return (
+            f"{quantities.percent(self.product_share)} of a large product's rate here ({rate} per device, in the same "
+            "rounds)"
+        )
+
+    @property
+    def full_note(self) -> str:
+        return "; ".join(filter(None, (self.note, self.measured_note)))
+
+
+def utilisation(
+    point: MeasuredPoint, step_s: float, *, dtype: str, machine: dict[str, Any] | None = None
+) -> Utilisation:
+    """MFU = analytic FLOPs per step / (step_s x devices x peak of one device at `dtype`). Unknown if `dtype` is "".
+
+    Without a catalogued peak: the share of the measured peak. A CPU device counts as one core, up to the number of
+    cores. machine: the profile of the same machine (`machine_profile.read`), or None.
+    """
+    record = point.record
+    if record is None:
+        return Utilisation(note="no MFU: the point has no compile report")
+    flops = record.passport.flops_per_step
+    if not flops > 0:
+        return Utilisation(note="no MFU: the experiment states no FLOPs per step")
+    use = Utilisation(flops_per_step=flops, flop_per_s=point.trainings * flops / step_s)
+    if not dtype:
+        return dataclasses.replace(use, note="no MFU: the config has no model.dtype, so its peak is unknown")
+    peak = hardware.find(record.device_kind)
+    rate = peak.rate(dtype) if peak is not None else None
+    if peak is not None and rate is not None:
+        text = f"peak {rate.flop_per_s / 1e12:g} TFLOP/s per device ({peak.name}, {rate.column})"
+        mfu, note = use.flop_per_s / (point.devices * rate.flop_per_s), f"{text}{_doubt(rate.verified)}"
+        if mfu > 1:
+            note += "; a value above 1 is impossible: the FLOP count, the clock or the peak is wrong"
+        return dataclasses.replace(use, mfu=mfu, note=note, peak=text)
+    missing = f"the catalogue has no {dtype} peak for {peak.name}" if peak else hardware.why_not(record.device_kind)
+    use = dataclasses.replace(use, note=f"no MFU: {missing}")
+    ceiling = measured_ceilings(machine, point.platform, 1, dtype).flop
+    if machine is None or not math.isfinite(ceiling.rate):
+        return use
+    workers, unit = point.devices, "device"
+    if point.platform == "cpu":
+        workers, unit = min(point.devices, int(machine["machine"].get("cores") or point.devices)), "core"
+    share = use.flop_per_s / (workers * ceiling.rate)
+    note = f"{100 * share:.3g} % of this machine's measured matmul peak, {quantities.flops(ceiling.rate)} per {unit}"
+    slack = SLACK["measured"] * ceiling.room
+    return dataclasses.replace(use, measured_peak_share=share, measured_note=note, measured_slack=slack)
+
+
+def with_product(use: Utilisation, row: Timed, product: Timed) -> Utilisation:
+    """Adds the share of the rate of a large matrix product on the same number of devices, over the rounds that both
+    share.
+
+    Without a catalogued peak, that product is the measured peak. It replaces the machine profile's peak, because it was
+    measured at the same time.
+    """
+    record, step_s = product.point.record, product.timing.inside.step_s
+    work = record.passport.flops_per_step if record is not None else 0.0
+    if not work > 0:
+        return use
+    use = dataclasses.replace(use, product_flop_per_s=work / step_s.value / product.point.devices)
+    if not use.flops_per_step > 0:
+        return use
+    share = paired_ratio.ratio(product, row).times(use.flops_per_step / work)
+    use = dataclasses.replace(use, product_share=share)
+    if math.isfinite(use.mfu):
+        return use
+    slack = SLACK["measured"] * (step_s.value / step_s.lo if step_s.has_interval else 1.0)
+    return dataclasses.replace(
+        use, measured_peak_share=share.value, measured_note=use.product_note, measured_slack=slack
+    )

@@ -5,28 +5,48 @@ from __future__ import annotations
 
 import dataclasses
 import math
-from collections.abc import Collection, Sequence
+import re
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
-from typing import Any
+from datetime import datetime
+from typing import Any, Protocol
 
 import numpy as np
 
-from jaxbench.analysis import records_by_point
-from jaxbench.analysis.intervals import (
-    MIN_PROCESSES,
-    MIN_ROUNDS,
-    UNKNOWN,
-    Draws,
-    Estimate,
-    Unit,
-    estimate,
-)
-from jaxbench.analysis.measured import Measured
-from jaxbench.analysis.spread import ASSUMED, Spread
 from jaxbench.digits import digits
-from jaxbench.records.schema import RoundRecord
+from jaxbench.records.schema import CaseRecord, PointRecord, Record, RoundRecord
+from jaxbench.statistics.bootstrap import MIN_PROCESSES, MIN_ROUNDS, UNKNOWN, BootstrapSamples, Estimate, Unit, estimate
+from jaxbench.statistics.variance import ASSUMED, RunVariance
 
 CLOCK_LIMIT = 0.05  # a row gets a note if its two clocks differ by more than this relative difference
+
+
+class TimedPoint(Protocol):
+    """A measured training point or case (`analysis.point_records.Measured`)."""
+
+    @property
+    def point(self) -> str: ...
+
+    @property
+    def record(self) -> Any: ...
+
+    @property
+    def devices(self) -> int: ...
+
+    @property
+    def rounds(self) -> tuple[RoundRecord, ...]: ...
+
+    @property
+    def units(self) -> tuple[Unit, ...]: ...
+
+    @property
+    def processes(self) -> int: ...
+
+    @property
+    def oversubscribed(self) -> bool: ...
+
+    @property
+    def looked(self) -> bool: ...
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -55,7 +75,7 @@ class Timing:
     examples_per_s: Estimate = UNKNOWN
     clock_ratio: Estimate = UNKNOWN
     clock_note: str = ""
-    draws: Draws
+    draws: BootstrapSamples
     step_draws: np.ndarray
     inside_draws: np.ndarray
 
@@ -90,7 +110,7 @@ class LoopTime:
     ratio: Estimate = UNKNOWN
 
 
-def draws_of(points: Sequence[Measured[Any]], spread: Spread = ASSUMED) -> Draws:
+def draws_of(points: Sequence[TimedPoint], spread: RunVariance = ASSUMED) -> BootstrapSamples:
     """The bootstrap samples of a run, from every (session, round) of its points and the process that measured each.
 
     Oversubscribed points keep one worker while the workers of other points are replaced. Their times support no claim,
@@ -102,35 +122,37 @@ def draws_of(points: Sequence[Measured[Any]], spread: Spread = ASSUMED) -> Draws
         for unit, r in zip(point.units, point.rounds, strict=True)
     ]
     workers = [(unit, worker) for unit, worker, oversubscribed in rounds if not oversubscribed]
-    draws = Draws((unit for unit, *_ in rounds), workers, spread=spread, looked=any(point.looked for point in points))
+    draws = BootstrapSamples(
+        (unit for unit, *_ in rounds), workers, spread=spread, looked=any(point.looked for point in points)
+    )
     claiming = [point for point in points if not (point.oversubscribed or explains(point))]
     draws.fit(
         [(point.units, np.log(round_medians(point.rounds))) for point in claiming if point.rounds],
-        records_by_point.elapsed_s(r for point in claiming for r in point.rounds),
+        elapsed_s(r for point in claiming for r in point.rounds),
     )
     return draws
 
 
-def explains(point: Measured[Any]) -> bool:
+def explains(point: TimedPoint) -> bool:
     """Whether it is an ablation. Then it supports no headline."""
     return bool(getattr(point, "explains", ""))
 
 
-def samples_of(point: Measured[Any], units: Collection[Unit]) -> tuple[np.ndarray, np.ndarray, list[Unit]]:
+def samples_of(point: TimedPoint, units: Collection[Unit]) -> tuple[np.ndarray, np.ndarray, list[Unit]]:
     """(seconds per step of all blocks of the rounds in `units`, the index of each block's round, the units found)."""
     rounds = [(unit, r) for unit, r in zip(point.units, point.rounds, strict=True) if unit in units]
     owners = np.repeat(np.arange(len(rounds)), [len(r.block_s) for _, r in rounds])
     return np.concatenate([np.array(r.block_s) / r.steps for _, r in rounds]), owners, [unit for unit, _ in rounds]
 
 
-def centre(point: Measured[Any], units: Collection[Unit], draws: Draws) -> tuple[float, np.ndarray, np.ndarray]:
+def centre(point: TimedPoint, units: Collection[Unit], draws: BootstrapSamples) -> tuple[float, np.ndarray, np.ndarray]:
     """(seconds per step over the rounds in `units`, its draws, its draws with the variation of another process)."""
     samples, owners, used = samples_of(point, units)
     value, drawn = draws.centre(samples, owners, used)
     return value, drawn, drawn * draws.differing(point.point, used)
 
 
-def measure(point: Measured[Any], draws: Draws, *, examples: float) -> Timing:
+def measure(point: TimedPoint, draws: BootstrapSamples, *, examples: float) -> Timing:
     """The timing of a point. draws: of its run. examples: per step or call."""
     rounds = point.rounds
     if not rounds:
@@ -157,7 +179,7 @@ def measure(point: Measured[Any], draws: Draws, *, examples: float) -> Timing:
     )
 
 
-def measure_loop(point: Measured[Any], timing: Timing) -> LoopTime:
+def measure_loop(point: TimedPoint, timing: Timing) -> LoopTime:
     """The loop time of a point. timing: of the same point."""
     indices = [i for i, r in enumerate(point.rounds) if r.loop_steps and r.loop_s and r.double_loop_s]
     if not indices:
@@ -172,7 +194,7 @@ def measure_loop(point: Measured[Any], timing: Timing) -> LoopTime:
     )
 
 
-def _clock_ratio(point: Measured[Any], draws: Draws, step_s: float, inside: np.ndarray) -> Estimate:
+def _clock_ratio(point: TimedPoint, draws: BootstrapSamples, step_s: float, inside: np.ndarray) -> Estimate:
     """The second clock over the first: the cost of one more step, from blocks of K and 2 K steps of the same round,
     over step_s of the rounds that have both."""
     indices = [i for i, r in enumerate(point.rounds) if r.double_block_s]
@@ -216,7 +238,7 @@ def no_interval(timing: Timing) -> list[str]:
     return [f"no interval: it has {timing.rounds} of the {MIN_ROUNDS} rounds that an interval needs"]
 
 
-def unsettled(point: Measured[Any]) -> list[str]:
+def unsettled(point: TimedPoint) -> list[str]:
     count = sum(not r.settled for r in point.rounds)
     return [f"warm-up had not settled in {count} of {len(point.rounds)} rounds"] if count else []
 
@@ -229,3 +251,26 @@ def medians(groups: Sequence[Sequence[float]]) -> np.ndarray:
     table.sort(axis=1)
     rows = np.arange(len(groups))
     return (table[rows, (lengths - 1) // 2] + table[rows, lengths // 2]) / 2
+
+
+def moment(record: Record) -> float:
+    """The Unix time of a line in seconds; NaN if it has none."""
+    return datetime.fromisoformat(record.time).timestamp() if record.time else math.nan
+
+
+def session(record: PointRecord | CaseRecord | RoundRecord) -> int:
+    """The number of the session that measured it, from its worker's name ("session1/cpu8"); 0 if unknown."""
+    match = re.match(r"session(\d+)/", record.worker)
+    return int(match[1]) if match else 0
+
+
+def elapsed_s(rounds: Iterable[RoundRecord]) -> float:
+    """The seconds from the first round's start to the last one's end, summed over sessions; 0 if no line has a time."""
+    spans: dict[int, tuple[float, float]] = {}
+    for each in rounds:
+        end = moment(each)
+        if math.isfinite(end):
+            start = end - sum((*each.warmup_block_s, *each.block_s, *each.double_block_s))
+            first, last = spans.get(session(each), (start, end))
+            spans[session(each)] = (min(first, start), max(last, end))
+    return sum(last - first for first, last in spans.values())

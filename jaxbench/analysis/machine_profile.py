@@ -8,18 +8,19 @@ from __future__ import annotations
 
 import datetime
 import math
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from jaxbench.analysis import alpha_beta, case_rows, cases, ceilings, paired_ratio, spread
+from jaxbench.analysis import alpha_beta, case_rows, points, roofline
 from jaxbench.analysis.alpha_beta import AlphaBetaFit
 from jaxbench.analysis.case_rows import CaseRow
-from jaxbench.analysis.intervals import Estimate
 from jaxbench.errors import UserError
 from jaxbench.records import identity
 from jaxbench.records.documents import decode, sealed, unsealed
 from jaxbench.records.store import RunFolder, read_json
+from jaxbench.statistics import paired_ratio, variance
+from jaxbench.statistics.bootstrap import Estimate
 
 SCHEMA = 1
 NAME = "machine.json"
@@ -50,37 +51,42 @@ def build(runs: list[RunFolder]) -> dict[str, Any]:
         manifest = run.manifest()
         if why := matches(card, manifest):
             raise UserError(f"'{run.path}' and '{runs[0].path}' were measured on different machines: {why}")
-        rows = case_rows.analyse(cases.load(run), manifest=manifest, machine=None, spread=spread.read(run.path))
+        rows = case_rows.analyse(
+            points.load_cases(run), manifest=manifest, machine=None, spread=variance.read(run.path)
+        )
         _add(card, run.path.name, str(manifest["plan"].get("view", "")), rows)
     return sealed(card)
 
 
 def _add(card: dict[str, Any], run: str, view: str, rows: list[CaseRow]) -> None:
-    honest = [row for row in rows if row.headline]
+    good = [row for row in rows if row.quotable]
     if view == "matmul":
-        card["peaks"] += _peaks(run, "flop_per_s", honest, lambda row: row.point.flops, lambda row: "")
+        card["peaks"] += _peaks(run, "flop_per_s", good, lambda row: row.point.flops, lambda row: "")
     elif view == "stream":
-        cache = card["machine"]["cache_bytes"]
-        card["peaks"] += _peaks(run, "bytes_per_s", honest, lambda row: row.point.bytes_moved, _level(cache))
+        cache = card["machine"]["cache_bytes"]  # the processor's
+
+        def level(row: CaseRow) -> str:
+            return roofline.memory_level(row.point.bytes_moved or 0, cache if row.point.platform == "cpu" else None)
+
+        card["peaks"] += _peaks(run, "bytes_per_s", good, lambda row: row.point.bytes_moved, level)
     elif view == "dispatch":
-        card["launch"] += [_launch(run, row) for row in honest]
+        for row in good:  # seconds per call
+            facts = {name: getattr(row.point, name) for name in ("op", "impl", "platform", "cores", "point")}
+            card["launch"].append({**facts, "run": run, **_numbers("", row.timing.step_s), "rounds": row.timing.rounds})
     elif view == "collectives":
         links = [_link(run, fit) for fit in alpha_beta.fit_all(rows) if not fit.why_not]
         # Links within one process are measured better by a run of a single process.
         between = [link for link in links if (link["group_processes"] or 1) > 1]
         card["links"] = _replaced(card["links"], between or links)
     elif view == "transfer":
-        card["transfers"] += [_transfer(run, row) for row in _largest(honest)]
-
-
-def _level(cache_bytes: int | None) -> Callable[[CaseRow], str]:
-    """A function from a row to "memory" or "cache". The manifest has only the processor's cache size."""
-
-    def level(row: CaseRow) -> str:
-        cache = cache_bytes if row.point.platform == "cpu" else None
-        return ceilings.level(row.point.bytes_moved or 0, cache)
-
-    return level
+        largest = {}  # bytes per second at the largest payload
+        for row in sorted(good, key=lambda row: row.point.payload_bytes or 0):
+            largest[row.point.op, row.point.source, row.point.target] = row
+        for row in largest.values():
+            facts = {name: getattr(row.point, name) for name in ("op", "source", "target", "payload_bytes")}
+            rate = row.timing.step_s.under(float(row.point.payload_bytes or 0))
+            numbers = {**_numbers("", rate), "rounds": row.timing.rounds}
+            card["transfers"].append({**facts, **numbers, "point": row.point.point, "run": run})
 
 
 def _peaks(
@@ -116,13 +122,6 @@ def _peaks(
     return entries
 
 
-def _launch(run: str, row: CaseRow) -> dict[str, Any]:
-    """An entry with seconds per call."""
-    p = row.point
-    facts = {"op": p.op, "impl": p.impl, "platform": p.platform, "cores": p.cores, "point": p.point, "run": run}
-    return {**facts, **_numbers("", row.timing.step_s), "rounds": row.timing.rounds}
-
-
 def _link(run: str, fit: AlphaBetaFit) -> dict[str, Any]:
     """An entry with alpha and beta. Its bus_bytes_per_s is beta as bus bandwidth; None for one device."""
     names = ("op", "dtype", "devices", "mesh", "axis", "oversubscribed", "group_processes", "group_hosts")
@@ -154,22 +153,6 @@ def _group(link: dict[str, Any]) -> tuple[Any, ...]:
     """The operation and the group of a link. Links of older profiles are within one process."""
     where = tuple(link.get(name) for name in ("op", "dtype", "devices", "mesh", "axis"))
     return (*where, link.get("group_processes") or 1, link.get("group_hosts") or 1)
-
-
-def _transfer(run: str, row: CaseRow) -> dict[str, Any]:
-    """An entry with bytes per second at the largest payload."""
-    p = row.point
-    facts = {"op": p.op, "source": p.source, "target": p.target, "payload_bytes": p.payload_bytes}
-    rate = row.timing.step_s.under(float(p.payload_bytes or 0))
-    return {**facts, **_numbers("", rate), "rounds": row.timing.rounds, "point": p.point, "run": run}
-
-
-def _largest(rows: Iterable[CaseRow]) -> list[CaseRow]:
-    """The row with the largest payload of each (op, source, target)."""
-    largest: dict[tuple[str, str, str], CaseRow] = {}
-    for row in sorted(rows, key=lambda row: row.point.payload_bytes or 0):
-        largest[row.point.op, row.point.source, row.point.target] = row
-    return list(largest.values())
 
 
 def _numbers(name: str, value: Estimate) -> dict[str, float | None]:
@@ -213,16 +196,13 @@ def doubts(card: dict[str, Any]) -> list[str]:
     sentences = []
     for peak in card["peaks"]:
         what = f"{peak['dtype']} {peak['op']} on {peak['cores']} cores"
-        one_core = [p["value"] for p in card["peaks"] if p["cores"] == 1 < peak["cores"] and _same_quantity(p, peak)]
+        same = [p for p in card["peaks"] if all(p[n] == peak[n] for n in ("quantity", "dtype", "platform", "level"))]
+        one_core = [p["value"] for p in same if p["cores"] == 1 < peak["cores"]]
         if peak["quantity"] == "flop_per_s" and one_core and peak["value"] < SCALES * max(one_core):
             sentences.append(f"{what} is hardly faster than on one: the machine was busy, or its cores are shared")
         elif peak["hi"] is not None and peak["hi"] > BUSY * peak["value"]:
             sentences.append(f"{what} reached {peak['hi'] / peak['value']:.1f} times its own peak in some rounds")
     return [f"{sentence}; run 'jaxbench machine' again while the machine is idle." for sentence in sentences]
-
-
-def _same_quantity(one: dict[str, Any], other: dict[str, Any]) -> bool:
-    return all(one[name] == other[name] for name in ("quantity", "dtype", "platform", "level"))
 
 
 def matches(card: dict[str, Any], manifest: dict[str, Any]) -> str:

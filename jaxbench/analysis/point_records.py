@@ -1,14 +1,14 @@
 # Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
-"""Groups the lines of ``records.jsonl`` by point: which rounds count, and whether a point is complete and correct."""
+"""Merges the lines of ``records.jsonl`` by point: which rounds count, and whether a point is complete and correct."""
 
 from __future__ import annotations
 
+import dataclasses
 import math
-import re
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
-from datetime import datetime
+from typing import Any, Generic, TypeVar
 
 from jaxbench.digits import digits
 from jaxbench.errors import UserError
@@ -18,6 +18,7 @@ from jaxbench.records.schema import (
     CaseRecord,
     CompiledRecord,
     FailureRecord,
+    Place,
     PointRecord,
     ProfileRecord,
     Record,
@@ -25,6 +26,7 @@ from jaxbench.records.schema import (
     Verdict,
 )
 from jaxbench.records.store import RunFolder
+from jaxbench.statistics.timing import moment, session
 
 # A round ends when its line is written. By the system's clock, its timed blocks cannot take longer than the time since
 # the previous line; in unedited runs they take up to 0.98 of it.
@@ -71,7 +73,8 @@ def collect(records: Iterable[Record]) -> dict[str, PointLines]:
             continue
         if isinstance(record, RoundRecord):
             point_lines.too_long += _too_long(record, written)
-        _note_time(record, written)
+        if isinstance(record, PointRecord | CaseRecord | RoundRecord) and record.time:
+            written[session(record)] = moment(record)
         if isinstance(record, ProfileRecord):  # it neither ends a failure nor counts as a measurement
             point_lines.profile = record
             continue
@@ -88,7 +91,7 @@ def collect(records: Iterable[Record]) -> dict[str, PointLines]:
 
 def _too_long(record: RoundRecord, written: dict[int, float]) -> list[str]:
     """A clause if the blocks of a round took longer than the time since the previous line of its session."""
-    since = _moment(record) - written.get(session(record), math.nan)
+    since = moment(record) - written.get(session(record), math.nan)
     timed = sum(record.block_s + record.double_block_s + record.warmup_block_s + record.loop_s + record.double_loop_s)
     if not timed > CLOCK_SLACK * since + CLOCK_TICK_S:
         return []
@@ -96,40 +99,7 @@ def _too_long(record: RoundRecord, written: dict[int, float]) -> list[str]:
     return [f"time: {text}: edited, or the system's clock was set back, in round {record.round}"]
 
 
-def _note_time(record: Record, written: dict[int, float]) -> None:
-    if isinstance(record, PointRecord | CaseRecord | RoundRecord) and record.time:
-        written[session(record)] = _moment(record)
-
-
-def _moment(record: Record) -> float:
-    """The Unix time of a line in seconds; NaN if it has none."""
-    return datetime.fromisoformat(record.time).timestamp() if record.time else math.nan
-
-
-def session(record: PointRecord | CaseRecord | RoundRecord) -> int:
-    """The number of the session that measured it, from its worker's name ("session1/cpu8"); 0 if unknown."""
-    match = re.match(r"session(\d+)/", record.worker)
-    return int(match[1]) if match else 0
-
-
-def elapsed_s(rounds: Iterable[RoundRecord]) -> float:
-    """The seconds from the first round's start to the last one's end, summed over sessions; 0 if no line has a time."""
-    spans: dict[int, tuple[float, float]] = {}
-    for each in rounds:
-        end = _moment(each)
-        if math.isfinite(end):
-            start = end - sum((*each.warmup_block_s, *each.block_s, *each.double_block_s))
-            first, last = spans.get(session(each), (start, end))
-            spans[session(each)] = (min(first, start), max(last, end))
-    return sum(last - first for first, last in spans.values())
-
-
-def units(rounds: Iterable[RoundRecord]) -> tuple[tuple[int, int], ...]:
-    """(session, round) of each round."""
-    return tuple((session(r), r.round) for r in rounds)
-
-
-def status(lines: PointLines, asked: int) -> tuple[str, str]:
+def point_status(lines: PointLines, asked: int) -> tuple[str, str]:
     """(ok | partial | failed | unsupported | missing, why it is not ok). asked: how many rounds were planned."""
     rounds = len(lines.rounds)
     if lines.failed and lines.failure is not None and lines.failure.unsupported:
@@ -207,3 +177,101 @@ def faults(record: PointRecord | CaseRecord) -> Iterator[str]:
 def failed(checks: Iterable[Verdict]) -> list[str]:
     """The failed checks, as clauses."""
     return [f"{v.name}: {v.reason}" for v in checks if not v.ok and not v.unchecked]
+
+
+CompileReport = TypeVar("CompileReport", PointRecord, CaseRecord)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Measured(Place, Generic[CompileReport]):
+    """One planned point. The fields that identify it are inherited from its `Place`.
+
+    Attributes:
+      record: its newest compile report, or None.
+      rounds: the first record of each round number, in order. rounds_asked: how many rounds were planned.
+      failure: the failure if it is the newest line, or None.
+      status: ok (has every round) | partial (has some) | failed (a failure is the newest line) | unsupported (the
+        failure means that the strategy cannot run the model) | missing (has none).
+      check_ok: True if every check passed in the newest compile report and in the reports of every session that
+        contributed rounds, no result value is wrong, and nothing was compiled inside the timed region. None if never
+        checked.
+      reason: why `status` is not ok, or why `check_ok` is False; "" otherwise.
+      repetition: a sentence about rounds that are recorded more than once; "" otherwise.
+      looked: whether the intervals decided how many rounds the run has (measure.rounds=auto).
+    """
+
+    experiment: str
+    processes: int
+    record: CompileReport | None
+    rounds: tuple[RoundRecord, ...]
+    rounds_asked: int
+    failure: FailureRecord | None
+    profile: ProfileRecord | None
+    status: str
+    check_ok: bool | None
+    reason: str
+    repetition: str = ""
+    looked: bool = False
+
+    @property
+    def units(self) -> tuple[tuple[int, int], ...]:
+        """(session, round) of each of `rounds`: points with the same unit were measured at the same time."""
+        return tuple((session(each), each.round) for each in self.rounds)
+
+    @property
+    def reportable(self) -> bool:
+        """Whether its times may support a claim about scaling, or about the machine."""
+        return self.status == "ok" and self.check_ok is True and not self.oversubscribed
+
+
+P = TypeVar("P", bound=Measured)
+
+
+def load_points(
+    run: RunFolder,
+    plan: dict[str, Any],
+    make: type[P],
+    passport: type[PointRecord] | type[CaseRecord],
+    place: type[Place],
+    unplanned: Callable[[str, str, FailureRecord | None], Place | None],
+) -> list[P]:
+    """The points of the plan in its order, then points that were measured but not planned.
+
+    Args:
+      unplanned: maps (id, platform, failure) of an unplanned point without a compile report to its place; None if the
+        point is not shown.
+
+    Raises:
+      UserError: the folder is damaged, or has records of another kind or schema.
+    """
+    lines = read(run, passport)
+    names = [field.name for field in dataclasses.fields(place)]
+    try:
+        common = {"experiment": str(plan["experiment"]), "processes": int(plan.get("processes", 1))}
+        platform, rounds, looked = str(plan.get("platform", "")), int(plan["rounds"]), "auto" in plan
+        planned = [
+            {"platform": platform, **{name: one[name] for name in names if name in one}} for one in plan["points"]
+        ]
+        places: dict[str, Place | None] = {str(facts["point"]): place(**facts) for facts in planned}
+        asked = {str(one["point"]): int(one.get("rounds", rounds)) for one in plan["points"]}  # none in older plans
+    except (AttributeError, KeyError, TypeError, ValueError) as error:
+        noun = "cases" if passport is CaseRecord else "points"
+        raise UserError(f"the plan of {noun} in '{run.path}' is damaged ({error!r}).") from error
+    result = []
+    for name in dict.fromkeys((*places, *lines)):
+        point_lines = lines.get(name, PointLines())
+        where = places[name] if name in places else unplanned(name, platform, point_lines.failure)
+        source: Any = point_lines.record or where
+        if source is not None:
+            facts = {field: getattr(source, field) for field in names}
+            facts |= {field: getattr(point_lines.record, field, value) for field, value in common.items()}
+            status, reason = point_status(point_lines, rounds_asked := asked.get(name, rounds))
+            check_ok, why = check(point_lines)
+            point = make(
+                **facts, rounds_asked=rounds_asked, looked=looked, record=point_lines.record,
+                rounds=point_lines.rounds_in_order, failure=point_lines.failure if point_lines.failed else None,
+                profile=point_lines.profile, status=status, check_ok=check_ok, reason=reason or why,
+                repetition=repetition(point_lines),
+            )  # fmt: skip
+            result.append(point)
+    return result

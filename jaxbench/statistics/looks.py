@@ -2,7 +2,7 @@
 """When worker sets that take turns have measured enough, and which points their next rounds visit.
 
 A pure function of the plan and the records, without a clock, so that a run that was killed and continued goes on as it
-would have. What stopping by the data does to the coverage of an interval is corrected in `intervals.LOOKED`.
+would have. What stopping by the data does to the coverage of an interval is corrected in `bootstrap.OPTIONAL_STOPPING`.
 
 The ratio of two points is formed within rounds. So a visit helps only if the round has both, and time is shared out
 between *claims*, pairs of points: to the widest first, and to those that are almost as wide.
@@ -18,11 +18,10 @@ from typing import Any
 
 import numpy as np
 
-from jaxbench.analysis import two_way
-from jaxbench.analysis.intervals import MIN_PROCESSES, MIN_ROUNDS, Draws, Unit
-from jaxbench.analysis.records_by_point import elapsed_s, session
-from jaxbench.analysis.timing import round_medians
 from jaxbench.records.schema import PointRecord, Record, RoundRecord
+from jaxbench.statistics import two_way
+from jaxbench.statistics.bootstrap import MIN_PROCESSES, MIN_ROUNDS, BootstrapSamples, Unit
+from jaxbench.statistics.timing import elapsed_s, round_medians, session
 
 HALF_WIDTH = 0.03  # of the interval of each efficiency; 1 is 100 %
 LEAST_ROUNDS, LEAST_S = 30, 25.0  # of fewer rounds or seconds, a neighbour may have slowed down all of them, or none
@@ -30,8 +29,8 @@ STEADY = (
     0.75  # of `two_way.TwoWay.alike`: below it noise lasts, and a narrow interval before the budget ends may be luck
 )
 NEXT = 0.6  # claims of at least this share of the widest half width, which is an estimate, are narrowed with it
-EXPLAINING_ROUNDS = 6  # of a point that explains another one, if that resolves its factor
-EXPLAINING_SHARE = 3  # it has at most every third round of the point that it explains, while a claim is not precise
+ABLATION_ROUNDS = 6  # of a point that explains another one, if that resolves its factor
+ABLATION_SHARE = 3  # it has at most every third round of the point that it explains, while a claim is not precise
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -42,14 +41,12 @@ class Claim:
       point, base: their ids. base: "" for a single point: its step time is the claim.
       half_width: of the interval of the efficiency, or of the ratio over its value; inf without an interval.
       rounds: that both share.
-      shares: by point, how much of the variance within rounds is its own. They add up to 1.
     """
 
     point: str
     base: str
     half_width: float
     rounds: int
-    shares: Mapping[str, float]
 
     @property
     def points(self) -> tuple[str, ...]:
@@ -82,7 +79,7 @@ class Look:
         return self.claims[0].half_width if self.claims else math.inf
 
     def to_json(self) -> dict[str, Any]:
-        """As the manifest keeps a look: see `stopping.look`. rounds: that the points of the widest claim share."""
+        """As the manifest keeps a look: see `runner.automatic`. rounds: that the points of the widest claim share."""
         known = round(self.half_width, 5) if math.isfinite(self.half_width) else None
         point, rounds = (self.claims[0].point, self.claims[0].rounds) if self.claims else ("", 0)
         return {
@@ -91,9 +88,7 @@ class Look:
         }  # fmt: skip
 
 
-def look(
-    plan: Mapping[str, Any], records: Iterable[Record], *, sets: int, failed: Collection[str] = ()
-) -> Look:  # fmt: skip
+def look(plan: Mapping[str, Any], records: Iterable[Record], *, sets: int, failed: Collection[str] = ()) -> Look:
     """What the rounds so far say. To be asked before the first round and after every `sets` rounds, so that each set
     visits each point as often as the others.
 
@@ -107,7 +102,11 @@ def look(
     """
     points = {p["point"]: p for p in plan["points"] if not p.get("oversubscribed") and p["point"] not in failed}
     records = list(records)
-    rounds = _rounds(records, points)
+    found: dict[str, dict[Unit, RoundRecord]] = {name: {} for name in points}
+    for record in records:  # the first record of each round counts
+        if isinstance(record, RoundRecord) and record.point in found:
+            found[record.point].setdefault((session(record), record.round), record)
+    rounds = {name: dict(sorted(of.items())) for name, of in found.items()}
     spent = elapsed_s(each for of in rounds.values() for each in of.values())
     work = {r.point: r.passport.flops_per_step for r in records if isinstance(r, PointRecord)}
     values = {
@@ -139,9 +138,9 @@ def _visits(claims: Sequence[Claim], points: Mapping[str, Mapping[str, Any]], ti
     bases = {claim.point: claim.points for claim in claims}
     for name, about in points.items():
         whole = about.get("explains", "")
-        if not whole or times.resolved(name, whole, EXPLAINING_ROUNDS):
+        if not whole or times.resolved(name, whole, ABLATION_ROUNDS):
             continue
-        due = not open_ or times.count(name) == 0 or EXPLAINING_SHARE * times.count(name) < times.count(whole)
+        due = not open_ or times.count(name) == 0 or ABLATION_SHARE * times.count(name) < times.count(whole)
         if due or whole not in points:
             wanted.update((name, *bases.get(whole, (whole,))))
     return tuple(name for name in points if name in wanted)
@@ -157,7 +156,7 @@ class Times:
         """points: of the plan, by id. values: of each of them, by unit. work: of a step, where it is known."""
         self.points, self.values, self.spent_s, self.work = points, values, spent_s, work
         workers = dict.fromkeys(workers)
-        self.draws = Draws((unit for unit, _ in workers), workers, draws=1, looked=True)
+        self.draws = BootstrapSamples((unit for unit, _ in workers), workers, draws=1, looked=True)
         claiming = [of for name, of in values.items() if of and not points[name].get("explains")]
         self.draws.fit([(list(of), np.array(list(of.values()))) for of in claiming], spent_s)
 
@@ -188,7 +187,7 @@ class Times:
             ideal = self._ideal(point, base)
             value = ideal * math.exp(bottom.value - top.value) if ideal else 1.0
             half = value * math.sinh(min(two_way.half_width(top, bottom), 50.0))
-        return Claim(point=point, base=base, half_width=half, rounds=len(units), shares=self._shares(units, names))
+        return Claim(point=point, base=base, half_width=half, rounds=len(units))
 
     def _ideal(self, point: str, base: str) -> float:
         """The efficiency if the steps of both take equally long: the work of one, in FLOPs or else in examples, over
@@ -201,16 +200,6 @@ class Times:
             return self.work[point] / self.work[base] / relative
         return float(about["global_batch"]) / float(of["global_batch"]) / relative
 
-    def _shares(self, units: Sequence[Unit], names: Sequence[str]) -> dict[str, float]:
-        if len(units) < MIN_ROUNDS or self.draws.two_way is None:
-            return {name: 1 / len(names) for name in names}
-        common = self.draws.two_way.common[[self.draws.units.index(unit) for unit in units]]
-        own = [
-            float(np.var(len(units) * two_way.influences(np.array([self.values[name][u] for u in units]))[1] - common))
-            for name in names
-        ]
-        return {name: each / (sum(own) or 1.0) for name, each in zip(names, own, strict=True)}
-
     def resolved(self, part: str, whole: str, least: int) -> bool:
         """Whether a point that explains another has enough rounds, and the interval of the ratio of their times is
         narrow or excludes 1; or whether it has three times as many."""
@@ -222,15 +211,6 @@ class Times:
             return False
         half, apart = two_way.half_width(*means), abs(means[0].value - means[1].value)
         return half <= HALF_WIDTH or half < apart or len(units) >= 3 * least
-
-
-def _rounds(records: Iterable[Record], points: Collection[str]) -> dict[str, dict[Unit, RoundRecord]]:
-    """Of each point, the first record of each of its rounds, by (session, round)."""
-    found: dict[str, dict[Unit, RoundRecord]] = {name: {} for name in points}
-    for record in records:
-        if isinstance(record, RoundRecord) and record.point in found:
-            found[record.point].setdefault((session(record), record.round), record)
-    return {name: dict(sorted(of.items())) for name, of in found.items()}
 
 
 def _pairs(points: Mapping[str, Mapping[str, Any]]) -> list[tuple[str, str]]:

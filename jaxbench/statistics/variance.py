@@ -18,7 +18,7 @@ CALIBRATED, ASSUMED_KIND = "calibrated", "assumed"
 
 
 @dataclass(frozen=True, kw_only=True)
-class Spread:
+class RunVariance:
     """Standard deviations of logarithms of times, with their degrees of freedom.
 
     Attributes:
@@ -38,12 +38,14 @@ class Spread:
 
 # The assumption may be wrong. It has few degrees of freedom, so that intervals from one process still cover the truth
 # if processes differ by anything from 0 to 5 % (docs/STATISTICS.md has the table).
-ASSUMED = Spread(sd=0.03, df=2.5, kind=ASSUMED_KIND, source="assumed, not measured: jaxbench calibrate measures it")
+ASSUMED = RunVariance(
+    sd=0.03, df=2.5, kind=ASSUMED_KIND, source="assumed, not measured: jaxbench calibrate measures it"
+)
 
 
-def read(folder: Path) -> Spread:
+def read(folder: Path) -> RunVariance:
     """The spread that was known when the run was measured, or ASSUMED. Raises UserError for a damaged file."""
     path = folder / NAME
     if not path.exists():
         return ASSUMED
-    return read_json(path, lambda content: decode(Spread, unsealed(content)), "delete it to assume the spread.")
+    return read_json(path, lambda content: decode(RunVariance, unsealed(content)), "delete it to assume the spread.")

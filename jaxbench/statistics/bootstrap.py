@@ -10,9 +10,9 @@ rounds from the start again, so a round is identified by (session, round).
 
 With k resampled units, percentiles are too narrow: by sqrt((k - 1) / k), and because they follow a normal quantile
 instead of Student's t (Hesterberg 2015, doi:10.1080/00031305.2015.1089789). So each draw is moved away from the value
-by the factor that corrects both. One or two processes cannot show how processes differ, so that variation (`Spread`) is
-added to their draws. Each point gets its own: the points of one process were seen to differ almost as much as the
-points of two processes.
+by the factor that corrects both. One or two processes cannot show how processes differ, so that variation
+(`RunVariance`) is added to their draws. Each point gets its own: the points of one process were seen to differ almost
+as much as the points of two processes.
 The interval of any number that is computed from draws is then given by the percentiles of that number's draws.
 
 If processes take turns, a disturbance of a few seconds hits rounds of several processes, and resampling processes alone
@@ -31,8 +31,8 @@ from typing import Any
 import numpy as np
 from scipy import special  # scipy.stats takes a second to import
 
-from jaxbench.analysis import two_way
-from jaxbench.analysis.spread import ASSUMED, Spread
+from jaxbench.statistics import two_way
+from jaxbench.statistics.variance import ASSUMED, RunVariance
 
 DRAWS = 2000
 MIN_ROUNDS = 5  # with fewer rounds, no resampling covers 95 %
@@ -40,8 +40,7 @@ MIN_PROCESSES = 3  # with at least this many, the data themselves show how proce
 # Optional stopping makes intervals too narrow: a run that stops once an interval is narrow often stops when chance made
 # it too narrow. Widened by this factor, its intervals cover 95 % again (benchmarks/interval_coverage.py,
 # docs/STATISTICS.md).
-LOOKED = 1.1
-_CHUNKS = 64
+OPTIONAL_STOPPING = 1.1
 Unit = Any  # a unit of resampling, hashable and ordered: (session, round) in a run
 
 
@@ -79,6 +78,14 @@ class Estimate:
         """The value and both ends, multiplied by a `factor` > 0."""
         return Estimate(value=factor * self.value, lo=factor * self.lo, hi=factor * self.hi)
 
+    def over(self, divisor: float) -> Estimate:
+        """The value and both ends, divided by a `divisor` > 0."""
+        return Estimate(value=self.value / divisor, lo=self.lo / divisor, hi=self.hi / divisor)
+
+    @property
+    def half_width(self) -> float:
+        return (self.hi - self.lo) / 2
+
     def under(self, work: float) -> Estimate:
         """`work` over this number, with the ends swapped. It has no interval if the lower end is not above 0."""
         if not (self.has_interval and self.lo > 0):
@@ -89,7 +96,7 @@ class Estimate:
 UNKNOWN = Estimate()
 
 
-class Draws:
+class BootstrapSamples:
     """The bootstrap samples of one run: its resampled rounds and processes.
 
     Attributes:
@@ -101,7 +108,7 @@ class Draws:
     """
 
     def __init__(
-        self, units: Iterable[Unit], workers: Iterable[tuple[Unit, str]] = (), *, spread: Spread = ASSUMED,
+        self, units: Iterable[Unit], workers: Iterable[tuple[Unit, str]] = (), *, spread: RunVariance = ASSUMED,
         draws: int = DRAWS, seed: int = 0, looked: bool = False,
     ):  # fmt: skip
         """workers: (unit, process that measured a point in it). Units that share a process belong together; without
@@ -131,10 +138,12 @@ class Draws:
         share = np.full(count, 1 / count)
         return self._random.multinomial(count, share, size=len(self.weights)).astype(np.float32)
 
-    def only(self, units: Collection[Unit]) -> Draws:
+    def only(self, units: Collection[Unit]) -> BootstrapSamples:
         """Separate draws for some of the units."""
         workers = [(unit, worker) for unit, worker in self._workers if unit in units]
-        some = Draws(units, workers, spread=self.spread, draws=len(self.weights), seed=self._seed, looked=self.looked)
+        some = BootstrapSamples(
+            units, workers, spread=self.spread, draws=len(self.weights), seed=self._seed, looked=self.looked
+        )
         some.two_way = self.two_way and self.two_way.only(self._columns(some.units))
         return some
 
@@ -149,7 +158,7 @@ class Draws:
         """The mean of one value per unit, in alternating rounds."""
         assert self.two_way is not None
         by_process = self.processes(units) >= MIN_PROCESSES
-        times = LOOKED if self.looked else 1.0
+        times = OPTIONAL_STOPPING if self.looked else 1.0
         return self.two_way.mean(np.array(self._columns(units)), values, by_process=by_process, times=times)
 
     def _drawn(self, mean: two_way.Mean) -> np.ndarray:
@@ -206,7 +215,7 @@ class Draws:
         """The draws of a statistic of these units, widened for the small number of resampled units."""
         processes = self.processes(units)
         count = processes if processes >= MIN_PROCESSES else len(units) - processes + 1
-        return widened(value, drawn, count, LOOKED if self.looked else 1.0)
+        return widened(value, drawn, count, OPTIONAL_STOPPING if self.looked else 1.0)
 
     def differing(self, name: str, units: Sequence[Unit]) -> np.ndarray:
         """(draws,) random factors by which another process would differ at `name`; 1 if processes are resampled."""
@@ -258,76 +267,45 @@ def widened(value: float, drawn: np.ndarray, count: int, times: float = 1.0) -> 
 
 
 def weighted_median(values: np.ndarray, owners: np.ndarray, weights: np.ndarray) -> np.ndarray:
-    """The median of each draw: of all samples, each repeated as often as the draw contains its round.
+    """The median of each bootstrap sample: the mean of its two middle values. Arguments as in `quantile`."""
+    total = _sizes(owners, weights)
+    lower, upper = _ranked(values, owners, weights, [(total - 1) // 2, total // 2])
+    return (lower + upper) / 2
+
+
+def quantile(values: np.ndarray, owners: np.ndarray, weights: np.ndarray, q: float) -> np.ndarray:
+    """The quantile `q` of each bootstrap sample: its smallest value that at least the share `q` does not exceed.
 
     Args:
-      values: (n,) pooled samples of one point.
-      owners: (n,) int, which column of `weights` each sample belongs to.
-      weights: (draws, k) multiplicities, whole numbers (exact in float32 up to 16 million samples).
+      values: (n,). owners: (n,) int, which column of `weights` each value belongs to.
+      weights: (draws, k) multiplicities, whole numbers (exact in float32 up to 16 million values).
 
     Returns:
-      (draws,): the mean of the two middle order statistics; NaN for a draw that contains none of the rounds.
+      (draws,); NaN for a draw without values.
     """
-    order = np.argsort(values, kind="stable")
-    values, owners = values[order], owners[order]
-    chunk = -(-len(values) // _CHUNKS)
-    # Two levels for speed: first the chunk of sorted samples that contains the median of a draw, then the sample in it.
-    counts = np.zeros((-(-len(values) // chunk) + 1, weights.shape[1]), dtype=weights.dtype)
-    np.add.at(counts, (np.arange(len(values)) // chunk + 1, owners), 1)
-    first, bounds, total = _bracket(np.cumsum(counts, axis=0), weights)
-    middles = [
-        _order_statistic(rank, values, owners, weights=weights, bounds=bounds, first=first, chunk=chunk)
-        for rank in ((total - 1) // 2, total // 2)
-    ]
-    return np.where(total > 0, (middles[0] + middles[1]) / 2, np.nan)
+    return _ranked(values, owners, weights, [np.ceil(q * _sizes(owners, weights) - 1e-6) - 1])[0]
 
 
-def _bracket(counts: np.ndarray, weights: np.ndarray) -> tuple[int, np.ndarray, np.ndarray]:
-    """The range of middle chunks that contains the median of every draw.
-
-    Args:
-      counts: (chunks + 1, k), the number of samples of each round before each chunk boundary.
-
-    Returns:
-      The first chunk of the range, (draws, m + 1) weights before its boundaries, and (draws,) total weights.
-    """
-    last, total = len(counts) - 1, _dot(weights, counts[-1])
-    middle = last // 2
-    offset = np.abs(_dot(weights, counts[middle]) - total / 2).max()
-    reach = 1 + int(offset * last / max(1.0, total.max()))
-    while True:
-        first, end = max(0, middle - reach), min(last, middle + reach)
-        below = first == 0 or (_dot(weights, counts[first]) <= (total - 1) // 2).all()
-        above = end == last or (_dot(weights, counts[end]) > total // 2).all()
-        if below and above:
-            return first, np.stack([_dot(weights, counts[at]) for at in range(first, end + 1)], axis=1), total
-        reach *= 2
+def _sizes(owners: np.ndarray, weights: np.ndarray) -> np.ndarray:
+    """(draws,) the number of values of each draw. einsum, because the threads of a BLAS wait on a busy machine."""
+    return np.einsum("dk,k->d", weights, np.bincount(owners, minlength=weights.shape[1]))
 
 
-def _dot(weights: np.ndarray, column: np.ndarray) -> np.ndarray:
-    """weights @ column on one thread. On a busy machine, the threads of a BLAS would mostly wait for each other."""
-    return np.einsum("dk,k->d", weights, column)
-
-
-def _order_statistic(
-    rank: np.ndarray,
-    values: np.ndarray,
-    owners: np.ndarray,
-    *,
-    weights: np.ndarray,
-    bounds: np.ndarray,
-    first: int,
-    chunk: int,
-) -> np.ndarray:
-    """The value at the 0-based `rank` among each draw's sorted, repeated samples. Shapes as in `_bracket`."""
-    draws = np.arange(len(rank))
-    rank = np.maximum(rank, 0)[:, None]
-    which = np.minimum((bounds[:, 1:] <= rank).sum(axis=1), bounds.shape[1] - 2)
-    index = (first + which)[:, None] * chunk + np.arange(chunk)
-    inside = index < len(values)
-    index = np.minimum(index, len(values) - 1)
-    running = bounds[draws, which][:, None] + np.cumsum(weights[draws[:, None], owners[index]] * inside, axis=1)
-    return values[index[draws, np.minimum((running <= rank).sum(axis=1), chunk - 1)]]
+def _ranked(values: np.ndarray, owners: np.ndarray, weights: np.ndarray, ranks: list[np.ndarray]) -> list[np.ndarray]:
+    """For each of `ranks`, (draws,) the value at this 0-based rank among the sorted, repeated values of each draw."""
+    order, count = np.argsort(values, kind="stable"), len(values)
+    before = np.zeros((count + 1, weights.shape[1]), dtype=weights.dtype)  # of each column, among the first i values
+    before[np.arange(count) + 1, owners[order]] = 1
+    before = np.cumsum(before, axis=0)
+    empty, found = _sizes(owners, weights) == 0, []
+    for rank in ranks:
+        low, high = np.zeros(len(weights), dtype=int), np.full(len(weights), count - 1)
+        while (low < high).any():  # bisection, for all draws at once
+            middle = (low + high) // 2
+            after = np.einsum("dk,dk->d", weights, before[middle + 1]) <= rank
+            low, high = np.where(after, middle + 1, low), np.where(after, high, middle)
+        found.append(np.where(empty, np.nan, values[order][np.minimum(low, count - 1)]))
+    return found
 
 
 def estimate(value: float, draws: np.ndarray, *, rounds: int) -> Estimate:
@@ -343,3 +321,18 @@ def estimate(value: float, draws: np.ndarray, *, rounds: int) -> Estimate:
         return Estimate(value=value)
     lo, hi = np.quantile(draws, [0.025, 0.975])
     return Estimate(value=value, lo=min(float(lo), value), hi=max(float(hi), value))
+
+
+def over_seeds(values: Iterable[float | None]) -> Estimate:
+    """The geometric mean with its 95 % interval (Student's t on the logarithms). A single value has no interval.
+
+    None values are left out. UNKNOWN without any value.
+    """
+    logs = [math.log(value) for value in values if value is not None and value > 0]
+    if not logs:
+        return UNKNOWN
+    mean = float(np.mean(logs))
+    if len(logs) < 2:
+        return Estimate(value=math.exp(mean))
+    half = float(special.stdtrit(len(logs) - 1, 0.975) * np.std(logs, ddof=1) / math.sqrt(len(logs)))
+    return Estimate(value=math.exp(mean), lo=math.exp(mean - half), hi=math.exp(mean + half))
