@@ -91,10 +91,9 @@ class Evidence:
 
 
 def most_devices(rows: Iterable[Row]) -> Row:
-    """The quotable row of weak scaling with an efficiency on most devices, more than its base has. Raises NotTestable."""
-    good = [
-        r for r in rows if r.point.scaling == "weak" and r.quotable and r.efficiency.known and r.relative_devices > 1
-    ]
+    """The quotable row of weak scaling on most devices, more than its base has. Raises NotTestable."""
+    weak = [row for row in rows if row.point.scaling == "weak"]
+    good = [row for row in weak if row.quotable and row.efficiency.known and row.relative_devices > 1]
     if not good:
         raise NotTestable("It needs two device counts of at most as many devices as cores, correct and with 5 rounds.")
     return max(good, key=lambda r: r.point.devices)
