@@ -72,13 +72,13 @@ def read_prices(path: Path | None = None) -> list[Price]:
     table = csv.DictReader(io.StringIO(text))
     if missing := [column for column in COLUMNS if column not in (table.fieldnames or ())]:
         raise UserError(f"{name} has no column '{missing[0]}': a file of prices has {','.join(COLUMNS)}.")
-    found = [_price(f"{name}, line {table.line_num}", row) for row in table]
-    if not found:
+    prices = [_price(f"{name}, line {table.line_num}", row) for row in table]
+    if not prices:
         raise UserError(f"{name} has no prices: write a line for each device, with {','.join(COLUMNS)}.")
-    currencies = sorted({price.currency for price in found})
+    currencies = sorted({price.currency for price in prices})
     if len(currencies) > 1:
         raise UserError(f"{name} has prices in {' and '.join(currencies)}: give all in one currency, such as USD.")
-    return found
+    return prices
 
 
 def _price(where: str, row: dict[str, str]) -> Price:
@@ -196,45 +196,45 @@ def candidates(forecasts: Iterable[ForecastRecord], prices: Sequence[Price], job
     ]  # fmt: skip
 
 
-def ranked(found: Iterable[Candidate]) -> list[Candidate]:
+def ranked(options: Iterable[Candidate]) -> list[Candidate]:
     """The candidates sorted: within the deadline first, estimates before bounds, then by cost. Ties by names."""
 
     def rank(each: Candidate) -> tuple[Any, ...]:
         grade = each.forecast.grade != ESTIMATED
         return each.meets == NO, grade, each.at[1], each.at[0], each.name, each.price.provider, each.forecast.point
 
-    return sorted(found, key=rank)
+    return sorted(options, key=rank)
 
 
-def frontier(found: Iterable[Candidate], grade: str) -> list[Candidate]:
+def frontier(options: Iterable[Candidate], grade: str) -> list[Candidate]:
     """The Pareto frontier of one grade, fastest first: each candidate costs at least a thousandth less than all faster
     ones."""
     kept: list[Candidate] = []
     for each in sorted(
-        (each for each in found if each.forecast.grade == grade), key=lambda each: (*each.at, each.name)
+        (each for each in options if each.forecast.grade == grade), key=lambda each: (*each.at, each.name)
     ):
         if not kept or each.at[1] < (1 - _EQUAL) * kept[-1].at[1]:
             kept.append(each)
     return kept
 
 
-def best(found: Iterable[Candidate]) -> list[Candidate]:
+def best(options: Iterable[Candidate]) -> list[Candidate]:
     """The first candidate of each device, provider, strategy and arm."""
     kept: dict[tuple[str, ...], Candidate] = {}
-    for each in found:
+    for each in options:
         of = each.forecast
         kept.setdefault((each.price.device, each.price.provider, of.strategy, of.arm), each)
     return list(kept.values())
 
 
-def lines(found: Sequence[Candidate], today: datetime.date) -> list[dict[str, Any]]:
+def lines(options: Sequence[Candidate], today: datetime.date) -> list[dict[str, Any]]:
     """The candidates of advise.json and advise.csv, in their order. Units are in the names; money is in `currency`.
 
     sort_s, sort_cost: the seconds and cost for sorting and drawing. frontier, best: whether it is in these lists.
     """
-    on_frontier = {id(each) for grade in GRADES for each in frontier(found, grade)}
-    first = {id(each) for each in best(found)}
-    return [{**_line(each, today), "frontier": id(each) in on_frontier, "best": id(each) in first} for each in found]
+    on_frontier = {id(each) for grade in GRADES for each in frontier(options, grade)}
+    first = {id(each) for each in best(options)}
+    return [{**_line(each, today), "frontier": id(each) in on_frontier, "best": id(each) in first} for each in options]
 
 
 def _line(each: Candidate, today: datetime.date) -> dict[str, Any]:

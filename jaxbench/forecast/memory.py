@@ -51,21 +51,21 @@ def needs(
     from jaxbench.runner import compile_only  # imported here, because only this needs jax
 
     compile_only.run(experiment, config, target.text, folder, console, options=_OPTIONS)
-    found: Needs = {}
+    sizes: Needs = {}
     unknown = []
     for row in compiled.rows(RunFolder(folder)):
         point, size = row.point, row.needed_bytes
         if size is None:
             unknown.append(f"The memory of {row.name} is unknown: {row.why}")
         else:
-            found.setdefault((point["strategy"], point["scaling"], point["arm"]), {})[int(point["devices"])] = size
-    return found, unknown
+            sizes.setdefault((point["strategy"], point["scaling"], point["arm"]), {})[int(point["devices"])] = size
+    return sizes, unknown
 
 
-def replaced(record: ForecastRecord, found: Needs, unknown: Sequence[str]) -> ForecastRecord:
+def replaced(record: ForecastRecord, sizes: Needs, unknown: Sequence[str]) -> ForecastRecord:
     """The forecast with the memory of its family: at its own count, or extrapolated from two counts. The memory is None
     if it is unknown, or if it is an upper bound above a device's memory."""
-    by_count = sorted(found.get((record.strategy, record.scaling, record.arm), {}).items())
+    by_count = sorted(sizes.get((record.strategy, record.scaling, record.arm), {}).items())
     known = dict(by_count)
     if record.devices in known:
         size: int | None = known[record.devices]

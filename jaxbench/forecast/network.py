@@ -121,20 +121,20 @@ def of(target: Target, *, between: AlphaBetaLink | None = None) -> Network:
     peak = hardware.find(target.device_kind)
     name = peak.name if peak is not None else ""
     if target.platform == "tpu":
-        found = hardware.link(name, "ici")
-        if found is None:
+        link = hardware.link(name, "ici")
+        if link is None:
             raise UserError(f"--targets={target.text}: the catalogue has no links of {target.device_kind}: use v5e.")
-        if target.devices > found.pod:
+        if target.devices > link.pod:
             raise UserError(
-                f"--targets={target.text} is larger than a slice of {target.name} can be: use at most {found.pod}."
+                f"--targets={target.text} is larger than a slice of {target.name} can be: use at most {link.pod}."
             )
-        return Torus(shape=target.shape, link=_link(found), ring=found.ring)
+        return Torus(shape=target.shape, link=_link(link), ring=link.ring)
     inside = {kind: hardware.link(name, "nvlink", kind) for kind in ("", "all-reduce")}
     outside = hardware.link(name, "network")
-    known = {kind: _link(found) for kind, found in inside.items() if found is not None}
-    if not known:
+    links = {kind: _link(link) for kind, link in inside.items() if link is not None}
+    if not links:
         raise UserError(f"--targets={target.text}: the catalogue has no links of {target.device_kind}: use h100.")
-    return Hosts(host=HOST_GPUS, inside=known, between=between or (_link(outside) if outside else None))
+    return Hosts(host=HOST_GPUS, inside=links, between=between or (_link(outside) if outside else None))
 
 
 def parse(text: str) -> AlphaBetaLink:
@@ -160,5 +160,5 @@ def slowest(network: Network) -> Network:
     )
 
 
-def _link(found: hardware.KnownLink) -> AlphaBetaLink:
-    return AlphaBetaLink(alpha_s=found.alpha_s, bytes_per_s=found.bytes_per_s)
+def _link(link: hardware.KnownLink) -> AlphaBetaLink:
+    return AlphaBetaLink(alpha_s=link.alpha_s, bytes_per_s=link.bytes_per_s)
