@@ -13,8 +13,9 @@ from typing import Any
 
 import jax
 
+from jaxbench import input as feeds
 from jaxbench.config import counts
-from jaxbench.input import feed as feeds
+from jaxbench.hlo.module import parse
 from jaxbench.levers.execution import EXECUTION
 from jaxbench.levers.input import INPUT
 from jaxbench.levers.part import PART
@@ -39,7 +40,7 @@ from jaxbench.runner import explaining
 from jaxbench.runner.compiler import Compiler
 from jaxbench.runner.plan import Point
 from jaxbench.runner.stages import stage
-from jaxbench.workloads.adapters import named_axes
+from jaxbench.workloads.adapters import flax_models
 from jaxbench.workloads.base import Batch, Dataset, TrainWorkload
 from jaxbench.workloads.data import own
 
@@ -292,7 +293,7 @@ class Bench(Compiler):
                 supply,
                 steps=ready.steps,
                 folder=folder + here,
-                module=ready.compiled.module,
+                module=parse(ready.compiled.hlo),
                 point=point,
                 worker=self.worker,
             )
@@ -407,7 +408,7 @@ class Bench(Compiler):
             outcome=outcome,
             facts=facts,
             loss=self.proof.loss_kind.label,
-            annotations=named_axes.sentence(self.plain.init),
+            annotations=flax_models.named_axes_sentence(self.plain.init),
             **point.to_json(),
         )
 

@@ -24,7 +24,7 @@ from jaxbench.analysis import points, scaling, summary
 from jaxbench.analysis.scaling import Row
 from jaxbench.records.store import RunFolder
 from jaxbench.report import columns, findings, table
-from jaxbench.training import evaluate
+from jaxbench.training import metrics
 from jaxbench.workloads import from_nnx
 from jaxbench.workloads.models import gpt
 
@@ -34,7 +34,7 @@ CONTEXT = 64
 @pytest.fixture(scope="module", autouse=True)
 def few_bytes() -> Any:
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("jaxbench.workloads.data.language.DEFAULT_BYTES", 400_000)
+        patch.setattr("jaxbench.workloads.data.text.LANGUAGE_BYTES", 400_000)
         yield
 
 
@@ -50,10 +50,10 @@ def test_a_measured_step_says_its_share_which_is_the_texts(pad: str) -> None:
 
 def test_training_weighs_each_real_token_of_the_test_set_once(monkeypatch: pytest.MonkeyPatch) -> None:
     workload = experiment_workload("gpt", **{"data.pad": "padded", "model.context": CONTEXT})
-    monkeypatch.setattr(evaluate, "CHUNK", 200)
+    monkeypatch.setattr(metrics, "CHUNK", 200)
     test = {name: array[:500] for name, array in workload.data().test.items()}
     params, _ = workload.init(KEY)
-    found = evaluate.Evaluator(workload, test, params=params, model_state={}, device=jax.devices()[0])(params, {})
+    found = metrics.Evaluator(workload, test, params=params, model_state={}, device=jax.devices()[0])(params, {})
 
     shape = ConfigDict({"preset": "tiny", "layers": 2, "width": 16, "heads": 2, "context": CONTEXT})
     model, given = from_nnx(partial(gpt.GPT, shape)), test["tokens"][:, :-1]
