@@ -30,7 +30,7 @@ from rich.table import Table
 from benchmarks.links import WHERE, bits_per_s
 from jaxbench.analysis import machine_profile, points, scaling
 from jaxbench.analysis.quantities import interval, seconds
-from jaxbench.forecast import measured
+from jaxbench.forecast import estimate
 from jaxbench.forecast.network import Carded
 from jaxbench.records.forecasts import ForecastRecord
 from jaxbench.records.store import RunFolder
@@ -96,9 +96,9 @@ def _of(run: RunFolder, rate: str, network: Carded) -> list[Trial]:
     return [
         Trial(
             rate,
-            measured.forecast(family, HOSTS, rate, network),
+            estimate.from_measured(family, HOSTS, rate, network),
             row.timing.step_s,
-            measured.forecast(_both_busy(family, row), HOSTS, rate, network) if _local(row) is not None else None,
+            estimate.from_measured(_both_busy(family, row), HOSTS, rate, network) if _local(row) is not None else None,
         )
         for family in families.values()
         for row in family

@@ -17,16 +17,16 @@ from pathlib import Path
 from ml_collections import ConfigDict
 from rich.console import Console
 
-from jaxbench import forecast_memory
 from jaxbench.analysis import compiled, machine_profile, points, scaling
 from jaxbench.analysis.compiled import CompiledRow
 from jaxbench.catalog import targets
 from jaxbench.catalog.targets import Target
 from jaxbench.digits import digits
 from jaxbench.errors import UserError
-from jaxbench.forecast import estimate, measured, network, reckon
+from jaxbench.forecast import estimate, network
+from jaxbench.forecast import memory as forecast_memory
+from jaxbench.forecast.estimate import CompiledForecast
 from jaxbench.forecast.network import AlphaBetaLink, Carded, Hosts, Network
-from jaxbench.forecast.reckon import CompiledForecast
 from jaxbench.machine import target as target_lib
 from jaxbench.records import forecasts
 from jaxbench.records.forecasts import RECKONED, ForecastRecord
@@ -136,7 +136,7 @@ def of_target(
         if other is None or "ok" != shallow.status or other.status != "ok":
             reckoned.append(other or shallow)
         else:
-            reckoned.append(reckon.at_depth(shallow, other, (low, high), blocks, target.platform))
+            reckoned.append(estimate.at_depth(shallow, other, (low, high), blocks, target.platform))
     if target.platform != "tpu":
         return reckoned
     wide = target.part(forecast_memory.COUNTS[-1]) if asked.counts else target
@@ -217,7 +217,7 @@ def _counts(found: Sequence[CompiledForecast], asked: ForecastRequest, target: T
         done = {each.forecast.devices: each.forecast for each in ready}
         for count in asked.counts:
             part = target.part(count)
-            records.append(done.get(count) or reckon.at_count(few, many, count, part, asked.network(part)))
+            records.append(done.get(count) or estimate.at_count(few, many, count, part, asked.network(part)))
     return records
 
 
@@ -241,7 +241,7 @@ def _from_run(experiment: str, config: ConfigDict, asked: ForecastRequest) -> li
     for key in families:
         mine = [row for row in rows if (row.point.strategy, row.point.scaling, row.point.arm) == key]
         for text, between in between_hosts:
-            records += [measured.forecast(mine, count, text, between) for count in asked.counts]
+            records += [estimate.from_measured(mine, count, text, between) for count in asked.counts]
     return records
 
 

@@ -33,7 +33,7 @@ WINGS = {
     "statistics": {"errors", "digits", "records"},
     "analysis": {"errors", "digits", "catalog", "records", "levers", "statistics"},
     # What a program compiled elsewhere would do: it reads the compiled text, and times that were measured.
-    "forecast": {"errors", "digits", "catalog", "records", "statistics", "analysis", "hlo"},
+    "forecast": {"errors", "digits", "catalog", "records", "levers", "statistics", "analysis", "hlo", "runner"},
     "verdicts": {"errors", "catalog", "records", "statistics", "analysis"},
     "report": {
         "errors",
@@ -81,12 +81,10 @@ ROOF = {
     "advise_command",
     "commandline",
     "commands",
-    "first_run",
     "forecast_command",
-    "forecast_memory",
     "machine_command",
     "other_commit",
-    "papers",
+    "suites",
     "__main__",
 }
 OUTSIDE = {
