@@ -33,10 +33,10 @@ from jaxbench.errors import UserError
 from jaxbench.machine import checkout as checkouts
 from jaxbench.machine.checkout import OTHER_PROTOCOL, Checkout
 from jaxbench.other_commit import OtherCommit
+from jaxbench.processes.client import WorkerError
 from jaxbench.records import schema
 from jaxbench.records.store import MANIFEST, RunFolder, write_json
 from jaxbench.runner import run as runner
-from jaxbench.runner.client import WorkerError
 from jaxbench.runner.progress import format_s, heartbeat
 from jaxbench.runner.workers import Workers, note_workers
 from jaxbench.verdicts import comparable, sequential

@@ -18,12 +18,12 @@ from jaxbench import commandline, discovery
 from jaxbench.errors import UserError
 
 if TYPE_CHECKING:
-    from jaxbench.runner.crew import Crew
+    from jaxbench.processes.launch import Followers
 
 FLAGS = flags.FLAGS
 
 
-def run(experiment: str, workdir: Path, console: Console, crew: Crew | None = None) -> int:
+def run(experiment: str, workdir: Path, console: Console, followers: Followers | None = None) -> int:
     from jaxbench.analysis import allocation
     from jaxbench.machine_command import add_links, adopt
     from jaxbench.price_command import Meter
@@ -33,7 +33,7 @@ def run(experiment: str, workdir: Path, console: Console, crew: Crew | None = No
     from jaxbench.verdicts import calibration
 
     if FLAGS.config.get("measures") == "targets":
-        return targets(experiment, workdir, console, crew)
+        return targets(experiment, workdir, console, followers)
     meter = Meter(FLAGS.price_per_hour, FLAGS.config)
     if FLAGS.target and not FLAGS.dry_run:
         raise UserError(f"--target={FLAGS.target} is absent hardware, so points are only compiled: add --dry_run.")
@@ -41,8 +41,8 @@ def run(experiment: str, workdir: Path, console: Console, crew: Crew | None = No
         compile_only.run(experiment, FLAGS.config, FLAGS.target, workdir, console)
         return report(workdir, console)
     if FLAGS.dry_run:
-        return 0 if runner.dry_run(experiment, FLAGS.config, console, crew) else 1
-    runner.run(experiment, FLAGS.config, workdir, console, allocation.look, crew)
+        return 0 if runner.dry_run(experiment, FLAGS.config, console, followers) else 1
+    runner.run(experiment, FLAGS.config, workdir, console, allocation.look, followers)
     meter.stop()
     if FLAGS.config.get("measures") == "cases" and FLAGS.preset != "smoke":
         add_links(workdir, console)
@@ -64,13 +64,13 @@ def check(experiment: str) -> None:
         runner.check(experiment, FLAGS.config)
 
 
-def targets(experiment: str, workdir: Path, console: Console, crew: Crew | None) -> int:
+def targets(experiment: str, workdir: Path, console: Console, followers: Followers | None) -> int:
     """`run` for trainings to a target over batch sizes."""
     from jaxbench.price_command import require_price
     from jaxbench.training import targets as trainings
 
     require_price(FLAGS.price_per_hour)
-    if crew or FLAGS.target:
+    if followers or FLAGS.target:
         raise UserError(f"'{experiment}' trains in one process on local devices: drop --target or --process.")
     if FLAGS.dry_run:
         trainings.dry_run(FLAGS.config, console)
@@ -108,12 +108,12 @@ def trial(experiment: str, console: Console) -> int:
     return 0 if runner.run(experiment, FLAGS.config, console) else 1
 
 
-def train(experiment: str, workdir: Path, console: Console, crew: Crew | None = None) -> int:
+def train(experiment: str, workdir: Path, console: Console, followers: Followers | None = None) -> int:
     from jaxbench.report import training as page
     from jaxbench.training import run as runner
 
     faults = runner.Faults(timeout_s=FLAGS.fault_timeout, elastic=FLAGS.elastic)
-    code = runner.train(experiment, FLAGS.config, workdir, console, faults, crew)
+    code = runner.train(experiment, FLAGS.config, workdir, console, faults, followers)
     page.write(workdir)
     console.print(f"Page: {workdir / page.PAGE}", highlight=False, soft_wrap=True)
     return code

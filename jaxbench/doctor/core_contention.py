@@ -22,7 +22,7 @@ import numpy as np
 from jaxbench.analysis.intervals import Estimate, estimate, widened
 from jaxbench.doctor.finding import Finding, Result, check, graded
 from jaxbench.machine.cores import physical_cores
-from jaxbench.machine.identity import ONE_THREAD
+from jaxbench.machine.manifest import ONE_THREAD
 
 SIZE = 256  # rows of each matrix: three float32 matrices take 768 KiB
 BLOCK_S = 0.2

@@ -110,7 +110,7 @@ def judge_update(
     timed = counted(state)
     (verdict, loss), after = judged(state, 1), f"from the state after {timed} timed steps"
     unmoved = not verdict.ok and verdict.value is not None and verdict.value <= (verdict.limit or 0)
-    if program.members.decided(unmoved):
+    if program.members.broadcast(unmoved):
         verdict, _ = judged(_late(program, key, timed), reference.count)
         after = f"from the first state as step {timed}, because the timed one hardly moves"
     return dataclasses.replace(verdict, name=UPDATE, reason=f"{after}: {verdict.reason}"), loss
@@ -132,7 +132,7 @@ def _updated(
     program: Program, call: Callable[..., Any], state: TrainState, batch: Batch, updates: int
 ) -> tuple[TrainState, TrainedState, float | None]:
     """(the canonical state before the updates, the state after them, the loss of the first). Donates `state`."""
-    call = program.members.together(call)
+    call = program.members.after_barrier(call)
     with jax.set_mesh(program.mesh):
         before, placed = _copied(program.export(state)), program.put(batch)
         state, first = jax.block_until_ready(call(state, placed))

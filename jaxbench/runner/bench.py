@@ -6,21 +6,27 @@ from __future__ import annotations
 import contextlib
 import dataclasses
 import functools
+import gzip
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import jax
+from ml_collections import ConfigDict
 
+from jaxbench import discovery, levers
 from jaxbench.config import counts
+from jaxbench.errors import UserError
 from jaxbench.input import feed as feeds
 from jaxbench.levers.execution import EXECUTION
 from jaxbench.levers.input import INPUT
 from jaxbench.levers.part import PART
 from jaxbench.machine.mesh import on_host
-from jaxbench.machine.world import Members
+from jaxbench.machine.start import require_threads
 from jaxbench.measure import (
+    closed_form,
     explained,
     first_step,
     host_calls,
@@ -31,14 +37,18 @@ from jaxbench.measure import (
     timed_state,
 )
 from jaxbench.measure.clock import Timer
-from jaxbench.measure.passport import CompiledStep, op_by_op
+from jaxbench.measure.concurrency import concurrent_collectives
+from jaxbench.measure.passport import CompiledStep, compile_step, op_by_op
 from jaxbench.measure.probe import Probe
+from jaxbench.parallel import multihost
 from jaxbench.parallel.program import Program, TrainState, jit_once
-from jaxbench.records.schema import Passport, PointRecord, ProfileRecord, RoundRecord, Verdict
-from jaxbench.runner import explaining
-from jaxbench.runner.compiler import Compiler
+from jaxbench.processes.group import ProcessGroup
+from jaxbench.processes.server import stage
+from jaxbench.records.schema import CompiledRecord, Passport, PointRecord, ProfileRecord, RoundRecord, Verdict
+from jaxbench.runner import ablation
+from jaxbench.runner.arm import Arms, build_program, compiler_options, inspected, require_options
 from jaxbench.runner.plan import Point
-from jaxbench.runner.stages import stage
+from jaxbench.runner.proof import Proof, require_micro_batchable
 from jaxbench.workloads.adapters import named_axes
 from jaxbench.workloads.base import Batch, Dataset, TrainWorkload
 from jaxbench.workloads.data import own
@@ -47,6 +57,125 @@ OVERSUBSCRIBED_WARMUP = 2  # blocks
 LIFE = 32  # visits after which a point starts from a fresh state, so that no model is driven far beyond its training
 FREE_STEPS = 4  # the memory that stays free while states are kept, as many times that of the largest step
 LATENCIES = 200  # samples of a latency over all rounds: two of them lie above the 99th percentile
+
+
+class Compiler:
+    """Builds and compiles points of one experiment for the devices of this process, or for those of a target."""
+
+    def __init__(self, config: dict[str, Any], experiment: str, devices: list[jax.Device], *, keep: bool = False):
+        """keep: the one-device references of all points, where memory allows."""
+        self.config = ConfigDict(config)
+        self.devices = devices
+        self.device = multihost.first_here(devices)
+        self.members = ProcessGroup.of(devices)
+        self.arms = Arms(self.config, experiment, devices[0])
+        self.key = jax.random.PRNGKey(self.config.seed)
+        with stage("model"):  # before any point, so that a model that cannot be built is reported once
+            self.plain = inspected(self.arms.config({}), experiment)
+            for arm in levers.arms(self.config.lever):
+                require_options(arm.levers, devices[0])
+        self._inits: dict[tuple[Any, ...], Any] = {}
+        self.passports: dict[str, Passport] = {}  # of every point that was compiled
+        self._compile_s: dict[str, float] = {}  # of the programs that this process compiled, by their digests
+        own = experiment in discovery.experiments()
+        self.proof = Proof(self.arms, self.plain, devices, self.key, own=own, keep=keep)
+
+    def _grown(self, point: Point) -> int:
+        """The device count for which the model is enlarged."""
+        return point.devices if point.scaling == "weak" and self.config.weak == "model" else 1
+
+    def _build(self, workload: TrainWorkload, point: Point) -> Program:
+        """A new Program with a step that was never traced, and with the compiled `init` of an earlier equal Program."""
+        if point.explains:
+            return ablation.build(workload, point, self.devices)
+        program = build_program(workload, point.strategy, self.devices[: point.devices], point.levers)
+        layout = tuple(point.levers.get(name) for name in ("mesh", "schedule"))
+        key = point.strategy, point.devices, id(workload), layout
+        return dataclasses.replace(program, init=self._inits.setdefault(key, program.init))
+
+    def compile(
+        self, point: Point, extra: dict[str, Any] | None = None, *, accepted: bool = False
+    ) -> tuple[TrainWorkload, Program, CompiledStep]:
+        """Builds and compiles a point; runs nothing. Raises StageError.
+
+        extra: further compiler options. accepted: another process has found that the loss may be computed in parts.
+        """
+        if not accepted:
+            with stage("model"):
+                kind = self.proof.loss_kind
+        with stage("build"):
+            require_options(point.levers, self.devices[0])
+            workload = self.arms.workload(point.levers, self._grown(point))
+            program = self._build(workload, point)
+            if not accepted and ablation.is_plain(point):
+                require_micro_batchable(workload, program, kind)
+        with stage("compile"):
+            options = {**compiler_options(point.levers, program), **(extra or {})}
+            compiled = compile_step(workload, program, point.global_batch, options=options, asked=point.devices)
+            if compiled.loaded:  # another point has the same program: it takes as long to compile
+                compile_s = self._compile_s.get(compiled.sha256, compiled.passport.compile_s)
+                passport = dataclasses.replace(compiled.passport, compile_s=compile_s)
+                compiled = dataclasses.replace(compiled, passport=passport)
+            self._compile_s[compiled.sha256] = compiled.passport.compile_s
+            require_threads(point.devices // len(program.members.processes), concurrent_collectives(compiled.hlo))
+            _require_one_program(program.members, compiled)
+            if point.explains:
+                passport = ablation.passport(point, compiled.passport, self.devices[0].platform)
+                compiled = dataclasses.replace(compiled, passport=passport)
+            self.passports[point.point] = compiled.passport
+            return workload, program, compiled
+
+    def compile_only(self, placed: dict[str, Any]) -> dict[str, Any]:
+        """The numbers that a dry run shows for a point. Raises StageError."""
+        _, program, compiled = self.compile(Point(**placed))
+        passport = compiled.passport
+        return {
+            "compile_s": (passport.trace_s or 0) + passport.lower_s + passport.compile_s,
+            "peak_bytes": passport.peak_bytes,
+            "temp_bytes": passport.temp_bytes,
+            "flops": passport.flops_per_step,
+            # the memory of one device that computes the reference, with the activations of the whole batch
+            "whole_bytes": (passport.peak_bytes or 0) + (program.parts - 1) * (passport.temp_bytes or 0),
+        }
+
+    def compile_for(
+        self, placed: dict[str, Any], text: str = "", options: dict[str, Any] | None = None
+    ) -> CompiledRecord:
+        """Compiles a point for a target, and checks its collectives. Raises StageError.
+
+        text: the file for the compiled text, compressed; "": none. options: further compiler options.
+        """
+        point = Point(**placed)
+        workload, program, compiled = self.compile(point, options)
+        if text:
+            Path(text).write_bytes(gzip.compress(compiled.text.encode(), mtime=0))
+        passport = compiled.passport
+        return CompiledRecord(
+            experiment=self.config.experiment,
+            platform=self.devices[0].platform,
+            device_kind=self.devices[0].device_kind,
+            mesh=dict(program.mesh.shape),
+            compile_s=(passport.trace_s or 0) + passport.lower_s + passport.compile_s,
+            collectives=passport.collectives,
+            checks=(closed_form.judge(workload, program, passport, point.global_batch, devices=point.devices),),
+            peak_bytes=passport.peak_bytes,
+            compiler_peak_bytes=passport.compiler_peak_bytes,
+            temp_bytes=passport.temp_bytes,
+            flops=passport.flops_per_step,
+            product_flops=passport.product_flops_per_step,
+            parameters=passport.parameters,
+            **point.failure(),
+        )
+
+
+def _require_one_program(members: ProcessGroup, compiled: CompiledStep) -> None:
+    """Raises UserError, in every process, if one has compiled another program: their collectives would not match."""
+    first, *others = members.all_gather(compiled.sha256)
+    if wrong := [number for number, other in zip(members.processes[1:], others, strict=True) if other != first]:
+        raise UserError(
+            f"process {wrong[0]} compiled another program of this step than process {members.processes[0]}: use the "
+            "same versions, flags and hardware for all processes."
+        )
 
 
 @dataclass(frozen=True)
@@ -77,7 +206,7 @@ class Bench(Compiler):
     others: the trainings that run at once with it, of which each block begins at the same moment.
     """
 
-    others = Members()
+    others = ProcessGroup()
 
     def __init__(self, config: dict[str, Any], experiment: str, devices: list[jax.Device], worker: str):
         super().__init__(config, experiment, devices, keep=worker == "try")
@@ -170,16 +299,16 @@ class Bench(Compiler):
             about: dict[str, Any] = {"key": self.key, "batch": batch, "device": self.device}
             return first_step.explained(checks, out, workload, **about)
         host, part = host_calls.judge(compiled.host_calls), point.levers[PART.name]
-        if explaining.is_plain(point):  # the base's program with another batch, which was checked
+        if ablation.is_plain(point):  # the base's program with another batch, which was checked
             return (host,)
-        if part == explaining.COMMUNICATION:
+        if part == ablation.COMMUNICATION:
             return host, explained.judge_communication(compiled.passport, self._whole(point))
         silent = explained.judge_silent(compiled.passport)
-        if part not in (explaining.LOCAL, explaining.SCHEDULE):
+        if part not in (ablation.LOCAL, ablation.SCHEDULE):
             return host, silent
         whole = self._whole(point)
-        in_order = part == explaining.SCHEDULE
-        sent = explained.judge_schedule(compiled.passport, whole, explaining.STAGE) if in_order else silent
+        in_order = part == ablation.SCHEDULE
+        sent = explained.judge_schedule(compiled.passport, whole, ablation.STAGE) if in_order else silent
         work = explained.judge_work(compiled.passport, whole)
         return (host, sent) if work is None else (host, sent, work)
 
@@ -265,7 +394,7 @@ class Bench(Compiler):
         """
         point = ready.point
         if point.explains:
-            judged = explaining.after_round(point, state, steps, parameters=check)
+            judged = ablation.after_round(point, state, steps, parameters=check)
         else:
             counted = steps if PART.of(point.levers) in ("step", "local") else 0
             judged = timed_state.judge(state, counted) if check else (timed_state.judge_steps(state, counted),)
@@ -330,7 +459,7 @@ class Bench(Compiler):
     def _timer(self, ready: PreparedStep) -> Timer:
         """A latency is the time of one call, so its blocks have one step, and there are enough for a percentile."""
         members = ready.program.members if self.others.alone else self.others
-        timer = dataclasses.replace(self.timer, meet=members.meet, decided=members.decided)
+        timer = dataclasses.replace(self.timer, barrier=members.barrier, broadcast=members.broadcast)
         if ready.point.oversubscribed:  # its times claim nothing
             return dataclasses.replace(timer, warmup_blocks=OVERSUBSCRIBED_WARMUP)
         if self.device.platform == "cpu":
@@ -380,7 +509,7 @@ class Bench(Compiler):
             state, placed = program.init(self.key), program.put(batch)
             jax.block_until_ready((state, placed))
             facts = state_facts.measure(program, state, placed, gradients=self.config.measure.gradients)
-            program.members.meet()
+            program.members.barrier()
             start = time.perf_counter()
             _, outputs = jax.block_until_ready(compiled.call(state, placed))
             return time.perf_counter() - start, facts | state_facts.of_metrics(outputs), outputs

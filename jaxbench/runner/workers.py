@@ -12,8 +12,8 @@ from types import MappingProxyType, TracebackType
 from typing import Any
 
 from jaxbench.measure import memory
+from jaxbench.processes.client import Worker, WorkerError
 from jaxbench.records.store import MANIFEST, RunFolder, write_json
-from jaxbench.runner.client import Worker, WorkerError
 from jaxbench.runner.job import SweepJob
 from jaxbench.runner.plan import Placed, groups
 
@@ -92,7 +92,7 @@ class Workers:
             "worker": f"session{self._job.session}/{name}{again}",
             **({"source": self._job.source} if self._job.source else {}),
         }
-        return Worker(setup, log, self._job.crew)
+        return Worker(setup, log, self._job.followers)
 
     def _compiled(self, folder: Path) -> dict[str, str]:
         """The variables with which a process loads what another has compiled.

@@ -15,7 +15,7 @@ from typing import Any
 
 from jaxbench.errors import UserError
 from jaxbench.levers import LEVERS
-from jaxbench.machine.world import Members
+from jaxbench.processes.group import ProcessGroup
 from jaxbench.records import learned, store
 from jaxbench.records.store import CONFIG, RECORDS, RunFolder, flatten, write_json
 
@@ -37,7 +37,7 @@ MAY_GROW = ("train.epochs", "train.target")  # that of a loss may only fall
 
 
 @contextlib.contextmanager
-def locked_folder(folder: Path, config: dict[str, Any], members: Members = Members()) -> Iterator[Path]:  # noqa: B008
+def locked_folder(folder: Path, config: dict[str, Any], members: ProcessGroup = ProcessGroup()) -> Iterator[Path]:  # noqa: B008
     """Creates `folder` or continues it, locks it against other processes, and yields the folder of its checkpoints.
 
     members: the process group that trains together; its first process locks the folder.
@@ -54,12 +54,12 @@ def locked_folder(folder: Path, config: dict[str, Any], members: Members = Membe
         _claim(folder, json.loads(json.dumps(config, default=str)))
 
     with contextlib.ExitStack() as stack:
-        members.led(begin)
+        members.on_leader(begin)
         _require_shared(folder, members)
         yield folder / CHECKPOINTS
 
 
-def _require_shared(folder: Path, members: Members) -> None:
+def _require_shared(folder: Path, members: ProcessGroup) -> None:
     """Raises UserError in all processes if one of them does not see what the first one writes into `folder`."""
 
     def write() -> str:
@@ -70,10 +70,10 @@ def _require_shared(folder: Path, members: Members) -> None:
 
     if members.alone:
         return
-    token, deadline = folder / members.led(write), time.monotonic() + SEEN_LIMIT_S
+    token, deadline = folder / members.on_leader(write), time.monotonic() + SEEN_LIMIT_S
     while not (seen := token.exists()) and time.monotonic() < deadline:
         time.sleep(0.1)
-    all_seen = members.gathered(seen)
+    all_seen = members.all_gather(seen)
     if members.leads:
         token.unlink()
     if not all(all_seen):

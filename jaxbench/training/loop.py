@@ -101,7 +101,7 @@ class TrainLoop:
                 state: dict[str, Any] = {"params": host.params, "model_state": host.model_state, "device": device}
                 self.evaluate = Evaluator(workload, data.test, **state)
                 self.noise = NoiseMeter(workload, data.train, plan=plan, **state) if plan.noise_examples else None
-            self.members.meet()  # after compiling: some collectives wait for half a minute only
+            self.members.barrier()  # after compiling: some collectives wait for half a minute only
 
     def run(
         self, log: MetricLog, writer: Writer, *, facts: dict[str, Any], console: Console, stop: Stop
@@ -126,11 +126,11 @@ class TrainLoop:
                 if self.plan.evaluates(self.step):
                     with account.doing("evaluation"):
                         self._evaluated(host, log)
-                        self.members.meet()  # with those that did not evaluate
+                        self.members.barrier()  # with those that did not evaluate
                     bar.refresh()
                     if self.members.leads and self.plan.saves(self.step):
                         console.print(_sentence(log.rows[-1], self.plan.metric), highlight=False, soft_wrap=True)
-                finished = self.members.decided(self.plan.finished(self.step, log.rows))
+                finished = self.members.broadcast(self.plan.finished(self.step, log.rows))
                 if not (agreed.name or finished or self.plan.saves(self.step)):
                     continue  # an evaluation between two checkpoints: after a kill it is done again, from the older one
                 account.write(saving=True)

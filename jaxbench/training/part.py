@@ -15,12 +15,11 @@ from jaxbench import discovery, native_log, parallel
 from jaxbench.errors import UserError
 from jaxbench.levers import LEVERS
 from jaxbench.machine import start
-from jaxbench.machine.world import Members
 from jaxbench.parallel import multihost
 from jaxbench.parallel.program import Program
-from jaxbench.runner import known_options, pieces
-from jaxbench.runner.arm import Arms, build_program, inspected
-from jaxbench.runner.proof import Proof
+from jaxbench.processes.group import ProcessGroup
+from jaxbench.runner.arm import Arms, build_program, inspected, require_options
+from jaxbench.runner.proof import Proof, require_micro_batchable
 from jaxbench.training.session import Session
 from jaxbench.training.train import ProcessRole, TrainResult
 from jaxbench.training.train import train as train_workload
@@ -46,8 +45,8 @@ def trained(setup: dict[str, Any], devices: list[jax.Device], console: Console, 
     config, experiment = ConfigDict(setup["config"]), setup["experiment"]
     strategy = str(config.train.strategy)
     levers = levers_of(config_lib.parse(config, parallel.strategy_names(), parallel.of_any_model()))
-    part.members, mine = Members.of(devices), multihost.first_here(devices)
-    known_options.require(levers, mine)
+    part.members, mine = ProcessGroup.of(devices), multihost.first_here(devices)
+    require_options(levers, mine)
     session = Session(
         command=setup["command"],
         devices=len(devices),
@@ -65,7 +64,7 @@ def trained(setup: dict[str, Any], devices: list[jax.Device], console: Console, 
 
     def build(workload: TrainWorkload) -> Program:
         program = build_program(workload, strategy, devices, levers)
-        pieces.require(workload, program, proof.loss_kind)
+        require_micro_batchable(workload, program, proof.loss_kind)
         return program
 
     about: dict[str, Any] = {"config": config, "folder": Path(setup["workdir"]), "console": console}

@@ -10,7 +10,7 @@ from collections.abc import Callable
 from types import FrameType, TracebackType
 from typing import Any
 
-from jaxbench.machine.world import Members
+from jaxbench.processes.group import ProcessGroup
 
 LOOK_S, MOST_STEPS = 0.5, 1000  # between two exchanges of the processes; each takes a thousandth of a second
 
@@ -60,7 +60,7 @@ class Agreed:
     checks its request at every step.
     """
 
-    def __init__(self, stop: Stop, members: Members, clock: Callable[[], float] = time.perf_counter):
+    def __init__(self, stop: Stop, members: ProcessGroup, clock: Callable[[], float] = time.perf_counter):
         self.name: str | None = None
         self._stop, self._members, self._clock = stop, members, clock
         self._looked = clock()
@@ -74,7 +74,7 @@ class Agreed:
             now = self._clock()
             step_s = (now - self._looked) / max(1, step - self._last)
             ahead = max(1, min(MOST_STEPS, int(LOOK_S / max(step_s, 1e-6)))) if self._last else 1
-            answers = self._members.gathered([self._stop.name, ahead])
+            answers = self._members.all_gather([self._stop.name, ahead])
             self.name = next((name for name, _ in answers if name), None)
             self._looked, self._last, self._next = now, step, step + answers[0][1]
         return self.name

@@ -20,9 +20,9 @@ from rich.console import Console
 
 from jaxbench import discovery
 from jaxbench.errors import UserError
-from jaxbench.machine.world import Members
 from jaxbench.parallel.layout import canonical_avals
 from jaxbench.parallel.program import Program, TrainState
+from jaxbench.processes.group import ProcessGroup
 from jaxbench.records.learned import ACCURACY
 from jaxbench.runner.plan import require_equal_parts
 from jaxbench.training.account import Account, summary
@@ -76,7 +76,7 @@ class ProcessRole:
     stop: the request to end. account: the time ledger, once the training has begun.
     """
 
-    members: Members = Members()
+    members: ProcessGroup = ProcessGroup()
     stop: Stop = field(default_factory=of_signals)
     account: Account | None = None
 
@@ -142,7 +142,7 @@ def _account(folder: Path, session: Session, part: ProcessRole) -> Account:
 
 
 @contextlib.contextmanager
-def _metric_log(folder: Path, rows: list[Row], plan: Plan, members: Members) -> Iterator[MetricLog]:
+def _metric_log(folder: Path, rows: list[Row], plan: Plan, members: ProcessGroup) -> Iterator[MetricLog]:
     """The log of metrics. The first process writes it; the other processes only use its rows."""
     with contextlib.ExitStack() as stack:
         if members.leads:
@@ -152,7 +152,7 @@ def _metric_log(folder: Path, rows: list[Row], plan: Plan, members: Members) -> 
             yield stack.enter_context(MetricLog(Path(scratch), rows, tensorboard=False))
 
 
-def _record(folder: Path, session: Session, members: Members, *, step: int) -> None:
+def _record(folder: Path, session: Session, members: ProcessGroup, *, step: int) -> None:
     if members.leads:
         record(folder, session, step=step)
 
@@ -170,7 +170,7 @@ def _looped(
     """Runs the loop while its checkpoints are written in the background."""
     with Writer(checkpoints, keep=loop.plan.keep, on_sealed=loop.account.sealed, members=part.members) as writer:
         state, stopped_by = loop.run(log, writer, facts=facts, console=console, stop=part.stop)
-        rows = part.members.decided(log.rows)
+        rows = part.members.broadcast(log.rows)
     return _result(loop.plan, state, rows, notes=notes, stopped_by=stopped_by, clock=loop.clock.to_json())
 
 
@@ -184,7 +184,7 @@ def _restore(checkpoints: Path, workload: TrainWorkload, console: Console, part:
     return restored
 
 
-def _facts(data: Dataset, session: Session, progress: dict[str, Any], members: Members) -> dict[str, Any]:
+def _facts(data: Dataset, session: Session, progress: dict[str, Any], members: ProcessGroup) -> dict[str, Any]:
     """The facts about this training that its checkpoints store.
 
     Raises UserError if the newest checkpoint, or another process, has other data or another experiment file.
@@ -193,7 +193,7 @@ def _facts(data: Dataset, session: Session, progress: dict[str, Any], members: M
     digest = params_sha256({"train": dict(data.train), "test": dict(data.test)})
     if progress.get("data_sha256", digest) != digest:
         raise UserError(f"the data '{data.name}' have changed since this training started: choose a new --workdir.")
-    others = members.gathered(digest)
+    others = members.all_gather(digest)
     if wrong := [process for process, other in zip(members.processes, others, strict=True) if other != others[0]]:
         raise UserError(
             f"process {wrong[0]} reads other data '{data.name}' than process 0: give all hosts the same files."

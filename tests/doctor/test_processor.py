@@ -11,7 +11,7 @@ from doctor.fabricated import by_name, machine
 
 from jaxbench.doctor import processor
 from jaxbench.doctor.finding import Finding
-from jaxbench.machine.load import CpuTime
+from jaxbench.machine.cores import CpuTime
 
 CPU = "sys/devices/system/cpu"
 PAIRS = {f"{CPU}/cpu{cpu}/topology/thread_siblings_list": f"{cpu % 2},{cpu % 2 + 2}" for cpu in range(4)}

@@ -14,9 +14,9 @@ from rich.console import Console
 from jaxbench import forecast_memory
 from jaxbench.catalog import targets
 from jaxbench.forecast.estimate import SAVES_MEMORY
-from jaxbench.machine import target as target_lib
+from jaxbench.machine import start as start_lib
+from jaxbench.processes.client import WorkerError
 from jaxbench.runner import compile_only
-from jaxbench.runner.client import WorkerError
 
 GIB = 2**30
 
@@ -41,7 +41,7 @@ class Refusing:
 @pytest.fixture
 def needs(monkeypatch, tmp_path):
     monkeypatch.setattr(compile_only, "Worker", Refusing)
-    monkeypatch.setattr(target_lib, "require", lambda target: None)
+    monkeypatch.setattr(start_lib, "require_target", lambda target: None)
     config = composed("gpt", **{"mesh.devices": "4,8", "scaling": "weak", "strategy": "fsdp"})
     console = Console(file=io.StringIO())
     return lambda: forecast_memory.needs("gpt", config, targets.parse("v5e:16x16"), tmp_path / "memory", console)

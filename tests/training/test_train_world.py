@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 from doorway import command, environment
 
-from jaxbench.machine import world
+from jaxbench.machine import start
 from jaxbench.records import account
 from jaxbench.training.checkpoint import saved_steps
 from jaxbench.training.watch import Watch
@@ -254,7 +254,7 @@ def test_a_full_disk_ends_all_with_one_sentence_and_no_loss(points, tmp_path):
 
 def by_hand(points: Points, *words: str) -> list[subprocess.Popen[str]]:
     """A launch of two, as on two hosts that share the folder. The first leads."""
-    place = (f"--coordinator={world.free_address()}", "--processes=2", "--config.mesh.devices=2")
+    place = (f"--coordinator={start.free_address()}", "--processes=2", "--config.mesh.devices=2")
     return [points.start(*place, f"--process={process}", *words) for process in (0, 1)]
 
 

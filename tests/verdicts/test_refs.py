@@ -17,9 +17,9 @@ from jaxbench import compare_commands, config, discovery, other_commit
 from jaxbench.errors import UserError
 from jaxbench.machine import checkout, source
 from jaxbench.other_commit import OtherCommit
+from jaxbench.processes.client import Worker
 from jaxbench.records import schema
 from jaxbench.records.store import RunFolder
-from jaxbench.runner.client import Worker
 
 pytestmark = pytest.mark.skipif(shutil.which("git") is None, reason="git is not installed")
 
