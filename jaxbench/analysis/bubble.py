@@ -4,9 +4,7 @@
 from __future__ import annotations
 
 from jaxbench.analysis.points import MeasuredPoint
-from jaxbench.levers.accumulate import ACCUMULATE
-from jaxbench.levers.mesh import MESH
-from jaxbench.levers.schedule import SCHEDULE
+from jaxbench.levers import ACCUMULATE, MESH, SCHEDULE
 
 CHUNKS = {"interleaved": 2}  # V, the chunks of blocks per stage; 1 for all other schedules
 

@@ -11,7 +11,7 @@ from typing import Any
 from jaxbench.analysis import consistency, measured
 from jaxbench.analysis.measured import Measured
 from jaxbench.errors import UserError
-from jaxbench.levers.trainings import TRAININGS
+from jaxbench.levers import TRAININGS
 from jaxbench.records.place import StepPlace
 from jaxbench.records.schema import FailureRecord, PointRecord
 from jaxbench.records.store import RunFolder

@@ -12,7 +12,7 @@ from datetime import datetime
 
 from jaxbench.digits import digits
 from jaxbench.errors import UserError
-from jaxbench.levers.trainings import TRAININGS
+from jaxbench.levers import TRAININGS
 from jaxbench.records import model
 from jaxbench.records.schema import (
     CaseRecord,

@@ -17,7 +17,7 @@ from jaxbench.analysis.points import MeasuredPoint
 from jaxbench.analysis.spread import ASSUMED, Spread
 from jaxbench.analysis.timing import Timing, draws_of, measure, no_interval, unsettled
 from jaxbench.analysis.utilisation import Utilisation
-from jaxbench.levers.precision import SIXTEEN_BITS
+from jaxbench.levers import SIXTEEN_BITS
 
 
 @dataclass(frozen=True, kw_only=True)

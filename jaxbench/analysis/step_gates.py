@@ -16,7 +16,7 @@ from jaxbench.analysis.limits import SLACK
 from jaxbench.analysis.points import MeasuredPoint
 from jaxbench.analysis.timing import Timing
 from jaxbench.analysis.utilisation import Utilisation
-from jaxbench.levers.part import PART
+from jaxbench.levers import PART
 
 NOT_ABOVE_IDEAL = "efficiency not above ideal"
 # A larger efficiency is refused, because n devices do at most the work of n. A smaller per-device batch that fits in a

@@ -12,7 +12,7 @@ from typing import Any
 import jax
 import numpy as np
 
-from jaxbench.levers.input import INPUT
+from jaxbench.levers import INPUT
 from jaxbench.workloads.base import Batch, Dataset, TrainWorkload
 
 RING = 3  # batches that `host` cycles through: with only one, a stale copy would look like a new one

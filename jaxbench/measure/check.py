@@ -12,7 +12,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from jaxbench.levers.precision import PRECISION, SIXTEEN_BITS
+from jaxbench.levers import PRECISION, SIXTEEN_BITS
 from jaxbench.measure.oracle import (
     STEPS,
     BatchLayout,

@@ -55,7 +55,7 @@ def build(workload: TrainWorkload, devices: list[jax.Device], way: str, dtype: s
 def mean(grads: PyTree, axis: str, way: str, dtype: Any = None) -> PyTree:
     """The mean over `axis` of floating-point arrays that differ from device to device, inside an unchecked shard_map.
 
-    way: one of `levers.reduction.WAYS`. dtype: of the sums and of the transfers; None: each array's own.
+    way: one of `levers.REDUCTIONS`. dtype: of the sums and of the transfers; None: each array's own.
     """
     leaves, tree = jax.tree.flatten(grads)
     sent = [leaf.astype(dtype) if dtype is not None else leaf for leaf in leaves]

@@ -28,8 +28,7 @@ from jaxbench.analysis.memory_by_depth import Law
 from jaxbench.analysis.phases import Phases
 from jaxbench.analysis.scaling import Row
 from jaxbench.analysis.summary import Entry
-from jaxbench.levers import LEVERS
-from jaxbench.levers.part import PART
+from jaxbench.levers import LEVERS, PART
 from jaxbench.records.store import RunFolder
 from jaxbench.report import columns, rounds, table
 from jaxbench.report.findings import Findings, legend, of_folder, of_steps, unit

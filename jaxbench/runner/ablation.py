@@ -20,13 +20,7 @@ import jax
 
 from jaxbench import parallel
 from jaxbench.config import Settings
-from jaxbench.levers.execution import EXECUTION
-from jaxbench.levers.input import INPUT
-from jaxbench.levers.mesh import MESH
-from jaxbench.levers.part import PART
-from jaxbench.levers.precision import PRECISION
-from jaxbench.levers.reduction import REDUCTION
-from jaxbench.levers.trainings import TRAININGS
+from jaxbench.levers import EXECUTION, INPUT, MESH, PART, PRECISION, REDUCTION, TRAININGS
 from jaxbench.measure import timed_state
 from jaxbench.parallel.explain import large_product, only_collectives, without_collectives
 from jaxbench.parallel.program import Program, TrainState

@@ -20,16 +20,8 @@ from ml_collections import ConfigDict
 from jaxbench import discovery, parallel
 from jaxbench.catalog import compiler_options as option_catalog
 from jaxbench.errors import Unsupported, UserError
-from jaxbench.levers import DEFAULTS
-from jaxbench.levers.accumulate import ACCUMULATE
+from jaxbench.levers import ACCUMULATE, DEFAULTS, EXECUTION, MESH, PART, REDUCTION, REMAT, SCHEDULE, SEQUENCE_PARALLEL
 from jaxbench.levers.compiler import COMPILER, Options, require_platform
-from jaxbench.levers.execution import EXECUTION
-from jaxbench.levers.mesh import MESH
-from jaxbench.levers.part import PART
-from jaxbench.levers.reduction import REDUCTION
-from jaxbench.levers.remat import REMAT
-from jaxbench.levers.schedule import SCHEDULE
-from jaxbench.levers.sequence_parallel import SEQUENCE_PARALLEL
 from jaxbench.machine.start import settle_jax
 from jaxbench.parallel import reduction, step_phases
 from jaxbench.parallel.program import Program, keep_barriers, without

@@ -20,9 +20,7 @@ from jaxbench import discovery, levers
 from jaxbench.config import counts
 from jaxbench.errors import UserError
 from jaxbench.input import feed as feeds
-from jaxbench.levers.execution import EXECUTION
-from jaxbench.levers.input import INPUT
-from jaxbench.levers.part import PART
+from jaxbench.levers import EXECUTION, INPUT, PART
 from jaxbench.machine.mesh import on_host
 from jaxbench.machine.start import require_threads
 from jaxbench.measure import (

@@ -13,13 +13,8 @@ from jaxbench import parallel
 from jaxbench.catalog import compiler_options
 from jaxbench.config import CaseSettings, Settings
 from jaxbench.errors import UserError
-from jaxbench.levers import Arm
-from jaxbench.levers.accumulate import ACCUMULATE
-from jaxbench.levers.batch import BATCH
+from jaxbench.levers import ACCUMULATE, BATCH, EVERY_MESH, EXECUTION, MESH, TRAININGS, Arm
 from jaxbench.levers.compiler import COMPILER, EVERY_SET, require_platform
-from jaxbench.levers.execution import EXECUTION
-from jaxbench.levers.mesh import EVERY_MESH, MESH
-from jaxbench.levers.trainings import TRAININGS
 from jaxbench.parallel import axes
 from jaxbench.records.place import StepPlace
 

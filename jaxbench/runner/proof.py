@@ -12,8 +12,7 @@ import jax
 
 from jaxbench import parallel
 from jaxbench.errors import Unsupported, UserError
-from jaxbench.levers.mesh import MESH
-from jaxbench.levers.part import PART
+from jaxbench.levers import MESH, PART
 from jaxbench.measure import (
     check,
     closed_form,

@@ -22,7 +22,7 @@ from typing import Any
 from rich.console import Console
 
 from jaxbench.errors import UserError
-from jaxbench.levers.accumulate import ACCUMULATE
+from jaxbench.levers import ACCUMULATE
 from jaxbench.processes.client import Worker, WorkerError
 from jaxbench.records.refusal import needed_bytes
 from jaxbench.records.store import write_json

@@ -23,7 +23,7 @@ from absl import logging
 from rich.console import Console
 
 from jaxbench.errors import UserError
-from jaxbench.levers.input import INPUT
+from jaxbench.levers import INPUT
 from jaxbench.measure import memory
 from jaxbench.processes.client import WorkerError
 from jaxbench.records import schema

@@ -20,6 +20,7 @@ FLOORS = (
     {"config_targets"},
     {"config"},
     {"machine"},
+    {"processes"},
     {"workloads"},
     {"parallel"},
     {"input"},

@@ -10,7 +10,7 @@ import numpy as np
 from jaxbench.analysis import bubble
 from jaxbench.analysis.scaling import Row
 from jaxbench.catalog import published
-from jaxbench.levers.schedule import SCHEDULE
+from jaxbench.levers import SCHEDULE
 from jaxbench.papers.evidence import Evidence, NotTestable
 from jaxbench.papers.paper import Claim, Ours, Panel, Paper, PublishedSeries, Reading, Run, exact
 from jaxbench.report.drawing import marks

@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 from jaxbench.analysis.arms import ArmResult
-from jaxbench.levers.accumulate import ACCUMULATE
+from jaxbench.levers import ACCUMULATE
 from jaxbench.report.drawing import marks, places
 from jaxbench.report.drawing.kit import Figure, Sheet, bytes_tick, entitle, exact, log_axis, plain, short
 from jaxbench.report.lever_findings import LeverFindings

@@ -11,8 +11,7 @@ from jaxbench.analysis.bubble import CHUNKS, idle
 from jaxbench.analysis.intervals import UNKNOWN, Estimate
 from jaxbench.analysis.scaling import Row
 from jaxbench.catalog import published
-from jaxbench.levers.accumulate import ACCUMULATE
-from jaxbench.levers.schedule import SCHEDULE
+from jaxbench.levers import ACCUMULATE, SCHEDULE
 from jaxbench.report.drawing import families, marks, notes
 from jaxbench.report.drawing.axes import bytes_tick, devices_axis, empty, entitle, log_axis, plain
 from jaxbench.report.drawing.families import fact

@@ -9,7 +9,7 @@ from dataclasses import replace
 from jaxbench.analysis import sharing
 from jaxbench.analysis.arms import ArmGroup, ArmResult
 from jaxbench.analysis.intervals import Estimate
-from jaxbench.levers.trainings import TRAININGS
+from jaxbench.levers import TRAININGS
 from jaxbench.report.drawing import marks, places
 from jaxbench.report.drawing.kit import Axes, Figure, Sheet, entitle, log_axis, plain
 from jaxbench.report.lever_findings import LeverFindings

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import dataclasses
 
-from jaxbench.levers.reduction import Reduction
+from jaxbench.levers import Reduction
 from jaxbench.workloads.base import TrainWorkload
 
 
