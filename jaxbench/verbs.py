@@ -173,8 +173,8 @@ def gallery(console: Console) -> int:
 
 
 def launch(engine: str, command: list[str], workdir: Path, console: Console) -> int:
-    from jaxbench.launch import submission
-    from jaxbench.launch.request import LaunchRequest
+    from jaxbench.launch import engines
+    from jaxbench.launch.job import LaunchRequest
     from jaxbench.records import launched
     from jaxbench.runner import run as runner
 
@@ -189,16 +189,16 @@ def launch(engine: str, command: list[str], workdir: Path, console: Console) -> 
         options=FLAGS.options,
     )
     dry_run = FLAGS.dry_run
-    submission.require(request)
+    engines.require(request)
     commandline.check_command(command)  # report a mistake now instead of after hours in a queue
     if command[0] == "run" and FLAGS.config.get("measures") == "targets":
         raise UserError(f"'{command[1]}' trains in one process on one host: use jaxbench run, without launch.")
     if command[0] == "run":
         runner.check(command[1], FLAGS.config)
     if dry_run:
-        submission.show(request, console)
+        engines.show(request, console)
         return 0
-    code = submission.submit(request, console)
+    code = engines.submit(request, console)
     if code is None:
         console.print(f"Report on the results so far: jaxbench report --run={workdir}", highlight=False, soft_wrap=True)
     if code is None or command[0] == "train" or not launched.begun(workdir):
