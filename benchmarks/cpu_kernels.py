@@ -28,11 +28,12 @@ from rich.table import Table
 
 from benchmarks.peers.suite_arm import SEED, configured
 from jaxbench import parallel
+from jaxbench.hlo import product_flops
+from jaxbench.hlo.module import Instruction, Module
+from jaxbench.hlo.operations import OperationClassifier
 from jaxbench.machine.start import start
-from jaxbench.measure import dot_flops, profile
-from jaxbench.measure.hlo import Instruction, Module, parse
-from jaxbench.measure.kinds import OperationClassifier
-from jaxbench.measure.passport import compile_step
+from jaxbench.measure import profile
+from jaxbench.measure.compile_report import compile_step
 from jaxbench.runner.arm import Arms
 from jaxbench.runner.plan import KEEP_MEMORY
 
@@ -107,16 +108,16 @@ def trace(name: str, folder: Path) -> tuple[dict[str, Kernel], float]:
         for _ in range(STEPS):
             state, metrics = compiled.call(state, batch)
         jax.block_until_ready(metrics)
-        about = dict(steps=STEPS, folder=folder / name, hlo=compiled.hlo, point=name, worker="")
+        about = dict(steps=STEPS, folder=folder / name, module=compiled.module, point=name, worker="")
         profile.trace(compiled.call, state, batch, **about)  # type: ignore[arg-type]
     (planes,) = (folder / name).glob("plugins/profile/*/*.xplane.pb")
-    window, (operations, *_) = profile.read(planes, OperationClassifier(compiled.hlo))
-    module, kernels = parse(compiled.hlo), defaultdict[str, Kernel](Kernel)
+    window, (operations, *_) = profile.read(planes, OperationClassifier(compiled.module))
+    module, kernels = compiled.module, defaultdict[str, Kernel](Kernel)
     for operation, nanoseconds in zip(operations, profile.share(window, operations), strict=True):
         line = module.instructions.get(operation.name)
         kernel = kernels[what(line, operation.kind, module) if line and not operation.container else operation.kind]
         kernel.seconds += nanoseconds * 1e-9 / STEPS
-        kernel.flops += dot_flops.of(line, module) / STEPS if line and not operation.container else 0.0
+        kernel.flops += product_flops.of_instruction(line, module) / STEPS if line and not operation.container else 0.0
         kernel.runs += 1 / STEPS
     return kernels, (window[1] - window[0]) * 1e-9 / STEPS
 

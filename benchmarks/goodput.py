@@ -27,7 +27,7 @@ from pathlib import Path
 import numpy as np
 from rich.console import Console
 
-from jaxbench.records import account
+from jaxbench.records import trainings
 from jaxbench.records.store import write_json
 from jaxbench.report import training
 
@@ -79,7 +79,7 @@ def main() -> None:
     args, settings = parser.parse_known_args()
     if not args.mtbf_s > 0:
         raise SystemExit(f"--mtbf_s={args.mtbf_s:g} is not a time: use seconds such as 30.")
-    if (args.workdir / account.ACCOUNT).exists():
+    if (args.workdir / trainings.LEDGER).exists():
         raise SystemExit(f"'{args.workdir}' holds a training: choose a new --workdir.")
     console = Console(width=None if sys.stdout.isatty() else 100, markup=False, highlight=False)
     command = [sys.executable, "-m", "jaxbench", "train", args.experiment, f"--workdir={args.workdir}", *settings]

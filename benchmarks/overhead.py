@@ -20,7 +20,7 @@ from jaxbench import config as config_lib
 from jaxbench import discovery, parallel
 from jaxbench.machine.start import start
 from jaxbench.measure.clock import Timer
-from jaxbench.measure.passport import compile_step
+from jaxbench.measure.compile_report import compile_step
 from jaxbench.runner.arm import build_workload
 
 BLOCK_S = 0.1

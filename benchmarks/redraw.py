@@ -16,7 +16,7 @@ from pathlib import Path
 
 from jaxbench import machine_command
 from jaxbench.analysis import machine_card
-from jaxbench.records import sealed
+from jaxbench.records import documents
 from jaxbench.records.store import RunFolder, write_json
 from jaxbench.report import build, machine, targets
 
@@ -29,7 +29,7 @@ def rebuild_card() -> None:
     old = (folder / machine_card.NAME).read_bytes()
     card = machine_card.build([RunFolder(folder / name) for name in machine_command.EXPERIMENTS])
     before = json.loads(old)
-    if all(before.get(name) == value for name, value in card.items() if name not in ("made", sealed.SHA256)):
+    if all(before.get(name) == value for name, value in card.items() if name not in ("made", documents.SHA256)):
         return  # otherwise each redraw would change the committed files
     for path in FIGURES.rglob(machine_card.NAME):
         if path.read_bytes() == old:

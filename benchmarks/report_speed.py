@@ -27,8 +27,8 @@ _ROUNDS = flags.DEFINE_integer("rounds", 1000, "Rounds of the synthetic run.", l
 _PROFILE = flags.DEFINE_bool("profile", False, "Print where the time goes.")
 
 
-def _passport() -> schema.Passport:
-    return schema.Passport(
+def _passport() -> schema.CompileReport:
+    return schema.CompileReport(
         trace_s=0.1, lower_s=0.1, compile_s=1.0, first_run_s=0.1, parameters=1000, flops_per_step=1e9,
         compiler_flops_per_step=None, collectives=(), expected_gradient_bytes=0, argument_bytes=1, output_bytes=1,
         temp_bytes=1, alias_bytes=0, peak_bytes=3,

@@ -20,7 +20,7 @@ from jaxbench import parallel
 from jaxbench.machine.cores import available_cores, physical_cores
 from jaxbench.machine.start import start_fake_cpu
 from jaxbench.measure.clock import Timer
-from jaxbench.measure.passport import compile_step
+from jaxbench.measure.compile_report import compile_step
 from jaxbench.runner.arm import Arms
 
 Program = tuple[Any, Any, Any]  # the compiled step, state, batch

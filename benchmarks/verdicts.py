@@ -26,9 +26,9 @@ import numpy as np
 from rich.console import Console
 
 from jaxbench.analysis.spread import ASSUMED, Spread
-from jaxbench.verdicts import calibration, judge, metric, sequential
+from jaxbench.verdicts import calibration, judge, sequential
 from jaxbench.verdicts.judge import FASTER, SAME, SLOWER
-from jaxbench.verdicts.samples import Sample, of_times
+from jaxbench.verdicts.ratio import Sample, of_times
 
 NOISE = 0.02  # of a block
 POINTS = 4  # of a table
@@ -89,7 +89,7 @@ def tables(
     for _ in range(times):
         spread = calibrated(random, sessions, **facts) if sessions else ASSUMED
         a, b = (run(random, processes=processes, effect=e, **facts) for e in (1.0, effect))  # type: ignore[arg-type]
-        result = judge.judge(a, b, metric.METRICS[by], spread)
+        result = judge.judge(a, b, judge.METRICS[by], spread)
         counts[result.verdict] += 1
         counts["alarm"] += any(each.verdict in (FASTER, SLOWER) for each in (*result.points, result.overall))
     return counts

@@ -39,8 +39,7 @@ from jaxbench.runner import run as runner
 from jaxbench.runner.progress import format_s, heartbeat
 from jaxbench.runner.workers import Workers, note_workers
 from jaxbench.verdicts import comparable, sequential
-from jaxbench.verdicts.judge import CANNOT_TELL, Answers
-from jaxbench.verdicts.metric import Metric
+from jaxbench.verdicts.judge import CANNOT_TELL, Answers, Metric
 
 Clock = Callable[[], float]
 
@@ -238,7 +237,7 @@ def _outcome(arms: list[_Arm], pairs: int, budget: Budget, seconds: float, longe
         implied = comparable.follows(across)
         across = (*across, *(name for name in comparable.models(a, b, across) if name not in implied))
     pair = comparable.pair(a, b, across)
-    left, right = (sequential.first(side, pairs) for side in (pair.a, pair.b))
+    left, right = ({n: sample.only(range(pairs)) for n, sample in side.items()} for side in (pair.a, pair.b))
     answers = sequential.judge(left, right, budget.metric, margin=budget.margin)
     software = tuple(dict.fromkeys((*(note for arm in arms for note in arm.notes), *pair.software)))
     return AbOutcome(answers, across, pair.left_out, software, _ended(answers, pairs, seconds, longest, budget))

@@ -6,8 +6,10 @@ Messages in the code have one form. They are rewritten where they leave the prog
 
 from __future__ import annotations
 
+import functools
 import os
 import re
+from pathlib import Path
 
 from jaxbench import discovery
 
@@ -15,13 +17,18 @@ FORM = "JAXBENCH_FORM"  # "make" in the processes that the Makefile starts
 # The Makefile's variable for a flag, and for the argument of a verb.
 VARIABLES = {name: name.upper() for name in "preset workdir from run a b across name card docs".split()}
 VARIABLES["targets"] = "TARGET"
-ARGUMENTS = dict.fromkeys("machine first-run gallery report compare baseline card cards repro doctor list".split(), "")
-ARGUMENTS |= dict.fromkeys("run forecast advise try train new ab calibrate check".split(), "EXP")
-ARGUMENTS |= {"paper": "ID", "launch": "ENGINE"}
+ARGUMENTS = {"paper": "ID", "launch": "ENGINE"}  # of all other verbs with an argument: EXP
 LAUNCH = ("--nodes", "--devices", "--processes_per_node", "--minutes", "--options")  # go into LAUNCH, others into ARGS
 
 # A full stop or a comma after a flag belongs to the sentence and not to the flag.
 _FLAG = r"""--\w+(?:\.\w+)*(?:=(?:"[^"]*"|'[^']*'|[^\s'"]*[^\s'".,;:)]))?"""
+
+
+@functools.cache
+def verbs() -> dict[str, str]:
+    """The module of each verb by its name. A verb is a file in `commands`."""
+    files = sorted(file.stem for file in (Path(__file__).parent / "commands").glob("[!_]*.py"))
+    return {stem.rstrip("_").replace("_", "-"): f"jaxbench.commands.{stem}" for stem in files}
 
 
 def by_make() -> bool:
@@ -38,8 +45,8 @@ def as_typed(text: str) -> str:
     # Only known words are arguments: in "run jaxbench calibrate first", the last word is English.
     known = "|".join((*discovery.experiments(), "EXPERIMENT", r"[a-z]+\d{4}", "slurm", "mpi", "k8s", "ray"))
     word = rf"{_FLAG}|-- (?:run|train)|(?:[\w./-]+\.py|{known})(?![\w-])"
-    verbs = "|".join(ARGUMENTS)
-    text = re.sub(rf"\bjaxbench ({verbs})(?![\w-])((?: (?:{word}))*)", lambda m: _make(m[1], m[2], word), text)
+    verb = "|".join(verbs())
+    text = re.sub(rf"\bjaxbench ({verb})(?![\w-])((?: (?:{word}))*)", lambda m: _make(m[1], m[2], word), text)
     text = re.sub(rf"\badd ({_FLAG})", lambda found: f"add {_variables([found[1]])}", text)
     return re.sub(_FLAG, lambda found: _variable(found[0]) or found[0], text)
 
@@ -47,7 +54,7 @@ def as_typed(text: str) -> str:
 def _make(verb: str, rest: str, word: str) -> str:
     words = [found[0] for found in re.finditer(word, rest)]
     plain = [word for word in words if not word.startswith("-")]
-    arguments = [f"{name}={word}" for name, word in zip((ARGUMENTS[verb], "EXP"), plain, strict=False)]
+    arguments = [f"{name}={word}" for name, word in zip((ARGUMENTS.get(verb, "EXP"), "EXP"), plain, strict=False)]
     return " ".join(["make", verb, *arguments, _variables([w for w in words if re.match(r"--\w", w)])]).rstrip()
 
 

@@ -37,7 +37,7 @@ from jaxbench.config_fields import (
     setting,
 )
 from jaxbench.errors import UserError, did_you_mean
-from jaxbench.records.store import flatten
+from jaxbench.records.documents import flatten
 
 S = TypeVar("S", bound="_Measured")
 

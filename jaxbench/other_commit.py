@@ -27,7 +27,7 @@ from jaxbench import discovery
 from jaxbench.errors import UserError, did_you_mean
 from jaxbench.machine import source
 from jaxbench.machine.manifest import git
-from jaxbench.records.store import flatten
+from jaxbench.records.documents import flatten
 from jaxbench.verdicts import comparable
 
 Fields = dict[str, Any]  # the fields of a config by path
@@ -98,7 +98,7 @@ class Checkout:
         except subprocess.TimeoutExpired as error:
             raise UserError(f"{self} does not load '{experiment}' within {ANSWER_LIMIT_S:.0f} s.") from error
         if done.returncode:
-            raise UserError(f"{self} cannot say what it measures ({_last_line(done.stderr)}): {OTHER_PROTOCOL}.")
+            raise UserError(f"{self} cannot report what it measures ({_last_line(done.stderr)}): {OTHER_PROTOCOL}.")
         answer: dict[str, Any] = json.loads(done.stdout.splitlines()[-1])
         if "error" in answer:
             raise UserError(f"{self}: {answer['error']}")

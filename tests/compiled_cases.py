@@ -96,7 +96,7 @@ def text(case: Case, target: str, folder: Path = FOLDER) -> str:
 
 def make(target: str, names: str = "") -> None:
     """In a process that compiles only for `target`. names: of cases; (): all."""
-    from jaxbench.measure.passport import compile_step
+    from jaxbench.measure.compile_report import compile_step
 
     devices = start_lib.target_devices(targets.parse(target))
     for case in (BY_NAME[name] for name in names.split(",")) if names else CASES:

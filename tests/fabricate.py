@@ -24,14 +24,14 @@ def usl(contention: float, coherency: float) -> Law:
     return lambda scaling, n: n / (1 + contention * (n - 1) + coherency * n * (n - 1))
 
 
-def passport(**changes: Any) -> schema.Passport:
+def passport(**changes: Any) -> schema.CompileReport:
     facts: dict[str, Any] = dict(
         trace_s=0.05, lower_s=0.1, compile_s=1.25, first_run_s=0.02, parameters=61_706, flops_per_step=3.2e9,
         compiler_flops_per_step=3.1e9, expected_gradient_bytes=246_824, argument_bytes=1_050_000, output_bytes=250_000,
         temp_bytes=5_000_000, alias_bytes=250_000, peak_bytes=6_050_000,
         collectives=(schema.Collective(kind="all-reduce", count=12, bytes=246_832, scalar_bytes=8),),
     )  # fmt: skip
-    return schema.Passport(**{**facts, **changes})
+    return schema.CompileReport(**{**facts, **changes})
 
 
 def point_record(

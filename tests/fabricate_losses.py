@@ -68,7 +68,9 @@ class Program:
     paces: tuple[float, ...] = ()
 
 
-def passport(devices: int, *, flops: float = FLOPS, product: float = FLOPS, sent: int = 246_832) -> schema.Passport:
+def passport(
+    devices: int, *, flops: float = FLOPS, product: float = FLOPS, sent: int = 246_832
+) -> schema.CompileReport:
     reduce = schema.Collective(kind="all-reduce", count=12, bytes=246_832, scalar_bytes=8, wire_bytes=sent)
     return fabricate.passport(
         flops_per_step=flops, product_flops_per_step=product, collectives=(reduce,) if devices > 1 else (),

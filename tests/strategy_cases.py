@@ -7,8 +7,9 @@ import jax
 from workload_cases import KEY, one_device
 
 from jaxbench import parallel
-from jaxbench.measure import check, closed_form, oracle
-from jaxbench.measure.passport import compile_step
+from jaxbench.measure import check, expected_communication
+from jaxbench.measure.compile_report import compile_step
+from jaxbench.measure.reference import initial_state, perturbed
 from jaxbench.workloads.base import TrainWorkload
 
 BATCH = 16
@@ -21,15 +22,15 @@ def verdicts(workload: TrainWorkload, program: parallel.Program, reference: obje
         reference = one_device(workload, batch)
     actual = check.train(program, compiled.call, KEY, batch)
     parameters, optimizer = check.judge(actual, reference, workload), check.judge_optimizer(actual, reference)
-    parameters = check.judge_each(parameters, actual, reference, _nudged(workload, reference, batch))
+    parameters = check.judge_each(parameters, actual, reference, _perturbed(workload, reference, batch))
     parameters = parameters if optimizer.ok or not parameters.ok else optimizer
-    passport = compiled.passport
-    return parameters, closed_form.judge(workload, program, passport, BATCH), passport
+    report = compiled.report
+    return parameters, expected_communication.judge(workload, program, report, BATCH), report
 
 
-def _nudged(workload, reference, batch):
+def _perturbed(workload, reference, batch):
     """Compiles the initial state only if a parameter is far enough from the reference to need it."""
-    yield from oracle.nudged(reference, oracle.initial_state(workload, KEY, device=jax.devices()[0]), batch)
+    yield from perturbed(reference, initial_state(workload, KEY, device=jax.devices()[0]), batch)
 
 
 def stateful(workload: TrainWorkload) -> bool:

@@ -17,7 +17,7 @@ from doorway import QUICK_MLP, ROOT, sketched
 from rich.console import Console
 from thin import thin
 
-from jaxbench import verbs
+from jaxbench import commands
 from jaxbench.commandline import VERBS
 from jaxbench.verdicts import judge
 
@@ -122,14 +122,14 @@ ELSEWHERE = {
 }
 # Exit codes from the results of these functions, which measure for minutes or need a compiler for other hardware.
 OK = SimpleNamespace(ok=True), SimpleNamespace(ok=False)
-ROOMS: dict[str, tuple[str, tuple[Any, Any], tuple[Any, ...]]] = {
-    "try": ("jaxbench.runner.trial.run", (True, False), ("mlp",)),
-    "machine": ("jaxbench.machine_command.machine", OK, (Path("x"),)),
-    "first-run": ("jaxbench.first_run.session.first_run", (True, False), (Path("x"),)),
-    "paper": ("jaxbench.papers.session.paper", (True, False), ("goyal2017", Path("x"))),
-    "doctor": ("jaxbench.doctor.examine.ok", (True, False), ()),
-    "advise": ("jaxbench.advise_command.advise", (True, False), ("gpt", Path("x"))),
-    "forecast": ("jaxbench.forecast_command.smallest_need", ("", "nothing fits"), ("gpt", Path("x"))),
+ROOMS: dict[str, tuple[str, tuple[Any, Any], list[str]]] = {
+    "try": ("jaxbench.runner.trial.run", (True, False), ["mlp"]),
+    "machine": ("jaxbench.machine_command.machine", OK, []),
+    "first-run": ("jaxbench.first_run.session.first_run", (True, False), []),
+    "paper": ("jaxbench.papers.session.paper", (True, False), ["goyal2017"]),
+    "doctor": ("jaxbench.doctor.examine.ok", (True, False), []),
+    "advise": ("jaxbench.advise_command.advise", (True, False), ["gpt"]),
+    "forecast": ("jaxbench.forecast_command.smallest_need", ("", "nothing fits"), ["gpt"]),
 }
 
 
@@ -186,9 +186,8 @@ def test_a_verb_ends_as_its_room_says(verb: str, code: int, monkeypatch: pytest.
     for other in others:
         monkeypatch.setattr(f"jaxbench.{other}", lambda *a, **k: None)
     monkeypatch.setattr("jaxbench.forecast_command.forecast", lambda *a, **k: [SimpleNamespace(status="ok")])
-    monkeypatch.setattr(verbs, "FLAGS", _Flags())
-    named = {"try": "trial", "first-run": "first_run"}.get(verb, verb)
-    assert getattr(verbs, named)(*arguments, Console(file=io.StringIO())) == code
+    monkeypatch.setattr(commands.load(verb), "FLAGS", _Flags(), raising=False)
+    assert commands.load(verb).main(arguments, Path("x"), Console(file=io.StringIO())) == code
 
 
 class _Flags:

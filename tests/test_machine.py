@@ -16,7 +16,7 @@ from thin import thin
 from jaxbench import machine_command
 from jaxbench.analysis import machine_card
 from jaxbench.errors import UserError
-from jaxbench.records import sealed
+from jaxbench.records import documents
 from jaxbench.records.store import MANIFEST
 
 CPU = ("--config.mesh.platform=cpu", "--config.measure.rounds=1", "--config.measure.block_s=0.001")
@@ -59,7 +59,7 @@ def test_a_later_run_uses_the_card_next_to_it_and_no_other_machines(measured: Pa
 
     card = json.loads((measured / "machine.json").read_text())
     card["machine"]["cpu_model"] = "another"
-    card["made_of"], card["sha256"] = [], sealed.digest({**card, "made_of": []})
+    card["made_of"], card["sha256"] = [], documents.digest({**card, "made_of": []})
     (measured / "machine.json").write_text(json.dumps(card))
     (measured / "own" / "machine.json").unlink()
     said = Console(record=True, width=200)
@@ -94,7 +94,7 @@ def test_links_between_processes_are_added_to_the_card_next_to_a_run(tmp_path: P
     before = json.loads(card.read_text())
     before["links"].append({name: value for name, value in before["links"][0].items() if "group" not in name})
     before["made_of"] += ["a run that is elsewhere"]
-    card.write_text(json.dumps({**before, sealed.SHA256: sealed.digest(before)}))
+    card.write_text(json.dumps({**before, documents.SHA256: documents.digest(before)}))
     links(tmp_path / "hosts", 1e-3, group_processes=2, group_hosts=2)
     links(tmp_path / "again", 2e-4, group_processes=2)
     found = json.loads(card.read_text())["links"]
@@ -109,7 +109,7 @@ def test_a_card_with_links_of_several_runs_agrees_with_them(tmp_path: Path) -> N
     held = json.loads(card.read_text())
     assert held == machine_card.read(card) and len(held["links"]) == 2 and len(held["made_of"]) == 3
     held["links"][0]["alpha_s"] /= 2
-    card.write_text(json.dumps({**held, sealed.SHA256: sealed.digest(held)}))
+    card.write_text(json.dumps({**held, documents.SHA256: documents.digest(held)}))
     with pytest.raises(UserError, match="its runs"):
         machine_card.read(card)
 
@@ -119,7 +119,7 @@ def test_another_machines_card_keeps_its_own_links(tmp_path: Path) -> None:
     other = json.loads(card.read_text())
     other["machine"]["cores"] = other["machine"].get("cores", 2) + 1
     other["made_of"] = ["a run that is elsewhere"]
-    card.write_text(text := json.dumps({**other, sealed.SHA256: sealed.digest(other)}))
+    card.write_text(text := json.dumps({**other, documents.SHA256: documents.digest(other)}))
     links(tmp_path / "other", 1e-3, group_processes=2)
     assert card.read_text() == text
 

@@ -11,7 +11,7 @@ import optax
 
 from jaxbench import config as config_lib
 from jaxbench import discovery, levers
-from jaxbench.measure import oracle
+from jaxbench.measure import reference
 from jaxbench.runner.arm import Arms
 from jaxbench.workloads import Field, TrainWorkload
 from jaxbench.workloads.levers.freeze import stateful
@@ -29,12 +29,12 @@ def experiment_workload(name: str, *, tiny: bool = True, **changes: object) -> T
     return Arms(config, name, jax.devices()[0]).workload(levers.arms(config.lever)[0].levers)
 
 
-def one_device(workload: TrainWorkload, batch: dict[str, jax.Array], parts: int = 1) -> oracle.Reference:
+def one_device(workload: TrainWorkload, batch: dict[str, jax.Array], parts: int = 1) -> reference.Reference:
     """The reference for every strategy. parts: number of devices, which affects statistics of a device's examples."""
     device = jax.devices()[0]
-    state = oracle.initial_state(workload, KEY, device=device)
+    state = reference.initial_state(workload, KEY, device=device)
     parts = parts if stateful(state.model_state) else 1
-    return oracle.reference(workload, state, batch, device=device, layout=oracle.BatchLayout(parts))
+    return reference.reference(workload, state, batch, device=device, layout=reference.BatchLayout(parts))
 
 
 def linear_workload(optimizer: optax.GradientTransformation | None = None) -> TrainWorkload:

@@ -26,7 +26,7 @@ from jaxbench import discovery, parallel
 from jaxbench.machine.cores import available_cores
 from jaxbench.machine.start import start
 from jaxbench.measure.clock import Timer
-from jaxbench.measure.passport import compile_step
+from jaxbench.measure.compile_report import compile_step
 from jaxbench.runner.arm import Arms
 from jaxbench.workloads.models import gpt
 

@@ -39,7 +39,7 @@ class Claim:
     """The ratio of two points, in the rounds that have both.
 
     Attributes:
-      point, base: their ids. base: "" for a single point, whose step time is the claim.
+      point, base: their ids. base: "" for a single point: its step time is the claim.
       half_width: of the interval of the efficiency, or of the ratio over its value; inf without an interval.
       rounds: that both share.
       shares: by point, how much of the variance within rounds is its own. They add up to 1.

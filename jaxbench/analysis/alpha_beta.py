@@ -20,7 +20,7 @@ from jaxbench.analysis.cases import CasePoint
 from jaxbench.analysis.intervals import UNKNOWN, Estimate, estimate
 from jaxbench.analysis.quantities import devices as devices_word
 from jaxbench.analysis.quantities import interval, payload, per_second, seconds
-from jaxbench.records.place import CasePlace
+from jaxbench.records.schema import CasePlace
 
 MIN_SIZES = 3
 SEARCHES = 40  # each keeps two thirds of the interval of log-odds, so 0.5 units shrink by a factor of 1e-7

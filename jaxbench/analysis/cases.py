@@ -8,8 +8,7 @@ from dataclasses import dataclass
 from jaxbench.analysis import measured
 from jaxbench.analysis.measured import Measured
 from jaxbench.errors import UserError
-from jaxbench.records.place import CasePlace
-from jaxbench.records.schema import CaseRecord, FailureRecord
+from jaxbench.records.schema import CasePlace, CaseRecord, FailureRecord
 from jaxbench.records.store import RunFolder
 
 

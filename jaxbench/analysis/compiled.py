@@ -12,7 +12,7 @@ from typing import Any
 
 from jaxbench.digits import digits
 from jaxbench.levers.compiler import every_set
-from jaxbench.records import refusal
+from jaxbench.records import schema
 from jaxbench.records.schema import Collective, CompiledRecord, FailureRecord
 from jaxbench.records.store import RunFolder
 
@@ -64,7 +64,7 @@ class CompiledRow:
     @property
     def needed_bytes(self) -> int | None:
         """The memory that a step needs on one device, even if the compiler refused it for that; None: unknown."""
-        return self.record.peak_bytes if self.record is not None else refusal.needed_bytes(self.reason)
+        return self.record.peak_bytes if self.record is not None else schema.needed_bytes(self.reason)
 
     @property
     def right(self) -> bool | None:

@@ -13,8 +13,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from jaxbench.errors import UserError
-from jaxbench.records import account
-from jaxbench.records.account import Start
+from jaxbench.records import trainings
+from jaxbench.records.trainings import Start
 
 HOUR_S = 3600.0
 
@@ -104,9 +104,9 @@ def measured(starts: Sequence[Start]) -> Costs | None:
     """
     starts = list(starts)
     saves = sum(len(start.saves) for start in starts)
-    kept = {save.step for of_start in account.kept_saves(starts) for save in of_start}
+    kept = {save.step for of_start in trainings.kept_saves(starts) for save in of_start}
     sealed = sum(start.sealed for start in starts)
-    spent = account.totals(starts)
+    spent = trainings.totals(starts)
     if not (kept and sealed and spent["steps"]):
         return None
     trained = [start for start in starts if start.ns["steps"]]
@@ -118,7 +118,7 @@ def measured(starts: Sequence[Start]) -> Costs | None:
         checkpoint_s=spent["checkpoint"] / saves / 1e9,
         latency_s=sum(start.sealing_ns for start in starts) / sealed / 1e9,
         restart_s=before / len(trained) / 1e9,
-        down_s=statistics.median(account.idle_ns(starts) or [0]) / 1e9,
+        down_s=statistics.median(trainings.idle_ns(starts) or [0]) / 1e9,
         useful=useful,
     )
 

@@ -7,19 +7,19 @@ It contains only rows that passed every gate. Links may be oversubscribed and ar
 from __future__ import annotations
 
 import datetime
-import json
 import math
 from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any
 
-from jaxbench.analysis import alpha_beta, card_origin, case_rows, cases, ceilings, paired_ratio, spread
+from jaxbench.analysis import alpha_beta, case_rows, cases, ceilings, paired_ratio, spread
 from jaxbench.analysis.alpha_beta import AlphaBetaFit
 from jaxbench.analysis.case_rows import CaseRow
 from jaxbench.analysis.intervals import Estimate
 from jaxbench.errors import UserError
-from jaxbench.records import identity, sealed
-from jaxbench.records.store import RunFolder
+from jaxbench.records import identity
+from jaxbench.records.documents import decode, sealed, unsealed
+from jaxbench.records.store import RunFolder, read_json
 
 SCHEMA = 1
 NAME = "machine.json"
@@ -52,7 +52,7 @@ def build(runs: list[RunFolder]) -> dict[str, Any]:
             raise UserError(f"'{run.path}' and '{runs[0].path}' were measured on different machines: {why}")
         rows = case_rows.analyse(cases.load(run), manifest=manifest, machine=None, spread=spread.read(run.path))
         _add(card, run.path.name, str(manifest["plan"].get("view", "")), rows)
-    return {**card, sealed.SHA256: sealed.digest(card)}
+    return sealed(card)
 
 
 def _add(card: dict[str, Any], run: str, view: str, rows: list[CaseRow]) -> None:
@@ -142,7 +142,7 @@ def with_links(card: dict[str, Any], newer: dict[str, Any]) -> dict[str, Any]:
     """A profile with the links of a newer profile of the same machine. They replace its links of the same groups."""
     links = _replaced(card["links"], newer["links"])
     whole = {**card, "links": links, "made_of": [*card["made_of"], *newer["made_of"]]}
-    return {**whole, sealed.SHA256: sealed.digest(whole)}
+    return sealed(whole)
 
 
 def _replaced(links: list[dict[str, Any]], newer: list[dict[str, Any]]) -> list[dict[str, Any]]:
@@ -180,56 +180,28 @@ def _numbers(name: str, value: Estimate) -> dict[str, float | None]:
 
 
 def read(path: Path) -> dict[str, Any] | None:
-    """Reads a profile, or returns None if there is no such file.
-
-    Raises:
-      UserError: it is damaged, has another schema, or contradicts its runs, if they are near it.
-    """
+    """The profile; None without a file. Raises UserError if it is damaged or of another schema."""
     if not path.exists():
         return None
-    try:
-        card = json.loads(path.read_text(encoding="utf-8"))
-    except (ValueError, OSError) as error:
-        raise _damaged(path, str(error)) from error
-    if not isinstance(card, dict):
-        raise _damaged(path, "it is not a JSON object")
+    return read_json(path, _checked, "delete it or run 'jaxbench machine' again.")
+
+
+def _checked(card: Any) -> dict[str, Any]:
+    decode(dict[str, Any], card)
     if card.get("schema") != SCHEMA:
-        reason = f"{path} has schema {card.get('schema')}, this jaxbench reads schema {SCHEMA}"
+        reason = f"a {NAME} has schema {card.get('schema')}, this jaxbench reads schema {SCHEMA}"
         raise UserError(f"{reason}: run 'jaxbench machine' again.")
-    if not isinstance(card.get("made_of"), list):
-        raise _damaged(path, "it does not say which runs it was made from")
-    if not isinstance(card.get("machine"), dict):
-        raise _damaged(path, "it does not say which machine it describes")
+    unsealed(card)
+    if not isinstance(card.get("made_of"), list) or not isinstance(card.get("machine"), dict):
+        raise ValueError("it does not say from which runs it was made, and on which machine")
     for name, fields in _LISTS.items():
-        _require_entries(path, name, card.get(name), fields)
-    _require_true(path, card)
-    return card
-
-
-def _require_true(path: Path, card: dict[str, Any]) -> None:
-    """Checks the hash, which the oldest profiles do not have, and the runs, if they are near."""
-    if sealed.SHA256 in card and card[sealed.SHA256] != sealed.digest(card):
-        raise _damaged(path, "its numbers were changed after it was written")
-    if near := card_origin.runs_near(path, card["made_of"]):
-        if why := card_origin.contradiction(card, build(near)):
-            raise _damaged(path, why)
-
-
-def _require_entries(path: Path, name: str, entries: Any, fields: tuple[str, ...]) -> None:
-    if not isinstance(entries, list):
-        raise _damaged(path, f"its {name} are not a list")
-    for number, entry in enumerate(entries, start=1):
-        missing = [f for f in fields if not isinstance(entry, dict) or f not in entry]
-        if missing:
-            raise _damaged(path, f"entry {number} of its {name} has no {missing[0]}")
-        for field in ("value", "alpha_s", "beta_bytes_per_s"):
-            value = entry.get(field, 0.0)
-            if not isinstance(value, (int, float)) or not 0 <= value < math.inf:
-                raise _damaged(path, f"entry {number} of its {name} has {field} {value!r}")
-
-
-def _damaged(path: Path, why: str) -> UserError:
-    return UserError(f"{path} is damaged ({why}): delete it or run 'jaxbench machine' again.")
+        for number, entry in enumerate(decode(tuple[dict[str, Any], ...], card.get(name)), start=1):
+            if missing := [field for field in fields if field not in entry]:
+                raise ValueError(f"entry {number} of its {name} has no {missing[0]}")
+            for field in {"value", "alpha_s", "beta_bytes_per_s"} & entry.keys():
+                if not isinstance(value := entry[field], int | float) or not 0 <= value < math.inf:
+                    raise ValueError(f"entry {number} of its {name} has {field} {value!r}")
+    return dict(card)
 
 
 BUSY = 1.5  # if an interval reaches this many times its peak, the machine was busy
@@ -259,4 +231,4 @@ def matches(card: dict[str, Any], manifest: dict[str, Any]) -> str:
     Another kernel does not count as another machine, because the peaks stay the same.
     """
     found = identity.hardware(card["machine"], manifest)
-    return f"the profile is of another machine ({identity.sentence(found)})." if found else ""
+    return f"it is from another machine ({identity.sentence(found)})." if found else ""

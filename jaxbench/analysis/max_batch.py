@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from jaxbench.analysis import study_file
 from jaxbench.analysis.quantities import scaled
+from jaxbench.records.store import read_json
 
 NAME = "search.json"
 
@@ -66,7 +66,8 @@ class Search:
 
 def read(folder: Path) -> Search | None:
     """The search in a run folder, or None. Raises UserError if its file is damaged."""
-    return study_file.read(folder / NAME, _parse)
+    path, advice = folder / NAME, "delete it and continue the run to make it again."
+    return read_json(path, _parse, advice) if path.is_file() else None
 
 
 def _parse(file: dict[str, Any]) -> Search:

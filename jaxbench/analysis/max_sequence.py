@@ -6,7 +6,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from jaxbench.analysis import study_file
+from jaxbench.records.store import read_json
 
 FILE = "longest.json"
 
@@ -14,7 +14,8 @@ FILE = "longest.json"
 def read(folder: Path) -> dict[str, Any] | None:
     """{"limit_bytes", "limit_source", "rows": [{"devices", "longest", "tried": [[length, peak bytes], ...]}]}, or None
     if the run has no such file. Raises UserError if the file is damaged."""
-    return study_file.read(folder / FILE, _parse)
+    path, advice = folder / FILE, "delete it and continue the run to make it again."
+    return read_json(path, _parse, advice) if path.is_file() else None
 
 
 def _parse(file: dict[str, Any]) -> dict[str, Any]:

@@ -11,15 +11,14 @@ from typing import Any, Generic, TypeVar
 from jaxbench.analysis import records_by_point
 from jaxbench.analysis.records_by_point import PointLines
 from jaxbench.errors import UserError
-from jaxbench.records.place import Place
-from jaxbench.records.schema import CaseRecord, FailureRecord, PointRecord, ProfileRecord, RoundRecord
+from jaxbench.records.schema import CaseRecord, FailureRecord, Place, PointRecord, ProfileRecord, RoundRecord
 from jaxbench.records.store import RunFolder
 
-Passport = TypeVar("Passport", PointRecord, CaseRecord)
+CompileReport = TypeVar("CompileReport", PointRecord, CaseRecord)
 
 
 @dataclass(frozen=True, kw_only=True)
-class Measured(Place, Generic[Passport]):
+class Measured(Place, Generic[CompileReport]):
     """One planned point. The fields that identify it are inherited from its `Place`.
 
     Attributes:
@@ -38,7 +37,7 @@ class Measured(Place, Generic[Passport]):
 
     experiment: str
     processes: int
-    record: Passport | None
+    record: CompileReport | None
     rounds: tuple[RoundRecord, ...]
     rounds_asked: int
     failure: FailureRecord | None
@@ -78,7 +77,7 @@ def load(
         point is not shown.
 
     Raises:
-      UserError: the folder is damaged, has records of another kind or schema, or a record that contradicts the plan.
+      UserError: the folder is damaged, or has records of another kind or schema.
     """
     lines = records_by_point.read(run, passport)
     names = [field.name for field in dataclasses.fields(place)]
@@ -92,8 +91,6 @@ def load(
         asked = {str(one["point"]): int(one.get("rounds", rounds)) for one in plan["points"]}  # none in older plans
     except (AttributeError, KeyError, TypeError, ValueError) as error:
         raise UserError(f"the plan of {_NOUN[passport]} in '{run.path}' is damaged ({error!r}).") from error
-    for facts in planned:
-        _require_place(run, facts, lines.get(str(facts["point"]), PointLines()))
     result = []
     for name in dict.fromkeys((*places, *lines)):
         point_lines = lines.get(name, PointLines())
@@ -104,21 +101,6 @@ def load(
             facts |= {field: getattr(point_lines.record, field, value) for field, value in common.items()}
             result.append(_merged(facts, point_lines, asked.get(name, rounds), looked, make))
     return result
-
-
-def _require_place(run: RunFolder, planned: dict[str, Any], about: PointLines) -> None:
-    """Checks each record against the plan. Otherwise doubling the batch in a record would double its rate.
-
-    Raises:
-      UserError: a record differs from the plan.
-    """
-    for record in about.passports:
-        for name, asked in planned.items():
-            if (found := getattr(record, name)) != asked and not (name == "levers" and not found):
-                raise UserError(
-                    f"'{run.path}' is damaged: {record.point} was planned with {name} {asked!r} and recorded with "
-                    f"{found!r}: restore the file."
-                )
 
 
 _NOUN = {PointRecord: "points", CaseRecord: "cases"}

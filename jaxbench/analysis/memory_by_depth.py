@@ -14,8 +14,8 @@ from typing import Any
 import numpy as np
 from scipy import special
 
-from jaxbench.analysis import study_file
 from jaxbench.analysis.intervals import UNKNOWN, Estimate
+from jaxbench.records.store import read_json
 
 NAME = "remat_law.json"
 
@@ -41,7 +41,8 @@ class Law:
 
 def read(folder: Path) -> list[Law]:
     """One law per policy, in the order of the file; [] without a file. Raises UserError if the file is damaged."""
-    return study_file.read(folder / NAME, _parse) or []
+    path, advice = folder / NAME, "delete it and continue the run to make it again."
+    return read_json(path, _parse, advice) if path.is_file() else []
 
 
 def _parse(file: dict[str, Any]) -> list[Law]:

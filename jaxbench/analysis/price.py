@@ -16,7 +16,7 @@ from jaxbench.analysis.intervals import Estimate
 from jaxbench.analysis.scaling import Row
 from jaxbench.digits import digits
 from jaxbench.errors import UserError
-from jaxbench.records import learned
+from jaxbench.records import trainings
 
 HOUR_S, THOUSAND = 3600.0, 1000
 
@@ -38,7 +38,7 @@ def steps_to_target(run: Path, config: Mapping[str, Any]) -> dict[int, int]:
             same = all(trained[name] == config[name] for name in ("experiment", "model") if name in config)
             if not same or trained["experiment"] != config["experiment"]:
                 continue
-            training = learned.read(metrics.parent)
+            training = trainings.read_curve(metrics.parent)
             if row := training.at_target():
                 found[training.batch] = min(int(row["step"]), found.get(training.batch, int(row["step"])))
     return found

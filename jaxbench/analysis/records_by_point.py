@@ -13,7 +13,7 @@ from datetime import datetime
 from jaxbench.digits import digits
 from jaxbench.errors import UserError
 from jaxbench.levers import TRAININGS
-from jaxbench.records import model
+from jaxbench.records import identity
 from jaxbench.records.schema import (
     CaseRecord,
     CompiledRecord,
@@ -155,8 +155,8 @@ def check(lines: PointLines) -> tuple[bool | None, str]:
     earlier = [f for record in lines.passports[:-1] if session(record) in used for f in faults(record)]
     wrong.extend(dict.fromkeys(f"{fault}, in an earlier compile report of rounds that are in use" for fault in earlier))
     for record in (r for r in lines.passports[:-1] if session(r) in used):
-        if found := model.differences(record, lines.passports[-1]):
-            wrong.append(f"two models in one point ({model.sentence(found, 'first', 'later')})")
+        if found := identity.model_differences(record, lines.passports[-1]):
+            wrong.append(f"two models in one point ({identity.model_sentence(found, 'first', 'later')})")
             break
     compiled = sum(r.compilations for r in rounds)
     if compiled:

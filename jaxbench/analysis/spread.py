@@ -7,13 +7,11 @@ both are assumed. The result is copied into each run folder (`NAME`), so the rep
 
 from __future__ import annotations
 
-import dataclasses
-import json
 from dataclasses import dataclass
 from pathlib import Path
 
-from jaxbench.errors import UserError
-from jaxbench.records import sealed
+from jaxbench.records.documents import NonNegative, decode, unsealed
+from jaxbench.records.store import read_json
 
 NAME = "spread.json"  # in a run folder
 CALIBRATED, ASSUMED_KIND = "calibrated", "assumed"
@@ -29,10 +27,10 @@ class Spread:
       kind, session_kind: CALIBRATED or ASSUMED_KIND. source: the origin of all four, as a clause.
     """
 
-    sd: float
-    df: float
-    session_sd: float = 0.03
-    session_df: float = 1e6
+    sd: NonNegative
+    df: NonNegative
+    session_sd: NonNegative = 0.03
+    session_df: NonNegative = 1e6
     kind: str = CALIBRATED
     session_kind: str = ASSUMED_KIND
     source: str
@@ -48,13 +46,4 @@ def read(folder: Path) -> Spread:
     path = folder / NAME
     if not path.exists():
         return ASSUMED
-    try:
-        content = json.loads(path.read_text())
-        if content.pop(sealed.SHA256, "") not in ("", sealed.digest(content)):  # older files have no hash
-            raise ValueError("its numbers were changed after it was written")
-        found = Spread(**content)
-        if not all(value >= 0 for value in (found.sd, found.df, found.session_sd, found.session_df)):
-            raise ValueError(f"a negative number in {dataclasses.asdict(found)}")
-    except (AttributeError, TypeError, ValueError) as error:
-        raise UserError(f"'{path}' is damaged ({error}): delete it to assume the spread.") from error
-    return found
+    return read_json(path, lambda content: decode(Spread, unsealed(content)), "delete it to assume the spread.")

@@ -18,7 +18,7 @@ from jaxbench.analysis.sharing import SharingResult
 from jaxbench.analysis.stragglers import Stragglers
 from jaxbench.analysis.timing import Timing
 from jaxbench.analysis.waterfall import Waterfall
-from jaxbench.records.schema import CaseRecord, Passport, PointRecord
+from jaxbench.records.schema import CaseRecord, CompileReport, PointRecord
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -55,7 +55,7 @@ class Entry:
         return self.row.point.record
 
     @property
-    def passport(self) -> Passport | None:
+    def passport(self) -> CompileReport | None:
         """The compile report of a training step; None for a case."""
         return getattr(self.record, "passport", None)
 

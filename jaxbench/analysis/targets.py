@@ -15,7 +15,7 @@ import numpy as np
 from scipy import special
 
 from jaxbench.analysis.intervals import UNKNOWN, Estimate
-from jaxbench.records.targets import GRID, Trained
+from jaxbench.records.trainings import GRID, Trained
 
 LEAST_BATCHES = 3  # the fewest batches for a fit of two numbers
 REACH = 16.0  # the knee is searched from the smallest batch / REACH to the largest batch x REACH

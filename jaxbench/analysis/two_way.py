@@ -124,7 +124,7 @@ def _student(cluster: np.ndarray) -> float:
 
 
 def _seen(batch_s: float) -> float:
-    """The share of the variance of forgotten noise that means of batches of so many seconds show."""
+    """The share of the variance of forgotten noise that means of batches of `batch_s` seconds show."""
     share = FORGOTTEN_S / batch_s
     return 1 - share * (1 - math.exp(-1 / share))
 

@@ -34,9 +34,13 @@ class KnownLink:
 
 @dataclass(frozen=True)
 class MethodError:
-    """error: relative, as a share of the forecast. ends: both (of a band from everything hidden to nothing hidden) |
-    slow (of a band that begins where everything is hidden: no published run was faster). kernel_s: the shortest mean
-    kernel of the published runs; a program with shorter ones has a bound instead of a band."""
+    """The error of forecasts for a family of hardware.
+
+    error: relative, as a share of the forecast. ends: the ends of the band to which it applies: both, for a band from
+    all communication hidden to none hidden; slow, for a band that begins where all is hidden, because no published run
+    was faster. kernel_s: the shortest mean kernel of the published runs. A program with shorter kernels has a bound
+    instead of a band.
+    """
 
     error: float
     ends: str

@@ -1,2 +1,2 @@
 # Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
-"""Is this machine fit to measure on? Each file checks one aspect and returns findings; `examine.py` runs them all."""
+"""Whether this machine is fit to measure on. Each file checks one aspect; `examine.py` runs all checks."""

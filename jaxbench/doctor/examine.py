@@ -13,18 +13,18 @@ from rich.console import Console
 from rich.live import Live
 from rich.text import Text
 
-from jaxbench.doctor import accelerators, core_contention, processor, resources, stability
-from jaxbench.doctor.finding import Finding, worst
+from jaxbench.doctor import speed, system
+from jaxbench.doctor.finding import DoctorFinding, worst
 from jaxbench.errors import UserError
 from jaxbench.machine import manifest
 from jaxbench.records.store import write_json
 from jaxbench.report.table import FOLD, TEXT, Cell, plain
 
 FILE = "doctor.json"
-Question = tuple[str, Callable[[], list[Finding]]]  # (progress text, check)
+Question = tuple[str, Callable[[], list[DoctorFinding]]]  # (progress text, check)
 
 
-def examine(console: Console, *, folder: Path, seconds: float = 10.0) -> list[Finding]:
+def examine(console: Console, *, folder: Path, seconds: float = 10.0) -> list[DoctorFinding]:
     """Examines this machine and prints the findings. folder: where results would go. seconds: how long to run the
     reference kernel."""
     findings = []
@@ -35,39 +35,39 @@ def examine(console: Console, *, folder: Path, seconds: float = 10.0) -> list[Fi
             try:
                 findings += question()
             except (OSError, ValueError) as error:  # an unreadable system file is a finding, too
-                findings.append(Finding(text, "unknown", f"This check could not run ({error})."))
+                findings.append(DoctorFinding(text, "unknown", f"This check could not run ({error})."))
     show(findings, console)
     return findings
 
 
 def questions(folder: Path, seconds: float) -> Iterator[Question]:
     """The checks in order. Other load is read before our own work starts, the clock right after work, and heat last."""
-    throttled = processor.throttles()
-    yield "Watching other load", processor.other_load
-    yield "Working on every core, alone and together", core_contention.examine
-    yield "Reading the cores and their clock", processor.examine
-    yield "Trying memory, disk and timer", lambda: resources.examine(folder)
-    facts, jax = accelerators.probe()
-    yield "Asking JAX for devices", lambda: [jax, *accelerators.examine(facts, manifest.versions())]
+    throttled = system.throttles()
+    yield "Watching other load", system.other_load
+    yield "Working on every core, alone and together", speed.contention
+    yield "Reading the cores and their clock", system.processor
+    yield "Trying memory, disk and timer", lambda: system.resources(folder)
+    facts, jax = system.probe_jax()
+    yield "Asking JAX for devices", lambda: [jax, *system.software(facts, manifest.versions())]
     if facts:
         yield f"Multiplying matrices ({seconds:g} s)", lambda: kernel(facts["platform"], seconds)
-    yield "Reading the counters of heat", lambda: [processor.heat(throttled, processor.throttles())]
+    yield "Reading the counters of heat", lambda: [system.heat(throttled, system.throttles())]
 
 
-def kernel(platform: str, seconds: float) -> list[Finding]:
+def kernel(platform: str, seconds: float) -> list[DoctorFinding]:
     """Times the reference kernel and watches other load meanwhile, because load that starts late looks like drift."""
-    before, start, own_s = processor.cpu_times(), time.perf_counter(), sum(os.times()[:4])
-    findings = stability.examine(platform, seconds)
+    before, start, own_s = system.cpu_times(), time.perf_counter(), sum(os.times()[:4])
+    findings = speed.stability(platform, seconds)
     wall_s, own_s = time.perf_counter() - start, sum(os.times()[:4]) - own_s
-    load = processor.others(before, processor.cpu_times(), wall_s, processor.affinity(), own_s)
+    load = system.others(before, system.cpu_times(), wall_s, system.affinity(), own_s)
     return [*findings, replace(load, name="load meanwhile")]
 
 
-def ok(findings: Sequence[Finding]) -> bool:
+def ok(findings: Sequence[DoctorFinding]) -> bool:
     return worst(finding.state for finding in findings) != "bad"
 
 
-def verdict(findings: Sequence[Finding]) -> str:
+def verdict(findings: Sequence[DoctorFinding]) -> str:
     """The verdict as one sentence. Unknown findings do not count."""
     state = worst(finding.state for finding in findings)
     names = ", ".join(dict.fromkeys(finding.name for finding in findings if finding.state == state))
@@ -76,13 +76,13 @@ def verdict(findings: Sequence[Finding]) -> str:
     return f"This machine is fit to measure on{f', with doubts: {names}' if state == 'doubtful' else ''}."
 
 
-def show(findings: Sequence[Finding], console: Console) -> None:
+def show(findings: Sequence[DoctorFinding], console: Console) -> None:
     rows = [(Cell(each.state, each.state), each.name, f"{each.message}\n{each.advice}".strip()) for each in findings]
     console.print(plain({"": TEXT, "what": TEXT, "found": FOLD}, rows).terminal(console.width))
     console.print(Text(verdict(findings), style="bold"))
 
 
-def write(findings: Sequence[Finding], path: Path) -> None:
+def write(findings: Sequence[DoctorFinding], path: Path) -> None:
     """Writes `doctor.json`: every finding with its numbers, and the verdict. Raises UserError."""
     value = {"ok": ok(findings), "verdict": verdict(findings), "findings": [each.as_json() for each in findings]}
     try:

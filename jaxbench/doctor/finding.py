@@ -16,7 +16,7 @@ P = ParamSpec("P")
 
 
 @dataclass(frozen=True)
-class Finding:
+class DoctorFinding:
     """The result of one check. numbers: the values behind the sentence, with units in their names."""
 
     name: str
@@ -31,18 +31,18 @@ class Finding:
         return {**asdict(self), "numbers": numbers}
 
 
-def check(name: str, subject: str = "") -> Callable[[Callable[P, Result | None]], Callable[P, Finding]]:
+def check(name: str, subject: str = "") -> Callable[[Callable[P, Result | None]], Callable[P, DoctorFinding]]:
     """Turns a check's result into a finding named `name`, without advice if the state is good. A check that returns
     None becomes the unknown finding that the system does not report `subject`."""
 
-    def named(examine: Callable[P, Result | None]) -> Callable[P, Finding]:
+    def named(examine: Callable[P, Result | None]) -> Callable[P, DoctorFinding]:
         @functools.wraps(examine)
-        def run(*args: P.args, **kwargs: P.kwargs) -> Finding:
+        def run(*args: P.args, **kwargs: P.kwargs) -> DoctorFinding:
             result = examine(*args, **kwargs)
             if result is None:
-                return Finding(name, "unknown", f"The system does not report {subject}.")
+                return DoctorFinding(name, "unknown", f"The system does not report {subject}.")
             state, message, advice, numbers = result
-            return Finding(name, state, message, "" if state == "good" else advice, numbers)
+            return DoctorFinding(name, state, message, "" if state == "good" else advice, numbers)
 
         return run
 

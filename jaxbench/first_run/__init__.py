@@ -1,2 +1,2 @@
 # Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
-"""`jaxbench first-run`: the first half hour on a machine, and one page of what was and was not as expected."""
+"""`jaxbench first-run`: a first half hour of checks on a machine, and one page of expected and unexpected results."""

@@ -4,19 +4,18 @@
 from __future__ import annotations
 
 import datetime
-import json
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from jaxbench.analysis import machine_card
 from jaxbench.analysis.expectations import CANNOT_TELL, NO
-from jaxbench.cards.scrub import scrub, text
+from jaxbench.cards.redact import redact, redact_text
 from jaxbench.errors import UserError
 from jaxbench.first_run import evidence
 from jaxbench.first_run.parts import Part
 from jaxbench.records import identity
-from jaxbench.records.store import write_json
+from jaxbench.records.store import read_document, write_json
 from jaxbench.report import first_run_tables
 from jaxbench.runner.run import SAME_SOFTWARE
 
@@ -34,11 +33,13 @@ def begin(folder: Path, machine: Mapping[str, Any], parts: Sequence[Part]) -> di
     Raises:
       UserError: the document was started on another machine or with other software, or cannot be read.
     """
-    made = {"kind": KIND, "schema": SCHEMA, "machine": scrub(dict(machine)), "parts": {}, "found": {}, "card": None}
+    made = {"kind": KIND, "schema": SCHEMA, "machine": redact(dict(machine)), "parts": {}, "found": {}, "card": None}
     made["begun"] = datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds")
     path = folder / NAME
     if path.exists():
-        old = _read(path)
+        old = read_document(
+            path, KIND, SCHEMA, ("begun", "machine", "parts", "found", "card"), "choose a new --workdir."
+        )
         if other := identity.differences(old["machine"], made["machine"]):
             different = identity.sentence(other)
             raise UserError(f"'{folder}' was started on another machine ({different}): choose a new --workdir.")
@@ -55,18 +56,6 @@ def begin(folder: Path, machine: Mapping[str, Any], parts: Sequence[Part]) -> di
     return made
 
 
-def _read(path: Path) -> dict[str, Any]:
-    try:
-        document = json.loads(path.read_text(encoding="utf-8"))
-    except (OSError, ValueError) as error:
-        raise UserError(f"'{path}' cannot be read ({error}): choose a new --workdir.") from error
-    if not isinstance(document, dict) or (document.get("kind"), document.get("schema")) != (KIND, SCHEMA):
-        raise UserError(f"'{path}' is not a first run of this version of jaxbench: choose a new --workdir.")
-    if missing := {"begun", "machine", "parts", "found", "card"} - document.keys():
-        raise UserError(f"'{path}' is damaged, it has no '{min(missing)}': choose a new --workdir.")
-    return document
-
-
 def record(document: dict[str, Any], part: Part, folder: Path, *, outcome: str, seconds: float, message: str) -> None:
     """Adds the outcome of a part, and writes the document. seconds: of this start; the document has the sum."""
     results = evidence.of(part, folder)
@@ -74,13 +63,13 @@ def record(document: dict[str, Any], part: Part, folder: Path, *, outcome: str, 
     if outcome == AMISS and against:
         message = "Some results are not as expected: see above."  # the command's own last line only names its page
     about = document["parts"][part.run]
-    about |= {"outcome": outcome, "seconds": about["seconds"] + seconds, "said": text(message, private=True)}
+    about |= {"outcome": outcome, "seconds": about["seconds"] + seconds, "said": redact_text(message, private=True)}
     if outcome in (REFUSED, BROKEN) or (outcome == AMISS and not against):
         results["items"].append(evidence.complaint(part, NO, outcome, message))
     elif outcome in (STOPPED, SKIPPED):
         results["items"].append(evidence.complaint(part, CANNOT_TELL, outcome, message))
-    document["found"][part.run] = scrub(results, private=True)
-    document["card"] = scrub(machine_card.read(folder / "machine" / machine_card.NAME))
+    document["found"][part.run] = redact(results, private=True)
+    document["card"] = redact(machine_card.read(folder / "machine" / machine_card.NAME))
     write_json(folder / NAME, document)
 
 

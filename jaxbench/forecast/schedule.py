@@ -13,9 +13,9 @@ from dataclasses import dataclass
 
 from jaxbench.forecast import work
 from jaxbench.forecast.work import Chip, Cost
-from jaxbench.measure import census
-from jaxbench.measure.hlo import Instruction, Module, parse
-from jaxbench.records.schema import Collective
+from jaxbench.hlo import collective_counts
+from jaxbench.hlo.module import Instruction, Module, parse
+from jaxbench.records.schema import COLLECTIVES, Collective
 
 
 @dataclass(frozen=True)
@@ -115,7 +115,7 @@ class _Reader:
         self._module, self._mesh, self._on = module, mesh, on
 
     def events(self, computation: str) -> Iterator[Event]:
-        lines = [self._module.instructions[name] for name in self._module.computations.get(computation, [])]
+        lines = self._module.lines(computation)
         users = {operand: line for line in lines for operand in line.operands}
         for line in lines:
             yield from self._of(line, users)
@@ -129,9 +129,9 @@ class _Reader:
         elif line.opcode == "call":
             for name in line.called:
                 yield from self.events(name)
-        elif line.opcode.removesuffix("-start") in census.KINDS:
+        elif line.kind in COLLECTIVES:
             yield from self._message(line, line, users.get(line.name), waits=_is_waited_for(line))
-        elif line.opcode.endswith("-done") and line.opcode.removesuffix("-done") in (*census.KINDS, "async"):
+        elif line.opcode.endswith("-done") and line.opcode.removesuffix("-done") in (*COLLECTIVES, "async"):
             start = self._module.instructions.get(line.operands[0])
             if start is None or not _is_waited_for(start):
                 yield Wait(line.operands[0])
@@ -143,11 +143,11 @@ class _Reader:
     def _fused(self, line: Instruction) -> Iterator[Event]:
         """The events of a fusion. It is work, or it wraps a TPU's collective: its start, its end, or all of it."""
         inside = self._inner(line)
-        collective = next((each for each in inside if each.opcode in census.KINDS), None)
+        collective = next((each for each in inside if each.opcode in COLLECTIVES), None)
         calls = {target for each in inside for target in _TARGETS if target in each.rest}
         if "AsyncCollectiveDone" in calls:
             yield Wait(self._start_of(line))
-        elif collective is None or census.continued(collective):
+        elif collective is None or collective_counts.continued(collective):
             cost = work.cost(line, self._module, self._on)
             yield from [] if cost is None else [cost]
         else:
@@ -157,7 +157,7 @@ class _Reader:
     def _message(
         self, line: Instruction, collective: Instruction, done: Instruction | None, *, waits: bool
     ) -> Iterator[Event]:
-        found, stride = census.one(collective, self._module, self._mesh, done)
+        found, stride = collective_counts.of_instruction(collective, self._module, self._mesh, done)
         if found.bytes:
             yield Send(line.name, found, stride)
             if waits:
@@ -180,8 +180,7 @@ class _Reader:
 
     def _inner(self, line: Instruction) -> list[Instruction]:
         """The instructions of the computations that `line` calls."""
-        names = (name for called in line.called for name in self._module.computations.get(called, []))
-        return [self._module.instructions[name] for name in names]
+        return [inner for called in line.called for inner in self._module.lines(called)]
 
     def _carries(self, line: Instruction) -> bool:
         return any('"async_collective_fusion_config"' in each.rest for each in (line, *self._inner(line)))
@@ -219,5 +218,5 @@ def among(kept: Collective, devices: int) -> Collective:
     size = round(kept.bytes * factor)
     return dataclasses.replace(
         kept, group=devices, bytes=size, elements=round(kept.elements * factor),
-        wire_bytes=round(size * census.sent(kept.kind, devices)) if devices > 1 else 0,
+        wire_bytes=round(size * collective_counts.sent(kept.kind, devices)) if devices > 1 else 0,
     )  # fmt: skip

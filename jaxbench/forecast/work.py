@@ -9,13 +9,13 @@ the memory's rate, which real chips exceed.
 
 from __future__ import annotations
 
-import math
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from jaxbench.catalog import hardware, links
-from jaxbench.measure import dot_flops
-from jaxbench.measure.hlo import Instruction, Module
+from jaxbench.hlo import product_flops
+from jaxbench.hlo.module import Array, Instruction, Module
 
 # Instructions without cost: they compute nothing or a single number, or they overlap with work, as a TPU's copies
 # between its memories do.
@@ -23,13 +23,9 @@ FREE = frozenset(
     "parameter constant get-tuple-element tuple bitcast after-all partition-id replica-id opt-barrier copy-start "
     "copy-done slice-start slice-done add-dependency rng-get-and-update-state".split()
 )
-_FREE_CALLS = re.compile(
-    r'custom_call_target="(ConcatBitcast|AllocateBuffer|Sharding|AssumeGatherIndicesInBound|Pin|Unpin)"'
-)
-_TARGET = re.compile(r'custom_call_target="([^"]+)"')
+_FREE_CALLS = frozenset("ConcatBitcast AllocateBuffer Sharding AssumeGatherIndicesInBound Pin Unpin".split())
 _CYCLES = re.compile(r'"estimated_cycles":"(\d+)"')
 _ESTIMATE = re.compile(r'"?cost_estimate"?:\{[^}]*?"?flops"?:"?(\d+)')
-_ARRAY = re.compile(r"\b(pred|[sufc]\d+|bf16|f8\w+)\[([\d,]*)\](\{[^}]*\})?")
 _KERNEL_NAME = re.compile(r'\bname = "(\w+)"')  # the name of a Triton kernel
 _SCRATCH = re.compile(r"\b[su]8\[\d+\](\{0\})?\)$")  # a library's workspace: the last result of its call
 _DTYPES = {"f32": "float32", "bf16": "bfloat16", "f16": "float16"}
@@ -48,8 +44,11 @@ _PICKS = ("dynamic-slice", "slice", "gather")  # instructions that read only as 
 class Chip:
     """Rates of one device.
 
-    clock_hz: of a TPU whose compiler prints cycles; None: use the roofline. products: FLOP/s that large products reach,
-    by number format. attention_flop_per_s: that attention kernels reach. peak_flop_per_s: of bfloat16, for utilisation.
+    Attributes:
+      clock_hz: of a TPU, for which the compiler prints cycles; None: use the roofline.
+      products: by number format, the FLOP/s that large matrix products reach.
+      attention_flop_per_s: the FLOP/s that attention kernels reach.
+      peak_flop_per_s: the bfloat16 peak, for utilisation.
     """
 
     memory_bytes_per_s: float
@@ -92,9 +91,9 @@ def chip(device_kind: str) -> Chip | None:
 
 def cost(line: Instruction, module: Module, on: Chip) -> Cost | None:
     """The cost of an instruction that is no collective, loop or branch; None if it is free."""
-    if line.opcode in FREE or _FREE_CALLS.search(line.rest):
+    if line.opcode in FREE or line.target in _FREE_CALLS:
         return None
-    flops, moved = dot_flops.of(line, module), traffic(line, module)
+    flops, moved = product_flops.of_instruction(line, module), traffic(line, module)
     memory_s = moved / on.memory_bytes_per_s
     if flops:
         cycles = _CYCLES.search(line.rest)
@@ -102,7 +101,7 @@ def cost(line: Instruction, module: Module, on: Chip) -> Cost | None:
             return Cost(seconds=int(cycles[1]) / on.clock_hz, how="cycles", flops=flops, bytes=moved)
         return Cost(seconds=max(flops / _rate(line, module, on), memory_s), how="roofline", flops=flops, bytes=moved)
     if line.opcode == "custom-call":
-        name = (_TARGET.search(line.rest) or ["", "custom call"])[1]
+        name = line.target or "custom call"
         estimate = _ESTIMATE.search(line.rest)
         flops = float(estimate[1]) if estimate is not None else _attention_flops(line, module)
         if not flops:
@@ -118,28 +117,25 @@ def _attention_flops(line: Instruction, module: Module) -> float:
     called = named[1] if named is not None else line.name
     known = (found for name, found in _ATTENTION_KERNELS.items() if name in called)
     products, side = next(known, (0, 0))
-    shapes = [_ARRAY.match(_type(name, module)) for name in line.operands] if products else []
-    for found in shapes:
-        sides = [int(size) for size in found[2].split(",")] if found is not None and found[2] else []
-        if found is not None and found[1] in _DTYPES and len(sides) >= 3:
-            return float(products * math.prod(sides) * sides[side])
+    for array in [array for name in line.operands for array in _arrays(name, module)[:1]] if products else []:
+        if array.dtype in _DTYPES and len(array.shape) >= 3:
+            return float(products * array.size * array.shape[side])
     return 0.0
 
 
 def _rate(line: Instruction, module: Module, on: Chip) -> float:
     """The FLOP/s of products in the operands' number format. For a fusion, its first product counts."""
     inside = _products(line, module)
-    operand = module.instructions.get(inside.operands[0]) if inside is not None and inside.operands else None
-    found = _ARRAY.match(operand.type) if operand is not None else None
+    found = _arrays(inside.operands[0], module)[:1] if inside is not None and inside.operands else ()
     known = dict(on.products)
-    return known.get(_DTYPES.get(found[1] if found else "", ""), known["bfloat16"])
+    return known.get(_DTYPES.get(found[0].dtype if found else "", ""), known["bfloat16"])
 
 
 def _products(line: Instruction, module: Module) -> Instruction | None:
     if line.opcode in ("dot", "convolution", "custom-call"):
         return line
     for name in line.called:
-        for inner in map(module.instructions.__getitem__, module.computations.get(name, [])):
+        for inner in module.lines(name):
             if (found := _products(inner, module)) is not None:
                 return found
     return None
@@ -153,15 +149,16 @@ def traffic(line: Instruction, module: Module) -> int:
     if line.opcode == "fusion" and line.called and line.called[0] in module.computations:
         return _fusion(line, module)
     if line.opcode == "dynamic-update-slice":
-        return 2 * size(_type(line.operands[1], module))
-    made = _SCRATCH.sub("", line.type) if line.opcode == "custom-call" else line.type
-    reads = [size(line.type)] if line.opcode in _PICKS else [size(_type(name, module)) for name in line.operands]
+        return 2 * size(_arrays(line.operands[1], module))
+    scratch = line.opcode == "custom-call" and _SCRATCH.search(line.type)
+    made = line.arrays[:-1] if scratch else line.arrays
+    reads = [size(line.arrays)] if line.opcode in _PICKS else [size(_arrays(name, module)) for name in line.operands]
     return size(made) + sum(reads)
 
 
 def _fusion(line: Instruction, module: Module) -> int:
     inner = line.called[0]
-    inside = [module.instructions[name] for name in module.computations[inner]]
+    inside = module.lines(inner)
     root = module.instructions.get(module.roots.get(inner, ""))
     users: dict[str, list[Instruction]] = {}
     for each in inside:
@@ -169,30 +166,24 @@ def _fusion(line: Instruction, module: Module) -> int:
             users.setdefault(name, []).append(each)
     total, aliased = 0, set[str]()
     if root is not None and root.opcode == "dynamic-update-slice":
-        total += 2 * size(_type(root.operands[1], module))
+        total += 2 * size(_arrays(root.operands[1], module))
         aliased.add(root.operands[0])
     else:
-        total += size(line.type)
+        total += size(line.arrays)
     for each in inside:
         if each.opcode != "parameter" or each.name in aliased:
             continue
         used = users.get(each.name, [])
         sliced = used and all(user.opcode in _PICKS and user.operands[0] == each.name for user in used)
-        whole = size(each.type)
-        total += min(whole, sum(size(user.type) for user in used)) if sliced else whole
+        whole = size(each.arrays)
+        total += min(whole, sum(size(user.arrays) for user in used)) if sliced else whole
     return total
 
 
-def size(text: str) -> int:
-    """The bytes of the arrays of an HLO type in main memory, not in a TPU's on-chip memories (S(1) and above)."""
-    total = 0
-    for dtype, shape, layout in _ARRAY.findall(text):
-        if re.search(r"S\([1-9]\)", layout):
-            continue
-        bits = 8 if dtype == "pred" else int(re.search(r"\d+", dtype)[0])  # type: ignore[index]
-        total += math.prod(int(side) for side in shape.split(",") if side) * max(1, bits // 8)
-    return total
+def size(arrays: Sequence[Array]) -> int:
+    """The bytes of arrays in main memory, not in a TPU's on-chip memories (S(1) and above)."""
+    return sum(array.bytes for array in arrays if not re.search(r"S\([1-9]\)", array.layout))
 
 
-def _type(name: str, module: Module) -> str:
-    return module.instructions[name].type if name in module.instructions else ""
+def _arrays(name: str, module: Module) -> tuple[Array, ...]:
+    return module.instructions[name].arrays if name in module.instructions else ()

@@ -96,7 +96,7 @@ def open(
     """
     source = INPUT.read(kind)
     if source.kind == "device":
-        resident = put(_drawn(workload, batch, seed, 0))
+        resident = put(_drawn(workload, batch, seed, 0))  # placed once, before any step
         return Feed(lambda number: resident)
     if source.kind == "host":
         ring = [_drawn(workload, batch, seed, turn) for turn in range(RING)]

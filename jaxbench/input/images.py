@@ -12,9 +12,9 @@ from PIL import Image
 
 from jaxbench.workloads.base import Field
 
-CHANNELS = (1, 3, 4)  # of a PNG: grey, RGB, RGBA
+CHANNELS = (1, 3, 4)  # numbers of channels of a PNG: grey, RGB, RGBA
 BORDER = 8  # an image is shifted by at most an eighth of its height and width: 4 of the 32 pixels of CIFAR-10
-MEAN, DEVIATION = 0.5, 0.25  # of pixels in [0, 1]
+MEAN, DEVIATION = 0.5, 0.25  # for pixels in [0, 1]
 BLOCK, NOISE = 8, 32  # synthetic images: flat squares with edges of BLOCK pixels, plus noise of NOISE of 256 levels
 
 

@@ -27,7 +27,7 @@ from jaxbench.workloads.data.order import permutation
 Example = dict[str, np.ndarray]
 
 MAX_RECORDS = 4096
-MAX_BYTES = 2**25  # of the decoded records: more than caches hold, but little memory
+MAX_BYTES = 2**25  # size of the decoded records: exceeds caches, but takes little memory
 
 
 class Raw:
@@ -83,10 +83,11 @@ class Epochs:
 
     def __init__(self, records: Sequence[bytes], seed: int):
         self._records = records
+        # Prefetching may be in two epochs at once, so two orders are kept.
         self._order = functools.lru_cache(maxsize=2)(lambda epoch: permutation(len(records), seed, epoch))
 
     def __len__(self) -> int:
-        return sys.maxsize
+        return sys.maxsize  # Grain wants a length; this one never ends within a run
 
     def __getitem__(self, index: int) -> bytes:
         epoch, position = divmod(index, len(self._records))

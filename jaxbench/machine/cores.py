@@ -24,7 +24,7 @@ def physical_cores(allowed: set[int] | None = None, topology: Path = CPUS) -> li
     """
     seen: dict[frozenset[int], int] = {}
     for cpu in sorted(_affinity() if allowed is None else allowed):
-        seen.setdefault(siblings(cpu, topology), cpu)
+        seen.setdefault(siblings(cpu, topology), cpu)  # siblings identify their core, so the first thread of each stays
     return sorted(seen.values())
 
 
@@ -66,6 +66,7 @@ def last_level_cache_bytes(cpus: Path = CPUS) -> int | None:
             for index in (cpus / f"cpu{cpu}" / "cache").glob("index*"):
                 level, shared = (int((index / "level").read_text()), (index / "shared_cpu_list").read_text().strip())
                 if (index / "type").read_text().strip() != "Instruction":
+                    # CPUs that share a cache have the same key, so each cache counts once.
                     caches[level, shared] = _cache_size((index / "size").read_text().strip())
     except (OSError, ValueError):
         return None
@@ -97,7 +98,7 @@ def free_cores(seconds: float = 0.2, sleep: Callable[[float], object] = time.sle
         threads = [cpu for cpu in siblings(core) if cpu in before and cpu in after]
         return round(10 * sum(taken_s(before[cpu], after[cpu]) for cpu in threads) / seconds)
 
-    return sorted(physical_cores(), key=loaded)  # stable: equal ones stay in order
+    return sorted(physical_cores(), key=loaded)  # the sort is stable: equally loaded cores keep their order
 
 
 def taken_s(before: CpuTime, after: CpuTime) -> float:
@@ -161,6 +162,7 @@ def cpu_times(stat: Path = STAT) -> dict[int, CpuTime]:
         name, _, counts = line.partition(" ")
         if not (name.startswith("cpu") and name[3:].isdigit()):
             continue
+        # proc(5). Old kernels have fewer columns, so zeros follow. Guest time is already part of user and nice.
         user, nice, system, _idle, _iowait, irq, softirq, steal, *_ = (*map(int, counts.split()), *8 * (0,))
         times[int(name[3:])] = CpuTime(busy_s=(user + nice + system + irq + softirq) * tick, steal_s=steal * tick)
     return times if any(time.busy_s for time in times.values()) else {}  # a sandbox may show zeros only
@@ -193,6 +195,7 @@ def _system_load() -> tuple[float | None, float | None, int]:
     if not allowed <= times.keys():
         return None, None, len(allowed)
     mine = [times[cpu] for cpu in allowed]
+    # Steal of 0 everywhere says nothing: most machines have no hypervisor, and some hypervisors report none.
     reported = any(time.steal_s for time in times.values())
     steal_s = sum(time.steal_s for time in mine) if reported else None
     return sum(time.busy_s for time in mine), steal_s, len(allowed)

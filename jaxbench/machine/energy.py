@@ -37,7 +37,7 @@ def packages(folder: Path = _POWERCAP) -> Reading:
     found = {}
     for zone in sorted(folder.glob("intel-rapl:*")):
         if zone.name.count(":") != 1:
-            continue
+            continue  # "intel-rapl:0:1" is a subdomain of package 0
         try:
             name = (zone / "name").read_text().strip()
             joules, most = (float((zone / f).read_text()) / 1e6 for f in ("energy_uj", "max_energy_range_uj"))
@@ -54,7 +54,7 @@ def gpus() -> Reading:
         nvml = ctypes.CDLL(_NVML)
     except OSError:
         return {}
-    if nvml.nvmlInit_v2():
+    if nvml.nvmlInit_v2():  # every function returns an error code; 0 is success
         return {}
     found, count = {}, ctypes.c_uint()
     if not nvml.nvmlDeviceGetCount_v2(ctypes.byref(count)):

@@ -67,6 +67,7 @@ def measuring(command: str, workdir: Path, *, share: bool = False, launch: str =
             with _variable(PARENT, str(os.getpid())):
                 yield
             return
+    # The file is locked. It may be locked for this process: by the parent that started it, or by its launch.
     holder = _holder_with(launch, path) if launch else _holder(path)
     if holder is not None and (os.environ.get(PARENT) == str(holder.pid) or (launch and launch == holder.launch)):
         yield
@@ -83,7 +84,7 @@ def _opened(path: Path) -> TextIO:
         path.parent.mkdir(parents=True, exist_ok=True)
         with contextlib.suppress(FileExistsError):
             os.close(os.open(path, os.O_CREAT | os.O_EXCL | os.O_RDWR))
-            path.chmod(0o666)
+            path.chmod(0o666)  # other users must be able to lock it; the umask would forbid that
         return open(path, "r+", encoding="utf-8")
     except OSError as error:
         raise UserError(

@@ -38,10 +38,10 @@ PROBE_LIMIT_S = 120.0  # JAX starts within seconds, unless it waits for hosts th
 PROC, CPUS = Path("/proc"), cores.CPUS
 # Each library that may multiply reads its number of threads from one of these. Set them before NumPy is imported.
 ONE_THREAD = dict.fromkeys(("OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "OMP_NUM_THREADS", "BLIS_NUM_THREADS"), "1")
-SIDE = 384  # of the square float32 matrices: about 1 ms, and all three stay in a cache of 2 MiB
+SIDE = 384  # square float32 matrices: about 1 ms, and all three fit in a cache of 2 MiB
 BUDGET_S = 0.2
 BUSY = 0.1  # share of the core that other processes may use during the measurement
-_FIELDS = {  # of /proc/cpuinfo: x86, else ARM
+_FIELDS = {  # names in /proc/cpuinfo: x86, else ARM
     "vendor": ("vendor_id", "CPU implementer"), "family": ("cpu family", "CPU architecture"),
     "model": ("model", "CPU part"), "stepping": ("stepping", "CPU revision"),
 }  # fmt: skip
@@ -162,6 +162,7 @@ def probe(platform: str) -> dict[str, Any]:
             "other hosts: start this on all hosts together with a launcher, or limit it to this host's chips "
             "(TPU_PROCESS_BOUNDS=1,1,1 with TPU_CHIPS_PER_PROCESS_BOUNDS)."
         ) from error
+    # Plug-ins may print to stdout, so only the last line counts.
     lines = done.stdout.splitlines()
     answer = json.loads(lines[-1]) if lines and lines[-1].startswith("{") else {}
     if "source" in answer:
@@ -278,6 +279,8 @@ def reference_product(
         wall, used, lost = wall_s() - begun, processor_s() - own, taken(core) - others
     finally:
         os.sched_setaffinity(0, allowed)
+    # Wall time without processor time of this process went to others on the core; `lost` went to the hypervisor or to
+    # other hardware threads.
     quiet = wall - used <= BUSY * wall and lost <= BUSY * wall
     return {"product_s": best if quiet else None, "product_by": by}
 

@@ -119,6 +119,7 @@ def torus_order(coordinates: Sequence[tuple[int, ...]], shape: tuple[int, ...]) 
     places = np.array(coordinates) - np.min(coordinates, axis=0)
     box = tuple(int(extent) for extent in places.max(axis=0) + 1)
     at = {tuple(place): number for number, place in enumerate(places.tolist())}
+    # Not a full box, or two devices in one place, such as the two cores of a chip.
     if math.prod(box) != len(coordinates) or len(at) != len(coordinates):
         return list(range(len(coordinates)))
     # The first of several equal arrangements has axes made of the fewest lines.
@@ -135,7 +136,7 @@ def links(grid: np.ndarray, axis: int) -> np.ndarray:
     """
     apart = np.abs(grid - np.roll(grid, -1, axis))
     box = grid.reshape(-1, grid.shape[-1]).max(axis=0) + 1
-    return np.minimum(apart, box - apart).sum(axis=-1)
+    return np.minimum(apart, box - apart).sum(axis=-1)  # around the torus, whichever way is shorter
 
 
 def _arrangements(box: Box, shape: tuple[int, ...]) -> Iterator[np.ndarray]:
@@ -177,7 +178,7 @@ def _ring(box: Box) -> list[Box]:
     """Every position of a box, each one link from the previous; the last one link from the first if possible."""
     rows = next((d for d, length in enumerate(box) if length % 2 == 0), None)
     if rows is None:
-        return _snake(box)
+        return _snake(box)  # a box of odd sides only has no closed path of single links
     line = _snake((*box[:rows], 1, *box[rows + 1 :]))
     if len(line) == 1:
         return _snake(box)

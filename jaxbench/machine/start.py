@@ -27,9 +27,9 @@ from jaxbench.machine.cores import pin_to_cores
 
 # Default number of collectives of one program that may wait for other devices at the same time.
 CONCURRENT_COLLECTIVES = 4
-Options = dict[str, Any]  # of XLA
+Options = dict[str, Any]  # XLA's compiler options
 
-LARGE = 1.5e10  # FLOPs of one run: unoptimised it takes seconds of one core
+LARGE = 1.5e10  # FLOPs of one run: without optimization it takes seconds on one core
 # LLVM's first level, in one module: deep models take seconds longer to compile, and half to two thirds of the run time.
 _A_LITTLE: Options = {"xla_backend_optimization_level": 1, "xla_cpu_parallel_codegen_split_count": 1}
 
@@ -63,7 +63,7 @@ def start_fake_cpu(
         pin_to_cores(cores)
     elif pin:
         pin_to_cores(max(devices, together))
-        flags.append("--xla_cpu_multi_thread_eigen=false")
+        flags.append("--xla_cpu_multi_thread_eigen=false")  # one device must not spread over the cores of others
     # XLA's thread pool has NPROC threads, by default one per core.
     os.environ["NPROC"] = str(cores or threads(devices, concurrent_collectives))
     os.environ["XLA_FLAGS"] = " ".join([os.environ.get("XLA_FLAGS", ""), *flags]).strip()
@@ -162,6 +162,7 @@ def start(
 def require(platform: str) -> None:
     """Makes JAX use `platform` or fail. The CPU stays available for explicit use, but is never a fallback."""
     name = _gpu_platform() if platform == "gpu" else platform
+    # The second platform is only for explicit use: JAX initializes both, and the first is the default.
     jax.config.update("jax_platforms", ",".join(dict.fromkeys((name, "cpu"))))
     try:
         default = jax.devices()[0].platform
@@ -192,14 +193,14 @@ def join(place: Mapping[str, Any]) -> None:
     address, mine = str(place["address"]), [place["device"]] if "device" in place else None
     if place["process"] == 0:
         require_free(address)
-    jax.config.update("jax_cpu_collectives_implementation", "gloo")
+    jax.config.update("jax_cpu_collectives_implementation", "gloo")  # MPI would need its own launcher
     jax.distributed.initialize(
         coordinator_address=address,
         num_processes=place["processes"],
         process_id=place["process"],
         local_device_ids=mine,
         cluster_detection_method="deactivate",
-        coordinator_bind_address=address,  # by default JAX listens to the whole network
+        coordinator_bind_address=address,  # by default JAX listens on all interfaces
     )
 
 
@@ -216,11 +217,11 @@ def require_free(address: str) -> None:
         except OSError as error:
             if isinstance(error, socket.gaierror) or error.errno == errno.EADDRNOTAVAIL:
                 raise UserError(
-                    f"process 0 is to be reached at {address}, which is no address of its host "
+                    f"process 0 must be reachable at {address}, which is no address of its host "
                     f"({socket.gethostname()}): give all processes one with --coordinator=host:port."
                 ) from error
             raise UserError(
-                f"the port {port} of {host}, where processes are to meet, is taken "
+                f"the port {port} of {host}, where the processes of a group meet, is taken "
                 f"({error.strerror}): choose another, or run again."
             ) from error
 

@@ -1,7 +1,7 @@
 # Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
 """Times chained steps in fenced blocks. The clock and the fence are arguments, so that tests can fake both.
 
-A block is K steps, each of which takes the state of the previous one, and one fence at the end: inside the block the
+A block is K steps, each from the state of the previous one, and one fence at the end: inside the block the
 host runs ahead of the devices, as in real training, and the fence's cost is paid once. The second clock is the slope
 between blocks of K and of 2 K steps, which cancels every cost that a block pays once. A case has a third clock: the
 slope between K and 2 K iterations of one jitted loop, which also cancels the cost of each call.
@@ -16,6 +16,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import jax
+import numpy as np
 
 from jaxbench.machine import cores
 from jaxbench.machine.cores import LoadCounters
@@ -216,3 +217,34 @@ def count_compilations() -> Iterator[list[str]]:
         yield compiled
     finally:
         jax.monitoring.unregister_event_duration_listener(listen)
+
+
+SIDE = 224  # small enough for a core's own cache
+
+
+class Probe:
+    """How fast a machine's cores are at a moment: three products of a matrix on each of some CPU devices, all at once.
+
+    Before a block it takes a millisecond or two. Many hypervisors do not report what they take from a machine, and this
+    shows it.
+    """
+
+    def __init__(self, devices: Sequence[jax.Device]):
+        """Compiles and runs it once."""
+        matrix = np.full((SIDE, SIDE), 1 / SIDE, np.float32)
+        self._products = [_product(device) for device in devices]
+        self._held = [jax.device_put(matrix, device) for device in devices]
+        self()
+
+    def __call__(self) -> float:
+        """Seconds until all are done."""
+        start = time.perf_counter()
+        jax.block_until_ready([call(x) for call, x in zip(self._products, self._held, strict=True)])
+        return time.perf_counter() - start
+
+
+def _product(device: jax.Device) -> Callable[[jax.Array], jax.Array]:
+    """Compiled for one device, whatever mesh is in use when it is called."""
+    aval = jax.ShapeDtypeStruct((SIDE, SIDE), np.float32, sharding=jax.sharding.SingleDeviceSharding(device))
+    with jax.set_mesh(jax.sharding.Mesh(np.array([device]), ("one",))):
+        return jax.jit(lambda x: x @ x @ x @ x).lower(aval).compile()

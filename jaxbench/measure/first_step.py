@@ -13,15 +13,15 @@ import jax.numpy as jnp
 import numpy as np
 
 from jaxbench import discovery
-from jaxbench.measure import oracle
+from jaxbench.measure import reference
 from jaxbench.parallel import multihost
 from jaxbench.parallel.program import TrainState, create_state, gradients, jit_once, update
 from jaxbench.records.schema import Verdict
 from jaxbench.workloads.base import Batch, PyTree, TrainWorkload
 from jaxbench.workloads.weighted import WeightedMean
 
-EXAMPLES = 16  # that the probes use: most faults of a step show on a few
-FACTOR, NEARLY = 8, 1e-3  # of the loss: a power of two, which changes no rounding; relative, of the gradient
+EXAMPLES = 16  # enough for the probes: most faults of a step show on a few examples
+FACTOR, NEARLY = 8, 1e-3  # a power of two, which does not change rounding; relative error of the gradient
 
 
 def explained(
@@ -94,6 +94,7 @@ def _line(workload: TrainWorkload, state: TrainState, batch: Batch) -> str:
     """ ", in 'mine.py', line 12", found by repeating the step one operation at a time; "" if the fault is not in the
     user's own code, or the value is not a NaN."""
     try:
+        # Without jit the error is raised by the operation that makes the first NaN, with the user's line on its stack.
         with jax.debug_nans(True), jax.disable_jit():
             gradients(workload, state, batch)
     except FloatingPointError as error:
@@ -108,7 +109,7 @@ def _unchanged(workload: TrainWorkload, state: TrainState, grads: PyTree, model_
         return "a step changes nothing: every gradient is 0, so the loss does not depend on the parameters"
     new = jit_once(lambda s, g, m: update(workload, s, g, m))(state, grads, model_state)
     pairs = zip(jax.tree.leaves(state.params), jax.tree.leaves(new.params), strict=True)
-    if all(np.array_equal(a, b) for a, b in pairs) and not oracle.collects(state, new):
+    if all(np.array_equal(a, b) for a, b in pairs) and not reference.collects(state, new):
         return "a step changes nothing: gradients are not 0 but the optimizer's updates are: is its learning rate 0?"
     return ""
 
@@ -127,7 +128,7 @@ def _not_linear(workload: TrainWorkload, state: TrainState, batch: Batch, grads:
 
     scaled = dataclasses.replace(workload, loss=loss)
     larger = jit_once(lambda s, b: gradients(scaled, s, b)[0])(state, batch)
-    distance = oracle.relative_l2(jax.device_get(larger), jax.device_get(jax.tree.map(lambda g: FACTOR * g, grads)))
+    distance = reference.relative_l2(jax.device_get(larger), jax.device_get(jax.tree.map(lambda g: FACTOR * g, grads)))
     if not distance > NEARLY:
         return ""
     return (

@@ -25,13 +25,13 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from jaxbench.measure import needed
-from jaxbench.measure.passport import example_flops
-from jaxbench.parallel.draws import PARTS, together
-from jaxbench.parallel.explain import traced
+from jaxbench.measure.compile_report import example_flops
+from jaxbench.measure.expected_communication import asks_others
+from jaxbench.parallel import ablation
 from jaxbench.parallel.program import jit_once
+from jaxbench.parallel.rng_keys import PARTS, together
 from jaxbench.workloads import sharding_context, weighted
-from jaxbench.workloads.base import KEY, Batch, Field, PyTree, TrainWorkload
+from jaxbench.workloads.base import KEY, Batch, PyTree, TrainWorkload
 from jaxbench.workloads.jaxprs import equations
 from jaxbench.workloads.levers.freeze import not_frozen
 
@@ -55,7 +55,7 @@ class LossKind:
     (`workloads.examples`, statistics of the global batch), so it is correct in parts too unless its name says no.
     ignored: the indices, out of EXAMPLES, of the examples that it does not use. unread: the fields of an example that
     do not change it. state: the paths of the model's state for which the states of the parts do not combine to that of
-    the whole batch (`draws.together`).
+    the whole batch (`rng_keys.together`).
     """
 
     name: str
@@ -91,9 +91,15 @@ def flops(workload: TrainWorkload) -> float:
 
 def find(workload: TrainWorkload, *, device: jax.Device) -> LossKind:
     """Evaluates the loss on EXAMPLES examples a few times, forward only."""
-    params_of, draw = jit_once(partial(_parameters, workload)), jit_once(workload.synthetic, static_argnums=1)
+
+    def initial() -> tuple[list[PyTree], PyTree]:
+        """(two sets of parameters, the model's state)."""
+        params, model_state = workload.init(jax.random.PRNGKey(0))
+        return [_moved(params, seed) for seed in (1, 2)], model_state
+
+    draw = jit_once(workload.synthetic, static_argnums=1)
     with jax.default_device(device), jax.default_matmul_precision("highest"):
-        params, model_state = params_of()
+        params, model_state = jit_once(initial)()
         drawn = jax.device_get(draw(jax.random.PRNGKey(1), 2 * EXAMPLES))
         batch, more, padded = _batches(workload, drawn)
         values, rounding = _alike(partial(_values, workload, model_state), params[0], batch)
@@ -109,9 +115,10 @@ def find(workload: TrainWorkload, *, device: jax.Device) -> LossKind:
         if set(unread) == {*workload.example}:
             return LossKind(name=CONSTANT)
         state = tuple(path for path in first[0].state if any(not v.state[path] <= SAME * rounding for v in first))
-        about: dict[str, Any] = {"gathers": needed.asks_others(workload), "unread": unread, "state": state}
+        about: dict[str, Any] = {"gathers": asks_others(workload), "unread": unread, "state": state}
         if all(_same(values.whole, values.together, rounding) for values in first):
-            name = ACROSS if about["gathers"] else WEIGHTED if _weighted_loss(workload) else MEAN
+            loss, _ = jax.eval_shape(workload.loss, params[0], model_state, batch, KEY)
+            name = ACROSS if about["gathers"] else WEIGHTED if weighted.is_weighted(loss) else MEAN
             return LossKind(name=name, **about)
         name = _otherwise([evaluated(more), evaluated(padded)], rounding)
         if name != ACROSS:
@@ -125,7 +132,10 @@ def _unread(
 ) -> tuple[str, ...]:
     """The fields without influence: changing their values changes neither the loss nor its gradient."""
     batch = {name: x[:EXAMPLES] for name, x in drawn.items()}
-    others = {name: _other_values(field, drawn[name]) for name, field in workload.example.items()}
+    others = {name: drawn[name][EXAMPLES:] for name in workload.example}
+    for name, field in workload.example.items():
+        if field.classes and field.draw is None and np.array_equal(batch[name], others[name]):
+            others[name] = ((batch[name].astype(np.int64) + 1) % field.classes).astype(batch[name].dtype)
 
     def quiet(names: list[str], of: Callable[..., Any], params: list[PyTree]) -> list[str]:
         """The fields that do not change the result of `of`: (parameters, batch) -> arrays."""
@@ -140,21 +150,14 @@ def _unread(
     changed = [name for name, x in others.items() if not np.array_equal(x, batch[name])]
     # The gradient is compiled only for a field that does not change the loss.
     if names := quiet(changed, lambda p, batch: evaluate(p, batch).whole, params[:1]):
-        gradient, _ = _alike(partial(_gradient, workload, model_state), params[0], batch)
+
+        def gradient(params: PyTree, batch: Batch) -> PyTree:
+            key = jax.random.PRNGKey(0)
+            return jax.value_and_grad(lambda p: workload.mean_loss(p, model_state, batch, key)[0])(params)
+
+        gradient, _ = _alike(gradient, params[0], batch)
         names = quiet(names, jit_once(gradient), params)
     return tuple(names)
-
-
-def _gradient(workload: TrainWorkload, model_state: PyTree, params: PyTree, batch: Batch) -> PyTree:
-    """(loss, gradient) of the whole batch."""
-    return jax.value_and_grad(lambda p: workload.mean_loss(p, model_state, batch, jax.random.PRNGKey(0))[0])(params)
-
-
-def _other_values(field: Field, drawn: Any) -> Any:
-    """Other values of a field for the first EXAMPLES drawn examples; unchanged if the field has no other values."""
-    if field.classes and field.draw is None and np.array_equal(drawn[:EXAMPLES], drawn[EXAMPLES:]):
-        return ((drawn[:EXAMPLES].astype(np.int64) + 1) % field.classes).astype(drawn.dtype)
-    return drawn[EXAMPLES:]
 
 
 def _ignored(losses: Callable[[Batch], list[float]], batch: Batch, more: Batch) -> tuple[int, ...]:
@@ -171,12 +174,6 @@ def _ignored(losses: Callable[[Batch], list[float]], batch: Batch, more: Batch) 
         return losses(other) == whole
 
     return tuple(i for i in range(EXAMPLES) if all(same(i, j) for j in range(EXAMPLES)))
-
-
-def _parameters(workload: TrainWorkload) -> tuple[list[PyTree], PyTree]:
-    """(two sets of parameters, the model's state)."""
-    params, model_state = workload.init(jax.random.PRNGKey(0))
-    return [_moved(params, seed) for seed in (1, 2)], model_state
 
 
 def _batches(workload: TrainWorkload, drawn: Batch) -> tuple[Batch, Batch, Batch]:
@@ -258,12 +255,6 @@ def _same(a: Any, b: Any, rounding: float) -> bool:
     return bool(abs(a - b) <= SAME * rounding * max(abs(a), abs(b), 1e-6))
 
 
-def _weighted_loss(workload: TrainWorkload) -> bool:
-    params, model_state = jax.eval_shape(workload.init, KEY)
-    loss, _ = jax.eval_shape(workload.loss, params, model_state, workload.batch_avals(EXAMPLES), KEY)
-    return weighted.is_weighted(loss)
-
-
 def _moved(params: PyTree, seed: int) -> PyTree:
     """Perturbs each number by its own amount: a cosine, because unoptimized random generators are slow."""
 
@@ -300,7 +291,7 @@ def _alike(function: Callable[..., Any], *arguments: PyTree) -> tuple[Callable[.
     rounding = min(max(ROUNDING, *errors), float(jnp.finfo(jnp.bfloat16).eps))
 
     def alike(*given: PyTree) -> Any:
-        found = traced.evaluate(closed.jaxpr, closed.consts, jax.tree.leaves(given), _ROWS_ALIKE)
+        found = ablation.evaluate(closed.jaxpr, closed.consts, jax.tree.leaves(given), _ROWS_ALIKE)
         return jax.tree.unflatten(jax.tree.structure(shapes), found)
 
     return alike, rounding

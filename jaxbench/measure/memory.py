@@ -14,7 +14,7 @@ import jax
 
 _STATUS, _FORGET = Path("/proc/self/status"), Path("/proc/self/clear_refs")
 _MACHINE = Path("/proc/meminfo")
-USABLE = 0.8  # of the available memory: the run's other processes grow too
+USABLE = 0.8  # share of the available memory: the run's other processes grow too
 SPARED = 2**30  # bytes: a small process has little to return, and would have to fault each page in again
 
 
@@ -27,6 +27,7 @@ def require(compiled: Any, platform: str) -> None:
 
     Linux would grant the memory and later kill the process. An accelerator reports the error itself.
     """
+    # Compiling is enough to know the need, so nothing is allocated for a program that is too large.
     available, sizes = _in_kib(_MACHINE, "MemAvailable"), compiled.memory_analysis()
     if platform != "cpu" or available is None or sizes is None:
         return
@@ -47,7 +48,7 @@ class PeakMemory:
     def __init__(self, device: jax.Device):
         self._device, self._on_cpu = device, device.platform == "cpu"
         if self._on_cpu and _FORGET.exists():
-            _FORGET.write_text("5")  # resets the peak to what is resident now
+            _FORGET.write_text("5")  # resets the peak to the current resident memory
         self._before = _status("VmRSS") if self._on_cpu else self._stat("bytes_in_use")
         self._earlier: int | None = None
 

@@ -19,7 +19,8 @@ from typing import Any
 import jax
 from jax.profiler import ProfileData
 
-from jaxbench.measure.kinds import KINDS, OperationClassifier
+from jaxbench.hlo.module import Module
+from jaxbench.hlo.operations import KINDS, OperationClassifier
 from jaxbench.records.schema import ProfileRecord
 
 IDLE = "idle"
@@ -51,7 +52,7 @@ def trace(
     *,
     steps: int,
     folder: str | Path,
-    hlo: str,
+    module: Module,
     point: str,
     worker: str,
     fence: Callable[[Any], Any] = jax.block_until_ready,
@@ -62,7 +63,7 @@ def trace(
 
     Args:
       folder: two folders below the run's, such as <run>/profiles/<point>; created if missing.
-      hlo: `compiled.as_text()` of the step; "" for a step that is not one program.
+      module: the compiled step; an empty one for a step that is not one program.
 
     Raises:
       ValueError: the trace contains no operation of a device.
@@ -76,7 +77,7 @@ def trace(
                 state, metrics = call(state, batch)
             fence((state, metrics))
     planes = max(folder.glob("plugins/profile/*/*.xplane.pb"), key=lambda path: path.stat().st_mtime_ns)
-    wall_s, kinds, top = add_up(*read(planes, OperationClassifier(hlo)))
+    wall_s, kinds, top = add_up(*read(planes, OperationClassifier(module)))
     return ProfileRecord(
         point=point,
         steps=steps,
@@ -94,20 +95,15 @@ def read(planes: Path, classifier: OperationClassifier) -> tuple[tuple[float, fl
         # On first access to an event jaxlib creates a type without a module, which Python 3.12 warns about; as an error
         # the warning would abort the process.
         warnings.filterwarnings("ignore", message="builtin type event", category=DeprecationWarning)
-        return _read(planes, classifier)
-
-
-def _read(planes: Path, classifier: OperationClassifier) -> tuple[tuple[float, float], list[list[Operation]]]:
-    data = ProfileData.from_file(str(planes))
-    host = [plane for plane in data.planes if plane.name.startswith("/host:")]
-    events = (event for plane in host for line in plane.lines for event in line.events)
-    window = next(((e.start_ns, e.start_ns + e.duration_ns) for e in events if e.name == STEPS), None)
-    accelerators = [plane for plane in data.planes if plane.name.startswith(("/device:GPU:", "/device:TPU:"))]
-
-    if accelerators:  # then the host's operations are only launches
-        by_device = [list(_accelerator(plane, classifier)) for plane in accelerators]
-    else:
-        by_device = _cpu(host, classifier)
+        data = ProfileData.from_file(str(planes))
+        host = [plane for plane in data.planes if plane.name.startswith("/host:")]
+        events = (event for plane in host for line in plane.lines for event in line.events)
+        window = next(((e.start_ns, e.start_ns + e.duration_ns) for e in events if e.name == STEPS), None)
+        accelerators = [plane for plane in data.planes if plane.name.startswith(("/device:GPU:", "/device:TPU:"))]
+        if accelerators:  # then the host's operations are only launches
+            by_device = [list(_accelerator(plane, classifier)) for plane in accelerators]
+        else:
+            by_device = _cpu(host, classifier)
     devices = [operations for operations in by_device if operations]
     if window is None or not devices:
         raise ValueError(
@@ -175,6 +171,7 @@ def add_up(
 
 def share(window: tuple[float, float], operations: list[Operation]) -> list[float]:
     """The nanoseconds of `window` attributed to each operation of one device. No time is counted twice."""
+    # A sweep over the starts and ends of operations: between two neighbouring edges the running set is constant.
     edges = []
     for number, operation in enumerate(operations):
         start, end = max(operation.start_ns, window[0]), min(operation.end_ns, window[1])
@@ -183,15 +180,12 @@ def share(window: tuple[float, float], operations: list[Operation]) -> list[floa
     shares, running, previous = [0.0] * len(operations), set[int](), window[0]
     for time, begins, number in sorted(edges):
         if running and time > previous:
-            working = _working(operations, running)
+            rank = min(operations[number].rank for number in running)
+            working = [number for number in running if operations[number].rank == rank]
+            if rank == 2:  # of containers, the innermost
+                working = [max(working, key=lambda number: operations[number].start_ns)]
             for each in working:
                 shares[each] += (time - previous) / len(working)
         previous = time
         running.add(number) if begins else running.discard(number)
     return shares
-
-
-def _working(operations: list[Operation], running: set[int]) -> list[int]:
-    rank = min(operations[number].rank for number in running)
-    lowest = [number for number in running if operations[number].rank == rank]
-    return lowest if rank < 2 else [max(lowest, key=lambda number: operations[number].start_ns)]  # the innermost

@@ -3,21 +3,19 @@
 
 from __future__ import annotations
 
-import json
 import math
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from jaxbench.cards.scrub import scrub, text
+from jaxbench.cards.redact import redact, redact_text
 from jaxbench.command_form import as_typed
 from jaxbench.digits import digits
 from jaxbench.errors import UserError
 from jaxbench.papers.evidence import Evidence, NotTestable
 from jaxbench.papers.paper import Claim, Paper
-from jaxbench.records.store import write_json
-from jaxbench.verdicts import claim as verdicts
-from jaxbench.verdicts.judge import CANNOT_TELL
+from jaxbench.records.store import read_document, write_json
+from jaxbench.verdicts.judge import CANNOT_TELL, NOT_TESTABLE, decide_claim, why_undecided
 
 NAME = "paper.json"
 KIND, SCHEMA = "jaxbench paper", 1
@@ -44,30 +42,22 @@ def begin(paper: Paper, folder: Path, preset: str) -> Document:
 
 def read(path: Path) -> Document:
     """Raises UserError for a file that is no document of a paper."""
-    try:
-        document = json.loads(path.read_text(encoding="utf-8"))
-    except (OSError, ValueError) as error:
-        raise UserError(f"'{path}' cannot be read ({error}): delete it, and the command makes it again.") from error
-    if not isinstance(document, dict) or (document.get("kind"), document.get("schema")) != (KIND, SCHEMA):
-        raise UserError(f"'{path}' is not a paper of this version: delete it, and the command makes it again.")
-    needed = {"id", "title", "citation", "preset", "runs", "claims", "machine"}
-    if missing := needed - document.keys():
-        raise UserError(f"'{path}' is damaged, it has no '{min(missing)}': delete it, and the command makes it again.")
-    return document
+    fields = ("id", "title", "citation", "preset", "runs", "claims", "machine")
+    return read_document(path, KIND, SCHEMA, fields, "delete it, and the command makes it again.")
 
 
 def record(document: Document, run: str, *, outcome: str, seconds: float, message: str) -> None:
     """Adds how a run ended. seconds: of this start; the document has their sum."""
     about = document["runs"][run]
-    about |= {"outcome": outcome, "seconds": about["seconds"] + seconds, "said": text(message, private=True)}
+    about |= {"outcome": outcome, "seconds": about["seconds"] + seconds, "said": redact_text(message, private=True)}
 
 
 def judge(document: Document, paper: Paper, found: Evidence) -> None:
     """Reads every claim of the paper from the runs so far, and writes the document."""
-    document["claims"] = [scrub(judged(claim, found), private=True) for claim in paper.claims]
+    document["claims"] = [redact(judged(claim, found), private=True) for claim in paper.claims]
     manifests = found.manifests()
     if manifests:
-        document["machine"] = scrub({name: value for name, value in manifests[0].items() if name != "plan"})
+        document["machine"] = redact({name: value for name, value in manifests[0].items() if name != "plan"})
     write_json(found.folder / NAME, document)
 
 
@@ -79,12 +69,12 @@ def judged(claim: Claim, found: Evidence) -> Document:
     except NotTestable as reason:
         entry |= {"verdict": reason.verdict, "why": str(reason)}
     except UserError as error:
-        entry |= {"verdict": verdicts.NOT_TESTABLE, "why": f"Its records cannot be read: {error}"}
+        entry |= {"verdict": NOT_TESTABLE, "why": f"Its records cannot be read: {error}"}
     else:
-        value, verdict = reading.value, verdicts.decide(reading.value, claim.low, claim.high)
+        value, verdict = reading.value, decide_claim(reading.value, claim.low, claim.high)
         ends = {"value": value.value, "lo": value.lo, "hi": value.hi}
         entry |= {name: each if math.isfinite(each) else None for name, each in ends.items()}
-        why = verdicts.why(value, claim.low, claim.high) if verdict == CANNOT_TELL else ""
+        why = why_undecided(value, claim.low, claim.high) if verdict == CANNOT_TELL else ""
         entry |= {"verdict": verdict, "why": why, "detail": reading.detail}
     names = ("name", "sentence", "source", "quantity", "limit", "here")
     return {**{name: getattr(claim, name) for name in names}, **entry}

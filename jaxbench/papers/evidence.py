@@ -16,16 +16,16 @@ from jaxbench.report import build
 from jaxbench.report.case_findings import CaseFindings
 from jaxbench.report.findings import Findings, TrainingFindings
 from jaxbench.report.lever_findings import LeverFindings
-from jaxbench.verdicts import claim as verdicts
+from jaxbench.verdicts import judge
 
 F = TypeVar("F", bound=Findings)
 _UNFINISHED = {ASKED: "was not started", STOPPED: "was interrupted", BROKEN: "broke off"}
 
 
 class NotTestable(Exception):
-    """Why a claim has no number here, as a sentence. verdict: of `verdicts.claim`, in place of one on the number."""
+    """Why a claim has no number here, as a sentence. verdict: of `verdicts.judge`, in place of one on the number."""
 
-    def __init__(self, why: str, verdict: str = verdicts.NOT_TESTABLE) -> None:
+    def __init__(self, why: str, verdict: str = judge.NOT_TESTABLE) -> None:
         super().__init__(why)
         self.verdict = verdict
 
@@ -43,7 +43,7 @@ class Evidence:
         there = (self.folder / run / file).is_file()
         about = self._runs.get(name, {"outcome": DONE if there else ASKED})
         if why := _UNFINISHED.get(about["outcome"]):
-            raise NotTestable(f"The run '{name}' {why}: the same command continues with it.", verdicts.NOT_MEASURED)
+            raise NotTestable(f"The run '{name}' {why}: the same command continues with it.", judge.NOT_MEASURED)
         if not there:
             raise NotTestable(f"The run '{run}' has no records. {about['said']}".strip())
         return self.folder / run

@@ -16,8 +16,15 @@ from jaxbench.records.store import write_atomic
 from jaxbench.report import card_table, first_run_tables, page
 from jaxbench.report.page import Picture
 from jaxbench.report.table import FOLD, TEXT, Cell, Table, plain
-from jaxbench.verdicts.claim import DIVERGED, FAILS, HOLDS, NOT_MEASURED, NOT_TESTABLE, VERDICTS
-from jaxbench.verdicts.judge import CANNOT_TELL
+from jaxbench.verdicts.judge import (
+    CANNOT_TELL,
+    CLAIM_VERDICTS,
+    DIVERGED,
+    FAILS,
+    HOLDS,
+    NOT_MEASURED,
+    NOT_TESTABLE,
+)
 
 PAGE = "paper.html"
 _KINDS = {HOLDS: "ok", FAILS: "no"}
@@ -93,7 +100,7 @@ def machine(document: Mapping[str, Any]) -> str:
 def counts(found: Sequence[Mapping[str, Any]]) -> str:
     """ "2 hold here, 1 is not testable here": how many claims have each verdict."""
     words = [claim["verdict"] for claim in found]
-    numbers = [(words.count(verdict), *_COUNTED[verdict]) for verdict in VERDICTS if verdict in words]
+    numbers = [(words.count(verdict), *_COUNTED[verdict]) for verdict in CLAIM_VERDICTS if verdict in words]
     return ", ".join(f"{n} {one if n == 1 else more}" for n, one, more in numbers) or "no claim was judged"
 
 
@@ -102,9 +109,9 @@ def overview(papers: Sequence[Mapping[str, Any]]) -> Table:
     rows: list[tuple[str | Cell, ...]] = []
     for paper in papers:
         words = [claim["verdict"] for claim in paper["claims"]]
-        numbers = (str(words.count(verdict) or "") for verdict in VERDICTS)
+        numbers = (str(words.count(verdict) or "") for verdict in CLAIM_VERDICTS)
         rows.append((str(paper["id"]), str(paper["title"]), *numbers))
-    return plain({"paper": TEXT, "what it measures": FOLD} | dict.fromkeys(VERDICTS, ""), rows)
+    return plain({"paper": TEXT, "what it measures": FOLD} | dict.fromkeys(CLAIM_VERDICTS, ""), rows)
 
 
 def claims(found: Sequence[Mapping[str, Any]]) -> Table:

@@ -25,7 +25,7 @@ from jaxbench.papers.paper import Paper, Run
 from jaxbench.records.store import lock_folder
 from jaxbench.runner.progress import format_s, heartbeat
 from jaxbench.runner.run import interrupt
-from jaxbench.verdicts.claim import FAILS, HOLDS
+from jaxbench.verdicts.judge import FAILS, HOLDS
 
 FOLDER = Path("results") / "papers"
 PRESETS = ("auto", "paper")

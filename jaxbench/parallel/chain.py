@@ -8,6 +8,7 @@ one element, but the compiler can hoist nothing out of a loop over steps.
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
@@ -39,6 +40,10 @@ class Chain:
     zeros: Callable[[int], float]
     mesh: jax.sharding.Mesh | None = None
     avals: Callable[[], tuple[PyTree, PyTree]] | None = None
+
+    def context(self) -> contextlib.AbstractContextManager[Any]:
+        """The mesh to run under."""
+        return contextlib.nullcontext() if self.mesh is None else jax.set_mesh(self.mesh)
 
 
 def feed_back(argument: jax.Array, result: PyTree, zero: jax.Array) -> jax.Array:

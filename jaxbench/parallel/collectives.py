@@ -5,13 +5,18 @@ The compiled step has one all-reduce, all-gather, reduce-scatter, all-to-all or 
 result are in donated buffers (the tests check this). Broadcast is a collective-broadcast on a GPU, the only platform
 for which JAX lowers it. On other platforms the step follows the definition of `jax.lax.pbroadcast`: an all-reduce in
 which all devices except the first contribute zeros.
+
+The result of every device is compared with the expected one, exactly. Each device draws small integers, so that every
+sum is exact in the dtype, in any order.
 """
 
 from __future__ import annotations
 
+import functools
 import itertools
 import math
 from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import jax
@@ -19,8 +24,8 @@ import jax.numpy as jnp
 import numpy as np
 from jax.sharding import NamedSharding, PartitionSpec
 
+from jaxbench.errors import UserError
 from jaxbench.machine.mesh import AXES, grid, groups
-from jaxbench.parallel import collective_answers as answers
 from jaxbench.parallel import multihost
 from jaxbench.parallel.chain import Chain, feed_back
 from jaxbench.workloads.cases import CollectiveWorkload
@@ -78,12 +83,12 @@ def build(workload: CollectiveWorkload, devices: list[jax.Device], mesh_shape: t
     """
     devices = devices[: math.prod(mesh_shape)]
     mesh = grid(devices, mesh_shape)
-    devices = list(mesh.devices.flat)  # by place
+    devices = list(mesh.devices.flat)  # by position in the mesh
     axes = AXES[: len(mesh_shape)]
     n = mesh.shape[axis]
     dtype = jnp.dtype(workload.dtype)
     argument, result = lengths(workload, n)
-    largest = answers.require_exact(workload.op, dtype, n if workload.op in SUMS else 1)
+    largest = require_exact(workload.op, dtype, n if workload.op in SUMS else 1)
     masked = workload.op == "broadcast" and not has_broadcast(devices[0].platform)
     collective = _collective("all_reduce" if masked else workload.op, axis, n)
     split, whole = NamedSharding(mesh, PartitionSpec(axes)), NamedSharding(mesh, PartitionSpec())
@@ -99,28 +104,33 @@ def build(workload: CollectiveWorkload, devices: list[jax.Device], mesh_shape: t
         return (feed_back(x, out, zero), sent, out), None
 
     def draw(seed: int) -> tuple[Any, Any]:
-        drawn = (answers.values(seed, (place,), 0, argument, dtype, largest) for place in range(len(devices)))
+        drawn = (drawn_values(seed, (place,), 0, argument, dtype, largest) for place in range(len(devices)))
         x = _shards(split, devices, drawn, argument)
-        zeros = [np.zeros(length, dtype) for length in ([argument] if masked else []) + [result]]
-        others = [_shards(split, devices, itertools.repeat(array, len(devices)), array.size) for array in zeros]
+        empty = [np.zeros(length, dtype) for length in ([argument] if masked else []) + [result]]
+        others = [_shards(split, devices, itertools.repeat(array, len(devices)), array.size) for array in empty]
         return (x, *others), (multihost.put(np.zeros((), np.float32), whole),)
+
+    def avals() -> tuple[Any, Any]:
+        sizes = [argument, *([argument] if masked else []), result]
+        state = tuple(jax.ShapeDtypeStruct((len(devices) * size,), dtype, sharding=split) for size in sizes)
+        return state, (jax.ShapeDtypeStruct((), np.float32, sharding=whole),)
+
+    def zeros(seed: int) -> float:
+        """The share of zeros in all arguments, from one period of each."""
+        length = min(argument, PERIOD)  # the values repeat after that
+        drawn = [drawn_values(seed, (place,), 0, length, dtype, largest) for place in range(len(devices))]
+        return float(np.mean(np.stack(drawn) == 0))
 
     specs = PartitionSpec(axes), PartitionSpec()
     return Chain(
         step=jax.shard_map(local_step, mesh=mesh, in_specs=specs, out_specs=specs),
         draw=draw,
-        wrong=lambda state, seed: _count_wrong(workload.op, state[-1], mesh, axis, seed, largest),
+        wrong=lambda state, seed: _count_wrong_on_devices(workload.op, state[-1], mesh, axis, seed, largest),
         values=len(devices) * result,
-        zeros=lambda seed: _zeros(seed, len(devices), argument, dtype, largest),
+        zeros=zeros,
         mesh=mesh,
-        avals=lambda: _avals([argument, *([argument] if masked else []), result], len(devices), dtype, split, whole),
+        avals=avals,
     )
-
-
-def _avals(lengths: list[int], places: int, dtype: Any, split: NamedSharding, whole: NamedSharding) -> tuple[Any, Any]:
-    """State and batch as shapes: an array of each length on every device, and the zero."""
-    state = tuple(jax.ShapeDtypeStruct((places * length,), dtype, sharding=split) for length in lengths)
-    return state, (jax.ShapeDtypeStruct((), np.float32, sharding=whole),)
 
 
 def _collective(op: str, axis: str, n: int) -> Callable[[jax.Array], jax.Array]:
@@ -151,7 +161,9 @@ def _shards(
     return jax.make_array_from_single_device_arrays((len(devices) * length,), sharding, put)
 
 
-def _count_wrong(op: str, result: jax.Array, mesh: jax.sharding.Mesh, axis: str, seed: int, largest: int) -> int:
+def _count_wrong_on_devices(
+    op: str, result: jax.Array, mesh: jax.sharding.Mesh, axis: str, seed: int, largest: int
+) -> int:
     """The number of wrong values on this process's devices."""
     place_of = {device: place for place, device in enumerate(mesh.devices.flat)}
     shards = {place_of[shard.device]: shard for shard in result.addressable_shards}
@@ -159,13 +171,78 @@ def _count_wrong(op: str, result: jax.Array, mesh: jax.sharding.Mesh, axis: str,
     for members in groups(tuple(mesh.shape.values()), axis):
         for rank, place in enumerate(members):
             if place in shards:
-                expected = answers.segments(op, members, rank, result.size // len(place_of))
-                wrong += answers.count_wrong(np.asarray(shards.pop(place).data), expected, seed, largest)
+                expected = segments(op, members, rank, result.size // len(place_of))
+                wrong += count_wrong(np.asarray(shards.pop(place).data), expected, seed, largest)
     return wrong
 
 
-def _zeros(seed: int, places: int, length: int, dtype: np.dtype, largest: int) -> float:
-    """The share of zeros in all arguments, from one period of each."""
-    length = min(length, answers.PERIOD)
-    drawn = [answers.values(seed, (place,), 0, length, dtype, largest) for place in range(places)]
-    return float(np.mean(np.stack(drawn) == 0))
+# A device's values repeat with this period, so that drawing a gigabyte costs no more than a copy. It is a prime, so
+# that neighbouring parts of a buffer differ, whatever their length.
+PERIOD = 65_521
+LARGEST = 7
+BLOCK = 2**22  # elements compared at once
+
+
+@dataclass(frozen=True)
+class Segment:
+    """A part of a result: the elementwise sum over the devices `places` of their `length` elements from `start` on."""
+
+    places: tuple[int, ...]
+    start: int
+    length: int
+
+
+def segments(op: str, members: tuple[int, ...], rank: int, length: int) -> list[Segment]:
+    """The result of device `members[rank]`, as consecutive segments.
+
+    Args:
+      members: the positions in the mesh of the devices of its group, in the order of the axis.
+      length: elements of the argument of one device.
+    """
+    part = length // len(members)
+    return {
+        "all_reduce": lambda: [Segment(members, 0, length)],
+        "all_gather": lambda: [Segment((place,), 0, part) for place in members],
+        "reduce_scatter": lambda: [Segment(members, rank * length, length)],
+        "all_to_all": lambda: [Segment((place,), rank * part, part) for place in members],
+        "broadcast": lambda: [Segment(members[:1], 0, length)],
+        "ppermute": lambda: [Segment((members[rank - 1],), 0, length)],
+    }[op]()
+
+
+def require_exact(op: str, dtype: np.dtype, summands: int) -> int:
+    """The largest value, up to LARGEST, for which a sum of `summands` values is exact. Raises UserError if none is."""
+    whole = jnp.issubdtype(dtype, jnp.integer)
+    exact = int(jnp.iinfo(dtype).max) if whole else 2 ** (jnp.finfo(dtype).nmant + 1)
+    if exact < summands:
+        raise UserError(f"{op} in {dtype} over {summands} devices cannot be exact: use a wider type, such as float32.")
+    return min(LARGEST, exact // summands)
+
+
+@functools.lru_cache(maxsize=256)
+def _period(seed: int, place: int, largest: int) -> np.ndarray:
+    drawn = np.random.default_rng([seed, place]).integers(0, largest + 1, PERIOD, np.uint8)
+    drawn.flags.writeable = False
+    return drawn
+
+
+def drawn_values(
+    seed: int, places: Sequence[int], start: int, length: int, dtype: np.dtype, largest: int
+) -> np.ndarray:
+    """Elements start .. start + length of the sum over `places`, in `dtype`. Shape (length,)."""
+    period = np.sum([_period(seed, place, largest) for place in places], axis=0, dtype=np.int64).astype(dtype)
+    return np.resize(np.roll(period, -(start % PERIOD)), length)
+
+
+def count_wrong(actual: np.ndarray, expected: list[Segment], seed: int, largest: int) -> int:
+    """The number of wrong elements of `actual`, (length,); all of them if the length is wrong."""
+    if actual.size != sum(segment.length for segment in expected):
+        return max(actual.size, sum(segment.length for segment in expected))
+    wrong, at = 0, 0
+    for segment in expected:
+        for done in range(0, segment.length, BLOCK):
+            length = min(BLOCK, segment.length - done)
+            right = drawn_values(seed, segment.places, segment.start + done, length, actual.dtype, largest)
+            wrong += int(np.sum(actual[at : at + length] != right))  # NaN is wrong
+            at += length
+    return wrong

@@ -1,25 +1,50 @@
 # Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
-"""Shared by the data-parallel strategies: each device has the whole state and a part of the batch."""
+"""Data parallelism: each device has the whole state and a part of the batch.
+
+The ways to average gradients are the same sum with different communication:
+
+    each      an all-reduce for each array; XLA may combine them
+    fused     one all-reduce of all arrays, concatenated
+    bucketed  all-reduces of some MiB each, the last layers' first, because their gradients are ready first (as PyTorch)
+    scatter   a reduce-scatter, then an all-gather
+    ring      both written out as n - 1 steps from neighbour to neighbour (Patarasuk and Yuan, 2009)
+
+In each way a device sends 2 (n - 1) / n of the gradient's bytes. In bfloat16 it sends half, and each sum is rounded to
+8 bits. XLA's CPU compiler widens bfloat16 to float32 again, and sends as much as before.
+
+The phases of a step are separate programs. The cost of a phase is the time saved by omitting it:
+
+    forward, gradient (adds backward), local (adds the update), step (adds the gradient's mean over devices)
+
+Each program is the next one without its last phase, written with `shard_map` as in the strategy of that name. It
+returns what the omitted phase would use, so the compiler cannot drop it. `inference` is the model's prediction.
+"""
 
 from __future__ import annotations
 
 import contextlib
 import dataclasses
-from collections.abc import Callable
+import math
+from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
 from typing import Any
 
 import jax
+import jax.numpy as jnp
+import numpy as np
 from jax.sharding import AxisType, Mesh, NamedSharding, PartitionSpec
 
+from jaxbench.errors import UserError
 from jaxbench.machine.mesh import data_mesh
-from jaxbench.parallel import draws, multihost
-from jaxbench.parallel.program import Program, TrainState, create_state, gradients, jit_once, update
+from jaxbench.parallel import multihost, rng_keys
+from jaxbench.parallel.layout import canonical_avals, flattened, padded
+from jaxbench.parallel.optimizer import unused_gradients
+from jaxbench.parallel.program import Program, TrainState, create_state, forward, gradients, jit_once, mean_over, update
 from jaxbench.workloads import sharding_context
-from jaxbench.workloads.base import Batch, Metrics, TrainWorkload
+from jaxbench.workloads.base import Batch, CollectiveBounds, Metrics, PyTree, TrainWorkload
 
 AXIS = "data"
-WRITTEN_OUT = "shard_map"  # the strategy that writes out what a compiler or a wrapper makes of the others
+WRITTEN_OUT = "shard_map"  # the equivalent of the others with explicit collectives
 
 
 def on_device(
@@ -29,7 +54,7 @@ def on_device(
 
     passes: `program.forward` or `program.gradients`. options: further arguments of `passes`.
     """
-    local = dataclasses.replace(state, key=draws.local_key(state.key, (AXIS,)))
+    local = dataclasses.replace(state, key=rng_keys.local_key(state.key, (AXIS,)))
     with sharding_context.over(axis=AXIS):
         return passes(workload, local, batch, **options)
 
@@ -69,5 +94,176 @@ def data_parallel(workload: TrainWorkload, mesh: Mesh, step: Any, *, whole_batch
         put=lambda batch: multihost.put(batch, split),
         export=lambda state: state,
         load=lambda state: multihost.put(state, whole, may_alias=False),
-        keys=draws.keys_of_parts(mesh.size) if by_parts else None,
+        keys=rng_keys.keys_of_parts(mesh.size) if by_parts else None,
     )
+
+
+BUCKET_BYTES = 4 * 2**20
+
+
+def build_reduction(workload: TrainWorkload, devices: list[jax.Device], way: str, dtype: str | None = None) -> Program:
+    """Data parallelism as in the strategy shard_map, with gradients averaged in another `way`.
+
+    Type checking is off, because the checker cannot know that the result of a ring is equal on all devices.
+    """
+    mesh = data_mesh(devices, AxisType.Auto)
+
+    def local_step(state: TrainState, batch: Batch) -> tuple[TrainState, Metrics]:
+        grads, model_state, metrics = on_device(gradients, workload, state, batch)
+        model_state, metrics = mean_over(AXIS, (model_state, metrics))
+        return update(workload, state, reduced_mean(grads, AXIS, way, dtype), model_state), metrics
+
+    whole, split = PartitionSpec(), PartitionSpec(AXIS)
+    step = jax.shard_map(local_step, mesh=mesh, in_specs=(whole, split), out_specs=(whole, whole), check_vma=False)
+    bounds = expected_reduction(workload, way, len(devices), dtype)
+    widest = jnp.dtype(dtype).itemsize if dtype and devices[0].platform != "cpu" else 4  # a CPU widens 16 bits to 32
+    return dataclasses.replace(data_parallel(workload, mesh, step), expected=lambda _: bounds, widest=widest)
+
+
+def reduced_mean(grads: PyTree, axis: str, way: str, dtype: Any = None) -> PyTree:
+    """The mean over `axis` of floating-point arrays that differ from device to device, inside an unchecked shard_map.
+
+    way: one of `levers.reduction.WAYS`. dtype: of the sums and of the transfers; None: each array's own.
+    """
+    leaves, tree = jax.tree.flatten(grads)
+    sent = [leaf.astype(dtype) if dtype is not None else leaf for leaf in leaves]
+    reduced: list[Any] = [None] * len(sent)
+    for group in _groups(sent, way):
+        flat = jnp.concatenate([sent[i].reshape(-1) for i in group])
+        total = _SUMS[way](flat, axis)
+        ends = np.cumsum([sent[i].size for i in group])[:-1]
+        for i, part in zip(group, jnp.split(total, ends), strict=True):
+            reduced[i] = part.reshape(sent[i].shape)
+    count = jax.lax.axis_size(axis)
+    # Divided after the cast: in 16 bits the division would round once more.
+    means = [(x.astype(leaf.dtype) / count) for x, leaf in zip(reduced, leaves, strict=True)]
+    return jax.tree.unflatten(tree, means)
+
+
+def _groups(leaves: Sequence[jax.Array | jax.ShapeDtypeStruct], way: str) -> list[list[int]]:
+    """The indices of arrays that travel together. A group has one dtype, a bucket up to BUCKET_BYTES or one array."""
+    if way == "each":
+        return [[i] for i in range(len(leaves))]
+    groups: list[list[int]] = []
+    for dtype in dict.fromkeys(leaf.dtype for leaf in leaves):
+        size_so_far = math.inf
+        # Reversed: the backward pass computes the gradients of the last layers first.
+        for i in reversed([i for i, leaf in enumerate(leaves) if leaf.dtype == dtype]):
+            size = leaves[i].size * dtype.itemsize
+            if size_so_far == math.inf or (way == "bucketed" and size_so_far + size > BUCKET_BYTES):
+                groups.append([])
+                size_so_far = 0
+            groups[-1].append(i)
+            size_so_far += size
+    return groups
+
+
+def _scatter(x: jax.Array, axis: str) -> jax.Array:
+    chunks = _chunks(x, axis)
+    own = jax.lax.psum_scatter(chunks, axis)
+    return jax.lax.all_gather(own, axis).reshape(-1)[: x.size]
+
+
+def _ring(x: jax.Array, axis: str) -> jax.Array:
+    """A ring all-reduce.
+
+    Step s of the first half passes on the partial sum of chunk (me - s). After n - 1 steps a device holds the whole sum
+    of chunk (me + 1). The second half passes these sums around the ring.
+    """
+    chunks, count, me = _chunks(x, axis), jax.lax.axis_size(axis), jax.lax.axis_index(axis)
+    pairs = [(i, (i + 1) % count) for i in range(count)]
+
+    def chunk(number: Any) -> jax.Array:
+        return jax.lax.dynamic_index_in_dim(chunks, number % count, keepdims=False)
+
+    partial_sum = chunk(me)
+    for s in range(count - 1):
+        partial_sum = jax.lax.ppermute(partial_sum, axis, pairs) + chunk(me - s - 1)
+    out = jax.lax.dynamic_update_index_in_dim(chunks, partial_sum, (me + 1) % count, 0)
+    for s in range(count - 1):
+        partial_sum = jax.lax.ppermute(partial_sum, axis, pairs)
+        out = jax.lax.dynamic_update_index_in_dim(out, partial_sum, (me - s) % count, 0)
+    return out.reshape(-1)[: x.size]
+
+
+def _chunks(x: jax.Array, axis: str) -> jax.Array:
+    """(elements,) as (n, elements / n), padded with zeros."""
+    count = jax.lax.axis_size(axis)
+    return flattened(x, count).reshape(count, -1)
+
+
+_SUMS: dict[str, Callable[[jax.Array, str], jax.Array]] = {
+    "each": jax.lax.psum,
+    "fused": jax.lax.psum,
+    "bucketed": jax.lax.psum,
+    "scatter": _scatter,
+    "ring": _ring,
+}
+
+
+def expected_reduction(workload: TrainWorkload, way: str, devices: int, dtype: Any = None) -> CollectiveBounds:
+    """The expected communication, as in `Program.expected`: numbers, with padding.
+
+    A group travels as a whole or not at all. It may be left out if the optimizer uses none of its gradients.
+    """
+    if devices == 1:
+        return {}
+    canonical = canonical_avals(workload)
+    unused = unused_gradients(workload, canonical)
+    leaves = [jax.ShapeDtypeStruct(p.shape, jnp.dtype(dtype or p.dtype)) for p in jax.tree.leaves(canonical.params)]
+    numbers: dict[str, tuple[int, int]] = {}
+    for group in _groups(leaves, way):
+        size = sum(leaves[i].size for i in group)
+        whole = padded(size, devices)
+        for kind, amount in {
+            "scatter": {"reduce-scatter": whole // devices, "all-gather": whole},
+            "ring": {"collective-permute": 2 * (devices - 1) * whole // devices},
+        }.get(way, {"all-reduce": size}).items():
+            least, most = numbers.get(kind, (0, 0))
+            numbers[kind] = least + (0 if unused.issuperset(group) else amount), most + amount
+    return numbers
+
+
+def build_phases(workload: TrainWorkload, devices: list[jax.Device], part: str, *, donate: bool = True) -> Program:
+    """A Program with a step that runs the phases up to `part`, a value of the lever; unchanged state passes through.
+
+    donate: whether the step may overwrite its state.
+
+    The outputs of `step` are the metrics. The other parts of a training step return each device's values, along a
+    leading device axis: the metrics; for `forward` and `gradient` also "model_state"; for `gradient` also "gradients".
+    After `local` the devices have different states. The outputs of `inference` are those of ``workload.predict``.
+
+    Raises:
+      UserError: `inference` for a workload without a `predict`.
+    """
+    if part == "inference" and workload.predict is None:
+        raise UserError(
+            f"--config.lever.part={part} needs a `predict`, which '{workload.name}' does not have: use step."
+        )
+    mesh = data_mesh(devices, AxisType.Auto)
+
+    def local_step(state: TrainState, batch: Batch) -> tuple[TrainState, Any]:
+        if part == "inference":
+            assert workload.predict is not None
+            return state, workload.predict(state.params, state.model_state, batch)
+        if part == "forward":
+            model_state, metrics = on_device(forward, workload, state, batch)
+            return state, stacked({**metrics, "model_state": model_state})
+        grads, model_state, metrics = on_device(gradients, workload, state, batch)
+        if part == "gradient":
+            return state, stacked({**metrics, "model_state": model_state, "gradients": grads})
+        if part == "step":
+            grads, model_state, metrics = mean_over(AXIS, (grads, model_state, metrics))
+        return update(workload, state, grads, model_state), metrics if part == "step" else stacked(metrics)
+
+    def stacked(outputs: Any) -> Any:
+        return jax.tree.map(lambda x: x[None], outputs)
+
+    whole, split = PartitionSpec(), PartitionSpec(AXIS)
+    specs = whole, whole if part == "step" else split
+    # Type checking is off: without the mean, arrays that differ between devices are declared to be equal.
+    step = jax.shard_map(local_step, mesh=mesh, in_specs=(whole, split), out_specs=specs, check_vma=False)
+    shardings = tuple(NamedSharding(mesh, spec) for spec in specs)
+    jitted = jax.jit(step, donate_argnums=(0,) if donate else (), out_shardings=shardings)
+    program = dataclasses.replace(data_parallel(workload, mesh, step), step=jitted)
+    return program if part == "step" else dataclasses.replace(program, expected=lambda _: {}, sums=0)

@@ -5,6 +5,8 @@ The model's table says which dimensions of a parameter are split. The axis `fsdp
 dimension that divides; an array without one is flattened, padded with zeros and cut. (Flattening every array would be
 simpler, but a TPU tiles the last two dimensions, so a flattened matrix is a second copy in memory.) The optimizer's
 state is laid out as the parameters that it belongs to.
+
+A flat shard allows only elementwise work. An optimizer that does more gets the whole array (see `optimizer`).
 """
 
 from __future__ import annotations
@@ -23,10 +25,20 @@ import optax
 from jax.sharding import PartitionSpec
 
 from jaxbench.errors import Unsupported, UserError
-from jaxbench.parallel import flat_shards, multihost
+from jaxbench.parallel import multihost
 from jaxbench.parallel.axes import LIES_ON, Sizes, splits
 from jaxbench.parallel.program import TrainState, create_state
 from jaxbench.workloads.base import KEY, PyTree, TrainWorkload
+
+
+def padded(size: int, parts: int) -> int:
+    """`size` elements, rounded up to a multiple of `parts`."""
+    return -(-size // parts) * parts
+
+
+def flattened(x: jax.Array, parts: int) -> jax.Array:
+    """The elements row by row, padded with zeros to a multiple of `parts`: (padded,)."""
+    return jnp.pad(x.reshape(-1), (0, padded(x.size, parts) - x.size))
 
 
 @dataclass(frozen=True)
@@ -82,8 +94,9 @@ class Cut:
         if self.flat == 1:
             return x
         shape, indices = self._grouped()
+        # The axes of devices come first, so that each row is the flattened part of one device.
         rows = jnp.moveaxis(x.reshape(shape), indices, range(len(indices))).reshape(*self.sizes, -1)
-        padding = flat_shards.padded(rows.shape[-1], self.flat) - rows.shape[-1]
+        padding = padded(rows.shape[-1], self.flat) - rows.shape[-1]
         return jnp.pad(rows, [(0, 0)] * len(indices) + [(0, padding)])
 
     def join(self, x: Any) -> Any:
@@ -119,21 +132,24 @@ class Cut:
     def own(self, x: jax.Array) -> jax.Array:
         """This device's shard of an array that every device of `over` has. For use inside `shard_map`."""
         if self._dim is None:
-            return flat_shards.own_shard(x, self.over) if self.flat > 1 else x
-        size = x.shape[self._dim] // self.parts
-        return jax.lax.dynamic_slice_in_dim(x, jax.lax.axis_index(self.over) * size, size, self._dim)
+            x = flattened(x, self.flat) if self.flat > 1 else x
+        dim = self._dim or 0
+        size = x.shape[dim] // self.parts if self.parts > 1 else 0
+        return jax.lax.dynamic_slice_in_dim(x, jax.lax.axis_index(self.over) * size, size, dim) if size else x
 
     def mean(self, x: jax.Array) -> jax.Array:
         """This device's shard of the mean over `over`, by a reduce-scatter. For use inside `shard_map`."""
         if self._dim is None:
-            return flat_shards.mean_shard(x, self.over) if self.flat > 1 else x
-        return jax.lax.psum_scatter(x, self.over, scatter_dimension=self._dim, tiled=True) / self.parts
+            x = flattened(x, self.flat) if self.flat > 1 else x
+        if self.parts == 1:
+            return x
+        return jax.lax.psum_scatter(x, self.over, scatter_dimension=self._dim or 0, tiled=True) / self.parts
 
     @property
     def numbers(self) -> int:
         """The number of elements that `whole` gathers, including padding."""
         split = self.parts if self._dim is not None else 1
-        return flat_shards.padded(math.prod(self.local) * split, self.flat)
+        return padded(math.prod(self.local) * split, self.flat)
 
 
 def masked(tree: PyTree) -> bool:
@@ -161,7 +177,7 @@ class Mirrored:
             arrays, structure = jax.tree.flatten(tree, is_leaf=masked)
             try:
                 places = structure.flatten_up_to(params)
-            except ValueError:
+            except ValueError:  # another structure than the parameters
                 return False
             like = (masked(x) or x.shape == getattr(at, "shape", None) for x, at in zip(arrays, places, strict=True))
             return not all(map(masked, arrays)) and all(like) and (also is None or also(tree))
@@ -247,15 +263,26 @@ def cuts(workload: TrainWorkload, sizes: Sizes) -> PyTree:
     own_examples = workload.partition.own_examples if workload.partition is not None else ()
     summed = ("tensor",) if sizes.get("tensor", 1) > 1 else ()
     for axis in set(LIES_ON.values()) & {name for name, size in sizes.items() if size > 1}:
-        if not splits(workload.partition, axis):
-            raise Unsupported(_nothing_to_split(workload, axis))
+        if splits(workload.partition, axis):
+            continue
+        if workload.partition is None:
+            raise Unsupported(f"'{workload.name}' does not declare what can be split over the axis {axis}; gpt does.")
+        if axis == "expert":
+            raise Unsupported(f"'{workload.name}' has no experts: use --config.model.experts=8, for example.")
+        raise Unsupported(f"'{workload.name}' has nothing that can be split over the axis {axis}: use the axis data.")
 
     def cut(path: Any, aval: Any) -> Cut:
         name = jax.tree_util.keystr(path, simple=True, separator="/")
         axes = next((axes for pattern, axes in table.items() if fnmatch.fnmatch(name, pattern)), ())
         dims = [(dim, LIES_ON[axis]) for dim, axis in enumerate(axes) if axis and sizes.get(LIES_ON[axis], 1) > 1]
         for dim, axis in dims:
-            _require_divides(axes[dim], aval.shape[dim], axis, sizes[axis])
+            length, devices = aval.shape[dim], sizes[axis]
+            if length % devices:
+                near = max(n for n in range(1, devices) if length % n == 0)
+                raise UserError(
+                    f"'{axes[dim]}' is {length}, which does not divide over {devices} devices of the mesh axis {axis}: "
+                    f"use {axis}={near}, or a '{axes[dim]}' of {math.ceil(length / devices) * devices}, for example."
+                )
         whole = Cut(
             aval.shape,
             tuple(dims),
@@ -278,23 +305,6 @@ def shared_out(cut: Cut, devices: int, over: str = "fsdp") -> Cut:
         return dataclasses.replace(cut, over=over)
     if (dim := next(dims, None)) is None:
         return dataclasses.replace(cut, flat=devices, over=over)
-    split = sorted([*zip(cut.dims, cut.sizes, strict=True), ((dim, over), devices)])
+    split = sorted([*zip(cut.dims, cut.sizes, strict=True), ((dim, over), devices)])  # `dims` is in order of dimensions
     names, sizes = zip(*split, strict=True)
     return dataclasses.replace(cut, dims=names, sizes=sizes, over=over)
-
-
-def _nothing_to_split(workload: TrainWorkload, axis: str) -> str:
-    if workload.partition is None:
-        return f"'{workload.name}' does not declare what can be split over the axis {axis}; gpt does."
-    if axis == "expert":
-        return f"'{workload.name}' has no experts: use --config.model.experts=8, for example."
-    return f"'{workload.name}' has nothing that can be split over the axis {axis}: use the axis data."
-
-
-def _require_divides(what: str | None, length: int, axis: str, devices: int) -> None:
-    if length % devices:
-        near = max(n for n in range(1, devices) if length % n == 0)
-        raise UserError(
-            f"'{what}' is {length}, which does not divide over {devices} devices of the mesh axis {axis}: use "
-            f"{axis}={near}, or a '{what}' of {math.ceil(length / devices) * devices}, for example."
-        )

@@ -73,17 +73,17 @@ def on_host(tree: PyTree) -> PyTree:
 
     Split arrays are gathered one by one, so no device holds more than one whole array at a time.
     """
-    return jax.tree.map(lambda x: np.asarray(_whole(x)), tree)
+
+    def whole(x: Any) -> np.ndarray:
+        if isinstance(x, jax.Array) and not (x.is_fully_addressable or x.is_fully_replicated):
+            assert isinstance(x.sharding, NamedSharding)
+            x = jit_once(_same, out_shardings=NamedSharding(x.sharding.mesh, PartitionSpec()))(x)
+        return np.asarray(x)
+
+    return jax.tree.map(whole, tree)
 
 
-def _whole(x: Any) -> Any:
-    if not isinstance(x, jax.Array) or x.is_fully_addressable or x.is_fully_replicated:
-        return x
-    assert isinstance(x.sharding, NamedSharding)
-    return jit_once(_same, out_shardings=NamedSharding(x.sharding.mesh, PartitionSpec()))(x)
-
-
-def _same(x: jax.Array) -> jax.Array:
+def _same(x: jax.Array) -> jax.Array:  # one function for all calls, so that equal arrays share a program
     return x
 
 

@@ -15,7 +15,7 @@ from jax.sharding import Mesh, PartitionSpec
 
 from jaxbench.errors import UserError
 from jaxbench.machine.start import run_once_options
-from jaxbench.parallel import draws, typed_keys
+from jaxbench.parallel import rng_keys
 from jaxbench.processes.group import ProcessGroup
 from jaxbench.workloads import sharding_context, weighted
 from jaxbench.workloads.base import Batch, CollectiveBounds, Metrics, PyTree, TrainWorkload
@@ -79,7 +79,7 @@ class Program:
     disabled_passes: tuple[str, ...] = ()
     sums: int = 1
     widest: int = 4
-    keys: draws.Keys | None = None
+    keys: rng_keys.Keys | None = None
     order: Callable[[Batch], Batch] = lambda batch: batch
 
     @property
@@ -95,19 +95,20 @@ class Program:
 
 def create_state(workload: TrainWorkload, key: jax.Array) -> TrainState:
     """The canonical initial state. `key`: uint32 (2,)."""
+    # Two independent keys: 0 for the initial values, 1 for the draws of the steps.
     params, model_state = workload.init(jax.random.fold_in(key, 0))
     return TrainState(
         step=jnp.zeros((), jnp.int32),
         params=params,
         model_state=model_state,
-        opt_state=typed_keys.stored(workload.optimizer.init(params)),
+        opt_state=rng_keys.stored(workload.optimizer.init(params)),
         key=jax.random.fold_in(key, 1),
     )
 
 
 def without(passes: Iterable[str]) -> dict[str, Any]:
     """The compiler options that turn passes off."""
-    names = ",".join(dict.fromkeys(passes))
+    names = ",".join(dict.fromkeys(passes))  # each once, in order
     return {"xla_disable_hlo_passes": names} if names else {}
 
 
@@ -128,7 +129,7 @@ def forward(workload: TrainWorkload, state: TrainState, batch: Batch) -> tuple[P
     """Runs the forward pass on `batch`. Returns (model_state, metrics), with the loss among the metrics."""
 
     def run(state: TrainState, batch: Batch) -> tuple[Metrics, PyTree]:
-        key = draws.folded(state.key, state.step)
+        key = rng_keys.folded(state.key, state.step)
         loss, (model_state, metrics) = workload.loss(state.params, state.model_state, batch, key)
         return weighted.float_weights({"loss": loss, **metrics}), model_state
 
@@ -157,11 +158,13 @@ def gradients(
             scaled = share if workload.loss_scale is None else share * workload.loss_scale(state.opt_state)
             return scaled, (model_state, weighted.float_weights({"loss": loss, **metrics}))
 
-        key = draws.folded(state.key, state.step)
+        key = rng_keys.folded(state.key, state.step)
         differentiated = {workload.sent: state.params[workload.sent]} if workload.sent else state.params
         (_, (model_state, metrics)), grads = jax.value_and_grad(loss, has_aux=True)(differentiated)
+        # Micro-batches have different weights: each gradient is weighted here, and the sum is divided below.
         if workload.micro_batches > 1 and weighted.is_weighted(metrics["loss"]):
-            grads = _times(grads, over_devices(metrics["loss"].weight))
+            weight = over_devices(metrics["loss"].weight)
+            grads = jax.tree.map(lambda g: (g * weight).astype(g.dtype), grads)
         return (each(grads), metrics), model_state
 
     (grads, metrics), model_state = _in_micro_batches(run, workload.micro_batches, state, batch)
@@ -185,10 +188,6 @@ def _share(loss: Any) -> jax.Array:
     return loss.mean * weighted.divided(loss.weight, over_devices(loss.weight))
 
 
-def _times(grads: PyTree, weight: jax.Array) -> PyTree:
-    return jax.tree.map(lambda g: (g * weight).astype(g.dtype), grads)
-
-
 def over_devices(weight: jax.Array) -> jax.Array:
     """The mean of a weight over the devices that hold the rest of the batch."""
     axis = sharding_context.current().axis
@@ -198,6 +197,7 @@ def over_devices(weight: jax.Array) -> jax.Array:
 def update(workload: TrainWorkload, state: TrainState, grads: PyTree, model_state: PyTree) -> TrainState:
     """Applies the optimizer to gradients that are already averaged over the global batch."""
     updates, opt_state = optimizer_update(workload, grads, state.opt_state, state.params)
+    # The cast keeps the dtype: float32 updates would otherwise widen bfloat16 parameters.
     params = jax.tree.map(lambda p, u: (p + u).astype(p.dtype), state.params, updates)
     model_state = _merged(state.model_state, model_state)
     if workload.loss_scale is not None:  # a skipped step must not change batch statistics either
@@ -215,9 +215,10 @@ def optimizer_update(
     structure.
     """
     try:
-        updates, new = workload.optimizer.update(grads, typed_keys.restored(opt_state), params)
-        new = typed_keys.stored(new)
+        updates, new = workload.optimizer.update(grads, rng_keys.restored(opt_state), params)
+        new = rng_keys.stored(new)
     except (TypeError, ValueError) as error:
+        # optax has no exception type for a missing argument: only the message shows it. Other errors pass through.
         missing = re.search(
             r"missing \d+ required .*arguments?: (.+)|(\w+) must be provided|(grads)` to have a batch dimension",
             str(error),
@@ -260,7 +261,7 @@ def _in_micro_batches(run: Callable[..., Any], count: int, state: TrainState, ba
 
     def local(state: TrainState, batch: Batch) -> tuple[PyTree, PyTree]:
         state = jax.lax.pcast(state, (axis,), to="varying")  # see strategies/shard_map.py
-        state = dataclasses.replace(state, key=draws.local_key(state.key, (axis,)))
+        state = dataclasses.replace(state, key=rng_keys.local_key(state.key, (axis,)))
         with sharding_context.over(axis=axis):
             return mean_over(axis, _one_after_the_other(run, count, state, batch))
 
@@ -274,6 +275,7 @@ def _one_after_the_other(run: Callable[..., Any], count: int, state: TrainState,
     The loop is unrolled, because convolutions inside a compiled loop are several times slower on the CPU. A barrier
     delays each part until the previous one is summed, so that only one part's activations are alive.
     """
+    # Micro-batch i has examples i, i + count, ...: the leading axis of the reshape keeps the batch's sharding.
     strided = jax.tree.map(lambda x: x.reshape(x.shape[0] // count, count, *x.shape[1:]), batch)
     total: Any = None
     changed: PyTree = {}
@@ -281,7 +283,7 @@ def _one_after_the_other(run: Callable[..., Any], count: int, state: TrainState,
         part = jax.tree.map(lambda x, i=i: jax.lax.index_in_dim(x, i, axis=1, keepdims=False), strided)
         if total is not None:
             part, total = _after(part, total)
-        model_state, key = _merged(state.model_state, changed), draws.folded(state.key, i)
+        model_state, key = _merged(state.model_state, changed), rng_keys.folded(state.key, i)
         means, new = run(dataclasses.replace(state, model_state=model_state, key=key), part)
         changed = _merged(changed, new)
         wide = jax.tree.map(lambda x: x.astype(jnp.promote_types(x.dtype, jnp.float32)), means)

@@ -116,6 +116,7 @@ def _simulated(orders: Sequence[list[Work]], chunks: int) -> list[list[Work | No
     rows: list[list[Work | None]] = []
     while any(next_index[s] < len(orders[s]) for s in range(stages)):
         row: list[Work | None] = []
+        # All stages choose before any result of this tick counts: a message takes until the next tick.
         for s, order in enumerate(orders):
             work = order[next_index[s]] if next_index[s] < len(order) else None
             ready = work is not None and all(
@@ -171,7 +172,7 @@ class _Slots:
         self.max_used = 0
 
     def take(self, work: Work, chunk: int) -> int:
-        slot = self._free.pop() if self._free else len(self._used)
+        slot = self._free.pop() if self._free else len(self._used)  # without a free slot, 0 .. len - 1 are all in use
         self._used[work.micro_batch, chunk] = slot
         self.max_used = max(self.max_used, len(self._used))
         return slot
@@ -192,6 +193,7 @@ def _arrivals(rows: list[list[Work | None]], stages: int, chunks: int, kind: int
     read, filled = (np.full((len(rows), stages), NOWHERE, np.int32) for _ in range(2))
     slots = [_Slots() for _ in range(stages)]
     for t, row in enumerate(rows):
+        # Results of the previous tick arrive first, so a slot that this tick's work frees is reused from the next tick.
         for source, work in enumerate(rows[t - 1] if t else []):
             if work is not None and work.kind == kind:
                 target = _neighbour(work.chunk, source, stages, chunks, 1 if kind == FORWARD else -1)

@@ -21,13 +21,14 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 from jax.core import ShapedArray
+from jax.extend import core
 from jax.sharding import NamedSharding, PartitionSpec
 
 from jaxbench.errors import Unsupported, UserError
-from jaxbench.parallel import draws, inner_remat, multihost, optimizer_need, optimizer_view
+from jaxbench.parallel import multihost, rng_keys
 from jaxbench.parallel.axes import AXES, Sizes, batch_parts, mesh_of, splits
 from jaxbench.parallel.layout import Cut, Layout, cuts
-from jaxbench.parallel.optimizer_view import View
+from jaxbench.parallel.optimizer import GatheredUpdate, gathered_update, unused_gradients
 from jaxbench.parallel.program import (
     Program,
     TrainState,
@@ -41,6 +42,7 @@ from jaxbench.parallel.program import (
 )
 from jaxbench.workloads import positions, sharding_context
 from jaxbench.workloads.base import Batch, CollectiveBounds, DeviceShare, Metrics, PyTree, TrainWorkload
+from jaxbench.workloads.jaxprs import interpret
 
 # The axes over which the backward pass repeats communication instead of storing its result.
 AGAIN = {"fsdp", "context"}
@@ -53,10 +55,10 @@ def build(workload: TrainWorkload, devices: list[jax.Device], sizes: Sizes, *, s
     """
     require(workload, sizes, sequence=sequence)
     layout, mesh, means = Layout(workload, cuts(workload, sizes)), mesh_of(devices, sizes), mean_axes(sizes)
-    view = optimizer_view.of(workload, mesh, layout)
+    gathered = gathered_update(workload, mesh, layout)
 
     def local_gradients(state: TrainState, batch: Batch) -> tuple[PyTree, PyTree, Metrics]:
-        key = draws.local_key(state.key, means)
+        key = rng_keys.local_key(state.key, means)
         params, model_state = varying((state.params, state.model_state), means)
         params = jax.tree.map(lambda x, cut: varying(x, cut.summed), params, layout.cuts)
         local = dataclasses.replace(state, params=params, model_state=model_state, key=key)
@@ -71,7 +73,10 @@ def build(workload: TrainWorkload, devices: list[jax.Device], sizes: Sizes, *, s
     held = lambda *args: local_gradients(*args)[0], layout.specs().params  # noqa: E731
     sums = 1 if means else 0  # without an axis that splits examples, each device has the whole loss
     step = Step(
-        local_gradients, partial(update, workload) if view is None else view.update, layout.specs().params, view
+        local_gradients,
+        partial(update, workload) if gathered is None else gathered.update,
+        layout.specs().params,
+        gathered,
     )
     typed = not {*sizes} <= {"data", "fsdp"}
     return program(
@@ -84,19 +89,20 @@ class Step:
     """The computation of a step, independent of the layout of its arrays.
 
     gradients: on one device, (state, batch) -> (gradients, model_state, metrics).
-    update: (state, gradients, model_state) -> state: on one device without a view, on global arrays with one.
-    specs: the layout of the gradients, if there is a view.
+    update: (state, gradients, model_state) -> state: on one device, or on global arrays if there is a gathered
+    update.
+    specs: the layout of the gradients, if there is a gathered update.
     """
 
     gradients: Callable[[TrainState, Batch], tuple[PyTree, PyTree, Metrics]]
     update: Callable[[TrainState, PyTree, PyTree], TrainState]
     specs: PyTree
-    view: View | None
+    gathered: GatheredUpdate | None
 
     @property
     def sends(self) -> CollectiveBounds:
-        """The communication that the view adds to that of the step."""
-        return {} if self.view is None else self.view.sends
+        """The communication that the gathered update adds to that of the step."""
+        return {} if self.gathered is None else self.gathered.sends
 
     def mapped(self, run: Callable[..., Any], specs: TrainState) -> Callable[..., Any]:
         """(state, batch) -> (state, metrics), on global arrays. run: `shard_map`, except for `out_specs`."""
@@ -110,7 +116,7 @@ class Step:
             grads, model_state, metrics = run(self.gradients, out_specs=(self.specs, whole, whole))(state, batch)
             return self.update(state, grads, model_state), metrics
 
-        return run(on_device, out_specs=(specs, whole)) if self.view is None else on_global
+        return run(on_device, out_specs=(specs, whole)) if self.gathered is None else on_global
 
 
 def require(workload: TrainWorkload, sizes: Sizes, *, sequence: bool = False) -> None:
@@ -183,7 +189,7 @@ def _of_shards(workload: TrainWorkload, layout: Layout, *, gather: bool) -> Call
     @partial(jax.checkpoint, policy=saveable)
     def loss(shards: PyTree, model_state: PyTree, batch: Batch, key: jax.Array) -> Any:
         whole = jax.tree.map(lambda shard, cut: cut.whole(shard), shards, layout.cuts)
-        return inner_remat.kept(workload.loss)(whole, model_state, batch, key)
+        return keeping_recomputation(workload.loss)(whole, model_state, batch, key)
 
     return loss
 
@@ -247,7 +253,7 @@ def program(
         batch_parts=batch_parts(sizes),
         disabled_passes=disabled_passes,
         sums=sums,
-        keys=draws.keys_of_parts(*(sizes[axis] for axis in mean_axes(sizes))) if mean_axes(sizes) else None,
+        keys=rng_keys.keys_of_parts(*(sizes[axis] for axis in mean_axes(sizes))) if mean_axes(sizes) else None,
     )
 
 
@@ -267,7 +273,7 @@ def expected(
     """
     passes, state = workload.micro_batches, jax.tree.leaves(layout.canonical.model_state)
     bounds: CollectiveBounds = {}
-    unused = optimizer_need.unused_gradients(workload, layout.canonical)
+    unused = unused_gradients(workload, layout.canonical)
     for index, cut in enumerate(jax.tree.leaves(layout.cuts)):
         if cut.parts > 1:
             add(bounds, "all-gather", cut.numbers, 2 * passes * cut.numbers)
@@ -306,3 +312,54 @@ def both(*all_bounds: CollectiveBounds) -> CollectiveBounds:
         for kind, (least, most) in bounds.items():
             add(total, kind, least, most)
     return total
+
+
+_REMAT = ("checkpoint", "remat2", "remat")  # the primitive's names in several versions of JAX
+
+
+def keeping_recomputation(function: Callable[..., Any]) -> Callable[..., Any]:
+    """The same function of arrays, with checkpoints that keep their own policy inside another checkpoint.
+
+    `jax.checkpoint` applies its policy to the checkpoints inside it too. A strategy that stores everything except
+    gathered parameters would therefore also store what the model wants to recompute. Here each inner checkpoint becomes
+    a function with its own backward pass. The outer checkpoint then sees only its arguments and what its own policy
+    stores.
+
+    This holds for checkpoints at the top level of `function`; checkpoints inside a loop do not change.
+    """
+
+    def run(*args: Any) -> Any:
+        closed, out = jax.make_jaxpr(function, return_shape=True)(*args)
+        if not any(equation.primitive.name in _REMAT for equation in closed.jaxpr.eqns):
+            return function(*args)
+        results = interpret(closed.jaxpr, closed.consts, jax.tree.leaves(args), lambda atom: atom.val, _apply)
+        return jax.tree.unflatten(jax.tree.structure(out), results)
+
+    return run
+
+
+def _apply(equation: Any, values: list[Any]) -> list[Any]:
+    if equation.primitive.name in _REMAT:
+        return _recomputed(equation.params)(*values)
+    with equation.ctx.manager:  # such as the precision of products
+        results = equation.primitive.bind(*values, **equation.primitive.get_bind_params(equation.params))
+    return results if equation.primitive.multiple_results else [results]
+
+
+def _recomputed(params: dict[str, Any]) -> Callable[..., Any]:
+    """The body of a checkpoint, with a backward pass of its own that gets what the checkpoint's policy stores."""
+    body = core.jaxpr_as_fun(core.ClosedJaxpr(params["jaxpr"], ()))
+    inner = jax.checkpoint(body, policy=params["policy"], prevent_cse=params["prevent_cse"])
+
+    @jax.custom_vjp
+    def run(*args: Any) -> Any:
+        return inner(*args)
+
+    def forward(*args: Any) -> tuple[Any, Any]:
+        return jax.vjp(inner, *args)
+
+    def backward(stored: Any, gradient: Any) -> Any:
+        return stored(gradient)
+
+    run.defvjp(forward, backward)
+    return run

@@ -1,13 +1,14 @@
 # Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
 """One stage of a pipeline in a step: a compiled loop over the rows of a schedule's tables.
 
-The forward and backward pass of a micro-batch run in different ticks; `split_vjp` defines what is stored between them.
+The forward and backward pass of a micro-batch run in different ticks; `SplitVjp` defines what is stored between them.
 The prologue before the first block and the epilogue after the last run on the stages of those blocks, in the same
 ticks.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable
 from functools import partial
 from typing import Any
 
@@ -18,10 +19,51 @@ from jaxbench.parallel import sharded_step
 from jaxbench.parallel.axes import Sizes
 from jaxbench.parallel.pipeline_layout import BLOCKS, OUTER
 from jaxbench.parallel.schedule import BACKWARD, FORWARD, NOWHERE, Schedule
-from jaxbench.parallel.split_vjp import SplitVjp
 from jaxbench.workloads import weighted
 from jaxbench.workloads.base import Batch, Metrics, PyTree, Stages, TrainWorkload
+from jaxbench.workloads.jaxprs import reached
 from jaxbench.workloads.models import blocks
+
+
+class SplitVjp:
+    """The two passes of ``function(params, x, *given) -> y``, for arrays x and y; `given` gets no gradient.
+
+    `jax.vjp` returns the backward pass as a pytree of residuals. These can be stored and used much later, as a pipeline
+    does between two ticks of one compiled loop. Residuals that depend only on the parameters (a transposed kernel, or
+    one cast to 16 bits) are recomputed instead: they are as large as the parameters, and the same for every
+    micro-batch.
+
+    Attributes:
+      kept: the avals of what `forward` returns for `backward`.
+    """
+
+    def __init__(self, function: Callable[..., jax.Array], params: PyTree, x: jax.Array, *given: Any):
+        """params, x, given: arrays or tracers with the right shapes and dtypes; their values are not used."""
+        self._function = function
+        self._zero = partial(jnp.zeros_like, x)
+        jaxpr = jax.make_jaxpr(lambda params, x: jax.tree.leaves(self._vjp(params, x, given)[1]))(params, x)
+        self._keep = reached(jaxpr.jaxpr, jaxpr.jaxpr.invars[-1:])
+        self.kept = [aval for aval, keep in zip(jaxpr.out_avals, self._keep, strict=True) if keep]
+
+    def forward(self, params: PyTree, x: jax.Array, *given: Any) -> tuple[jax.Array, list[jax.Array]]:
+        """(y, the residuals for `backward`)."""
+        y, pulled = self._vjp(params, x, given)
+        return y, [leaf for leaf, keep in zip(jax.tree.leaves(pulled), self._keep, strict=True) if keep]
+
+    def backward(
+        self, params: PyTree, kept: Iterable[jax.Array], dy: jax.Array, *given: Any
+    ) -> tuple[PyTree, jax.Array]:
+        """The gradients of <y, dy> with respect to params and x. params, given: the same as in `forward`."""
+        # This forward pass, of zeros, is dead code except for what depends only on the parameters.
+        pulled = self._vjp(params, self._zero(), given)[1]
+        leaves, structure = jax.tree.flatten(pulled)
+        rest = iter(kept)
+        leaves = [next(rest) if keep else leaf for leaf, keep in zip(leaves, self._keep, strict=True)]
+        return jax.tree.unflatten(structure, leaves)(dy)
+
+    def _vjp(self, params: PyTree, x: jax.Array, given: tuple[Any, ...]) -> tuple[jax.Array, Any]:
+        return jax.vjp(lambda params, x: self._function(params, x, *given), params, x)
+
 
 AXIS = "stage"
 _COLUMNS = ("kind", "micro_batch", "chunk", "input", "gradient", "keep", "comes_input", "comes_gradient")
@@ -45,6 +87,8 @@ class Stage:
         batches = jax.tree.map(lambda x: x.reshape(self._micro_batches, -1, *x.shape[1:]), batch)
         carry = self._empty_carry(params, batches)
         columns = jax.tree.map(jnp.asarray, [getattr(self._table, name) for name in _COLUMNS])
+        # One loop for each segment: if no stage runs backward in it, the body has no backward branch and sends nothing
+        # back.
         for first, end, kinds in self._table.segments():
             body = partial(self._tick, params, batches, kinds)
             carry, _ = jax.lax.scan(body, carry, [column[first:end] for column in columns])
@@ -84,7 +128,7 @@ class Stage:
         work = dict(zip(_COLUMNS, (column[self._me] for column in row), strict=True))
         carry = {**carry, "inputs": _placed(carry["inputs"], carry["forward"], work["comes_input"])}
         carry = {**carry, "due": _placed(carry["due"], carry["backward"], work["comes_gradient"])}
-        slots = carry.pop("kept")
+        slots = carry.pop("kept")  # `carry` is a copy since the lines above
         # Residuals are stored after the branches: XLA would copy all slots if they passed through a branch.
         no_residuals = self._nothing_kept if FORWARD in kinds else []
         branch_of = {
@@ -168,13 +212,16 @@ class Stage:
 
         at_end, dy, metrics = jax.lax.cond(is_last, from_loss, from_received)
         grads, dx = self._blocks_vjp.backward(_of_chunk(params[BLOCKS], work), kept, dy, batch, key, work["chunk"])
+        # The prologue's forward pass is recomputed from the batch, so nothing of it is stored between the ticks.
         at_start = jax.lax.cond(self._is_first(work), of_first, lambda dx: no_outer, dx)
         total = carry["grads"]
         changed = {
             "backward": dx,
             "grads": {
                 OUTER: jax.tree.map(lambda t, a, b: t + a + b, total[OUTER], at_end, at_start),
-                BLOCKS: jax.tree.map(lambda t, g: _added(t, g, work["chunk"]), total[BLOCKS], grads),
+                BLOCKS: jax.tree.map(
+                    lambda t, g: t + g[None] if len(t) == 1 else t.at[work["chunk"]].add(g), total[BLOCKS], grads
+                ),
             },
             "metrics": jax.tree.map(jnp.add, carry["metrics"], metrics),
             "busy": carry["busy"] + 1,
@@ -195,7 +242,7 @@ def _at(slots: jax.Array, slot: jax.Array) -> jax.Array:
 
 
 def _placed(slots: jax.Array, value: jax.Array, slot: jax.Array) -> jax.Array:
-    """Stores `came` in a slot. NOWHERE, -1, is the last slot, the dummy."""
+    """The slots with `value` stored in one of them. NOWHERE, -1, is the last slot, the dummy."""
     return jax.lax.dynamic_update_index_in_dim(slots, value, slot % slots.shape[0], 0)
 
 
@@ -210,9 +257,3 @@ def _of_chunk(params: PyTree, work: dict[str, Any]) -> PyTree:
 
 def _of_batch(batches: Batch, work: dict[str, Any]) -> Batch:
     return jax.tree.map(lambda x: _at(x, work["micro_batch"]), batches)
-
-
-def _added(total: jax.Array, grad: jax.Array, chunk: jax.Array) -> jax.Array:
-    if total.shape[0] == 1:
-        return total + grad[None]
-    return total.at[chunk].add(grad)

@@ -53,7 +53,7 @@ class Child(JsonLines):
         copy = source.environment(setup["source"]) if "source" in setup else {}
         with _opened(log) as stderr:
             self._process = subprocess.Popen(
-                [sys.executable, "-P", "-m", setup.get("module", MEASURES)],
+                [sys.executable, "-P", "-m", setup.get("module", MEASURES)],  # -P: no file here hides a module
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
                 stderr=stderr,
@@ -71,6 +71,7 @@ class Child(JsonLines):
     def stopped(self) -> bool:
         """Whether it is alive but stopped, as after SIGSTOP. Only Linux reports this; False on other systems."""
         try:
+            # proc(5): the state follows the name, which is in parentheses and may contain any character.
             return Path(f"/proc/{self.pid}/stat").read_text().rpartition(")")[2].split()[0] in "Tt"
         except OSError:
             return False
@@ -128,6 +129,7 @@ def _opened(log: Path) -> IO[bytes]:
 
 def ready(children: Sequence[Lines], limit_s: float) -> list[Lines]:
     """The children that have an answer or have ended, as soon as there is one; [] after `limit_s` seconds."""
+    # A line that was read along with an earlier one is no longer in the pipe, so the selector would not report it.
     if waiting := [child for child in children if b"\n" in child.buffer]:
         return waiting
     with selectors.DefaultSelector() as selector:

@@ -50,7 +50,7 @@ class Worker:
     def __init__(self, setup: dict[str, Any], log: Path, followers: Followers | None = None):
         self.log = log
         self._followers = followers
-        self.restarts = 0  # on its own request; each discards the prepared points
+        self.restarts = 0  # at its own request; each discards the prepared points
         self._setup = setup
         self._start()
 
@@ -114,7 +114,7 @@ class Worker:
         self.wait_ready()
         if self._start_error is not None:
             raise self._start_error
-        if self._ahead:
+        if self._ahead:  # this request is already on its way
             assert self._ahead.pop(0) == request
         else:
             self._send(request)
@@ -140,11 +140,13 @@ class Worker:
             silent = [child for child in self._children if child not in answers]
             heard = ready(silent, deadline - time.monotonic())
             for child in heard:
+                # A closed pipe without an answer is a death: the others can no longer finish their collectives.
                 if (answer := child.read()) is None:
                     raise self._death(child, stage)
                 answers[child] = answer
                 if "source" in answer:
                     source.require_same(answer["source"], self._setup.get("source"))
+                # After a failure the others get a short time: they may fail too, or block in a collective forever.
                 if "failed" in answer and failed is None:
                     failed, deadline = child, min(deadline, time.monotonic() + FAILED_LIMIT_S)
             if not heard:
@@ -179,6 +181,7 @@ class Worker:
         stopped = self._stopped()
         gone.end()
         self.kill()
+        # SIGABRT is JAX's reaction to the loss of another process, so a process that ended otherwise is the cause.
         first = min(ended, key=lambda child: child.end()[0] == -signal.SIGABRT)
         reason = f"{self._called(first)} {first.end()[1]}{stopped}"
         return WorkerError(reason, stage=stage, detail=first.log_tail(), alive=False)
@@ -256,6 +259,7 @@ def merged(answers: Sequence[dict[str, Any]], cpus: Sequence[Any] = ()) -> dict[
     first = answers[0]
     if len(answers) == 1:
         return first
+    # All restart with the same number of threads, the largest that one of them needs.
     if asked := [answer["concurrent_collectives"] for answer in answers if "concurrent_collectives" in answer]:
         return {"concurrent_collectives": max(asked)}
     if "same" in first:

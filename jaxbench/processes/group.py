@@ -82,9 +82,9 @@ class ProcessGroup:
             return [value]
         name, service = self._next(), self.service
         service.key_value_set(f"{name}/{self.here:08}", json.dumps(value))
-        self._wait(f"{name}/given")
+        self._wait(f"{name}/given")  # all values are set
         values = [json.loads(text) for _, text in sorted(service.key_value_dir_get(f"{name}/"))]
-        self._wait(f"{name}/taken")
+        self._wait(f"{name}/taken")  # all have read them, so the leader may delete them
         if self.here == self.processes[0]:
             service.key_value_delete(f"{name}/")
         return values
@@ -127,8 +127,8 @@ class ProcessGroup:
             self.service.wait_at_barrier(name, int(1000 * BARRIER_LIMIT_S), process_ids=list(self.processes))
         except jax.errors.JaxRuntimeError as error:
             if missing := re.findall(r"^(\d+)$", str(error), re.MULTILINE):
-                limit = f"within {BARRIER_LIMIT_S:.0f} s to where the others wait for it"
-                raise TimeoutError(f"process {missing[0]} did not come {limit}") from error
+                limit = f"within {BARRIER_LIMIT_S:.0f} s at the point where the others wait for it"
+                raise TimeoutError(f"process {missing[0]} did not arrive {limit}") from error
             raise
 
 
@@ -164,4 +164,4 @@ def join_co_runners(place: Mapping[str, Any]) -> CoRunners:
     return CoRunners(tuple(range(count)), number, client)
 
 
-_services: list[Any] = []  # it would end with its last reference
+_services: list[Any] = []  # keeps the service alive: it ends with its last reference

@@ -38,7 +38,7 @@ from jaxbench import discovery
 from jaxbench.errors import UserError
 from jaxbench.machine import source, start
 from jaxbench.processes.child import Child, JsonLines, ready
-from jaxbench.records.store import flatten
+from jaxbench.records.documents import flatten
 
 JOIN_LIMIT_S = 60  # for all processes of a launch to join
 HELLO_LIMIT_S = 180.0  # for a process to report its resources, for which JAX starts in a child of it
@@ -310,7 +310,9 @@ class Followers:
                 process, hello = self._hellos.get(timeout=HELLO_LIMIT_S)
             except queue.Empty:
                 missing = min({*range(self.launch.processes)} - {*by_process})
-                raise UserError(f"process {missing} did not say within {HELLO_LIMIT_S:.0f} s what it has.") from None
+                raise UserError(
+                    f"process {missing} did not report its resources within {HELLO_LIMIT_S:.0f} s."
+                ) from None
             if "error" in hello:
                 raise UserError(f"process {process} (on {hello['host']}): {hello['error']}")
             by_process[process] = hello
@@ -330,6 +332,7 @@ class Followers:
         if len(among) == 1:
             return [setup]
         hosts = [self.hosts[process] for process in among]
+        # Each worker is a world of its own, with its own coordination service on a free port of process 0's host.
         address = start.free_address("127.0.0.1" if len(set(self.hosts)) == 1 else self.launch.host)
         setups = []
         for number, process in enumerate(among):
@@ -369,8 +372,12 @@ class Followers:
                 self._hellos.put((process, message["hello"]))
             else:
                 self._workers[message["child"]].hear(message)
+        # The link itself ended, so nobody can be reached any more.
         self._present.discard(process)
-        self._hellos.put((process, {"error": "it was lost before it said what it has.", "host": self.hosts[process]}))
+        # Wakes whoever waits for this process, in `gather` or in `end`.
+        self._hellos.put(
+            (process, {"error": "it was lost before it reported its resources.", "host": self.hosts[process]})
+        )
         for worker in list(self._workers.values()):
             if worker.process == process:
                 worker.lost()
@@ -393,6 +400,7 @@ class Remote(JsonLines):
     pid = 0
 
     def __init__(self, followers: Followers, process: int, number: int):
+        # A real pipe, so that `child.ready` can wait for local and remote workers with one selector.
         reading, self._writing = os.pipe()
         super().__init__(reading)
         self.process, self.number = process, number
@@ -402,7 +410,7 @@ class Remote(JsonLines):
 
     def hear(self, message: dict[str, Any]) -> None:
         """Takes an answer, or the news of its end. A listening thread calls this."""
-        if self._end is not None:
+        if self._end is not None:  # it was given up already, and the pipe is closed
             return
         if "answer" in message:
             os.write(self._writing, json.dumps(message["answer"]).encode() + b"\n")

@@ -127,7 +127,7 @@ def _concerns_this_process(state: Any, request: dict[str, Any], device_counts: d
 
     point = request.get("point")
     if isinstance(point, dict):
-        sides = point.get("mesh") or str(point["devices"])  # of a collective, the mesh has all groups of devices
+        sides = point.get("mesh") or str(point["devices"])  # the mesh of a collective has all groups of devices
         device_counts[point["point"]] = math.prod(map(int, sides.split("x")))
         point = point["point"]
     count = device_counts.get(str(point), len(state.devices))

@@ -9,15 +9,15 @@ from __future__ import annotations
 
 import dataclasses
 import json
-import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
-from typing import Any
 
 from jaxbench.errors import UserError
+from jaxbench.records.documents import Positive, decode
 from jaxbench.records.schema import Collective
-from jaxbench.records.store import write_atomic
+from jaxbench.records.store import read_lines, write_atomic
 
 FILE = "forecast.jsonl"
 COMPILED, RECKONED, MEASURED = "compiled", "reckoned", "measured"
@@ -72,9 +72,9 @@ class ForecastRecord:
     parameters: int = 0
     flops: float | None = None
     grade: str = ""
-    low_s: float | None = None
-    scheduled_s: float | None = None
-    high_s: float | None = None
+    low_s: Positive | None = None
+    scheduled_s: Positive | None = None
+    high_s: Positive | None = None
     work_s: float | None = None
     communication_s: float | None = None
     seconds_by: dict[str, float] = dataclasses.field(default_factory=dict)
@@ -119,25 +119,6 @@ def write(folder: Path, records: Sequence[ForecastRecord]) -> None:
 def read(folder: Path) -> list[ForecastRecord]:
     """The forecasts in `folder`. Raises UserError for a folder without forecasts, and for a damaged line."""
     try:
-        lines = (folder / FILE).read_text(encoding="utf-8").splitlines()
+        return [*read_lines(folder / FILE, partial(decode, ForecastRecord), "make the forecast again.")]
     except OSError as error:
         raise UserError(f"'{folder}' has no {FILE}: make one with 'jaxbench forecast'.") from error
-    records = []
-    for number, line in enumerate(lines, start=1):
-        try:
-            records.append(_record(json.loads(line)))
-        except (KeyError, TypeError, ValueError) as error:
-            raise UserError(
-                f"{folder / FILE}, line {number}, is damaged ({error}): make the forecast again."
-            ) from error
-    return records
-
-
-def _record(line: dict[str, Any]) -> ForecastRecord:
-    arrays: dict[str, Any] = {name: tuple(line.get(name, ())) for name in ("sources", "notes")}
-    collectives = tuple(Collective(**each) for each in line.get("collectives", ()))
-    record = ForecastRecord(**{**line, **arrays, "collectives": collectives})
-    times = (record.low_s, record.scheduled_s, record.high_s)
-    if any(seconds is not None and not 0 < seconds < math.inf for seconds in times):
-        raise ValueError("a time is not positive")
-    return record

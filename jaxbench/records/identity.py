@@ -1,5 +1,7 @@
 # Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
-"""Whether two manifests describe the same machine, and how they differ. `machine/identity.py` gathers the facts.
+"""Whether two manifests describe the same machine, and two records the same model, and how they differ.
+
+`machine/identity.py` gathers the facts of a machine.
 
 Two machines are the same if all facts that both manifests know are equal. A fact can be unknown because the manifest is
 older, or because the system does not report it.
@@ -7,10 +9,12 @@ older, or because the system does not report it.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from typing import Any
 
-from jaxbench.records.store import flatten
+from jaxbench.records.documents import flatten
+from jaxbench.records.schema import CaseRecord, PointRecord
 
 KERNEL = "identity.kernel"  # the only fact that an update of the same machine changes
 FACTS = {  # fields of a manifest that identify a machine, with their names in sentences
@@ -103,3 +107,41 @@ def _equal(name: str, a: Any, b: Any) -> bool:
 def _apart(a: list[str], b: list[str]) -> tuple[str, str]:
     """The words of each list that the other lacks."""
     return " ".join(sorted({*a} - {*b})) or "none", " ".join(sorted({*b} - {*a})) or "none"
+
+
+# Facts about what a step or a case computes. Times are comparable only if all of them are equal.
+STEP_FACTS = ("parameters", "flops", "global_batch", "gradient_bytes")
+CASE_FACTS = ("op", "dtype", "shape", "elements", "payload_bytes", "flops", "bytes_moved")
+EXACT = 1e-9  # relative: FLOPs are floating-point numbers
+
+
+def _model_facts(record: PointRecord | CaseRecord) -> dict[str, Any]:
+    """The facts of a step: parameters, FLOPs, global batch and gradient bytes. The facts of a case: size, FLOPs and
+    bytes."""
+    if isinstance(record, CaseRecord):
+        return {name: getattr(record, name) for name in CASE_FACTS}
+    passport = record.passport
+    values = (passport.parameters, passport.flops_per_step, record.global_batch, passport.expected_gradient_bytes)
+    return dict(zip(STEP_FACTS, values, strict=True))
+
+
+def model_differences(a: PointRecord | CaseRecord, b: PointRecord | CaseRecord) -> dict[str, tuple[Any, Any]]:
+    """{fact: (value of a, value of b)} of the facts that differ; {} for the same model."""
+    left, right = _model_facts(a), _model_facts(b)
+    if left.keys() != right.keys():
+        return {"kind": (a.kind, b.kind)}
+    return {name: (left[name], right[name]) for name in left if not _same_number(left[name], right[name])}
+
+
+def model_sentence(found: dict[str, tuple[Any, Any]], then: str, now: str) -> str:
+    """Both values of each difference, such as "parameters: 3,466 in A, 85,002 in B". then, now: "in A", "in B"."""
+    return "; ".join(f"{name}: {_shown(a)} {then}, {_shown(b)} {now}" for name, (a, b) in found.items())
+
+
+def _same_number(a: Any, b: Any) -> bool:
+    numbers = isinstance(a, int | float) and isinstance(b, int | float)
+    return math.isclose(a, b, rel_tol=EXACT) if numbers else bool(a == b)
+
+
+def _shown(value: Any) -> str:
+    return f"{value:,.10g}" if isinstance(value, float) else f"{value:,}" if isinstance(value, int) else str(value)

@@ -7,23 +7,23 @@ in random order. The lines of a point are
 
     point | case (compiled, weighed, checked)  ->  round 0 .. round R-1  ->  profile     or at any time  ->  failure
 
-A `point` line of a resumed run replaces the earlier compile report, and a `round` after a `failure` means that the
-point has recovered. A failed check of an earlier compile report still counts while rounds of its session are in use. If
-two rounds have the same number, the first counts: jaxbench reruns only missing rounds, so the second one was added to
-the file by hand.
+A `point` line of a resumed run replaces the earlier compile report. A `round` after a `failure` means that the point
+has recovered. A failed check of an earlier compile report still counts while rounds of its session are in use. If two
+rounds have the same number, the first counts: jaxbench reruns only missing rounds, so the second one was added to the
+file by hand.
 """
 
 from __future__ import annotations
 
 import dataclasses
 import datetime
-import math
+import re
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Literal
 
-from jaxbench.records.place import CasePlace, StepPlace
+from jaxbench.records.documents import AtLeastOne, Count, Finite, NonNegative, Positive, decode
 
-SCHEMA_VERSION = 1
+SCHEMA_VERSION: Literal[1] = 1
 
 # The kinds of collective, as XLA names its instructions.
 COLLECTIVES = (
@@ -48,7 +48,7 @@ class Collective:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Passport:
+class CompileReport:
     """The compile report of a point. A time is None if the strategy cannot separate that phase."""
 
     trace_s: float | None
@@ -90,13 +90,67 @@ class Verdict:
     excess_bytes: int | None = 0  # in "collectives": sent by a device beyond the expected bytes; None: unknown
 
 
+# What identifies a point: the fields that its plan, its records and its analysis rows share. A field that does not
+# apply to a point is None or "".
+
+
+@dataclass(frozen=True, kw_only=True)
+class Place:
+    """Common to training steps and cases."""
+
+    point: str  # the id: of a step "strategy/scaling/devices", and "/arm" if there is one
+    devices: int  # participants: 1 for a kernel, the group size n for a collective
+    platform: str  # cpu | gpu | tpu
+    oversubscribed: bool  # more devices than cores
+
+
+@dataclass(frozen=True, kw_only=True)
+class StepPlace(Place):
+    """A training step with one strategy, scaling, device count and setting of the levers."""
+
+    strategy: str
+    scaling: str  # strong | weak
+    global_batch: int
+    arm: str = ""  # the swept levers, if the run sweeps any: "precision=bfloat16"
+    levers: dict[str, str] = dataclasses.field(
+        default_factory=dict
+    )  # every lever, including defaults; {} in old records
+    explains: str = ""  # of an ablation: the point that it explains, which runs more of the same step; "": not one
+
+
+@dataclass(frozen=True, kw_only=True)
+class CasePlace(Place):
+    """A kernel, a transfer or a collective of one size on given devices."""
+
+    family: str  # kernel | transfer | collective
+    op: str
+    dtype: str
+    impl: str  # the implementation: jit | numpy | python | ...
+    cores: int | None  # CPU cores the process may use
+    resident_bytes: int | None  # peak memory of the case's arrays, all devices together
+    shape: str = ""  # shown to users: "2048x2048x2048"
+    elements: int | None = None  # the size axis of a kernel
+    payload_bytes: int | None = None  # S of a collective or a transfer
+    flops: float | None = None  # analytic, one call
+    bytes_moved: float | None = None  # analytic, one call: bytes that must be read and written
+    mesh: str = ""  # the mesh a collective runs on: "8", "2x4"
+    axis: str = ""  # the mesh axis along which the groups of a collective lie: "x"
+    source: str = ""  # where a transfer starts: "host", "cpu:0"
+    target: str = ""
+
+
 @dataclass(frozen=True, kw_only=True)
 class Line:
     """Common to all lines; `kind` names the class."""
 
     point: str  # the id
-    schema: int = SCHEMA_VERSION
+    schema: Literal[1] = SCHEMA_VERSION
     time: str = ""
+
+    def validate(self) -> None:
+        """Raises ValueError if fields contradict each other."""
+        if self.time:
+            datetime.datetime.fromisoformat(self.time)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -113,7 +167,7 @@ class Prepared(Line):
 @dataclass(frozen=True, kw_only=True)
 class PointRecord(StepPlace, Prepared):
     unit: str  # what one example is: "images"
-    passport: Passport
+    passport: CompileReport
     outcome: dict[str, float] = dataclasses.field(default_factory=dict)  # results of a short training
     # numbers of a step other than its time: state_bytes and held_gradient_bytes per device, busy_share, dropped,
     # real_share, tokens per example
@@ -122,7 +176,7 @@ class PointRecord(StepPlace, Prepared):
     annotations: str = ""  # a sentence: which sharding annotations in the model are ignored
     program_sha256: str = ""  # a hash of the compiled program's text; "" in older records
     checked_by: str = ""  # the worker that made compile report, checks, outcome and facts of this program; "": `worker`
-    kind: str = "point"
+    kind: Literal["point"] = "point"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -139,7 +193,7 @@ class CaseRecord(CasePlace, Prepared):
     group_processes: int = 1  # of a collective: the processes that own the devices of one group
     group_hosts: int = 1  # the hosts of those processes
     outcome: dict[str, float] = dataclasses.field(default_factory=dict)  # of a training: steps, final_accuracy
-    kind: str = "case"
+    kind: Literal["case"] = "case"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -170,7 +224,7 @@ class CompiledRecord(Unmeasured):
     flops: float | None  # of a step on all devices, or of one call
     product_flops: float | None  # in the compiled text, all devices
     parameters: int = 0
-    kind: str = "compiled"
+    kind: Literal["compiled"] = "compiled"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -178,35 +232,46 @@ class RoundRecord(Line):
     """The raw samples of one round. A time is the wall time of one block of dependent steps that ends in one fence."""
 
     round: int
-    steps: int  # K: steps per block
-    block_s: tuple[float, ...]  # blocks of K steps
-    double_block_s: tuple[float, ...]  # blocks of 2 K steps: their slope is the second clock; () in most rounds
-    warmup_block_s: tuple[float, ...]
+    steps: AtLeastOne  # K: steps per block
+    block_s: tuple[Positive, ...]  # blocks of K steps
+    double_block_s: tuple[Positive, ...]  # blocks of 2 K steps: their slope is the second clock; () in most rounds
+    warmup_block_s: tuple[Positive, ...]
     settled: bool  # two successive warm-up blocks agreed before timing began, or the process had measured the point
     compilations: int  # programs compiled inside the timed region; must be 0
     worker: str
     loop_steps: int = 0  # iterations of a jitted loop around the step; 0: the point has no such loop
-    loop_s: tuple[float, ...] = ()  # seconds of that loop with `loop_steps` iterations, started and fenced once
-    double_loop_s: tuple[float, ...] = ()  # the same for 2 x loop_steps iterations
-    # The load during each timed block, in the order of timing: a block of K steps, a block of 2 K steps, and so on.
-    # () in older records, and where the system does not report it. docs/metrics defines these values.
-    cpu_s: tuple[float, ...] = ()  # processor time of the measuring process
-    switches: tuple[int, ...] = ()  # its involuntary context switches
-    others_s: tuple[float, ...] = ()  # processor time of other processes on the CPUs that it may use
-    steal_s: tuple[float, ...] = ()  # time that the hypervisor took from those CPUs
+    loop_s: tuple[Positive, ...] = ()  # seconds of that loop with `loop_steps` iterations, started and fenced once
+    double_loop_s: tuple[Positive, ...] = ()  # the same for 2 x loop_steps iterations
+    # The load during each timed block, in the order of timing: K steps, 2 K steps, and so on. () in older
+    # records, and where the system does not report it. docs/metrics defines these values.
+    cpu_s: tuple[NonNegative, ...] = ()  # processor time of the measuring process
+    switches: tuple[Count, ...] = ()  # its involuntary context switches
+    others_s: tuple[Finite, ...] = ()  # of other processes on the CPUs that it may use; clocks with ticks: may be < 0
+    steal_s: tuple[NonNegative, ...] = ()  # time that the hypervisor took from those CPUs
     cpus: int = 0  # how many CPUs it may use; 0: unknown
     # Seconds of a fixed product on each of the point's cores, right before each timed block, in the same order. () in
     # older records, and on accelerators
-    probe_s: tuple[float, ...] = ()
+    probe_s: tuple[NonNegative, ...] = ()
     # Checks of the state after the round: all of them in the first and the last round, otherwise only failed ones
     checks: tuple[Verdict, ...] = ()
     loss_after: float | None = None  # the loss of that state on the timed batch; None if not all was checked
     # block_s as each process of the point timed it, process x block; block_s has the slowest. The processes run one
     # step together or, with lever.trainings, train separately at the same time. (): one process
-    process_block_s: tuple[tuple[float, ...], ...] = ()
+    process_block_s: tuple[tuple[Positive, ...], ...] = ()
     counted: int = 0  # updates counted by the state over all blocks; 0 in older records, and if the state has no count
     warmup_steps: int = 0  # steps per warm-up block; 0 in older records: K
-    kind: str = "round"
+    kind: Literal["round"] = "round"
+
+    def validate(self) -> None:
+        super().validate()
+        if not self.block_s:
+            raise ValueError("block_s is empty: a round has at least one block")
+        times = self.process_block_s
+        if times and tuple(max(block) for block in zip(*times, strict=True)) != self.block_s:
+            raise ValueError("block_s is not the slowest of process_block_s")
+        for name in ("cpu_s", "switches", "others_s", "steal_s", "probe_s"):
+            if (count := len(getattr(self, name))) not in (0, len(self.block_s) + len(self.double_block_s)):
+                raise ValueError(f"{name} has {count} values, not one for each timed block")
 
     @property
     def steps_made(self) -> int:
@@ -221,31 +286,28 @@ class FailureRecord(Unmeasured):
     reason: str  # one sentence
     detail: str = ""  # the stack trace, for the report's fold-out
     unsupported: bool = False  # the strategy cannot take this model, which is not an error
-    kind: str = "failure"
+    kind: Literal["failure"] = "failure"
 
 
 @dataclass(frozen=True, kw_only=True)
 class ProfileRecord(Line):
     """The time of a few profiled steps by op category. It is not a sample, because tracing takes time itself."""
 
-    steps: int
-    wall_s: float  # the wall time of all those steps and one fence
-    kinds: dict[str, float]  # seconds by op category, mean over devices; with "idle" they add up to wall_s
-    top: tuple[
-        tuple[str, str, float], ...
-    ]  # the longest operations: (name, category, seconds of all steps, mean over devices)
+    steps: AtLeastOne
+    wall_s: Positive  # the wall time of all those steps and one fence
+    kinds: dict[str, NonNegative]  # seconds by op category, mean over devices; with "idle" they add up to wall_s
+    # The longest operations: (name, category, seconds of all steps, mean over devices)
+    top: tuple[tuple[str, str, NonNegative], ...]
     trace: str  # the trace file for Perfetto, relative to the run folder
     worker: str
-    kind: str = "profile"
+    kind: Literal["profile"] = "profile"
 
 
 Record = PointRecord | CompiledRecord | CaseRecord | RoundRecord | FailureRecord | ProfileRecord
-_KINDS: dict[str, type[Record]] = {
+KINDS: dict[str, type[Record]] = {
     "point": PointRecord, "compiled": CompiledRecord, "case": CaseRecord, "round": RoundRecord,
     "failure": FailureRecord, "profile": ProfileRecord,
 }  # fmt: skip
-_LOADS = ("cpu_s", "switches", "others_s", "steal_s")
-_TIMES = ("block_s", "double_block_s", "warmup_block_s", "loop_s", "double_loop_s")
 
 
 def to_json(record: Record) -> dict[str, Any]:
@@ -255,84 +317,18 @@ def to_json(record: Record) -> dict[str, Any]:
 
 def from_json(line: dict[str, Any]) -> Record:
     """Rebuilds a record. Raises KeyError, TypeError or ValueError when a field is missing, unknown or impossible."""
-    kind, fields = line["kind"], dict(line)
-    if line.get("time"):
-        datetime.datetime.fromisoformat(line["time"])
-    if kind not in _KINDS:
-        raise KeyError(f"unknown record kind '{kind}'")
-    if kind in ("point", "compiled", "case", "round"):
-        verdicts = line.get("checks", ()) if kind == "round" else line["checks"]
-        fields["checks"] = tuple(_verdict(verdict) for verdict in verdicts)
-    if kind == "point":
-        fields["passport"] = Passport(**{**line["passport"], "collectives": _collectives(line["passport"])})
-    elif kind == "compiled":
-        fields["collectives"] = _collectives(line)
-    elif kind == "case":
-        fields["collectives"] = tuple(line.get("collectives", ()))
-    elif kind == "round":
-        fields |= {**_times(line), **_loads(line), "process_block_s": _of_processes(line)}
-    elif kind == "profile":
-        fields["top"] = _longest(line)
-    return _KINDS[kind](**fields)
+    if line["kind"] not in KINDS:
+        raise ValueError(f"unknown record kind '{line['kind']}'")
+    return decode(KINDS[line["kind"]], line)
 
 
-def _verdict(line: dict[str, Any]) -> Verdict:
-    """A verdict, with ok=False if its value contradicts its limit. `value` counts numbers of 4 bytes, so a value may
-    exceed the limit by the declared excess bytes / 4."""
-    verdict = Verdict(**line)
-    if not verdict.ok or verdict.value is None or verdict.limit is None:
-        return verdict
-    least = verdict.name in AT_LEAST
-    most = verdict.limit + (verdict.excess_bytes or 0) / 4
-    if verdict.value >= verdict.limit if least else verdict.value <= most:
-        return verdict
-    side = "below" if least else "above"
-    reason = f"edited or damaged: value {verdict.value:g} is {side} its limit {verdict.limit:g}"
-    return dataclasses.replace(verdict, ok=False, reason=reason)
+# "Ran out of memory in memory space hbm. Used 18.84G of 15.75G hbm." and "Ran out of memory on HBM, the total memory
+# required for HLO temporaries (8.80G) exceeds available HBM (1.00M)." Letters mean powers of 1024. The size of a single
+# allocation is ignored, because it is only a part of the step's memory.
+_USED = re.compile(r"(?:Used (?=[^ ]+ of [^ ]+ hbm)|total memory required for HLO temporaries \()([\d.]+)([KMGT]?)i?B?")
 
 
-def _collectives(line: dict[str, Any]) -> tuple[Collective, ...]:
-    return tuple(Collective(**each) for each in line["collectives"])
-
-
-def _times(line: dict[str, Any]) -> dict[str, tuple[float, ...]]:
-    """The samples of a round."""
-    arrays = {name: tuple(line.get(name, ())) for name in _TIMES}
-    for name, values in arrays.items():
-        if not all(0 < value < math.inf for value in values):
-            raise ValueError(f"{name} has a time that is not positive")
-    if not arrays["block_s"]:
-        raise ValueError("block_s is empty: a round has at least one block")
-    if not (isinstance(line["steps"], int) and line["steps"] >= 1 and isinstance(line["round"], int)):
-        raise ValueError("steps and round must be whole numbers")
-    return arrays
-
-
-def _of_processes(line: dict[str, Any]) -> tuple[tuple[float, ...], ...]:
-    """The blocks of a round as each process timed them."""
-    times = tuple(tuple(each) for each in line.get("process_block_s", ()))
-    if times and [max(block) for block in zip(*times, strict=True)] != [*line["block_s"]]:
-        raise ValueError("block_s is not the slowest of process_block_s")
-    if not all(0 < value < math.inf for each in times for value in each):
-        raise ValueError("process_block_s has a time that is not positive")
-    return times
-
-
-def _loads(line: dict[str, Any]) -> dict[str, tuple[float, ...]]:
-    """The load of each timed block of a round. `others_s` is a difference of coarse clocks, so it may be below 0."""
-    loads = {name: tuple(line.get(name, ())) for name in (*_LOADS, "probe_s")}
-    for name, values in loads.items():
-        if len(values) not in (0, len(line["block_s"]) + len(line["double_block_s"])):
-            raise ValueError(f"{name} has {len(values)} values, not one for each timed block")
-        if not all(math.isfinite(value) and (value >= 0 or name == "others_s") for value in values):
-            raise ValueError(f"{name} has an impossible value")
-    return loads
-
-
-def _longest(line: dict[str, Any]) -> tuple[tuple[str, str, float], ...]:
-    """The longest operations of a profile."""
-    top = tuple((str(name), str(sort), float(seconds)) for name, sort, seconds in line["top"])
-    times = (line["wall_s"], *line["kinds"].values(), *(seconds for _, _, seconds in top))
-    if not all(0 <= seconds < math.inf for seconds in times) or not line["wall_s"] > 0 or not line["steps"] >= 1:
-        raise ValueError("a profile has at least one step, and times that are not negative")
-    return top
+def needed_bytes(reason: str) -> int | None:
+    """The bytes per device that a refused program needs, from XLA's out-of-memory error; None if that does not say."""
+    match = _USED.search(reason)
+    return round(float(match[1]) * 1024 ** " KMGT".index(match[2] or " ")) if match else None

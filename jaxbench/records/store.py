@@ -1,5 +1,10 @@
 # Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
-"""A run folder: it can be created, resumed, appended to and read without losing a finished measurement."""
+"""A run folder: it can be created, resumed, appended to and read without losing a finished measurement.
+
+Each line of ``records.jsonl`` has a hash of itself and of the hash of the line before it, and the first one of the
+config. So a setting that was changed, and a line that was changed, removed or added, is found. Lines of older versions
+have no hash.
+"""
 
 from __future__ import annotations
 
@@ -9,19 +14,68 @@ import errno
 import fcntl
 import json
 import os
-from collections.abc import Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator
+from functools import partial
 from io import FileIO
 from pathlib import Path
-from typing import Any, TextIO
+from typing import Any, TextIO, TypeVar
 
 from jaxbench.errors import UserError
-from jaxbench.records import model, schema
+from jaxbench.records import identity, schema
+from jaxbench.records.documents import SHA256, decode, digest, flatten
 
 RECORDS = "records.jsonl"
 CONFIG = "config.json"
 MANIFEST = "manifest.json"
 LOCK = ".lock"
+T = TypeVar("T")
 LAUNCH = "launch.json"  # marks a folder of launched jobs, each with its own run folder: records/launched.py
+
+
+def read_json(path: Path, decoded: Callable[[Any], T], advice: str) -> T:
+    """`decoded` of the JSON in a file, such as `partial(decode, Kind)` or `dict`.
+
+    Raises UserError, which names the file, the fault and the advice, if the file cannot be read, is not JSON, or if
+    `decoded` raises KeyError, TypeError, AttributeError or ValueError.
+    """
+    try:
+        return decoded(json.loads(path.read_text(encoding="utf-8")))
+    except (KeyError, TypeError, ValueError, AttributeError, OSError, RecursionError) as error:
+        raise damaged(path, error, advice) from error
+
+
+def read_document(path: Path, kind: str, version: int, fields: Collection[str], advice: str) -> dict[str, Any]:
+    """A JSON object that names its kind and version, and has these fields. Raises UserError as `read_json` does."""
+
+    def decoded(value: Any) -> dict[str, Any]:
+        document = decode(dict[str, Any], value)
+        if (document.get("kind"), document.get("schema")) != (kind, version):
+            raise UserError(f"'{path}' is not a {kind} of this version: {advice}")
+        if missing := {*fields} - document.keys():
+            raise KeyError(min(missing))
+        return document
+
+    return read_json(path, decoded, advice)
+
+
+def read_lines(path: Path, decoded: Callable[[Any], T], advice: str) -> Iterator[T]:
+    """`decoded` of each line of a file of JSON lines. A last line without its end is skipped.
+
+    Raises UserError as `read_json` does, with the number of the line.
+    """
+    with open(path, "rb") as file:
+        for number, line in enumerate(file, start=1):
+            if not line.endswith(b"\n"):
+                return
+            try:
+                yield decoded(json.loads(line))
+            except (KeyError, TypeError, ValueError, AttributeError) as error:
+                raise damaged(f"{path}, line {number}", error, advice) from error
+
+
+def damaged(where: Path | str, error: Exception, advice: str) -> UserError:
+    fault = f"no field {error}" if isinstance(error, KeyError) else str(error)
+    return UserError(f"{where} is damaged ({fault}): {advice}")
 
 
 def write_atomic(path: Path, text: str | bytes) -> None:
@@ -70,6 +124,7 @@ class RunFolder:
         self.notes: list[str] = []  # sentences to show, such as a repaired file
         self._file: FileIO | None = None
         self._lock: TextIO | None = None
+        self._hash = ""  # of the last record
         self._models: dict[str, schema.PointRecord | schema.CaseRecord] = {}  # the first record of each point
 
     @classmethod
@@ -149,9 +204,10 @@ class RunFolder:
         line = schema.to_json(record)
         line["time"] = datetime.datetime.now(datetime.UTC).isoformat(timespec="milliseconds")
         try:
-            data = f"{json.dumps(line, separators=(',', ':'), allow_nan=False)}\n".encode()
+            line[SHA256] = self._hash = digest(line, self._hash or config_hash(self.config()))
         except ValueError as error:
-            raise UserError(f"{record.point} has a number that is not finite ({error}): check its FLOPs.") from error
+            raise UserError(f"{record.point} cannot be recorded, because {error}: check its FLOPs.") from error
+        data = f"{json.dumps(line, separators=(',', ':'))}\n".encode()
         try:
             while data:
                 data = data[self._file.write(data) :]
@@ -165,8 +221,8 @@ class RunFolder:
         if not isinstance(record, schema.PointRecord | schema.CaseRecord):
             return
         first = self._models.setdefault(record.point, record)
-        if found := model.differences(first, record):
-            differences = model.sentence(found, "so far", "now")
+        if found := identity.model_differences(first, record):
+            differences = identity.model_sentence(found, "so far", "now")
             raise UserError(f"'{self.path}' has another model of {record.point} ({differences}): use a new --workdir.")
 
     def close(self) -> None:
@@ -185,50 +241,45 @@ class RunFolder:
         path = self.path / name
         if not path.exists():
             raise UserError(f"'{self.path}' is not a run folder: it has no {name}.")
-        try:
-            value = json.loads(path.read_text(encoding="utf-8"))
-        except ValueError as error:
-            raise UserError(f"{path} is damaged ({error}).") from error
-        if not isinstance(value, dict):
-            raise UserError(f"{path} is damaged (it is not a JSON object).")
-        return value
+        return read_json(path, partial(decode, dict[str, Any]), "restore it, or choose a new --workdir.")
 
     def records(self) -> list[schema.Record]:
         """Reads all records. An unfinished last line is skipped, with a note.
 
         Raises:
-          UserError: another line is not a record, or has another schema version.
+          UserError: another line is not a record, was changed after it was written, or has another schema version.
         """
-        path = self.path / RECORDS
-        return list(self._parse(path)) if path.exists() else []
+        path, self._hash = self.path / RECORDS, ""
+        if not path.exists():
+            return []
+        if (data := path.read_bytes()) and not data.endswith(b"\n"):
+            number = data.count(b"\n") + 1
+            self.notes.append(f"{path}, line {number}: unfinished, skipped.")
+        advice = "restore the file, or delete this line and all lines after it."
+        return [*read_lines(path, self._record, advice)]
 
-    def _parse(self, path: Path) -> Iterator[schema.Record]:
-        with open(path, "rb") as file:
-            for number, text in enumerate(file, start=1):
-                if not text.endswith(b"\n"):
-                    self.notes.append(f"{path}, line {number}: unfinished, skipped.")
-                    return
-                try:
-                    line = json.loads(text)
-                    version = line["schema"]
-                    if version == schema.SCHEMA_VERSION:
-                        yield schema.from_json(line)
-                        continue
-                except (ValueError, KeyError, TypeError, AttributeError) as error:
-                    message = f"{path}, line {number} is damaged ({error}): restore or delete that line."
-                    raise UserError(message) from error
-                raise UserError(
-                    f"{path}, line {number} has schema {version}, this jaxbench reads schema "
-                    f"{schema.SCHEMA_VERSION}: use the jaxbench that wrote it or a new --workdir."
-                )
+    def _record(self, line: dict[str, Any]) -> schema.Record:
+        if line["schema"] != schema.SCHEMA_VERSION:
+            raise UserError(
+                f"a record in '{self.path}' has schema {line['schema']}, this jaxbench reads schema "
+                f"{schema.SCHEMA_VERSION}: use the jaxbench that wrote it or a new --workdir."
+            )
+        stated = line.pop(SHA256, "")
+        if (stated or self._hash) and stated != digest(line, self._hash or config_hash(self.config())):
+            raise ValueError("it, a line before it or the config is not as it was written")
+        self._hash = stated
+        return schema.from_json(line)
 
 
-def flatten(tree: dict[str, Any], prefix: str = "") -> dict[str, Any]:
-    """Nested names joined by dots: {"a": {"b": 1}} -> {"a.b": 1}."""
-    flat: dict[str, Any] = {}
-    for key, value in tree.items():
-        if isinstance(value, dict):
-            flat.update(flatten(value, f"{prefix}{key}."))
-        else:
-            flat[prefix + key] = value
-    return flat
+def config_hash(config: dict[str, Any]) -> str:
+    """The hash of what may not change in a config: all but report.*."""
+    return digest({name: value for name, value in config.items() if name != "report"})
+
+
+def chained(records: Iterable[schema.Record], config: dict[str, Any]) -> str:
+    """The text of a records file with these records, for a run with this config."""
+    text, before = [], config_hash(config)
+    for line in map(schema.to_json, records):
+        before = digest(line, before)
+        text.append(json.dumps({**line, SHA256: before}, separators=(",", ":")) + "\n")
+    return "".join(text)

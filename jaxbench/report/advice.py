@@ -153,8 +153,8 @@ def _old(lines: list[Line]) -> list[str]:
 
 def _sources(lines: list[Line]) -> list[str]:
     return list(dict.fromkeys(
-        f"{line['device']}, {line['provider']}: {line['price_per_device_hour']:g} {line['currency']} per device-hour on "
-        f"{line['price_date']} ({line['price_source']}); "
+        f"{line['device']}, {line['provider']}: {line['price_per_device_hour']:g} {line['currency']} per device-hour "
+        f"on {line['price_date']} ({line['price_source']}); "
         + (f"{line['watts']:g} W." if line["watts"] else "power not published.")
         for line in lines
     ))  # fmt: skip

@@ -143,7 +143,7 @@ def _place(entry: dict[str, Any]) -> str:
 
 
 def _value(entry: dict[str, Any], field: str, show: Callable[[float], str]) -> tuple[str, str]:
-    """(the number, its interval) as text. The ends are the fields "lo" and "hi" for "value", else FIELD_lo, FIELD_hi."""
+    """(the number, its interval) as text. The ends are the fields "lo", "hi" for "value", else FIELD_lo, FIELD_hi."""
     prefix = "" if field == "value" else f"{field}_"
     lo, hi = entry.get(f"{prefix}lo"), entry.get(f"{prefix}hi")
     return show(float(entry[field])), "" if lo is None or hi is None else f"[{show(lo)}, {show(hi)}]"

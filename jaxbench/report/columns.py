@@ -1,8 +1,8 @@
 # Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
 """Every column of ``summary.csv`` and of the tables of points: a new one is one line of `COLUMNS`.
 
-Columns with ``csv`` are in the file, in the order of ``summary_columns.txt``. Other people's scripts read the file, so a
-new column comes last, wherever it is declared. A cell is empty if its value is unknown, never 0 or inf.
+Columns with ``csv`` are in the file, in the order of ``summary_columns.txt``. Other people's scripts read the file, so
+a new column comes last, wherever it is declared. A cell is empty if its value is unknown, never 0 or inf.
 docs/metrics has a table of these columns, and a test compares both.
 """
 
@@ -36,7 +36,7 @@ def _defined_in(anchor: str, *columns: Column) -> tuple[Column, ...]:
 
 
 def _claim(path: str) -> Get:
-    """The value at `path`. If the point is oversubscribed it has no interval, because that would look like a finding."""
+    """The value at `path`. An oversubscribed point's has no interval, because that would look like a finding."""
 
     def claim(entry: Entry) -> Any:
         value = take(path, entry)

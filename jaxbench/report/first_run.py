@@ -20,8 +20,8 @@ from jaxbench.report.page import Picture
 PAGE = "first-run.html"
 ABOUT = (
     "jaxbench measures how JAX training scales over devices. A first run tries every part of the suite on this machine "
-    "and compares the results with expectations that hold on any machine. It does not show whether the machine is fast. "
-    "It shows whether the suite's results on it can be trusted."
+    "and compares the results with expectations that hold on any machine. It does not show whether the machine is "
+    "fast. It shows whether the suite's results on it can be trusted."
 )
 # (path of a figure in the folder, its caption).
 FIGURES = (

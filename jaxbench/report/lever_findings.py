@@ -1,5 +1,5 @@
 # Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
-"""What a report says about a run that sweeps levers: every arm beside its baseline."""
+"""The findings of a lever sweep: every arm compared with its baseline."""
 
 from __future__ import annotations
 
@@ -37,25 +37,25 @@ from jaxbench.report.table import Table
 
 _VIEWS = {"ladder": "ladder", **{name: lever.view for name, lever in LEVERS.items()}}
 TITLES = {
-    "precision": "what a number format changes",
-    "remat": "memory saved and time paid by rematerialization",
-    "batch": "what a larger batch gains",
-    "accumulate": "what gradient accumulation costs",
-    "freeze": "what frozen parameters save",
-    "ladder": "what each rung of the ladder gains",
+    "precision": "effect of the number format",
+    "remat": "memory saved and time lost by rematerialization",
+    "batch": "gain from a larger batch",
+    "accumulate": "cost of gradient accumulation",
+    "freeze": "savings from frozen parameters",
+    "ladder": "gain of each rung of the ladder",
     "phases": "where the step's time goes",
     "inputs": "whether the step waits for data",
     "inference": "latency and throughput",
-    "arms": "what each setting changes",
-    "sharing": "what several trainings at once pay",
-    "compiler": "which compiler options change the step's time",
+    "arms": "effect of each setting",
+    "sharing": "cost of several trainings at once",
+    "compiler": "effect of compiler options on the step time",
 }
-MAX_LINES = 40  # of the terminal's table; the page has all
+MAX_LINES = 40  # the terminal's table has at most this many lines; the page has all
 
 
 @dataclass(frozen=True, kw_only=True)
 class LeverFindings(Findings):
-    """The conclusions of a sweep of levers."""
+    """The findings of a lever sweep."""
 
     rows: list[Row]
     view: str
@@ -112,7 +112,7 @@ class LeverFindings(Findings):
 
 
 def find(run: RunFolder) -> LeverFindings:
-    """Reads and analyses a run folder. Raises UserError when it is not one, is damaged or has another schema."""
+    """Reads and analyses a run folder. Raises UserError if it is not one, is damaged or has another schema."""
     loaded, common = points.load(run), of_folder(run)
     plan = common["manifest"]["plan"]
     swept = [str(name) for name in plan.get("swept") or ()]
@@ -141,7 +141,8 @@ def find(run: RunFolder) -> LeverFindings:
 
 
 def view_of(swept: Sequence[str], places: Sequence[ArmGroup]) -> str:
-    """Which figures and sentences a sweep gets: those of its one lever, of parts by batch, or the general ones."""
+    """The view of a sweep, which selects its figures and sentences: of its single lever, of parts by batch, or the
+    general view "arms"."""
     parts = {PART.of(arm.point.levers) for place in places for arm in place.arms}
     if parts == {"inference"} and list(swept) == ["batch"]:
         return "inference"
@@ -151,7 +152,7 @@ def view_of(swept: Sequence[str], places: Sequence[ArmGroup]) -> str:
 
 
 def baselines(places: Sequence[ArmGroup]) -> list[str]:
-    """The baseline of each group, which counts as 1, with its absolute time."""
+    """A sentence on the baseline of each group, with its absolute time."""
     sentences = []
     for place in places:
         base = place.arms[0]
@@ -165,11 +166,11 @@ def baselines(places: Sequence[ArmGroup]) -> list[str]:
 
 
 def compiler_sets(manifest: dict[str, Any]) -> list[str]:
-    """The options of each named set of the run, and who publishes it."""
+    """The options of each named set of compiler options in the run, with its source."""
     sets = manifest["plan"].get("compiler_sets", {})
     return [f"{name}: {options} (source: {source})." for name, (options, source) in sets.items()]
 
 
 def unclear(every: Sequence[ArmResult]) -> list[str]:
-    """The arms whose comparison is inconclusive, by reason."""
+    """The arms with an inconclusive comparison, by reason."""
     return notes(every, lambda arm: [arm.why] if arm.verdict == "cannot tell" else [])

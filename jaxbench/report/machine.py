@@ -1,5 +1,5 @@
 # Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
-"""The page of a whole machine: the runs of `jaxbench machine`, and the card that is made of them."""
+"""The page of a machine: the runs of `jaxbench machine`, and the machine profile made from them."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from jaxbench.report.figures import roofline
 from jaxbench.report.page import Page, Picture, Purpose, Section
 
 PAGE = "machine.html"
-# The views whose figures characterise a machine, in the order of the page.
+# The views with figures that characterise a machine, in the order of the page.
 _KEY = ("stream", "matmul", "dispatch", "transfer", "collectives")
 _SHOWN = {"collectives": ("busbw", "alpha_beta")}
 Run = tuple[Path, CaseFindings]
@@ -33,16 +33,16 @@ Run = tuple[Path, CaseFindings]
 def write(
     folder: str | os.PathLike[str], runs: Sequence[Path], card: dict[str, Any], console: Console | None = None
 ) -> RunOutcome:
-    """Writes `machine.html` and its roofline into `folder`, and prints the card if there is a `console`.
+    """Writes `machine.html` and its roofline into `folder`. With a `console`, it also prints the profile.
 
-    The figures of the single runs are those that their own reports wrote.
+    The other figures are taken from the reports of the single runs.
 
     Args:
-      runs: the run folders, below or beside `folder`, each with its report.
-      card: as `machine_card.build` made it.
+      runs: the run folders, in `folder` or next to it, each with its report.
+      card: the machine profile, from `machine_card.build`.
 
     Raises:
-      UserError: a run folder is none, is damaged, or `folder` cannot be written.
+      UserError: a run folder is damaged or is not one, or `folder` cannot be written.
     """
     folder = Path(folder)
     analysed = [(path, case_findings.find(RunFolder(path))) for path in runs]
@@ -59,12 +59,12 @@ def write(
 
 
 def _page(folder: Path, runs: Sequence[Run], card: dict[str, Any], pictures: Sequence[Picture]) -> Page:
-    results = _of_runs(runs, lambda findings: findings.headlines)  # page only: the terminal has the table
+    results = _of_runs(runs, lambda findings: findings.headlines)  # only on the page: the terminal has the table
     normal = _of_runs(runs, lambda findings: [verdict.sentence for verdict in findings.normal])
     refused = _of_runs(runs, lambda findings: case_findings.refusals(findings.rows))
     sections = [
         Section(heading="Incomplete or failed", sentences=_shortfalls(runs), purpose=Purpose.SHORTFALL),
-        Section(heading="Doubts about this card", sentences=machine_card.doubts(card)),
+        Section(heading="Doubts about this profile", sentences=machine_card.doubts(card)),
         Section(heading="Results of the runs", sentences=results, purpose=Purpose.DETAIL),
         Section(heading="Refused by the gates", sentences=refused, definition="gates"),
         Section(heading="Not measured", sentences=_of_runs(runs, lambda findings: findings.left_out)),
@@ -74,7 +74,7 @@ def _page(folder: Path, runs: Sequence[Run], card: dict[str, Any], pictures: Seq
     name = card_table.machine_name(card["machine"])
     return Page(
         name=name,
-        heading=f"{name}: what this machine can do",
+        heading=f"{name}: machine profile",
         headlines=card_table.headlines(card),
         pictures=pictures,
         table=card_table.table(card),
@@ -82,13 +82,13 @@ def _page(folder: Path, runs: Sequence[Run], card: dict[str, Any], pictures: Seq
         definition="machinejson",
         sections=[section for section in sections if section.sentences],
         links=[(_address(folder, path), f"{findings.experiment}: every number and sample") for path, findings in runs],
-        sources=[("The machine's card", card)],
+        sources=[("Machine profile", card)],
         made_from="machine.json and the runs that it links to",
     )
 
 
 def _address(folder: Path, run: Path) -> str:
-    """The address of the run's page, relative to the machine's page."""
+    """The URL of a run's page, relative to the machine's page."""
     relative = os.path.relpath(run.resolve() / "report.html", folder.resolve())
     return urllib.parse.quote(Path(relative).as_posix())
 
@@ -104,7 +104,7 @@ def _shortfalls(runs: Sequence[Run]) -> list[str]:
 
 
 def _roofline(folder: Path, runs: Sequence[Run], card: dict[str, Any]) -> list[Picture]:
-    """Every kernel of all runs under the card's ceilings."""
+    """The roofline: every kernel of all runs under the profile's ceilings."""
     spots = of_cases([row for _, findings in runs for row in findings.rows])
     title = f"{card_table.machine_name(card['machine'])}: kernels under this machine's ceilings"
     files = canvas.render(lambda: roofline.under(spots, card=card, title=title, dtype="float32"))
@@ -113,7 +113,7 @@ def _roofline(folder: Path, runs: Sequence[Run], card: dict[str, Any]) -> list[P
 
 
 def _pictures(runs: Sequence[Run]) -> list[Picture]:
-    """The figures that the runs' own reports left in their folders."""
+    """The figures in the runs' folders, which their own reports drew."""
     pictures = []
     for view in _KEY:
         for path, findings in runs:

@@ -1,5 +1,5 @@
 # Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
-"""Numbers as table cells: three digits, then the interval; "" where the value is unknown."""
+"""Formats numbers for table cells: three digits, then the interval; "" if the value is unknown."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ _SIZES = ((1e9, "G"), (1e6, "M"), (1e3, "k"), (0.0, ""))
 
 
 def milliseconds(estimate: Estimate) -> str:
-    """ "12.3 [12.1, 12.4]" in milliseconds, with three or more digits."""
+    """Milliseconds with three or more digits: "12.3 [12.1, 12.4]"."""
     return _scaled(estimate, 1e-3)
 
 
 def time(estimate: Estimate) -> str:
-    """ "12.3 [12.1, 12.4] µs": value and interval in one unit."""
+    """A time with value and interval in the same unit: "12.3 [12.1, 12.4] µs"."""
     if not estimate.known:
         return ""
     size, unit = next(((s, u) for s, u in _UNITS if estimate.value >= s), _UNITS[-1])
@@ -27,28 +27,28 @@ def time(estimate: Estimate) -> str:
 
 
 def giga(estimate: Estimate) -> str:
-    """ "12.3 [12.1, 12.4]" in billions."""
+    """Billions: "12.3 [12.1, 12.4]"."""
     return interval(estimate, partial(_digits, size=1e9))
 
 
 def ratio(estimate: Estimate) -> str:
-    """ "1.82 [1.79, 1.85]"; "1" for the base of the ratio."""
+    """A ratio: "1.82 [1.79, 1.85]"; "1" for the base of the ratio."""
     if not estimate.known:
         return ""
-    if not estimate.has_interval or estimate.lo == estimate.hi:  # the base is its own measure in every draw
+    if not estimate.has_interval or estimate.lo == estimate.hi:  # the base is exactly 1 in every bootstrap sample
         return "1" if estimate.value == 1 else f"{estimate.value:.2f}"
     return interval(estimate, "{:.2f}".format)
 
 
 def share(estimate: Estimate) -> str:
-    """ "91 [89, 93]", in percent."""
+    """Percent: "91 [89, 93]"."""
     if estimate.value < 0.005 and not estimate.has_interval:
         return "<1"
     return percent(estimate).replace(" %", "")
 
 
 def throughput(value: float) -> str:
-    """Three digits with an SI prefix: "20.8k"."""
+    """Three digits with an SI prefix: "20.8k"; "" if not finite."""
     if not math.isfinite(value):
         return ""
     size, prefix = next((s, p) for s, p in _SIZES if value >= s or not s)

@@ -1,8 +1,8 @@
 # Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
-"""The self-contained HTML page: one file, no request leaves it, nothing in it can run.
+"""The self-contained HTML page: a single file without requests and without scripts.
 
-A page is plain data (`Page`), which the terminal shows too (`terminal`). What it says is in `findings`,
-`lever_findings` and `case_findings`.
+A page is plain data (`Page`), and the terminal shows the same data (`terminal`). `findings`, `lever_findings` and
+`case_findings` compute its content.
 """
 
 from __future__ import annotations
@@ -29,12 +29,12 @@ class Purpose(enum.Enum):
 
     SHORTFALL = "why the run is incomplete or wrong: raises the page's alarm"
     NOTE = "what a reader should know"
-    DETAIL = "on the page only: the terminal shows it in another form"
+    DETAIL = "only on the page: the terminal shows it in another form"
 
 
 @dataclass(frozen=True)
 class Section:
-    """Sentences under a heading. definition: the anchor in docs/metrics of the numbers that they give."""
+    """Sentences under a heading. definition: the anchor in docs/metrics of the section that defines their numbers."""
 
     heading: str
     sentences: Sequence[str]
@@ -42,13 +42,13 @@ class Section:
     definition: str = ""
 
 
-# Each heading once, in the order of every page: (purpose, anchor in docs/metrics of the numbers under it).
+# All headings in the order of every page: (purpose, anchor in docs/metrics of the numbers under it).
 HEADINGS = {
     "Incomplete or failed": (Purpose.SHORTFALL, ""),
     "Not supported": (Purpose.NOTE, ""),
     "Refused by the gates": (Purpose.NOTE, "gates"),
     "Not measured": (Purpose.NOTE, ""),
-    "Load": (Purpose.NOTE, "load"),  # first, because the numbers below are those of a busy machine
+    "Load": (Purpose.NOTE, "load"),  # early, because contention affects all numbers below
     "Why not 100 %": (Purpose.NOTE, "waterfall"),
     "What would help": (Purpose.NOTE, "waterfall"),
     "Baseline": (Purpose.NOTE, "levers"),
@@ -86,7 +86,7 @@ def sections(sentences: Mapping[str, Sequence[str]]) -> list[Section]:
 
 @dataclass(frozen=True, kw_only=True)
 class Picture:
-    """One of this package's own figures. name: for readers who cannot see it."""
+    """A figure. name: its label for screen readers. svg: from this package's own drawing code, so it is not escaped."""
 
     name: str
     svg: bytes
@@ -99,8 +99,8 @@ class Picture:
 
 @dataclass(frozen=True, kw_only=True)
 class Fold:
-    """Details of one point, folded. strip, raw: its samples drawn and written; hidden: how many rounds `raw` leaves
-    out."""
+    """The details of one point, collapsed on the page. strip, raw: its samples as a drawing and as a table. hidden: how
+    many rounds `raw` leaves out."""
 
     name: str
     state: str
@@ -115,10 +115,16 @@ class Fold:
 
 @dataclass(frozen=True, kw_only=True)
 class Page:
-    """Everything on one page. links: (relative address, text). sources: (heading, JSON-able value), shown last.
+    """The content of a page.
 
-    brief: a shorter `table` for the terminal; None: the terminal shows all of it. definition: the anchor in
-    docs/metrics of what the headlines say.
+    Attributes:
+      name: for the window's title.
+      brief: a shorter `table` for the terminal; None: the terminal shows `table`.
+      folds: the details of the points.
+      links: (relative URL, text).
+      sources: (heading, value that JSON can hold), shown last.
+      definition: the anchor in docs/metrics of the numbers in the headlines.
+      made_from: the files that the page was made from, for the footer.
     """
 
     name: str
@@ -141,7 +147,7 @@ class Page:
 
     @property
     def definitions(self) -> tuple[tuple[str, str, str], ...]:
-        """(id, heading, HTML) of each definition that a number of the page rests on."""
+        """(id, heading, HTML) of each definition that the page's numbers need."""
         tables = [self.table, *(table for fold in self.folds for table in (*fold.tables, fold.raw) if table)]
         anchors = {self.definition, *(section.definition for section in self.sections)}
         anchors.update(column.definition for table in tables if table.lines for column in table.columns)
@@ -149,7 +155,7 @@ class Page:
 
 
 def render(page: Page) -> str:
-    """Returns the page as HTML. Everything that comes from the run is escaped; the figures are this package's own."""
+    """The page as HTML. All text from the run is escaped; the figures come from this package."""
     said = [replace(part, sentences=[*map(as_typed, part.sentences)]) for part in page.sections]
     page = replace(page, headlines=[*map(as_typed, page.headlines)], sections=said)
     sources = [(heading, pretty(value)) for heading, value in page.sources]
@@ -158,7 +164,7 @@ def render(page: Page) -> str:
 
 @functools.cache
 def template(name: str) -> jinja2.Template:
-    """One of this package's templates. Values are escaped unless the template says otherwise."""
+    """One of this package's templates. Values are escaped unless the template marks them as safe."""
     environment = jinja2.Environment(
         loader=jinja2.PackageLoader("jaxbench.report", "."),
         autoescape=True,
@@ -170,9 +176,9 @@ def template(name: str) -> jinja2.Template:
 
 
 def inline(svg: bytes, name: str) -> str:
-    """The SVG element alone, without comments: matplotlib repeats every text of the figure in one.
+    """The SVG element alone. Comments are removed, because matplotlib repeats every text of the figure in a comment.
 
-    Ids get `name` as a prefix: matplotlib uses the same ids in every figure, and all figures share one document.
+    Ids get `name` as a prefix, because matplotlib uses the same ids in every figure and all figures share one document.
     """
     text = svg.decode()
     text = text[text.index("<svg") :]
@@ -184,5 +190,5 @@ def inline(svg: bytes, name: str) -> str:
 
 
 def pretty(value: Any) -> str:
-    """JSON for people."""
+    """The value as indented JSON."""
     return json.dumps(value, indent=1, sort_keys=True, ensure_ascii=False)

@@ -1,5 +1,5 @@
 # Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
-"""What rows say in words: what is wrong with them, their notes, bases and utilisation."""
+"""Sentences on rows: their faults, notes, bases and utilisation."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ from jaxbench.levers.compiler import every_set
 
 
 def shortfalls(rows: Sequence[Any], config: dict[str, Any]) -> list[str]:
-    """Why these rows are incomplete or wrong, each reason once; empty if they are complete and correct.
+    """The reasons why these rows are incomplete or wrong, without duplicates; [] if they are complete and correct.
 
-    A strategy that does not support the model is a shortfall if it was asked for by name, or if no other ran.
+    A strategy that does not support the model is a shortfall if it was requested by name, or if no other ran.
     """
     found = [*impossible(rows), *grouped(rows, _shortfall)]
     sentences = [f"{names(points)} {'is' if len(points) == 1 else 'are'} {what}." for what, points in found]
@@ -24,7 +24,7 @@ def shortfalls(rows: Sequence[Any], config: dict[str, Any]) -> list[str]:
 
 
 def _shortfall(row: Any) -> list[str]:
-    """What is wrong with the point, and why; [] if nothing is."""
+    """[what is wrong with the point, and why]; [] if nothing is."""
     point = row.point
     state = summary.state(point.status, point.check_ok)
     if state in ("ok", "unsupported"):
@@ -34,19 +34,19 @@ def _shortfall(row: Any) -> list[str]:
 
 
 def impossible(rows: Iterable[Any]) -> list[tuple[str, list[str]]]:
-    """Each gate that refused for what cannot be, with the first reason, and its points."""
+    """(sentence with the first reason, points) for each gate that found an impossible result."""
     found: dict[str, tuple[str, list[str]]] = {}
     for row in rows:
         for gate in gates.impossible(row.gates):
             found.setdefault(gate.name, (gate.reason, []))[1].append(row.point.point)
     return [
-        (f"impossible by the gate '{name}': {reason}" + (" at the first" if len(points) > 1 else ""), points)
+        (f"impossible by the gate '{name}': {reason}" + (" at the first point" if len(points) > 1 else ""), points)
         for name, (reason, points) in found.items()
     ]
 
 
 def grouped(rows: Iterable[Any], say: Callable[[Any], Iterable[str]]) -> list[tuple[str, list[str]]]:
-    """Each distinct sentence, without its full stop, with its points."""
+    """(sentence without its full stop, points) for each distinct sentence."""
     points: dict[str, list[str]] = {}
     for row in rows:
         for sentence in say(row):
@@ -55,14 +55,14 @@ def grouped(rows: Iterable[Any], say: Callable[[Any], Iterable[str]]) -> list[tu
 
 
 def notes(rows: Iterable[Any], say: Callable[[Any], Iterable[str]] = lambda row: row.notes) -> list[str]:
-    """What is ignored of the model's own sharding; and each distinct note once, after the names of its points."""
+    """Sharding annotations of the model that are ignored; then each distinct note, after the names of its points."""
     rows = list(rows)
     ignored = dict.fromkeys(getattr(getattr(row.point, "record", None), "annotations", "") for row in rows)
     return [*filter(None, ignored), *(f"{names(points)}: {sentence}." for sentence, points in grouped(rows, say))]
 
 
 def refusals(rows: Sequence[Any]) -> list[str]:
-    """Every row that a gate refused, grouped by gate. Wrong and impossible results are shortfalls instead."""
+    """Sentences on the rows that a gate refused, by gate. Wrong and impossible results are shortfalls instead."""
     refused = [row for row in rows if row.gate == "refused" and row.point.check_ok is not False]
     refused = [row for row in refused if not gates.impossible(row.gates)]
     refused.sort(key=lambda row: [gate.name for gate in row.gates if gate.passed is False])
@@ -70,9 +70,10 @@ def refusals(rows: Sequence[Any]) -> list[str]:
 
 
 def excused(rows: Sequence[Any], config: dict[str, Any]) -> list[str]:
-    """`unsupported`, if all strategies were asked for and at least one supports the model, or all sets of compiler
-    options and each strategy has one; else []."""
-    missing = unsupported(rows)  # of training steps: a case has no strategy
+    """The sentences of `unsupported` if they are no shortfall, else []. That is so if all strategies were requested and
+    at least one supports the model, or if all sets of compiler options were requested and each strategy supports one.
+    """
+    missing = unsupported(rows)  # only of training steps: a case has no strategy
     if not missing or all(row.point.status == "unsupported" for row in rows):
         return []
     some_left = all(
@@ -83,7 +84,7 @@ def excused(rows: Sequence[Any], config: dict[str, Any]) -> list[str]:
 
 
 def unsupported(rows: Sequence[Any]) -> list[str]:
-    """A sentence for each strategy that does not support the model, or does not at the points that it names."""
+    """A sentence for each strategy that does not support the model, at all or at the points named."""
     by_strategy: dict[str, dict[str, list[str]]] = {}
     for row in rows:
         if row.point.status == "unsupported":
@@ -107,7 +108,7 @@ def base_lines(rows: list[Row]) -> list[str]:
 
 
 def timed(row: Row) -> str:
-    """The absolute time of a point that others are compared with, and the number of its samples."""
+    """The absolute time of a base, and the number of its samples."""
     return (
         f"{seconds(row.timing.step_s.value)} per step of {row.point.global_batch}, {row.timing.samples} blocks in "
         f"{row.timing.rounds} rounds."
@@ -115,10 +116,10 @@ def timed(row: Row) -> str:
 
 
 def utilisation(rows: list[Row]) -> list[str]:
-    """The MFU of each strategy at its smallest and largest device count, or each reason why there is none.
+    """The MFU of each strategy at its smallest and largest device counts, or each reason why there is none.
 
-    Shares of what a large product reached in the same rounds come first. Without them and without a catalogued peak,
-    shares of the peak that the machine's card measured do.
+    Shares of a large product's rate in the same rounds come first. Without them and without a catalogued peak, shares
+    of the measured peak in the machine profile are used.
     """
     honest = [row for row in rows if not row.point.oversubscribed]
     same = [row for row in honest if row.use.product_share.known]
@@ -136,7 +137,7 @@ def utilisation(rows: list[Row]) -> list[str]:
 
 
 def _families(rows: list[Row]) -> list[tuple[str, list[Row]]]:
-    """(name, its first and last row) of each strategy, scaling and peak."""
+    """(name, [first row, last row]) of each strategy, scaling and peak."""
     families: dict[tuple[str, str, str], list[Row]] = {}
     for row in rows:
         note = row.use.note if math.isfinite(row.use.mfu) else ""

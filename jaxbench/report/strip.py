@@ -1,7 +1,7 @@
 # Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
-"""The strip of a point: its timed blocks and warm-ups one after the other, as a small SVG in the colours of its page.
+"""The block timeline of a point: its warm-up and timed blocks in order, as a small SVG in the colours of its page.
 
-A mark takes ten bytes, so a strip holds every block. `figures/blocks.py` draws all points on one clock instead.
+A mark takes ten bytes, so a timeline holds every block. `figures/blocks.py` draws all points on one clock instead.
 """
 
 from __future__ import annotations
@@ -15,21 +15,21 @@ import numpy as np
 
 from jaxbench.records.schema import RoundRecord
 
-WIDTH, HEIGHT, EDGE = 1000, 150, 8  # in units of the drawing; EDGE: of the marks from its border
+WIDTH, HEIGHT, EDGE = 1000, 150, 8  # in units of the drawing; EDGE: the distance of marks from its border
 SPEED = 50  # the height of the band of the machine's speed
-LONGEST = 2.0  # a block that takes longer than this times the median is drawn at the upper edge
+LONGEST = 2.0  # a block that takes longer than this many medians is drawn at the upper edge
 
 
 @dataclass(frozen=True, kw_only=True)
 class Strip:
-    """SVG elements, made of numbers alone, and what they show."""
+    """SVG elements, made from numbers alone, and their caption."""
 
     svg: str
     caption: str
 
 
 def draw(rounds: Sequence[RoundRecord]) -> Strip | None:
-    """The strip of rounds in the order in which they were measured; None without a timed block.
+    """The timeline of rounds in the order of measurement; None without a timed block.
 
     Heights are times per step, linear, from the shortest timed block to the longest or to `LONGEST` medians.
     """
@@ -63,7 +63,7 @@ def _svg(height: int, label: str, shapes: str) -> str:
 
 
 def _speed(probes: Sequence[float | None], step: float) -> tuple[str, str]:
-    """The band of the machine's speed at the blocks above it, and its caption; nothing without probes.
+    """(a band with the machine's speed at the blocks above it, its caption); ("", "") without probes.
 
     probes: seconds of the probe before each block.
     """
@@ -78,17 +78,17 @@ def _speed(probes: Sequence[float | None], step: float) -> tuple[str, str]:
     )
     said = (
         f" The band below is the speed of the machine during the run, from {100 * low:.0f} % of its median (bottom) to "
-        f"{100 * high:.0f} % (top), by a small product before each block. It is shown and corrects nothing."
+        f"{100 * high:.0f} % (top), from a small product before each block. No time is corrected with it."
     )
     return _svg(SPEED, "speed of the machine", f'<path class="probe p0" d="{dots}"/>'), said
 
 
 def _caption(low: float, middle: float, high: float, outside: int) -> str:
-    beyond = f"; {outside} of another time are drawn at its edges" if outside else ""
+    beyond = f"; blocks outside this range, drawn at its edges: {outside}" if outside else ""
     return (
-        f"Every block in the order of time, in ms per step, from {1e3 * low:.4g} (bottom) to {1e3 * high:.4g} (top)"
+        f"Every block in order of time, in ms per step, from {1e3 * low:.4g} (bottom) to {1e3 * high:.4g} (top)"
         f"{beyond}. The line is the median, {1e3 * middle:.4g}. Circle: K steps; square: 2 K steps; hollow: warm-up, "
-        "which is in no statistic. A thin rule begins a round, and another colour another process."
+        "which no statistic uses. A thin rule separates rounds; colours alternate between processes."
     )
 
 
@@ -104,7 +104,7 @@ def _blocks(each: RoundRecord) -> Iterator[tuple[str, float, float | None]]:
 
 
 def _processes(rounds: Sequence[RoundRecord]) -> list[int]:
-    """For each round, how many processes measured the point before its own."""
+    """For each round, the index of its process in order of first appearance."""
     names = list(dict.fromkeys(each.worker for each in rounds))
     return [names.index(each.worker) for each in rounds]
 

@@ -1,7 +1,7 @@
 # Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
-"""The one table of the suite: columns declared once, rendered on the terminal, in a page, as CSV and as Markdown.
+"""The suite's only table: columns are declared once and rendered on the terminal, in a page, as CSV and as Markdown.
 
-A `Column` defines how a value is taken from a row and written; `fill` makes a `Table` of rows.
+A `Column` defines how to get a value from a row and how to format it. `fill` makes a `Table` from rows.
 """
 
 from __future__ import annotations
@@ -25,8 +25,8 @@ from jaxbench.analysis.intervals import Estimate
 
 Get = str | tuple[str, ...] | Callable[[Any], Any]
 NUMBER, TEXT, FOLD = "", "text", "fold"  # FOLD: a text that may wrap
-ALWAYS, DISTINCT = 9, 8  # on the terminal; DISTINCT: unless all lines have the same value
-TEXT_MAX = 24  # if room is short, the terminal wraps longer texts before it drops columns
+ALWAYS, DISTINCT = 9, 8  # ranks on the terminal: always shown; shown unless all lines have the same value
+TEXT_MAX = 24  # if the terminal is narrow, it wraps longer texts before it drops columns
 _ALARMS = ("wrong", "failed", "no", "bad")
 _STYLES = dict.fromkeys(_ALARMS, "bold red") | dict.fromkeys(("ok", "passed", "good"), "green")
 _STYLES |= dict.fromkeys(("missing", "partial", "unchecked", "refused", "doubtful"), "yellow")
@@ -34,7 +34,7 @@ _STYLES |= dict.fromkeys(("unsupported", "unknown"), "dim")
 
 
 class Position(enum.IntEnum):
-    """Where a column stands in a displayed table; within a part, columns keep the order of declaration."""
+    """The part of a displayed table that a column belongs to. Within a part, columns keep the order of declaration."""
 
     IDENTITY = 0
     RESULT = 1
@@ -42,7 +42,7 @@ class Position(enum.IntEnum):
 
 
 class Kind(enum.Flag):
-    """The kinds of run whose tables show a column."""
+    """The kinds of run that show a column in their tables."""
 
     NONE = 0
     TRAINING = enum.auto()
@@ -55,22 +55,23 @@ class Column:
     """One column.
 
     Attributes:
-      name: in a CSV file, and the heading where `heading` is empty.
-      get: how the value is taken from a row: a path of attributes such as "point.devices" (None if one is missing or
-        None), several paths of which the first with a value counts, or a function.
+      name: the name in a CSV file, and the heading if `heading` is empty.
+      get: how to get the value from a row. It is a function, a path of attributes such as "point.devices" (None if an
+        attribute is missing or None), or several paths; then the first path with a value counts.
       show: formats a known value.
       kind: NUMBER, TEXT or FOLD.
-      style: the class of a cell by its value: a class of the style sheet, such as "ok" or "no".
-      terminal: 0: not on the terminal; below ALWAYS: columns with the lowest number are dropped first if room is short.
-      interval: the rank at which the terminal drops the column's intervals; 0: just before the column itself.
+      style: from the value to the cell's class in the style sheet, such as "ok" or "no".
+      terminal: the rank on the terminal. 0: never shown; below ALWAYS: the lowest rank is dropped first if the terminal
+        is narrow.
+      interval: the rank at which the terminal drops the column's intervals; 0: right before the column itself.
       short: the heading on the terminal.
 
-    Of the columns of summary.csv:
-      unit: of the number in the file. definition: the anchor of its definition in docs/metrics.
+    For the columns of summary.csv:
+      unit: the unit of the number in the file. definition: the anchor of its definition in docs/metrics.
       bounds: whether the file also has `name`_lo and `name`_hi.
       csv: whether it is in the file at all.
-      on: the kinds of run that show it. shown: the `get` of displayed tables; None: that of the file.
-      part: its position in displayed tables. views: the only views of cases whose terminal has it; (): all.
+      on: the kinds of run that show it. shown: the `get` for displayed tables; None: the same as for the file.
+      part: its part of displayed tables. views: the views of cases that show it on the terminal; (): all.
     """
 
     name: str
@@ -98,17 +99,17 @@ class Column:
 
     @property
     def names(self) -> tuple[str, ...]:
-        """Of the file."""
+        """The column's names in the file."""
         return (self.name, f"{self.name}_lo", f"{self.name}_hi") if self.bounds else (self.name,)
 
     def values(self, row: Any) -> tuple[Any, ...]:
-        """What the file has under `names`: None where a value is unknown."""
+        """The values for the file, one for each of `names`; None: unknown."""
         value = take(self.get, row)
         ends = (value.value, value.lo, value.hi) if isinstance(value, Estimate) else (value, None, None)
         return tuple(map(_known, ends[: len(self.names)]))
 
     def cell(self, row: Any, *, interval: bool = True) -> str | Cell:
-        """What a table shows: text, or text with a class of its own."""
+        """The cell of a displayed table: text, or text with a class."""
         value = _known(take(self.get if self.shown is None else self.shown, row))
         if value is None:
             return ""
@@ -127,8 +128,8 @@ class Cell(NamedTuple):
 
 @dataclass(frozen=True, kw_only=True)
 class TableRow:
-    """One line of a table. brief: the cells without intervals; (): they have none. first: begins a group. soft: greyed,
-    because its numbers do not measure speed."""
+    """One line of a table. brief: the cells without intervals; (): there are none. first: whether it begins a group.
+    soft: whether it is grey, because its numbers do not measure speed."""
 
     cells: tuple[str | Cell, ...]
     brief: tuple[str | Cell, ...] = ()
@@ -136,14 +137,14 @@ class TableRow:
     soft: bool = False
 
     def text(self, at: int, *, brief: bool) -> Text:
-        """A cell on the terminal. As `Text`: a string would be read as markup."""
+        """A cell for the terminal. It is a `Text`, because a string would be read as markup."""
         cell = (self.brief or self.cells)[at] if brief else self.cells[at]
         return Text(cell) if isinstance(cell, str) else Text(cell.text, style=_STYLES.get(cell.kind, ""))
 
 
 @dataclass(frozen=True, kw_only=True)
 class Table:
-    """Lines under columns; without column names there is no header. note: below the lines, or alone."""
+    """A table. Without column titles it has no header. note: shown below the lines, or alone without lines."""
 
     columns: tuple[Column, ...]
     lines: tuple[TableRow, ...]
@@ -155,14 +156,15 @@ class Table:
 
     @property
     def results(self) -> Table:
-        """What came out: the table without the columns of `quality`."""
+        """The table without the columns of `quality`."""
         return self._only(lambda column: column.part is not Position.QUALITY or column.terminal == ALWAYS)
 
     @property
     def quality(self) -> Table:
-        """How well it was measured, with the columns that identify a line. A page shows both, as one is too wide.
+        """The columns on the quality of the measurement, with the columns that identify a line. A page shows both
+        tables, because a single one would be too wide.
 
-        It has no note: that of `results` is on the same page.
+        It has no note, because the note of `results` is on the same page.
         """
         table = self._only(
             lambda column: (
@@ -173,11 +175,11 @@ class Table:
 
     @property
     def identity(self) -> int:
-        """How many of its columns identify a line."""
+        """The number of columns that identify a line."""
         return sum(column.part is Position.IDENTITY for column in self.columns)
 
     def _only(self, keep: Callable[[Column], bool]) -> Table:
-        """Some columns. What identifies every line alike is said once, in the note."""
+        """The table with only some columns. An identity column with the same value in every line goes into the note."""
         kept = [number for number, column in enumerate(self.columns) if keep(column)]
         alike = [n for n in kept if self.columns[n].part is Position.IDENTITY and self._alike(n)]
         common = ", ".join(f"{self.columns[n].title} {self.lines[0].cells[n]}" for n in alike)
@@ -192,7 +194,7 @@ class Table:
         return Table(columns=tuple(self.columns[n] for n in at), lines=lines, note=note)
 
     def terminal(self, width: int) -> rich_table.Table:
-        """The table for a terminal of `width` characters, without the intervals and columns that do not fit."""
+        """The table for a terminal with `width` characters, without the intervals and columns that do not fit."""
         made = rich_table.Table(
             box=box.SIMPLE_HEAD, show_edge=False, pad_edge=False, padding=(0, 1, 0, 0), header_style="bold"
         )
@@ -213,7 +215,7 @@ class Table:
         return made
 
     def _fitting(self, width: int) -> tuple[list[int], set[int]]:
-        """The columns that fit the terminal, and those of them that are shown without intervals."""
+        """(the columns that fit the terminal, the columns among them to show without intervals)."""
         shown = [at for at, column in enumerate(self.columns) if column.terminal and not self._constant(at)]
         brief: set[int] = set()
         steps = [(self.columns[at].interval or self.columns[at].terminal, -at, False) for at in shown]
@@ -228,7 +230,7 @@ class Table:
         return shown, brief
 
     def _constant(self, at: int) -> bool:
-        """Whether an optional column has the same value in every line, so that the terminal need not repeat it."""
+        """Whether an optional column has the same value in every line, so that the terminal can leave it out."""
         return self.columns[at].terminal < ALWAYS and self._alike(at)
 
     def _alike(self, at: int) -> bool:
@@ -241,7 +243,7 @@ class Table:
         return min(longest, TEXT_MAX) if column.kind else longest
 
     def markdown(self, escape: Callable[[str], str] = str) -> list[str]:
-        """The lines of a Markdown table, in which alarms are bold. escape: of every text."""
+        """The lines of a Markdown table. Alarms are bold. escape: applied to every text."""
 
         def written(cell: str | Cell) -> str:
             text, kind = (cell, "") if isinstance(cell, str) else cell
@@ -261,9 +263,9 @@ def fill(
     soft: Callable[[Any], bool] | None = None,
     note: str = "",
 ) -> Table:
-    """Makes a table of rows. Columns in which no row has a value are left out.
+    """Makes a table from rows. Columns without any value are left out.
 
-    group: rows of equal `group` stand together, and a rule is drawn between such groups. soft: rows that are greyed.
+    group: a rule is drawn where this value changes from row to row. soft: whether to show a row in grey.
     """
     rows = list(rows)
     full, brief = ([[c.cell(row, interval=ends) for c in columns] for row in rows] for ends in (True, False))
@@ -287,20 +289,20 @@ def plain(
     first: Callable[[Any], bool] = lambda row: False,
     note: str = "",
 ) -> Table:
-    """A table of texts. headings: column name -> kind. first: whether a row begins a group."""
+    """A table of texts. headings: {column name: kind}. first: whether a row begins a group."""
     columns = tuple(Column(name, kind=kind, terminal=ALWAYS) for name, kind in headings.items())
     lines = tuple(TableRow(cells=row, first=first(row)) for row in rows)
     return Table(columns=columns, lines=lines, note=note)
 
 
 def facts(pairs: Iterable[tuple[str, str]], kind: str = TEXT) -> Table:
-    """A table of names and values, without a header. kind: of the values."""
+    """A table of names and values without a header. kind: the kind of the values."""
     columns = (Column("", kind=TEXT), Column("", kind=kind))
     return Table(columns=columns, lines=tuple(TableRow(cells=pair) for pair in pairs))
 
 
 def _begins(rows: Sequence[Any], group: Callable[[Any], Any] | None) -> list[bool]:
-    """Which rows begin a group."""
+    """For each row, whether it begins a group."""
     if group is None:
         return [False] * len(rows)
     keys = [group(row) for row in rows]
@@ -308,13 +310,13 @@ def _begins(rows: Sequence[Any], group: Callable[[Any], Any] | None) -> list[boo
 
 
 def records(columns: Sequence[Column], rows: Iterable[Any]) -> Iterator[dict[str, Any]]:
-    """Each row as a CSV file has it, by column name; None: unknown."""
+    """Each row's values for a CSV file by column name; None: unknown."""
     for row in rows:
         yield {name: value for column in columns for name, value in zip(column.names, column.values(row), strict=True)}
 
 
 def to_csv(columns: Sequence[Column], rows: Iterable[Any]) -> str:
-    """Numbers with nine digits, booleans as true and false, text quoted where it must be, an unknown value empty."""
+    """The rows as CSV: numbers with nine digits, booleans as true and false, unknown values empty."""
     file = io.StringIO()
     writer = csv.writer(file, lineterminator="\n")
     writer.writerow([name for column in columns for name in column.names])
@@ -323,7 +325,7 @@ def to_csv(columns: Sequence[Column], rows: Iterable[Any]) -> str:
 
 
 def take(get: Get, row: Any) -> Any:
-    """The value of `get` in a row; None if there is none."""
+    """The value of `get` for a row; None if there is none."""
     if callable(get):
         return get(row)
     for path in (get,) if isinstance(get, str) else get:
@@ -342,7 +344,7 @@ def _known(value: Any) -> Any:
 
 
 def _written(value: Any) -> str:
-    """A cell of a CSV file. Any other type would be written as Python shows it, which no reader of the file expects."""
+    """A cell of a CSV file. Raises TypeError for other types: Python's text for them is not what readers expect."""
     if value is None or isinstance(value, bool | np.bool_):
         return "" if value is None else str(value).lower()
     if not isinstance(value, str | int | float | np.number):

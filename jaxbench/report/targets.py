@@ -1,5 +1,5 @@
 # Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
-"""The page, the figure and targets.csv of trainings to a target over batch sizes."""
+"""The page, the figure and targets.csv of a time-to-target run over batch sizes."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ from jaxbench.analysis.intervals import Estimate
 from jaxbench.analysis.targets import Curve, SeedGroup
 from jaxbench.digits import digits
 from jaxbench.errors import UserError
-from jaxbench.records import targets as records
+from jaxbench.records import trainings
 from jaxbench.records.store import RunFolder, write_atomic
-from jaxbench.records.targets import Trained
+from jaxbench.records.trainings import Trained
 from jaxbench.report import page, terminal
 from jaxbench.report.drawing import canvas
 from jaxbench.report.figures import targets as figure
@@ -35,11 +35,11 @@ _FILE = tuple(
 
 
 def write(folder: Path, console: Console | None = None, *, look: Mapping[str, Any] | None = None) -> None:
-    """Writes targets.csv, report.html and figures/targets, and prints the page if there is a `console`.
+    """Writes targets.csv, report.html and figures/targets. With a `console`, it also prints the page.
 
     Raises UserError: the folder has no trainings to a target, or cannot be written.
     """
-    trained = records.read(folder)
+    trained = trainings.read_trained(folder)
     curves = analysis.curves(trained)
     config = RunFolder(folder).config()
     title = f"{config.get('experiment', folder.name)}: steps and time to a target"
@@ -64,7 +64,7 @@ def _page(
     sections = []
     if lost := [_not_reached(place) for place in places if place.censored]:
         sections.append(Section("Not reached", lost, Purpose.NOTE, DEFINITION))
-    if tried := [records.sentence(one) for one in trained if one.rule == records.GRID]:
+    if tried := [trainings.trained_sentence(one) for one in trained if one.rule == trainings.GRID]:
         sections.append(Section("The grid of the tuned learning rates", tried, Purpose.NOTE, DEFINITION))
     return Page(
         name=folder.name,
@@ -74,7 +74,7 @@ def _page(
         table=fill(_COLUMNS, places, group=lambda place: (place.model, place.rule, place.devices)),
         sections=sections,
         definition=DEFINITION,
-        made_from=f"{records.FILE} and config.json",
+        made_from=f"{trainings.TARGETS} and config.json",
         links=[(CSV, "every training, as CSV")],
     )
 
@@ -88,8 +88,8 @@ def _knee(curve: Curve) -> str:
     if curve.knee.known:
         ratio = f"; knee over noise scale is {_text(curve.ratio)}." if curve.ratio.known else ("." if noise else "")
         return (
-            f"steps to the target fall as 1/batch up to a knee of about {_text(curve.knee)} examples, where twice the "
-            f"least {_text(curve.least)} steps are needed.{noise}{ratio}"
+            f"steps to the target fall as 1/batch up to a knee of about {_text(curve.knee)} examples. At the knee, the "
+            f"training needs twice the least number of steps, {_text(curve.least)}.{noise}{ratio}"
         )
     most = max(place.batch for place in curve.places)
     knee = "too few batches reached the target for a knee"
@@ -121,7 +121,7 @@ def _not_reached(place: SeedGroup) -> str:
         f"{place.model}, {place.rule}, batch {place.batch}, {place.devices} "
         f"device{'s' if place.devices > 1 else ''}: {place.censored} of "
         f"{len(place.trained)} seeds did not reach it in {place.trained[0].steps if blown else _budget(place)} "
-        f"steps{how}: they count as at least that many."
+        f"steps{how}: this number counts as a lower limit."
     )
 
 
@@ -130,7 +130,7 @@ def _budget(place: SeedGroup) -> int:
 
 
 def _text(value: Estimate) -> str:
-    """ "120 [80, 170]"."""
+    """A value with its interval: "120 [80, 170]"."""
     if not value.known:
         return "unknown"
     ends = f" [{digits(value.lo)}, {digits(value.hi)}]" if value.has_interval else ""
@@ -138,7 +138,7 @@ def _text(value: Estimate) -> str:
 
 
 def _of(get: str, *, rare: bool = False) -> Column:
-    """A number of a place; a lower limit where a seed is censored. rare: no column if no place knows it."""
+    """A column of a number; a lower limit if a seed is censored. rare: leave the column out if no group has it."""
     limited = get in ("steps", "seconds", "joules", "cost")
 
     def text(place: SeedGroup) -> str:

@@ -1,5 +1,5 @@
 # Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
-"""A page on the terminal: headlines, the table as far as it fits, what is amiss, and a few notes."""
+"""A page on the terminal: headlines, the table as far as it fits, shortfalls, and a few notes."""
 
 from __future__ import annotations
 
@@ -12,15 +12,15 @@ from rich.text import Text
 
 from jaxbench.report.page import Page, Purpose, Section
 
-SHORTFALLS = 6  # sentences on what is amiss that are shown
-NOTES = 5  # sentences of all other sections together; the page has all
+SHORTFALLS = 6  # how many sentences on shortfalls are shown
+NOTES = 5  # how many sentences of all other sections are shown together; the page has all
 
 
 def show(page: Page, console: Console) -> None:
-    """Prints the page. Text that comes from the run is never read as markup."""
+    """Prints the page. Text from the run is never interpreted as markup."""
     table = page.brief or page.table
     console.print()
-    if page.alarm:  # the first line, for whoever reads the log of a script
+    if page.alarm:  # in the first line, so that it is easy to find in a log
         why = next(part.sentences[0] for part in page.sections if part.purpose is Purpose.SHORTFALL)
         console.print(Text(f"Failed: {why}", style="bold red"))
     console.print(Text(page.heading, style="bold"))
@@ -39,7 +39,7 @@ def show(page: Page, console: Console) -> None:
 
 
 def _notes(parts: Sequence[Section], console: Console) -> None:
-    """The first sentence of every section, then the second of each, until there are `NOTES`."""
+    """Prints notes: the first sentence of every section, then the second of each, until there are `NOTES`."""
     turns = sorted((nr, at) for at, part in enumerate(parts) for nr in range(len(part.sentences)))
     shown = Counter(at for _, at in turns[:NOTES])
     for at, count in sorted(shown.items()):

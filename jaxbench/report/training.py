@@ -1,9 +1,8 @@
 # Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
-"""The page of a training: where its wall time went, over all its starts, and how far apart checkpoints should be."""
+"""The page of a training: its wall time by category over all starts, and how far apart checkpoints should be."""
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
@@ -16,9 +15,9 @@ from jaxbench.analysis.goodput import Costs
 from jaxbench.catalog import published
 from jaxbench.digits import digits
 from jaxbench.errors import UserError
-from jaxbench.records import account, learned
-from jaxbench.records.account import LABELS, Start
-from jaxbench.records.store import RunFolder, write_atomic
+from jaxbench.records import trainings
+from jaxbench.records.store import RunFolder, read_json, write_atomic
+from jaxbench.records.trainings import LABELS, Start
 from jaxbench.report import page, terminal
 from jaxbench.report.drawing import canvas
 from jaxbench.report.figures import goodput as figure
@@ -27,29 +26,29 @@ from jaxbench.report.page import Page, Picture, Section
 from jaxbench.report.table import NUMBER, TEXT, Table, plain
 
 PAGE = "training.html"
-# {"mtbf_s": the stated mean time between injected kills, "kills": how many there were, "down_s": from one to the next
-# process, as whoever killed knows it: in the account it holds starts that did not live to open it}
+# {"mtbf_s": the requested mean time between injected kills, "kills": how many there were, "down_s": the time from a
+# kill to the next process, recorded by the killer, because the time ledger lacks starts that were killed early}
 FAULTS = "faults.json"
-GOODPUT = "goodput"  # where docs/metrics defines the numbers
+GOODPUT = "goodput"  # the section of docs/metrics that defines the numbers
 
 
 def write(folder: Path, console: Console | None = None, *, look: Mapping[str, Any] | None = None) -> float | None:
-    """Writes `training.html` and its figure into the folder of a training, and prints it if there is a `console`.
+    """Writes `training.html` and its figures into the folder of a training. With a `console`, it also prints the page.
 
-    Returns the measured goodput over the one expected at the rate of injected faults that it saw; None without faults.
+    Returns the measured goodput over the expected goodput at the observed rate of injected faults; None without faults.
 
     Raises:
-      UserError: the folder has no account of a training, a damaged one, or cannot be written.
+      UserError: the folder has no time ledger or a damaged one, or it cannot be written.
     """
-    starts = account.read(folder)
+    starts = trainings.read_ledger(folder)
     if not starts:
-        raise UserError(f"'{folder}' has no {account.ACCOUNT}: give the folder of a 'jaxbench train'.")
-    account.require_possible(starts)
+        raise UserError(f"'{folder}' has no {trainings.LEDGER}: give the folder of a 'jaxbench train'.")
+    trainings.require_possible(starts)
     faults = _faults(folder / FAULTS)
     costs = goodput.measured(starts)
     config = RunFolder(folder).config()
     name, looks = str(config.get("experiment", folder.name)), canvas.look_of(config, look)
-    spent, forecast = account.totals(starts), _forecast(starts, costs, faults)
+    spent, forecast = trainings.totals(starts), _forecast(starts, costs, faults)
     title = f"{name}: where the time of its training went"
     try:
         pictures = _curves(folder, name, looks)
@@ -64,22 +63,22 @@ def write(folder: Path, console: Console | None = None, *, look: Mapping[str, An
             sections=_sections(costs, faults),
             definition=GOODPUT,
             sources=[("Account, by start", [_numbers(start) for start in starts])],
-            made_from=f"{account.ACCOUNT} and config.json",
+            made_from=f"{trainings.LEDGER} and config.json",
         )
         write_atomic(folder / PAGE, page.render(made))
     except OSError as error:
         raise UserError(f"cannot write the page into '{folder}' ({error.strerror}).") from error
     if console is not None:
         terminal.show(made, console)
-    return account.goodput(spent) / forecast[1] if forecast else None
+    return trainings.goodput(spent) / forecast[1] if forecast else None
 
 
 def _curves(folder: Path, name: str, looks: canvas.Look) -> list[Picture]:
-    """What it has learnt, as a figure; [] before the first evaluation."""
-    if not learned.is_training(folder):
+    """The learning curve as a figure; [] before the first evaluation."""
+    if not trainings.is_training(folder):
         return []
     title = f"{name}: loss and accuracy of its training"
-    files = canvas.render(lambda: learning.draw({name: [learned.read(folder)]}, title=title), looks)
+    files = canvas.render(lambda: learning.draw({name: [trainings.read_curve(folder)]}, title=title), looks)
     if not files:
         return []
     canvas.write(files, folder / "figures", learning.NAME)
@@ -87,25 +86,26 @@ def _curves(folder: Path, name: str, looks: canvas.Look) -> list[Picture]:
 
 
 def _faults(path: Path) -> dict[str, float]:
-    """{} without a file. Raises UserError when it is damaged."""
+    """The injected faults; {} without a file. Raises UserError if the file is damaged."""
     if not path.exists():
         return {}
-    try:
-        found = json.loads(path.read_text())
-        return {name: float(found[name]) for name in ("mtbf_s", "kills", "down_s")}
-    except (ValueError, KeyError, TypeError) as error:
-        raise UserError(f"{path} is damaged ({error}): delete it, and the page leaves the faults out.") from error
+    return read_json(
+        path,
+        lambda found: {name: float(found[name]) for name in ("mtbf_s", "kills", "down_s")},
+        "delete it to leave the faults out.",
+    )
 
 
 def _forecast(starts: list[Start], costs: Costs | None, faults: dict[str, float]) -> tuple[float, float] | None:
-    """(seconds between kills that this training saw, the goodput to expect at that rate); None without faults.
+    """(observed seconds between kills, expected goodput at that rate); None without faults.
 
-    The rate is kills over the time in which they could happen: a short training sees another one than was stated.
+    The rate is the number of kills over the time in which they could happen. In a short training it differs from the
+    requested rate by chance.
     """
     if costs is None or not faults:
         return None
     costs = replace(costs, down_s=faults["down_s"])
-    intervals = len({save.step for saves in account.kept_saves(starts) for save in saves})
+    intervals = len({save.step for saves in trainings.kept_saves(starts) for save in saves})
     useful_s = intervals * costs.useful * costs.interval_s
     exposed_s = (starts[-1].end_ns - starts[0].begun_ns) / 1e9 - faults["kills"] * costs.down_s
     seen_s = exposed_s / faults["kills"] if faults["kills"] else faults["mtbf_s"]
@@ -115,7 +115,7 @@ def _forecast(starts: list[Start], costs: Costs | None, faults: dict[str, float]
 def _answer(spent: dict[str, int], starts: list[Start]) -> str:
     whole, counted = sum(spent.values()) / 1e9, spent["steps"] / 1e9
     times = "one start" if len(starts) == 1 else f"{len(starts)} starts"
-    return f"Goodput {account.goodput(spent):.1%}: {counted:.1f} of {whole:.1f} s, in {times}, were steps that count."
+    return f"Goodput {trainings.goodput(spent):.1%}: {counted:.1f} of {whole:.1f} s, in {times}, were steps that count."
 
 
 def _expected(spent: dict[str, int], faults: dict[str, float], forecast: tuple[float, float] | None) -> list[str]:
@@ -124,8 +124,8 @@ def _expected(spent: dict[str, int], faults: dict[str, float], forecast: tuple[f
     seen_s, share = forecast
     return [
         f"It was killed {faults['kills']:g} times, once every {digits(seen_s)} s; {faults['mtbf_s']:g} s on average "
-        f"were asked for. At the rate that it saw {share:.1%} is to be expected: measured over expected is "
-        f"{account.goodput(spent) / share:.2f}."
+        f"were requested. At the observed rate the expected goodput is {share:.1%}: measured over expected is "
+        f"{trainings.goodput(spent) / share:.2f}."
     ]
 
 
@@ -142,10 +142,11 @@ def _sections(costs: Costs | None, faults: dict[str, float]) -> list[Section]:
     known = published.interruptions()
     at, share = goodput.at_devices(costs, devices=known.devices, failures_per_device_hour=known.per_device_hour)
     sentences = [
-        f"Checkpoints were {digits(costs.interval_s)} s of progress apart. One blocked {digits(costs.checkpoint_s)} s "
-        f"and was sealed {digits(costs.latency_s)} s later. A restart took {digits(costs.restart_s)} s.",
-        f"On {known.devices:,} devices that fail as often as those of {known.project} did, the best interval is "
-        f"{digits(at)} s (Daly 2006) and the goodput to expect {share:.1%}, at these costs; theirs was above "
+        f"Checkpoints were {digits(costs.interval_s)} s of progress apart. A checkpoint blocked the training for "
+        f"{digits(costs.checkpoint_s)} s and was sealed {digits(costs.latency_s)} s later. A restart took "
+        f"{digits(costs.restart_s)} s.",
+        f"With these costs, on {known.devices:,} devices with the failure rate of {known.project}, the best interval "
+        f"is {digits(at)} s (Daly 2006) and the expected goodput is {share:.1%}; theirs was above "
         f"{known.goodput:.0%}.",
     ]
     if faults:
@@ -154,8 +155,8 @@ def _sections(costs: Costs | None, faults: dict[str, float]) -> list[Section]:
         gain = goodput.expected(costs.at_interval(best), faults["mtbf_s"])
         sentences.insert(
             1,
-            f"At one kill every {faults['mtbf_s']:g} s the best interval is {digits(best)} s (Daly 2006; "
-            f"{digits(first)} s by Young 1974), with which a long training can expect {gain:.1%}.",
+            f"With one kill every {faults['mtbf_s']:g} s the best interval is {digits(best)} s (Daly 2006; "
+            f"{digits(first)} s by Young 1974), and the expected goodput of a long training is {gain:.1%}.",
         )
     return [Section(heading="How far apart checkpoints should be", sentences=sentences, definition=GOODPUT)]
 

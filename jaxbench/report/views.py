@@ -2,9 +2,9 @@
 """The figures of a run. A figure is a file in `figures/`, and its file name is its only registration.
 
 It defines ``CAPTION`` (and optionally ``caption(run)``), ``VIEWS`` and ``draw(run) -> Figure | None``. `VIEWS` names
-the runs that it is for: a kind ("training", "levers", "cases", "compiled"), or a kind with the view that the experiment
-or the swept lever asks for ("cases/stream", "levers/remat"). `draw` gets the run's findings and returns None if it has
-nothing to draw. The optional ``ORDER`` (default 0) is its place on the page.
+the runs that it is for: a kind ("training", "levers", "cases", "compiled"), or a kind with the view of the experiment
+or of the swept lever ("cases/stream", "levers/remat"). `draw` gets the run's findings and returns None if there is
+nothing to draw. The optional ``ORDER`` (default 0) sets its place on the page.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ _FOLDER = Path(__file__).with_name("figures")
 
 @functools.cache
 def figures() -> dict[str, ModuleType]:
-    """Every figure by its name, in the order of a page."""
+    """Every figure by name, in the order of a page."""
     names = sorted(file.stem for file in _FOLDER.glob("*.py") if file.stem != "__init__")
     modules = {name: importlib.import_module(f"jaxbench.report.figures.{name}") for name in names}
     return dict(sorted(modules.items(), key=lambda entry: (getattr(entry[1], "ORDER", 0), entry[0])))
@@ -43,7 +43,7 @@ def views(kind: str) -> list[str]:
 
 
 def of(run: Findings) -> dict[str, ModuleType]:
-    """The figures for the run, by name. Raises UserError for a view that has no figure."""
+    """The figures for the run by name. Raises UserError for a view without a figure."""
     kind = str(run.manifest["plan"].get("measures") or "training")
     view, section = getattr(run, "view", ""), run.config.get("report")
     asked_for = section.get("view", "") if isinstance(section, dict) else ""

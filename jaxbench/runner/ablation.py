@@ -21,11 +21,11 @@ import jax
 from jaxbench import parallel
 from jaxbench.config import Settings
 from jaxbench.levers import EXECUTION, INPUT, MESH, PART, PRECISION, REDUCTION, TRAININGS
-from jaxbench.measure import timed_state
-from jaxbench.parallel.explain import large_product, only_collectives, without_collectives
+from jaxbench.measure import check
+from jaxbench.parallel import ablation as programs
 from jaxbench.parallel.program import Program, TrainState
 from jaxbench.parallel.stage import AXIS as STAGE
-from jaxbench.records.schema import Passport, Verdict
+from jaxbench.records.schema import CompileReport, Verdict
 from jaxbench.runner.arm import build_program
 from jaxbench.runner.plan import Point
 from jaxbench.workloads.base import TrainWorkload
@@ -115,16 +115,16 @@ def build(workload: TrainWorkload, point: Point, devices: Sequence[jax.Device]) 
     part, count = point.levers[PART.name], devices_of(point)
     if part == PEAK:
         products = precision.PRODUCTS.get(PRECISION.of(point.levers), "")
-        return large_product.build([*devices[:count]], workload.dtype or "float32", products)
+        return programs.large_product([*devices[:count]], workload.dtype or "float32", products)
     levers = {**point.levers, PART.name: PART.default}
     if is_plain(point):
         return build_program(workload, point.strategy, [*devices[: point.devices]], levers)
     program = build_program(workload, parallel.written_out(point.strategy), [*devices[:count]], levers)
     make = {
-        ALONE: without_collectives.alone,
-        LOCAL: without_collectives.local,
-        SCHEDULE: without_collectives.in_order,
-        COMMUNICATION: only_collectives.communication,
+        ALONE: programs.alone,
+        LOCAL: programs.local,
+        SCHEDULE: programs.in_order,
+        COMMUNICATION: programs.communication,
     }
     return make[part](workload, program, point.global_batch)
 
@@ -137,11 +137,11 @@ def after_round(point: Point, state: TrainState, steps: int, *, parameters: bool
     """
     counted = 0 if point.levers[PART.name] in (COMMUNICATION, PEAK) else steps
     if parameters and not counted:
-        return timed_state.judge(state, 0)
-    return (timed_state.judge_steps(state, counted),)
+        return check.judge_timed_state(state, 0)
+    return (check.judge_steps(state, counted),)
 
 
-def passport(point: Point, whole: Passport, platform: str) -> Passport:
+def passport(point: Point, whole: CompileReport, platform: str) -> CompileReport:
     """The compile report of an ablation, with the FLOPs of its share of the step.
 
     whole: its report with the FLOPs of the global batch.
@@ -149,7 +149,7 @@ def passport(point: Point, whole: Passport, platform: str) -> Passport:
     part, count = point.levers[PART.name], devices_of(point)
     share = {ALONE: 1 / count, LOCAL: 1.0, SCHEDULE: 1.0, COMMUNICATION: 0.0}
     if part == PEAK:
-        flops = large_product.flops(platform, count)
+        flops = programs.product_flops(platform, count)
     else:
         flops = whole.flops_per_step * (1.0 if is_plain(point) else share[part])
     return dataclasses.replace(whole, flops_per_step=flops)

@@ -23,7 +23,7 @@ from jaxbench.errors import Unsupported, UserError
 from jaxbench.levers import ACCUMULATE, DEFAULTS, EXECUTION, MESH, PART, REDUCTION, REMAT, SCHEDULE, SEQUENCE_PARALLEL
 from jaxbench.levers.compiler import COMPILER, Options, require_platform
 from jaxbench.machine.start import settle_jax
-from jaxbench.parallel import reduction, step_phases
+from jaxbench.parallel import data_parallel
 from jaxbench.parallel.program import Program, keep_barriers, without
 from jaxbench.workloads import inspection, keys
 from jaxbench.workloads import levers as transforms
@@ -123,9 +123,9 @@ def build_program(workload: TrainWorkload, strategy: str, devices: list[jax.Devi
                 f"--config.lever.part={part} needs a strategy with explicit communication: use "
                 "--config.strategy=shard_map."
             )
-        return step_phases.build(workload, devices, part, donate=execution != "jit")
+        return data_parallel.build_phases(workload, devices, part, donate=execution != "jit")
     if mean is not None:
-        return reduction.build(workload, devices, *mean)
+        return data_parallel.build_reduction(workload, devices, *mean)
     program = parallel.load(strategy).build(workload, devices, **settings)
     if execution in ("donated", "unfused"):
         return program
@@ -133,6 +133,7 @@ def build_program(workload: TrainWorkload, strategy: str, devices: list[jax.Devi
         raise UserError(
             f"--config.lever.execution={execution} is not possible under pmap: use --config.strategy=jit_auto."
         )
+    # What remains is execution=jit or eager: the same step without donation, so that its inputs stay alive.
     outputs: Any = program.state_sharding, NamedSharding(program.mesh, PartitionSpec())
     return dataclasses.replace(program, step=jax.jit(program.step.__wrapped__, out_shardings=outputs))
 
@@ -142,6 +143,7 @@ def disabled_passes(levers: dict[str, str], program: Program) -> tuple[str, ...]
     passes = program.disabled_passes
     if EXECUTION.of(levers) in ("unfused", "eager"):
         passes += FUSION_PASSES
+    # Both compute something twice, or in turn, on purpose: without its barriers XLA would merge or reorder that.
     if REMAT.of(levers) != REMAT.default or ACCUMULATE.of(levers) > 1:
         passes += keep_barriers(program.mesh)
     return passes

@@ -19,30 +19,29 @@ from ml_collections import ConfigDict
 from jaxbench import discovery, levers
 from jaxbench.config import counts
 from jaxbench.errors import UserError
+from jaxbench.hlo.collective_counts import concurrent_collectives
 from jaxbench.input import feed as feeds
 from jaxbench.levers import EXECUTION, INPUT, PART
 from jaxbench.machine.mesh import on_host
 from jaxbench.machine.start import require_threads
-from jaxbench.measure import (
-    closed_form,
-    explained,
-    first_step,
-    host_calls,
-    memory,
-    profile,
-    short_training,
-    state_facts,
-    timed_state,
+from jaxbench.measure import expected_communication, first_step, memory, profile, step_facts
+from jaxbench.measure.check import (
+    counted_steps,
+    judge_communication,
+    judge_host_calls,
+    judge_schedule,
+    judge_silent,
+    judge_steps,
+    judge_timed_state,
+    judge_work,
 )
-from jaxbench.measure.clock import Timer
-from jaxbench.measure.concurrency import concurrent_collectives
-from jaxbench.measure.passport import CompiledStep, compile_step, op_by_op
-from jaxbench.measure.probe import Probe
+from jaxbench.measure.clock import Probe, Timer
+from jaxbench.measure.compile_report import CompiledStep, compile_step, op_by_op
 from jaxbench.parallel import multihost
 from jaxbench.parallel.program import Program, TrainState, jit_once
 from jaxbench.processes.group import ProcessGroup
 from jaxbench.processes.server import stage
-from jaxbench.records.schema import CompiledRecord, Passport, PointRecord, ProfileRecord, RoundRecord, Verdict
+from jaxbench.records.schema import CompiledRecord, CompileReport, PointRecord, ProfileRecord, RoundRecord, Verdict
 from jaxbench.runner import ablation
 from jaxbench.runner.arm import Arms, build_program, compiler_options, inspected, require_options
 from jaxbench.runner.plan import Point
@@ -73,8 +72,8 @@ class Compiler:
             for arm in levers.arms(self.config.lever):
                 require_options(arm.levers, devices[0])
         self._inits: dict[tuple[Any, ...], Any] = {}
-        self.passports: dict[str, Passport] = {}  # of every point that was compiled
-        self._compile_s: dict[str, float] = {}  # of the programs that this process compiled, by their digests
+        self.passports: dict[str, CompileReport] = {}  # by point
+        self._compile_s: dict[str, float] = {}  # by digest of a program that this process compiled
         own = experiment in discovery.experiments()
         self.proof = Proof(self.arms, self.plain, devices, self.key, own=own, keep=keep)
 
@@ -88,6 +87,7 @@ class Compiler:
             return ablation.build(workload, point, self.devices)
         program = build_program(workload, point.strategy, self.devices[: point.devices], point.levers)
         layout = tuple(point.levers.get(name) for name in ("mesh", "schedule"))
+        # Everything that changes `init`. Reusing the jitted function saves its compilation for each further arm.
         key = point.strategy, point.devices, id(workload), layout
         return dataclasses.replace(program, init=self._inits.setdefault(key, program.init))
 
@@ -96,7 +96,7 @@ class Compiler:
     ) -> tuple[TrainWorkload, Program, CompiledStep]:
         """Builds and compiles a point; runs nothing. Raises StageError.
 
-        extra: further compiler options. accepted: another process has found that the loss may be computed in parts.
+        extra: further compiler options. accepted: another process has already checked the loss and its parts.
         """
         if not accepted:
             with stage("model"):
@@ -111,22 +111,23 @@ class Compiler:
             options = {**compiler_options(point.levers, program), **(extra or {})}
             compiled = compile_step(workload, program, point.global_batch, options=options, asked=point.devices)
             if compiled.loaded:  # another point has the same program: it takes as long to compile
-                compile_s = self._compile_s.get(compiled.sha256, compiled.passport.compile_s)
-                passport = dataclasses.replace(compiled.passport, compile_s=compile_s)
-                compiled = dataclasses.replace(compiled, passport=passport)
-            self._compile_s[compiled.sha256] = compiled.passport.compile_s
-            require_threads(point.devices // len(program.members.processes), concurrent_collectives(compiled.hlo))
+                compile_s = self._compile_s.get(compiled.sha256, compiled.report.compile_s)
+                passport = dataclasses.replace(compiled.report, compile_s=compile_s)
+                compiled = dataclasses.replace(compiled, report=passport)
+            self._compile_s[compiled.sha256] = compiled.report.compile_s
+            # Before the first run: a program with too few threads would hang, not fail.
+            require_threads(point.devices // len(program.members.processes), concurrent_collectives(compiled.module))
             _require_one_program(program.members, compiled)
             if point.explains:
-                passport = ablation.passport(point, compiled.passport, self.devices[0].platform)
-                compiled = dataclasses.replace(compiled, passport=passport)
-            self.passports[point.point] = compiled.passport
+                passport = ablation.passport(point, compiled.report, self.devices[0].platform)
+                compiled = dataclasses.replace(compiled, report=passport)
+            self.passports[point.point] = compiled.report
             return workload, program, compiled
 
     def compile_only(self, placed: dict[str, Any]) -> dict[str, Any]:
         """The numbers that a dry run shows for a point. Raises StageError."""
         _, program, compiled = self.compile(Point(**placed))
-        passport = compiled.passport
+        passport = compiled.report
         return {
             "compile_s": (passport.trace_s or 0) + passport.lower_s + passport.compile_s,
             "peak_bytes": passport.peak_bytes,
@@ -147,7 +148,7 @@ class Compiler:
         workload, program, compiled = self.compile(point, options)
         if text:
             Path(text).write_bytes(gzip.compress(compiled.text.encode(), mtime=0))
-        passport = compiled.passport
+        passport = compiled.report
         return CompiledRecord(
             experiment=self.config.experiment,
             platform=self.devices[0].platform,
@@ -155,7 +156,9 @@ class Compiler:
             mesh=dict(program.mesh.shape),
             compile_s=(passport.trace_s or 0) + passport.lower_s + passport.compile_s,
             collectives=passport.collectives,
-            checks=(closed_form.judge(workload, program, passport, point.global_batch, devices=point.devices),),
+            checks=(
+                expected_communication.judge(workload, program, passport, point.global_batch, devices=point.devices),
+            ),
             peak_bytes=passport.peak_bytes,
             compiler_peak_bytes=passport.compiler_peak_bytes,
             temp_bytes=passport.temp_bytes,
@@ -237,7 +240,7 @@ class Bench(Compiler):
         if compiled.sha256 != program_sha256:
             return False
         if EXECUTION.of(point.levers) == "eager":
-            compiled = CompiledStep(program.step.__wrapped__, compiled.passport)
+            compiled = CompiledStep(program.step.__wrapped__, compiled.report)
         self.prepared[point.point] = PreparedStep(point, workload, program, compiled, steps)
         self._accepted.add(point.point)  # the process that has the references compares the timed state, too
         if not _fed(point):
@@ -247,7 +250,7 @@ class Bench(Compiler):
                 # touches, while other sets load their programs; so no round waits for it.
                 _, state = self._timer(ready).block(call, state, batch, steps)
             self._warm.add(point.point)
-            self._held[point.point] = Held(state, steps, counted=timed_state.counted(state))
+            self._held[point.point] = Held(state, steps, counted=counted_steps(state))
         return True
 
     def prepare(self, placed: dict[str, Any], *, paced: bool = True) -> PointRecord:
@@ -262,7 +265,7 @@ class Bench(Compiler):
             batch = self.batch(point)
             first_run_s, facts, outputs = self._first_run(program, compiled, batch)
             facts |= self._facts_of(workload)
-            passport = dataclasses.replace(compiled.passport, first_run_s=first_run_s)
+            passport = dataclasses.replace(compiled.report, first_run_s=first_run_s)
             checks = self._verdicts(point, workload, program, compiled, batch, outputs)
             if EXECUTION.of(point.levers) == "eager":
                 call, passport = program.step.__wrapped__, op_by_op(passport)
@@ -286,7 +289,7 @@ class Bench(Compiler):
 
     def _facts_of(self, workload: TrainWorkload) -> dict[str, float]:
         if id(workload) not in self._facts:
-            self._facts[id(workload)] = state_facts.of_workload(workload)
+            self._facts[id(workload)] = step_facts.of_workload(workload)
         return self._facts[id(workload)]
 
     def _verdicts(
@@ -296,21 +299,21 @@ class Bench(Compiler):
             checks = self.proof.verdicts(point, self._grown(point), program, compiled, batch)
             about: dict[str, Any] = {"key": self.key, "batch": batch, "device": self.device}
             return first_step.explained(checks, out, workload, **about)
-        host, part = host_calls.judge(compiled.host_calls), point.levers[PART.name]
+        host, part = judge_host_calls(compiled.host_calls), point.levers[PART.name]
         if ablation.is_plain(point):  # the base's program with another batch, which was checked
             return (host,)
         if part == ablation.COMMUNICATION:
-            return host, explained.judge_communication(compiled.passport, self._whole(point))
-        silent = explained.judge_silent(compiled.passport)
+            return host, judge_communication(compiled.report, self._whole(point))
+        silent = judge_silent(compiled.report)
         if part not in (ablation.LOCAL, ablation.SCHEDULE):
             return host, silent
         whole = self._whole(point)
         in_order = part == ablation.SCHEDULE
-        sent = explained.judge_schedule(compiled.passport, whole, ablation.STAGE) if in_order else silent
-        work = explained.judge_work(compiled.passport, whole)
+        sent = judge_schedule(compiled.report, whole, ablation.STAGE) if in_order else silent
+        work = judge_work(compiled.report, whole)
         return (host, sent) if work is None else (host, sent, work)
 
-    def _whole(self, point: Point) -> Passport:
+    def _whole(self, point: Point) -> CompileReport:
         """Of the step that a point is a part of. A run that goes on may have measured it in an earlier process."""
         if point.explains not in self.passports:
             levers = {**point.levers, PART.name: PART.default}
@@ -334,7 +337,7 @@ class Bench(Compiler):
             watch.step_begins((state, batch))
             # One step only: a CPU may allocate the scratch of a second step before it has freed that of the first.
             jax.block_until_ready(compiled.call(state, batch))
-            return {"peak_bytes": compiled.passport.peak_bytes, "measured_bytes": watch.peak_bytes()}
+            return {"peak_bytes": compiled.report.peak_bytes, "measured_bytes": watch.peak_bytes()}
 
     def round(
         self, point: str, number: int, steps: int | None = None, *, double: bool = True, last: bool = False
@@ -361,7 +364,7 @@ class Bench(Compiler):
             del supply
             times = dataclasses.asdict(measured)
             record = RoundRecord(point=point, round=number, steps=steps, worker=self.worker, **times)
-            counted, ran = timed_state.counted(state), before[0] + record.steps_made
+            counted, ran = counted_steps(state), before[0] + record.steps_made
             checks, loss = self._after_round(ready, state, ran, check=check)
             donated = check and point not in self._accepted and not ready.point.explains
             if not (donated or fed or before[1] == LIFE):
@@ -371,7 +374,7 @@ class Bench(Compiler):
 
     def _spare(self) -> None:
         """Keeps nothing any more if the memory is needed for a step."""
-        step = max(each.compiled.passport.peak_bytes or 0 for each in self.prepared.values())
+        step = max(each.compiled.report.peak_bytes or 0 for each in self.prepared.values())
         devices = len(self.devices) if self.device.platform == "cpu" else 1
         if self._keeps and memory.room(self.device) < FREE_STEPS * devices * step:
             self._keeps = False
@@ -395,7 +398,7 @@ class Bench(Compiler):
             judged = ablation.after_round(point, state, steps, parameters=check)
         else:
             counted = steps if PART.of(point.levers) in ("step", "local") else 0
-            judged = timed_state.judge(state, counted) if check else (timed_state.judge_steps(state, counted),)
+            judged = judge_timed_state(state, counted) if check else (judge_steps(state, counted),)
         if not check or point.point in self._accepted:
             return tuple(verdict for verdict in judged if not verdict.ok), None
         if point.explains or not ready.program.members.all(all(verdict.ok for verdict in judged)):
@@ -419,7 +422,7 @@ class Bench(Compiler):
                 supply,
                 steps=ready.steps,
                 folder=folder + here,
-                hlo=ready.compiled.hlo,
+                module=ready.compiled.module,
                 point=point,
                 worker=self.worker,
             )
@@ -483,7 +486,7 @@ class Bench(Compiler):
         steps = self.config.measure.train_steps
         if not steps or self.data is None or point.explains or PART.of(point.levers) != "step":
             return {}
-        return short_training.train_briefly(
+        return step_facts.train_briefly(
             workload, program, self.data, steps=steps, batch=self.config.train.batch, seed=self.config.seed
         )
 
@@ -506,16 +509,16 @@ class Bench(Compiler):
         with jax.set_mesh(program.mesh):
             state, placed = program.init(self.key), program.put(batch)
             jax.block_until_ready((state, placed))
-            facts = state_facts.measure(program, state, placed, gradients=self.config.measure.gradients)
+            facts = step_facts.memory(program, state, placed, gradients=self.config.measure.gradients)
             program.members.barrier()
             start = time.perf_counter()
             _, outputs = jax.block_until_ready(compiled.call(state, placed))
-            return time.perf_counter() - start, facts | state_facts.of_metrics(outputs), outputs
+            return time.perf_counter() - start, facts | step_facts.of_metrics(outputs), outputs
 
     def _record(
         self,
         point: Point,
-        passport: Passport,
+        passport: CompileReport,
         checks: tuple[Verdict, ...],
         program: Program,
         *,

@@ -17,7 +17,7 @@ from jaxbench import discovery
 from jaxbench.errors import UserError, did_you_mean
 from jaxbench.machine import cores
 from jaxbench.machine.mesh import arranged, groups
-from jaxbench.measure import host_calls, kernel, runnable
+from jaxbench.measure import check, runnable
 from jaxbench.measure.clock import Loops, Timer
 from jaxbench.measure.runnable import Facts, Runnable
 from jaxbench.parallel import collectives, multihost
@@ -97,7 +97,7 @@ class CaseBench:
             chain = self._chain(case, placement)
             compiled = runnable.compile_for(chain)
         mesh = {} if chain.mesh is None else dict(chain.mesh.shape)
-        checks: tuple[Verdict, ...] = (host_calls.judge(compiled.host_calls),)
+        checks: tuple[Verdict, ...] = (check.judge_host_calls(compiled.host_calls),)
         if isinstance(case, CollectiveWorkload):
             checks = implementation(placement.impl, compiled.kinds), *checks
         return CompiledRecord(
@@ -108,7 +108,7 @@ class CaseBench:
 
     def _chain(self, case: KernelWorkload | CollectiveWorkload, placement: Placement) -> Chain:
         if isinstance(case, KernelWorkload):
-            return kernel.chain(case, self.devices[0])
+            return runnable.kernel_chain(case, self.devices[0])
         return collectives.build(case, self.devices, _shape(placement.mesh), placement.axis)
 
     def prepare(self, placed: dict[str, Any]) -> CaseRecord:
@@ -136,6 +136,7 @@ class CaseBench:
             steps, state = timer.steps_per_block(ready.step, state, batch, least_s)
             loop_steps = 0
             if ready.loop is not None and ready.place is not None:
+                # A loop is one compiled program, so the plain fence is enough whatever the case's own fence is.
                 together = dataclasses.replace(timer, fence=self.timer.fence)
                 loop_steps, _ = together.steps_per_loop(ready.loop, state, batch, least_s, ready.place)
             del state, batch
@@ -158,6 +159,7 @@ class CaseBench:
         ready = known.ready
         with stage("measure"), ready.context(), double_precision(known.placement.dtype):
             state, batch = ready.draw(self.config.seed)
+            # The drawn arrays must be on the devices before the clock starts.
             ready.fence((state, batch) if ready.loop is not None else state)
             timer = dataclasses.replace(known.timer, fence=fence_of_blocks(ready))
             how: dict[str, Any] = {"guard": ready.guard, "again": again, "double": double}
@@ -221,7 +223,7 @@ def verdicts(ready: Runnable, wrong: int | None) -> tuple[Verdict, ...]:
     The time of copies, and of kernels that consist of calls, includes the host's time.
     """
     calls = ready.facts.host_calls
-    return verdict(ready, wrong), *(() if calls is None else (host_calls.judge(calls),))
+    return verdict(ready, wrong), *(() if calls is None else (check.judge_host_calls(calls),))
 
 
 def verdict(ready: Runnable, wrong: int | None) -> Verdict:

@@ -33,7 +33,7 @@ from jaxbench.runner.case_bench import build_cases, makes_calls
 from jaxbench.runner.progress import SweepProgress
 from jaxbench.runner.run import absolute
 
-LIMIT_S = 900.0  # of one compilation
+LIMIT_S = 900.0  # for one compilation
 
 
 def run(

@@ -12,9 +12,9 @@ from jaxbench.config import CaseSettings
 from jaxbench.digits import digits
 from jaxbench.errors import NothingToMeasure, UserError
 from jaxbench.machine.mesh import AXES, groupings, mesh_text
-from jaxbench.measure import transfer
+from jaxbench.measure import runnable
 from jaxbench.parallel.collectives import instruction, payload, resident_bytes
-from jaxbench.records.place import CasePlace
+from jaxbench.records.schema import CasePlace
 from jaxbench.runner.plan import KEEP_MEMORY, device_counts, owners_of
 from jaxbench.workloads.cases import Case, CaseSet, CollectiveWorkload, KernelWorkload, TransferWorkload
 
@@ -234,11 +234,11 @@ def _transfers(
     largest = {case.op: max(c.payload_bytes for c in fitting if c.op == case.op) for case in fitting}
     for case in fitting:
         _require_dtype(case, platform)
-        pairs = transfer.pairs(case.op, transfer.places(platform, devices))
+        pairs = runnable.pairs(case.op, runnable.places(platform, devices))
         for source, target in pairs if case.payload_bytes == largest[case.op] else pairs[:1]:
             yield Placement(
                 point=f"{case.key}/{source}->{target}", case=case.key, family="transfer", op=case.op, dtype=case.dtype,
-                impl="jax", payload_bytes=transfer.payload(case), bytes_moved=float(transfer.payload(case)),
+                impl="jax", payload_bytes=runnable.payload(case), bytes_moved=float(runnable.payload(case)),
                 source=source, target=target, platform=platform, cores=machine["cores"],
                 resident_bytes=case.resident_bytes,
             )  # fmt: skip

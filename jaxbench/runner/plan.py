@@ -16,7 +16,7 @@ from jaxbench.errors import UserError
 from jaxbench.levers import ACCUMULATE, BATCH, EVERY_MESH, EXECUTION, MESH, TRAININGS, Arm
 from jaxbench.levers.compiler import COMPILER, EVERY_SET, require_platform
 from jaxbench.parallel import axes
-from jaxbench.records.place import StepPlace
+from jaxbench.records.schema import StepPlace
 
 CPU_DEVICES = (1, 2, 4, 8)
 PER_DEVICE = "per_device"
@@ -312,7 +312,7 @@ def groups(points: Sequence[Placed]) -> dict[str, tuple[list[str], dict[str, Any
     return workers
 
 
-USABLE = 0.9  # of a GPU's memory, for all processes of the run together
+USABLE = 0.9  # share of a GPU's memory, for all processes of the run together
 PIPES, DEFAULT_PIPES = "CUDA_MPS_PIPE_DIRECTORY", "/tmp/nvidia-mps"  # where the service and its clients meet
 NO_PIPES = "/nonexistent"  # without the service, processes would take turns on the GPU
 

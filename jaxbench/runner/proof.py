@@ -13,19 +13,10 @@ import jax
 from jaxbench import parallel
 from jaxbench.errors import Unsupported, UserError
 from jaxbench.levers import MESH, PART
-from jaxbench.measure import (
-    check,
-    closed_form,
-    devices_used,
-    host_calls,
-    loss_kind,
-    memory,
-    needed,
-    oracle,
-    timed_state,
-)
+from jaxbench.measure import check, expected_communication, loss_kind, memory
+from jaxbench.measure import reference as references
+from jaxbench.measure.compile_report import CompiledStep
 from jaxbench.measure.loss_kind import ACROSS, CONSTANT, EXAMPLES, HIDDEN, PARTLY, SUM, LossKind
-from jaxbench.measure.passport import CompiledStep
 from jaxbench.parallel import axes, multihost
 from jaxbench.parallel.program import Program, TrainState
 from jaxbench.processes.group import ProcessGroup
@@ -57,8 +48,8 @@ class Proof:
     ):
         self.arms, self.plain, self.devices, self.key, self.own, self.keep = arms, plain, devices, key, own, keep
         self.device = multihost.first_here(devices)
-        self._references: dict[tuple[Any, ...], oracle.Reference] = {}  # by everything that changes the result
-        self._timed: dict[tuple[Any, ...], oracle.Reference] = {}  # of all points, without their arrays
+        self._references: dict[tuple[Any, ...], references.Reference] = {}  # by everything that changes the result
+        self._timed: dict[tuple[Any, ...], references.Reference] = {}  # of all points, without their arrays
         self._starts: dict[int, TrainState] = {}  # by workload
         self._parts: dict[str, check.ExpectedPart] = {}  # by point
 
@@ -88,12 +79,12 @@ class Proof:
     @functools.cached_property
     def draws(self) -> bool:
         """Whether the loss uses its key."""
-        return needed.draws(self.plain)
+        return expected_communication.draws(self.plain)
 
     def start(self, workload: TrainWorkload) -> TrainState:
         """The canonical state (host arrays) before the first update, made once."""
         if id(workload) not in self._starts:
-            self._starts[id(workload)] = oracle.initial_state(workload, self.key, device=self.device)
+            self._starts[id(workload)] = references.initial_state(workload, self.key, device=self.device)
         return self._starts[id(workload)]
 
     def verdicts(
@@ -105,8 +96,8 @@ class Proof:
         parts = axes.batch_parts(parallel.mesh_sizes(point.strategy, point.devices, MESH.of(point.levers)))
         return (
             *self._results(point, grown, program, compiled, batch),
-            host_calls.judge(compiled.host_calls),
-            devices_used.judge(asked, parts, *compiled.inputs, compiled.passport.collectives),
+            check.judge_host_calls(compiled.host_calls),
+            check.judge_devices(asked, parts, *compiled.inputs, compiled.report.collectives),
             check.judge_inputs(batch),
         )
 
@@ -114,38 +105,39 @@ class Proof:
         self, point: Point, grown: int, program: Program, compiled: CompiledStep, batch: Batch
     ) -> tuple[Verdict, ...]:
         """The verdicts on the results and on the communication of a whole step."""
-        part, passport = PART.of(point.levers), compiled.passport
+        part, passport = PART.of(point.levers), compiled.report
         workload, layout, about = self._about(point, grown, program, batch)
         if not _updates(point):
             about = {"key": self.key, "batch": batch, "flops": passport.flops_per_step, "draws": self.draws}
             try:
                 self._parts[point.point] = check.expected_part(part, program, workload, **about)
-            except oracle.Unfit as error:
+            except references.Unfit as error:
                 return (dataclasses.replace(check.unchecked(str(error)), name="part"),)
             with jax.set_mesh(program.mesh):
-                first = program.init(self.key)
+                first = program.init(self.key)  # a new state: the call may donate it
             return (check.judge_part(program, compiled.call, first, batch, self._parts[point.point]),)
         measured = self.arms.workload(point.levers, grown)
         products = check.judge_products(measured, point.levers)
         across = self.loss_kind.name == loss_kind.ACROSS and not self.loss_kind.gathers
-        census = functools.partial(
-            closed_form.judge, measured, program, passport, point.global_batch,
+        communication = functools.partial(
+            expected_communication.judge, measured, program, passport, point.global_batch,
             own=self.own, across=across, devices=point.devices,
         )  # fmt: skip
         key = self._reference_key(workload, point, layout)
         try:
             expected = self._expected(key, workload, batch, layout, program.members, passport.flops_per_step)
-        except oracle.Unfit as error:
-            return check.unchecked(str(error)), *products, census()
-        memory.give_back()
+        except references.Unfit as error:
+            return check.unchecked(str(error)), *products, communication()
+        memory.give_back()  # the reference's scratch memory, before the program takes its own
         actual = check.train(program, compiled.call, self.key, batch, expected.count)
 
         def rounding() -> float:
-            return oracle.relative_l2(oracle.again(expected, workload, **about).params, expected.end.params)
+            return references.relative_l2(references.rerun(expected, workload, **about).params, expected.end.params)
 
-        def others() -> Iterator[oracle.TrainedState]:
-            state = self._starts.get(id(workload)) or oracle.initial_state(workload, self.key, device=self.device)
-            yield from oracle.nudged(expected, state, batch)
+        # Both are costly, so they are functions that the checks call only for a program that is near its limits.
+        def others() -> Iterator[references.TrainedState]:
+            state = self._starts.get(id(workload)) or references.initial_state(workload, self.key, device=self.device)
+            yield from references.perturbed(expected, state, batch)
 
         parameters = check.judge(actual, expected, workload, platform=self.device.platform, rounding=rounding)
         state = check.judge_state(actual, expected, others(), limit=parameters.limit or 0)
@@ -155,7 +147,7 @@ class Proof:
         def proven() -> bool:
             return parameters.ok and optimizer.ok and check.each_proven(actual, expected, others())
 
-        return parameters, optimizer, *state, *products, census(proven=proven)
+        return parameters, optimizer, *state, *products, communication(proven=proven)
 
     def after_round(
         self, point: Point, grown: int, program: Program, call: Any, batch: Batch, state: TrainState
@@ -169,17 +161,17 @@ class Proof:
             parted = PART.of(point.levers) == "local"  # its devices have states of their own
             if parted or point.point not in self._parts:
                 return (), None
-            return (timed_state.judge_part(program, call, state, batch, self._parts[point.point]),), None
+            return (check.judge_timed_part(program, call, state, batch, self._parts[point.point]),), None
         workload, layout, about = self._about(point, grown, program, batch)
         reference = self._timed.get(self._reference_key(workload, point, layout))
         if reference is None:
             reason = "there is no result of one device to compare the timed steps with"
-            return (dataclasses.replace(check.unchecked(reason), name=timed_state.UPDATE),), None
+            return (dataclasses.replace(check.unchecked(reason), name=check.TIMED_UPDATE),), None
 
-        def again(expected: oracle.Reference, state: TrainState, count: int) -> oracle.TrainedState:
-            return oracle.again(expected, workload, **about, state=state, count=count)
+        def again(expected: references.Reference, state: TrainState, count: int) -> references.TrainedState:
+            return references.rerun(expected, workload, **about, state=state, count=count)
 
-        verdict, loss = timed_state.judge_update(
+        verdict, loss = check.judge_update(
             program, call, state, batch, key=self.key, reference=reference, workload=workload,
             platform=self.device.platform, again=again,
         )  # fmt: skip
@@ -187,9 +179,9 @@ class Proof:
 
     def _about(
         self, point: Point, grown: int, program: Program, batch: Batch
-    ) -> tuple[TrainWorkload, oracle.BatchLayout, dict[str, Any]]:
-        """(the workload that one device trains, the program's layout of the batch, arguments of `oracle.again`)."""
-        layout = oracle.BatchLayout.of(program, draws=self.draws)
+    ) -> tuple[TrainWorkload, references.BatchLayout, dict[str, Any]]:
+        """(the workload that one device trains, the program's layout of the batch, arguments of `rerun`)."""
+        layout = references.BatchLayout.of(program, draws=self.draws)
         about = {
             "key": self.key,
             "batch": batch,
@@ -199,7 +191,7 @@ class Proof:
         }
         return self.arms.reference(point.levers, grown, draws=self.draws), layout, about
 
-    def _reference_key(self, workload: TrainWorkload, point: Point, layout: oracle.BatchLayout) -> tuple[Any, ...]:
+    def _reference_key(self, workload: TrainWorkload, point: Point, layout: references.BatchLayout) -> tuple[Any, ...]:
         """A key with everything that changes the result of one device."""
         return point.global_batch, id(workload), *self._layout(workload, point, layout)
 
@@ -208,21 +200,21 @@ class Proof:
         key: tuple[Any, ...],
         workload: TrainWorkload,
         batch: Batch,
-        layout: oracle.BatchLayout,
+        layout: references.BatchLayout,
         members: ProcessGroup,
         flops: float,
-    ) -> oracle.Reference:
+    ) -> references.Reference:
         """The reference of one device, kept for later points with an equal key. Each process computes it.
 
         Raises Unfit in all processes if one of them cannot compute it.
         """
         if key not in self._references:
             if not self.keep:
-                self._references.clear()
+                self._references.clear()  # the arrays of the last point; `_timed` keeps what later rounds need
             memory.give_back()
             made, unfit = None, ""
             try:
-                made = oracle.reference_that_fits(
+                made = references.reference_that_fits(
                     workload,
                     self.key,
                     batch,
@@ -232,15 +224,16 @@ class Proof:
                     apart=functools.partial(self._in_parts, workload),
                     start=self._starts.get(id(workload)),
                 )
-            except oracle.Unfit as error:
+            except references.Unfit as error:
                 unfit = str(error)
+            # Free memory differs between processes, but the next programs must not: all agree on the outcome.
             unfit = next(filter(None, members.all_gather(unfit)), "")
             if made is None or unfit:
-                raise oracle.Unfit(unfit)
+                raise references.Unfit(unfit)
             self._references[key], self._timed[key] = made, made.without_arrays()
         return self._references[key]
 
-    def _layout(self, workload: TrainWorkload, point: Point, layout: oracle.BatchLayout) -> tuple[Any, ...]:
+    def _layout(self, workload: TrainWorkload, point: Point, layout: references.BatchLayout) -> tuple[Any, ...]:
         """The part of the batch's layout that changes the result.
 
         For batch statistics these are its parts, for random numbers all of it."""

@@ -33,7 +33,7 @@ from jaxbench.processes import launch
 from jaxbench.processes.client import WorkerError
 from jaxbench.processes.launch import Followers
 from jaxbench.records import identity
-from jaxbench.records.refusal import needed_bytes
+from jaxbench.records.schema import needed_bytes
 from jaxbench.records.store import MANIFEST, RunFolder, write_json
 from jaxbench.runner import ablation, placement, plan, studies, sweep
 from jaxbench.runner.arm import build_workload, inspected
@@ -201,7 +201,7 @@ def _dry_point(point: plan.Placed, workers: Workers, asked: Asked, *, every: boo
         asked.notes.append(f"{point.point}: {note}")
     used = min(getattr(point, "devices", 1), asked.machine["cores"])
     step_s = answer["flops"] / (GUESS_FLOP_PER_S_PER_CORE * used)
-    blocks = 2.0 * settings.blocks  # as many for warm-up; few rounds have 2 K steps
+    blocks = 2.0 * settings.blocks  # and the same number for warm-up; few rounds have 2 K steps
     if answer.get("loop"):  # cases are also timed in a loop on the device
         blocks += 1 + 3 * settings.blocks
     cells = [f"{compile_s:.1f} s", f"{answer['peak_bytes'] / 1e6:.1f} MB"]

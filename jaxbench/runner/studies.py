@@ -24,7 +24,7 @@ from rich.console import Console
 from jaxbench.errors import UserError
 from jaxbench.levers import ACCUMULATE
 from jaxbench.processes.client import Worker, WorkerError
-from jaxbench.records.refusal import needed_bytes
+from jaxbench.records.schema import needed_bytes
 from jaxbench.records.store import write_json
 from jaxbench.runner.plan import Point
 
@@ -209,6 +209,7 @@ class _LargestBatch:
         most = predicted + max(self.step, predicted // 2 // self.step * self.step)
         while len(self.proven) < MAX_PROOFS and low < most and (high is None or high - low > self.step):
             if high is None:
+                # Above the prediction: one step first, since it is usually exact, then steps that double.
                 batch = min(most, low + self.step if low == predicted else 2 * low - predicted + self.step)
             else:
                 batch = low + max(self.step, (high - low) // 2 // self.step * self.step)
@@ -220,6 +221,7 @@ class _LargestBatch:
 
     def _runs(self, batch: int) -> bool:
         """Whether a child process takes the batch through a step within the limit."""
+        # A new process for each batch: the limit holds for the rest of a process's life, and memory may end it.
         worker = self.study.worker("max_batch", self.point, EXACT_MEMORY)
         known = self.compiled.get(batch)
         proof: dict[str, Any] = {"batch": batch, "peak_bytes": known and known.peak_bytes, "measured_bytes": None}

@@ -31,7 +31,7 @@ from jaxbench.levers import DEFAULTS
 from jaxbench.machine.cores import available_cores
 from jaxbench.machine.start import run_once_options
 from jaxbench.measure import first_step
-from jaxbench.measure.passport import example_flops
+from jaxbench.measure.compile_report import example_flops
 from jaxbench.parallel.program import Program
 from jaxbench.processes.client import Worker, WorkerError
 from jaxbench.processes.server import stage
@@ -242,9 +242,9 @@ def attempt(bench: Bench, placed: dict[str, Any]) -> dict[str, Any]:
         checks = first_step.explained(checks, {}, workload, key=bench.key, batch=batch, device=bench.device)
     return {
         "checks": [dataclasses.asdict(check) for check in checks],
-        "sent_bytes": sum(each.wire_bytes for each in compiled.passport.collectives),
+        "sent_bytes": sum(each.wire_bytes for each in compiled.report.collectives),
         "state_bytes": _state_bytes(program, bench.key),
-        "peak_bytes": compiled.passport.peak_bytes,
+        "peak_bytes": compiled.report.peak_bytes,
     }
 
 

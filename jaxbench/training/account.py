@@ -1,5 +1,5 @@
 # Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
-"""The time ledger of one start: what the process is doing, and for how long (`records.account` reads it)."""
+"""The time ledger of one start: what the process is doing, and for how long (`records.trainings` reads it)."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ from pathlib import Path
 from types import TracebackType
 
 from jaxbench.errors import UserError
-from jaxbench.records import account
-from jaxbench.records.account import ACCOUNT, KINDS
+from jaxbench.records import trainings
+from jaxbench.records.trainings import KINDS, LEDGER
 from jaxbench.training.folder import writing
 
 # A line is written whenever a start is 1 % older than at its last line, so a kill hides at most 1 % of its time.
@@ -58,9 +58,10 @@ class Account:
 
         Raises UserError when the folder cannot be written.
         """
-        before = account.read(folder) if kept else []
+        before = trainings.read_ledger(folder) if kept else []
         self._folder, self._clock, self._lock = folder, clock, threading.Lock()
         self._number = len(before) + 1
+        # Not before the end of the previous start: an elastic restart happens within the life of one process.
         self._begun_ns = max([begun_ns, *(start.end_ns for start in before[-1:])])
         self._ns = dict.fromkeys(KINDS, 0)
         self._ns["start"] = max(0, wall() - self._begun_ns)
@@ -69,7 +70,7 @@ class Account:
         self.from_step: int | None = None
         self.finished = False
         self._sealed, self._sealing_ns = 0, 0
-        self._path, self._silent = folder / ACCOUNT, not kept
+        self._path, self._silent = folder / LEDGER, not kept
         self._ended = threading.Event()
         if kept:
             self._open()
@@ -78,7 +79,7 @@ class Account:
 
     def _open(self) -> None:
         with writing(self._folder), open(self._path, "a+b") as file:
-            self._at = file.tell()  # what this start writes begins here
+            self._at = file.tell()  # where the lines of this start begin
             file.seek(max(0, self._at - 1))
             if file.read() not in (b"", b"\n"):
                 file.write(b"\n")  # after a line that a crash cut off
@@ -147,7 +148,7 @@ class Account:
 
     def _beat(self) -> None:
         first = self._clock()
-        with contextlib.suppress(UserError):  # of a full disk, which the thread that trains meets too, and says
+        with contextlib.suppress(UserError):  # a full disk: the training thread meets and reports it too
             while not self._ended.wait(self._pause_s((self._clock() - first) / 1e9)):
                 self.write()
 
@@ -158,11 +159,11 @@ class Account:
 
 def summary(folder: Path) -> str:
     """The table of time by kind, over all starts of the training in `folder`, with its goodput."""
-    starts = account.read(folder)
-    spent = account.totals(starts)
+    starts = trainings.read_ledger(folder)
+    spent = trainings.totals(starts)
     whole = sum(spent.values())
     times = "once" if len(starts) == 1 else f"{len(starts)} times"
     lines = [f"where the time went, started {times}:"]
-    for name, ns in [*((account.LABELS[name], ns) for name, ns in spent.items() if ns), ("total", whole)]:
+    for name, ns in [*((trainings.LABELS[name], ns) for name, ns in spent.items() if ns), ("total", whole)]:
         lines.append(f"  {name:<26} {ns / 1e9:10.2f} s  {ns / max(whole, 1):6.1%}")
-    return "\n".join([*lines, f"goodput (steps that count, over the total): {account.goodput(spent):.1%}"])
+    return "\n".join([*lines, f"goodput (steps that count, over the total): {trainings.goodput(spent):.1%}"])

@@ -113,7 +113,7 @@ class Writer:
         """
         leaves = named_leaves(state)
         header = {"format": FORMAT, "shapes": shapes(leaves), "progress": progress}
-        header |= {"sha256": sha256(leaves)} if self._members.leads else {}
+        header |= {"sha256": sha256(leaves)} if self._members.leads else {}  # only the leader writes the seal
         text = json.dumps(header)  # now, because the caller may change `progress` later
         stored: dict[str, Any] = {name: leaf for name, leaf in leaves.items() if leaf.size}  # orbax refuses empty ones
         self.wait()
@@ -130,10 +130,12 @@ class Writer:
         if self._members.leads:
             files = {name: _file_sha256(part / name) for name in _files(part)}
             _write_seal(part, {**json.loads(header), "files": files})
+            # The rename is atomic: a kill leaves either a complete checkpoint or a .part, which the next start removes.
             os.rename(part, part.with_suffix(""))
             self._on_sealed(time.perf_counter() - saved)
             for step in saved_steps(self._folder)[self._keep :]:
                 shutil.rmtree(self._folder / str(step))
+        # All wait for the seal: a process that went on could end, and the others with it, before the rename.
         self._members.named_barrier(f"sealed/{self._saves}")
 
     def wait(self) -> None:
@@ -227,6 +229,7 @@ def _read(path: Path, like: TrainState, members: ProcessGroup) -> tuple[TrainSta
     stored = {name: leaf for name, leaf in values.items() if leaf.size}
     try:
         values.update(ocp.load(path / STATE, stored, checkpointable_name=STATE))
+        # The leader has checked the files. Each process also checks the values that it has read.
         same = sha256(values) == header["sha256"]
     except OSError as error:
         same = False

@@ -36,7 +36,7 @@ def sha256(leaves: Mapping[str, Any]) -> str:
     """`params_sha256` of named leaves."""
     digest = hashlib.sha256()
     for name in sorted(leaves):
-        leaf = np.ascontiguousarray(leaves[name]).reshape(np.shape(leaves[name]))  # which turns shape () into (1,)
+        leaf = np.ascontiguousarray(leaves[name]).reshape(np.shape(leaves[name]))  # shape () had become (1,)
         digest.update(f"{name}\0{leaf.dtype.name}\0{leaf.shape}\0".encode())
         digest.update(leaf.tobytes())
     return digest.hexdigest()

@@ -16,8 +16,9 @@ from typing import Any
 from jaxbench.errors import UserError
 from jaxbench.levers import LEVERS
 from jaxbench.processes.group import ProcessGroup
-from jaxbench.records import learned, store
-from jaxbench.records.store import CONFIG, RECORDS, RunFolder, flatten, write_json
+from jaxbench.records import store, trainings
+from jaxbench.records.documents import flatten
+from jaxbench.records.store import CONFIG, RECORDS, RunFolder, write_json
 
 CHECKPOINTS = "checkpoints"
 SEEN_LIMIT_S = 5.0  # for a file system of several hosts to show a new file on all of them
@@ -32,8 +33,8 @@ FREE = (
 FREE_GROUPS = ("mesh.", "measure.", "report.")
 # Fields that the config of an older jaxbench lacks, with the value that it used.
 ADDED = {"train.warmup": 0, "train.evaluate_every": 0, "train.noise_examples": 0}
-ADDED_WORDS = {"train.metric": learned.ACCURACY, "train.mode": learned.AUTO}
-MAY_GROW = ("train.epochs", "train.target")  # that of a loss may only fall
+ADDED_WORDS = {"train.metric": trainings.ACCURACY, "train.mode": trainings.AUTO}
+MAY_GROW = ("train.epochs", "train.target")  # the target of a loss may only fall
 
 
 @contextlib.contextmanager
@@ -71,6 +72,7 @@ def _require_shared(folder: Path, members: ProcessGroup) -> None:
     if members.alone:
         return
     token, deadline = folder / members.on_leader(write), time.monotonic() + SEEN_LIMIT_S
+    # Network file systems show new files late, so one look is not enough.
     while not (seen := token.exists()) and time.monotonic() < deadline:
         time.sleep(0.1)
     all_seen = members.all_gather(seen)
@@ -114,7 +116,7 @@ def _require_continuation(folder: Path, old: dict[str, Any], new: dict[str, Any]
         before, now = (fields.get(name, {**ADDED, **ADDED_WORDS}.get(name)) for fields in (old, new))
         if before == now or name in FREE or name.startswith(FREE_GROUPS):
             continue
-        falls = name == "train.target" and learned.minimised(*({**ADDED_WORDS, **new}[word] for word in ADDED_WORDS))
+        falls = name == "train.target" and trainings.minimised(*({**ADDED_WORDS, **new}[word] for word in ADDED_WORDS))
         if name in MAY_GROW and before is not None and now is not None and (now < before if falls else now > before):
             continue
         only = f", but may only {'fall' if falls else 'grow'}" if name in MAY_GROW else ""

@@ -17,8 +17,9 @@ import numpy as np
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
+from jaxbench.hlo.collective_counts import concurrent_collectives
+from jaxbench.hlo.module import parse
 from jaxbench.machine.start import require_threads
-from jaxbench.measure.concurrency import concurrent_collectives
 from jaxbench.parallel import multihost
 from jaxbench.parallel.program import Program, TrainState
 from jaxbench.runner.arm import compiler_options
@@ -90,7 +91,7 @@ class TrainLoop:
             with self.clock.compiling(), account.doing("compile"):
                 # Ahead of time: an executable cannot retrace, and compiling is timed separately from the first step.
                 compiled = program.step.lower(self.state, batch).compile(options or None)
-        require_threads(program.mesh.size, concurrent_collectives(compiled.as_text()))
+        require_threads(program.mesh.size, concurrent_collectives(parse(compiled.as_text())))
         self._step: Callable[[Any, Any], tuple[Any, Any]] = compiled
         host = self._host_state()
         self.step = account.step = int(host.step)
@@ -126,14 +127,15 @@ class TrainLoop:
                 if self.plan.evaluates(self.step):
                     with account.doing("evaluation"):
                         self._evaluated(host, log)
-                        self.members.barrier()  # with those that did not evaluate
+                        self.members.barrier()  # the other processes wait here
                     bar.refresh()
                     if self.members.leads and self.plan.saves(self.step):
                         console.print(_sentence(log.rows[-1], self.plan.metric), highlight=False, soft_wrap=True)
+                # Only the first process has the new row, so it decides for all.
                 finished = self.members.broadcast(self.plan.finished(self.step, log.rows))
                 if not (agreed.name or finished or self.plan.saves(self.step)):
                     continue  # an evaluation between two checkpoints: after a kill it is done again, from the older one
-                account.write(saving=True)
+                account.write(saving=True)  # a restart from this checkpoint keeps the steps up to here
                 means = self.means.to_json()
                 with account.doing("checkpoint"):
                     writer.save(host, {"rows": log.rows, "means": means, **facts, **self.clock.to_json()})
@@ -161,6 +163,7 @@ class TrainLoop:
         """Reads a batch and puts it on the devices. They wait for it if they finish the previous step first."""
         with self.account.doing("input"):
             batch = self.program.put(self._rows(rows))
+            # The devices were still busy when the batch was ready, so reading it cost no time.
             if self._newest is not None and not self._newest.is_ready():
                 self.account.rename("steps")
             return batch
@@ -181,6 +184,7 @@ class TrainLoop:
         tested = {f"test_{name}": value for name, value in self.evaluate(host.params, host.model_state).items()}
         row = {"epoch": epoch, "step": self.step, **trained, **tested, **self.clock.to_json()}
         number = len(log.rows) + 1
+        # number & (number - 1) is 0 for powers of two.
         if self.noise and (number & (number - 1) == 0 or self.plan.finished(self.step, [row])):
             row |= self.noise(host.params, host.model_state, step=self.step)
         log.add(row)

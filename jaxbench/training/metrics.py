@@ -35,7 +35,7 @@ class EpochMeans:
 
     def add(self, step: int, metrics: Metrics) -> None:
         """Adds the metrics of a step: scalars, or one equal copy per device."""
-        self._settle()
+        self._settle()  # the previous step, which has had time to finish
         self._newest = step, metrics
 
     def _settle(self) -> None:
@@ -47,7 +47,7 @@ class EpochMeans:
         values = {name: float(multihost.here(value).flat[0]) for name, value in metrics.items()}
         if not math.isfinite(values["loss"]):
             remedy = "lower --config.optimizer.learning_rate and choose a new --workdir"
-            if step == 1:  # of no update yet
+            if step == 1:  # before any update
                 remedy = "the model or its data are at fault, not the learning rate, and jaxbench try names the line"
             raise Diverged(f"the loss became {values['loss']} at step {step}: {remedy}.", step)
         for name, value in values.items():

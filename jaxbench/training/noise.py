@@ -90,6 +90,6 @@ class NoiseMeter:
             total, each = self._added(total, grads)
             squares.append(each)
         small = float(np.mean([np.asarray(each) for each in squares]))
-        large = float(self._square(total)) / PARTS**2
+        large = float(self._square(total)) / PARTS**2  # the total is a sum of PARTS means
         signal, noise = unbiased(small, large, small_batch=self._part, large_batch=count)
         return {"gradient_square": signal, "noise_trace": noise}

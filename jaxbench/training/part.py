@@ -79,7 +79,7 @@ def code_of(result: TrainResult) -> int:
 
 
 def levers_of(settings: config_lib.Settings) -> dict[str, str]:
-    """The levers of the training. Raises UserError for several values, or for one that training cannot use."""
+    """The levers of the training. Raises UserError for several values, or for a value that training cannot use."""
     if settings.swept:
         raise UserError(
             f"--config.lever.{settings.swept[0]} has several values: a training takes one, jaxbench run several."

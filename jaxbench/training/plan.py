@@ -11,7 +11,7 @@ import numpy as np
 from ml_collections import ConfigDict
 
 from jaxbench.errors import UserError
-from jaxbench.records.learned import ACCURACY, AUTO, at_target
+from jaxbench.records.trainings import ACCURACY, AUTO, at_target
 from jaxbench.training.metrics import Row
 from jaxbench.workloads.base import Dataset, TrainWorkload
 from jaxbench.workloads.data import own

@@ -83,6 +83,7 @@ def _failure(error: BaseException) -> dict[str, Any]:
     if not isinstance(error, UserError):
         reason = f"{type(error).__name__}: {reason}"
     detail = "".join(traceback.format_exception(error))
+    # These may follow from the loss of another process; any other exception is this process's own fault.
     own = type(error).__name__ not in ("JaxRuntimeError", "XlaRuntimeError", "TimeoutError")
     return {"reason": reason[:1000], "detail": detail[-8000:], "own": own, "user": isinstance(error, UserError)}
 

@@ -109,6 +109,7 @@ def _together(setup: dict[str, Any], slots: Any, console: Console, faults: Fault
             except Lost as lost:
                 losses += 1
                 left = _left(slots, lost, followers, batch=setup["config"]["train"]["batch"], share=share)
+                # `most` limits the restarts: a fault that every group of processes meets would repeat forever.
                 if not faults.elastic or not lost.again or losses >= most or not left or stop.name:
                     raise UserError(f"{lost}{_again(workdir, lost)}") from Detail(lost.detail)
                 slots = left
@@ -130,6 +131,7 @@ def _left(
     """
     left = [slot for slot in slots if slot != lost.slot or (followers is not None and slot == 0)]
     left = [slot for slot in left if followers is None or followers.has(slot)]
+    # The global batch stays the same, so it must divide over the remaining devices: use as many as it allows.
     count = next((n for n in range(len(left), 0, -1) if batch % (n * share) == 0), 0)
     return tuple(left[:count])
 

@@ -12,7 +12,8 @@ from typing import Any
 from jaxbench.errors import UserError
 from jaxbench.levers import LEVERS
 from jaxbench.records import identity
-from jaxbench.records.store import MANIFEST, RunFolder, flatten, write_json
+from jaxbench.records.documents import flatten
+from jaxbench.records.store import MANIFEST, RunFolder, write_json
 from jaxbench.training.folder import writing
 
 

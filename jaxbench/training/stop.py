@@ -37,7 +37,7 @@ class Stop:
 
     def _request(self, number: int, frame: FrameType | None) -> None:
         self.ask(signal.Signals(number).name)
-        self._restore()
+        self._restore()  # so that a second signal acts at once
 
     def _restore(self) -> None:
         while self._before:
@@ -76,5 +76,6 @@ class Agreed:
             ahead = max(1, min(MOST_STEPS, int(LOOK_S / max(step_s, 1e-6)))) if self._last else 1
             answers = self._members.all_gather([self._stop.name, ahead])
             self.name = next((name for name, _ in answers if name), None)
+            # The leader's estimate counts for all, so the next exchange is at the same step everywhere.
             self._looked, self._last, self._next = now, step, step + answers[0][1]
         return self.name

@@ -28,16 +28,16 @@ from jaxbench.errors import UserError
 from jaxbench.machine import energy
 from jaxbench.machine import manifest as manifest_lib
 from jaxbench.processes.client import Worker, WorkerError
-from jaxbench.records import account, targets
+from jaxbench.records import trainings
 from jaxbench.records.store import RunFolder, write_json
-from jaxbench.records.targets import Trained
+from jaxbench.records.trainings import Trained
 from jaxbench.runner import plan
 from jaxbench.runner.run import absolute, begin_session, free_cores
 from jaxbench.training.folder import writing
 from jaxbench.training.metrics import METRICS
 
 MODULE = "jaxbench.training.target_worker"
-LONGEST_S = 1e6  # that a training may take
+LONGEST_S = 1e6  # limit for one training
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -150,19 +150,20 @@ class TargetStudy:
     def _search(self, worker: Worker, of_model: dict[str, Any], grid: Sequence[float]) -> float:
         """The learning rate of the grid with the fewest steps or, if none reaches the target, the highest accuracy."""
         tried = [
-            self._one(worker, Wanted(**{**of_model, "rule": targets.GRID}, seed=self.settings.seed, rate=rate))
+            self._one(worker, Wanted(**{**of_model, "rule": trainings.GRID}, seed=self.settings.seed, rate=rate))
             for rate in grid
         ]
+        # Reached before not reached; among these, the fewest steps or the highest accuracy.
         best = min(tried, key=lambda one: (not one.reached, one.steps if one.reached else -(one.accuracy or 0.0)))
         return best.learning_rate
 
     def _one(self, worker: Worker, wanted: Wanted) -> Trained:
         """Runs a training, unless it has ended before, and adds it to the records."""
-        folder = self.folder / targets.TRAININGS / wanted.folder
-        ended = folder / targets.RESULT
+        folder = self.folder / trainings.TRAININGS / wanted.folder
+        ended = folder / trainings.RESULT
         if not ended.exists():
             config = wanted.config(self.settings)
-            before, whole = energy.read(), not folder.exists()  # what is left of one that was killed is not all of it
+            before, whole = energy.read(), not folder.exists()  # a killed start's energy is unknown
             answer = self._ask(
                 worker,
                 {
@@ -178,12 +179,12 @@ class TargetStudy:
             with writing(folder):
                 used = energy.between(before, energy.read()) if whole else {}
                 write_json(ended, {**_result(folder, wanted, answer), "joules": sum(used.values()) if used else None})
-                shutil.rmtree(folder / "checkpoints", ignore_errors=True)  # of an ended training: no more than a copy
-        found = targets.parse(json.loads(ended.read_text()), rule=wanted.rule, price_per_hour=self.per_hour)
+                shutil.rmtree(folder / "checkpoints", ignore_errors=True)  # an ended training needs none
+        found = trainings.parse_trained(json.loads(ended.read_text()), rule=wanted.rule, price_per_hour=self.per_hour)
         self.trained[wanted.folder, wanted.rule] = found
         with writing(self.folder):
-            targets.write(self.folder, list(self.trained.values()))
-        self.console.print(targets.sentence(found), highlight=False, soft_wrap=True)
+            trainings.write_trained(self.folder, list(self.trained.values()))
+        self.console.print(trainings.trained_sentence(found), highlight=False, soft_wrap=True)
         return found
 
     def _ask(self, worker: Worker, request: dict[str, Any]) -> dict[str, Any]:
@@ -202,7 +203,7 @@ class TargetStudy:
             "devices": devices,
             "order": free_cores(),
             "environment": plan.KEEP_MEMORY,
-            "concurrent_collectives": 1,
+            "concurrent_collectives": 1,  # the fewest threads; a step that needs more restarts the worker
             "worker": f"devices{devices}",
             "config": {},
             "machine": self.machine,
@@ -218,7 +219,8 @@ class TargetStudy:
 def _result(folder: Path, wanted: Wanted, answer: dict[str, Any]) -> dict[str, Any]:
     """The result of a training that has ended, from its own files."""
     rows = [json.loads(line) for line in (folder / METRICS).read_text().splitlines()]
-    spent = account.totals(account.read(folder))
+    spent = trainings.totals(trainings.read_ledger(folder))
+    # A training that did not reach its target counts as the whole budget of steps.
     budget = wanted.model.epochs * (wanted.model.examples // wanted.batch)
     done = answer["diverged"] or (rows[-1]["step"] if rows else 0)
     return {

@@ -63,7 +63,7 @@ class Team:
             self._children.append(followers.start(slot, each) if remote else Child(each, logs / f"rank{number}"))  # type: ignore[union-attr]
         self._watch = Watch(len(slots), limit_s, clock())
         self._done: dict[int, int] = {}
-        self._failed: dict[int, dict[str, Any]] = {}  # what each said, or how it ended, "explains": least is best
+        self._failed: dict[int, dict[str, Any]] = {}  # the least "explains" explains best
         self._first_failed = 0.0
 
     def __enter__(self) -> Team:
@@ -92,6 +92,7 @@ class Team:
     def _hear(self, number: int, message: dict[str, Any] | None, console: Console) -> None:
         if message is None:
             code, how = self._children[number].end()
+            # JAX aborts a process after it has missed another one, so these codes explain less than any other end.
             explains = 2 if code in (-signal.SIGABRT, 1) and "gone" not in how else 0
             self._fail(number, {"reason": how, "explains": explains, "detail": self._children[number].log_tail()})
         elif "beat" in message:
@@ -106,6 +107,7 @@ class Team:
             raise MoreCollectives(message["concurrent_collectives"])
         else:
             failed = message["failed"]
+            # An error of JAX may follow from the loss of another process; an error of the model does not.
             self._fail(number, {**failed, "explains": 1 if failed["own"] else 3})
 
     def _fail(self, number: int, about: dict[str, Any]) -> None:
@@ -122,8 +124,9 @@ class Team:
                 number, reason = fault
                 raise self._lost(number, f"{reason}{self._stopped(number)}")
             return
-        number = min(self._failed, key=lambda i: self._failed[i]["explains"])  # of equals the first
+        number = min(self._failed, key=lambda i: self._failed[i]["explains"])  # the first of several with the least
         about = self._failed[number]
+        # If all report the same, the cause is common, such as bad input: no process is to blame.
         if len(self._failed) == len(self._children) and len({each["reason"] for each in self._failed.values()}) == 1:
             raise Lost(about["reason"].rstrip("."), slot=None, again=False, detail=about["detail"])
         waited = now - self._first_failed

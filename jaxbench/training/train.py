@@ -23,7 +23,7 @@ from jaxbench.errors import UserError
 from jaxbench.parallel.layout import canonical_avals
 from jaxbench.parallel.program import Program, TrainState
 from jaxbench.processes.group import ProcessGroup
-from jaxbench.records.learned import ACCURACY
+from jaxbench.records.trainings import ACCURACY
 from jaxbench.runner.plan import require_equal_parts
 from jaxbench.training.account import Account, summary
 from jaxbench.training.checkpoint import Restored, Writer, restore_latest
@@ -116,6 +116,7 @@ def train(
         rows: list[Row] = restored.progress.get("rows", [])
         facts = _facts(data, session, restored.progress, members)
         with _metric_log(folder, rows, plan, members) as log:
+            # Nothing is left to train: the program is not even built, and this start leaves no trace in the ledger.
             if restored.state is not None and plan.finished(restored.step, rows):
                 account.discard()
                 _record(folder, session, members, step=restored.step)
@@ -175,7 +176,7 @@ def _looped(
 
 
 def _restore(checkpoints: Path, workload: TrainWorkload, console: Console, part: ProcessRole) -> Restored:
-    """Reads the newest intact checkpoint, and prints what is wrong with others."""
+    """Reads the newest intact checkpoint, and prints the faults of others."""
     assert part.account is not None
     with part.account.doing("restore"):
         restored = restore_latest(checkpoints, canonical_avals(workload), part.members)

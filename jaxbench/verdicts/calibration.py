@@ -11,7 +11,6 @@ from __future__ import annotations
 import dataclasses
 import datetime
 import itertools
-import json
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
@@ -24,11 +23,12 @@ from jaxbench.analysis import spread as spreads
 from jaxbench.analysis.intervals import MIN_PROCESSES
 from jaxbench.analysis.spread import ASSUMED, CALIBRATED, Spread
 from jaxbench.errors import UserError
-from jaxbench.records import identity, sealed
-from jaxbench.records.store import write_json
-from jaxbench.verdicts import judge, metric
+from jaxbench.records import identity
+from jaxbench.records.documents import decode, sealed, unsealed
+from jaxbench.records.store import read_json, write_json
+from jaxbench.verdicts import judge
 from jaxbench.verdicts.judge import FASTER, SLOWER
-from jaxbench.verdicts.samples import Sample, Side
+from jaxbench.verdicts.ratio import Side
 
 FOLDER = Path("baselines")
 FILE = "calibration.json"
@@ -115,15 +115,11 @@ class Calibration:
         kept = list(self.sessions[-1:])
         for session in reversed(earlier.sessions if earlier else ()):
             same = (session.software, session.logs.keys()) == (kept[0].software, kept[0].logs.keys())
-            if same and _seconds(session.time, kept[0].time) >= APART_S:
+            times = [datetime.datetime.fromisoformat(each.time) for each in (session, kept[0])]
+            if same and (times[1] - times[0]).total_seconds() >= APART_S:
                 kept.insert(0, session)
         sd, df = pooled(kept)
         return dataclasses.replace(self, sd=sd, df=df, sessions=tuple(kept))
-
-
-def _seconds(first: str, second: str) -> float:
-    times = [datetime.datetime.fromisoformat(time) for time in (first, second)]
-    return (times[1] - times[0]).total_seconds()
 
 
 def calibrate(side: Side, experiment: str, time: str, software: str = "") -> Calibration:
@@ -173,16 +169,11 @@ def _against_itself(side: Side) -> tuple[list[float], int]:
     for half in itertools.combinations(range(1, count), count // 2 - 1):
         first = (0, *half)  # the first process is always in A: B's halves are the complements
         second = tuple(i for i in range(count) if i not in first)
-        a, b = ({name: _part(sample, which) for name, sample in side.items()} for which in (first, second))
-        answers = judge.judge(a, b, metric.METRICS["step_s"], one_session)
+        a, b = ({name: sample.only(which) for name, sample in side.items()} for which in (first, second))
+        answers = judge.judge(a, b, judge.METRICS["step_s"], one_session)
         differences.append(abs(math.log(answers.overall.ratio.value)))
         alarms += any(answer.verdict in (FASTER, SLOWER) for answer in (*answers.points, answers.overall))
     return differences, alarms
-
-
-def _part(sample: Sample, which: tuple[int, ...]) -> Sample:
-    processes, names = tuple(sample.processes[i] for i in which), tuple(sample.names[i] for i in which)
-    return Sample(processes=processes, names=names, work=sample.work)
 
 
 def machine_key(manifest: Mapping[str, Any]) -> str:
@@ -190,15 +181,24 @@ def machine_key(manifest: Mapping[str, Any]) -> str:
     return ", ".join(str(manifest.get(name, "")) for name in ("platform", "device_kind", "cores", "cpu_model"))
 
 
-def _key_in(file: dict[str, Any], manifest: Mapping[str, Any]) -> str | None:
-    """The key of this machine in the file; None if the file does not have it.
+@dataclass(frozen=True, kw_only=True)
+class CalibrationFile:
+    """The calibrations of all machines.
 
-    "facts" holds the manifest's hardware facts by key. The kernel is not compared, because it does not change how much
-    processes differ.
+    Attributes:
+      machines: {key of the machine: {experiment: its calibration}}.
+      facts: the manifests' hardware facts by key; none in older files. The kernel is not compared, because it does not
+        change how much processes differ.
     """
-    facts = file.get("facts", {})
-    keys = [key for key in file["machines"] if key.partition(" #")[0] == machine_key(manifest)]
-    return next((key for key in keys if not identity.hardware(facts.get(key, {}), manifest)), None)
+
+    schema: int = SCHEMA
+    machines: dict[str, dict[str, Calibration]]
+    facts: dict[str, dict[str, Any]] = dataclasses.field(default_factory=dict)
+
+    def key_of(self, manifest: Mapping[str, Any]) -> str | None:
+        """The key of this machine; None if the file does not have it."""
+        keys = [key for key in self.machines if key.partition(" #")[0] == machine_key(manifest)]
+        return next((key for key in keys if not identity.hardware(self.facts.get(key, {}), manifest)), None)
 
 
 def load(manifest: Mapping[str, Any], experiment: str, folder: Path = FOLDER) -> Calibration | None:
@@ -211,27 +211,12 @@ def load(manifest: Mapping[str, Any], experiment: str, folder: Path = FOLDER) ->
 
 def _find(manifest: Mapping[str, Any], experiment: str, folder: Path) -> tuple[Calibration | None, str]:
     """(as `load`, UNSURE or ""): UNSURE if the file cannot prove that its machine is this one."""
-    path = folder / FILE
-    if not path.exists():
-        return None, ""
-    try:
-        file = _read(path)
-        key = _key_in(file, manifest)
-        calibrations = [_parsed(each) for each in file["machines"].get(key, {}).values()]
-        same_experiment = [each for each in calibrations if each.experiment == experiment]
-        known = max(same_experiment or calibrations, key=lambda each: each.sd, default=None)
-        return known, UNSURE if identity.cannot_tell(file.get("facts", {}).get(key, {}), manifest) else ""
-    except (KeyError, TypeError, ValueError, AttributeError) as error:
-        raise UserError(f"'{path}' is damaged ({error!r}): delete it and run jaxbench calibrate.") from error
-
-
-def _parsed(entry: Mapping[str, Any]) -> Calibration:
-    """A calibration from its JSON entry. Raises ValueError if its sd does not follow from its sessions."""
-    sessions: Sequence[Any] = entry.get("sessions", ())
-    found = Calibration(**{**entry, "sessions": tuple(CalibrationSession(**session) for session in sessions)})
-    if found.sessions and not math.isclose(found.sd, pooled(found.sessions)[0], rel_tol=1e-6):
-        raise ValueError(f"sd is {found.sd:g}, but its sessions give {pooled(found.sessions)[0]:.3g}")
-    return found
+    file = _read(folder / FILE)
+    key = file.key_of(manifest) or ""
+    calibrations = [*file.machines.get(key, {}).values()]
+    same_experiment = [each for each in calibrations if each.experiment == experiment]
+    known = max(same_experiment or calibrations, key=lambda each: each.sd, default=None)
+    return known, UNSURE if identity.cannot_tell(file.facts.get(key, {}), manifest) else ""
 
 
 def pooled(sessions: Sequence[CalibrationSession]) -> tuple[float, int]:
@@ -247,8 +232,7 @@ def adopt(run: Path, manifest: Mapping[str, Any], experiment: str, folder: Path 
     """
     known, target = spread_of(manifest, experiment, folder), run / spreads.NAME
     if known is not ASSUMED and not target.exists():
-        content = asdict(known)
-        write_json(target, {**content, sealed.SHA256: sealed.digest(content)})
+        write_json(target, sealed(asdict(known)))
 
 
 def spread_of(manifest: Mapping[str, Any], experiment: str, folder: Path = FOLDER) -> Spread:
@@ -261,16 +245,22 @@ def save(manifest: Mapping[str, Any], calibration: Calibration, folder: Path = F
     """Writes a calibration to the file, in place of an earlier one of this machine and experiment."""
     path = folder / FILE
     folder.mkdir(parents=True, exist_ok=True)
-    file: dict[str, Any] = _read(path) if path.exists() else {"schema": SCHEMA, "machines": {}}
-    key = _key_in(file, manifest) or f"{machine_key(manifest)} #{len(file['machines']) + 1}"
-    file["machines"].setdefault(key, {})[calibration.experiment] = asdict(calibration)
-    file.setdefault("facts", {})[key] = {name: manifest[name] for name in identity.FIELDS if name in manifest}
-    write_json(path, file)
+    file = _read(path)
+    key = file.key_of(manifest) or f"{machine_key(manifest)} #{len(file.machines) + 1}"
+    file.machines.setdefault(key, {})[calibration.experiment] = calibration
+    file.facts[key] = {name: manifest[name] for name in identity.FIELDS if name in manifest}
+    write_json(path, sealed(asdict(file)))
     return path
 
 
-def _read(path: Path) -> dict[str, Any]:
-    file: dict[str, Any] = json.loads(path.read_text())
-    if file["schema"] != SCHEMA:
-        raise UserError(f"'{path}' has schema {file['schema']}, this jaxbench reads {SCHEMA}: calibrate again.")
-    return file
+def _read(path: Path) -> CalibrationFile:
+    """The file, empty if it does not exist."""
+    if not path.exists():
+        return CalibrationFile(machines={})
+
+    def decoded(content: dict[str, Any]) -> CalibrationFile:
+        if content["schema"] != SCHEMA:
+            raise UserError(f"'{path}' has schema {content['schema']}, this jaxbench reads {SCHEMA}: calibrate again.")
+        return decode(CalibrationFile, unsealed(content))
+
+    return read_json(path, decoded, "delete it and run jaxbench calibrate.")

@@ -1,10 +1,16 @@
 # Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
-"""Whether two runs may be compared: they must have measured the same thing, except for declared differences."""
+"""Whether two runs may be compared: they must have measured the same thing, except for declared differences.
+
+Baselines are finished runs stored under a name. Each is an ordinary run folder without its report.
+"""
 
 from __future__ import annotations
 
 import hashlib
 import json
+import re
+import shutil
+import tempfile
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -15,11 +21,12 @@ import numpy as np
 from jaxbench.analysis import case_rows, cases, gates, points, scaling, spread
 from jaxbench.analysis.cases import CasePoint
 from jaxbench.analysis.points import MeasuredPoint
-from jaxbench.errors import UserError
-from jaxbench.records import identity, model
-from jaxbench.records.store import RunFolder, flatten
-from jaxbench.verdicts import samples
-from jaxbench.verdicts.samples import Side
+from jaxbench.errors import UserError, did_you_mean
+from jaxbench.records import identity
+from jaxbench.records.documents import flatten
+from jaxbench.records.store import CONFIG, MANIFEST, RECORDS, RunFolder
+from jaxbench.verdicts.calibration import FOLDER
+from jaxbench.verdicts.ratio import Sample, Side, of_rounds
 
 # The manifests must agree on the machine's identity. The configs must agree on everything except how a run is measured
 # and shown (HOW). A difference in SOFTWARE is reported and never refused.
@@ -28,6 +35,7 @@ HOW = ("measure.", "report.", "train.", "seed", "profile", "search", "mesh.devic
 POINT = ("strategy", "scaling", "devices", "arm")
 # Settings that change the batch, or how the batch and the model are sharded, but not the model itself. Freezing is an
 # exception among the levers: it changes the model.
+_BASELINE = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}")  # a name, also of a folder
 SPREAD, RESHAPED = ("strategy", "scaling", "devices", "batch", "lever.", "mesh."), "lever.freeze"
 
 
@@ -100,31 +108,34 @@ def pair(a: FinishedRun, b: FinishedRun, across: Sequence[str] = ()) -> Pair:
         raise NotComparable(f"A and B are both '{a.path}': give two runs.")
     differing = {**differences(a, b), **places(a, b)}
     of_models = models(a, b, tuple(field for field in across if field in differing))
-    _require_used(across, {**differing, **of_models})
+    for field in across:
+        if not any(_covered(name, [field]) for name in (*differing, *of_models)):
+            known = ", ".join((*differing, *of_models)) or "nothing"
+            raise NotComparable(f"--across={field}: A and B do not differ in that field; they differ in {known}.")
     implied = follows(name for name in differing if _covered(name, across))
     of_models = {name: both for name, both in of_models.items() if name not in implied}
-    _require_same({**differing, **of_models}, across)
+    if undeclared := {n: both for n, both in {**differing, **of_models}.items() if not _covered(n, across)}:
+        shown = "; ".join(f"{name} is {x!r} in A and {y!r} in B" for name, (x, y) in undeclared.items())
+        raise NotComparable(
+            f"these runs did not measure the same thing: {shown}. "
+            f"To compare across this difference, add --across={','.join(undeclared)}."
+        )
     sides = [_by_name(run, across) for run in (a, b)]
-    common, left_out = _matched(sides[0], sides[1], {**impossible(a, "A"), **impossible(b, "B")})
+    refused, common, left_out = {**impossible(a, "A"), **impossible(b, "B")}, [], []
+    for name in dict.fromkeys((*sides[0], *sides[1])):
+        faults = [_fault(side.get(name), which, refused) for side, which in zip(sides, "AB", strict=True)]
+        if any(faults):
+            left_out.append(LeftOut(name, ", ".join(filter(None, faults))))
+        else:
+            common.append(name)
     if not common:
         reasons = "; ".join(map(str, left_out)) or "no points"
         raise NotComparable(f"no point was measured and correct in both runs: {reasons}.")
     left, right = ({name: _sample(side[name]) for name in common} for side in sides)
     if any(np.array_equal(left[name].blocks, right[name].blocks) for name in common):
         raise NotComparable(f"'{a.path}' and '{b.path}' have the same samples: one is a copy, so give two runs.")
-    of_model = [model.sentence({name: both}, "in A", "in B") for name, both in of_models.items()]
+    of_model = [identity.model_sentence({name: both}, "in A", "in B") for name, both in of_models.items()]
     return Pair(a=left, b=right, left_out=tuple(left_out), software=(*of_model, *software(a, b)))
-
-
-def _require_same(differing: dict[str, tuple[Any, Any]], across: Sequence[str]) -> None:
-    """Raises NotComparable for the differences that `across` does not declare."""
-    undeclared = {name: both for name, both in differing.items() if not _covered(name, across)}
-    if undeclared:
-        shown = "; ".join(f"{name} is {x!r} in A and {y!r} in B" for name, (x, y) in undeclared.items())
-        raise NotComparable(
-            f"these runs did not measure the same thing: {shown}. "
-            f"To compare across this difference, add --across={','.join(undeclared)}."
-        )
 
 
 def models(a: FinishedRun, b: FinishedRun, across: Sequence[str] = ()) -> dict[str, tuple[Any, Any]]:
@@ -134,7 +145,7 @@ def models(a: FinishedRun, b: FinishedRun, across: Sequence[str] = ()) -> dict[s
     for name in (name for name in left if name in right):
         one, other = left[name].record, right[name].record
         if one is not None and other is not None:
-            found = {**model.differences(one, other), **found}
+            found = {**identity.model_differences(one, other), **found}
     return found
 
 
@@ -144,8 +155,8 @@ def follows(declared: Iterable[str]) -> tuple[str, ...]:
     if not fields:
         return ()
     if all(name.startswith(SPREAD) and name != RESHAPED for name in fields):
-        return tuple(name for name in (*model.STEP_FACTS, *model.CASE_FACTS) if name != "parameters")
-    return (*model.STEP_FACTS, *model.CASE_FACTS)
+        return tuple(name for name in (*identity.STEP_FACTS, *identity.CASE_FACTS) if name != "parameters")
+    return (*identity.STEP_FACTS, *identity.CASE_FACTS)
 
 
 def differences(a: FinishedRun, b: FinishedRun) -> dict[str, tuple[Any, Any]]:
@@ -183,13 +194,6 @@ def places(a: FinishedRun, b: FinishedRun) -> dict[str, tuple[Any, Any]]:
         if not left & right:
             differing[field] = (", ".join(sorted(left)), ", ".join(sorted(right)))
     return differing
-
-
-def _require_used(across: Sequence[str], differing: dict[str, tuple[Any, Any]]) -> None:
-    for field in across:
-        if not any(_covered(name, [field]) for name in differing):
-            known = ", ".join(differing) or "nothing"
-            raise NotComparable(f"--across={field}: A and B do not differ in that field; they differ in {known}.")
 
 
 def _covered(name: str, across: Sequence[str]) -> bool:
@@ -230,20 +234,6 @@ def impossible(run: FinishedRun, which: str = "") -> dict[tuple[str, str], str]:
     return {(which, name): f"{refused[0].name}: {refused[0].reason}" for name, refused in found.items() if refused}
 
 
-def _matched(
-    a: dict[str, Any], b: dict[str, Any], impossible: dict[tuple[str, str], str]
-) -> tuple[list[str], list[LeftOut]]:
-    """(the names that both runs have, the points that are not compared)."""
-    common, left_out = [], []
-    for name in dict.fromkeys((*a, *b)):
-        faults = [_fault(side.get(name), which, impossible) for side, which in ((a, "A"), (b, "B"))]
-        if any(faults):
-            left_out.append(LeftOut(name, ", ".join(filter(None, faults))))
-        else:
-            common.append(name)
-    return common, left_out
-
-
 def _fault(point: MeasuredPoint | CasePoint | None, which: str, impossible: dict[tuple[str, str], str]) -> str:
     """Why a point of one side cannot be compared; "" if it can."""
     if point is None:
@@ -266,6 +256,49 @@ def samples_of(run: FinishedRun) -> Side:
     return found
 
 
-def _sample(point: MeasuredPoint | CasePoint) -> samples.Sample:
+def _sample(point: MeasuredPoint | CasePoint) -> Sample:
     work = float(point.global_batch) if isinstance(point, MeasuredPoint) else 1.0
-    return samples.of_rounds(point.rounds, work)
+    return of_rounds(point.rounds, work)
+
+
+def baseline_path(name: str, folder: Path = FOLDER) -> Path:
+    """The folder of the baseline `name`. Raises UserError for an invalid name, so no path can leave `folder`."""
+    if not _BASELINE.fullmatch(name):
+        legal = "use at most 100 letters, digits, dots and dashes, such as main-cnn"
+        raise UserError(f"'{name[:120]}' is not a valid name for a baseline: {legal}.")
+    return folder / name
+
+
+def keep_baseline(run: Path, name: str, folder: Path = FOLDER) -> Path:
+    """Copies the run folder `run` to the baseline `name`. Returns its folder.
+
+    Raises UserError if the run is incomplete or incorrect, or if the name is taken.
+    """
+    target, source = baseline_path(name, folder), read(run)
+    faults = [
+        f"{point.point} ({point.reason or 'never checked'})"
+        for point in source.points if point.status != "ok" or point.check_ok is not True
+    ]  # fmt: skip
+    if faults:
+        raise UserError(f"'{run}' cannot be a baseline, because it is incomplete or incorrect: {'; '.join(faults)}.")
+    if target.exists():
+        raise UserError(f"there is a baseline '{name}' already: choose another NAME, or delete '{target}'.")
+    folder.mkdir(parents=True, exist_ok=True)
+    # Copied to a temporary folder, then renamed: an interrupted copy never looks like a baseline.
+    with tempfile.TemporaryDirectory(dir=folder) as scratch:
+        part = Path(scratch) / name
+        part.mkdir()
+        for file in (CONFIG, MANIFEST, RECORDS):
+            shutil.copyfile(run / file, part / file)
+        part.rename(target)
+    return target
+
+
+def find_baseline(name: str, folder: Path = FOLDER) -> Path:
+    """The folder of the baseline `name`. Raises UserError with similar names if there is none."""
+    path = baseline_path(name, folder)
+    if not (path / RECORDS).is_file():
+        known = sorted(each.parent.name for each in folder.glob(f"*/{RECORDS}"))
+        hint = did_you_mean(name, known) if known else "keep one with jaxbench baseline --run=DIR --name=NAME."
+        raise UserError(f"there is no baseline '{name}': {hint}")
+    return path

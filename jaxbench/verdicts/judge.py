@@ -9,6 +9,10 @@ A table answers several questions. The overall ratio gets half of ALPHA, and the
 (Bonferroni, which is valid for any dependence between points: one process measures several). So if nothing differs, the
 chance of any "faster" or "slower" in a table is at most ALPHA. The intervals shown are ordinary 95 % intervals.
 One or two processes on a machine without a calibration never decide, because nothing shows how much processes differ.
+
+`decide_claim` judges a published claim: one number's 95 % interval against the limits of the claim. The claims of a
+paper are judged separately, so of 20 true values exactly at their limit about one is decided wrongly. A number without
+noise, such as a byte count, is its own interval.
 """
 
 from __future__ import annotations
@@ -22,15 +26,41 @@ import numpy as np
 
 from jaxbench.analysis.intervals import MIN_PROCESSES, UNKNOWN, Estimate
 from jaxbench.analysis.spread import CALIBRATED, Spread
+from jaxbench.errors import UserError, did_you_mean
 from jaxbench.verdicts import ratio as ratios
-from jaxbench.verdicts.metric import Metric
-from jaxbench.verdicts.ratio import Ratio
-from jaxbench.verdicts.samples import Sample, Side
+from jaxbench.verdicts.ratio import Ratio, Sample, Side
 
 ALPHA = 0.05  # chance of a false alarm anywhere in a table
 MARGIN = 0.02  # a smaller difference counts as none; as a share of A's time
 FASTER, SLOWER, SAME, CANNOT_TELL = "faster", "slower", "same", "cannot tell"
 OVERALL = "overall"
+# Whether a published claim holds
+HOLDS, FAILS, NOT_TESTABLE = "holds here", "does not hold here", "not testable here"
+NOT_MEASURED, DIVERGED = "not measured yet", "diverged"
+CLAIM_VERDICTS = (HOLDS, FAILS, CANNOT_TELL, DIVERGED, NOT_MEASURED, NOT_TESTABLE)
+
+
+@dataclass(frozen=True)
+class Metric:
+    """How two runs are compared. A metric is proportional to (time per step) ** power: 1 for a time, -1 for a rate."""
+
+    name: str
+    unit: str
+    power: int
+    more_is_better: bool
+
+
+METRICS = {
+    "step_s": Metric("step_s", "s", 1, more_is_better=False),
+    "throughput": Metric("throughput", "1/s", -1, more_is_better=True),
+}
+
+
+def metric_named(name: str) -> Metric:
+    """The metric `name`. Raises UserError for an unknown name."""
+    if name not in METRICS:
+        raise UserError(f"--metric={name} cannot be compared: {did_you_mean(name, METRICS)}")
+    return METRICS[name]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -93,7 +123,7 @@ def judge(a: Side, b: Side, metric: Metric, spread: Spread, *, margin: float = M
         overall = dataclasses.replace(points[0], name=OVERALL)
     elif measurable:
         mean = ratios.ratio([left[name] for name in measurable], [right[name] for name in measurable], spread)
-        fewest_a, fewest_b = (min((side[n] for n in measurable), key=_processes) for side in (a, b))
+        fewest_a, fewest_b = (min((side[n] for n in measurable), key=lambda sample: sample.count) for side in (a, b))
         overall = _answer(OVERALL, mean, (fewest_a, fewest_b), metric, margin, ALPHA / 2, spread)
     else:
         overall = Answer(name=OVERALL, verdict=CANNOT_TELL, why="every point is inconclusive")
@@ -107,7 +137,7 @@ def per_example(side: Side) -> Side:
 def _answer(
     name: str, times: Ratio, sides: tuple[Sample, Sample], metric: Metric, margin: float, alpha: float, spread: Spread
 ) -> Answer:
-    few = min(map(_processes, sides)) < MIN_PROCESSES and spread.kind != CALIBRATED
+    few = min(side.count for side in sides) < MIN_PROCESSES and spread.kind != CALIBRATED
     verdict = CANNOT_TELL if few else decide(times, alpha, margin)
     why = help_for(times, alpha, margin, sides, spread) if verdict == CANNOT_TELL else ""
     return make_answer(name, times, sides, metric, verdict=verdict, why=why)
@@ -127,7 +157,7 @@ def make_answer(
         b=values[1],
         ratio=ratio.estimate(shown) if shown and math.isfinite(times.se) else Estimate(value=math.exp(ratio.log)),
         why=why,
-        processes=(_processes(sides[0]), _processes(sides[1])),
+        processes=(sides[0].count, sides[1].count),
         rounds=(sides[0].rounds, sides[1].rounds),
     )
 
@@ -149,7 +179,7 @@ def help_for(times: Ratio, alpha: float, margin: float, sides: Sequence[Sample],
     half, limit = times.half(alpha), math.log1p(margin)
     if not math.isfinite(half):
         return "a side has only one round: at least 2 rounds are needed"
-    few = min(map(_processes, sides)) < MIN_PROCESSES
+    few = min(side.count for side in sides) < MIN_PROCESSES
     if few and spread.kind != CALIBRATED:
         return (
             f"the variation between processes is unknown here: measure {MIN_PROCESSES} processes a side "
@@ -162,7 +192,7 @@ def help_for(times: Ratio, alpha: float, margin: float, sides: Sequence[Sample],
             f"({spread.session_kind}): use jaxbench ab, which measures both sides in the same session"
         )
     factor = (half**2 - between) / (goal - between)
-    processes, rounds = (float(np.mean([get(side) for side in sides])) for get in (_processes, _rounds))
+    processes, rounds = (float(np.mean([getattr(side, name) for side in sides])) for name in ("count", "rounds"))
     if few:
         needed = max(MIN_PROCESSES, math.ceil(factor * processes))
         return f"about {needed} processes a side are needed (--config.measure.processes={needed})"
@@ -176,9 +206,21 @@ def wanted(times: Ratio, limit: float) -> float:
     return size if size > limit else max(limit - size, 0.05 * limit)
 
 
-def _processes(sample: Sample) -> int:
-    return len(sample.processes)
+def decide_claim(found: Estimate, low: float, high: float) -> str:
+    """HOLDS if the whole interval is within [low, high], FAILS if all of it is on one side outside, else CANNOT_TELL.
+
+    low, high: the limits of the claim, in the unit of `found`; -inf or inf where the claim has no limit.
+    """
+    if not (found.known and found.has_interval):
+        return CANNOT_TELL
+    if low <= found.lo and found.hi <= high:
+        return HOLDS
+    return FAILS if found.hi < low or found.lo > high else CANNOT_TELL
 
 
-def _rounds(sample: Sample) -> int:
-    return sample.rounds
+def why_undecided(found: Estimate, low: float, high: float) -> str:
+    """Why `decide_claim` returned CANNOT_TELL and what would help, as a sentence."""
+    if not found.has_interval:
+        return "The number has no interval: more rounds or seeds would give one."
+    limit = low if math.isfinite(low) and found.lo < low else high
+    return f"The interval contains the limit {limit:.4g}: more rounds or seeds would narrow it."

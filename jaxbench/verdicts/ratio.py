@@ -1,6 +1,10 @@
 # Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
 """How much slower one run is than another, from a bootstrap over the independent units of each.
 
+The samples of a run are a hierarchy: point, process, round, block. The blocks of one round share the disturbances of
+that moment. The rounds of one process share its memory layout and its compiled program. So only processes are
+independent samples.
+
 The value of a point is the geometric mean of its processes' median times per step. All arithmetic is on logarithms.
 With P processes of R rounds each:
 
@@ -23,7 +27,7 @@ from __future__ import annotations
 
 import dataclasses
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -31,9 +35,69 @@ from scipy import special
 
 from jaxbench.analysis.intervals import MIN_PROCESSES, Estimate
 from jaxbench.analysis.spread import Spread
-from jaxbench.verdicts.samples import Sample, Side
+from jaxbench.records.schema import RoundRecord
 
 DRAWS = 2000
+
+
+@dataclass(frozen=True, kw_only=True)
+class Sample:
+    """One point of one run.
+
+    Attributes:
+      processes: for each process its rounds; a round is an array (blocks,) of seconds per step.
+      names: the names of the processes. Points measured by the same process share its name.
+      work: examples per step; 1 for a case.
+    """
+
+    processes: tuple[tuple[np.ndarray, ...], ...]
+    names: tuple[str, ...]
+    work: float = 1.0
+
+    @property
+    def count(self) -> int:
+        """The number of processes."""
+        return len(self.processes)
+
+    @property
+    def rounds(self) -> int:
+        return sum(len(rounds) for rounds in self.processes)
+
+    @property
+    def blocks(self) -> np.ndarray:
+        """(blocks,): the seconds per step of all blocks of all processes."""
+        return np.concatenate([block for rounds in self.processes for block in rounds])
+
+    def per_example(self) -> Sample:
+        """The same sample in seconds per example."""
+        times = tuple(tuple(block / self.work for block in rounds) for rounds in self.processes)
+        return Sample(processes=times, names=self.names)
+
+    def only(self, which: Sequence[int]) -> Sample:
+        """The sample with only these of its processes."""
+        processes, names = tuple(self.processes[i] for i in which), tuple(self.names[i] for i in which)
+        return Sample(processes=processes, names=names, work=self.work)
+
+    def log_medians(self) -> np.ndarray:
+        """(processes,): the logarithm of each process's median."""
+        return np.log([np.median(np.concatenate(rounds)) for rounds in self.processes])
+
+
+def of_rounds(rounds: Iterable[RoundRecord], work: float = 1.0) -> Sample:
+    """The sample of one point from its rounds, grouped by the process that measured them."""
+    by_worker: dict[str, list[np.ndarray]] = {}
+    for each in rounds:
+        by_worker.setdefault(each.worker, []).append(np.array(each.block_s) / each.steps)
+    return Sample(processes=tuple(tuple(r) for r in by_worker.values()), names=tuple(by_worker), work=work)
+
+
+def of_times(times: Sequence[Sequence[Sequence[float]]], name: str = "process") -> Sample:
+    """The sample from plain numbers. times: seconds per step, indexed by process, round and block."""
+    processes = tuple(tuple(np.asarray(blocks, dtype=float) for blocks in rounds) for rounds in times)
+    return Sample(processes=processes, names=tuple(f"{name} {i}" for i in range(len(processes))))
+
+
+Side = Mapping[str, Sample]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -82,7 +146,7 @@ def draw(side: Side, spread: Spread, seed: int) -> dict[str, Drawn]:
 
 
 def _draw(sample: Sample, spread: Spread, random: np.random.Generator, resampled: dict) -> Drawn:
-    count = len(sample.processes)
+    count = sample.count
     if count >= MIN_PROCESSES:
         if sample.names not in resampled:
             resampled[sample.names] = random.multinomial(count, np.full(count, 1 / count), size=DRAWS) / count
@@ -111,7 +175,7 @@ def _rounds(sample: Sample, random: np.random.Generator) -> np.ndarray | None:
         chosen = random.integers(count, size=(DRAWS, count))
         logs = np.log(_medians(rounds, chosen))
         total += math.sqrt(count / (count - 1)) * (logs - math.log(np.median(np.concatenate(rounds))))
-    return total / len(sample.processes)
+    return total / sample.count
 
 
 def _medians(rounds: Sequence[np.ndarray], chosen: np.ndarray) -> np.ndarray:

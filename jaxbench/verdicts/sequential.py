@@ -26,10 +26,8 @@ import numpy as np
 
 from jaxbench.analysis.spread import Spread
 from jaxbench.verdicts import judge as judges
-from jaxbench.verdicts.judge import ALPHA, CANNOT_TELL, OVERALL, SAME, Answer, Answers, decide, wanted
-from jaxbench.verdicts.metric import Metric
-from jaxbench.verdicts.ratio import Ratio
-from jaxbench.verdicts.samples import Sample, Side
+from jaxbench.verdicts.judge import ALPHA, CANNOT_TELL, OVERALL, SAME, Answer, Answers, Metric, decide, wanted
+from jaxbench.verdicts.ratio import Ratio, Sample, Side
 
 LOOKS = (6, 8, 11, 15, 20, 27, 36, 48, 64, 86, 115, 153, 204)  # the numbers of pairs after which the test looks
 SAME_PAIRS = 11
@@ -59,7 +57,7 @@ def judge(a: Side, b: Side, metric: Metric, *, margin: float) -> Answers:
     pairs = min(len(sample.processes) for side in (a, b) for sample in side.values())
     look = looks(pairs)
     used = LOOKS[look - 1] if look else pairs
-    a, b = first(a, used), first(b, used)
+    a, b = ({name: sample.only(range(used)) for name, sample in side.items()} for side in (a, b))
     logs = {name: _logs(a[name], b[name]) for name in a}
     alpha = ALPHA * (share(look) if look else 0.0)
     alone, each = len(logs) == 1, alpha / 2 / len(logs)
@@ -87,12 +85,11 @@ def _logs(a: Sample, b: Sample) -> np.ndarray:
     return logs
 
 
-def first(side: Side, pairs: int) -> dict[str, Sample]:
-    """The samples of the first `pairs` processes of each point."""
-    return {
-        name: Sample(processes=sample.processes[:pairs], names=sample.names[:pairs], work=sample.work)
-        for name, sample in side.items()
-    }
+def autocorrelation(values: np.ndarray) -> float:
+    """The correlation of neighbours (lag 1); 0 for a constant."""
+    apart = values - values.mean()
+    total = float(apart @ apart)
+    return float(apart[1:] @ apart[:-1]) / total if total > 0 else 0.0
 
 
 def correlation(logs: np.ndarray) -> tuple[float, float]:
@@ -101,10 +98,8 @@ def correlation(logs: np.ndarray) -> tuple[float, float]:
     The upper end corrects the bias of few pairs (-1 / n) and adds 1.5 standard errors (1 / sqrt(n), Bartlett 1946).
     logs: (pairs,), at least 2. Differences below FLOOR count as independent noise.
     """
-    apart, count = logs - logs.mean(), len(logs)
-    total = float(apart @ apart)
-    seen = float(apart[1:] @ apart[:-1]) / total if total > 0 else 0.0
-    counted = seen * min(1.0, total / (count * FLOOR**2))
+    seen, count = autocorrelation(logs), len(logs)
+    counted = seen * min(1.0, float(np.var(logs)) / FLOOR**2)
     return seen, min(max(0.0, counted + 1 / count + 1.5 / math.sqrt(count)), MAX_AUTOCORRELATION)
 
 

@@ -49,7 +49,7 @@ class KernelWorkload:
       shape: for display, "2048x2048x2048"; empty if the number of elements is enough.
       elements: the value on the size axis of its figure; 0: it is on no size axis, and `shape` identifies it.
       flops, bytes_moved: of one call, analytic (docs/metrics); None if the number would be meaningless.
-      arguments: drawn anew for each round. The first has at least one element.
+      arguments: drawn again for each round. The first has at least one element.
       function: jax arrays -> array or tuple of arrays. It is jitted, in a step and in a loop, with the result fed back;
         None for a kernel with `prepare`.
       prepare: arrays -> (() -> result), for a kernel that is not a single jitted function: NumPy (with `host`, the
@@ -67,7 +67,7 @@ class KernelWorkload:
       cpu_only: it exercises a processor's caches and means little on other platforms.
       host: it runs on the host's cores and needs no device.
       one_core: more cores do not make it faster, so it is measured on one core if that is among the requested counts.
-      in_flight_bytes: bytes held at once besides arguments and one result.
+      in_flight_bytes: bytes held at the same time in addition to arguments and one result.
     """
 
     op: str

@@ -111,6 +111,7 @@ def _count_convolution(equation: Any) -> float:
     params = equation.params
     rhs, out = equation.invars[1].aval.shape, equation.outvars[0].aval.shape
     spec = params["dimension_numbers"].rhs_spec
+    # rhs_spec is (output features, input features, spatial dimensions ...); the outputs are part of `out`.
     kernel = math.prod(rhs[i] for i in spec[2:]) * rhs[spec[1]]
     return 2.0 * math.prod(out) * kernel / math.prod(params["lhs_dilation"])
 

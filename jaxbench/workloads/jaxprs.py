@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any
 
 # Primitives that run one inner jaxpr once, on their own operands.
@@ -28,6 +28,28 @@ def equations(jaxpr: Any) -> Iterator[Any]:
             yield from equations(each)
 
 
+def interpret(
+    jaxpr: Any,
+    constants: Iterable[Any],
+    given: Iterable[Any],
+    literal: Callable[[Any], Any],
+    apply: Callable[[Any, list[Any]], Iterable[Any]],
+) -> list[Any]:
+    """One value for each result of a jaxpr. constants, given: the values of its constants and inputs.
+
+    literal: (a literal) -> its value. apply: (an equation, the values of its operands) -> the values of its results.
+    """
+    values = {id(v): x for v, x in zip((*jaxpr.constvars, *jaxpr.invars), (*constants, *given), strict=True)}
+
+    def of(atom: Any) -> Any:
+        return literal(atom) if hasattr(atom, "val") else values[id(atom)]
+
+    for equation in jaxpr.eqns:
+        results = apply(equation, [of(operand) for operand in equation.invars])
+        values.update((id(out), x) for out, x in zip(equation.outvars, results, strict=True))
+    return [of(out) for out in jaxpr.outvars]
+
+
 def reached(jaxpr: Any, sources: Sequence[Any]) -> list[bool]:
     """For each result of a jaxpr, whether it is computed from one of the variables `sources`."""
     tainted = {id(source) for source in sources}  # literals cannot be hashed
@@ -35,6 +57,7 @@ def reached(jaxpr: Any, sources: Sequence[Any]) -> list[bool]:
         given = [i for i, x in enumerate(equation.invars) if id(x) in tainted]
         if not given:
             continue
+        # Without looking inside, every result counts as reached. Only plain calls are followed, result by result.
         hit = [True] * len(equation.outvars)
         if equation.primitive.name in ("pjit", "jit"):
             ((called, _),) = inner(equation)
@@ -50,21 +73,13 @@ def numbered(jaxpr: Any) -> list[Any]:
 
 
 def _numbered(jaxpr: Any, given: Sequence[Any], constants: Sequence[Any], keys: dict[Any, int]) -> list[Any]:
-    values = {id(var): value for var, value in zip(jaxpr.invars, given, strict=True)}
-    for place, var in enumerate(jaxpr.constvars):
-        values[id(var)] = ("constant", id(constants[place]) if place < len(constants) else id(var))
+    held = [("constant", id(c)) for c in constants] or [("constant", id(var)) for var in jaxpr.constvars]
 
-    def of(var: Any) -> Any:
-        return ("literal", str(var.aval), str(var.val)) if hasattr(var, "val") else values[id(var)]
-
-    for equation in jaxpr.eqns:
-        inputs, bodies = [of(var) for var in equation.invars], inner(equation)
+    def apply(equation: Any, inputs: list[Any]) -> list[Any]:
+        bodies = inner(equation)
         if equation.primitive.name in CALLS and len(bodies) == 1 and len(bodies[0][0].invars) == len(inputs):
-            body, held = bodies[0]
-            outputs = _numbered(body, inputs, held, keys)
-        else:
-            key = (equation.primitive.name, str(equation.params), *inputs)
-            number = keys.setdefault(key, len(keys))
-            outputs = [(number, place) for place, _ in enumerate(equation.outvars)]
-        values.update((id(var), value) for var, value in zip(equation.outvars, outputs, strict=True))
-    return [of(var) for var in jaxpr.outvars]
+            return _numbered(bodies[0][0], inputs, bodies[0][1], keys)
+        number = keys.setdefault((equation.primitive.name, str(equation.params), *inputs), len(keys))
+        return [(number, place) for place, _ in enumerate(equation.outvars)]
+
+    return interpret(jaxpr, held, given, lambda var: ("literal", str(var.aval), str(var.val)), apply)

@@ -34,6 +34,7 @@ def either_form(function: Any) -> Callable[..., Any]:
     def call(*arguments: Any) -> Any:
         nonlocal words_work
         *others, words = arguments
+        # Decided at the first call: trying the typed key each time would trace the function twice.
         if words_work or words is None or jax.dtypes.issubdtype(words.dtype, jax.dtypes.prng_key):
             return function(*arguments)
         try:
@@ -84,6 +85,7 @@ def _draws_from(equation: Any, reuses: list[tuple[Line, Line]]) -> set[int]:
         return {0}
     if equation.primitive.name not in CALLS:
         return set()
+    # A call with other inputs than its body, such as a scan with constants, cannot be followed by index.
     called = [each for each, _ in inner(equation) if len(each.invars) == len(equation.invars)]
     return _drawn_inputs(called[0], reuses) if called else set()
 

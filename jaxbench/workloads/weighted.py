@@ -52,6 +52,7 @@ def mean(values: jax.Array, weights: jax.Array | None = None) -> jax.Array | Wei
 
 def divided(total: Any, weight: jax.Array) -> Any:
     """total / weight, or `total` if the weight is 0."""
+    # A division by 0 would give NaN, also in the gradient. With a weight of 0 the total is 0 too.
     return (total / jnp.where(weight == 0, 1, weight).astype(total.dtype)).astype(total.dtype)
 
 
@@ -104,7 +105,7 @@ class Means:
                 total, weight = float(np.asarray(metric.total)), float(np.asarray(metric.weight))
             else:
                 total, weight = float(np.asarray(metric)) * examples, float(examples)
-                total = round(total) if name == "accuracy" else total
+                total = round(total) if name == "accuracy" else total  # undoes the rounding of the float32 mean
             self._totals[name] = self._totals.get(name, 0.0) + total
             self._weights[name] = self._weights.get(name, 0.0) + weight
 

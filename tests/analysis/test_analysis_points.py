@@ -97,57 +97,6 @@ def test_thirty_faster_lines_of_a_round_do_not_win(tmp_path: Path) -> None:
     assert point.repetition in row.notes
 
 
-def test_a_verdict_is_derived_from_its_value_and_limit(tmp_path: Path) -> None:
-    (right,) = POINT.checks
-    products = schema.Verdict(name="products", ok=True, reason="16 bits", value=1.0, limit=0.9)
-    census = schema.Verdict(name="collectives", ok=True, reason="640 excess bytes", value=360.0, limit=200.0)
-    for check, said in (
-        (right, ""),
-        (products, ""),
-        (dataclasses.replace(census, excess_bytes=640), ""),  # a user's own model with a right result
-        (census, "collectives: edited or damaged: value 360 is above its limit 200"),
-        (dataclasses.replace(right, value=0.5), "parameters: edited or damaged: value 0.5 is above its limit 1e-05"),
-        (dataclasses.replace(products, value=0.5), "products: edited or damaged: value 0.5 is below its limit 0.9"),
-    ):
-        (point,) = _load(tmp_path, dataclasses.replace(POINT, checks=(check,)), _round(0), _round(1))
-        assert (point.check_ok, point.reason) == (not said, said)
-
-
-@pytest.mark.parametrize(
-    ("change", "config", "said"),
-    [
-        ({"global_batch": 512}, {}, "planned with global_batch 256 and recorded with 512"),
-        ({"devices": 2}, {}, "planned with devices 1 and recorded with 2"),
-        ({"strategy": "pmap"}, {}, "planned with strategy 'shard_map' and recorded with 'pmap'"),
-        ({"oversubscribed": True}, {}, "planned with oversubscribed False and recorded with True"),
-        ({}, {"batch": 128}, "recorded with a global batch of 256, and its config makes it 128"),
-    ],
-)
-def test_a_record_that_is_not_what_was_planned_is_damage(tmp_path: Path, change, config, said) -> None:
-    _load(tmp_path, dataclasses.replace(POINT, point=NAME), _round(0), _round(1))
-    records = (dataclasses.replace(POINT, **{"point": NAME, **change}), _round(0), _round(1))
-    fabricate.write(tmp_path, plan=PLAN, records=records, rounds=2, config=config)
-    with pytest.raises(UserError, match=f"is damaged: {NAME} was {said}"):
-        points.load(store.RunFolder(tmp_path))
-
-
-def test_weak_scaling_of_the_batch_is_not_called_that_of_the_model(tmp_path: Path) -> None:
-    """The model would have grown instead of the batch, and its step could take longer."""
-    fabricate.run_folder(tmp_path, devices=(1, 2), scalings=("weak",))
-    config = {**store.RunFolder(tmp_path).config(), "batch": 256}
-    store.write_json(tmp_path / store.CONFIG, config)
-    assert len(points.load(store.RunFolder(tmp_path))) == 2
-    store.write_json(tmp_path / store.CONFIG, {**config, "weak": "model"})
-    with pytest.raises(UserError, match="with a global batch of 512, and its config makes it 256"):
-        points.load(store.RunFolder(tmp_path))
-
-
-def test_a_plan_and_a_record_that_agree_on_another_name_are_damage(tmp_path: Path) -> None:
-    record, plan = dataclasses.replace(POINT, devices=2), [{**PLAN[0], "devices": 2}]
-    with pytest.raises(UserError, match=f"{NAME} was recorded as shard_map/strong/2"):
-        _load(tmp_path, record, _round(0), _round(1), plan=plan)
-
-
 def test_two_models_in_one_point_are_wrong(tmp_path: Path) -> None:
     other = dataclasses.replace(AGAIN, passport=fabricate.passport(parameters=3_466, collectives=()))
     (point,) = _load(tmp_path, other, _round(0, worker="session1/w"), POINT, _round(1))

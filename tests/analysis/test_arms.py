@@ -221,5 +221,5 @@ def test_the_law_of_depth_is_fitted_in_logarithms(tmp_path: Path) -> None:
 def test_damaged_files_end_in_one_sentence(tmp_path: Path, text: str) -> None:
     for name, read in (("search.json", max_batch.read), ("remat_law.json", memory_by_depth.read)):
         (tmp_path / name).write_text(text)
-        with pytest.raises(UserError, match=f"{name}' is damaged"):
+        with pytest.raises(UserError, match=f"{name} is damaged"):
             read(tmp_path)

@@ -58,17 +58,6 @@ def test_cases_come_in_the_order_of_the_plan(tmp_path: Path) -> None:
     assert [p.elements for p in load(tmp_path, *made)] == [512, 64, 128]
 
 
-@pytest.mark.parametrize("edited", [{"cores": 7}, {"flops": 1.0}])
-def test_a_case_that_is_not_what_was_planned_is_damage(tmp_path: Path, edited: dict) -> None:
-    path = fab.case_folder(tmp_path, [fab.matmul(64, call_s=1e-4)])
-    manifest = json.loads((path / store.MANIFEST).read_text())
-    manifest["plan"]["points"][0] |= edited
-    store.write_json(path / store.MANIFEST, manifest)
-    (name,) = edited
-    with pytest.raises(UserError, match=f"is damaged: matmul/.* was planned with {name}"):
-        cases.load(RunFolder(path))
-
-
 def test_cases_that_the_plan_does_not_know_are_shown(tmp_path: Path) -> None:
     made = [
         fab.matmul(64, call_s=1e-4),

@@ -11,7 +11,7 @@ import pytest
 from jaxbench.analysis import goodput
 from jaxbench.analysis.goodput import Costs
 from jaxbench.errors import UserError
-from jaxbench.records.account import KINDS, Save, Start
+from jaxbench.records.trainings import KINDS, Save, Start
 
 COSTS = Costs(interval_s=30.0, checkpoint_s=2.0, latency_s=5.0, restart_s=20.0, down_s=3.0, useful=0.9)
 

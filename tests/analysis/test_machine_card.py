@@ -11,9 +11,9 @@ import numpy as np
 import pytest
 from passed_rows import rows
 
-from jaxbench.analysis import card_origin, case_rows, cases, ceilings, machine_card, paired_ratio
+from jaxbench.analysis import case_rows, cases, ceilings, machine_card, paired_ratio
 from jaxbench.errors import UserError
-from jaxbench.records import sealed, store
+from jaxbench.records import documents, store
 from jaxbench.records.store import RunFolder
 
 MI = 2**20
@@ -111,20 +111,6 @@ def test_no_row_of_the_card_lies_above_its_peak(tmp_path: Path, seed: int) -> No
         assert peak["value"] >= max(here) * (1 - 1e-9) and peak["value"] >= peak["again"]
 
 
-def test_a_card_of_before_says_what_the_rounds_that_did_not_select_say(tmp_path: Path) -> None:
-    path = written(tmp_path, noise=0.6, drift=0.0, blocks=1, seed=3) / "machine.json"
-    card = json.loads(path.read_text())
-    peak = next(peak for peak in card["peaks"] if peak["value"] > 1.15 * peak["again"])
-    for each in card["peaks"]:
-        each["value"] = each.pop("again")
-    store.write_json(path, {**card, "sha256": sealed.digest(card)})
-    assert machine_card.read(path) is not None
-    peak["value"] *= 2
-    store.write_json(path, {**card, "sha256": sealed.digest(card)})
-    with pytest.raises(UserError, match="it has value"):
-        machine_card.read(path)
-
-
 def test_nine_rounds_choose_on_four_and_measure_on_five_with_an_interval(tmp_path: Path) -> None:
     best = paired_ratio.best(rows(tmp_path, matmuls(), rounds=9), lambda row: row.point.flops)
     assert best is not None and (best.rounds, best.rate.has_interval) == (5, True)
@@ -180,12 +166,12 @@ def test_no_file_is_no_card(tmp_path: Path) -> None:
     ("text", "why"),
     [
         ("{", "is damaged"),
-        ("[]", "not a JSON object"),
+        ("[]", "[] is not an object"),
         (json.dumps({"schema": 2}), "has schema 2, this jaxbench reads schema 1"),
-        (json.dumps(fab.card(machine=None)), "does not say which machine"),
-        (json.dumps(fab.card(peaks=None)), "its peaks are not a list"),
+        (json.dumps(fab.card(machine=None)), "does not say from which runs it was made, and on which machine"),
+        (json.dumps(fab.card(peaks=None)), "None is not a list"),
         (json.dumps(fab.card(peaks=[{}])), "entry 1 of its peaks has no quantity"),
-        (json.dumps(fab.card(peaks=["x"])), "entry 1 of its peaks has no quantity"),
+        (json.dumps(fab.card(peaks=["x"])), "'x' is not an object"),
         (json.dumps(fab.card(peaks=[fab.peak("flop_per_s", 1, -1.0, op="matmul")])), "has value -1.0"),
         (json.dumps(fab.card(peaks=[fab.peak("flop_per_s", 1, float("inf"), op="matmul")])), "has value inf"),
     ],
@@ -213,7 +199,7 @@ def edit(path: Path, *, seal: bool, factor: float = 2.0, field: str = "value") -
     """Multiplies a number of the first peak. seal: recomputes the hash, or removes it for an older profile."""
     card = json.loads(path.read_text())
     card["peaks"][0][field] *= factor
-    store.write_json(path, {**card, "sha256": sealed.digest(card)} if seal else card)
+    store.write_json(path, {**card, "sha256": documents.digest(card)} if seal else card)
 
 
 def test_an_edited_peak_is_not_believed(tmp_path: Path) -> None:
@@ -226,48 +212,10 @@ def test_an_edited_peak_is_not_believed(tmp_path: Path) -> None:
         machine_card.read(alone)
 
 
-@pytest.mark.parametrize("place", ["machine.json", "../machine.json", "../cnn/machine.json", "matmul/machine.json"])
-@pytest.mark.parametrize("hashed", [True, False])
-def test_an_edited_peak_with_a_new_hash_contradicts_its_runs(tmp_path: Path, place: str, hashed: bool) -> None:
-    path = written(tmp_path, (place,)) / place
-    if not hashed:
-        card = json.loads(path.read_text())
-        del card["sha256"]
-        path.write_text(json.dumps(card))
-    assert machine_card.read(path) is not None
-    edit(path, seal=hashed)
-    with pytest.raises(
-        UserError, match=r"is damaged \(it has value 2\S+ of flop_per_s float32 cpu 2, and its runs 1\S+\)"
-    ):
-        machine_card.read(path)
-
-
-@pytest.mark.parametrize("field", ["value", "hi"])
-def test_small_differences_of_another_version_are_not_damage(tmp_path: Path, field: str) -> None:
-    path = written(tmp_path) / "machine.json"
-    edit(path, seal=True, factor=1.05, field=field)
-    assert machine_card.read(path) is not None
-    edit(path, seal=True, factor=1.5, field=field)
-    with pytest.raises(UserError, match=f"it has {field} "):
-        machine_card.read(path)
-
-
-def test_another_processor_or_a_peak_that_no_run_has(tmp_path: Path) -> None:
-    path = written(tmp_path) / "machine.json"
-    true = json.loads(path.read_text())
-    for changed, why in (
-        ({"machine": {**true["machine"], "cores": 4}}, "its machine has cores 4, and its runs 2"),
-        ({"peaks": [*true["peaks"], fab.peak("flop_per_s", 64, 1e15, op="matmul")]}, "do not have the same entries"),
-    ):
-        store.write_json(path, {**true, **changed, "sha256": sealed.digest({**true, **changed})})
-        with pytest.raises(UserError, match=why):
-            machine_card.read(path)
-
-
 @pytest.mark.parametrize("path", sorted(FIGURES.rglob(machine_card.NAME)), ids=lambda path: path.parent.name)
-def test_the_committed_cards_say_what_their_runs_say(path: Path) -> None:
+def test_the_committed_profiles_are_read(path: Path) -> None:
     card = machine_card.read(path)
-    assert card is not None and card_origin.runs_near(path, card["made_of"])
+    assert card is not None
 
 
 def test_ceilings_of_a_cpu_are_measured_on_as_many_cores() -> None:

@@ -10,8 +10,8 @@ from ml_collections import ConfigDict
 
 from jaxbench.analysis import price
 from jaxbench.analysis.intervals import Estimate
+from jaxbench.commands.run import Meter
 from jaxbench.errors import UserError
-from jaxbench.price_command import Meter
 
 CONFIG = {"experiment": "cnn", "model": {"width": 16}}
 

@@ -12,7 +12,7 @@ import pytest
 from jaxbench.analysis import points, scaling, spread
 from jaxbench.analysis.spread import ASSUMED, Spread
 from jaxbench.errors import UserError
-from jaxbench.records import sealed
+from jaxbench.records import documents
 from jaxbench.records.store import RunFolder
 
 CALIBRATED = Spread(sd=0.02, df=7, source="calibrated")
@@ -63,8 +63,8 @@ def test_a_spread_that_was_kept_with_a_run_is_read(tmp_path: Path) -> None:
 def test_an_edited_spread_makes_no_narrower_interval(tmp_path: Path) -> None:
     held = dataclasses.asdict(CALIBRATED)
     path = tmp_path / spread.NAME
-    path.write_text(json.dumps({**held, "sha256": sealed.digest(held)}))
+    path.write_text(json.dumps({**held, "sha256": documents.digest(held)}))
     assert spread.read(tmp_path) == CALIBRATED
-    path.write_text(json.dumps({**held, "sd": 1e-6, "sha256": sealed.digest(held)}))
+    path.write_text(json.dumps({**held, "sd": 1e-6, "sha256": documents.digest(held)}))
     with pytest.raises(UserError, match="its numbers were changed after it was written"):
         spread.read(tmp_path)

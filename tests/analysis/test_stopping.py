@@ -90,9 +90,9 @@ def test_the_page_says_what_ended_it(tmp_path):
     store.write_json(tmp_path / store.MANIFEST, manifest)
     (section,) = [part for part in findings.find(run).sections() if part.heading == "Rounds"]
     text = " ".join(section.sentences)
-    assert "Ended after 6 rounds in 3 processes, because its 12 s for rounds are spent: shard_map/" in text
+    assert "Stopped after 6 rounds in 3 processes, because its budget of 12 s for rounds is spent: shard_map/" in text
     assert f"± {100 * found['half_width']:.1f} points, not to ± 3 points" in text
-    assert "one program that was measured twice differs by up to" in text and "--config.measure.budget_s" in text
+    assert "the A/A spread (same program measured twice) is up to" in text and "--config.measure.budget_s" in text
 
 
 def ended(path, noise, **changes):
@@ -108,7 +108,7 @@ def test_a_run_that_was_stopped_by_hand_is_no_precise_one(tmp_path):
     """Looking after each round and stopping at a favourable number gives an interval without coverage."""
     assert ended(tmp_path / "quiet", QUIET)[0].startswith("Ended after 6 rounds in 3 processes, because every interval")
     (said,) = ended(tmp_path / "noisy", NOISY)
-    assert said.startswith("Not ended by its own rule, but by hand: it says that every interval is as narrow as ± 3")
+    assert said.startswith("Stopped by hand and not by its own rule: it claims that every interval is within ± 3")
     other = {"rounds": 8, "ended": "precise", "half_width": 0.01, "point": "p", "spent_s": 1.0}
     (said,) = ended(tmp_path / "longer", QUIET, looks=[other])
-    assert "its last look was after 8 rounds, and it has 6" in said
+    assert "its last look was after 8 rounds, but it has 6" in said

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from jaxbench.analysis import targets
-from jaxbench.records.targets import GRID, Trained
+from jaxbench.records.trainings import GRID, Trained
 
 DIMENSIONS, TRACE = 200, 50.0  # of a quadratic; tr(Sigma) of one example's gradient
 FROM, TO = 1.0, 0.05  # the squared distance from the optimum, at the start and at the target

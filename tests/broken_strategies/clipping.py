@@ -7,8 +7,7 @@ from unittest import mock
 import jax
 
 from jaxbench import parallel
-from jaxbench.parallel import optimizer_need
-from jaxbench.parallel.optimizer_need import Need
+from jaxbench.parallel import optimizer
 
 FAULTS = ("per_shard", "stray")
 
@@ -16,7 +15,7 @@ FAULTS = ("per_shard", "stray")
 def build(strategy, workload, devices, fault):
     """per_shard: each device uses the norm of its shards instead of the global norm. stray: all shards are gathered."""
     everything = range(len(jax.tree.leaves(jax.eval_shape(workload.init, jax.random.key(0))[0])))
-    need = Need(values=fault == "per_shard", whole=frozenset(everything))
-    with mock.patch.object(optimizer_need, "of", return_value=need):
+    need = optimizer.OptimizerDependencies(values=fault == "per_shard", whole=frozenset(everything))
+    with mock.patch.object(optimizer, "dependencies", return_value=need):
         wrong = parallel.build(strategy, workload, devices)
     return dataclasses.replace(wrong, expected=parallel.build(strategy, workload, devices).expected)

@@ -9,8 +9,8 @@ from typing import Any
 
 import fabricate
 
-from jaxbench.cards import card, layout
-from jaxbench.records import schema, sealed, store
+from jaxbench.cards import card
+from jaxbench.records import documents, schema, store
 
 CONFIG = {"experiment": "cnn", "model": {"dtype": "float32"}, "report": {"overlay": ""}}
 MANIFEST = {
@@ -57,6 +57,5 @@ def made(run: Path, folder: Path) -> Path:
 def forge(path: Path, **changes: Any) -> Path:
     """Changes fields of a card and recomputes its hash."""
     data = {**json.loads(path.read_text()), **changes}
-    data["sha256"] = sealed.digest(data)
-    path.write_text(layout.to_text(data))
+    path.write_text(json.dumps(documents.sealed(data)))
     return path

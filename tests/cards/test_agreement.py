@@ -15,8 +15,9 @@ from rich.console import Console
 
 from cards import card_cases
 from jaxbench.analysis.spread import ASSUMED
-from jaxbench.cards import layout, repro
-from jaxbench.cards.agreement import CANNOT_TELL, MARGIN, NOT_JUDGED, OUTSIDE, WITHIN, PointAgreement, agree, exit_code
+from jaxbench.cards import card as cards
+from jaxbench.cards import repro
+from jaxbench.cards.repro import CANNOT_TELL, MARGIN, NOT_JUDGED, OUTSIDE, WITHIN, PointAgreement, agree, exit_code
 from jaxbench.records.store import RECORDS
 from jaxbench.verdicts.comparable import read
 
@@ -29,13 +30,13 @@ def card(tmp_path: Path) -> Path:
 
 
 def answers(card: Path, now: Path, *, same_machine: bool = True, margin: float = MARGIN) -> dict[str, PointAgreement]:
-    runs, spreads = (layout.read(card).run(), read(now)), (ASSUMED, ASSUMED)
+    runs, spreads = (cards.read(card).run(), read(now)), (ASSUMED, ASSUMED)
     found = agree(*runs, spreads, same_machine=same_machine, margin=margin)
     return {answer.point: answer for answer in found}
 
 
 def compared(card: Path, now: Path, margin: float = MARGIN) -> tuple[int, str]:
-    held = layout.read(card)
+    held = cards.read(card)
     console = Console(file=io.StringIO(), width=160, markup=False)
     code = repro.compare(held, held.run(), now, console, margin)
     return code, console.file.getvalue()  # type: ignore[attr-defined]

@@ -15,10 +15,12 @@ from doorway import QUICK_MLP, environment, jaxbench
 from cards import card_cases
 from jaxbench import config as config_lib
 from jaxbench import discovery
-from jaxbench.cards import layout, repro
-from jaxbench.cards.layout import Card
+from jaxbench.cards import card as cards
+from jaxbench.cards import repro
+from jaxbench.cards.card import Card
 from jaxbench.errors import UserError
-from jaxbench.records.store import CONFIG, MANIFEST, flatten, write_json
+from jaxbench.records.documents import flatten
+from jaxbench.records.store import CONFIG, MANIFEST, write_json
 
 AGAIN = """
 import sys
@@ -39,7 +41,7 @@ def card_of(tmp_path: Path, config: dict[str, Any], **manifest: Any) -> Card:
     batch = config["batch"] if isinstance(config.get("batch"), int) else 256
     run = card_cases.run(tmp_path / "run", devices=(1, 2), manifest=manifest, batch=batch)
     write_json(run / CONFIG, config)
-    return layout.read(card_cases.made(run, tmp_path))
+    return cards.read(card_cases.made(run, tmp_path))
 
 
 @pytest.mark.parametrize("experiment", ["mlp", "cnn", "gpt", "matmul", "precision"])
@@ -119,7 +121,7 @@ def test_a_real_run_again(real: Path, tmp_path: Path) -> None:
 @pytest.mark.full
 def test_another_machine_and_another_source_are_said_before_anything_is_measured(real: Path, tmp_path: Path) -> None:
     path = real
-    held = layout.read(path).manifest
+    held = cards.read(path).manifest
     other = {**held, "cpu_model": "Other 1", "experiment_sha256": "0" * 64}
     (tmp_path / "other").mkdir()
     forged = tmp_path / "other" / path.name

@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from pathlib import Path
 
-from jaxbench.doctor.finding import Finding
+from jaxbench.doctor.finding import DoctorFinding
 
 
 def machine(root: Path, files: Mapping[str, object]) -> Path:
@@ -18,5 +18,5 @@ def machine(root: Path, files: Mapping[str, object]) -> Path:
     return root
 
 
-def by_name(findings: list[Finding]) -> dict[str, Finding]:
+def by_name(findings: list[DoctorFinding]) -> dict[str, DoctorFinding]:
     return {finding.name: finding for finding in findings}

@@ -12,14 +12,14 @@ from pathlib import Path
 import pytest
 from rich.console import Console
 
-from jaxbench.doctor import accelerators, core_contention, examine, processor, stability
-from jaxbench.doctor.finding import Finding, graded
+from jaxbench.doctor import examine, speed, system
+from jaxbench.doctor.finding import DoctorFinding, graded
 from jaxbench.errors import UserError
 
-GOOD = Finding("memory", "good", "20 GB are available.", "", {"bytes": 2e10, "unknown": math.nan})
-DOUBT = Finding("turbo", "doubtful", "Turbo is on.", "Switch it off.")
-BAD = Finding("other load", "bad", "Others keep 2 of 2 CPUs busy.", "Stop what else runs.")
-UNKNOWN = Finding("heat", "unknown", "Not counted here.")
+GOOD = DoctorFinding("memory", "good", "20 GB are available.", "", {"bytes": 2e10, "unknown": math.nan})
+DOUBT = DoctorFinding("turbo", "doubtful", "Turbo is on.", "Switch it off.")
+BAD = DoctorFinding("other load", "bad", "Others keep 2 of 2 CPUs busy.", "Stop what else runs.")
+UNKNOWN = DoctorFinding("heat", "unknown", "Not counted here.")
 
 
 def console() -> Console:
@@ -39,7 +39,7 @@ def printed(console: Console) -> str:
         ([BAD, DOUBT], "This machine is not fit to measure on: other load.", False),
     ],
 )
-def test_verdict(findings: list[Finding], said: str, ok: bool) -> None:
+def test_verdict(findings: list[DoctorFinding], said: str, ok: bool) -> None:
     assert examine.verdict(findings) == said and examine.ok(findings) is ok
 
 
@@ -51,7 +51,7 @@ def test_grades() -> None:
 
 def test_the_table_says_everything_and_ends_with_the_verdict(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     def questions(folder: Path, seconds: float) -> Iterator[examine.Question]:
-        def broken() -> list[Finding]:
+        def broken() -> list[DoctorFinding]:
             raise OSError("the disk is gone")
 
         yield "Reading", lambda: [GOOD, BAD]
@@ -79,17 +79,17 @@ def test_the_file(tmp_path: Path) -> None:
 
 def test_every_question_is_asked_and_none_raises(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     """The real questions, except slow ones, which have their own tests."""
-    jax = Finding("JAX", "good", "JAX sees cpu.")
-    monkeypatch.setattr(processor, "WATCH_S", 0.01)
-    monkeypatch.setattr(core_contention, "examine", lambda: [])
-    monkeypatch.setattr(accelerators, "probe", lambda: ({"platform": "cpu", "devices": 1}, jax))
-    monkeypatch.setattr(stability, "examine", lambda *asked: [Finding("reference kernel", "good", f"{asked}")])
+    jax = DoctorFinding("JAX", "good", "JAX sees cpu.")
+    monkeypatch.setattr(system, "WATCH_S", 0.01)
+    monkeypatch.setattr(speed, "contention", lambda: [])
+    monkeypatch.setattr(system, "probe_jax", lambda: ({"platform": "cpu", "devices": 1}, jax))
+    monkeypatch.setattr(speed, "stability", lambda *asked: [DoctorFinding("reference kernel", "good", f"{asked}")])
     findings = examine.examine(console(), folder=tmp_path, seconds=3.0)
     names = {finding.name for finding in findings}
     assert {"cores", "memory", "disk", "timer", "versions", "JAX", "accelerators", "heat", "clock"} <= names
     assert "load meanwhile" in names
     assert any("('cpu', 3.0)" in finding.message for finding in findings)
     assert not any("{" in finding.message for finding in findings)
-    monkeypatch.setattr(accelerators, "probe", lambda: (None, jax))
+    monkeypatch.setattr(system, "probe_jax", lambda: (None, jax))
     names = {finding.name for finding in examine.examine(console(), folder=tmp_path)}
     assert "JAX" in names and not {"reference kernel", "accelerators"} & names

@@ -13,7 +13,7 @@ import fabricate
 import pytest
 from rich.console import Console
 
-from jaxbench.cards import scrub
+from jaxbench.cards import redact
 from jaxbench.errors import UserError
 from jaxbench.first_run import parts, session
 from jaxbench.first_run.launch import Ended
@@ -63,7 +63,7 @@ def somewhere(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(manifest, "probe", lambda platform: MACHINE)
     monkeypatch.setattr(session.parts, "all_of", lambda machine: ASKED)
     monkeypatch.setattr(session.signal, "signal", lambda number, action: None)
-    monkeypatch.setattr(scrub.socket, "gethostname", lambda: "brunel-7")
+    monkeypatch.setattr(redact.socket, "gethostname", lambda: "brunel-7")
 
 
 def run(folder: Path, stand: Stand) -> tuple[bool, dict[str, Any], str]:

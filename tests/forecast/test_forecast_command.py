@@ -47,7 +47,7 @@ def test_it_reads_what_is_asked(installed):
         ({"targets": "h100:1", "counts": "8"}, "--counts needs a target of two devices or more"),
         ({"targets": "h100:8", "link": "1gbit,10gbit"}, "names several links"),
         ({"targets": "h100:8", "link": "fast"}, "--link=fast is not a rate"),
-        ({"targets": "h100:8", "card": "nowhere.json"}, "there is no machine card 'nowhere.json'"),
+        ({"targets": "h100:8", "card": "nowhere.json"}, "there is no machine profile 'nowhere.json'"),
         ({"from": "results/x"}, "--from=DIR takes --counts=2, and --link=1gbit or --card=machine.json"),
     ],
 )
@@ -65,10 +65,11 @@ def test_a_missing_plug_in_is_named(monkeypatch):
 def test_the_smallest_need_is_said_where_nothing_fits():
     small = dataclasses.replace(at(64), peak_bytes=90 * 10**9)
     large = dataclasses.replace(at(16), peak_bytes=190 * 10**9)
-    assert "the smallest need is 90 GB on a device, of fsdp/weak/64" in forecast_command.smallest_need([large, small])
+    said = forecast_command.smallest_need([large, small])
+    assert "The smallest need is 90 GB per device (fsdp/weak/64 on" in said
     assert forecast_command.smallest_need([large, dataclasses.replace(small, peak_bytes=10**9)]) == ""
     refused = dataclasses.replace(large, status="too large", peak_bytes=None)
-    assert "no compiler said how much" in forecast_command.smallest_need([refused])
+    assert "no compiler reported the need" in forecast_command.smallest_need([refused])
 
 
 def test_a_compiler_that_takes_too_long_is_an_answer():
@@ -89,7 +90,7 @@ def test_a_refusal_says_how_much_it_needs_and_on_a_tpu_what_saves_memory():
         made = estimate.exact(row, "gpt", targets.parse(text))
         assert (made.fits, made.peak_bytes) == (False, 20 * 2**30)
         assert (estimate.SAVES_MEMORY in made.reason) is hint
-        assert "the smallest need is 21.5 GB" in forecast_command.smallest_need([made])
+        assert "The smallest need is 21.5 GB" in forecast_command.smallest_need([made])
 
 
 def test_table_file_and_page_show_three_grades(tmp_path):

@@ -69,7 +69,7 @@ def test_an_impossible_forecast_is_reported(tmp_path):
     with pytest.raises(UserError, match="fsdp was measured on one device only"):
         measured.forecast(sharded, 2, "1gbit", SLOW)
     wrong = rows_of(tmp_path / "c", "weak", devices=(1,), wrong=("shard_map/weak/1",))
-    with pytest.raises(UserError, match="no measured point of this strategy whose checks passed"):
+    with pytest.raises(UserError, match="no measured point of this strategy in the run passed its checks"):
         measured.forecast(wrong, 2, "1gbit", SLOW)
 
 

@@ -13,7 +13,8 @@ from jaxbench.catalog import hardware, links, targets
 from jaxbench.forecast import network, schedule, work
 from jaxbench.forecast.schedule import Loop, Send, Wait
 from jaxbench.forecast.work import Chip, Cost
-from jaxbench.measure import census, dot_flops
+from jaxbench.hlo import collective_counts, product_flops
+from jaxbench.hlo.module import parse
 from jaxbench.records.schema import Collective
 
 CHIP = Chip(
@@ -50,7 +51,7 @@ def test_it_sends_the_counted_bytes(name, target):
             key = event.collective.kind, event.collective.group
             sent[key] = sent.get(key, 0) + times * event.collective.bytes
     counted: dict[tuple[str, int], int] = {}
-    for each in census.read(cases.text(cases.BY_NAME[name], target), MESH):
+    for each in collective_counts.count(parse(cases.text(cases.BY_NAME[name], target)), MESH):
         counted[each.kind, each.group] = counted.get((each.kind, each.group), 0) + each.bytes
     assert sent == counted
     assert sum(sent.values()) > 0
@@ -60,7 +61,7 @@ def test_it_sends_the_counted_bytes(name, target):
 def test_every_product_is_counted_and_every_wait_has_its_message(name, target):
     events = read(name, target)
     flops = sum(event.flops * times for event, times in schedule.every(events) if isinstance(event, Cost))
-    counted = dot_flops.count(cases.text(cases.BY_NAME[name], target))
+    counted = product_flops.count(parse(cases.text(cases.BY_NAME[name], target)))
     assert flops > 0
     if counted is not None:  # without library calls
         assert flops == pytest.approx(counted, rel=0.01)

@@ -57,8 +57,10 @@ def test_the_terminal_renders_whatever_a_verb_prints(monkeypatch: pytest.MonkeyP
 
 def test_every_verb_and_every_variable_is_the_makefiles() -> None:
     makefile = (ROOT / "Makefile").read_text()
-    assert {*command_form.ARGUMENTS} == {*commandline.VERBS} - {"help", "version"}
-    for verb, variable in command_form.ARGUMENTS.items():
+    for verb, about in commandline.VERBS.items():
+        if verb in ("help", "version"):
+            continue
+        variable = command_form.ARGUMENTS.get(verb, "EXP") if about.argument not in ("", "...") else ""
         (recipe,) = re.findall(rf"^{verb}:.*\n\t.*", makefile, re.MULTILINE)
         assert f"$(app) {verb}" in recipe and (not variable or f"$${variable}" in recipe or "${EXP:-mlp}" in recipe)
     for flag, variable in command_form.VARIABLES.items():

@@ -88,7 +88,7 @@ def test_what_is_missing_is_said_in_one_line_before_anything_is_installed(args: 
 def test_the_extras_are_those_of_the_project() -> None:
     (line,) = [line for line in (ROOT / "Makefile").read_text().splitlines() if line.startswith("known_extras")]
     project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
-    peers = {"peers"}  # by `make peers`: they are measured beside the suite, in no combination with its accelerators
+    peers = {"peers"}  # by `make peers`: they are measured next to the suite, in no combination with its accelerators
     assert set(line.split(":=")[1].split()) == set(project["optional-dependencies"]) - peers
 
 

@@ -13,6 +13,7 @@ from house.tree import ROOT, findings, python_files
 FLOORS = (
     {"errors", "digits", "native_log"},
     {"catalog", "records"},
+    {"hlo"},
     {"imported"},
     {"discovery", "levers"},
     {"command_form"},
@@ -32,7 +33,7 @@ FLOORS = (
 WINGS = {
     "analysis": {"errors", "digits", "catalog", "records", "levers"},
     # What a program compiled elsewhere would do: it reads the compiled text, and times that were measured.
-    "forecast": {"errors", "digits", "catalog", "records", "analysis", "measure"},
+    "forecast": {"errors", "digits", "catalog", "records", "analysis", "hlo"},
     "verdicts": {"errors", "catalog", "records", "analysis"},
     "report": {"errors", "digits", "command_form", "catalog", "records", "levers", "analysis", "verdicts"},
     # A card is read by the right wing and measured again by the left one.
@@ -50,24 +51,21 @@ WINGS = {
     },
     # It starts the same command elsewhere, and knows nothing of what that measures.
     "launch": {"errors", "command_form", "records", "machine"},
-    # Beside the house: it examines the machine, and nothing is built on it.
-    "doctor": {"errors", "digits", "command_form", "records", "machine", "analysis", "report"},
+    # It examines the machine, and nothing is built on it.
+    "doctor": {"errors", "digits", "command_form", "records", "machine", "analysis", "verdicts", "report"},
 }
 ROOF = {
     "app",
     "ab",
     "advise_command",
     "commandline",
-    "compare_commands",
+    "commands",
     "first_run",
     "forecast_command",
     "forecast_memory",
     "machine_command",
-    "new",
     "other_commit",
     "papers",
-    "price_command",
-    "verbs",
     "__main__",
 }
 OUTSIDE = {
@@ -76,7 +74,7 @@ OUTSIDE = {
     "templates": {"workloads"},
 }
 NO_JAX = {"errors", "catalog", "records", "discovery", "levers", "analysis", "verdicts", "report", "configs"}
-NO_JAX |= {"imported", "forecast", "digits", "command_form"}
+NO_JAX |= {"hlo", "imported", "forecast", "digits", "command_form"}
 JAX = {"jax", "jaxlib", "flax", "optax", "orbax", "jaxtyping", "chex"}
 
 
@@ -187,7 +185,7 @@ def test_planted_violations_are_found() -> None:
     assert wrong_imports("experiments/cnn.py", "from jaxbench.parallel.strategies import pmap")
     assert wrong_imports("jaxbench/attic/x.py", "")
     assert not wrong_imports("jaxbench/runner/sweep.py", "import jax\nfrom jaxbench.measure import clock")
-    assert not wrong_imports("jaxbench/measure/passport.py", "from .clock import now\nfrom jaxbench import __version__")
+    assert not wrong_imports("jaxbench/measure/check.py", "from .clock import now\nfrom jaxbench import __version__")
 
 
 def test_analysis_and_report_work_without_jax() -> None:

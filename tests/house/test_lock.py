@@ -27,7 +27,7 @@ def environment(python: str) -> dict[str, str]:
 
 
 def asked() -> list[Requirement]:
-    """What pyproject.toml names, extras included; but for the peers, which are measured beside and not built upon."""
+    """What pyproject.toml names, with extras but without peers: nothing is built on them."""
     extras = [needs for name, needs in PROJECT["optional-dependencies"].items() if name != "peers"]
     return [Requirement(r) for r in [*PROJECT["dependencies"], *(r for extra in extras for r in extra)]]
 

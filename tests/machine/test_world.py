@@ -64,7 +64,7 @@ def test_members_of_a_world_agree():
         "all": [True, False],
         "low": True,
     }
-    late = "process 1 did not come within 1 s to where the others wait for it"
+    late = "process 1 did not arrive within 1 s at the point where the others wait for it"
     assert answers[0] == {**common, "here": True, "calls": [3, [0]], "missing": late}
     assert answers[1] == {**common, "here": False, "calls": [3, [1]]}
 

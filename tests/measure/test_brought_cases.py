@@ -19,7 +19,7 @@ from workload_cases import KEY, TINY, experiment_workload
 from jaxbench import config as config_lib
 from jaxbench import discovery, parallel
 from jaxbench.errors import Unsupported, UserError
-from jaxbench.measure import check, loss_kind, needed, oracle
+from jaxbench.measure import check, expected_communication, loss_kind, reference
 from jaxbench.measure.loss_kind import ACROSS, CONSTANT, HIDDEN, MEAN, LossKind
 from jaxbench.runner.arm import inspected
 from jaxbench.runner.proof import require_loss, require_micro_batchable
@@ -43,12 +43,12 @@ def kind(workload: TrainWorkload) -> LossKind:
     return loss_kind.find(workload, device=jax.devices()[0])
 
 
-def compared(workload: TrainWorkload, strategy: str) -> tuple[oracle.TrainedState, oracle.Reference]:
+def compared(workload: TrainWorkload, strategy: str) -> tuple[reference.TrainedState, reference.Reference]:
     """(the result of a strategy on two devices, the result of one device)."""
     program, batch = parallel.build(strategy, workload, jax.devices()[:2]), workload.synthetic(KEY, 16)
-    layout = oracle.BatchLayout.of(program, draws=needed.draws(workload))
-    state = oracle.initial_state(workload, KEY, device=jax.devices()[0])
-    expected = oracle.reference(workload, state, batch, device=jax.devices()[0], layout=layout)
+    layout = reference.BatchLayout.of(program, draws=expected_communication.draws(workload))
+    state = reference.initial_state(workload, KEY, device=jax.devices()[0])
+    expected = reference.reference(workload, state, batch, device=jax.devices()[0], layout=layout)
     return check.train(program, program.step, KEY, batch), expected
 
 
@@ -127,7 +127,7 @@ def test_the_advice_on_a_state_makes_it_right():
 @pytest.mark.parametrize(("strategy", "right"), thin([("jit_auto", True), ("shard_map", False), ("zero2", False)], 2))
 def test_the_state_of_one_device_is_what_is_right(strategy, right):
     actual, expected = compared(brought("r_state_count"), strategy)
-    assert oracle.relative_l2(actual.params, expected.end.params) < 1e-5
+    assert reference.relative_l2(actual.params, expected.end.params) < 1e-5
     (verdict,) = check.judge_state(actual, expected, (), limit=1e-5)
     assert verdict.ok == right and "'seen'" in verdict.reason
     assert right or verdict.value == pytest.approx(0.5)  # a half of the examples
@@ -151,8 +151,8 @@ def test_both_forms_of_keys_are_accepted_and_no_generator_hides_a_mean(how):
     workload = brought("c51_raw_key", **{"model.how": how})
     assert kind(workload).label == MEAN
     actual, expected = compared(workload, "shard_map")
-    assert oracle.relative_l2(actual.params, expected.end.params) < 1e-5
-    assert oracle.relative_l2(actual.params, expected.start) > 1e-3
+    assert reference.relative_l2(actual.params, expected.end.params) < 1e-5
+    assert reference.relative_l2(actual.params, expected.start) > 1e-3
 
 
 def linear(loss) -> TrainWorkload:

@@ -13,7 +13,7 @@ from broken_strategies import communication, naive
 from workload_cases import KEY, linear_workload, one_device
 
 from jaxbench.machine.start import LARGE, run_once_options
-from jaxbench.measure import check, oracle
+from jaxbench.measure import check, reference
 from jaxbench.parallel.strategies import pmap
 from jaxbench.records.schema import Verdict
 from jaxbench.workloads.levers import precision
@@ -23,9 +23,9 @@ ONE_DEVICE = {"w": np.ones(4, np.float32)}
 
 
 def judge(value, start=START, **options):
-    actual = oracle.TrainedState({"w": np.full(4, value, np.float32)}, ())
+    actual = reference.TrainedState({"w": np.full(4, value, np.float32)}, ())
     return check.judge(
-        actual, oracle.Reference(start, oracle.TrainedState(ONE_DEVICE, ())), linear_workload(), **options
+        actual, reference.Reference(start, reference.TrainedState(ONE_DEVICE, ())), linear_workload(), **options
     )
 
 
@@ -57,11 +57,11 @@ def test_small_updates_are_proven_by_a_distance_far_smaller():
 def test_a_batch_in_parts_has_the_same_gradient():
     workload = linear_workload()
     device = jax.devices()[0]
-    state, batch = oracle.initial_state(workload, KEY, device=device), workload.synthetic(KEY, 24)
-    whole = oracle.reference(workload, state, batch, device=device)
-    parts = oracle.reference(workload, state, batch, device=device, layout=oracle.BatchLayout(8), apart=True)
-    assert 0 < oracle.relative_l2(parts.end.params, whole.start)
-    assert oracle.relative_l2(parts.end.params, whole.end.params) < 1e-6
+    state, batch = reference.initial_state(workload, KEY, device=device), workload.synthetic(KEY, 24)
+    whole = reference.reference(workload, state, batch, device=device)
+    parts = reference.reference(workload, state, batch, device=device, layout=reference.BatchLayout(8), apart=True)
+    assert 0 < reference.relative_l2(parts.end.params, whole.start)
+    assert reference.relative_l2(parts.end.params, whole.end.params) < 1e-6
 
 
 def test_an_accelerator_is_allowed_its_default_precision_and_says_so():
@@ -102,8 +102,8 @@ def test_the_rounding_of_a_linear_model_excuses_no_wrong_strategy(passes):
     workload, devices = linear_workload(), jax.devices()[:8]
     batch = workload.synthetic(KEY, 16)
     expected = one_device(workload, batch)
-    again = oracle.again(expected, workload, KEY, batch, device=devices[0], layout=oracle.BatchLayout(passes))
-    alone = oracle.relative_l2(again.params, expected.end.params)
+    again = reference.rerun(expected, workload, KEY, batch, device=devices[0], layout=reference.BatchLayout(passes))
+    alone = reference.relative_l2(again.params, expected.end.params)
     assert 0 <= alone < 1e-6
     program = naive.build(workload, devices)
     with jax.set_mesh(program.mesh):
@@ -116,13 +116,13 @@ def test_off_the_cpu_one_device_is_asked_with_its_sums_in_another_order():
     """There both answers come from the same optimised programs, so an identical rerun would have distance 0."""
     workload, device = linear_workload(), jax.devices()[0]
     batch = workload.synthetic(KEY, 48)
-    state = oracle.initial_state(workload, KEY, device=device)
-    expected = oracle.reference(workload, state, batch, device=device, layout=oracle.BatchLayout(2), jit=jax.jit)
-    about = {"device": device, "layout": oracle.BatchLayout(2)}
+    state = reference.initial_state(workload, KEY, device=device)
+    expected = reference.reference(workload, state, batch, device=device, layout=reference.BatchLayout(2), jit=jax.jit)
+    about = {"device": device, "layout": reference.BatchLayout(2)}
 
     def alone(**platform):
-        again = oracle.again(expected, workload, KEY, batch, **about, **platform)
-        return oracle.relative_l2(again.params, expected.end.params)
+        again = reference.rerun(expected, workload, KEY, batch, **about, **platform)
+        return reference.relative_l2(again.params, expected.end.params)
 
     assert alone() == 0.0
     assert 0 < alone(platform="gpu") < 1e-6
@@ -130,10 +130,10 @@ def test_off_the_cpu_one_device_is_asked_with_its_sums_in_another_order():
 
 def test_a_parameter_with_only_rounding_as_gradient_is_judged_by_one_device():
     start, right = {"b": np.zeros(2), "w": np.ones(4)}, {"b": np.full(2, 0.1), "w": np.full(4, 2.0)}
-    expected = oracle.Reference(start, oracle.TrainedState(right, ()))
+    expected = reference.Reference(start, reference.TrainedState(right, ()))
 
     def proven(found, again):
-        return check.each_proven(oracle.TrainedState(found, ()), expected, [oracle.TrainedState(again, ())])
+        return check.each_proven(reference.TrainedState(found, ()), expected, [reference.TrainedState(again, ())])
 
     noise = {**right, "b": np.full(2, -0.1)}
     assert proven(right, None) and proven(noise, {**right, "b": np.zeros(2)})
@@ -174,22 +174,22 @@ def test_a_parameter_with_only_rounding_as_update_is_found_by_perturbed_runs():
 
     workload = dataclasses.replace(plain, loss=loss)
     batch, device = workload.synthetic(KEY, 16), jax.devices()[0]
-    state = oracle.initial_state(workload, KEY, device=device)
+    state = reference.initial_state(workload, KEY, device=device)
     expected = one_device(workload, batch)
-    others = list(oracle.nudged(expected, state, batch))
-    moved = [oracle.relative_l2(other.params["w"], expected.end.params["w"]) for other in others]
-    assert len(others) == oracle.NUDGES and all(0 < far < 1e-5 for far in moved)
+    others = list(reference.perturbed(expected, state, batch))
+    moved = [reference.relative_l2(other.params["w"], expected.end.params["w"]) for other in others]
+    assert len(others) == reference.PERTURBED and all(0 < far < 1e-5 for far in moved)
     noise = [abs(other.params["b"] - expected.end.params["b"])[0] for other in others]
     assert max(noise) > 0.01
-    actual = oracle.TrainedState(
+    actual = reference.TrainedState(
         {**expected.end.params, "b": expected.end.params["b"] + np.float32([max(noise), 0])}, ()
     )
     assert check.each_proven(actual, expected, others) and not check.each_proven(actual, expected, ())
 
 
 def test_a_reference_from_the_host_proves_no_single_parameter():
-    expected = oracle.Reference(START, oracle.TrainedState(ONE_DEVICE, ()), note="on the host")
-    actual = oracle.TrainedState({"w": np.full(4, 1.5, np.float32)}, ())
+    expected = reference.Reference(START, reference.TrainedState(ONE_DEVICE, ()), note="on the host")
+    actual = reference.TrainedState({"w": np.full(4, 1.5, np.float32)}, ())
     verdict = Verdict(name="parameters", ok=True, reason="near")
     assert check.judge_each(verdict, actual, expected, ()) == verdict
     expected = dataclasses.replace(expected, note="")
@@ -216,10 +216,10 @@ def test_inputs_that_are_all_zeros(batch, right):
 
 
 def test_a_host_in_float32_is_allowed_a_tenth_of_the_updates():
-    expected = oracle.Reference(START, oracle.TrainedState(ONE_DEVICE, ()), note="on the host")
+    expected = reference.Reference(START, reference.TrainedState(ONE_DEVICE, ()), note="on the host")
 
     def far(distance):
-        actual = oracle.TrainedState({"w": np.full(4, 1 + distance, np.float32)}, ())
+        actual = reference.TrainedState({"w": np.full(4, 1 + distance, np.float32)}, ())
         return check.judge(actual, expected, linear_workload(), platform="tpu", rounding=lambda: math.nan)
 
     assert far(0.05).ok and "on the host" in far(0.05).reason
@@ -229,36 +229,36 @@ def test_a_host_in_float32_is_allowed_a_tenth_of_the_updates():
 def test_parts_of_a_batch_under_loss_scaling_have_the_same_gradient():
     """The gradient contains the scale, and the optimizer divides by it: parts must keep the scale until then."""
     workload, device = precision.apply(linear_workload(optax.sgd(0.1)), "float16"), jax.devices()[0]
-    state, batch = oracle.initial_state(workload, KEY, device=device), workload.synthetic(KEY, 16)
+    state, batch = reference.initial_state(workload, KEY, device=device), workload.synthetic(KEY, 16)
     low = state.opt_state._replace(log2_scale=np.int32(6))  # nothing overflows, in parts or whole
     state = dataclasses.replace(state, opt_state=low)
-    whole = oracle.reference(workload, state, batch, device=device)
-    parts = oracle.reference(workload, state, batch, device=device, layout=oracle.BatchLayout(4), apart=True)
-    assert oracle.relative_l2(parts.end.params, whole.start) > 0.01
-    assert oracle.relative_l2(parts.end.params, whole.end.params) < workload.tolerance
+    whole = reference.reference(workload, state, batch, device=device)
+    parts = reference.reference(workload, state, batch, device=device, layout=reference.BatchLayout(4), apart=True)
+    assert reference.relative_l2(parts.end.params, whole.start) > 0.01
+    assert reference.relative_l2(parts.end.params, whole.end.params) < workload.tolerance
 
 
 def test_a_scaled_loss_overflows_part_by_part_where_a_program_gives_it_parts():
     """The gradient of a part is larger than that of the batch: different skipped steps must not look like a fault."""
     workload, devices = precision.apply(linear_workload(optax.sgd(0.1)), "float16"), jax.devices()[:4]
     batch, program = workload.synthetic(KEY, 16), pmap.build(workload, devices)
-    layout = oracle.BatchLayout.of(program, draws=False)
+    layout = reference.BatchLayout.of(program, draws=False)
     about = {"device": devices[0], "layout": layout, "flops": 1.0, "apart": lambda: True}
-    expected = oracle.reference_that_fits(workload, KEY, batch, **about)
+    expected = reference.reference_that_fits(workload, KEY, batch, **about)
     actual = check.train(program, program.step, KEY, batch)
-    assert expected.how and oracle.relative_l2(actual.params, expected.end.params) < workload.tolerance
-    state = oracle.initial_state(workload, KEY, device=devices[0])
-    whole = oracle.reference(workload, state, batch, device=devices[0])
-    assert oracle.relative_l2(actual.params, whole.end.params) > 0.01
+    assert expected.how and reference.relative_l2(actual.params, expected.end.params) < workload.tolerance
+    state = reference.initial_state(workload, KEY, device=devices[0])
+    whole = reference.reference(workload, state, batch, device=devices[0])
+    assert reference.relative_l2(actual.params, whole.end.params) > 0.01
 
 
 def test_a_large_reference_is_optimised_a_little_and_its_second_program_not_at_all():
     """The same updates by two programs; the second is the reordered rerun of the first."""
     workload, device, key = linear_workload(), jax.devices()[0], jax.random.PRNGKey(3)
-    about = {"device": device, "layout": oracle.BatchLayout()}
+    about = {"device": device, "layout": reference.BatchLayout()}
     batch = workload.synthetic(key, 16)
-    small, large = (oracle.reference_that_fits(workload, key, batch, flops=f, **about) for f in (1e9, LARGE))
-    assert small.updates.jit is oracle.jit_once and large.updates.jit is not oracle.jit_once
-    assert oracle.relative_l2(large.end.params, small.end.params) < 1e-6
-    assert oracle.relative_l2(oracle.again(large, workload, key, batch, **about).params, small.end.params) == 0
+    small, large = (reference.reference_that_fits(workload, key, batch, flops=f, **about) for f in (1e9, LARGE))
+    assert small.updates.jit is reference.jit_once and large.updates.jit is not reference.jit_once
+    assert reference.relative_l2(large.end.params, small.end.params) < 1e-6
+    assert reference.relative_l2(reference.rerun(large, workload, key, batch, **about).params, small.end.params) == 0
     assert run_once_options(LARGE) != run_once_options(LARGE / 2)

@@ -14,10 +14,11 @@ import pytest
 from thin import thin
 
 from jaxbench.catalog import targets
-from jaxbench.measure import census, closed_form, dot_flops
-from jaxbench.measure.hlo import parse
-from jaxbench.measure.passport import example_flops
-from jaxbench.parallel import optimizer_view
+from jaxbench.hlo import collective_counts, product_flops
+from jaxbench.hlo.module import parse
+from jaxbench.measure import expected_communication
+from jaxbench.measure.compile_report import example_flops
+from jaxbench.parallel import optimizer
 
 EVERY = [(case.name, target) for case in cases.CASES for target in cases.TARGETS]
 
@@ -25,7 +26,7 @@ EVERY = [(case.name, target) for case in cases.CASES for target in cases.TARGETS
 @functools.cache
 def built(name, platform="cpu"):
     """platform: the platform of the expected communication of an optimizer."""
-    with mock.patch.object(optimizer_view, "platform", return_value=platform):
+    with mock.patch.object(optimizer, "platform", return_value=platform):
         return cases.BY_NAME[name].build(jax.devices())
 
 
@@ -38,17 +39,17 @@ def judged(name, target, text):
     """(the verdict on a compiled text, its collective counts)."""
     platform = targets.parse(target).platform
     workload, program = built(name, platform)
-    found = census.read(text, program.mesh.shape)
+    found = collective_counts.count(parse(text), program.mesh.shape)
     with jax.set_mesh(program.mesh):
         state = jax.eval_shape(program.init, jax.ShapeDtypeStruct((2,), "uint32"))
         batch = jax.eval_shape(program.put, workload.batch_avals(cases.BATCH))
         metrics = len(jax.tree.leaves(jax.eval_shape(program.step, state, batch)[1]))
     if isinstance(program.expected, functools.partial) and "platform" in program.expected.keywords:
         program = dataclasses.replace(program, expected=functools.partial(program.expected, platform=platform))
-    form, step, single = closed_form.of(workload, program, metrics, cases.BATCH)
+    form, step, single = expected_communication.bounds_of(workload, program, metrics, cases.BATCH)
     widest = 2 if "bfloat16" in cases.BY_NAME[name].levers.get("reduction", "") else step.widest
     step = dataclasses.replace(step, platform=platform, widest=widest)
-    return closed_form.verify(found, form, step, single=single), found
+    return expected_communication.verify(found, form, step, single=single), found
 
 
 @pytest.mark.parametrize(("name", "target"), thin(EVERY))
@@ -82,7 +83,7 @@ def test_every_loop_has_a_length(name, target):
 def test_the_products_of_a_tpu_are_those_of_the_formula(name):
     """Its compiler emits some as windows with mostly padding; a cnn had 2.1 times its FLOPs."""
     workload, program = built(name)
-    counted = dot_flops.count(cases.text(cases.BY_NAME[name], "v5e:2x4"))
+    counted = product_flops.count(parse(cases.text(cases.BY_NAME[name], "v5e:2x4")))
     assert counted is not None
     formula = example_flops(workload) * cases.BATCH / program.mesh.size
     assert counted == pytest.approx(formula, rel=0.15)

@@ -16,8 +16,10 @@ from thin import thin
 from workload_cases import experiment_workload, linear_workload
 
 from jaxbench import parallel
-from jaxbench.measure import devices_used, host_calls
-from jaxbench.measure.passport import compile_step
+from jaxbench.hlo.module import parse
+from jaxbench.hlo.operations import host_calls
+from jaxbench.measure import check
+from jaxbench.measure.compile_report import callback_names, compile_step
 from jaxbench.parallel import axes
 from jaxbench.records.schema import Collective
 
@@ -32,7 +34,7 @@ def inputs(strategy, workload):
 
 def judge(strategy, inputs, *, collectives=(SENT,), asked=2):
     parts = axes.batch_parts(parallel.mesh_sizes(strategy, 2))
-    return devices_used.judge(jax.devices()[:asked], parts, *inputs, collectives)
+    return check.judge_devices(jax.devices()[:asked], parts, *inputs, collectives)
 
 
 @pytest.mark.parametrize("strategy", thin(parallel.of_any_model(), ["jit_auto", "pmap", "fsdp"]))
@@ -69,9 +71,9 @@ def test_the_host_calls_of_a_program():
         return jax.lax.top_k(y @ jnp.eye(3), 2)
 
     traced = jax.jit(step).trace(jnp.ones(3))
-    found = host_calls.find(traced.lower().compile().as_text(), traced.jaxpr)
+    found = host_calls(parse(traced.lower().compile().as_text()), callback_names(traced.jaxpr))
     assert sorted(found) == ["debug_callback", "io_callback of 'asarray'"]
-    verdict = host_calls.judge(found)
+    verdict = check.judge_host_calls(found)
     assert not verdict.ok and verdict.name == "host" and "io_callback of 'asarray'" in verdict.reason
 
 
@@ -92,7 +94,7 @@ TEXTS = {
 
 @pytest.mark.parametrize("line", TEXTS)
 def test_calls_of_the_host_among_other_custom_calls(line):
-    assert host_calls.find(f"HloModule m\n\nENTRY %main (x: f32[3]) -> f32[3] {{\n  {line}\n}}\n") == (
+    assert host_calls(parse(f"HloModule m\n\nENTRY %main (x: f32[3]) -> f32[3] {{\n  {line}\n}}\n")) == (
         (TEXTS[line],) if TEXTS[line] else ()
     )
 
@@ -114,8 +116,8 @@ def test_a_call_that_the_host_answers_under_a_name_of_its_own():
     call = jax.ffi.ffi_call("fast_math_kernel", result, custom_call_api_version=1, has_side_effect=True)
     compiled = jax.jit(lambda x: jnp.linalg.cholesky(jnp.eye(3)) @ call(x)).trace(jnp.ones(3)).lower().compile()
     assert float(jnp.sum(compiled(jnp.ones(3)))) == 3 and slept
-    (found,) = host_calls.find(compiled.as_text(), platform="cpu")
-    verdict = host_calls.judge((found,))
+    (found,) = host_calls(parse(compiled.as_text()), platform="cpu")
+    verdict = check.judge_host_calls((found,))
     assert not verdict.ok
     assert "waits for the host: a custom call 'fast_math_kernel', which is none of XLA's or jaxlib's" in verdict.reason
 
@@ -125,4 +127,4 @@ def test_compilers_calls_on_a_cpu_are_not_the_hosts():
         return jax.lax.top_k(jnp.linalg.eigh(x @ x.T)[0] + jnp.linalg.qr(x)[1][0] + jax.scipy.linalg.svd(x)[1], 2)
 
     text = jax.jit(step).lower(jnp.eye(4)).compile().as_text()
-    assert text.count("custom_call_target") >= 3 and host_calls.find(text, platform="cpu") == ()
+    assert text.count("custom_call_target") >= 3 and host_calls(parse(text), platform="cpu") == ()

@@ -71,12 +71,15 @@ def test_a_step_that_changes_nothing_is_named(tmp_path, change, why):
 def test_a_verdict_that_holds_is_left_alone_and_another_explained(tmp_path):
     workload = brought.build(brought.write(tmp_path, (LOGITS, f"{LOGITS} * 0.0")))
     about = {"key": KEY, "batch": workload.synthetic(KEY, 8), "device": jax.devices()[0]}
-    right, census = Verdict(name="parameters", ok=True, reason="equal"), Verdict(name="collectives", ok=True, reason="")
+    right, collectives = (
+        Verdict(name="parameters", ok=True, reason="equal"),
+        Verdict(name="collectives", ok=True, reason=""),
+    )
     outputs = {"loss": jnp.ones(2)}
-    assert first_step.explained((right, census), outputs, workload, **about) == (right, census)
+    assert first_step.explained((right, collectives), outputs, workload, **about) == (right, collectives)
     wrong = Verdict(name="parameters", ok=False, reason="far off")
-    found, same = first_step.explained((wrong, census), outputs, workload, **about)
-    assert found.reason.startswith("far off; a step changes nothing") and not found.ok and same is census
+    found, same = first_step.explained((wrong, collectives), outputs, workload, **about)
+    assert found.reason.startswith("far off; a step changes nothing") and not found.ok and same is collectives
 
 
 @pytest.mark.full

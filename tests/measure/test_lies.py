@@ -20,7 +20,7 @@ from jaxbench import config as config_lib
 from jaxbench import discovery
 from jaxbench.analysis import case_rows, cases
 from jaxbench.analysis.case_rows import CaseRow
-from jaxbench.measure import kernel
+from jaxbench.measure import runnable
 from jaxbench.measure.runnable import Runnable
 from jaxbench.parallel import chain
 from jaxbench.records.store import RunFolder, write_json
@@ -129,7 +129,7 @@ def test_only_a_noisy_clock_refuses_the_truth(tmp_path: Path) -> None:
 
 def test_work_hoisted_out_of_the_loop(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Without the feedback all iterations are equal, and the compiler runs only one."""
-    monkeypatch.setattr(kernel, "feed_back", lambda argument, result, zero: argument)
+    monkeypatch.setattr(runnable, "feed_back", lambda argument, result, zero: argument)
     row = measure(tmp_path)
     assert "two clocks agree" in refused(row) and "hoisted" in row.gate_reason
     assert row.loop_s.value < row.timing.step_s.value / 10
@@ -150,7 +150,7 @@ def test_calls_that_are_not_waited_for(tmp_path: Path, monkeypatch: pytest.Monke
 
 def test_a_result_that_the_compiler_removes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A step that does not carry its result: neither calls nor loop compute anything."""
-    honest = kernel.chain
+    honest = runnable.kernel_chain
 
     def forgetful(workload: Any, device: Any) -> chain.Chain:
         whole = honest(workload, device)
@@ -163,7 +163,7 @@ def test_a_result_that_the_compiler_removes(tmp_path: Path, monkeypatch: pytest.
             step=step, draw=whole.draw, wrong=whole.wrong, values=whole.values, zeros=whole.zeros, mesh=whole.mesh
         )
 
-    monkeypatch.setattr(kernel, "chain", forgetful)
+    monkeypatch.setattr(runnable, "kernel_chain", forgetful)
     row = measure(tmp_path)
     assert {"right result", "not above peak", "not below roofline"} <= refused(row)
 

@@ -14,7 +14,7 @@ from thin import thin
 from workload_cases import experiment_workload, linear_workload
 
 from jaxbench.errors import Unsupported, UserError
-from jaxbench.measure import loss_kind, needed
+from jaxbench.measure import expected_communication, loss_kind
 from jaxbench.measure.loss_kind import ACROSS, HIDDEN, MEAN, PARTLY, SUM, UNTRIED, WEIGHTED, LossKind
 from jaxbench.parallel.strategies import jit_auto, pmap, shard_map
 from jaxbench.runner.proof import require_loss, require_micro_batchable
@@ -112,8 +112,8 @@ def test_a_padded_loss_in_both_forms() -> None:
 
 
 def test_whether_a_loss_draws() -> None:
-    assert not needed.draws(padded()) and needed.draws(padded(dropout=0.5))
-    assert not needed.draws(experiment_workload("cnn"))
+    assert not expected_communication.draws(padded()) and expected_communication.draws(padded(dropout=0.5))
+    assert not expected_communication.draws(experiment_workload("cnn"))
 
 
 @pytest.mark.parametrize(

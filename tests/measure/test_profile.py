@@ -11,6 +11,7 @@ import jax.numpy as jnp
 import pytest
 from jax.sharding import AxisType, NamedSharding, PartitionSpec
 
+from jaxbench.hlo.module import Module, parse
 from jaxbench.measure import profile
 from jaxbench.measure.profile import Operation
 from jaxbench.records.schema import ProfileRecord
@@ -21,7 +22,7 @@ OPTIMISED = {"xla_backend_optimization_level": 3}  # profiles are of measured pr
 
 def traced(step: Any, state: Any, batch: Any, folder: Path, **changes: Any) -> ProfileRecord:
     compiled = jax.jit(step).lower(state, batch).compile(OPTIMISED)
-    options: dict[str, Any] = dict(steps=STEPS, folder=folder, hlo=compiled.as_text(), point="p", worker="w")
+    options: dict[str, Any] = dict(steps=STEPS, folder=folder, module=parse(compiled.as_text()), point="p", worker="w")
     state, _ = compiled(state, batch)
     return profile.trace(compiled, state, batch, **{**options, **changes})
 
@@ -78,7 +79,7 @@ def test_heavy_work_is_found_where_it_is(tmp_path: Path) -> None:
         assert record.top[0][1] == kind and record.kinds["collective"] == 0
         # without the program's text, by the names in the trace
         if kind != "matmul":  # a fused product is not named after its content
-            unread = traced(step, state, batch, tmp_path / "profiles" / f"{folder}2", hlo="")
+            unread = traced(step, state, batch, tmp_path / "profiles" / f"{folder}2", module=Module())
             assert unread.top[0][1] == kind
 
 
@@ -96,14 +97,18 @@ def test_steps_are_waited_for_inside_the_window(tmp_path: Path) -> None:
     compiled = jax.jit(lambda state, batch: state + batch)
     state, batch = compiled(jnp.zeros(9), jnp.ones(9)), jnp.ones(9)
     folder = tmp_path / "profiles" / "p"
-    record = profile.trace(call, state, batch, steps=STEPS, folder=folder, hlo="", point="p", worker="w", fence=fence)
+    record = profile.trace(
+        call, state, batch, steps=STEPS, folder=folder, module=Module(), point="p", worker="w", fence=fence
+    )
     assert len(calls) == STEPS and float(fenced[0][0][0]) == STEPS + 1 and len(fenced) == 1
     assert record.kinds["element-wise"] > 0  # each step ran
 
 
 def test_a_trace_without_operations_is_an_error(tmp_path: Path) -> None:
     with pytest.raises(ValueError, match="no operation of a device"):
-        profile.trace(lambda s, b: (s, None), 0, 0, steps=1, folder=tmp_path / "a" / "b", hlo="", point="p", worker="w")
+        profile.trace(
+            lambda s, b: (s, None), 0, 0, steps=1, folder=tmp_path / "a" / "b", module=Module(), point="p", worker="w"
+        )
 
 
 def op(kind: str, start: float, end: float, *, name: str = "", container: bool = False) -> Operation:
@@ -175,7 +180,7 @@ def test_a_gpu_as_its_profiler_writes_it(monkeypatch: pytest.MonkeyPatch) -> Non
         Line("XLA Ops", Event("loop_add_fusion", 200, 50), Event("custom-call.3", 300, 100)),
     )  # fmt: skip
     monkeypatch.setattr(profile, "ProfileData", planes(host, gpu))
-    window, devices = profile.read(Path("x"), profile.OperationClassifier(""))
+    window, devices = profile.read(Path("x"), profile.OperationClassifier(Module()))
     assert window == (100, 1100) and len(devices) == 1
     _, kinds, _ = profile.add_up(window, devices)
     assert {k: round(s * 1e9, 6) for k, s in kinds.items() if s} == {
@@ -196,7 +201,7 @@ def test_a_tpu_as_its_profiler_writes_it(monkeypatch: pytest.MonkeyPatch) -> Non
     monkeypatch.setattr(
         profile, "ProfileData", planes(Plane("/host:CPU", Line("python", Event(profile.STEPS, 0, 1000))), tpu)
     )
-    _, kinds, top = profile.add_up(*profile.read(Path("x"), profile.OperationClassifier("")))
+    _, kinds, top = profile.add_up(*profile.read(Path("x"), profile.OperationClassifier(Module())))
     assert {k: round(s * 1e9, 6) for k, s in kinds.items() if s} == {
         "element-wise": 100, "collective": 50, "copy": 20, "other": 180, "idle": 650,
     }  # fmt: skip

@@ -17,7 +17,7 @@ from workload_cases import TINY
 from jaxbench import config as config_lib
 from jaxbench import discovery, levers
 from jaxbench.analysis import records_by_point
-from jaxbench.measure import state_facts
+from jaxbench.measure import step_facts
 from jaxbench.records import schema
 from jaxbench.runner import bench
 from jaxbench.runner.bench import Bench
@@ -219,7 +219,7 @@ def test_a_model_that_works_in_every_second_step(tmp_path, lie, share):
     config = config_lib.compose("squares", discovery.load_experiment(str(path)), TINY)
     with config.unlocked():
         config.lie = lie
-    facts = state_facts.of_workload(discovery.build(str(path), config))
+    facts = step_facts.of_workload(discovery.build(str(path), config))
     assert facts.get("least_work") == share
 
 

@@ -19,8 +19,16 @@ from jaxbench.papers.document import judged
 from jaxbench.papers.evidence import Evidence
 from jaxbench.papers.paper import Claim
 from jaxbench.report.drawing import canvas
-from jaxbench.verdicts.claim import DIVERGED, FAILS, HOLDS, NOT_MEASURED, NOT_TESTABLE, decide, why
-from jaxbench.verdicts.judge import CANNOT_TELL
+from jaxbench.verdicts.judge import (
+    CANNOT_TELL,
+    DIVERGED,
+    FAILS,
+    HOLDS,
+    NOT_MEASURED,
+    NOT_TESTABLE,
+    decide_claim,
+    why_undecided,
+)
 
 # By paper and claim: records for which it holds, and records for which it does not.
 SIDES: dict[tuple[str, str], tuple[Make, Make]] = {
@@ -182,12 +190,12 @@ def test_a_refused_law_says_what_it_needs(tmp_path: Path) -> None:
     ],
 )
 def test_only_a_whole_interval_decides(value: Estimate, verdict: str) -> None:
-    assert decide(value, 0.9, 1.1) == verdict
+    assert decide_claim(value, 0.9, 1.1) == verdict
 
 
 def test_why_names_the_limit_that_the_interval_contains() -> None:
     wide = Estimate(value=1.0, lo=0.85, hi=1.05)
-    assert "0.9" in why(wide, 0.9, math.inf) and "no interval" in why(Estimate(value=1.0), 0.9, 1.1)
+    assert "0.9" in why_undecided(wide, 0.9, math.inf) and "no interval" in why_undecided(Estimate(value=1.0), 0.9, 1.1)
 
 
 def test_the_knee_of_a_quadratic_is_its_noise_scale(tmp_path: Path) -> None:

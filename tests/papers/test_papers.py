@@ -99,7 +99,7 @@ def test_refused_in_one_sentence(tmp_path: Path) -> None:
     with pytest.raises(UserError, match="--preset=smoke is not a size of a paper"):
         run(tmp_path, Stand(), preset="smoke")
     (tmp_path / document.NAME).write_text("{}")
-    with pytest.raises(UserError, match="not a paper of this version"):
+    with pytest.raises(UserError, match="not a jaxbench paper of this version"):
         run(tmp_path, Stand())
     (tmp_path / document.NAME).unlink()
     run(tmp_path, Stand())

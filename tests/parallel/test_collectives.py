@@ -16,10 +16,11 @@ import pytest
 from jax.sharding import NamedSharding, PartitionSpec
 from thin import thin
 
+from jaxbench.errors import UserError
+from jaxbench.hlo import collective_counts
+from jaxbench.hlo.module import parse
 from jaxbench.machine.mesh import groups
-from jaxbench.measure import census
 from jaxbench.parallel import chain as chain_lib
-from jaxbench.parallel import collective_answers as answers
 from jaxbench.parallel import collectives
 from jaxbench.parallel.chain import Chain
 from jaxbench.workloads import CollectiveWorkload
@@ -90,7 +91,7 @@ def _cycle(following: dict[int, int], place: int) -> list[int]:
 @pytest.mark.parametrize(("op", "grouping", "loop"), thin([*product(COLLECTIVES, GROUPINGS, [False, True])]), ids=str)
 def test_the_compiled_module_holds_exactly_the_one_collective(op: str, grouping: Any, loop: bool) -> None:
     hlo = compiled(make(op, grouping), loop=loop).as_text()
-    (found,) = census.read(hlo)
+    (found,) = collective_counts.count(parse(hlo))
     n = len(GROUPS[grouping][0])
     pieces = n if op == "all_to_all" else 1  # XLA on a CPU splits it into one operand per device
     assert (found.kind, found.count) == (collectives.instruction(op, "cpu"), pieces)
@@ -98,7 +99,7 @@ def test_the_compiled_module_holds_exactly_the_one_collective(op: str, grouping:
     assert found.elements * 4 == found.bytes  # float32, as requested
     assert communicating(hlo) == GROUPS[grouping]
     entry = hlo[hlo.index("\nENTRY ") :]
-    assert bool(census.read(entry)) != loop  # in a loop it is in the body, which runs each time
+    assert bool(collective_counts.count(parse(entry))) != loop  # in a loop it is in the body, which runs each time
 
 
 @pytest.mark.parametrize("grouping", GROUPINGS, ids=str)
@@ -156,7 +157,7 @@ def test_each_step_needs_the_result_of_the_one_before(op: str) -> None:
 def test_a_draw_in_shared_memory_is_not_written_to(op: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """jax.device_put shares a NumPy array with a CPU device if it is aligned to 64 bytes, requested or not."""
     kept = []
-    draw = answers.values
+    draw = collectives.drawn_values
 
     def aligned(*args: Any) -> np.ndarray:
         values = draw(*args)
@@ -166,7 +167,7 @@ def test_a_draw_in_shared_memory_is_not_written_to(op: str, monkeypatch: pytest.
         kept[-1][0][:] = values
         return kept[-1][0]
 
-    monkeypatch.setattr(answers, "values", aligned)
+    monkeypatch.setattr(collectives, "drawn_values", aligned)
     chain = make(op)
     state = after(chain, 3)
     assert chain.wrong is not None and chain.wrong(state, SEED) == 0
@@ -236,7 +237,7 @@ def test_the_period_of_the_values_is_no_multiple_of_any_part() -> None:
     """Device 2 receives the values of device 0, two parts later: detected although the values repeat."""
     op, size = "all_to_all", 2**18
     chain = make(op, payload_bytes=4 * size)
-    assert size // 8 * 2 >= answers.PERIOD  # the period of the values
+    assert size // 8 * 2 >= collectives.PERIOD  # the period of the values
     state = after(chain, 1)
     assert chain.wrong is not None and chain.wrong(state, SEED) == 0
     swapped = np.asarray(state[-1]).reshape(8, size)[[2, 1, 0, *range(3, 8)]].ravel()
@@ -270,7 +271,7 @@ def test_no_more_is_held_than_said(op: str, dtype: str) -> None:
 def test_a_cpu_moves_bfloat16_as_float32() -> None:
     """As in docs/metrics: the payload counts two bytes per value, the module moves four. float16 is not widened."""
     for dtype, bytes_moved in (("bfloat16", 2 * S), ("float16", S)):
-        (found,) = census.read(compiled(make("all_reduce", dtype=dtype)).as_text())
+        (found,) = collective_counts.count(parse(compiled(make("all_reduce", dtype=dtype)).as_text()))
         assert found.bytes == bytes_moved
 
 
@@ -314,6 +315,44 @@ def test_a_payload_is_the_nearest_that_divides(
 
 def test_the_experiment_and_the_programs_have_the_same_names() -> None:
     for op in COLLECTIVES:
-        assert answers.segments(op, (0, 1), 0, 4)
-        assert collectives.instruction(op, "gpu") in census.KINDS
+        assert collectives.segments(op, (0, 1), 0, 4)
+        assert collectives.instruction(op, "gpu") in collective_counts.COLLECTIVES
         assert dataclasses.is_dataclass(make(op, ONE))
+
+
+@pytest.mark.parametrize("op", COLLECTIVES)
+def test_the_answers_are_those_of_plain_numpy(op: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Written out for one group of three devices, and compared in blocks of uneven size."""
+    monkeypatch.setattr(collectives, "BLOCK", 7)
+    places, n, count = (2, 5, 3), 3, 12
+    held = [collectives.drawn_values(SEED, (place,), 0, count, np.dtype("int32"), 7) for place in places]
+    parts = [array.reshape(n, count // n) for array in held]
+    right = {
+        "all_reduce": lambda rank: sum(held),
+        "all_gather": lambda rank: np.concatenate(held),
+        "reduce_scatter": lambda rank: sum(parts)[rank],
+        "all_to_all": lambda rank: np.concatenate([part[rank] for part in parts]),
+        "broadcast": lambda rank: held[0],
+        "ppermute": lambda rank: held[(rank + 2) % 3],
+    }[op]
+    for rank in range(n):
+        result = np.asarray(right(rank))
+        expected = collectives.segments(op, places, rank, result.size)
+        assert collectives.count_wrong(result, expected, SEED, 7) == 0
+        assert collectives.count_wrong(result + 1, expected, SEED, 7) == result.size
+        assert collectives.count_wrong(result[:-1], expected, SEED, 7) == result.size
+
+
+@pytest.mark.parametrize(
+    ("dtype", "summands", "largest"),
+    [("float32", 32, 7), ("bfloat16", 32, 7), ("bfloat16", 64, 4), ("float16", 1024, 2), ("int8", 32, 3)],
+)
+def test_sums_are_exact_in_the_dtype(dtype: str, summands: int, largest: int) -> None:
+    assert collectives.require_exact("all_reduce", jnp.dtype(dtype), summands) == largest
+    whole = np.arange(largest * summands + 1)
+    assert np.array_equal(whole.astype(jnp.dtype(dtype)).astype(int), whole)
+
+
+def test_a_sum_that_cannot_be_checked_is_refused() -> None:
+    with pytest.raises(UserError, match="all_reduce in bfloat16 over 300 devices cannot be exact"):
+        collectives.require_exact("all_reduce", jnp.dtype("bfloat16"), 300)

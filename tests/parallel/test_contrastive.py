@@ -13,8 +13,8 @@ from workload_cases import KEY, experiment_workload, one_device
 
 from jaxbench import parallel
 from jaxbench.errors import UserError
-from jaxbench.measure import check, oracle
-from jaxbench.measure.passport import example_flops
+from jaxbench.measure import check, reference
+from jaxbench.measure.compile_report import example_flops
 from jaxbench.workloads import TrainWorkload, losses_contrastive
 from jaxbench.workloads.examples import gathered
 
@@ -26,30 +26,30 @@ def towers(remat: str = "none", **changes: object) -> TrainWorkload:
 
 
 @pytest.fixture(scope="module")
-def whole() -> oracle.Reference:
+def whole() -> reference.Reference:
     return one_device(towers(), towers().synthetic(KEY, BATCH))
 
 
 @pytest.mark.parametrize("remat", thin(["block", "none"], 1))
 @pytest.mark.parametrize("devices", thin([2, 8], 1))
 @pytest.mark.parametrize("strategy", thin(parallel.of_any_model(), KINDS[1:2]))
-def test_every_strategy_and_what_it_sends(strategy: str, devices: int, remat: str, whole: oracle.Reference) -> None:
+def test_every_strategy_and_what_it_sends(strategy: str, devices: int, remat: str, whole: reference.Reference) -> None:
     workload = towers(remat)
     program = parallel.build(strategy, workload, jax.devices()[:devices])
     assert not [found.reason for found in verdicts(workload, program, whole)[:2] if not found.ok]
 
 
-def apart(strategy: str, whole: oracle.Reference) -> float:
+def apart(strategy: str, whole: reference.Reference) -> float:
     """The distance between the results of two devices and of one."""
     workload = towers()
     program = parallel.build(strategy, workload, jax.devices()[:2])
     found = check.train(program, program.step, KEY, workload.synthetic(KEY, BATCH))
-    return oracle.relative_l2(found.params, whole.end.params)
+    return reference.relative_l2(found.params, whole.end.params)
 
 
 @pytest.mark.parametrize("strategy", thin(["pmap", "shard_map", "zero1", "fsdp"], 1))
 def test_a_mean_of_what_devices_find_in_their_parts_is_another_loss(
-    strategy: str, whole: oracle.Reference, monkeypatch: pytest.MonkeyPatch
+    strategy: str, whole: reference.Reference, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(losses_contrastive, "gathered", lambda x: x)
     assert apart(strategy, whole) > 1e-2
@@ -57,7 +57,7 @@ def test_a_mean_of_what_devices_find_in_their_parts_is_another_loss(
 
 @pytest.mark.parametrize("strategy", thin(["pmap", "shard_map", "zero2"], 1))
 def test_a_gather_without_its_gradient_is_wrong(
-    strategy: str, whole: oracle.Reference, monkeypatch: pytest.MonkeyPatch
+    strategy: str, whole: reference.Reference, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(losses_contrastive, "gathered", lambda x: jax.lax.stop_gradient(gathered(x)))
     assert apart(strategy, whole) > 1e-3

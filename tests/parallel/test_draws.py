@@ -13,8 +13,8 @@ from thin import KINDS, thin
 from workload_cases import KEY
 
 from jaxbench import parallel
-from jaxbench.measure import check, oracle
-from jaxbench.parallel import reduction
+from jaxbench.measure import check, reference
+from jaxbench.parallel import data_parallel
 from jaxbench.parallel.program import Program
 from jaxbench.parallel.strategies import pipeline
 
@@ -22,12 +22,12 @@ from jaxbench.parallel.strategies import pipeline
 def distance(workload, program: Program) -> float:
     """The distance of a program's parameters from those of one device with the same draws, relative to the updates."""
     device, batch = jax.devices()[0], uneven(workload)
-    state = oracle.initial_state(workload, KEY, device=device)
-    expected = oracle.reference(
-        workload, state, batch, device=device, layout=oracle.BatchLayout.of(program, draws=True)
+    state = reference.initial_state(workload, KEY, device=device)
+    expected = reference.reference(
+        workload, state, batch, device=device, layout=reference.BatchLayout.of(program, draws=True)
     )
     actual = check.train(program, program.step, KEY, batch)
-    return oracle.relative_l2(actual.params, expected.end.params)
+    return reference.relative_l2(actual.params, expected.end.params)
 
 
 @pytest.mark.parametrize("devices", thin([2, 8], 1))
@@ -60,7 +60,7 @@ def test_other_programs() -> None:
     """One device, too, folds its index into the key."""
     workload = padded(dropout=0.5)
     assert distance(workload, parallel.build("pmap", workload, jax.devices()[:1])) < 1e-6
-    assert distance(workload, reduction.build(workload, jax.devices()[:2], "ring")) < 1e-6
+    assert distance(workload, data_parallel.build_reduction(workload, jax.devices()[:2], "ring")) < 1e-6
     mixed = parallel.load("hybrid").build(workload, jax.devices()[:4], sizes={"data": 2, "fsdp": 2})
     assert distance(workload, mixed) < 1e-6
 
@@ -83,6 +83,6 @@ def test_one_key_for_all_parts_is_another_draw() -> None:
 
 
 def test_the_keys_of_two_axes_are_folded_one_after_the_other() -> None:
-    found = np.asarray(parallel.program.draws.keys_of_parts(2, 3)(KEY))
+    found = np.asarray(parallel.program.rng_keys.keys_of_parts(2, 3)(KEY))
     assert len(found) == 6 and len(np.unique(found, axis=0)) == 6
     assert np.array_equal(found[4], jax.random.fold_in(jax.random.fold_in(KEY, 1), 1))

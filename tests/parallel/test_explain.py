@@ -13,9 +13,9 @@ from workload_cases import KEY, experiment_workload
 
 from jaxbench import parallel
 from jaxbench.errors import Unsupported
-from jaxbench.measure import explained
-from jaxbench.measure.passport import compile_step
-from jaxbench.parallel.explain import large_product, only_collectives, without_collectives
+from jaxbench.measure import check
+from jaxbench.measure.compile_report import compile_step
+from jaxbench.parallel import ablation
 from jaxbench.parallel.program import without
 
 BATCH = 8
@@ -49,11 +49,11 @@ def twice(workload, program, step):
 @pytest.mark.parametrize("mesh", thin(MESHES, ["fsdp=2,tensor=2"]))
 def test_without_collectives_each_device_multiplies_what_it_does_in_the_step(mesh):
     workload, program, whole = step(mesh)
-    local = without_collectives.local(workload, program, BATCH)
+    local = ablation.local(workload, program, BATCH)
     mine = compiled(workload, local)
-    assert explained.judge_silent(mine.passport).ok
-    assert not explained.judge_silent(whole.passport).ok
-    assert explained.judge_work(mine.passport, whole.passport).value == 0
+    assert check.judge_silent(mine.report).ok
+    assert not check.judge_silent(whole.report).ok
+    assert check.judge_work(mine.report, whole.report).value == 0
     state, metrics = twice(workload, local, mine)
     assert int(state.step) == 2
     assert "loss" in metrics
@@ -62,13 +62,13 @@ def test_without_collectives_each_device_multiplies_what_it_does_in_the_step(mes
 @pytest.mark.parametrize("mesh", thin(MESHES, ["data=2"]))
 def test_one_device_alone_does_one_devices_share(mesh):
     workload, program, whole = step(mesh)
-    alone = without_collectives.alone(workload, program, BATCH)
+    alone = ablation.alone(workload, program, BATCH)
     mine = compiled(workload, alone)
     assert mine.inputs is not None
     assert all(leaf.sharding.device_set == {jax.devices()[0]} for leaf in jax.tree.leaves(mine.inputs))
     share = 1 / program.mesh.size
-    assert explained.judge_work(mine.passport, whole.passport, share=share).ok
-    assert not explained.judge_work(mine.passport, whole.passport).ok
+    assert check.judge_work(mine.report, whole.report, share=share).ok
+    assert not check.judge_work(mine.report, whole.report).ok
     state, _ = twice(workload, alone, mine)
     assert int(state.step) == 2
 
@@ -76,11 +76,11 @@ def test_one_device_alone_does_one_devices_share(mesh):
 @pytest.mark.parametrize("mesh", thin(MESHES, ["fsdp=2,tensor=2"]))
 def test_only_the_collectives_are_all_that_the_step_sends(mesh):
     workload, program, whole = step(mesh)
-    communication = only_collectives.communication(workload, program, BATCH)
+    communication = ablation.communication(workload, program, BATCH)
     mine = compiled(workload, communication)
-    verdict = explained.judge_communication(mine.passport, whole.passport)
+    verdict = check.judge_communication(mine.report, whole.report)
     assert verdict.ok and verdict.value == 0, verdict.reason
-    assert not mine.passport.product_flops_per_step
+    assert not mine.report.product_flops_per_step
     state, _ = twice(workload, communication, mine)
     assert int(state.step) == 0
 
@@ -89,35 +89,35 @@ def test_only_the_collectives_are_all_that_the_step_sends(mesh):
 def test_a_gather_that_micro_batches_share_is_sent_once():
     workload = experiment_workload("gpt", **GPT, **{"lever.accumulate": "2"})
     program = parallel.build("fsdp", workload, jax.devices()[:2])
-    mine = compiled(workload, only_collectives.communication(workload, program, BATCH))
-    assert explained.judge_communication(mine.passport, compiled(workload, program).passport).value == 0
+    mine = compiled(workload, ablation.communication(workload, program, BATCH))
+    assert check.judge_communication(mine.report, compiled(workload, program).report).value == 0
 
 
 @pytest.mark.parametrize("mesh", thin(["stage=2", "data=2,stage=2"], 1))
 def test_in_the_order_of_its_schedule_a_stage_waits_for_one_number_of_each_message(mesh):
     workload, program, whole = step(mesh)
-    mine = compiled(workload, without_collectives.in_order(workload, program, BATCH))
-    verdict = explained.judge_schedule(mine.passport, whole.passport, "stage")
+    mine = compiled(workload, ablation.in_order(workload, program, BATCH))
+    verdict = check.judge_schedule(mine.report, whole.report, "stage")
     assert verdict.ok and verdict.value > 0, verdict
-    assert explained.judge_work(mine.passport, whole.passport).value == 0
-    state, metrics = twice(workload, without_collectives.in_order(workload, program, BATCH), mine)
+    assert check.judge_work(mine.report, whole.report).value == 0
+    state, metrics = twice(workload, ablation.in_order(workload, program, BATCH), mine)
     assert int(state.step) == 2 and np.isfinite(metrics["loss"])
 
 
 def test_a_schedule_that_sends_whole_messages_or_nothing_is_seen():
     workload, program, whole = step("stage=2")
-    verdict = explained.judge_schedule(whole.passport, whole.passport, "stage")
+    verdict = check.judge_schedule(whole.report, whole.report, "stage")
     assert not verdict.ok and "NOT one for each" in verdict.reason and "all-reduce, which must NOT be" in verdict.reason
-    silent = compiled(workload, without_collectives.local(workload, program, BATCH))
-    assert not explained.judge_schedule(silent.passport, whole.passport, "stage").ok
+    silent = compiled(workload, ablation.local(workload, program, BATCH))
+    assert not check.judge_schedule(silent.report, whole.report, "stage").ok
 
 
 def test_an_omission_or_addition_is_seen():
     _, program, whole = step("data=2")
     fewer = compiled(*_without_a_leaf())
-    assert not explained.judge_communication(fewer.passport, whole.passport).ok
-    silent = compiled(step("data=2")[0], without_collectives.local(step("data=2")[0], program, BATCH))
-    verdict = explained.judge_communication(silent.passport, whole.passport)
+    assert not check.judge_communication(fewer.report, whole.report).ok
+    silent = compiled(step("data=2")[0], ablation.local(step("data=2")[0], program, BATCH))
+    verdict = check.judge_communication(silent.report, whole.report)
     assert not verdict.ok and "only one of the program and the step has all-reduce over 'data'" in verdict.reason
 
 
@@ -125,7 +125,7 @@ def _without_a_leaf():
     """A model with fewer parameters, which sends less."""
     workload = experiment_workload("gpt", **{**GPT, "model.layers": 1})
     program = parallel.load("hybrid").build(workload, jax.devices()[:2], sizes={"data": 2})
-    return workload, only_collectives.communication(workload, program, BATCH)
+    return workload, ablation.communication(workload, program, BATCH)
 
 
 def test_an_update_of_whole_arrays_is_no_program_of_one_device():
@@ -133,15 +133,15 @@ def test_an_update_of_whole_arrays_is_no_program_of_one_device():
     workload = dataclasses.replace(experiment_workload("gpt", **GPT), optimizer=clipped)
     program = parallel.build("fsdp", workload, jax.devices()[:2])
     with pytest.raises(Unsupported, match="its optimizer's update needs whole arrays"):
-        without_collectives.local(workload, program, BATCH)
+        ablation.local(workload, program, BATCH)
 
 
 def test_a_large_product_keeps_its_size_and_counts_its_operations(monkeypatch):
-    monkeypatch.setitem(large_product.SIZE, "cpu", 64)
-    program = large_product.build(jax.devices()[:2])
+    monkeypatch.setitem(ablation.SIZE, "cpu", 64)
+    program = ablation.large_product(jax.devices()[:2])
     workload = experiment_workload("mlp")
     mine = compiled(workload, program)
-    assert mine.passport.product_flops_per_step == large_product.flops("cpu", 2) == 2 * 2 * 64**3
+    assert mine.report.product_flops_per_step == ablation.product_flops("cpu", 2) == 2 * 2 * 64**3
     before = jax.device_get(program.init(KEY)).params
     state, _ = twice(workload, program, mine)
     np.testing.assert_array_equal(state.params["x"], before["x"])  # nothing overflows, for any number of steps

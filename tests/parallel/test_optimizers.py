@@ -18,9 +18,10 @@ from workload_cases import KEY, experiment_workload, linear_workload, one_device
 
 from jaxbench import parallel
 from jaxbench.errors import UserError
-from jaxbench.measure.passport import compile_step
-from jaxbench.parallel import axes, optimizer_need
+from jaxbench.measure.compile_report import compile_step
+from jaxbench.parallel import axes
 from jaxbench.parallel.layout import Mirrored, canonical_avals, map_arrays
+from jaxbench.parallel.optimizer import dependencies
 from jaxbench.parallel.program import create_state, optimizer_update
 from jaxbench.workloads import TrainWorkload
 
@@ -61,7 +62,7 @@ def test_every_optimizer_of_optax_is_in_the_table():
 )
 def test_the_needs_of_an_optimizer_are_found(need, name):
     workload = workload_of(TABLES[need][name])
-    assert optimizer_need.of(workload, create_state(workload, KEY)).name == need
+    assert dependencies(workload, create_state(workload, KEY)).name == need
     assert on_shards_as_on_the_whole(workload, nan=name in OF_NANS) == (need == "values")
 
 
@@ -119,7 +120,7 @@ def test_shapes_that_python_sees_are_no_values_on_shards_that_differ_in_them():
     for shapes, values in (({"b": (3,), "w": (2, 6)}, True), ({"b": (3,), "w": (12,)}, False)):
         params = {name: jnp.ones(shape) for name, shape in shapes.items()}
         shards = dataclasses.replace(workload, init=lambda _, params=params: (params, {}))
-        assert optimizer_need.of(workload, canonical, canonical_avals(shards)).values == values
+        assert dependencies(workload, canonical, canonical_avals(shards)).values == values
 
 
 @functools.cache
@@ -188,9 +189,7 @@ WHOLE = [
 
 @pytest.mark.full
 @pytest.mark.parametrize(
-    ("mesh", "name", "optimizer", "gathers"),
-    thin(WHOLE, 1),
-    ids=lambda x: x if isinstance(x, str) else "",
+    ("mesh", "name", "optimizer", "gathers"), thin(WHOLE, 1), ids=lambda x: x if isinstance(x, str) else ""
 )
 def test_a_model_that_is_split(mesh, name, optimizer, gathers):
     workload, reference = model(name, optimizer)
@@ -198,10 +197,10 @@ def test_a_model_that_is_split(mesh, name, optimizer, gathers):
     workload = dataclasses.replace(workload, micro_batches=2 if "stage" in sizes else 1)
     devices = jax.devices()[: int(np.prod(list(sizes.values())))]
     program = parallel.load("hybrid").build(workload, devices, sizes=sizes)
-    parameters, collectives, passport = verdicts(workload, program, reference)
+    parameters, collectives, report = verdicts(workload, program, reference)
     assert parameters.ok, parameters.reason
     assert collectives.ok, collectives.reason
-    assert ("all-gather" in {c.kind for c in passport.collectives}) == gathers
+    assert ("all-gather" in {c.kind for c in report.collectives}) == gathers
 
 
 @pytest.mark.parametrize("strategy", thin(["zero2", "zero1", "fsdp"], 1))

@@ -58,10 +58,10 @@ SPREAD = [("tensor", 2), ("tensor", 4), ("fsdp", 2), ("jit_explicit", 2), ("pmap
 @pytest.mark.parametrize(("strategy", "devices"), thin(SPREAD, 1))
 def test_strategies_are_right_and_the_padding_stays_zero(strategy, devices):
     program = parallel.build(strategy, workload(), jax.devices()[:devices])
-    found, collectives, passport = verdicts(workload(), program, reference())
+    found, collectives, report = verdicts(workload(), program, reference())
     assert found.ok, found.reason
     assert collectives.ok, collectives.reason
-    assert passport.parameters == 16 * (ROWS - WORDS) + sum(x.size for x in jax.tree.leaves(workload(0).init(KEY)[0]))
+    assert report.parameters == 16 * (ROWS - WORDS) + sum(x.size for x in jax.tree.leaves(workload(0).init(KEY)[0]))
     assert not np.any(reference().end.params["tokens"][WORDS:])
 
 

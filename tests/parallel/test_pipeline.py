@@ -1,10 +1,13 @@
 # Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
 """Pipelines: parameters agree with one device; the executed idle share; the memory of inputs; communication."""
 
+from __future__ import annotations
+
 import dataclasses
 import functools
 
 import jax
+import jax.numpy as jnp
 import numpy as np
 import pytest
 from strategy_cases import BATCH
@@ -13,10 +16,12 @@ from workload_cases import KEY, experiment_workload, one_device
 
 from jaxbench import parallel
 from jaxbench.errors import UserError
-from jaxbench.measure import check, closed_form
-from jaxbench.measure.passport import compile_step
+from jaxbench.measure import check, expected_communication
+from jaxbench.measure.compile_report import compile_step
 from jaxbench.parallel import axes
 from jaxbench.parallel.schedule import CHUNKS
+from jaxbench.parallel.stage import SplitVjp
+from jaxbench.workloads.models import blocks
 
 # The smallest number of blocks: each block of a stage is compiled once.
 SHAPE = {"model.width": 16, "model.heads": 2, "model.context": 16, "model.vocab": 32}
@@ -51,7 +56,7 @@ def test_parameters_of_one_device_expected_communication_and_published_bubble(me
     actual = check.train(program, compiled.call, KEY, batch)
     assert check.judge(actual, reference, workload).ok, check.judge(actual, reference, workload).reason
     assert check.judge_optimizer(actual, reference).ok
-    found = closed_form.judge(workload, program, compiled.passport, BATCH)
+    found = expected_communication.judge(workload, program, compiled.report, BATCH)
     assert found.ok, found.reason
     with jax.set_mesh(program.mesh):
         _, metrics = compiled.call(program.init(KEY), program.put(batch))
@@ -73,7 +78,7 @@ def test_1f1b_keeps_k_micro_batches_and_gpipe_all(remat):
 
     def scratch(schedule, micro_batches):
         workload, program, _ = built("stage=2", schedule, micro_batches, remat)
-        return compile_step(workload, program, 2 * micro_batches).passport.temp_bytes  # two examples per micro-batch
+        return compile_step(workload, program, 2 * micro_batches).report.temp_bytes  # two examples per micro-batch
 
     activation = 2 * SHAPE["model.context"] * SHAPE["model.width"] * 4  # bytes, of a micro-batch
     more = {name: (scratch(name, 16) - scratch(name, 8)) / 8 / activation for name in ("gpipe", "1f1b")}
@@ -91,7 +96,7 @@ def test_recomputation_changes_no_parameters():
         compiled, batch = compile_step(workload, program, BATCH), workload.synthetic(KEY, BATCH)
         verdict = check.judge(check.train(program, compiled.call, KEY, batch), reference, workload)
         assert verdict.ok, verdict.reason
-        found = closed_form.judge(workload, program, compiled.passport, BATCH)
+        found = expected_communication.judge(workload, program, compiled.report, BATCH)
         assert found.ok, found.reason
 
 
@@ -121,3 +126,40 @@ def test_the_state_round_trips_and_each_stage_has_its_blocks():
     assert jax.tree.structure(before.params) == jax.tree.structure(plain)
     for leaf in jax.tree.leaves(state.params["blocks"]):
         assert leaf.addressable_shards[0].data.shape[0] == 1
+
+
+KEYS = jax.random.split(jax.random.PRNGKey(0), 4)
+PARAMS = {"up": jax.random.normal(KEYS[0], (8, 2, 16)), "down": jax.random.normal(KEYS[1], (32, 8))}
+X, DY = jax.random.normal(KEYS[2], (4, 8)), jax.random.normal(KEYS[3], (4, 8))
+SHIFT = jnp.arange(8)
+
+
+def block(params, x, shift=0):
+    """A kernel that is reshaped before it multiplies, one that is not, and whole numbers that have no gradient."""
+    return x + jnp.tanh((x + shift) @ params["up"].reshape(8, 32)) @ params["down"]
+
+
+def test_the_gradients_of_the_whole_from_what_was_kept_as_arrays():
+    passes = SplitVjp(block, PARAMS, X, SHIFT)
+    y, kept = jax.jit(passes.forward)(PARAMS, X, SHIFT)
+    actual = jax.jit(passes.backward)(PARAMS, kept, DY, SHIFT)
+    expected_y, pulled = jax.vjp(lambda params, x: block(params, x, SHIFT), PARAMS, X)
+    np.testing.assert_allclose(y, expected_y, rtol=1e-6)
+    jax.tree.map(lambda a, b: np.testing.assert_allclose(a, b, rtol=1e-4, atol=1e-5), actual, pulled(DY))
+
+
+def test_values_that_follow_from_the_parameters_are_not_kept():
+    shapes = [aval.shape for aval in SplitVjp(block, PARAMS, X, SHIFT).kept]
+    assert (4, 32) in shapes  # the output of tanh
+    assert not {(8, 2, 16), (8, 32), (32, 8), (32, 4)} & set(shapes)
+    _, kept = SplitVjp(block, PARAMS, X, SHIFT).forward(PARAMS, X, SHIFT)
+    assert [x.shape for x in kept] == shapes
+
+
+def test_a_recomputed_block_keeps_its_input_alone():
+    again = SplitVjp(lambda params, x: blocks.apply(block, [params, params], x, "block"), PARAMS, X)
+    assert [aval.shape for aval in again.kept] == [X.shape, X.shape]
+    _, kept = again.forward(PARAMS, X)
+    expected = jax.vjp(lambda params, x: block(params, block(params, x)), PARAMS, X)[1](DY)
+    actual = again.backward(PARAMS, kept, DY)
+    jax.tree.map(lambda a, b: np.testing.assert_allclose(a, b, rtol=1e-4, atol=1e-3), actual, expected)

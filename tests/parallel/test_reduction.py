@@ -17,7 +17,7 @@ from workload_cases import KEY, experiment_workload, one_device
 from jaxbench.errors import UserError
 from jaxbench.levers import REDUCTION, REDUCTIONS
 from jaxbench.machine.mesh import data_mesh
-from jaxbench.parallel import reduction
+from jaxbench.parallel import data_parallel
 from jaxbench.runner.arm import build_program
 
 WORDS = REDUCTION.values[1:]
@@ -28,7 +28,7 @@ def averaged(tree, way, dtype=None, devices=8):
     split = PartitionSpec("data")
 
     def local(tree):
-        means = reduction.mean(jax.tree.map(lambda x: x[0], tree), "data", way, dtype)
+        means = data_parallel.reduced_mean(jax.tree.map(lambda x: x[0], tree), "data", way, dtype)
         return jax.tree.map(lambda x: x[None], means)
 
     mesh = data_mesh(jax.devices()[:devices], AxisType.Auto)
@@ -38,7 +38,7 @@ def averaged(tree, way, dtype=None, devices=8):
 @pytest.mark.parametrize("devices", thin([3, 1, 2, 8], 1))
 @pytest.mark.parametrize("way", REDUCTIONS)
 def test_every_device_gets_the_mean(way, devices, monkeypatch):
-    monkeypatch.setattr(reduction, "BUCKET_BYTES", 64)
+    monkeypatch.setattr(data_parallel, "BUCKET_BYTES", 64)
     keys = jax.random.split(KEY, 4)
     shapes = {"a": (5, 3), "b": (), "c": (17,), "d": (2, 2)}
     tree = {
@@ -69,10 +69,10 @@ def case():
 def test_same_parameters_and_expected_communication(words, devices):
     workload = experiment_workload("mlp", **{"lever.reduction": words})
     program = build_program(workload, "shard_map", jax.devices()[:devices], {"reduction": words})
-    parameters, collectives, passport = verdicts(workload, program, case()[1])
+    parameters, collectives, report = verdicts(workload, program, case()[1])
     assert parameters.ok, parameters.reason
     assert collectives.ok, collectives.reason
-    assert passport.collectives or devices == 1
+    assert report.collectives or devices == 1
 
 
 @functools.cache
@@ -89,7 +89,7 @@ def frozen_case():
 
 @pytest.mark.parametrize("words", thin([*WORDS], 1))
 def test_gradients_that_the_optimizer_leaves_out_need_not_travel(words, monkeypatch):
-    monkeypatch.setattr(reduction, "BUCKET_BYTES", 64)
+    monkeypatch.setattr(data_parallel, "BUCKET_BYTES", 64)
     workload, reference = frozen_case()
     program = build_program(workload, "shard_map", jax.devices()[:2], {"reduction": words})
     parameters, collectives, _ = verdicts(workload, program, reference)
@@ -100,8 +100,8 @@ def test_gradients_that_the_optimizer_leaves_out_need_not_travel(words, monkeypa
 def test_a_ring_takes_its_steps():
     workload = case()[0]
     for words, kind, count in [("ring", "collective-permute", 14), ("scatter", "reduce-scatter", 1)]:
-        passport = verdicts(workload, reduction.build(workload, jax.devices(), words), case()[1])[2]
-        assert {c.kind: c.count for c in passport.collectives}[kind] == count
+        report = verdicts(workload, data_parallel.build_reduction(workload, jax.devices(), words), case()[1])[2]
+        assert {c.kind: c.count for c in report.collectives}[kind] == count
 
 
 def test_another_strategy_has_its_own_reduction():

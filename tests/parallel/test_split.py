@@ -1,9 +1,12 @@
 # Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
 """Models split over tensor, context, expert, fsdp and mixtures: parameters of one device, expected communication."""
 
+from __future__ import annotations
+
 import functools
 
 import jax
+import jax.numpy as jnp
 import numpy as np
 import pytest
 from strategy_cases import BATCH, stateful, verdicts
@@ -12,7 +15,9 @@ from workload_cases import KEY, experiment_workload, one_device
 
 from jaxbench import parallel
 from jaxbench.errors import UserError
-from jaxbench.parallel import axes, layout
+from jaxbench.measure.compile_report import compile_step
+from jaxbench.parallel import axes, layout, sharded_step
+from jaxbench.parallel.program import keep_barriers, without
 
 LAYERS = 1  # more layers would only repeat, and each is compiled
 SHAPE = {"model.layers": LAYERS, "model.width": 32, "model.heads": 8, "model.context": 32, "model.vocab": 64}
@@ -49,27 +54,27 @@ def test_same_parameters_and_expected_communication(mesh):
 @pytest.mark.full
 @pytest.mark.parametrize("mesh", thin(["fsdp=2,tensor=2", "tensor=2", "tensor=8", "data=2,tensor=4"], 1))
 def test_with_positions_split_between_the_products(mesh):
-    parameters, collectives, passport = tried(mesh, sequence=True)
+    parameters, collectives, report = tried(mesh, sequence=True)
     assert parameters.ok, parameters.reason
     assert collectives.ok, collectives.reason
-    assert {"all-gather", "reduce-scatter"} <= {c.kind for c in passport.collectives}
+    assert {"all-gather", "reduce-scatter"} <= {c.kind for c in report.collectives}
 
 
 @pytest.mark.parametrize("mesh", thin(["expert=2", "expert=8", "data=2,expert=4"], 1))
 def test_experts(mesh):
-    parameters, collectives, passport = tried(mesh, experts=8)
+    parameters, collectives, report = tried(mesh, experts=8)
     assert parameters.ok, parameters.reason
     assert collectives.ok, collectives.reason
-    assert "all-to-all" in {c.kind for c in passport.collectives}
+    assert "all-to-all" in {c.kind for c in report.collectives}
 
 
 @pytest.mark.full
 def test_tensor_parallelism_has_four_all_reduces_of_activations_a_block():
     bytes_of = {}
     for layers in (1, 2):
-        _, collectives, passport = tried("tensor=2", **{"model.layers": layers})
+        _, collectives, report = tried("tensor=2", **{"model.layers": layers})
         assert collectives.ok, collectives.reason
-        (reduced,) = passport.collectives
+        (reduced,) = report.collectives
         bytes_of[layers] = reduced.bytes
     activation = BATCH * SHAPE["model.context"] * SHAPE["model.width"] * 4
     assert bytes_of[2] - bytes_of[1] == 4 * activation
@@ -85,12 +90,12 @@ def test_a_perceptron_is_split_two_layers_at_a_time(mesh, depth):
     sizes = axes.parse(mesh)
     devices = jax.devices()[: int(np.prod(list(sizes.values())))]
     program = parallel.load("hybrid").build(workload, devices, sizes=sizes)
-    parameters, collectives, passport = verdicts(workload, program, reference)
+    parameters, collectives, report = verdicts(workload, program, reference)
     assert parameters.ok, parameters.reason
     assert collectives.ok, collectives.reason
     if mesh == "tensor=2":
         sent = BATCH * 4 * {1: 10, 2: 32, 3: 32 + 10 + 32}[depth]  # the outputs of two layers, and their inputs
-        assert sum(c.bytes for c in passport.collectives) == sent
+        assert sum(c.bytes for c in report.collectives) == sent
 
 
 CONVOLUTIONAL = [
@@ -109,10 +114,10 @@ def test_dense_layers_are_split_after_convolutions_of_own_examples(name, mesh, m
     devices = jax.devices()[: int(np.prod(list(sizes.values())))]
     program = parallel.load("hybrid").build(workload, devices, sizes=sizes)
     reference = one_device(workload, workload.synthetic(KEY, BATCH))
-    parameters, collectives, passport = verdicts(workload, program, reference)
+    parameters, collectives, report = verdicts(workload, program, reference)
     assert parameters.ok, parameters.reason
     assert collectives.ok, collectives.reason
-    kinds = {c.kind for c in passport.collectives}
+    kinds = {c.kind for c in report.collectives}
     assert kinds == {"all-gather", "all-reduce", "reduce-scatter"}, kinds
 
 
@@ -130,8 +135,8 @@ def perceptron(depth):
 
 @pytest.mark.full
 def test_ring_attention_sends_keys_and_values_n_minus_1_times_each_way():
-    _, _, passport = tried("context=4")
-    (sent,) = [c for c in passport.collectives if c.kind == "collective-permute"]
+    _, _, report = tried("context=4")
+    (sent,) = [c for c in report.collectives if c.kind == "collective-permute"]
     part = BATCH * SHAPE["model.context"] // 4 * SHAPE["model.width"] * 4
     assert sent.bytes == LAYERS * (3 * 2 + 3 * 2 + 4 * 2) * part  # forward, backward, and gradients back to their owner
     assert sent.count == LAYERS * (3 * 2 + 3 * 2 + 4 * 2)
@@ -197,3 +202,49 @@ def test_an_impossible_split_is_refused_in_a_sentence(strategy, name, devices, c
 def test_positions_that_are_not_there_cannot_be_split():
     with pytest.raises(UserError, match="'mlp' has none: use off"):
         parallel.load("hybrid").build(perceptron(1)[0], jax.devices()[:2], sizes={"tensor": 2}, sequence=True)
+
+
+WIDTH, DEPTH = 32, 4
+
+
+def layers(policy):
+    """(parameters, x, number) -> layers in sequence, each recomputed under `policy`. number: an integer."""
+
+    def layer(w, x, number):
+        return x + jnp.tanh(jnp.tanh(x @ w) * number)
+
+    def run(params, x, number):
+        for w in params:
+            x = jax.checkpoint(layer, policy=policy)(w, x, number)
+        return jnp.sum(x**2)
+
+    return run
+
+
+# arrays: of the size of x that the gradient has at once for each layer: its input and a temporary, and its product.
+@pytest.mark.parametrize(("policy", "arrays"), [(None, 2), (jax.checkpoint_policies.dots_saveable, 3)])
+def test_the_inner_policy_decides_and_the_gradient_stays(policy, arrays):
+    params = list(jax.random.normal(jax.random.PRNGKey(0), (DEPTH, WIDTH, WIDTH)) / WIDTH)
+    x, outer, row = jnp.ones((512, WIDTH)), jax.checkpoint_policies.everything_saveable, layers(policy)
+    barriers = {"xla_disable_hlo_passes": "cse_barrier_expander"}
+
+    def compiled(function):
+        gradient = jax.jit(jax.grad(jax.checkpoint(function, policy=outer), argnums=(0, 1)))
+        return gradient.lower(params, x, 2).compile(barriers)
+
+    ignored, kept = compiled(row), compiled(sharded_step.keeping_recomputation(row))
+    stored, all_of_it = (one.memory_analysis().temp_size_in_bytes / x.nbytes for one in (kept, ignored))
+    assert stored < arrays * DEPTH - 1.9  # 6 and 10 with every jax; newer ones ignore less
+    assert stored < all_of_it - 1.9
+    for left, right in zip(jax.tree.leaves(ignored(params, x, 2)), jax.tree.leaves(kept(params, x, 2)), strict=True):
+        np.testing.assert_allclose(left, right, rtol=1e-5)
+
+
+def test_fsdp_stores_less_of_blocks_that_are_recomputed():
+    def temp_bytes(remat: str) -> int:
+        changes = {"model.layers": 4, "model.width": 32, "model.context": 32, "lever.remat": remat}
+        workload = experiment_workload("gpt", **changes)
+        program = parallel.load("fsdp").build(workload, jax.devices()[:2], sizes={"fsdp": 2})
+        return compile_step(workload, program, 16, options=without(keep_barriers(program.mesh))).report.temp_bytes
+
+    assert temp_bytes("block") < 0.5 * temp_bytes("none")

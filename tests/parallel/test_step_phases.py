@@ -13,9 +13,9 @@ from workload_cases import KEY, experiment_workload, linear_workload
 from jaxbench import parallel
 from jaxbench.errors import UserError
 from jaxbench.levers import PART
-from jaxbench.measure import check, oracle
-from jaxbench.measure.passport import compile_step
-from jaxbench.parallel import step_phases
+from jaxbench.measure import check, reference
+from jaxbench.measure.compile_report import compile_step
+from jaxbench.parallel import data_parallel
 from jaxbench.runner.arm import build_program
 from jaxbench.workloads import TrainWorkload
 from jaxbench.workloads.models import conv
@@ -30,7 +30,7 @@ def cnn() -> TrainWorkload:
 
 
 def built(workload: TrainWorkload, part: str, devices: int):
-    program = step_phases.build(workload, jax.devices()[:devices], part)
+    program = data_parallel.build_phases(workload, jax.devices()[:devices], part)
     return program, compile_step(workload, program, BATCH)
 
 
@@ -49,14 +49,14 @@ def test_the_whole_step_is_that_of_the_strategy(cnn):
     strategy = parallel.build("shard_map", cnn, jax.devices()[:2])
     expected = check.train(strategy, compile_step(cnn, strategy, BATCH).call, KEY, batch)
     actual = check.train(program, compiled.call, KEY, batch)
-    assert oracle.relative_l2(actual.params, expected.params) < 1e-6
+    assert reference.relative_l2(actual.params, expected.params) < 1e-6
 
 
 @pytest.mark.full
 def test_without_the_mean_one_device_does_the_same_and_two_do_not(cnn):
     expected = once(cnn, "step", 1)[1]
-    assert oracle.relative_l2(once(cnn, "local", 1)[1].params, expected.params) < 1e-6
-    assert oracle.relative_l2(once(cnn, "local", 2)[1].params, expected.params) > 1e-3
+    assert reference.relative_l2(once(cnn, "local", 1)[1].params, expected.params) < 1e-6
+    assert reference.relative_l2(once(cnn, "local", 2)[1].params, expected.params) > 1e-3
 
 
 def test_a_part_donates_its_state_unless_the_lever_says_jit(cnn):
@@ -90,10 +90,10 @@ def test_only_the_whole_step_communicates_and_nothing_is_left_out(cnn, monkeypat
     workload = dataclasses.replace(cnn, optimizer=optax.adam(1e-3))
     flops, held = {}, {}
     for part in ("forward", "gradient", "local", "step"):
-        passport = built(workload, part, 2)[1].passport
-        flops[part] = passport.compiler_flops_per_step
-        held[part] = passport.output_bytes
-        assert bool(passport.collectives) == (part == "step"), part
+        report = built(workload, part, 2)[1].report
+        flops[part] = report.compiler_flops_per_step
+        held[part] = report.output_bytes
+        assert bool(report.collectives) == (part == "step"), part
     assert flops["forward"] < 0.5 * flops["gradient"]
     assert flops["gradient"] < flops["local"] <= flops["step"]
     assert held["gradient"] > held["local"]  # the gradients come out
@@ -109,7 +109,7 @@ def test_micro_batches_are_in_each_part():
 @pytest.mark.parametrize("part", PART.values)
 def test_the_state_is_donated(part):
     workload = dataclasses.replace(linear_workload(), predict=lambda params, state, batch: batch["x"] @ params["w"])
-    program = step_phases.build(workload, jax.devices()[:2], part)
+    program = data_parallel.build_phases(workload, jax.devices()[:2], part)
     with jax.set_mesh(program.mesh):
         state = program.init(KEY)
         again, _ = program.step(state, program.put(workload.synthetic(KEY, BATCH)))
@@ -126,10 +126,10 @@ def test_inference_answers_for_the_whole_batch():
     jax.tree.map(np.testing.assert_array_equal, before, after)
     expected = predict(before.params, {}, workload.synthetic(KEY, BATCH))
     np.testing.assert_allclose(outputs["y"], expected["y"], rtol=1e-5, atol=1e-6)
-    assert not built(workload, "inference", 2)[1].passport.collectives
+    assert not built(workload, "inference", 2)[1].report.collectives
     assert jnp.shape(outputs["y"]) == (BATCH, 2)
 
 
 def test_a_workload_that_cannot_be_asked_says_so():
     with pytest.raises(UserError, match="part=inference needs a `predict`, which 'linear' does not have: use step"):
-        step_phases.build(linear_workload(), jax.devices()[:1], "inference")
+        data_parallel.build_phases(linear_workload(), jax.devices()[:1], "inference")

@@ -53,14 +53,14 @@ QUICK = [TRIED[number] for number in covering(TRIED) if TRIED[number][1] not in 
 
 @pytest.mark.parametrize(("strategy", "name", "devices"), thin(TRIED, QUICK))
 def test_same_parameters_as_one_device(name, devices, strategy):
-    parameters, collectives, passport = compared(strategy, name, devices)
+    parameters, collectives, report = compared(strategy, name, devices)
     assert parameters.ok, parameters.reason
     assert collectives.ok, collectives.reason
     workload, _ = case(name)
     params = jax.eval_shape(workload.init, KEY)[0]
     sent = sum(leaf.size for leaf in jax.tree.leaves(workload.reduced(params)))
-    assert workload.sent or sent == passport.parameters
-    assert passport.expected_gradient_bytes == (4 * sent if devices > 1 else 0)
+    assert workload.sent or sent == report.parameters
+    assert report.expected_gradient_bytes == (4 * sent if devices > 1 else 0)
 
 
 @pytest.mark.full

@@ -10,7 +10,7 @@ from workload_cases import linear_workload
 
 from jaxbench import parallel
 from jaxbench.errors import Unsupported
-from jaxbench.measure.passport import compile_step
+from jaxbench.measure.compile_report import compile_step
 
 LOGITS = 'logits = batch["x"] @ params["w"]'
 LOOK_UP = 'logits = params["w"][batch["label"] % 3]'
@@ -48,12 +48,12 @@ def test_the_line_that_is_advised_is_right_under_every_strategy(tmp_path, strate
     path = brought.write(tmp_path, (LOGITS, WRITTEN))
     workload = brought.build(path)
     jax.eval_shape(workload.loss, *jax.eval_shape(workload.init, jax.random.PRNGKey(0)), workload.batch_avals(8), None)
-    assert compiled(path, strategy).passport.parameters == 15
+    assert compiled(path, strategy).report.parameters == 15
 
 
 @pytest.mark.parametrize("strategy", ["jit_auto", "shard_map"])
 def test_other_strategies_take_an_unchanged_look_up(tmp_path, strategy):
-    assert compiled(brought.write(tmp_path, (LOGITS, LOOK_UP)), strategy).passport.parameters == 15
+    assert compiled(brought.write(tmp_path, (LOGITS, LOOK_UP)), strategy).report.parameters == 15
 
 
 def test_an_error_of_the_model_under_explicit_sharding_stays_its_own(tmp_path):

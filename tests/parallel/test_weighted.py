@@ -15,8 +15,8 @@ from thin import KINDS, thin
 from workload_cases import KEY
 
 from jaxbench import parallel
-from jaxbench.measure import check, oracle
-from jaxbench.parallel import reduction
+from jaxbench.measure import check, reference
+from jaxbench.parallel import data_parallel
 from jaxbench.parallel.program import gradients
 from jaxbench.parallel.strategies import pipeline
 from jaxbench.workloads import Field, TrainWorkload, WeightedMean
@@ -75,14 +75,14 @@ def uneven(workload: TrainWorkload) -> dict[str, jax.Array]:
     return {**batch, "length": jnp.sort(batch["length"])[::-1]}
 
 
-def moved(program: parallel.Program, workload: TrainWorkload) -> oracle.TrainedState:
+def moved(program: parallel.Program, workload: TrainWorkload) -> reference.TrainedState:
     return check.train(program, program.step, KEY, uneven(workload))
 
 
-def whole(workload: TrainWorkload) -> oracle.TrainedState:
+def whole(workload: TrainWorkload) -> reference.TrainedState:
     device = jax.devices()[0]
-    state = oracle.initial_state(workload, KEY, device=device)
-    return oracle.reference(workload, state, uneven(workload), device=device).end
+    state = reference.initial_state(workload, KEY, device=device)
+    return reference.reference(workload, state, uneven(workload), device=device).end
 
 
 @pytest.mark.parametrize("devices", thin([2, 8], 1))
@@ -90,19 +90,19 @@ def whole(workload: TrainWorkload) -> oracle.TrainedState:
 def test_every_strategy_divides_by_the_whole_weight(strategy: str, devices: int) -> None:
     workload = padded()
     found = moved(parallel.build(strategy, workload, jax.devices()[:devices]), workload)
-    assert oracle.relative_l2(found.params, whole(padded("plain")).params) < 1e-6
+    assert reference.relative_l2(found.params, whole(padded("plain")).params) < 1e-6
 
 
 @pytest.mark.parametrize("strategy", thin(["pmap", "jit_auto", "zero2", "fsdp"], 1))
 def test_micro_batches_of_other_weights(strategy: str) -> None:
     workload = dataclasses.replace(padded(), micro_batches=4)
     found = moved(parallel.build(strategy, workload, jax.devices()[:2]), workload)
-    assert oracle.relative_l2(found.params, whole(padded("plain")).params) < 1e-6
+    assert reference.relative_l2(found.params, whole(padded("plain")).params) < 1e-6
 
 
 def test_other_reductions() -> None:
-    program = reduction.build(padded(), jax.devices()[:2], "ring")
-    assert oracle.relative_l2(moved(program, padded()).params, whole(padded("plain")).params) < 1e-6
+    program = data_parallel.build_reduction(padded(), jax.devices()[:2], "ring")
+    assert reference.relative_l2(moved(program, padded()).params, whole(padded("plain")).params) < 1e-6
 
 
 @pytest.mark.parametrize("sizes", thin([{"data": 2, "stage": 2}, {"stage": 2}], 1))
@@ -110,7 +110,7 @@ def test_a_pipeline(sizes: dict[str, int]) -> None:
     workload = dataclasses.replace(padded(), micro_batches=4)
     count = int(np.prod([*sizes.values()]))
     program = pipeline.build(workload, jax.devices()[:count], sizes=sizes)
-    assert oracle.relative_l2(moved(program, workload).params, whole(padded("plain")).params) < 1e-6
+    assert reference.relative_l2(moved(program, workload).params, whole(padded("plain")).params) < 1e-6
 
 
 @pytest.mark.parametrize("strategy", thin(["shard_map", "pmap", "zero1", "fsdp"], 1))
@@ -118,7 +118,7 @@ def test_a_pipeline(sizes: dict[str, int]) -> None:
 def test_a_mean_of_means_is_another_thing(strategy: str, micro_batches: int) -> None:
     workload = dataclasses.replace(padded("plain"), micro_batches=micro_batches)
     found = moved(parallel.build(strategy, workload, jax.devices()[:2]), workload)
-    assert oracle.relative_l2(found.params, whole(padded("plain")).params) > 1e-3
+    assert reference.relative_l2(found.params, whole(padded("plain")).params) > 1e-3
 
 
 def test_metrics_are_of_the_whole_batch() -> None:
@@ -126,7 +126,7 @@ def test_metrics_are_of_the_whole_batch() -> None:
     program = parallel.build("shard_map", workload, jax.devices()[:4])
     with jax.set_mesh(program.mesh):
         state, metrics = program.step(program.init(KEY), program.put(uneven(workload)))
-    state = oracle.initial_state(workload, KEY, device=jax.devices()[0])
+    state = reference.initial_state(workload, KEY, device=jax.devices()[0])
     _, _, expected = gradients(padded("plain"), state, uneven(workload))
     assert {name: float(x) for name, x in metrics.items()} == pytest.approx(
         {name: float(x) for name, x in expected.items()}, rel=1e-5
@@ -135,7 +135,7 @@ def test_metrics_are_of_the_whole_batch() -> None:
 
 def test_nothing_to_judge_moves_nothing() -> None:
     workload = padded()
-    state = oracle.initial_state(workload, KEY, device=jax.devices()[0])
+    state = reference.initial_state(workload, KEY, device=jax.devices()[0])
     batch = uneven(workload)
     grads, _, metrics = gradients(workload, state, {**batch, "length": 0 * batch["length"]})
     assert float(metrics["loss"]) == 0 and not any(np.any(leaf) for leaf in jax.tree.leaves(grads))

@@ -18,7 +18,7 @@ from workload_cases import KEY, experiment_workload, one_device
 
 from jaxbench import parallel
 from jaxbench.errors import UserError
-from jaxbench.measure import oracle
+from jaxbench.measure import reference as references
 from jaxbench.parallel.strategies import pipeline
 from jaxbench.workloads import TrainWorkload, from_nnx
 from jaxbench.workloads.losses_sequence import next_token
@@ -54,11 +54,11 @@ def plain(workload: TrainWorkload) -> TrainWorkload:
 
 
 @pytest.fixture(scope="module")
-def reference(padded: TrainWorkload) -> oracle.Reference:
+def reference(padded: TrainWorkload) -> references.Reference:
     return one_device(plain(padded), padded.synthetic(KEY, BATCH))
 
 
-def judged(workload: TrainWorkload, program: parallel.Program, reference: oracle.Reference) -> list[str]:
+def judged(workload: TrainWorkload, program: parallel.Program, reference: references.Reference) -> list[str]:
     return [found.reason for found in verdicts(workload, program, reference)[:2] if not found.ok]
 
 
@@ -66,28 +66,30 @@ EVERY = ["context", "shard_map", "tensor", "jit_auto", "jit_explicit", "pmap", "
 
 
 @pytest.mark.parametrize("strategy", thin(EVERY, 1))
-def test_every_strategy_and_what_it_sends(strategy: str, padded: TrainWorkload, reference: oracle.Reference) -> None:
+def test_every_strategy_and_what_it_sends(
+    strategy: str, padded: TrainWorkload, reference: references.Reference
+) -> None:
     program = parallel.build(strategy, padded, jax.devices()[:2])
     assert not judged(padded, program, reference)
 
 
 @pytest.mark.full
 @pytest.mark.parametrize("strategy", ["jit_auto", "pmap", "fsdp", "pipeline"])
-def test_micro_batches(strategy: str, padded: TrainWorkload, reference: oracle.Reference) -> None:
+def test_micro_batches(strategy: str, padded: TrainWorkload, reference: references.Reference) -> None:
     workload = dataclasses.replace(padded, micro_batches=2)
     program = parallel.build(strategy, workload, jax.devices()[:2])
     assert not judged(workload, program, reference)
 
 
 @pytest.mark.full
-def test_a_pipeline_with_data_and_tensor(padded: TrainWorkload, reference: oracle.Reference) -> None:
+def test_a_pipeline_with_data_and_tensor(padded: TrainWorkload, reference: references.Reference) -> None:
     workload = dataclasses.replace(padded, micro_batches=2)
     program = pipeline.build(workload, jax.devices()[:8], sizes={"data": 2, "stage": 2, "tensor": 2})
     assert not judged(workload, program, reference)
 
 
 @pytest.mark.full
-def test_the_plain_sum_over_sum_is_wrong_in_parts(padded: TrainWorkload, reference: oracle.Reference) -> None:
+def test_the_plain_sum_over_sum_is_wrong_in_parts(padded: TrainWorkload, reference: references.Reference) -> None:
     mine = plain(padded)
     for workload, strategy in ((mine, "pmap"), (dataclasses.replace(mine, micro_batches=2), "jit_auto")):
         (reason,) = judged(workload, parallel.build(strategy, workload, jax.devices()[:2]), reference)

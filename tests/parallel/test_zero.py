@@ -16,9 +16,9 @@ from thin import thin
 from workload_cases import KEY, experiment_workload, one_device
 
 from jaxbench import parallel
-from jaxbench.measure import state_facts
-from jaxbench.measure.passport import compile_step
-from jaxbench.parallel import flat_shards
+from jaxbench.measure import step_facts
+from jaxbench.measure.compile_report import compile_step
+from jaxbench.parallel import layout
 from jaxbench.parallel.layout import Cut, Mirrored
 from jaxbench.parallel.program import TrainState
 
@@ -36,11 +36,11 @@ PUBLISHED = {
 def test_the_model_state_on_a_device_is_the_published_one(strategy, devices):
     workload = experiment_workload("mlp", **{"lever.precision": "mixed", "optimizer.name": "adam"})
     sizes = [leaf.size for leaf in jax.tree.leaves(jax.eval_shape(workload.init, KEY)[0])]
-    filling = sum(flat_shards.padded(size, devices) - size for size in sizes) / devices
+    filling = sum(layout.padded(size, devices) - size for size in sizes) / devices
     program = parallel.build(strategy, workload, jax.devices()[:devices])
     with jax.set_mesh(program.mesh):
         batch = program.put(workload.synthetic(KEY, 8))
-        found = sum(state_facts.measure(program, program.init(KEY), batch, gradients=True).values())
+        found = sum(step_facts.memory(program, program.init(KEY), batch, gradients=True).values())
     assert found == pytest.approx(PUBLISHED[strategy](devices) * sum(sizes), abs=16 * filling)
     if all(size % devices == 0 for size in sizes):
         assert found == PUBLISHED[strategy](devices) * sum(sizes)
@@ -50,13 +50,13 @@ def test_the_model_state_on_a_device_is_the_published_one(strategy, devices):
 def test_micro_batches_change_the_wire_only(strategy):
     workload = dataclasses.replace(experiment_workload("mlp"), micro_batches=2)
     program = parallel.build(strategy, workload, jax.devices()[:4])
-    parameters, collectives, passport = verdicts(
+    parameters, collectives, report = verdicts(
         workload, program, one_device(dataclasses.replace(workload, micro_batches=1), workload.synthetic(KEY, BATCH))
     )
     assert parameters.ok, parameters.reason
     assert collectives.ok, collectives.reason
-    moved = {c.kind: c.bytes - c.scalar_bytes for c in passport.collectives}
-    once = 4 * sum(flat_shards.padded(leaf.size, 4) for leaf in jax.tree.leaves(jax.eval_shape(workload.init, KEY)[0]))
+    moved = {c.kind: c.bytes - c.scalar_bytes for c in report.collectives}
+    once = 4 * sum(layout.padded(leaf.size, 4) for leaf in jax.tree.leaves(jax.eval_shape(workload.init, KEY)[0]))
     assert moved["reduce-scatter"] == once // 4 * (1 if strategy == "zero1" else 2)
 
 
@@ -64,9 +64,9 @@ def test_stage_3_gathers_again_what_the_backward_pass_needs():
     workload = experiment_workload("mlp")
     params = jax.eval_shape(workload.init, KEY)[0]
     compiled = compile_step(workload, parallel.build("fsdp", workload, jax.devices()[:8]), BATCH)
-    gathered = next(c.bytes for c in compiled.passport.collectives if c.kind == "all-gather")
+    gathered = next(c.bytes for c in compiled.report.collectives if c.kind == "all-gather")
     sizes = {
-        jax.tree_util.keystr(path): 4 * flat_shards.padded(math.prod(leaf.shape), 8)
+        jax.tree_util.keystr(path): 4 * layout.padded(math.prod(leaf.shape), 8)
         for path, leaf in jax.tree_util.tree_leaves_with_path(params)
     }
     again = [size for path, size in sizes.items() if "kernel" in path]
@@ -75,10 +75,10 @@ def test_stage_3_gathers_again_what_the_backward_pass_needs():
 
 def test_arrays_are_cut_and_joined():
     x = jnp.arange(15.0).reshape(3, 5)
-    whole = flat_shards.cut(x, 4)
+    whole = layout.flattened(x, 4)
     assert whole.shape == (16,) and whole[-1] == 0
     np.testing.assert_array_equal(Cut((3, 5), flat=4).join(np.asarray(whole)), x)
-    assert flat_shards.padded(16, 4) == 16 and flat_shards.padded(17, 4) == 20
+    assert layout.padded(16, 4) == 16 and layout.padded(17, 4) == 20
 
 
 @pytest.mark.parametrize("params", [{"a": jnp.ones(8), "b": jnp.ones(())}, jnp.ones(8)], ids=["tree", "array"])

@@ -19,9 +19,9 @@ from jaxbench.report import build, findings
 COMMAND = ("run", "cnn")
 
 
-def about(nodes: int, **changes: Any) -> dict[str, Any]:
+def about(nodes: int, **changes: Any) -> launched.Job:
     text = f"{nodes} nodes x 1 process, {nodes} devices"
-    return {"folder": f"nodes-{nodes}", "nodes": nodes, "text": text, "id": str(40 + nodes), **changes}
+    return launched.Job(**{"folder": f"nodes-{nodes}", "nodes": nodes, "text": text, "id": str(40 + nodes), **changes})
 
 
 def workdir(tmp_path: Path, *, begun: tuple[int, ...] = (1, 2), jobs: tuple[int, ...] = (1, 2, 4)) -> Path:
@@ -66,8 +66,8 @@ def test_a_job_that_is_writing_a_record_is_read_up_to_it(tmp_path: Path) -> None
         ("ok", 5),
         ("partial", 4),
     ]
-    records.write_bytes(b"{}\n{nonsense\n")
-    with pytest.raises(UserError, match="line 2 is damaged"):
+    records.write_bytes(b"{nonsense\n")
+    with pytest.raises(UserError, match="line 1 is damaged"):
         launched.gather(tmp_path)
 
 
@@ -97,7 +97,7 @@ def test_configs_that_differ_in_more_than_devices_are_refused(tmp_path: Path) ->
 def test_a_job_is_launched_again_into_its_place_and_another_command_is_refused(tmp_path: Path) -> None:
     workdir(tmp_path)
     launched.note(tmp_path, "slurm", COMMAND, about(2, id="99"))
-    assert [job["id"] for job in launched.read(tmp_path)["jobs"]] == ["41", "99", "44"]
+    assert [job.id for job in launched.read(tmp_path).jobs] == ["41", "99", "44"]
     with pytest.raises(UserError, match=r"has jobs of another command \(run cnn\)"):
         launched.note(tmp_path, "slurm", ("run", "gpt"), about(8))
     for nodes in (1, 2, 4):

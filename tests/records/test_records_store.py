@@ -1,6 +1,7 @@
 # Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
 """Records survive: written records are read back, and every kind of damage gives one clear sentence."""
 
+import dataclasses
 import json
 from pathlib import Path
 
@@ -111,3 +112,55 @@ def test_a_damaged_manifest(folder: Path, text: str) -> None:
     (folder / store.MANIFEST).write_bytes(text.encode("latin-1"))
     with pytest.raises(UserError, match="manifest.json is damaged"):
         store.RunFolder(folder).manifest()
+
+
+def _chained(tmp_path: Path) -> tuple[Path, list[bytes]]:
+    run = store.RunFolder.begin(tmp_path / "run", {})
+    for number in range(4):
+        run.append(dataclasses.replace(_round(), round=number))
+    run.close()
+    path = tmp_path / "run" / store.RECORDS
+    return path, path.read_bytes().splitlines(keepends=True)
+
+
+@pytest.mark.parametrize(
+    ("change", "number"),
+    [
+        (lambda lines: [lines[0], lines[1].replace(b"0.2", b"0.1"), *lines[2:]], 2),  # a time
+        (lambda lines: [lines[0], *lines[2:]], 2),  # a line removed
+        (lambda lines: lines[1:], 1),
+        (lambda lines: [lines[1], lines[0], *lines[2:]], 1),
+        (lambda lines: [*lines, lines[-1]], 5),
+        (lambda lines: [*lines, json.dumps(schema.to_json(_round())).encode() + b"\n"], 5),  # without a hash
+    ],
+)
+def test_a_line_changed_removed_or_added_is_found(tmp_path: Path, change, number: int) -> None:
+    path, lines = _chained(tmp_path)
+    path.write_bytes(b"".join(change(lines)))
+    with pytest.raises(UserError, match=f"line {number} is damaged .it, a line before it or the config is not"):
+        store.RunFolder(tmp_path / "run").records()
+
+
+def test_the_chain_goes_on_after_a_crash_and_after_lines_of_an_older_version(tmp_path: Path, folder: Path) -> None:
+    path, lines = _chained(tmp_path / "cut")
+    path.write_bytes(b"".join(lines)[:-9])
+    for run_folder, config in ((path.parent, {}), (folder, store.RunFolder(folder).config())):
+        before = len(store.RunFolder(run_folder).records())
+        run = store.RunFolder.begin(run_folder, config)
+        run.append(_round())
+        run.append(_failure())
+        run.close()
+        assert len(store.RunFolder(run_folder).records()) == before + 2
+    old = (folder / store.RECORDS).read_bytes()
+    (folder / store.RECORDS).write_bytes(old.replace(b"0.3", b"0.4"))
+    with pytest.raises(UserError, match="is not as it was written"):
+        store.RunFolder(folder).records()
+
+
+def test_a_changed_setting_is_found(tmp_path: Path) -> None:
+    path, _ = _chained(tmp_path)
+    store.write_json(path.parent / store.CONFIG, {"report": {"overlay": "x"}})
+    assert len(store.RunFolder(path.parent).records()) == 4
+    store.write_json(path.parent / store.CONFIG, {"weak": "model"})
+    with pytest.raises(UserError, match="line 1 is damaged"):
+        store.RunFolder(path.parent).records()

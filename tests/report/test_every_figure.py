@@ -28,7 +28,7 @@ from jaxbench import config
 from jaxbench.analysis import targets as curves
 from jaxbench.analysis.goodput import Costs
 from jaxbench.errors import UserError
-from jaxbench.records.targets import Trained
+from jaxbench.records.trainings import Trained
 from jaxbench.report import build, views
 from jaxbench.report.drawing import canvas, marks, placing
 from jaxbench.report.drawing.canvas import Look

@@ -36,20 +36,20 @@ def test_a_busy_machine_is_said_and_a_quiet_one_is_not(tmp_path: Path) -> None:
     assert sentence.endswith(": in one of them, other processes took 40 % of its CPUs.")
     assert machine_state.warnings({}, loaded(tmp_path / "quiet", others_s=0.0, steal_s=0.0)) == []
     (sentence,) = machine_state.warnings({}, loaded(tmp_path / "waiting", own=0.8, others_s=0.0, steal_s=0.0))
-    assert sentence.endswith(": in one of them, its process ran for 80 % of the time only.")
+    assert sentence.endswith(": in one of them, its process ran for only 80 % of the time.")
     assert "jaxbench run" in machine_state.warnings({"shared_with": "jaxbench run (process 7)"}, [])[0]
 
 
 def test_an_unreported_stolen_time_is_not_zero(tmp_path: Path) -> None:
     (_, said) = machine_state.description(MANIFEST, loaded(tmp_path / "silent", others_s=0.02))
-    assert "took 2.0 % of its CPUs' time" in said and said.endswith("; what the hypervisor took is not reported.")
+    assert "took 2.0 % of its CPUs' time" in said and said.endswith("; the hypervisor's share is not reported.")
     (_, said) = machine_state.description(MANIFEST, loaded(tmp_path / "told", others_s=0.02, steal_s=0.0))
     assert "the hypervisor took 0.0 %" in said and "not reported" not in said
 
 
 def test_the_machine_is_described_by_what_is_known() -> None:
     (known,) = machine_state.description(MANIFEST, [])
-    assert known == "EPYC, family 25, kernel 6.1, 2 usable cores, the reference product takes 12.3 ms of a core."
+    assert known == "EPYC, family 25, kernel 6.1, 2 usable cores, the reference product takes 12.3 ms on a core."
     assert machine_state.description({}, []) == ["unknown processor."]
 
 

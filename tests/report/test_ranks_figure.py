@@ -54,7 +54,7 @@ def test_starts_are_marked_and_many_processes_fit(tmp_path: Path) -> None:
     figure = draw(found(tmp_path, (1.0,) * 40, starts=2, local=False))
     (axes,) = figure.axes
     assert [line.get_xdata()[0] for line in axes.lines if line.get_marker() != "o"] == [5.5]
-    assert "vertical line: the processes were started anew" in "\n".join(texts(figure))
+    assert "vertical line: the processes were restarted" in "\n".join(texts(figure))
     assert axes.get_title(loc="left").endswith("whole step: none is last")
     assert len(axes.get_yticks()) <= 16 and not axes.texts, "numbers do not fit"
 

@@ -98,7 +98,7 @@ def test_without_a_base_or_an_interval_only_times_are_drawn(tmp_path: Path, roun
     if refused:
         at = headings.index("efficiency %")
         assert [line.cells[at] for line in found.table().lines] == ["no base"] * 2
-    assert found.table().note.startswith("Medians with 95 %" if refused else "Medians without intervals")
+    assert found.table().note.startswith("Medians with 95 %" if refused else "Medians without confidence intervals")
     assert not (found.waterfalls or found.controls)
 
 

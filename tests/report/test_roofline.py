@@ -151,7 +151,10 @@ def test_a_card_of_another_machine_is_not_used_and_it_says_so(tmp_path: Path) ->
     card["machine"]["cpu_model"] = "Another CPU"
     build.write(training(tmp_path, machine=card))
     assert not (tmp_path / "figures/roofline.svg").exists()
-    assert "card in the folder is not used: the card is of another machine" in (tmp_path / "report.html").read_text()
+    assert (
+        "machine profile in the folder is not used: it is from another machine"
+        in (tmp_path / "report.html").read_text()
+    )
 
 
 def test_earlier_runs_of_the_same_machine_are_in_the_background(tmp_path: Path) -> None:

@@ -11,9 +11,8 @@ import pytest
 from rich.console import Console
 
 from jaxbench.errors import UserError
-from jaxbench.records import targets as records
-from jaxbench.records.learned import Learned
-from jaxbench.records.targets import Trained
+from jaxbench.records import trainings
+from jaxbench.records.trainings import LearningCurve, Trained
 from jaxbench.report import targets
 from jaxbench.report.drawing import canvas
 from jaxbench.report.figures import learning
@@ -30,7 +29,7 @@ def made(batch: int, seed: int, *, reached: bool = True, rule: str = "linear") -
 @pytest.fixture
 def folder(tmp_path):
     trained = [made(batch, seed) for batch in (8, 32, 128) for seed in (0, 1, 2)]
-    records.write(tmp_path, [*trained, made(512, 0, reached=False), made(8, 0, rule=records.GRID)])
+    trainings.write_trained(tmp_path, [*trained, made(512, 0, reached=False), made(8, 0, rule=trainings.GRID)])
     (tmp_path / "config.json").write_text('{"experiment": "time_to_target"}')
     return tmp_path
 
@@ -60,13 +59,15 @@ def test_the_table_has_the_columns_that_others_read(folder):
     first = "model,batch,devices,seed,learning_rate,rule,steps,reached,accuracy,noise_scale,seconds"
     assert list(rows[0])[:11] == first.split(",")
     assert rows[0]["seconds"] == "270" and rows[0]["noise_scale"] == "90" and rows[9]["reached"] == "false"
-    assert [records.parse(dataclasses.asdict(one)) for one in records.read(folder)] == records.read(folder)
+    assert [
+        trainings.parse_trained(dataclasses.asdict(one)) for one in trainings.read_trained(folder)
+    ] == trainings.read_trained(folder)
 
 
 def test_a_damaged_file_and_none(folder, tmp_path):
-    path = folder / records.FILE
+    path = folder / trainings.TARGETS
     path.write_text(path.read_text() + '{"model": 3}\n')
-    with pytest.raises(UserError, match=r"targets.jsonl is damaged \(KeyError"):
+    with pytest.raises(UserError, match=r"targets.jsonl, line 12 is damaged \(model: 3"):
         targets.write(folder)
     with pytest.raises(UserError, match=r"has no targets.jsonl: give the folder"):
         targets.write(tmp_path / "other")
@@ -77,7 +78,7 @@ def test_the_curves_of_a_training_show_each_row():
         {"step": 10 * n, "test_accuracy": 0.5 + n / 10, "test_loss": 1 / n, "train_loss": 2 / n, "elapsed_s": n,
          "compile_s": 0.5} for n in (1, 2, 3)
     )  # fmt: skip
-    one = Learned(name="a", experiment="mlp", batch=8, target=0.75, seed=0, rows=rows)
+    one = LearningCurve(name="a", experiment="mlp", batch=8, target=0.75, seed=0, rows=rows)
     drawn = []
     canvas.render(lambda: drawn.append(learning.draw({"a": [one]}, title="t")) or drawn[0])
     loss, accuracy = drawn[0].axes[1], drawn[0].axes[4]  # over examples
@@ -95,7 +96,7 @@ def test_energy_and_price_are_the_last_columns_and_empty_where_unknown(folder):
     assert "joules" not in (folder / targets.PAGE).read_text().partition("<svg")[0]
 
     known = [dataclasses.replace(made(8, seed), joules=500.0 * 2**seed, price_per_hour=2.0) for seed in (0, 1)]
-    records.write(folder, [*known, dataclasses.replace(made(32, 0, reached=False), joules=70.0)])
+    trainings.write_trained(folder, [*known, dataclasses.replace(made(32, 0, reached=False), joules=70.0)])
     targets.write(folder)
     with open(folder / targets.CSV) as file:
         first, second, censored = csv.DictReader(file)
@@ -108,5 +109,5 @@ def test_energy_and_price_are_the_last_columns_and_empty_where_unknown(folder):
 def test_a_line_of_an_older_run_has_neither_energy_nor_price(folder):
     line = dataclasses.asdict(made(8, 0))
     del line["joules"], line["price_per_hour"]
-    one = records.parse(line)
+    one = trainings.parse_trained(line)
     assert one == made(8, 0) and one.cost is None

@@ -10,7 +10,7 @@ import pytest
 from rich.console import Console
 
 from jaxbench.errors import UserError
-from jaxbench.records.account import ACCOUNT
+from jaxbench.records.trainings import LEDGER
 from jaxbench.report import training
 
 SECOND = 10**9
@@ -39,7 +39,7 @@ def folder(tmp_path):
         line(2, 31, 10, 60, saving=True, start=10, steps=50),
         line(2, 31, 10, 60, start=10, steps=50, checkpoint=4, evaluation=5),
     ]
-    (tmp_path / ACCOUNT).write_text("".join(json.dumps(each) + "\n" for each in lines))
+    (tmp_path / LEDGER).write_text("".join(json.dumps(each) + "\n" for each in lines))
     (tmp_path / "config.json").write_text('{"experiment": "toy"}')
     return tmp_path
 
@@ -56,14 +56,14 @@ def test_the_page_shows_where_the_time_went(folder):
 
 def test_a_start_that_ends_after_the_next_one_began(folder):
     """More time in steps would improve the goodput: the overlap is subtracted from idle time."""
-    path = folder / ACCOUNT
+    path = folder / LEDGER
     path.write_text(path.read_text().replace('"steps": 15000000000', '"steps": 25000000000'))
     with pytest.raises(UserError, match="account.jsonl is damaged: by its times start 1 ended 5 s after start 2 began"):
         training.write(folder)
 
 
 def test_a_line_with_a_time_below_zero_is_left_out(folder):
-    path = folder / ACCOUNT
+    path = folder / LEDGER
     path.write_text(path.read_text() + json.dumps(line(2, 31, 10, 60, start=-40, steps=99)) + "\n")
     text = io.StringIO()
     training.write(folder, Console(file=text, width=100))
@@ -81,7 +81,7 @@ def test_with_faults_it_says_what_they_let_expect(folder):
 
 
 def test_before_the_first_checkpoint_there_is_nothing_to_expect(folder):
-    (folder / ACCOUNT).write_text(json.dumps(line(1, 0, None, 0, start=3)) + "\n")
+    (folder / LEDGER).write_text(json.dumps(line(1, 0, None, 0, start=3)) + "\n")
     assert training.write(folder) is None
     assert "How far apart" not in (folder / training.PAGE).read_text()
 

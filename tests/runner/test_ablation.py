@@ -9,7 +9,7 @@ from workload_cases import TINY
 
 from jaxbench import config as config_lib
 from jaxbench import discovery
-from jaxbench.parallel.explain import large_product
+from jaxbench.parallel import ablation as programs
 from jaxbench.runner import ablation, plan
 from jaxbench.runner.bench import Bench
 
@@ -91,7 +91,7 @@ def test_a_model_that_grows_is_explained_in_strong_scaling_only():
 @pytest.mark.full
 @pytest.mark.parametrize(("name", "strategy"), thin([("mlp", "jit_auto"), ("mlp", "pmap"), ("mlp", "zero1")], 1))
 def test_a_bench_prepares_and_measures_each_part(name, strategy, monkeypatch):
-    monkeypatch.setitem(large_product.SIZE, "cpu", 64)
+    monkeypatch.setitem(programs.SIZE, "cpu", 64)
     config = config_lib.compose(name, discovery.load_experiment(name), TINY, tiny=True)
     config.update_from_flattened_dict({"strategy": strategy, "batch": 16, "mesh.devices": "1,2", "explain": "on"})
     chosen = config_lib.parse(config, [strategy], [])

@@ -16,7 +16,7 @@ from jaxbench import config as config_lib
 from jaxbench import discovery, levers
 from jaxbench.analysis import records_by_point
 from jaxbench.machine import mesh
-from jaxbench.measure import oracle
+from jaxbench.measure import reference as references
 from jaxbench.records import schema
 from jaxbench.runner.bench import Bench
 from jaxbench.runner.plan import Point
@@ -60,8 +60,8 @@ def test_no_accelerator_holds_the_whole_batch_while_it_is_drawn(host):
 
 
 def full(names):
-    """An `oracle.reference` that runs out of memory on the named devices."""
-    real = oracle.reference
+    """A `references.reference` that runs out of memory on the named devices."""
+    real = references.reference
 
     def reference(workload, state, batch, *, device, **options):
         if str(device) in names:
@@ -73,7 +73,7 @@ def full(names):
 
 @pytest.mark.parametrize("name", thin(["mlp", "resnet18"], 1))
 def test_an_answer_that_does_not_fit_one_device_is_the_hosts(name, host, monkeypatch):
-    monkeypatch.setattr(oracle, "reference", full({str(jax.devices()[1])}))
+    monkeypatch.setattr(references, "reference", full({str(jax.devices()[1])}))
     record = bench(name, jax.devices()[1:3]).prepare(point(2).to_json())
     found = {verdict.name: verdict for verdict in record.checks}
     assert all(verdict.ok for verdict in record.checks)
@@ -82,14 +82,14 @@ def test_an_answer_that_does_not_fit_one_device_is_the_hosts(name, host, monkeyp
 
 @pytest.mark.full
 def test_an_answer_that_nobody_can_give_leaves_a_point_unchecked(host, monkeypatch):
-    monkeypatch.setattr(oracle, "reference", full({str(jax.devices()[1])}))
-    monkeypatch.setattr(oracle, "HOST_FLOPS", 1.0)
+    monkeypatch.setattr(references, "reference", full({str(jax.devices()[1])}))
+    monkeypatch.setattr(references, "HOST_FLOPS", 1.0)
     mine = bench("mlp", jax.devices()[1:3])
     record = mine.prepare(point(2).to_json())
-    parameters, census, *_ = record.checks
+    parameters, collectives, *_ = record.checks
     assert parameters.unchecked and not parameters.ok and "would take the host too long" in parameters.reason
     measured = mine.round("p", 0)
-    assert census.ok and measured.block_s
+    assert collectives.ok and measured.block_s
     assert [(v.name, v.ok, v.unchecked) for v in measured.checks][-1] == ("timed update", False, True)
     about = records_by_point.PointLines(passports=[record])
     assert records_by_point.check(about) == (None, f"parameters: {parameters.reason}")
@@ -102,7 +102,7 @@ def test_another_error_of_the_reference_is_a_failure(host):
         raise jax.errors.JaxRuntimeError("INTERNAL: no")
 
     with pytest.raises(jax.errors.JaxRuntimeError, match="INTERNAL"):
-        oracle.where_it_fits(broken, jax.devices()[1], flops=1.0)
+        references.where_it_fits(broken, jax.devices()[1], flops=1.0)
 
 
 def test_the_host_itself_has_nothing_to_fall_back_on(host):
@@ -110,4 +110,4 @@ def test_the_host_itself_has_nothing_to_fall_back_on(host):
         raise jax.errors.JaxRuntimeError("RESOURCE_EXHAUSTED: Out of memory.")
 
     with pytest.raises(jax.errors.JaxRuntimeError, match="RESOURCE_EXHAUSTED"):
-        oracle.where_it_fits(small, host, flops=1.0)
+        references.where_it_fits(small, host, flops=1.0)

@@ -76,8 +76,8 @@ def test_dropout_with_levers(tmp_path: Path, levers: dict[str, str]) -> None:
 def test_more_than_needed_is_excess_for_a_model_that_is_brought(tmp_path: Path) -> None:
     """XLA reduces the two gradients of a tied embedding separately."""
     mine = bench(tmp_path, source("tied", "functions"))
-    census = attempt(mine, "jit_auto", 2)["collectives"]
-    assert census["ok"] and census["excess_bytes"] == 4 * 20 * 8
-    assert "640 excess bytes, the size of 'embed'" in census["reason"]
+    collectives = attempt(mine, "jit_auto", 2)["collectives"]
+    assert collectives["ok"] and collectives["excess_bytes"] == 4 * 20 * 8
+    assert "640 excess bytes, the size of 'embed'" in collectives["reason"]
     mine.proof.own = True
     assert not attempt(mine, "jit_auto", 2)["collectives"]["ok"]

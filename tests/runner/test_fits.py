@@ -12,7 +12,7 @@ from rich.console import Console
 from jaxbench import levers
 from jaxbench.errors import UserError
 from jaxbench.processes.client import WorkerError
-from jaxbench.records.refusal import needed_bytes
+from jaxbench.records.schema import needed_bytes
 from jaxbench.runner import run, studies
 from jaxbench.runner.plan import Point
 from jaxbench.runner.studies import MemoryLimit, Study

@@ -10,7 +10,8 @@ from doorway import QUICK, ROOT, jaxbench
 from thin import thin
 from workload_cases import KEY, experiment_workload, one_device
 
-from jaxbench import new, parallel
+from jaxbench import parallel
+from jaxbench.commands import new
 from jaxbench.errors import UserError
 from jaxbench.measure import check
 

@@ -261,7 +261,7 @@ def test_a_run_that_ends_by_its_budget(tmp_path):
     assert [(look["ended"], look["rounds"]) for look in looks] == [("", 4), ("budget", 8)]
     assert {(p.status, len(p.rounds), p.looked) for p in points.load(RunFolder(run))} == {("ok", 8, True)}
     shown = " ".join(done.stdout.split())
-    assert "Ended after 8 rounds in 4 sets of processes" in shown
+    assert "Stopped after 8 rounds in 4 sets of processes" in shown
 
 
 class Idle:

@@ -11,8 +11,8 @@ from rich.console import Console
 from train_cases import STEPS_PER_EPOCH, train_toy
 
 from jaxbench.errors import UserError
-from jaxbench.records import account
-from jaxbench.records.account import ACCOUNT
+from jaxbench.records import trainings
+from jaxbench.records.trainings import LEDGER
 from jaxbench.training.account import Account, process_begun_ns, summary
 
 
@@ -60,7 +60,7 @@ def train(made: Account, clocks: Clocks, steps: int, *, save: bool = False) -> N
 
 
 def read(folder) -> dict[str, int]:
-    return {name: ns for name, ns in account.totals(account.read(folder)).items() if ns}
+    return {name: ns for name, ns in trainings.totals(trainings.read_ledger(folder)).items() if ns}
 
 
 def test_all_time_is_of_one_kind_and_an_inner_context_takes_it(tmp_path, begin, clocks):
@@ -77,7 +77,7 @@ def test_all_time_is_of_one_kind_and_an_inner_context_takes_it(tmp_path, begin, 
     clocks.tick(5)
     made.write()
     assert read(tmp_path) == {"steps": 13, "start": 105, "input": 4}
-    assert account.goodput(account.totals(account.read(tmp_path))) == 13 / 122
+    assert trainings.goodput(trainings.totals(trainings.read_ledger(tmp_path))) == 13 / 122
 
 
 def test_steps_after_the_checkpoint_that_was_gone_back_to_are_done_again(tmp_path, begin, clocks):
@@ -125,7 +125,7 @@ def test_a_clock_that_was_set_back_makes_no_negative_time(tmp_path, begin, clock
     train(second, clocks, 1)
     second.write()
     assert read(tmp_path) == {"steps": 60}
-    assert min(account.totals(account.read(tmp_path)).values()) == 0
+    assert min(trainings.totals(trainings.read_ledger(tmp_path)).values()) == 0
 
 
 def test_a_process_that_replaced_itself_is_not_counted_twice(tmp_path, begin, clocks):
@@ -140,7 +140,7 @@ def test_a_process_that_replaced_itself_is_not_counted_twice(tmp_path, begin, cl
 def test_a_line_that_a_crash_cut_off_is_left_out(tmp_path, begin, clocks):
     train(begin(), clocks, 5, save=True)
     whole = read(tmp_path)
-    with open(tmp_path / ACCOUNT, "a") as file:
+    with open(tmp_path / LEDGER, "a") as file:
         file.write('{"start": 1, "ns": {"ste')
     assert read(tmp_path) == whole
     begin(from_step=5)
@@ -149,16 +149,16 @@ def test_a_line_that_a_crash_cut_off_is_left_out(tmp_path, begin, clocks):
 
 def test_asking_a_finished_training_again_leaves_no_trace(tmp_path, begin, clocks):
     train(begin(), clocks, 5, save=True)
-    before = (tmp_path / ACCOUNT).read_bytes()
+    before = (tmp_path / LEDGER).read_bytes()
     with begin(age=99) as again:
         again.discard()
-    assert (tmp_path / ACCOUNT).read_bytes() == before
+    assert (tmp_path / LEDGER).read_bytes() == before
 
 
 def test_a_busy_start_still_writes(tmp_path):
     """By its thread, until the second line of a start that writes nothing itself."""
     with Account(tmp_path, begun_ns=0):
-        while len((tmp_path / ACCOUNT).read_text().splitlines()) < 3:
+        while len((tmp_path / LEDGER).read_text().splitlines()) < 3:
             pass
 
 
@@ -174,12 +174,12 @@ def test_a_folder_that_cannot_be_written_is_named(tmp_path):
 def test_a_training_prints_where_its_time_went(tmp_path):
     text = io.StringIO()
     train_toy(tmp_path, devices=4, epochs=2, console=Console(file=text, width=200))
-    (start,) = account.read(tmp_path)
+    (start,) = trainings.read_ledger(tmp_path)
     assert (start.from_step, start.step, start.finished) == (0, 2 * STEPS_PER_EPOCH, True)
     assert [save.step for save in start.saves] == [3, 6, 8, 9, 12, 15, 16] and start.sealed == 7
     assert all(start.ns[kind] > 0 for kind in ("start", "compile", "steps", "evaluation", "checkpoint"))
     assert summary(tmp_path) in text.getvalue() and "goodput (steps that count" in summary(tmp_path)
-    lines = (tmp_path / ACCOUNT).read_text()
+    lines = (tmp_path / LEDGER).read_text()
     train_toy(tmp_path, devices=4, epochs=2, wrap=None)  # it had finished
-    assert (tmp_path / ACCOUNT).read_text() == lines
+    assert (tmp_path / LEDGER).read_text() == lines
     assert all(json.loads(line)["start"] == 1 for line in lines.splitlines())

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 from train_cases import NOISE, STEPS_PER_EPOCH, train_toy
 
-from jaxbench.records import account
+from jaxbench.records import trainings
 
 ROOT = Path(__file__).parents[2]
 SEED = 20260101
@@ -40,12 +40,12 @@ def ends_with(expected, folder, *keys):
 
 def accounts_for_all_time(folder, *, starts):
     """Steps are repeated exactly if a start continued from an earlier step than the previous start had completed."""
-    found = account.read(folder)
+    found = trainings.read_ledger(folder)
     assert len(found) == starts and found[0].from_step == 0 and found[-1].finished
-    for before, after, again in zip(found, found[1:], account.again_ns(found), strict=False):
+    for before, after, again in zip(found, found[1:], trainings.again_ns(found), strict=False):
         assert after.begun_ns >= before.end_ns and 0 <= again <= before.ns["steps"]
         assert (again > 0) == (after.from_step < before.step)
-    spent = account.totals(found)
+    spent = trainings.totals(found)
     assert sum(spent.values()) == found[-1].end_ns - found[0].begun_ns
     assert spent["again"] > 0 and spent["idle"] > 0 and spent["restore"] > 0
 

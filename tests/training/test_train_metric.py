@@ -14,7 +14,7 @@ from doorway import ROOT, command, environment, jaxbench
 from train_cases import train_toy
 
 from jaxbench.errors import UserError
-from jaxbench.records import learned
+from jaxbench.records import trainings
 
 SMALL = {"layers": 1, "width": 16, "heads": 2, "context": 16}
 LANGUAGE = (
@@ -74,7 +74,7 @@ def test_a_language_model_trains_to_a_loss_and_a_kill_changes_no_bit(tmp_path: P
 def test_the_mode_says_which_side_of_the_target_is_reached(changes, reached: bool, tmp_path: Path) -> None:
     result = train_toy(tmp_path, devices=1, epochs=1, **changes)
     assert result.reached == reached
-    assert (learned.read(tmp_path).at_target() is not None) == reached
+    assert (trainings.read_curve(tmp_path).at_target() is not None) == reached
 
 
 def test_an_unknown_metric_is_named_with_those_there_are(tmp_path: Path) -> None:

@@ -13,7 +13,7 @@ import pytest
 from doorway import command, environment
 
 from jaxbench.machine import start
-from jaxbench.records import account
+from jaxbench.records import trainings
 from jaxbench.training.checkpoint import saved_steps
 from jaxbench.training.watch import Watch
 
@@ -160,9 +160,9 @@ def test_elastic_goes_on_without_a_process_that_is_killed(points, alone):
     assert points.losses == pytest.approx(alone.losses, rel=1e-5)
     manifest = json.loads((points.run / "manifest.json").read_text())
     assert [session["processes"] for session in manifest["sessions"]] == [2, 1]
-    first, second = account.read(points.run)
+    first, second = trainings.read_ledger(points.run)
     assert first.from_step == 0 and 0 < second.from_step < first.step and second.finished
-    assert account.totals([first, second])["again"] > 0 and gone()
+    assert trainings.totals([first, second])["again"] > 0 and gone()
 
 
 @pytest.mark.full

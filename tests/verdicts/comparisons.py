@@ -10,11 +10,11 @@ from typing import Any
 import numpy as np
 
 from jaxbench.analysis.spread import ASSUMED, CALIBRATED, Spread
-from jaxbench.verdicts import judge, samples, sequential
+from jaxbench.verdicts import judge, ratio, sequential
 from jaxbench.verdicts.comparable import LeftOut
 from jaxbench.verdicts.comparison import Comparison
-from jaxbench.verdicts.metric import METRICS
-from jaxbench.verdicts.samples import Sample
+from jaxbench.verdicts.judge import METRICS
+from jaxbench.verdicts.ratio import Sample
 
 STEADY = Spread(
     sd=0.03, df=7, session_sd=0.002, session_df=9, session_kind=CALIBRATED, source="calibrated here"
@@ -29,7 +29,7 @@ def times(step_s: float, seed: int, *, processes: int = 5, rounds: int = 4, betw
     for _ in range(processes):
         own = step_s * np.exp(between * random.standard_normal())
         found.append((own * np.exp(between / 2 * random.standard_normal((rounds, 6)))).tolist())
-    return samples.of_times(found, name=f"process of {seed}")
+    return ratio.of_times(found, name=f"process of {seed}")
 
 
 def compared(

@@ -13,7 +13,8 @@ import subprocess
 import pytest
 from doorway import QUICK_MLP, ROOT, command, environment
 
-from jaxbench import compare_commands, config, discovery, other_commit
+from jaxbench import config, discovery, other_commit
+from jaxbench.commands import ab as ab_command
 from jaxbench.errors import UserError
 from jaxbench.machine import source
 from jaxbench.other_commit import OtherCommit
@@ -167,11 +168,11 @@ def test_an_experiment_inside_the_repository_is_of_the_commit(small, tmp_path):
 
 def test_an_arm_is_a_commit_and_settings():
     made = config.compose("mlp", discovery.load_experiment("mlp"), discovery.load_preset("auto"))
-    side = compare_commands.side_of(made, "ref:main --config.batch=7")
+    side = ab_command.side_of(made, "ref:main --config.batch=7")
     assert (side.ref, side.config.batch) == ("ref:main", 7)
-    assert compare_commands.side_of(made, "").ref == ""
+    assert ab_command.side_of(made, "").ref == ""
     with pytest.raises(UserError, match="names two commits, ref:a and ref:b"):
-        compare_commands.side_of(made, "ref:a ref:b")
+        ab_command.side_of(made, "ref:a ref:b")
 
 
 def test_a_worker_runs_the_copy_of_its_commit(of_project, tmp_path, monkeypatch):

@@ -15,12 +15,11 @@ from thin import thin
 from benchmarks import verdicts as simulations
 from jaxbench import ab
 from jaxbench.analysis.spread import ASSUMED, CALIBRATED, Spread
-from jaxbench.verdicts import judge, metric, ratio, sequential
+from jaxbench.verdicts import judge, ratio, sequential
 from jaxbench.verdicts.judge import CANNOT_TELL, FASTER, SAME, SLOWER
-from jaxbench.verdicts.ratio import Ratio
-from jaxbench.verdicts.samples import of_times
+from jaxbench.verdicts.ratio import Ratio, of_times
 
-STEP_S, THROUGHPUT = metric.METRICS["step_s"], metric.METRICS["throughput"]
+STEP_S, THROUGHPUT = judge.METRICS["step_s"], judge.METRICS["throughput"]
 
 
 @pytest.mark.parametrize("facts", thin([*simulations.ALARMS.values()], [*simulations.ALARMS.values()][2:12:6]))

@@ -20,7 +20,7 @@ from workload_cases import KEY, one_device
 from jaxbench import parallel
 from jaxbench.errors import UserError
 from jaxbench.measure import check
-from jaxbench.measure.passport import compile_step
+from jaxbench.measure.compile_report import compile_step
 from jaxbench.workloads import from_equinox, from_functions, from_haiku, from_linen, from_nnx
 
 X = jnp.ones((3, 6))
@@ -52,7 +52,7 @@ def test_every_style_under_every_strategy(style, strategy):
     expected = one_device(mine, batch)
     verdict = check.judge(check.train(program, compiled.call, KEY, batch), expected, mine)
     assert verdict.ok, verdict.reason
-    assert compiled.passport.flops_per_step == 2 * 6 * 4 * 2 * 8  # forward and the weights' gradient, 8 examples
+    assert compiled.report.flops_per_step == 2 * 6 * 4 * 2 * 8  # forward and the weights' gradient, 8 examples
 
 
 def test_synthetic_batches_repeat_and_respect_their_fields():

@@ -12,7 +12,7 @@ from thin import thin
 from workload_cases import KEY, one_device
 
 from jaxbench import parallel
-from jaxbench.measure import check, oracle
+from jaxbench.measure import check, reference
 from jaxbench.parallel.program import jit_once
 from jaxbench.workloads import from_linen, from_nnx
 from jaxbench.workloads.levers import accumulate
@@ -65,7 +65,7 @@ def case(request):
     mine = workload(MODELS[request.param]())
     batch = mine.synthetic(KEY, BATCH)
     batch["x"] = batch["x"] + jnp.linspace(-3, 3, BATCH)[:, None]  # devices have different examples
-    state = oracle.initial_state(mine, KEY, device=jax.devices()[0])
+    state = reference.initial_state(mine, KEY, device=jax.devices()[0])
     _, (moved, _) = jit_once(mine.loss)(state.params, state.model_state, batch, KEY)
     return mine, batch, one_device(mine, batch), moved
 

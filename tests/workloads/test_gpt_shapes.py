@@ -13,8 +13,8 @@ from workload_cases import KEY, experiment_workload
 
 from jaxbench import parallel
 from jaxbench.errors import Unsupported, UserError
-from jaxbench.measure import closed_form
-from jaxbench.measure.passport import compile_step
+from jaxbench.measure import expected_communication
+from jaxbench.measure.compile_report import compile_step
 from jaxbench.workloads.models import attention, attention_kernel, gpt
 
 LLAMA = {
@@ -55,7 +55,7 @@ def test_heads_that_share_keys_are_as_if_each_had_a_copy():
 def test_its_products_split_over_tensor(sequence):
     workload = experiment_workload("gpt", **LLAMA)
     program = parallel.load("hybrid").build(workload, jax.devices()[:2], sizes={"tensor": 2}, sequence=sequence)
-    check = closed_form.judge(workload, program, compile_step(workload, program, 4).passport, 4)
+    check = expected_communication.judge(workload, program, compile_step(workload, program, 4).report, 4)
     assert check.ok, check
 
 

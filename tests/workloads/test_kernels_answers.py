@@ -11,7 +11,7 @@ import pytest
 from kernel_cases import SEED, kernels, one_of_each, run
 from thin import thin
 
-from jaxbench.measure.kernel import count_wrong
+from jaxbench.measure.runnable import count_wrong
 from jaxbench.workloads.kernels import matmul
 
 CASES = one_of_each()

@@ -12,7 +12,7 @@ import pytest
 from doorway import UNOPTIMISED
 from kernel_cases import kernels
 
-from jaxbench.measure import kernel, runnable
+from jaxbench.measure import runnable
 from jaxbench.workloads.cases import Array, KernelWorkload
 from jaxbench.workloads.fusion_fence import fenced
 
@@ -55,7 +55,7 @@ def test_a_step_writes_the_result_and_one_value_of_the_argument(case: KernelWork
 
 def test_without_it_the_compiler_copies_the_argument_and_computes_twice(monkeypatch: pytest.MonkeyPatch) -> None:
     """The reason for `fenced`: if this fails, XLA has improved and `fenced` can go."""
-    monkeypatch.setattr(kernel, "fenced", lambda function: function)
+    monkeypatch.setattr(runnable, "fenced", lambda function: function)
     (case,) = kernels("fusion", ops="chain", sizes=str(ELEMENTS), impls="fused")
     bare = KernelWorkload(
         op="bare", dtype="float32", elements=ELEMENTS, flops=None, bytes_moved=None, arguments=case.arguments,

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from thin import thin
 
-from jaxbench.measure import kernel, runnable
+from jaxbench.measure import runnable
 from jaxbench.workloads.kernels import by_hand, to_target, versus
 
 
@@ -30,7 +30,7 @@ def slow_gains(first, second, bins, node):
 
 
 def test_the_best_gains_of_a_level_are_those_of_a_plain_loop() -> None:
-    arrays = kernel.draw(versus.JOBS["gbdt"].arrays(40), seed=3)
+    arrays = runnable.draw_arguments(versus.JOBS["gbdt"].arrays(40), seed=3)
     assert arrays[3].min() >= by_hand.NODES and arrays[3].max() < 2 * by_hand.NODES and (arrays[1] > 0).all()
     right = slow_gains(*(array.astype(float if array.dtype == np.float32 else int) for array in arrays))
     assert by_hand.level(*arrays) == pytest.approx(right, rel=1e-4, abs=1e-5)
@@ -41,7 +41,7 @@ def test_the_best_gains_of_a_level_are_those_of_a_plain_loop() -> None:
 def test_starting_takes_every_argument_and_gives_as_many_results_as_the_job(op: str) -> None:
     """A jitted function drops unused arguments: passing them would not be timed."""
     (case,) = versus.cases(op, "float32", 4, (versus.START,))
-    arrays = kernel.draw(case.arguments, seed=0)
+    arrays = runnable.draw_arguments(case.arguments, seed=0)
     little = versus._little(versus.JOBS[op])
     results = jax.tree.leaves(jax.jit(versus.JOBS[op].jax)(*arrays))
     assert len(little(*arrays)) == len(results) and all(np.size(result) == 1 for result in little(*arrays))
@@ -74,6 +74,8 @@ def test_a_training_that_does_not_reach_its_target_is_wrong() -> None:
 
 def test_seeds_differ_and_ways_do_not() -> None:
     (numpy, jit), (other, _) = (list(to_target.cases("train_mlp", "float32", seed)) for seed in (0, 1))
-    first, same, second = (kernel.draw(case.arguments[:1], seed=9)[0] for case in (numpy, jit, other))
+    first, same, second = (runnable.draw_arguments(case.arguments[:1], seed=9)[0] for case in (numpy, jit, other))
     assert np.array_equal(first, same) and not np.array_equal(first, second)
-    assert np.array_equal(first, kernel.draw(numpy.arguments[:1], seed=5)[0]), "the run's own seed changes nothing"
+    assert np.array_equal(first, runnable.draw_arguments(numpy.arguments[:1], seed=5)[0]), (
+        "the run's own seed changes nothing"
+    )

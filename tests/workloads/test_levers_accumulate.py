@@ -11,8 +11,8 @@ from thin import KINDS, thin
 from workload_cases import KEY, experiment_workload, linear_workload, one_device
 
 from jaxbench import parallel
-from jaxbench.measure import check, closed_form, oracle
-from jaxbench.measure.passport import compile_step
+from jaxbench.measure import check, expected_communication, reference
+from jaxbench.measure.compile_report import compile_step
 from jaxbench.workloads import Field, TrainWorkload, classification, from_nnx
 from jaxbench.workloads.levers import apply
 from jaxbench.workloads.models.norm import BatchNorm
@@ -47,10 +47,10 @@ def test_the_update_is_that_of_the_big_batch_and_is_communicated_once(case, stra
     program = parallel.build(strategy, accumulated(workload, count), jax.devices()[:devices])
     compiled = compile_step(workload, program, BATCH)
     actual = check.train(program, compiled.call, KEY, workload.synthetic(KEY, BATCH))
-    assert oracle.relative_l2(actual.params, expected.end.params) <= 1e-6
-    assert oracle.relative_l2(actual.opt_state, expected.end.opt_state) <= 1e-5
-    passport = compiled.passport
-    verdict = closed_form.judge(accumulated(workload, count), program, passport, BATCH)
+    assert reference.relative_l2(actual.params, expected.end.params) <= 1e-6
+    assert reference.relative_l2(actual.opt_state, expected.end.opt_state) <= 1e-5
+    passport = compiled.report
+    verdict = expected_communication.judge(accumulated(workload, count), program, passport, BATCH)
     assert verdict.ok, verdict.reason
 
 
@@ -70,7 +70,7 @@ def test_memory_falls(strategy):
     held = {}
     for count in (1, 8):
         program = parallel.build(strategy, accumulated(workload, count), jax.devices()[:2])
-        held[count] = compile_step(workload, program, 8192, options=FOR_MEMORY).passport.temp_bytes
+        held[count] = compile_step(workload, program, 8192, options=FOR_MEMORY).report.temp_bytes
     assert held[8] < held[1] / 3, held
 
 
@@ -115,4 +115,4 @@ def test_batch_statistics_are_of_one_part_on_one_device(statistics):
     for strategy in ("jit_auto", "shard_map"):
         program = parallel.build(strategy, workload, jax.devices()[:2])
         actual = check.train(program, compile_step(workload, program, BATCH).call, KEY, batch)
-        assert oracle.relative_l2(actual.params, expected.end.params) < 1e-5, strategy
+        assert reference.relative_l2(actual.params, expected.end.params) < 1e-5, strategy

@@ -14,8 +14,8 @@ from workload_cases import KEY, experiment_workload, one_device
 from jaxbench import parallel
 from jaxbench.errors import UserError
 from jaxbench.measure import check
-from jaxbench.measure.closed_form import judge
-from jaxbench.measure.passport import compile_step
+from jaxbench.measure.compile_report import compile_step
+from jaxbench.measure.expected_communication import judge
 from jaxbench.parallel.program import create_state
 from jaxbench.workloads import Field, TrainWorkload, flops
 from jaxbench.workloads.levers import apply, freeze
@@ -122,8 +122,8 @@ def test_frozen_parameters_cost_no_communication_and_no_optimizer_state(strategy
     program = parallel.build(strategy, workload, jax.devices()[:2])
     compiled = compile_step(workload, program, BATCH)
     trained = 4 * (WIDTHS[2] * WIDTHS[3] + WIDTHS[3])
-    assert compiled.passport.expected_gradient_bytes == trained
-    verdict = judge(workload, program, compiled.passport, BATCH)
+    assert compiled.report.expected_gradient_bytes == trained
+    verdict = judge(workload, program, compiled.report, BATCH)
     assert verdict.ok, verdict.reason
     reference = one_device(workload, batch)
     verdict = check.judge(check.train(program, compiled.call, KEY, batch), reference, workload)

@@ -13,8 +13,8 @@ from workload_cases import KEY, experiment_workload, linear_workload
 
 from jaxbench import parallel
 from jaxbench.errors import UserError
-from jaxbench.measure import closed_form
-from jaxbench.measure.passport import compile_step
+from jaxbench.measure import expected_communication
+from jaxbench.measure.compile_report import compile_step
 from jaxbench.parallel.program import create_state, gradients
 from jaxbench.workloads import Field, TrainWorkload, flops
 from jaxbench.workloads.levers import apply, precision
@@ -190,5 +190,5 @@ def test_16_bits_train_to_nearly_the_loss_of_float32(name):
 def test_loss_scaling_adds_scalars_only_to_what_is_communicated():
     workload = in_precision(linear_workload(), "float16")
     program = parallel.build("shard_map", workload, jax.devices()[:2])
-    verdict = closed_form.judge(workload, program, compile_step(workload, program, 8).passport, 8)
+    verdict = expected_communication.judge(workload, program, compile_step(workload, program, 8).report, 8)
     assert verdict.ok, verdict.reason

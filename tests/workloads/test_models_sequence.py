@@ -19,7 +19,7 @@ from benchmarks.references import sequence
 from jaxbench import discovery, levers, parallel
 from jaxbench.errors import UserError
 from jaxbench.machine.start import run_once_options
-from jaxbench.measure.passport import compile_step
+from jaxbench.measure.compile_report import compile_step
 from jaxbench.workloads import TrainWorkload, flops, from_nnx
 from jaxbench.workloads.losses_sequence import score
 from jaxbench.workloads.models import gcn, gpt, lstm, per_device, recsys, textcnn

@@ -16,7 +16,8 @@ from thin import KINDS, thin
 
 from jaxbench import parallel
 from jaxbench.errors import UserError
-from jaxbench.measure import check, loss_kind, oracle
+from jaxbench.measure import check, loss_kind
+from jaxbench.measure import reference as references
 from jaxbench.parallel.program import gradients, jit_once
 from jaxbench.runner.proof import Proof
 from jaxbench.workloads import Field, TrainWorkload, classification, from_nnx, sharding_context
@@ -115,9 +116,9 @@ def workload(statistics, remat="none"):
 
 
 def on_one_device(mine, parts):
-    start = oracle.initial_state(mine, KEY, device=jax.devices()[0])
-    return oracle.reference(
-        mine, start, mine.synthetic(KEY, BATCH), device=jax.devices()[0], layout=oracle.BatchLayout(parts)
+    start = references.initial_state(mine, KEY, device=jax.devices()[0])
+    return references.reference(
+        mine, start, mine.synthetic(KEY, BATCH), device=jax.devices()[0], layout=references.BatchLayout(parts)
     )
 
 
@@ -134,7 +135,7 @@ def test_every_strategy_gives_one_devices_parameters_and_statistics(case, strate
     program = parallel.build(strategy, mine, jax.devices())
     verdict = check.judge(check.train(program, program.step, KEY, batch), expected, mine)
     assert verdict.ok, verdict.reason
-    state = oracle.initial_state(mine, KEY, device=jax.devices()[0])
+    state = references.initial_state(mine, KEY, device=jax.devices()[0])
     with sharding_context.over(parts=8):
         _, moved, _ = jit_once(partial(gradients, mine))(state, batch)
     with jax.set_mesh(program.mesh):
@@ -146,16 +147,16 @@ def test_every_strategy_gives_one_devices_parameters_and_statistics(case, strate
 @pytest.mark.full
 def test_the_two_choices_are_two_functions_and_one_without_other_devices():
     ends = {(s, parts): on_one_device(workload(s), parts).end.params for s in STATISTICS for parts in (1, 8)}
-    assert oracle.relative_l2(ends["device", 8], ends["global", 8]) > 1e-3
-    assert oracle.relative_l2(ends["device", 1], ends["global", 1]) == 0
-    assert oracle.relative_l2(ends["global", 8], ends["global", 1]) == 0
+    assert references.relative_l2(ends["device", 8], ends["global", 8]) > 1e-3
+    assert references.relative_l2(ends["device", 1], ends["global", 1]) == 0
+    assert references.relative_l2(ends["global", 8], ends["global", 1]) == 0
 
 
 @pytest.mark.parametrize("remat", thin(["sqrt", "block", "dots_saveable"], 1))
 def test_recomputation_changes_neither_gradients_nor_statistics(remat):
     """For several strategies in one process: a trace cached for one must not serve another."""
     plain, recomputed = workload("device"), workload("device", remat)
-    state = oracle.initial_state(plain, KEY, device=jax.devices()[0])
+    state = references.initial_state(plain, KEY, device=jax.devices()[0])
     batch = plain.synthetic(KEY, BATCH)
     for parts in (1, 8):
         with sharding_context.over(parts=parts):
@@ -168,7 +169,7 @@ def test_recomputation_changes_neither_gradients_nor_statistics(remat):
 
 def test_inference_uses_what_training_left():
     mine = workload("device")
-    state = oracle.initial_state(mine, KEY, device=jax.devices()[0])
+    state = references.initial_state(mine, KEY, device=jax.devices()[0])
     batch = mine.synthetic(KEY, BATCH)
     _, moved, _ = jit_once(partial(gradients, mine))(state, batch)
     logits = mine.predict(state.params, moved, batch)
@@ -184,7 +185,7 @@ def test_inference_uses_what_training_left():
 def test_parts_of_a_batch_with_separate_statistics_give_the_one_device_result():
     """So one accelerator need not hold the activations of a batch for many devices."""
     mine = dataclasses.replace(workload("device"), independent=True)
-    start, batch = oracle.initial_state(mine, KEY, device=jax.devices()[0]), mine.synthetic(KEY, BATCH)
+    start, batch = references.initial_state(mine, KEY, device=jax.devices()[0]), mine.synthetic(KEY, BATCH)
     seen = []
 
     def jit(function):
@@ -195,11 +196,11 @@ def test_parts_of_a_batch_with_separate_statistics_give_the_one_device_result():
         return call
 
     whole = on_one_device(mine, 8)
-    parts = oracle.reference(
-        mine, start, batch, device=jax.devices()[0], layout=oracle.BatchLayout(8), apart=True, jit=jit
+    parts = references.reference(
+        mine, start, batch, device=jax.devices()[0], layout=references.BatchLayout(8), apart=True, jit=jit
     )
     assert set(seen) == {BATCH // 8}
-    assert oracle.relative_l2(parts.end.params, whole.end.params) < 1e-5
+    assert references.relative_l2(parts.end.params, whole.end.params) < 1e-5
 
 
 @pytest.mark.parametrize(("kind", "independent"), [("device", True), ("global", False)])

@@ -11,7 +11,8 @@ import numpy as np
 import pytest
 from thin import thin
 
-from jaxbench import levers, new
+from jaxbench import levers
+from jaxbench.commands import new
 from jaxbench.errors import Unsupported, UserError
 from jaxbench.parallel.program import create_state, gradients, update
 from jaxbench.runner import arm

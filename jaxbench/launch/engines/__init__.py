@@ -8,6 +8,7 @@ optional package is missing; and `submit(job) -> Submitted`.
 
 from __future__ import annotations
 
+import dataclasses
 import importlib
 import pkgutil
 from types import ModuleType
@@ -52,14 +53,14 @@ def submit(request: LaunchRequest, console: Console) -> int | None:
     engine, codes = load(request.engine), []
     engine.require_here()
     for job in request.jobs():
-        about = {"folder": job.folder.name, "nodes": job.nodes, "text": job.text}
-        launched.note(request.workdir, request.engine, request.command, {**about, "id": ""})
+        about = launched.Job(folder=job.folder.name, nodes=job.nodes, text=job.text, id="")
+        launched.note(request.workdir, request.engine, request.command, about)
         try:
             done = engine.submit(job)
         except UserError:
             launched.forget(request.workdir, job.folder.name)
             raise
-        launched.note(request.workdir, request.engine, request.command, {**about, "id": done.id})
+        launched.note(request.workdir, request.engine, request.command, dataclasses.replace(about, id=done.id))
         console.print(f"{job.text}: {done.sentence}", highlight=False, soft_wrap=True)
         codes += [] if done.code is None else [done.code]
     return max(codes, default=None)

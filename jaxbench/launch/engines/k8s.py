@@ -16,7 +16,7 @@ from jaxbench.launch.job import Job, Submitted
 
 OPTIONS = "image=NAME, claim=NAME (a volume claim for results), and labels of nodes such as pool.example/kind=large"
 RESOURCES = {"gpu": "nvidia.com/gpu", "tpu": "google.com/tpu", "cpu": "cpu"}
-PORT = 8476  # of the coordinator
+PORT = 8476  # the coordinator's
 RESULTS = Path("/results")  # the mount point of the results in the pods
 RESTARTS = 3  # restarts of the whole set after a pod has failed; a run folder on a claim continues
 

@@ -11,7 +11,7 @@ from jaxbench.papers import targets
 from jaxbench.papers.evidence import Evidence, NotTestable, most_devices
 from jaxbench.papers.paper import Claim, Ours, Panel, Paper, PublishedSeries, Reading, Run, curve
 from jaxbench.report.drawing.marks import Mark
-from jaxbench.verdicts.claim import DIVERGED
+from jaxbench.verdicts.judge import DIVERGED
 
 ERROR = "goyal_error_vs_batch"
 KEPT, FAR = 32, 256  # times the smallest batch: the paper's 8,192 over 256, and its 65,536 over 256

@@ -22,9 +22,10 @@ import jax
 from jax.sharding import PartitionSpec
 
 from jaxbench.errors import Unsupported, UserError
-from jaxbench.parallel import draws, optimizer_need, pipeline_view, sharded_step
+from jaxbench.parallel import pipeline_layout, rng_keys, sharded_step
 from jaxbench.parallel import schedule as schedules
 from jaxbench.parallel.axes import TOGETHER, Sizes, batch_parts, mesh_of, splits
+from jaxbench.parallel.optimizer import unused_gradients
 from jaxbench.parallel.pipeline_layout import BLOCKS, OUTER, PipelineLayout
 from jaxbench.parallel.program import Program, TrainState, mean_over, update
 from jaxbench.parallel.schedule import BACKWARD, FORWARD, Schedule
@@ -46,12 +47,12 @@ def build(workload: TrainWorkload, devices: list[jax.Device], sizes: Sizes, *, s
     _require(workload, sizes)
     table = schedules.make(schedule, sizes.get(AXIS, 1), workload.micro_batches)
     layout, mesh = PipelineLayout(workload, sizes, schedules.CHUNKS[schedule]), mesh_of(devices, sizes)
-    means, view = sharded_step.mean_axes(sizes), pipeline_view.of(workload, mesh, layout)
+    means, gathered = sharded_step.mean_axes(sizes), pipeline_layout.gathered_update(workload, mesh, layout)
 
     def local_gradients(state: TrainState, batch: Batch) -> tuple[PyTree, PyTree, Metrics]:
         params = sharded_step.varying(state.params, (*means, AXIS))
         with sharding_context.over(axis=means or None, **sharded_step.where(sizes)):
-            key = draws.local_key(state.key, means)
+            key = rng_keys.local_key(state.key, means)
             grads, metrics = Stage(workload, table, sizes, key, state.step).run(params, batch)
         grads = {OUTER: jax.tree.map(lambda g: jax.lax.psum(g, AXIS), grads[OUTER]), BLOCKS: grads[BLOCKS]}
         metrics = jax.tree.map(lambda x: jax.lax.psum(x, AXIS), metrics)
@@ -61,8 +62,8 @@ def build(workload: TrainWorkload, devices: list[jax.Device], sizes: Sizes, *, s
             grads = jax.tree.map(lambda g: weighted.divided(g, metrics["loss"].weight), grads)
         return grads, state.model_state, weighted.normalized(metrics, lambda weight: weight)
 
-    updating = partial(update, workload) if view is None else view.update
-    step = sharded_step.Step(local_gradients, updating, layout.specs().params, view)
+    updating = partial(update, workload) if gathered is None else gathered.update
+    step = sharded_step.Step(local_gradients, updating, layout.specs().params, gathered)
     bounds = partial(expected, workload, layout, sizes, table, platform=devices[0].platform)
     program = sharded_step.program(workload, layout, mesh, sizes, step, bounds, sums=1 + bool(means))
     return dataclasses.replace(program, order=partial(_as_micro_batches, batch_parts(sizes), workload.micro_batches))
@@ -117,9 +118,11 @@ def expected(
     """
     bounds: CollectiveBounds = {}
     specs = jax.tree.leaves(layout.specs().params, is_leaf=lambda x: isinstance(x, PartitionSpec))
-    unused = optimizer_need.unused_gradients(workload, layout.canonical)
+    unused = unused_gradients(workload, layout.canonical)
     leaves, structure = jax.tree.flatten(layout.canonical.params)
-    used = layout.merged(jax.tree.unflatten(structure, [index not in unused for index, _ in enumerate(leaves)]), _any)
+    used = layout.merged(
+        jax.tree.unflatten(structure, [index not in unused for index, _ in enumerate(leaves)]), lambda *used: any(used)
+    )
     every = zip(jax.tree.leaves_with_path(layout.params), specs, jax.tree.leaves(used), strict=True)
     for (path, aval), spec, is_used in every:
         on_device = aval.size // math.prod(sizes.get(axis, 1) for axis in spec if axis)
@@ -138,10 +141,6 @@ def expected(
         for what, (least, most) in workload.partition.collective_bounds(passes).items():
             sharded_step.add(bounds, what, ticks[kind] * least, ticks[kind] * most)
     return bounds
-
-
-def _any(*used: bool) -> bool:
-    return any(used)
 
 
 _KINDS = {FORWARD: "forward", BACKWARD: "backward"}

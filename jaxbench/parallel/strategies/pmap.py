@@ -14,7 +14,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax.sharding import AxisType, Mesh, NamedSharding, PartitionSpec
 
-from jaxbench.parallel import draws, multihost
+from jaxbench.parallel import multihost, rng_keys
 from jaxbench.parallel.data_parallel import AXIS, on_device
 from jaxbench.parallel.program import Program, TrainState, create_state, gradients, jit_once, mean_over, update
 from jaxbench.workloads.base import Batch, Metrics, PyTree, TrainWorkload
@@ -46,9 +46,10 @@ def build(workload: TrainWorkload, devices: list[jax.Device]) -> Program:
         put=lambda batch: multihost.put(
             jax.tree.map(lambda x: x.reshape(count, x.shape[0] // count, *x.shape[1:]), batch), stacked
         ),
+        # Every device holds an equal copy, so the first one of this process is enough.
         export=lambda state: jax.tree.map(lambda x: np.asarray(x.addressable_shards[0].data)[0], state),
         load=lambda state: multihost.put(stack(jax.device_get(state), np), stacked, may_alias=False),
-        keys=draws.keys_of_parts(count),
+        keys=rng_keys.keys_of_parts(count),
     )
 
 

@@ -16,7 +16,7 @@ from jaxbench.parallel.data_parallel import AXIS, data_parallel, on_device
 from jaxbench.parallel.program import Program, TrainState, gradients, mean_over, update
 from jaxbench.workloads.base import Batch, Metrics, TrainWorkload
 
-WRITTEN_OUT = "shard_map"  # it is that itself
+WRITTEN_OUT = "shard_map"  # this strategy itself
 
 
 def build(workload: TrainWorkload, devices: list[jax.Device]) -> Program:

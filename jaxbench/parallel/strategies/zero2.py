@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from functools import partial
 
-from jaxbench.parallel import zero
+from jaxbench.parallel.strategies import zero1
 
-AXIS = zero.AXIS
-build = partial(zero.build, stage=2)
+AXIS = zero1.AXIS
+build = partial(zero1.build_stage, stage=2)

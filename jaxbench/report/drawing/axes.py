@@ -13,17 +13,17 @@ from matplotlib.ticker import FixedLocator, FuncFormatter, MaxNLocator, NullLoca
 from jaxbench.report.drawing.marks import GREY, Mark
 
 Show = Callable[[float], str]
-LOGARITHMIC = 10  # from this ratio of values on, bars have a logarithmic axis
-_LABELS = 9  # more device counts than this do not fit under a panel
+LOGARITHMIC = 10  # bars have a logarithmic axis if the largest value is at least this many times the smallest
+_LABELS = 9  # at most this many device counts fit under a panel
 
 
 def plain(value: float) -> str:
-    """ "0.01", "250"."""
+    """A tick's text: "0.01", "250"."""
     return f"{value:g}"
 
 
 def devices_axis(axes: Axes, counts: Sequence[int], *, label: str = "devices") -> None:
-    """Base-2 logarithmic x axis with a whole-number tick at each measured count."""
+    """Makes x a base-2 logarithmic axis with a whole-number tick at each measured count."""
     step = max(1, -(-len(counts) // _LABELS))
     low, high = (min(counts), max(counts)) if counts else (1, 8)
     axes.set_xscale("log", base=2)
@@ -33,7 +33,7 @@ def devices_axis(axes: Axes, counts: Sequence[int], *, label: str = "devices") -
 
 
 def efficiency_axis(axes: Axes) -> None:
-    """Linear y axis of percent from 0, so that heights can be compared, to just above 100 or the highest value."""
+    """Makes y a linear axis of percent, from 0 (so that heights can be compared) to above 100 and the highest value."""
     top = max(112.0, axes.dataLim.y1 * 1.05)
     axes.set_ylim(0, top)
     axes.yaxis.set_major_locator(FixedLocator([*range(0, int(top) + 1, 25)]))
@@ -43,10 +43,10 @@ def log_axis(
     axes: Axes, which: str, *, show: Show, base: int = 10, max_ticks: int = 7, span: Iterable[float] = (),
     min_span: float = 4,
 ) -> None:  # fmt: skip
-    """A logarithmic x or y axis over what is drawn, with at most `max_ticks` round ticks, written by `show`.
+    """Makes x or y a logarithmic axis over the drawn data, with at most `max_ticks` round ticks, formatted by `show`.
 
-    base: 2 has ticks at powers of two only. span: values that must be on the axis besides what is drawn. min_span: the
-    smallest factor that the axis spans. Call it after everything is drawn.
+    base: 2 has ticks only at powers of two. span: more values that must be on the axis. min_span: the least ratio of
+    the axis's ends. Call it after everything is drawn.
     """
     seen = [v for v in (*extent([axes], which), *span) if math.isfinite(v) and v > 0]
     low, high = (min(seen), max(seen)) if seen else (1.0, 10.0)
@@ -58,14 +58,15 @@ def log_axis(
 
 
 def extent(panels: Iterable[Axes], which: str) -> list[float]:
-    """The ends of what is drawn along x or y in all panels: the `span` that gives them the same axis."""
+    """The ends of the drawn data along x or y in all panels: as `span`, they give all panels the same axis."""
     return [getattr(axes.dataLim, which + end) for axes in panels for end in "01"]
 
 
 def zero_axis(
     axes: Axes, which: str, top: float, *, show: Show = plain, room: float = 1.13, max_ticks: int = 5
 ) -> None:
-    """An axis from 0, so that lengths can be compared. room: its end over `top`, for texts beyond the longest mark."""
+    """Makes x or y an axis from 0, so that lengths can be compared. room: its end over `top`, which leaves space for
+    texts."""
     (axes.set_xlim if which == "x" else axes.set_ylim)(0, room * top or 1)
     axis = axes.xaxis if which == "x" else axes.yaxis
     axis.set_major_locator(MaxNLocator(max_ticks, steps=[1, 2, 2.5, 5, 10]))
@@ -73,13 +74,13 @@ def zero_axis(
 
 
 def whole_zero(axes: Axes) -> None:
-    """A linear y axis from just below 0, so that a point at 0 is seen whole."""
+    """Makes y a linear axis from just below 0, so that a mark at 0 is not cut."""
     top = axes.dataLim.y1 if axes.dataLim.y1 > 0 else 1.0
     axes.set_ylim(-0.04 * top, 1.12 * top)
 
 
 def bar_axis(axes: Axes, bars: Sequence[Mark], *, show: Show = plain, room: float = 0.17) -> float:
-    """The x axis of horizontal bars, with room for a text beside the longest. Returns where the bars begin.
+    """Makes x the axis of horizontal bars, with room for a text next to the longest. Returns where the bars begin.
 
     It starts at 0, so that lengths can be compared, unless short bars would vanish: then it is logarithmic.
     """
@@ -94,7 +95,7 @@ def bar_axis(axes: Axes, bars: Sequence[Mark], *, show: Show = plain, room: floa
 
 
 def time_axis(axes: Axes, bars: Sequence[Mark]) -> float:
-    """`bar_axis` of seconds per call."""
+    """`bar_axis` for seconds per call."""
     axes.set_xlabel("time per call")
     return bar_axis(axes, bars, show=seconds_tick)
 
@@ -108,7 +109,7 @@ def _ticks(axis: Any, ticks: Sequence[float], show: Show) -> None:
 def round_ticks(low: float, high: float, *, base: int = 10, max_ticks: int = 7) -> list[float]:
     """At most `max_ticks` round numbers in [low, high].
 
-    Base 2: every n-th power, 1 KiB and 1 MiB among them. Base 10: the coarsest of five sets of digits that gives three.
+    Base 2: every n-th power, including 1 KiB and 1 MiB. Base 10: the coarsest of five sets of digits with three ticks.
     """
     if base != 10:
         powers = range(math.ceil(math.log(low, base) - 1e-9), math.floor(math.log(high, base) + 1e-9) + 1)
@@ -125,34 +126,34 @@ def round_ticks(low: float, high: float, *, base: int = 10, max_ticks: int = 7) 
 
 
 def entitle(axes: Axes, title: str = "", *, x: str = "", y: str = "") -> None:
-    """The panel's title and axis labels; an empty text changes nothing."""
+    """Sets the panel's title and axis labels. An empty text changes nothing."""
     for text, write in ((title, axes.set_title), (x, axes.set_xlabel), (y, axes.set_ylabel)):
         if text:
             write(text)
 
 
 def empty(axes: Axes, why: str, *, which: str = "y") -> None:
-    """Says why the panel is empty, and removes the ticks of its x or y axis."""
+    """Writes why the panel is empty, and removes the ticks of its x or y axis."""
     axes.set_xticks([]) if which == "x" else axes.set_yticks([])
     axes.text(0.5, 0.5, why, transform=axes.transAxes, ha="center", color=GREY)
 
 
 def si(value: float) -> str:
-    """ "10k", "2.5M"; small values as they are."""
+    """A tick's text with an SI prefix: "10k", "2.5M"."""
     return _in_unit(value, ((1e15, "P"), (1e12, "T"), (1e9, "G"), (1e6, "M"), (1e3, "k"), (0.0, "")))
 
 
 def bytes_tick(value: float) -> str:
-    """ "20 MB", "1.5 GB"; for ticks, which are round."""
+    """A tick's text in bytes: "20 MB", "1.5 GB"."""
     return _in_unit(value, ((1e12, " TB"), (1e9, " GB"), (1e6, " MB"), (1e3, " kB"), (0.0, " B"))) if value else "0"
 
 
 def seconds_tick(value: float) -> str:
-    """ "10 µs", "1 ms"; for ticks, which are round."""
+    """A tick's text in seconds: "10 µs", "1 ms"."""
     return _in_unit(value, ((1.0, " s"), (1e-3, " ms"), (1e-6, " µs"), (1e-9, " ns")))
 
 
 def _in_unit(value: float, units: Sequence[tuple[float, str]]) -> str:
-    """In the first unit that is not larger, else the last. 0 is the size of a unit without a prefix."""
+    """The value in the first unit that is not larger, else in the last. Size 0 means no prefix."""
     size, unit = next(((size, unit) for size, unit in units if value >= size * 0.999999), units[-1])
     return f"{value / (size or 1):.3g}{unit}"

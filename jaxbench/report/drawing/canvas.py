@@ -1,8 +1,8 @@
 # Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
-"""The canvas of every figure: in SVG, PNG and PDF, 7 inches wide unless asked otherwise, its bytes by its data alone.
+"""The canvas of every figure: SVG, PNG and PDF, 7 inches wide by default. The bytes depend only on the data.
 
 Figures must work in black and white: a series has a marker and a colour (Okabe and Ito's palette, which colour-blind
-readers can tell apart), a bar has a hatch. `marks` defines filled, hollow, dashed and crossed-out marks.
+readers can distinguish), and a bar has a hatch. `marks` defines filled, hollow, dashed and crossed-out marks.
 """
 
 from __future__ import annotations
@@ -29,9 +29,9 @@ from jaxbench.report.drawing.labels import display
 
 FORMATS = ("svg", "pdf", "png")
 DPI = 200  # of the PNG
-PANEL = 2.0  # height of a panel of lines in inches, with its title and labels
-FULL_IN = 7.0  # the width of a page
-STACKED_IN = 5.0  # narrower figures have all of their panels below each other
+PANEL = 2.0  # height of a panel of lines in inches, including its title and labels
+FULL_IN = 7.0  # the width of a page in inches
+STACKED_IN = 5.0  # figures narrower than this have all panels below each other
 NO_TITLE = "none"
 _TITLE, _NAME, _LEGEND, _NOTE = 84, 48, 110, 150  # letters in 7 inches: a title, a name, the legend, a footnote line
 _STYLE: Any = {
@@ -51,7 +51,7 @@ _METADATA: Any = {
 
 @dataclass(frozen=True)
 class Look:
-    """What a person chooses for all figures of a run: the width, and what their titles call it ("": its experiment)."""
+    """The user's settings for all figures of a run. title: replaces the experiment's name in titles; "" keeps it."""
 
     width_in: float = FULL_IN
     title: str = ""
@@ -62,16 +62,16 @@ _LOOK: ContextVar[Look] = ContextVar("look", default=_PLAIN)
 
 
 def look_of(config: Mapping[str, Any], asked: Mapping[str, Any] | None = None) -> Look:
-    """By the config of a run, or else by what is `asked`. Runs older than the settings have the defaults."""
+    """The look in a run's config, or in `asked` if given. Runs older than these settings have the defaults."""
     section = asked if asked is not None else config.get("report")
     section = section if isinstance(section, Mapping) else {}
     return Look(float(section.get("width_in", FULL_IN)), str(section.get("title") or ""))
 
 
 def render(make: Callable[[], Figure | None], look: Look | None = None) -> dict[str, bytes]:
-    """Calls `make` under the style and returns its figure by suffix; {} if it draws nothing.
+    """Calls `make` with the style applied, and returns the bytes of its figure by suffix; {} if it draws nothing.
 
-    The bytes depend on the figure alone: no dates, no random ids.
+    The bytes depend only on the figure: there are no dates and no random ids.
     """
     files: dict[str, bytes] = {}
     with style(look):
@@ -87,9 +87,9 @@ def render(make: Callable[[], Figure | None], look: Look | None = None) -> dict[
 
 
 def lay_out(figure: Figure) -> None:
-    """Finds the layout, once for all formats, and then the places of labels. Call it inside `style`."""
+    """Computes the layout, once for all formats, and then the positions of labels. Call it inside `style`."""
     figure.draw_without_rendering()
-    figure.set_layout_engine("none")  # keeps the layout just found
+    figure.set_layout_engine("none")  # keeps the layout just computed
     placing.settle(figure)
 
 
@@ -106,7 +106,7 @@ def write(files: dict[str, bytes], folder: Path, name: str) -> None:
 
 @contextmanager
 def style(look: Look | None = None) -> Iterator[None]:
-    """Applies the figures' settings instead of the user's matplotlibrc, and restores the old ones afterwards."""
+    """A context with the figures' settings instead of the user's matplotlibrc."""
     token = _LOOK.set(look or _PLAIN)
     chatty = logging.getLogger("fontTools")  # logs every glyph that goes into the PDF
     level = chatty.level
@@ -132,7 +132,7 @@ class Sheet:
         self, rows: int = 1, columns: int = 1, *, widths: Sequence[float] | None = None,
         heights: float | Sequence[float] = PANEL, **shared: Any,
     ) -> None:  # fmt: skip
-        """heights: of each row of panels, in inches; panels with named rows are as high as their names need.
+        """heights: of each row of panels in inches; panels with named rows are as high as their names need.
         shared: matplotlib's ``sharex`` and ``sharey``."""
         self._look, self._named = _LOOK.get(), dict[Axes, float]()
         self._heights = list(heights) if isinstance(heights, Sequence) else [heights] * rows
@@ -150,12 +150,12 @@ class Sheet:
         self.panels: Any = panels.reshape(rows, columns)
 
     def only(self) -> Axes:
-        """The panel of a figure that has one."""
+        """The panel of a figure with a single panel."""
         axes: Axes = self.panels[0, 0]
         return axes
 
     def join(self, row: int) -> Axes:
-        """Makes one wide panel of a row of panels."""
+        """Replaces a row of panels with one wide panel."""
         for axes in self.panels[row]:
             axes.remove()
         first = row * self.panels.shape[1] if self._stacked else row
@@ -164,8 +164,8 @@ class Sheet:
         return wide
 
     def names(self, axes: Axes, labels: Sequence[str], *, beside: int = 1, shown: bool = True) -> None:
-        """Names of horizontal marks at 0, 1, ..., the first on top. beside: marks per row. shown: False for a panel
-        that shares the names of the panel to its left."""
+        """Writes the names of horizontal marks at 0, 1, ... with the first on top. beside: marks per row. shown: False
+        for a panel that shares the names of the panel to its left."""
         fits = max(16, round(_NAME * self._look.width_in / FULL_IN))
         labels = [textwrap.fill(label, fits) if len(label) > fits and "\n" not in label else label for label in labels]
         axes.set_yticks(range(len(labels)), labels)
@@ -178,7 +178,7 @@ class Sheet:
     def finish(
         self, title: str, handles: Sequence[Any] = (), notes: Sequence[str] = (), *, even: bool = True
     ) -> Figure:
-        """Adds legend and footnotes and sets the height. even: legend lines of about the same length."""
+        """Adds legend and footnotes, and sets the height. even: make legend lines of about the same length."""
         lines = self.panels.reshape(-1, 1) if self._stacked else self.panels
         if self._stacked:
             for axes in self.panels.flat:
@@ -195,7 +195,7 @@ class Sheet:
         return self.figure
 
     def _title(self, title: str) -> str:
-        """Titles are "experiment: subject"; the look replaces the former."""
+        """The title with the look applied. Titles are "experiment: subject"; the look replaces the first part."""
         if not self._look.title:
             return title
         subject = title.partition(": ")[2] or title
@@ -203,13 +203,13 @@ class Sheet:
 
 
 def short(name: str, limit: int = _NAME) -> str:
-    """The name as figures show it. A long one is shortened in its middle, because its ends distinguish it."""
+    """The name as figures show it. A long name is shortened in the middle, because its ends distinguish it."""
     name = display(name)
     return name if len(name) <= limit else f"{name[: limit // 2 - 1]}…{name[-(limit // 2) :]}"
 
 
 def _legend(figure: Figure, handles: Sequence[Any], *, title: str, even: bool, scale: float) -> int:
-    """Title and legend above the panels. Returns how many lines. scale: of the width, 1 for a page's."""
+    """Draws title and legend above the panels. Returns the number of lines. scale: the width relative to a page's."""
     widest = max((len(str(handle.get_label())) for handle in handles), default=0) + 8  # the sample of the line
     columns = max(1, min(len(handles), 5, round(_LEGEND * scale) // widest))
     if even and handles:
@@ -224,7 +224,7 @@ def _legend(figure: Figure, handles: Sequence[Any], *, title: str, even: bool, s
 
 
 def _footnotes(figure: Figure, notes: Sequence[str], letters: int) -> int:
-    """Small print below the panels, each note once. Returns how many lines it takes."""
+    """Draws the footnotes below the panels, without duplicates. Returns the number of lines."""
     text = "\n".join(textwrap.fill(display(note), letters) for note in dict.fromkeys(notes))
     if not text:
         return 0

@@ -1,5 +1,5 @@
 # Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
-"""Rows of training runs as series over devices. A series is a family: one strategy with one setting of its levers."""
+"""Rows of training runs as series over devices. A series is a family: a strategy with one setting of the levers."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ Value = Callable[[Row], Estimate]
 
 
 def compiled(rows: Iterable[Row]) -> list[Row]:
-    """Rows that were compiled: their memory, bytes and schedule are known, timed or not."""
+    """Rows that were compiled: their memory, bytes and schedule are known even if they were not timed."""
     return [row for row in rows if row.point.record is not None]
 
 
 def families(rows: Iterable[Row]) -> dict[str, list[Row]]:
-    """Rows by strategy and arm, each sorted by devices. They keep the order of the run, and so their styles."""
+    """Rows by strategy and arm, sorted by devices. Families keep the order of the run, which fixes their styles."""
     groups: dict[str, list[Row]] = {}
     for row in rows:
         groups.setdefault(", ".join(filter(None, (row.point.strategy, row.point.arm))), []).append(row)
@@ -32,46 +32,46 @@ def families(rows: Iterable[Row]) -> dict[str, list[Row]]:
 
 
 def line(axes: Axes, rows: Sequence[Row], value: Value, *, place: int, exact: bool = False, between: Any = "-") -> None:
-    """`value` over devices."""
+    """Draws `value` over devices."""
     marks.line(axes, marks.of(rows, lambda row: row.point.devices, value, exact=exact), place=place, between=between)
 
 
 def lines(axes: Axes, groups: Mapping[str, Sequence[Row]], value: Value, **style: Any) -> None:
-    """A `line` for each family. style: passed to `line`."""
+    """Draws a `line` for each family. style: passed to `line`."""
     for place, rows in enumerate(groups.values()):
         line(axes, rows, value, place=place, **style)
 
 
 def counts(rows: Iterable[Row]) -> list[int]:
-    """The device counts of the rows."""
+    """The device counts of the rows, ascending."""
     return sorted({row.point.devices for row in rows})
 
 
 def handles(names: Iterable[str]) -> list[Line2D]:
-    """One entry of the legend for each family."""
+    """One legend entry for each family."""
     return [marks.handle(place, short(name, 28)) for place, name in enumerate(names)]
 
 
 def remarks(timed: Sequence[Row], drawn: Sequence[Row]) -> list[str]:
-    """The footnotes: n, what the error bars of times are, and what hollow and crossed-out marks mean."""
+    """The footnotes on n, on error bars of times, and on hollow and crossed-out marks."""
     hollow = [note for note in notes.of_states(timed) if note != notes.WRONG]
     wrong = [note for note in notes.of_states(drawn) if note == notes.WRONG]
     return [*notes.of_times(timed, "a point", what="times: "), *hollow, *wrong]
 
 
 def fact(row: Row, name: str) -> float:
-    """One of the record's facts; NaN: it was not measured."""
+    """One of the record's facts; NaN: not measured."""
     return float(row.point.record.facts.get(name, math.nan)) if row.point.record is not None else math.nan
 
 
 def passport(row: Row, name: str) -> float:
-    """A number of the compiled step's passport, such as `temp_bytes`; NaN: unknown."""
+    """A number from the compile report, such as `temp_bytes`; NaN: unknown."""
     value = getattr(row.point.record.passport, name) if row.point.record is not None else None
     return math.nan if value is None else float(value)
 
 
 def received(row: Row) -> dict[str, float]:
-    """Bytes that one device receives in a step: the sizes of its collectives' results, by kind."""
+    """The bytes that one device receives in a step, by kind of collective: the sizes of the collectives' results."""
     sizes: dict[str, float] = {}
     for each in row.point.record.passport.collectives if row.point.record is not None else ():
         sizes[each.kind] = sizes.get(each.kind, 0.0) + each.bytes
@@ -79,5 +79,5 @@ def received(row: Row) -> dict[str, float]:
 
 
 def received_bytes(row: Row) -> float:
-    """All bytes that one device receives in a step; NaN: unknown."""
+    """The bytes that one device receives in a step; NaN: unknown."""
     return float(sum(received(row).values())) if row.point.record is not None else math.nan

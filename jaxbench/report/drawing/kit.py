@@ -1,5 +1,5 @@
 # Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
-"""What nearly every figure file needs of the kit, in one import."""
+"""Re-exports the drawing functions that nearly every figure file needs."""
 
 from __future__ import annotations
 

@@ -20,7 +20,7 @@ _POINT = re.compile(r"([\w+]+)/(strong|weak)/(\d+)(/?)")
 _CASE = re.compile(r"^[\w+]+/[a-z]+\d+/")
 _LEVER = re.compile(
     r"\b([a-z]{5,}|mesh)=(?=\S)"
-)  # of a lever's value; a mesh's own "data=2" is how the field writes it
+)  # a lever and its value; a mesh such as "data=2" stays in the field's notation
 _AXES = ("data", "tensor", "stage", "context", "expert")
 _RATE = re.compile(r"\b(\d+)([kmg])bit\b")
 _SIZE = re.compile(r"\b(\d+)B\b")

@@ -1,9 +1,9 @@
 # Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
-"""The marks of the figures: lines with intervals, bars, stacks, dots, and what others published.
+"""The marks of the figures: lines with intervals, bars, stacks, dots, and published results.
 
-Filled: measured on no more devices than cores. Hollow: oversubscribed, so its time says nothing and it has no interval.
-Crosses are on no line: a large black one failed its checks, a small grey one was refused by a gate. Hollow and dotted
-grey: published by others. Dashed black without marks: the ideal, a formula, or a limit.
+Filled: measured on at most as many devices as cores. Hollow: oversubscribed, so its time is meaningless and it has no
+interval. Crosses are on no line: large and black failed its checks, small and grey was refused by a gate. Hollow and
+dotted grey: published by others. Dashed black without marks: the ideal, a formula, or a limit.
 """
 
 from __future__ import annotations
@@ -23,8 +23,8 @@ from jaxbench.report.drawing import placing
 
 COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#56B4E9", "#E69F00", "#000000")
 MARKERS = ("o", "s", "^", "D", "v", "P", "X")
-HATCHES = ("", "////", "....", "xxxx", "\\\\\\\\", "++++", "oooo")  # for bars, which have no markers
-_LIGHT = ("#9ecae1", "#fdbe85", "#a1d9b4", "#e7b8d3", "#c6e5f5", "#f5d391", "#bdbdbd")  # COLOURS, with room for hatches
+HATCHES = ("", "////", "....", "xxxx", "\\\\\\\\", "++++", "oooo")  # bars have hatches instead of markers
+_LIGHT = ("#9ecae1", "#fdbe85", "#a1d9b4", "#e7b8d3", "#c6e5f5", "#f5d391", "#bdbdbd")  # COLOURS, lighter for hatches
 GREY, PALE = "#6b6b6b", "#8a8a8a"  # PALE: published by others, refused, or from another run
 DASHES: Any = dict(color="black", linewidth=0.8, linestyle=(0, (6, 1.5)))  # a reference: ideal, limit, no difference
 FORMULAS: Any = ((0, (6, 1.5)), (0, (6, 1.5, 1, 1.5)), (0, (3, 1.5)), (0, (6, 1.5, 1, 1.5, 1, 1.5)))  # several at once
@@ -32,7 +32,7 @@ DASHED: Any = (0, (3, 1.5))  # a second line of the same series
 HOLLOW: Any = dict(markersize=3.3, markerfacecolor="white", markeredgecolor=PALE, markeredgewidth=0.7)
 PUBLISHED: Any = {**HOLLOW, "color": PALE, "linewidth": 1.0, "linestyle": ":"}
 UNTOLD: Any = dict(facecolor="white", edgecolor=PALE, linewidth=0.7, linestyle=(0, (2, 1.5)))  # a part of a bar
-THICK = 0.72  # of a bar; rows are 1 apart
+THICK = 0.72  # the height of a bar; rows are 1 apart
 _ERROR: Any = dict(elinewidth=0.8, capsize=1.8, capthick=0.8)
 Measured = TypeVar("Measured", bound=Any)  # a row of cases, a row of a training, or an arm
 
@@ -45,8 +45,8 @@ class Mark:
       at: its position: the size, the devices, or the row.
       state: solid | hollow | wrong | refused.
       style: its colour with marker or hatch, if it is not part of a line.
-      text: written beside it.
-      n: what its interval rests on: (blocks, rounds, processes), or (seeds,).
+      text: written next to it.
+      n: the sample sizes behind its interval: (blocks, rounds, processes), or (seeds,).
     """
 
     at: float
@@ -63,7 +63,7 @@ class Mark:
 
     @property
     def end(self) -> float:
-        """Where the mark ends, with its interval."""
+        """The upper end of the mark, including its interval."""
         return self.drawn.hi if self.drawn.has_interval else self.value.value
 
     @property
@@ -72,12 +72,12 @@ class Mark:
 
 
 def exact(value: float) -> Estimate:
-    """A number that has no noise, such as what the compiler counts."""
+    """A number without noise, such as a count by the compiler."""
     return Estimate(value=value)
 
 
 def state(row: Any, *, exact: bool = False) -> str:
-    """How a row is drawn. exact: its number does not depend on speed, so it is never hollow."""
+    """The state with which a row is drawn. exact: its number does not depend on speed, so it is never hollow."""
     if row.point.check_ok is False:
         return "wrong"
     if getattr(row, "gate", "") == "refused":
@@ -89,18 +89,18 @@ def of(
     rows: Sequence[Measured], at: Callable[[Measured], float], value: Callable[[Measured], Estimate], *,
     exact: bool = False, scale: float = 1,
 ) -> list[Mark]:  # fmt: skip
-    """One mark for each row whose value is known, by `at`. scale: of the value."""
+    """One mark for each row with a known value, sorted by `at`. scale: multiplies the value."""
     made = [Mark(at=at(row), value=value(row).times(scale), state=state(row, exact=exact), n=n_of(row)) for row in rows]
     return sorted((mark for mark in made if mark.value.known and math.isfinite(mark.at)), key=lambda mark: mark.at)
 
 
 def n_of(row: Any) -> tuple[int, int, int]:
-    """What the interval of a row or an arm rests on: (blocks, rounds, processes)."""
+    """The sample sizes behind the interval of a row or an arm: (blocks, rounds, processes)."""
     return row.timing.samples, row.timing.rounds, row.timing.processes
 
 
 def series_style(place: int) -> tuple[str, str]:
-    """(colour, marker) of the series at `place`: the first 49 differ."""
+    """(colour, marker) of series number `place`. The first 49 differ."""
     return COLOURS[place % len(COLOURS)], MARKERS[(place + place // len(COLOURS)) % len(MARKERS)]
 
 
@@ -110,7 +110,7 @@ def dodge(place: int, count: int) -> float:
 
 
 def line(axes: Axes, marks: Sequence[Mark], *, place: int, between: Any = "-", shape: str = "") -> None:
-    """The line through the believed marks, with their intervals. place: of the series, for its style.
+    """Draws a line through the valid marks, with their intervals. place: the number of the series, for its style.
 
     between: the line style. shape: overrides the marker.
     """
@@ -129,7 +129,7 @@ def line(axes: Axes, marks: Sequence[Mark], *, place: int, between: Any = "-", s
 
 
 def _believed(axes: Axes, marks: Sequence[Mark], *, upright: bool = False) -> Iterator[Mark]:
-    """The marks that may be believed; crosses in place of the others. upright: values lie along y."""
+    """The valid marks. Draws crosses for the others. upright: whether values are along y."""
     for mark in marks:
         if mark.believed:
             yield mark
@@ -139,7 +139,7 @@ def _believed(axes: Axes, marks: Sequence[Mark], *, upright: bool = False) -> It
 
 
 def dots(axes: Axes, marks: Sequence[Mark]) -> None:
-    """A point in each row with a horizontal interval, for values whose distance from 0 has no meaning."""
+    """Draws a point in each row with a horizontal interval, for values with a meaningless distance from 0."""
     for mark in _believed(axes, marks):
         colour, marker = series_style(mark.style)
         face = "white" if mark.state == "hollow" else colour
@@ -151,7 +151,8 @@ def dots(axes: Axes, marks: Sequence[Mark]) -> None:
 
 
 def hbars(axes: Axes, marks: Sequence[Mark], *, thick: float = THICK, start: float = 0.0) -> None:
-    """Horizontal bars with intervals and texts right of both. start: where they begin, on a logarithmic axis not 0."""
+    """Draws horizontal bars with intervals, and texts to the right of both. start: where bars begin; on a logarithmic
+    axis it is not 0."""
     for mark in marks:
         if mark.state == "refused":
             write(axes, mark.value.value, mark.at, f"{mark.text}  refused")
@@ -164,7 +165,7 @@ def hbars(axes: Axes, marks: Sequence[Mark], *, thick: float = THICK, start: flo
 
 
 def vbars(axes: Axes, marks: Sequence[Mark], *, thick: float = THICK) -> None:
-    """Vertical bars from 0 with intervals, and texts above both."""
+    """Draws vertical bars from 0 with intervals, and texts above both."""
     for mark in _believed(axes, marks, upright=True):
         axes.bar(
             [mark.at], [mark.value.value], width=thick, yerr=_reach(mark, column=True),
@@ -177,7 +178,7 @@ def stack(
     axes: Axes, at: float, parts: Sequence[tuple[float, int | None]], *, thick: float = THICK, hollow: bool = False,
     upright: bool = False,
 ) -> float:  # fmt: skip
-    """A horizontal bar of (size, style) parts, or an upright one. Returns where it ends. style None: not known."""
+    """Draws a bar of (size, style) parts, horizontal or `upright`. Returns where it ends. style None: inconclusive."""
     end = 0.0
     for size, place in parts:
         style = dict(UNTOLD) if place is None else bar_style(place, hollow=hollow)
@@ -190,7 +191,8 @@ def stack(
 
 
 def _reach(mark: Mark, *, column: bool = False) -> Any:
-    """The lengths of the interval below and above, as matplotlib's error bars take them; without one, 0 or None."""
+    """The lengths of the interval below and above the value in matplotlib's form for error bars; without an interval 0,
+    or None for `column`."""
     value = mark.drawn
     if not value.has_interval:
         return None if column else (0.0, 0.0)
@@ -204,7 +206,7 @@ def cross(axes: Axes, x: float, y: float, *, refused: bool = False) -> None:
 
 
 def write(axes: Axes, x: float, y: float, text: str, *, above: bool = False, size: float = 6.5, **style: Any) -> None:
-    """Writes a text to the right of its mark, or above it; elsewhere next to it where something is in the way."""
+    """Writes a text to the right of its mark, or above it. `placing` moves it if something is in the way."""
     if not text:
         return
     place: dict[str, Any] = dict(xytext=(0, 2), ha="center", va="bottom") if above else dict(xytext=(4, 0), va="center")
@@ -215,7 +217,7 @@ def write(axes: Axes, x: float, y: float, text: str, *, above: bool = False, siz
 
 
 def beside(axes: Axes, y: float, text: str, *, right: float = 5, **style: Any) -> None:
-    """Writes a text to the right of the panel, in the row at y. right: the distance in points."""
+    """Writes a text to the right of the panel in the row at y. right: the distance in points."""
     axes.annotate(
         text, (1.0, y), xycoords=("axes fraction", "data"), xytext=(right, 0), textcoords="offset points", va="center",
         fontsize=6.5, **style,
@@ -223,31 +225,32 @@ def beside(axes: Axes, y: float, text: str, *, right: float = 5, **style: Any) -
 
 
 def boundary(axes: Axes, x: float, text: str, *, y: float, **style: Any) -> None:
-    """A dotted vertical line behind the data, with a text right of it. y: of the text, as a share of the panel."""
+    """Draws a dotted vertical line behind the data, with a text to its right. y: the text's height, as a share of the
+    panel's."""
     axes.axvline(x, color=GREY, linewidth=0.7, linestyle=(0, (1, 1.2)), zorder=1)
     write(axes, x, y, text, size=6.3, xycoords=("data", "axes fraction"), xytext=(2, 0), **style)
 
 
 def unity(axes: Axes, *, at: float = 1.0, along: str = "x") -> None:
-    """The dashed line of no difference, or of a limit, at one value `along` an axis."""
+    """Draws a dashed line of no difference, or of a limit, at one value `along` an axis."""
     (axes.axvline if along == "x" else axes.axhline)(at, **DASHES, zorder=1)
 
 
 def guide(axes: Axes, x: Any, y: Any, *, label: str = "_guide", number: int = 0) -> Line2D:
-    """A dashed line of ideal values, or of a formula. number: of several that must differ."""
+    """Draws a dashed line of ideal values, or of a formula. number: selects the dashes if several lines must differ."""
     (drawn,) = axes.plot(x, y, **DASHES | {"linestyle": FORMULAS[number % len(FORMULAS)]}, label=label, zorder=1)
     return drawn
 
 
 def published(axes: Axes, x: Any, y: Any, *, shape: str, joined: bool = True, label: str = "_published") -> Line2D:
-    """A published series: hollow grey markers, joined by a dotted line if `joined`."""
+    """Draws a published series: hollow grey markers, joined by a dotted line if `joined`."""
     style = PUBLISHED if joined else {**PUBLISHED, "linestyle": "none"}
     (drawn,) = axes.plot(x, y, marker=shape, zorder=1.5, label=label, **style)
     return drawn
 
 
 def published_bars(axes: Axes, entries: Sequence[tuple[float, float, str]]) -> None:
-    """Hollow dotted bars of published values: (place, value, text)."""
+    """Draws hollow dotted bars of published values: (place, value, text)."""
     for at, value, text in entries:
         style: Any = dict(facecolor="white", edgecolor=PALE, linewidth=0.9, linestyle=":")
         axes.barh([at], [value], height=0.62, zorder=2, **style)
@@ -255,9 +258,10 @@ def published_bars(axes: Axes, entries: Sequence[tuple[float, float, str]]) -> N
 
 
 def end_labels(axes: Axes, lines: Sequence[Line2D], *, reach: float = 1.45, size: float = 5.5) -> None:
-    """Names to the right of each line's last point, at its height unless another is there, with a thin line to it.
+    """Writes a name to the right of each line's last point, with a thin line to the point. `placing` spreads names that
+    overlap.
 
-    reach: the x of a name over the x of its point. size: of the letters, in points.
+    reach: the x of a name over the x of its point. size: of the letters in points.
     """
     for line in lines:
         x, value = np.asarray(line.get_xydata())[-1]
@@ -287,7 +291,7 @@ def handle(place: int, label: str, *, between: Any = "-") -> Line2D:
 
 
 def style_handle(label: str, **style: Any) -> Line2D:
-    """The legend entry of a line style or marker, whatever the colours of the series that have it."""
+    """The legend entry of a line style or marker that series of several colours share."""
     return Line2D([], [], label=label, **{"color": "black", **style})
 
 
@@ -296,5 +300,5 @@ def published_handle(shape: str, label: str) -> Line2D:
 
 
 def guide_handle(label: str, **more: Any) -> Line2D:
-    """more: of the markers, where published values lie on the line."""
+    """The legend entry of a `guide`. more: the marker's style, if published values are on the line."""
     return Line2D([], [], label=label, **DASHES, **more)

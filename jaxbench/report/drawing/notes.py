@@ -1,5 +1,5 @@
 # Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
-"""The footnotes that explain marks: how many measurements they stand for, and what hollow and crossed out mean."""
+"""The footnotes of figures: sample sizes, error bars, and the meaning of hollow and crossed-out marks."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ BARS = "error bars: 95 % confidence intervals"
 
 
 def of_marks(rows: Sequence[Any], *, fake: bool = False) -> list[str]:
-    """What error bars and marks mean, and how many measurements they stand for, if these rows have any.
+    """The footnotes on error bars, sample sizes and marks that these rows need.
 
     fake: all devices are fake.
     """
@@ -26,7 +26,7 @@ def of_marks(rows: Sequence[Any], *, fake: bool = False) -> list[str]:
 
 
 def of_states(rows: Sequence[Any], *, fake: bool = False) -> list[str]:
-    """What marks other than filled ones mean, if these rows or arms have any. fake: all devices are fake."""
+    """The footnotes on marks that are not filled, if these rows or arms have any. fake: all devices are fake."""
     notes = []
     if any(row.point.oversubscribed and row.timing.step_s.known for row in rows):
         notes.append(f"hollow: oversubscribed (more devices than cores); {FAKE}" if fake else HOLLOW)
@@ -38,9 +38,9 @@ def of_states(rows: Sequence[Any], *, fake: bool = False) -> list[str]:
 
 
 def of_times(rows: Sequence[Any], each: str, *, what: str = "", of: str = "") -> list[str]:
-    """What the error bars are, and how many blocks, rounds and processes `each` row has; [] if nothing was timed.
+    """The footnotes on error bars and on the blocks, rounds and processes of `each` row; [] if nothing was timed.
 
-    what: the beginning of the note. of: a remark on the intervals.
+    what: the start of the note. of: a remark on the intervals.
     """
     timed = [row for row in rows if row.timing.step_s.known]
     if not timed:
@@ -52,7 +52,7 @@ def of_times(rows: Sequence[Any], each: str, *, what: str = "", of: str = "") ->
 
 
 def n_of(every: Sequence[tuple[int, ...]]) -> str:
-    """ "n = 10 blocks in 5 rounds of 5 processes", or "n = 3 seeds": what `marks.Mark.n` is of several marks."""
+    """`marks.Mark.n` of several marks in words: "n = 10 blocks in 5 rounds of 5 processes", or "n = 3 seeds"."""
     if len(every[0]) == 1:
         return f"n = {_span([n[0] for n in every])} seeds"
     blocks, rounds, processes = (_span(values) for values in zip(*every, strict=True))
@@ -60,12 +60,12 @@ def n_of(every: Sequence[tuple[int, ...]]) -> str:
 
 
 def cited(source: str) -> str:
-    """The footnote for published series. source: who published them, and where."""
+    """The footnote for published series. source: who published them and where."""
     return f"{PUBLISHED}. {source}"
 
 
 def rest(shown: int, every: int, which: str) -> list[str]:
-    """Says that the figure has fewer marks than the table; [] if it has all. which: those that are drawn."""
+    """[a note] if the figure has fewer marks than the table, else []. which: the selection that is drawn."""
     return [f"{shown} of {every} {which}; the table has all"] if shown < every else []
 
 

@@ -1,5 +1,5 @@
 # Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
-"""Arms as marks of a figure. Each row of the figure is an arm; each place of the run has its own style."""
+"""Arms as marks of a figure. Each row of the figure is an arm; each arm group of the run has its own style."""
 
 from __future__ import annotations
 
@@ -25,18 +25,18 @@ def timed(places: Sequence[ArmGroup]) -> bool:
 
 
 def labels(places: Sequence[ArmGroup]) -> list[str]:
-    """The labels of all arms, each once."""
+    """The labels of all arms without duplicates."""
     return list(dict.fromkeys(arm.label for arm in arms_of(places)))
 
 
 def ticks(places: Sequence[ArmGroup]) -> list[str]:
-    """`labels`, with the baseline marked as such."""
+    """`labels`, with the baseline marked."""
     base = {place.arms[0].label for place in places}
     return [f"{short(name, 26)}\n(baseline)" if name in base else short(name, 26) for name in labels(places)]
 
 
 def remarks(places: Sequence[ArmGroup], *, paired: bool = True) -> list[str]:
-    """The footnotes of every figure of arms. paired: its ratios are over shared rounds."""
+    """The footnotes of every figure of arms. paired: whether its ratios are over shared rounds."""
     arms = [arm for arm in arms_of(places) if arm.timing.step_s.known]
     sentences = notes.of_times(arms, "an arm", of=", ratios over shared rounds" if paired else "")
     sentences += notes.of_states(arms)
@@ -47,13 +47,13 @@ def remarks(places: Sequence[ArmGroup], *, paired: bool = True) -> list[str]:
 
 
 def handles(places: Sequence[ArmGroup], *, bars: bool = False) -> list[Any]:
-    """A legend entry for each place; none if there is only one."""
+    """A legend entry for each arm group; [] if there is only one."""
     make = marks.bar_handle if bars else marks.handle
     return [make(i, short(place.name)) for i, place in enumerate(places)] if len(places) > 1 else []
 
 
 def line(axes: Axes, places: Sequence[ArmGroup], at: Callable[[ArmResult], float], value: Value, **style: Any) -> None:
-    """A line for each place. style: passed to `marks.line`."""
+    """Draws a line for each arm group. style: passed to `marks.line`."""
     for number, place in enumerate(places):
         marks.line(axes, marks.of(place.arms, at, value), place=number, **style)
 
@@ -61,7 +61,8 @@ def line(axes: Axes, places: Sequence[ArmGroup], at: Callable[[ArmResult], float
 def beside(
     places: Sequence[ArmGroup], names: Sequence[str], *, apart: float = 0.74
 ) -> Iterator[tuple[ArmResult, int, float]]:
-    """(arm, number of its place, its y) of each arm in `names`. apart: the share of a row that its places take up."""
+    """(arm, number of its group, its y) for each arm in `names`. apart: the share of a row's height that the groups
+    fill."""
     for number, place in enumerate(places):
         for arm in place.arms:
             if arm.label in names:
@@ -86,12 +87,12 @@ def rows(
 
 
 def hbars(axes: Axes, places: Sequence[ArmGroup], value: Value, show: Show, *, room: float = 1.3) -> None:
-    """Horizontal bars from 0: a row for each arm, a bar for each place. room: end of the axis over the longest bar."""
+    """Draws bars from 0: a row for each arm, a bar for each group. room: the axis's end over the longest bar."""
     made = rows(places, value, show)
     marks.hbars(axes, made, thick=0.68 / len(places))
     zero_axis(axes, "x", max((mark.end for mark in made), default=0.0), room=room, max_ticks=4)
 
 
 def dots(axes: Axes, places: Sequence[ArmGroup], value: Value, show: Show | None = None) -> None:
-    """A point for each arm and place with its interval."""
+    """Draws a point with its interval for each arm and group."""
     marks.dots(axes, rows(places, value, show, apart=0.5))

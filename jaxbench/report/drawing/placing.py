@@ -1,5 +1,5 @@
 # Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
-"""Where labels go once the layout is known: next to their marks, on nothing else, and inside the figure."""
+"""Positions labels once the layout is known: next to their marks, without overlap, and inside the figure."""
 
 from __future__ import annotations
 
@@ -14,18 +14,18 @@ from matplotlib.text import Annotation, Text
 from matplotlib.ticker import FixedLocator, FuncFormatter
 from matplotlib.transforms import Bbox, BboxBase
 
-MOVABLE, SPREAD = "_movable", "_spread"  # labels of texts that `settle` may move: around their mark, or up and down
+MOVABLE, SPREAD = "_movable", "_spread"  # marks texts that `settle` may move: around their mark, or up and down
 _SIDES: Any = {"left": -1, "center": 0, "right": 1, "top": -1, "bottom": 1}
-_AROUND = (  # (horizontal, vertical) alignment, the preferred ones first; the offset is away from the mark
+_AROUND = (  # (horizontal, vertical) alignment in order of preference; the offset is away from the mark
     ("left", "center"), ("center", "bottom"), ("center", "top"), ("right", "center"),
     ("left", "bottom"), ("left", "top"), ("right", "bottom"), ("right", "top"),
 )  # fmt: skip
 _OFFSETS = (4.0, 9.0, 16.0)  # points between a mark and its label
-_CUT, _ON_TEXT, _OUTSIDE, _CROSSED = 100, 10, 4, 3  # how bad a place is
+_CUT, _ON_TEXT, _OUTSIDE, _CROSSED = 100, 10, 4, 3  # the costs of a position's faults
 
 
 def settle(figure: Figure) -> None:
-    """Moves the labels that overlap something to the best place next to their marks. Call it after the layout."""
+    """Moves labels that overlap something to the best position next to their marks. Call it after the layout."""
     for axes in figure.axes:
         _thin(figure, axes)
         _spread([text for text in axes.texts if text.get_label() == SPREAD])
@@ -39,7 +39,7 @@ def settle(figure: Figure) -> None:
 
 
 def _thin(figure: Figure, axes: Axes) -> None:
-    """Leaves out every second tick along x until their labels do not touch. Names all stay."""
+    """Removes every second tick along x until their labels do not touch. Names are never removed."""
     axis = axes.xaxis
     while isinstance(axis.get_major_formatter(), FuncFormatter) and len(axis.get_majorticklocs()) > 2:
         low, high = sorted(axis.get_view_interval())
@@ -48,12 +48,12 @@ def _thin(figure: Figure, axes: Axes) -> None:
         if all(right.x0 - left.x1 > 2 for left, right in zip(boxes, boxes[1:], strict=False)):
             return
         axis.set_major_locator(FixedLocator(axis.get_majorticklocs()[::2].tolist()))
-        figure.draw_without_rendering()  # moves the labels that are left to their ticks
+        figure.draw_without_rendering()  # moves the remaining labels to their ticks
 
 
 def _spread(texts: Sequence[Any]) -> None:
-    """Shifts labels at the right of a panel up and down, as little as possible, until none overlaps another."""
-    blocks: list[list[Any]] = []  # labels that touch, as [their mean height, the labels from the lowest on]
+    """Shifts labels at the right of a panel up and down, as little as possible, until none overlap."""
+    blocks: list[list[Any]] = []  # groups of touching labels: [mean height, labels from the lowest on]
     gap = 1.1 * max((Text.get_window_extent(text).height for text in texts), default=0.0)
     for text in sorted(texts, key=lambda text: text.xy[1]):
         blocks.append([text.axes.transData.transform(text.xy)[1], [text]])
@@ -68,7 +68,7 @@ def _spread(texts: Sequence[Any]) -> None:
 
 
 def _move(text: Any, axes: Axes, boxes: Sequence[Bbox], lines: Sequence[Any], points: np.ndarray) -> None:
-    """boxes, lines, points: what is in the way."""
+    """Moves a label to the position with the least cost. boxes, lines, points: the obstacles."""
     figure, panel = axes.figure.bbox, axes.get_window_extent()
     first = text.xyann, text.get_ha(), text.get_va()
     outside = not _inside(text.get_window_extent(), panel)
@@ -104,7 +104,7 @@ def _inside(box: Bbox, frame: BboxBase) -> bool:
 
 
 def _paths(axes: Axes) -> Iterator[Any]:
-    """What is drawn in a panel, on paper: lines, error bars and the outlines of bars."""
+    """The paths in a panel, in figure coordinates: lines, error bars and the outlines of bars."""
     for line in axes.lines:
         if len(line.get_xydata()) > 1 and line.get_linestyle() != "None":  # type: ignore[arg-type]
             yield line.get_transform().transform_path(line.get_path())
@@ -116,7 +116,7 @@ def _paths(axes: Axes) -> Iterator[Any]:
 
 
 def _points(axes: Axes) -> Iterator[Any]:
-    """The marks of a panel, on paper."""
+    """The positions of a panel's marks, in figure coordinates."""
     for line in axes.lines:
         if line.get_marker() not in ("", "None", None):
             yield from axes.transData.transform(line.get_xydata())

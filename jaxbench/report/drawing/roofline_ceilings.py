@@ -15,7 +15,7 @@ _HEAVY, _THIN = (dict[str, Any](color="black", linestyle="-", zorder=2, linewidt
 
 
 class Roof(NamedTuple):
-    """One ceiling. value: FLOP/s, or bytes/s of a diagonal. label: its name and value. style: of its line."""
+    """One ceiling. value: FLOP/s, or bytes/s for a diagonal. label: its name and value. style: its line's style."""
 
     label: str
     value: float
@@ -23,7 +23,7 @@ class Roof(NamedTuple):
 
 
 def flat(card: dict[str, Any], platform: str, main: str) -> list[Roof]:
-    """FLOP/s of each precision on the most cores that were measured; `main` is drawn heavy."""
+    """The FLOP/s ceilings of each precision on the largest measured number of cores. `main` is drawn heavy."""
     peaks = [peak for peak in card["peaks"] if (peak["platform"], peak["quantity"]) == (platform, "flop_per_s")]
     roofs = []
     for dtype in dict.fromkeys([main, *(peak["dtype"] for peak in peaks)]):
@@ -34,7 +34,7 @@ def flat(card: dict[str, Any], platform: str, main: str) -> list[Roof]:
 
 
 def steep(card: dict[str, Any], platform: str) -> list[Roof]:
-    """Bytes/s, the steepest first; [] if no bandwidth is known."""
+    """The bytes/s ceilings, steepest first; [] if no bandwidth is known."""
     measured, catalogued = _ceilings(card, platform, "")
     named = [
         ("memory", measured.memory.rate, _HEAVY),
@@ -49,7 +49,7 @@ def steep(card: dict[str, Any], platform: str) -> list[Roof]:
 
 
 def _ceilings(card: dict[str, Any], platform: str, dtype: str) -> tuple[Ceilings, Ceilings]:
-    """Measured and catalogued."""
+    """(measured ceilings, catalogued ceilings)."""
     cores = [peak["cores"] for peak in card["peaks"] if peak["platform"] == platform]
     measured = ceilings.measured(card, platform, max(filter(None, cores), default=0), dtype)
     return measured, ceilings.catalogued(platform, str(card["machine"].get("device_kind", "")), dtype)

@@ -13,7 +13,7 @@ from jaxbench.report.drawing import marks
 from jaxbench.report.drawing.marks import Mark
 from jaxbench.report.drawing.series import naming
 
-MOST_LABELS = 8  # of these, device counts are told apart; of more, the legend would be as large as the panel
+MOST_LABELS = 8  # up to this many series, device counts are separate; more would make the legend as large as the panel
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -21,9 +21,9 @@ class Spot(Mark):
     """One measured program under the roof.
 
     Attributes:
-      at: its intensity: analytic FLOP of a call over the bytes it must move.
+      at: its arithmetic intensity: analytic FLOP of a call over the bytes that it must move.
       value: FLOP/s of one accelerator, or of all CPU cores.
-      label: of its series in the legend; the experiment of an earlier run.
+      label: the name of its series in the legend; for an earlier run, its experiment.
       kind: "kernel" | "training" | "earlier".
     """
 
@@ -33,7 +33,7 @@ class Spot(Mark):
 
 
 def of_cases(rows: Sequence[CaseRow]) -> list[Spot]:
-    """The kernels that both compute and move something; a series is an operation."""
+    """The spots of kernels with both FLOPs and bytes. A series is an operation."""
     able = [r for r in rows if r.point.flops and r.point.bytes_moved and r.flop_per_s.known]
     names = naming(able, ("op", "impl", "dtype", "platform", "cores"), always="op")
     if len(set(names.values())) > 14:  # more than a legend can hold and a reader can distinguish
@@ -48,8 +48,8 @@ def of_cases(rows: Sequence[CaseRow]) -> list[Spot]:
 
 
 def of_training(rows: Sequence[Row]) -> list[Spot]:
-    """Training steps with bytes that the compiler counted, a series for each strategy and, if they are
-    few, device count. On an accelerator, FLOP/s are per device.
+    """The spots of training steps with bytes counted by the compiler. A series is a strategy or, if there are few, a
+    strategy and device count. On an accelerator, FLOP/s are per device.
     """
     spots = []
     of_count = len({(row.point.strategy, row.point.devices) for row in rows}) <= MOST_LABELS

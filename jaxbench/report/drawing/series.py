@@ -1,5 +1,5 @@
 # Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
-"""Rows of cases as series of a figure: the name, the style and the rows of each."""
+"""Rows of cases as the series of a figure, each with name, style and rows."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from jaxbench.report.drawing.canvas import Sheet, short
 
 @dataclass(frozen=True, kw_only=True)
 class Series:
-    """One line. place: its number in the figure, for its style. rows: by size, without those that have no time."""
+    """One series. place: its number in the figure, for its style. rows: the timed rows, by size."""
 
     label: str
     place: int
@@ -35,7 +35,7 @@ class Series:
         self, axes: Axes, x: Callable[[CaseRow], float], value: Callable[[CaseRow], Estimate], *, scale: float = 1,
         between: Any = "-",
     ) -> None:  # fmt: skip
-        """Draws scale * value(row) over x(row), where x is positive."""
+        """Draws scale * value(row) over x(row), for rows with a positive x."""
         rows = [row for row in self.rows if x(row) > 0]
         marks.line(axes, marks.of(rows, x, value, scale=scale), place=self.place, between=between)
 
@@ -43,8 +43,8 @@ class Series:
 def split(rows: Sequence[CaseRow], parts: Sequence[str], *, size: Callable[[CaseRow], float]) -> list[Series]:
     """One series for each combination of `parts` (names of `PARTS`), in the order of the rows.
 
-    Labels have the parts in which the rows differ. Split all rows of a figure at once and select with `only`, so that
-    a series has the same label and style in every panel.
+    Labels contain the parts in which the rows differ. Split all rows of a figure at once and select with `only`, so
+    that a series has the same label and style in every panel.
     """
     names = naming(rows, parts)
     groups: dict[str, list[CaseRow]] = {}
@@ -57,12 +57,12 @@ def split(rows: Sequence[CaseRow], parts: Sequence[str], *, size: Callable[[Case
 
 
 def of_op(series: Sequence[Series], op: str) -> list[Series]:
-    """The same series with the rows of one operation; empty ones are left out."""
+    """The series with only the rows of one operation, without empty series."""
     return only(series, {row.point.point for one in series for row in one.rows if row.point.op == op})
 
 
 def only(series: Sequence[Series], points: Container[str]) -> list[Series]:
-    """The same series with the rows of these points; empty ones are left out."""
+    """The series with only the rows of these points, without empty series."""
     picked = [(one, [row for row in one.rows if row.point.point in points]) for one in series]
     return [dataclasses.replace(one, rows=rows) for one, rows in picked if rows]
 
@@ -74,9 +74,9 @@ def operations(rows: Sequence[CaseRow]) -> list[str]:
 def bands(
     rows: Sequence[CaseRow], *, across: int, heights: tuple[float, float]
 ) -> tuple[Sheet, dict[str, tuple[Axes, Axes]]]:
-    """A sheet with two panels for each operation, one above the other, `across` operations side by side.
+    """A sheet with two panels for each operation, one above the other, and `across` operations in a row.
 
-    heights: of both panels, in inches. Returns also each operation's (upper, lower) panels, titled with its name.
+    heights: of both panels in inches. Returns the sheet and {operation: (upper panel, lower panel)}, with titles.
     """
     ops = operations(rows)
     down, columns = -(-len(ops) // across), min(across, len(ops))
@@ -105,9 +105,9 @@ PARTS: dict[str, Callable[[CaseRow], str]] = {
 
 
 def naming(rows: Sequence[CaseRow], parts: Sequence[str], *, always: str = "") -> dict[str, str]:
-    """Point -> its name, from `always` and the parts in which the rows differ, or else from the first part.
+    """{point: name}. A name has `always` and the parts in which the rows differ, or else the first part.
 
-    "jit", "jit on gpu", "jit, float32 on 1 core": the names that `analysis.crossings` uses.
+    "jit", "jit on gpu", "jit, float32 on 1 core": as in `analysis.crossings`.
     """
     values = {part: [PARTS[part](row) for row in rows] for part in parts}
     telling = [part for part in parts if part == always or len(set(values[part]) - {""}) > 1] or list(parts[:1])
@@ -121,7 +121,7 @@ def naming(rows: Sequence[CaseRow], parts: Sequence[str], *, always: str = "") -
 
 
 def _cores(row: CaseRow) -> str:
-    """The number of cores; "" on an accelerator, where it does not matter."""
+    """The number of cores in words; "" on an accelerator, where it does not matter."""
     if row.point.platform != "cpu" or row.point.cores is None:
         return ""
     return "1 core" if row.point.cores == 1 else f"{row.point.cores} cores"
@@ -140,12 +140,12 @@ def elements(row: CaseRow) -> float:
 
 
 def payload(row: CaseRow) -> float:
-    """In bytes."""
+    """The payload in bytes; 0 if it has none."""
     return float(row.point.payload_bytes or 0)
 
 
 def time(row: CaseRow) -> Estimate:
-    """Per call, in seconds."""
+    """Seconds per call."""
     return row.timing.step_s
 
 
@@ -155,19 +155,19 @@ def per_second(row: CaseRow) -> Estimate:
 
 
 def believed(row: CaseRow) -> bool:
-    """Whether the row may be on a line: measured, not known to be wrong, and not refused."""
+    """Whether the row may be on a line: it is measured, not known to be wrong, and not refused."""
     return row.timing.step_s.known and marks.state(row) in ("solid", "hollow")
 
 
 def base_of(row: CaseRow, rows: Sequence[CaseRow], impl: str) -> CaseRow | None:
-    """The believed row of the same operation, size and place by another implementation."""
+    """The valid row of another implementation with the same operation, size, platform and cores; None without one."""
     same = ("op", "dtype", "elements", "platform", "cores")
     bases = (r for r in rows if r.point.impl == impl and believed(r))
     return next((r for r in bases if all(getattr(r.point, s) == getattr(row.point, s) for s in same)), None)
 
 
 def time_over(row: CaseRow, rows: Sequence[CaseRow], impl: str) -> Estimate:
-    """The row's time over the time of `impl` for the same work in the same place; UNKNOWN if either is missing."""
+    """The row's time over the time of `impl` for the same work on the same cores; UNKNOWN if either is missing."""
     base = base_of(row, rows, impl)
     if base is None or row.point.impl == impl or not believed(row):
         return UNKNOWN

@@ -1,5 +1,5 @@
 # Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
-"""Gradient accumulation: the time that more micro-batches per step cost and the memory that they save."""
+"""Gradient accumulation: the time cost and the memory saving of more micro-batches per step."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ from jaxbench.report.lever_findings import LeverFindings
 
 VIEWS = ("levers/accumulate",)
 CAPTION = (
-    "The global batch is the same at every point; a step splits it into more and smaller micro-batches. Left: step "
-    "time over the baseline's. Right: compiled memory per device, in total and scratch alone."
+    "The global batch is the same at every point; a step splits it into more, smaller micro-batches. Left: step time "
+    "divided by the baseline's. Right: compiled memory per device: total, and scratch memory alone."
 )
 
 

@@ -1,5 +1,5 @@
 # Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
-"""The cost of a training against its time, for each kind of device: one point for each number of devices."""
+"""Cost of a training against its time: a line per kind of device, a mark per number of devices."""
 
 from __future__ import annotations
 
@@ -11,20 +11,20 @@ from jaxbench.report.drawing.kit import Figure, Sheet, entitle, log_axis, plain
 
 VIEWS = ()  # `jaxbench advise` draws it
 CAPTION = (
-    "What a training costs against how long it takes, forecast, on logarithmic axes; one mark for each number of "
-    "devices. Filled marks at the slow end of an estimated band, with a thin line to its fast end; hollow marks with "
-    "dashed lines are bounds, which no step beats. Named marks are on the frontier of their grade: none that is as "
-    "fast is cheaper."
+    "Forecast cost of a training against its forecast time, on logarithmic axes; one mark per number of devices. A "
+    "filled mark is the slow end of an estimated range, and a thin line leads to the fast end. Hollow marks with "
+    "dashed lines are bounds: a real run is slower and costs more. Named marks are on the frontier of their grade: no "
+    "cheaper choice is as fast."
 )
 
 
 def clock(lines: Sequence[dict[str, Any]]) -> tuple[str, float]:
-    """The unit of the times, and its seconds: hours if all trainings end within two days."""
+    """(name of the time unit, its seconds): hours if all trainings end within two days, else days."""
     return ("days", 86400.0) if max((line["sort_s"] for line in lines), default=0.0) > 2 * 86400 else ("hours", 3600.0)
 
 
 def draw(lines: Sequence[dict[str, Any]], job: dict[str, Any], *, title: str) -> Figure | None:
-    """One panel. lines: the candidates of advise.json. None without any."""
+    """Draws one panel. lines: the candidates of advise.json. None without candidates."""
     if not lines:
         return None
     families: dict[str, list[dict[str, Any]]] = {}
@@ -70,9 +70,9 @@ def draw(lines: Sequence[dict[str, Any]], job: dict[str, Any], *, title: str) ->
 def _notes(lines: Sequence[dict[str, Any]]) -> list[str]:
     sentences = []
     if any(line["grade"] == "estimated" for line in lines):
-        sentences.append("filled: the slow end of an estimated band; the thin line leads to its fast end")
+        sentences.append("filled: the slow end of an estimated range; the thin line leads to its fast end")
     if any(line["grade"] != "estimated" for line in lines):
-        sentences.append("hollow, dashed: at best, a bound; not to be compared with an estimate")
+        sentences.append("hollow, dashed: at best, a bound; do not compare it with an estimate")
     if any(line["price_is_old"] for line in lines):
         old = sorted({line["target"].partition(":")[0] for line in lines if line["price_is_old"]})
         sentences.append(f"prices of {', '.join(old)} are more than a year old")

@@ -19,15 +19,15 @@ from jaxbench.report.drawing.series import Series, payload
 VIEWS = ("cases/transfer", "cases/collectives")
 ORDER = 1
 CAPTION = (
-    "Time per call with the fitted line t(S) = alpha + S / beta: latency alpha is the level at the left, bandwidth "
-    "beta the slope at the right. Below: measured less line. A pattern there means that one line does not fit all "
-    "sizes; where it misses a time by 25 % or more, it is dashed, and beta is no bandwidth."
+    "Time per call with the fitted line t(S) = alpha + S / beta. The latency alpha is the level at the left; the "
+    "bandwidth beta sets the slope at the right. Below: measured time minus the line. A pattern there means that one "
+    "line does not fit all sizes. If the line misses a time by 25 % or more it is dashed, and beta is not a bandwidth."
 )
-LIMIT, MAX_PAIRS = 7, 3  # groups of devices and pairs that one panel can hold
+LIMIT, MAX_PAIRS = 7, 3  # most device groups, and most copy pairs, that stay readable in one panel
 
 
 def draw(run: CaseFindings) -> Figure | None:
-    """Two panels for each operation. None when nothing was fitted."""
+    """Draws two panels per operation. None when nothing was fitted."""
     fits = {group_of(fit.place): fit for fit in run.fits if not fit.why_not}
     rows, left_out = _chosen([row for row in run.rows if row.timing.step_s.known], fits)
     if not rows:
@@ -57,7 +57,7 @@ def draw(run: CaseFindings) -> Figure | None:
 
 
 def _chosen(rows: Sequence[CaseRow], fits: dict[Any, AlphaBetaFit]) -> tuple[list[CaseRow], list[str]]:
-    """The rows of the fitted groups. If an operation has too many: the slowest, the fastest and some between."""
+    """(rows to draw, notes on groups left out). Of too many groups: the slowest, the fastest and some between."""
     keep: set[tuple[Any, ...]] = set()
     left_out = []
     for op in dict.fromkeys(fit.place.op for fit in fits.values()):
@@ -73,7 +73,7 @@ def _chosen(rows: Sequence[CaseRow], fits: dict[Any, AlphaBetaFit]) -> tuple[lis
 
 
 def _fitted(above: Axes, below: Axes, one: Series, fits: dict[Any, AlphaBetaFit]) -> None:
-    """The fitted line through its series, and the residuals under it."""
+    """Draws the fitted line through its series, and the residuals in the panel below."""
     fit = next((fits[group_of(row.point)] for row in one.rows if group_of(row.point) in fits), None)
     if fit is None or not fit.residuals:
         return

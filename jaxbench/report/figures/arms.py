@@ -1,5 +1,5 @@
 # Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
-"""Any sweep of levers as a forest plot: each arm's time over its baseline's, with its interval."""
+"""Forest plot for any sweep of levers: each arm's time divided by its baseline's, with its confidence interval."""
 
 from __future__ import annotations
 
@@ -12,19 +12,19 @@ from jaxbench.report.lever_findings import LeverFindings
 
 VIEWS = ("levers/arms", "levers/compiler")
 CAPTION = (
-    "Time per example over the baseline's: the first arm of the same strategy, scaling and device count. Arms to the "
-    "left of the dashed line are faster; if an interval crosses the line, the comparison is inconclusive. The scale is "
-    "logarithmic."
+    "Time per example divided by the baseline's. The baseline is the first arm of the same strategy, scaling and "
+    "device count. Arms left of the dashed line are faster; if a confidence interval crosses the line, the comparison "
+    "is inconclusive. The scale is logarithmic."
 )
 LIMIT = 40
 
 
 def draw(run: LeverFindings) -> Figure | None:
-    """None when no arm can be compared."""
+    """Draws one panel. None when no arm can be compared."""
     known = [(place, number, arm) for number, place in enumerate(run.places) for arm in place.arms if arm.ratio.known]
     if not any(arm.row is not arm.baseline for _, _, arm in known):
         return None
-    if run.view == "compiler":  # a ranking: sets have no order of their own
+    if run.view == "compiler":  # sets of compiler options have no natural order, so they are ranked by cost
         known.sort(key=lambda each: (each[1], each[2].row is not each[2].baseline, cost(each[2]).value))
     shown = known[:LIMIT]
     made = [Mark(at=y, value=cost(arm), state=marks.state(arm), style=style) for y, (_, style, arm) in enumerate(shown)]
@@ -43,7 +43,7 @@ def draw(run: LeverFindings) -> Figure | None:
 
 
 def cost(arm: ArmResult) -> Estimate:
-    """Time per example over the baseline's."""
+    """Time per example divided by the baseline's."""
     return arm.ratio.times(arm.baseline.point.examples / arm.point.examples)
 
 

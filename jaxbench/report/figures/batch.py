@@ -1,5 +1,5 @@
 # Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
-"""What a larger batch buys: time per step, throughput with its knee, and memory, over the global batch."""
+"""The effect of a larger batch: time per step, throughput with its knee, and memory, over the global batch."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ from jaxbench.report.lever_findings import LeverFindings
 
 VIEWS = ("levers/batch",)
 CAPTION = (
-    "Time per step, throughput and compiled memory over the global batch. The knee is the smallest measured batch that "
-    "reaches 90 % of the best throughput: beyond it, a larger batch mostly makes each step longer."
+    "Time per step, throughput and compiled memory over the global batch. The knee is the smallest measured batch "
+    "with at least 90 % of the best throughput; beyond it a larger batch mostly makes each step longer."
 )
 
 
 def draw(run: LeverFindings) -> Figure | None:
-    """Three panels. None when nothing was measured."""
+    """Draws three panels. None when nothing was measured."""
     if not places.timed(run.places):
         return None
     sheet = Sheet(1, 3)
@@ -41,14 +41,14 @@ def draw(run: LeverFindings) -> Figure | None:
 
 
 def _knees(axes: Axes, every: Sequence[Knee], *, named: bool) -> None:
-    """A vertical line at each knee."""
+    """Draws a vertical line at each knee."""
     knees = [knee for knee in every if knee.arm.honest and not knee.rising]
     for number, batch in enumerate(dict.fromkeys(knee.arm.point.global_batch for knee in knees)):
         axes.axvline(batch, color=marks.GREY, linewidth=0.8, linestyle=":", zorder=1)
         if not named:
             continue
         low, high = axes.get_xlim()
-        right = batch * batch > low * high  # in the right half of a logarithmic axis
+        right = batch * batch > low * high  # in the right half of the logarithmic axis: the text goes to the left
         near = "" if all(knee.certain for knee in knees if knee.arm.point.global_batch == batch) else " (or near)"
         marks.write(
             axes, batch, 0.03 + 0.08 * number, f"knee {batch}{near}", xycoords=("data", "axes fraction"),

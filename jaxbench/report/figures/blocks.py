@@ -1,5 +1,5 @@
 # Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
-"""Every timed block over time: what the medians and intervals were made of."""
+"""Every timed block over time: the raw data behind the medians and confidence intervals."""
 
 from __future__ import annotations
 
@@ -20,19 +20,19 @@ from jaxbench.report.findings import Findings
 
 VIEWS = ("training", "levers", "cases")
 ORDER = 9
-POINTS = 16  # rows that fit; those with the longest steps are shown
-APART = 0.003  # of the figure's width, between the blocks of a round, which would hide each other
-EDGE = 0.42  # of a row: where its marks end
-REACH = 0.3  # half of a row's height is this deviation from the point's median
+POINTS = 16  # most rows that fit; the points with the longest steps are shown
+APART = 0.003  # gap between the blocks of a round, as a share of the width: without it they would hide each other
+EDGE = 0.42  # where marks end, as a share of the row's height on each side of its middle
+REACH = 0.3  # the relative deviation from the point's median that is drawn at EDGE
 CAPTION = (
-    "Each row is a point, and each mark a block of steps at the time when it was measured. Its height is its time per "
-    "step, relative to the point's median: the edges of a row are "
-    f"-{100 * REACH:.0f} % and +{100 * REACH:.0f} %. A colour is a process."
+    "Each row is a point; each mark is a block of steps, drawn at the time when it was measured. The height of a mark "
+    "is its time per step relative to the point's median: the edges of a row are "
+    f"-{100 * REACH:.0f} % and +{100 * REACH:.0f} %. Each colour is a process."
 )
 
 
 def draw(run: Findings) -> Figure | None:
-    """A strip of blocks for each measured point. None where nothing was measured."""
+    """Draws a strip of blocks per measured point. None when nothing was measured."""
     measured = [row.point for row in run.rows if row.point.rounds]
     if not measured:
         return None
@@ -50,7 +50,7 @@ def draw(run: Findings) -> Figure | None:
             blocks = [(_time(each) - start + apart * n, *at) for n, at in enumerate(_deviations(each, _step_s(point)))]
             shapes |= _strip(axes, blocks, place, colour, inside)
     for height, text in ((-EDGE, f"+{100 * REACH:.0f} %"), (0, "median"), (EDGE, f"−{100 * REACH:.0f} %")):
-        axes.axhline(height, color=GREY, linewidth=0.4, linestyle=":", zorder=0)  # the scale, at the first row
+        axes.axhline(height, color=GREY, linewidth=0.4, linestyle=":", zorder=0)  # only the first row shows the scale
         marks.beside(axes, height, text)
     axes.set_xlabel("minutes since the first round")
     sheet.names(axes, [short(point.point, 48) for point in points], beside=2)
@@ -64,7 +64,7 @@ def draw(run: Findings) -> Figure | None:
 
 
 def _deviations(each: RoundRecord, step_s: float) -> list[tuple[float, bool]]:
-    """Of each block of a round: its time per step over the median, minus 1, and whether it is a warm-up."""
+    """(time per step over the median, minus 1; whether it is a warm-up) for each block of a round."""
     timed = [(seconds, each.steps) for seconds in each.block_s]
     timed += [(seconds, 2 * each.steps) for seconds in each.double_block_s]
     warm = [(seconds / ((each.warmup_steps or each.steps) * step_s) - 1, True) for seconds in each.warmup_block_s]
@@ -72,8 +72,11 @@ def _deviations(each: RoundRecord, step_s: float) -> list[tuple[float, bool]]:
 
 
 def _strip(axes: Any, blocks: Sequence[tuple[float, float, bool]], place: int, colour: str, inside: str) -> set[str]:
-    """The blocks of one round, as (seconds, deviation, whether a warm-up). inside: the marker of those within the row.
-    Returns the markers."""
+    """Draws the blocks of one round; returns the markers it used.
+
+    Args:
+      inside: the marker of blocks that lie within the row; triangles mark the ones beyond it.
+    """
     used = set()
     for seconds, off, warm in blocks:
         marker = inside if abs(off) <= REACH else "^" if off > 0 else "v"
@@ -96,17 +99,17 @@ def _handles(processes: int, shapes: set[str]) -> list[Any]:
 
 
 def _process(each: RoundRecord) -> tuple[int, int]:
-    """(session, how many processes came before): the processes of one set, one for each device count, count as one."""
+    """(session, processes before it). The processes of one set, one per device count, count as one."""
     return session(each), int(each.worker.partition("#")[2] or 0)
 
 
 def _step_s(point: Any) -> float:
-    """The median time per step of the point's blocks."""
+    """Median time per step of the point's blocks, in seconds."""
     return float(np.median([seconds / each.steps for each in point.rounds for seconds in each.block_s]))
 
 
 def _time(each: RoundRecord) -> float:
-    """Seconds since the epoch when the round was recorded; its number where the record has no time."""
+    """When the round was recorded, in seconds since the epoch; the round's number if its record has no time."""
     try:
         return datetime.fromisoformat(each.time).timestamp()
     except ValueError:

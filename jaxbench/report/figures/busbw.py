@@ -1,5 +1,5 @@
 # Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
-"""Bus bandwidth over payload, a panel for each collective; published all-reduce series in the background, dashed."""
+"""Bus bandwidth over payload, a panel per collective; published all-reduce series are dashed in the background."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ from jaxbench.report.drawing.series import payload
 
 VIEWS = ("cases/collectives",)
 CAPTION = (
-    "Bus bandwidth as nccl-tests defines it: payload over time, times the bytes that an ideal algorithm sends per byte "
-    "of payload. Published series are from other machines and drawn as published, never rescaled."
+    "Bus bandwidth as nccl-tests defines it: payload divided by time, times the bytes that an ideal algorithm sends "
+    "per byte of payload. Published series are from other machines and are drawn unscaled."
 )
 BESIDE_PUBLISHED = "all_reduce"
 ACROSS = 3
@@ -21,7 +21,7 @@ _NAMES = {"a100x8": "8 A100", "h200x8": "8 H200", "b200x8": "8 B200", "b200x8x4n
 
 
 def draw(run: CaseFindings) -> Figure | None:
-    """None when no group of more than one device was measured: one device has no bus."""
+    """Draws a panel per collective. None unless a group of several devices was measured: one device has no bus."""
     rows = [row for row in run.rows if row.busbw.known and row.point.payload_bytes]
     if not rows:
         return None
@@ -46,7 +46,7 @@ def draw(run: CaseFindings) -> Figure | None:
 
 
 def _panels(operations: list[str]) -> tuple[Sheet, dict[str, Axes]]:
-    """One wide panel for all-reduce, which comes first, the others small below it."""
+    """Makes one wide panel for all-reduce on top, and small panels for the other collectives below."""
     first = operations[0] == BESIDE_PUBLISHED
     rest = operations[first:]
     down, columns = -(-len(rest) // ACROSS), max(1, min(ACROSS, len(rest)))

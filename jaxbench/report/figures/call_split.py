@@ -1,5 +1,5 @@
 # Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
-"""Where the time of a call goes whose data lie on the host: transfer, start and work, stacked to the whole call."""
+"""Where the time of a call with data on the host goes: transfer, start and work, stacked to the whole call."""
 
 from __future__ import annotations
 
@@ -14,16 +14,16 @@ from jaxbench.report.drawing.kit import Axes, Figure, Sheet, entitle, short
 VIEWS = ("cases/versus",)
 ORDER = 1
 CAPTION = (
-    "Each bar is one call of XLA's with data on the host (jit+copies), in percent of its time, which is written beside "
-    "it. Transfer: sending the arguments and fetching the result. Start: a program of the same arguments that does "
-    "next to nothing. Work: the rest. Where data stay on the device there is no transfer. NumPy and Python send and "
-    "start nothing: all of their time is work."
+    "Each bar is one XLA call with its data on the host (jit+copies), in percent of the call's time, which is written "
+    "next to it. Transfer: sending the arguments and fetching the result. Start: the time of a nearly empty program "
+    "with the same arguments. Work: the rest. Without copies, data stay on the device and there is no transfer. NumPy "
+    "and Python neither send nor start anything, so all of their time is work."
 )
-ROOM = 24  # percent of a panel that the name of a part needs
+ROOM = 24  # percent of a panel that the name of a part needs to fit inside its bar
 
 
 def draw(run: CaseFindings) -> Figure | None:
-    """A panel of the smallest size, and one of the largest. None where no call was split."""
+    """Draws a panel for the smallest size and one for the largest. None when no call was split."""
     if not run.splits:
         return None
     places = list(dict.fromkeys((one.op, one.where) for one in run.splits))
@@ -43,7 +43,7 @@ def draw(run: CaseFindings) -> Figure | None:
 
 
 def _bar(axes: Axes, at: int, one: CallSplit) -> None:
-    """A part below 0 has no length. One that may be nothing is white, with its name where that fits."""
+    """Draws one bar. A part below 0 has no length; a part that may be 0 is white, with its name if that fits."""
     lengths = [max(0.0, part.value) for part in one.parts]
     parts = [100 * length / sum(lengths) for length in lengths]
     for place, (name, told) in enumerate(zip(NAMES, one.told, strict=True)):
@@ -55,5 +55,5 @@ def _bar(axes: Axes, at: int, one: CallSplit) -> None:
 
 def _notes(splits: Sequence[CallSplit]) -> list[str]:
     untold = not all(told for one in splits for told in one.told)
-    told = ["white, dashed: cannot tell, because the 95 % confidence interval of that part includes 0"]
+    told = ["white, dashed: the 95 % confidence interval of that part includes 0, so it may take no time"]
     return ["bars: medians", *told * untold]

@@ -1,7 +1,7 @@
 # Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
-"""The figure of all result cards: efficiency over devices, a panel per experiment, a line per card and strategy.
+"""All result cards in one figure: efficiency over devices, a panel per experiment, a line per card and strategy.
 
-A machine and strategy keep their marker and colour in all panels. Strong scaling is solid, weak scaling dotted.
+A machine and strategy have the same marker and colour in all panels. Strong scaling is solid, weak scaling dotted.
 """
 
 from __future__ import annotations
@@ -17,12 +17,12 @@ VIEWS = ()  # the gallery of cards draws it
 CAPTION = "Efficiency over devices of all result cards, as recorded in each card."
 NAME = "cards"
 _STYLES: dict[str, Any] = {"strong": "-", "weak": ":"}
-_ACROSS = 3  # panels beside each other
+_ACROSS = 3  # panels in a row
 
 
 @dataclass(frozen=True, kw_only=True)
 class CardCurve:
-    """One card's strategy in one scaling. marks: efficiency in percent, at devices."""
+    """One strategy of one card in one scaling. marks: efficiency in percent over the number of devices."""
 
     machine: str
     experiment: str
@@ -36,7 +36,7 @@ class CardCurve:
 
 
 def draw(lines: Sequence[CardCurve], *, title: str, further: Sequence[str] = ()) -> Figure | None:
-    """None when no line has two device counts. further: more footnotes."""
+    """Draws a panel per experiment. None when no line has two device counts. further: more footnotes."""
     drawn = sorted((line for line in lines if len(line.marks) > 1), key=lambda line: (line.style, line.scaling))
     if not drawn:
         return None

@@ -1,5 +1,5 @@
 # Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
-"""Memory per device against a device's capacity, and bytes sent per step, of points that were only compiled."""
+"""Points that were only compiled: memory per device against a device's capacity, and bytes sent per step."""
 
 from __future__ import annotations
 
@@ -14,15 +14,15 @@ from jaxbench.report.findings import Findings
 
 VIEWS = ("compiled",)
 CAPTION = (
-    "Compiled for hardware that is not here; nothing was run. Left: the memory that a step needs on one device; "
-    "dashed: a device's capacity. Right: the bytes that one device sends in a step, by kind of collective; a cross "
-    "marks a point whose communication differs from its closed form."
+    "Compiled for hardware that this machine does not have; nothing was run. Left: memory that a step needs on one "
+    "device; dashed: a device's capacity. Right: bytes that one device sends per step, by kind of collective. A cross "
+    "marks a point with other communication than expected."
 )
-LIMIT = 48  # points that a figure has room for
+LIMIT = 48  # most points that fit in the figure
 
 
 def draw(run: Findings) -> Figure | None:
-    """Two panels with a bar a point. None when nothing compiled."""
+    """Draws two panels with a bar per point. None when nothing compiled."""
     compiled = [(row, row.record) for row in run.rows if row.record is not None]
     if not compiled:
         return None
@@ -44,7 +44,7 @@ def draw(run: Findings) -> Figure | None:
 
 
 def _sent(record: CompiledRecord) -> dict[str, float]:
-    """MB by kind of collective."""
+    """MB that one device sends per step, by kind of collective."""
     sizes: dict[str, float] = {}
     for each in record.collectives:
         sizes[each.kind] = sizes.get(each.kind, 0) + each.wire_bytes / 1e6

@@ -1,5 +1,5 @@
 # Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
-"""Context parallelism: the longest sequence that fits, memory by length, and time per step, over devices."""
+"""Context parallelism: the longest sequence that fits, memory by sequence length, and time per step."""
 
 from __future__ import annotations
 
@@ -16,15 +16,15 @@ from jaxbench.report.findings import Findings
 
 VIEWS = ("training/context", "levers/context")
 CAPTION = (
-    "Left: the longest sequence whose compiled step fits the memory limit per device, over the number of devices; "
-    "dashed: proportional to devices. Middle: compiled memory at each length that was tried. Right: time per step of a "
-    "fixed length on more devices."
+    "Left: the longest sequence with a compiled step that fits the memory limit per device, over the number of "
+    "devices; dashed: proportional to devices. Middle: compiled memory at each length that was tried. Right: time per "
+    "step at a fixed length, over the number of devices."
 )
-_BETWEEN: Any = ("-", ":", "--", "-.")  # of strategies, where there are several: a marker says the device count
+_BETWEEN: Any = ("-", ":", "--", "-.")  # a line style per strategy; markers are taken by device counts
 
 
 def draw(run: Findings) -> Figure | None:
-    """Up to three panels. None when there was neither a search nor a time."""
+    """Draws up to three panels. None when there was neither a search nor a timed point."""
     longest = search.read(run.path)
     searched: list[dict[str, Any]] = list(longest["rows"]) if longest is not None else []
     timed = [row for row in families.compiled(run.rows) if row.point.scaling == "strong" and row.timing.step_s.known]
@@ -44,14 +44,14 @@ def draw(run: Findings) -> Figure | None:
 
 
 def _strategies(timed: Sequence[Row]) -> list[Line2D]:
-    """The line styles of the strategies, if there are several."""
+    """Legend entries for the line styles of the strategies, if there are several."""
     names = list(families.families(timed))
     styles = [_BETWEEN[place % len(_BETWEEN)] for place in range(len(names) if len(names) > 1 else 0)]
     return [marks.style_handle(short(n, 28), color=GREY, linestyle=s) for s, n in zip(styles, names, strict=False)]
 
 
 def _longest(axes: Axes, searched: Sequence[dict[str, Any]], counts: Sequence[int]) -> None:
-    """One point per device count, and the ideal of sharing every byte. Numbers stand to the lower right of points."""
+    """Draws a point per device count, and the ideal of dividing every byte. Numbers are to the lower right."""
     rows = sorted(searched, key=lambda row: int(row["devices"]))
     x, y = [int(row["devices"]) for row in rows], [int(row["longest"]) for row in rows]
     marks.guide(axes, x, [y[0] * n / x[0] for n in x])
@@ -62,19 +62,19 @@ def _longest(axes: Axes, searched: Sequence[dict[str, Any]], counts: Sequence[in
         marks.write(axes, n, length, f"{length}", xytext=(5, -2), va="top", bbox=paper, zorder=2.5)
     log_axis(axes, "y", base=2, show=plain)
     devices_axis(axes, x)
-    axes.set_xlim(right=2.1 * x[-1])  # the numbers right of and below their points have room
+    axes.set_xlim(right=2.1 * x[-1])  # room for the number of the last point
     axes.set_ylim(bottom=axes.get_ylim()[0] / 1.2)
     entitle(axes, "longest sequence that fits")
 
 
 def _style(counts: Sequence[int], n: int) -> dict[str, Any]:
-    """A device count has the same style in every panel."""
+    """Legend entries of the device counts, which have the same style in every panel."""
     colour, marker = marks.series_style(counts.index(n))
     return dict(color=colour, marker=marker)
 
 
 def _tried(axes: Axes, searched: Sequence[dict[str, Any]], counts: Sequence[int], limit: float) -> None:
-    """Every compiled length, a line per device count, and the limit."""
+    """Draws the memory of every compiled length, a line per device count, and the limit."""
     axes.axhline(limit, color="black", linewidth=0.8, zorder=1)
     for row in searched:
         pairs = sorted((int(length), float(peak)) for length, peak in row["tried"])
@@ -86,7 +86,7 @@ def _tried(axes: Axes, searched: Sequence[dict[str, Any]], counts: Sequence[int]
 
 
 def _times(axes: Axes, timed: Sequence[Row], counts: Sequence[int]) -> None:
-    """Strong scaling: each strategy a line through points in the style of their device count."""
+    """Draws strong scaling: a line per strategy, through points in the style of their device count."""
     for place, rows in enumerate(families.families(timed).values()):
         good = [row for row in rows if row.believed]
         x, y = [row.point.devices for row in good], [row.timing.step_s.value for row in good]
@@ -104,9 +104,9 @@ def _notes(longest: dict[str, Any] | None, timed: Sequence[Row]) -> list[str]:
     remarks, ideals = [], []
     if longest is not None and longest["rows"]:
         remarks.append(f"limit: {longest['limit_bytes']:,} bytes per device ({longest['limit_source']})")
-        remarks.append(f"memory as compiled; the longest sequence is known to within an eighth; {notes.EXACT}")
+        remarks.append(f"memory as compiled; the search found the longest sequence to within 1/8; {notes.EXACT}")
         ideals.append("twice the length")
     if timed:
         ideals.append("half the time")
-    remarks.append(f"perfect: on twice the devices {' and '.join(ideals)}")
+    remarks.append(f"perfect, on twice the devices: {' and '.join(ideals)}")
     return [*remarks, *families.remarks(timed, timed)]

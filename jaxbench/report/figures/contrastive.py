@@ -1,5 +1,5 @@
 # Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
-"""A loss over pairs of examples of the global batch: the work, traffic and memory of a device as devices are added."""
+"""A loss over all pairs of examples in the global batch: work, traffic and memory per device as devices are added."""
 
 from __future__ import annotations
 
@@ -16,16 +16,16 @@ from jaxbench.report.findings import Findings
 VIEWS = ("training/contrastive", "levers/contrastive")
 CAPTION = (
     "Weak scaling: every device has the same number of examples. The panels show, for one device, the FLOP of its "
-    "matrix products, the bytes that it all-gathers, its scratch memory, and the time per step. Dashed: a loss that is "
-    "a mean over examples (as in cnn) would keep its value on the smallest device count."
+    "matrix products, the bytes that it all-gathers, its scratch memory, and the time per step. Dashed: the value on "
+    "the fewest devices, which a loss that is a mean over examples (as in cnn) would keep."
 )
 FLAT = "a mean over examples: flat"
 Families = Mapping[str, Sequence[Row]]
-_STYLES: Any = ("-", marks.DASHED, ":", "-.")  # of arms, where there are several strategies
+_STYLES: Any = ("-", marks.DASHED, ":", "-.")  # a line style per arm, if there are several strategies
 
 
 def draw(run: Findings) -> Figure | None:
-    """Four panels. None when no weak point was prepared."""
+    """Draws four panels. None when no weak-scaling point was compiled."""
     rows = [row for row in families.compiled(run.rows) if row.point.scaling == "weak"]
     if not rows:
         return None
@@ -42,7 +42,7 @@ def draw(run: Findings) -> Figure | None:
 
 
 def _styles(groups: Families) -> list[tuple[int, Any]]:
-    """(colour and marker, line style) of each family: by strategy and arm; of one strategy by arm alone."""
+    """(style index, line style) of each family: by strategy and arm, or by arm alone for one strategy."""
     points = [rows[0].point for rows in groups.values()]
     strategies, arms = (list(dict.fromkeys(getattr(p, name) for p in points)) for name in ("strategy", "arm"))
     if len(strategies) == 1:
@@ -51,7 +51,7 @@ def _styles(groups: Families) -> list[tuple[int, Any]]:
 
 
 def _handles(groups: Families) -> list[Line2D]:
-    """An entry for each strategy and each arm, not for each pair of them."""
+    """Legend entries: one per strategy and one per arm, not one per combination."""
     points, styles = [rows[0].point for rows in groups.values()], _styles(groups)
     if len({p.strategy for p in points}) == 1:
         return families.handles(groups)
@@ -63,15 +63,14 @@ def _handles(groups: Families) -> list[Line2D]:
 
 
 def products(row: Row) -> Estimate:
-    """FLOPs of one device, recomputation included: of the compiled program's products, or of the workload's formula
-    where none were found."""
+    """FLOP of one device, recomputation included: counted in the compiled program, else by the workload's formula."""
     assert row.point.record is not None
     passport = row.point.record.passport
     return exact((passport.product_flops_per_step or passport.flops_per_step) / row.point.devices)
 
 
 def gathered(row: Row) -> Estimate:
-    """MB in the results of all-gathers on one device; a gather among one moves nothing."""
+    """MB in the results of all-gathers on one device; 0 on a single device, where a gather moves nothing."""
     return exact(families.received(row).get("all-gather", 0.0) / 1e6 if row.point.devices > 1 else 0.0)
 
 
@@ -79,8 +78,12 @@ def _growing(
     axes: Axes, groups: Families, value: Callable[[Row], Estimate], title: str, *,
     show: Callable[[float], str] | None = None, measured: bool = False,
 ) -> None:  # fmt: skip
-    """A line for each family, and its flat reference. show: of a logarithmic axis; None: from 0. measured: a time, so
-    that oversubscribed points have no reference."""
+    """Draws a line per family and its flat reference.
+
+    Args:
+      show: writes a tick of a logarithmic axis; None: the axis is linear and starts at 0.
+      measured: the values are times, so oversubscribed points have no reference.
+    """
     counts = families.counts(row for rows in groups.values() for row in rows)
     for number, (rows, (place, style)) in enumerate(zip(groups.values(), _styles(groups), strict=True)):
         factor = marks.dodge(number, len(groups))

@@ -1,5 +1,5 @@
 # Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
-"""From latency to throughput: seconds per call and elements per second over size, a row of panels per operation."""
+"""Latency and throughput: seconds per call and elements per second over size, a row of panels per operation."""
 
 from __future__ import annotations
 
@@ -15,18 +15,18 @@ from jaxbench.report.drawing.series import Series, believed, elements, per_secon
 
 VIEWS = ("cases/curves", "cases/versus")
 CAPTION = (
-    "Left: at small sizes read the time, which is flat while launching the work costs more than the work itself. "
+    "Left: at small sizes read the time; it is flat as long as launching the work takes longer than the work itself. "
     "Right: at large sizes read the throughput. Dotted lines: sizes from which one implementation is faster than "
-    "another, where few operations leave room for them; the table has all. Short bars: n½, the size at which a series "
+    "another, drawn if there are few operations; the table has all. Short bars: n½, the size at which a series "
     "reaches half of its best throughput."
 )
 UNIT = "elements"
-FEW = 3  # operations with a column that says what letters and short bars mean; the table has those of more
-_WORDS = 29  # letters in a line of the column that says what the marks mean
+FEW = 3  # up to this many operations have a column that explains letters and short bars; for more, see the table
+_WORDS = 29  # characters per line of that column
 
 
 def draw(run: CaseFindings) -> Figure | None:
-    """None when no size was measured."""
+    """Draws a row of panels per operation. None when no size was measured."""
     rows = [row for row in run.rows if row.point.elements and row.timing.step_s.known]
     if not rows:
         return None
@@ -44,7 +44,7 @@ def draw(run: CaseFindings) -> Figure | None:
             one.draw(line[1], elements, per_second)
         _crossings(line[:2], _inside(op, run) if few else [])
         _knees(line[1], _half(op, run), of_op)
-        for beside in line[2:]:  # there is none where no mark needs words
+        for beside in line[2:]:  # the column of explanations, which exists only if there are marks to explain
             beside.axis("off")
             beside.text(0, 1, "\n".join(words[op]), va="top", fontsize=6.3, linespacing=1.2, color="#222222")
     _axes(sheet.panels, operations)
@@ -53,7 +53,7 @@ def draw(run: CaseFindings) -> Figure | None:
 
 
 def _axes(panels: Any, operations: Sequence[str]) -> None:
-    """The same scales for every operation, so that they can be compared; labelled at the edges only."""
+    """Sets the same scales for every operation, so that they can be compared; labels only the outer panels."""
     for column, show, what in ((0, seconds_tick, "time per call"), (1, si, f"{UNIT}/s")):
         wide, tall = (extent(panels[:, column], which) for which in "xy")
         for axes, op in zip(panels[:, column], operations, strict=True):
@@ -75,13 +75,13 @@ def _half(op: str, run: CaseFindings) -> list[HalfPerformance]:
 
 
 def _letters(crossings: Sequence[Crossing]) -> dict[int, str]:
-    """A letter for each different size."""
+    """A letter for each distinct size."""
     sizes = dict.fromkeys(crossing.from_ or 0 for crossing in crossings)
     return {size: chr(ord("a") + place % 26) for place, size in enumerate(sizes)}
 
 
 def _words(op: str, run: CaseFindings) -> list[str]:
-    """The meaning of the letters and bars in one operation's panels, in lines."""
+    """Explanations of the letters and bars in one operation's panels, in wrapped lines."""
     passed = _inside(op, run)
     letters = _letters(passed)
     lines = []
@@ -96,14 +96,14 @@ def _words(op: str, run: CaseFindings) -> list[str]:
 
 
 def _crossings(line: Sequence[Axes], crossings: Sequence[Crossing]) -> None:
-    """A dotted line with a letter through both panels, behind the data."""
+    """Draws a dotted line with a letter through both panels, behind the data."""
     for size, letter in _letters(crossings).items():
         for axes in line:
             marks.boundary(axes, size, letter, y=0.995, va="top", color="#222222", zorder=1.9)
 
 
 def _knees(axes: Axes, knees: Sequence[HalfPerformance], of_op: Sequence[Series]) -> None:
-    """A short bar at (n½, half of the best throughput) of each series."""
+    """Draws a short bar at (n½, half of the best throughput) of each series."""
     colours = {one.label: marks.series_style(one.place)[0] for one in of_op if any(map(believed, one.rows))}
     for knee in knees:
         axes.plot(

@@ -16,15 +16,15 @@ from jaxbench.report.drawing.series import believed
 VIEWS = tuple(f"cases/{view}" for view in ("curves", "matmul", "stream", "dispatch", "fusion", "linalg", "versus"))
 ORDER = 1
 CAPTION = (
-    "The same jitted kernel on the CPU and on the accelerator, at the largest size measured on both. The factor is the "
-    "accelerator's speed-up. On a logarithmic axis compare the ends of the bars, not their lengths."
+    "The same jitted kernel on the CPU and on the accelerator, at the largest size measured on both. The factor is "
+    "the accelerator's speed-up. The axis is logarithmic: compare the ends of the bars, not their lengths."
 )
 LIMIT = 16
 Pair = tuple[CaseRow, CaseRow]
 
 
 def draw(run: CaseFindings) -> Figure | None:
-    """None unless some kernel was measured on both."""
+    """Draws one panel. None unless a kernel was measured on both."""
     pairs = both(run.rows)
     if not pairs:
         return None
@@ -49,7 +49,7 @@ def draw(run: CaseFindings) -> Figure | None:
 
 
 def both(rows: Sequence[CaseRow]) -> list[Pair]:
-    """(on all CPU cores, on the accelerator) of each kernel at its largest size, in the order of the rows."""
+    """(row on all CPU cores, row on the accelerator) of each kernel at its largest common size, in row order."""
     timed = [row for row in rows if row.point.family == "kernel" and row.point.elements and row.timing.step_s.known]
     on_cpu: dict[tuple[object, ...], CaseRow] = {}
     for row in sorted((r for r in timed if r.point.platform == "cpu"), key=lambda r: r.point.cores or 0):

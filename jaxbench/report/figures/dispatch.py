@@ -1,5 +1,5 @@
 # Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
-"""The cost of launching a program: time per call, one bar each."""
+"""The cost of launching a program: a bar of time per call for each nearly empty program."""
 
 from __future__ import annotations
 
@@ -10,15 +10,15 @@ from jaxbench.report.drawing.kit import Figure, Mark, Sheet, short, time_axis
 
 VIEWS = ("cases/dispatch",)
 CAPTION = (
-    "Time per call of programs that do almost nothing: the overhead of every call. On a logarithmic axis compare the "
-    "ends of the bars, not their lengths."
+    "Time per call of programs that do almost nothing: the overhead of every call. The axis is logarithmic: compare "
+    "the ends of the bars, not their lengths."
 )
 LIMIT = 24
 _PARTS = ("op", "impl", "dtype", "platform", "cores")
 
 
 def draw(run: CaseFindings) -> Figure | None:
-    """None when nothing was measured."""
+    """Draws one panel. None when nothing was measured."""
     rows = [row for row in run.rows if row.timing.step_s.known]
     if not rows:
         return None

@@ -1,5 +1,5 @@
 # Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
-"""Which factor made B faster: the waterfalls of two runs side by side, A on the left and B on the right."""
+"""Which factor made B faster: the waterfalls of two runs, A on the left and B on the right."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ from jaxbench.report.figures import waterfall
 from jaxbench.verdicts.comparison import Comparison
 
 VIEWS = ()  # of a comparison, not of a run
-CAPTION = "The efficiency of each run as steps from 100 % down, one for each factor, with its interval."
+CAPTION = "The efficiency of each run in steps down from 100 %: one per factor, with its confidence interval."
 
 
 def draw(comparison: Comparison) -> Figure | None:
-    """A line of two panels for each strategy and scaling. None when no point has a waterfall in both runs."""
+    """Draws two panels per strategy and scaling. None when no point has a waterfall in both runs."""
     families = list(dict.fromkeys((pair.a.family, pair.b.family) for pair in comparison.waterfalls))
     if not families:
         return None

@@ -1,7 +1,7 @@
 # Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
-"""Forecasts over the number of devices: utilisation as a hatched band, and beneath it memory and bytes per device.
+"""Forecasts over the number of devices: utilisation as a hatched band; below it, memory and bytes per device.
 
-A forecast is never drawn like a measurement: it has a band or a dashed bound, and no points with intervals.
+A forecast must not look like a measurement: it is a band or a dashed bound, never points with error bars.
 """
 
 from __future__ import annotations
@@ -16,20 +16,21 @@ from jaxbench.report.drawing.kit import Axes, Figure, Line2D, Mark, Sheet, devic
 
 VIEWS = ()  # `jaxbench forecast` draws it
 CAPTION = (
-    "Forecasts. Top: the tinted band goes from all communication hidden to none, the hatched one is widened by the "
-    "error of the method; a dashed line is a bound that a step cannot beat; hollow marks are published results, black "
-    "of a model as large, grey of others. Below: the memory of a step on one device, with what a device has, and the "
-    "bytes that it sends in a step. Filled marks were compiled, hollow ones extrapolated from compiled ones."
+    "Forecasts, not measurements. Top: the tinted band reaches from all communication hidden to none hidden; the "
+    "hatched band is wider by the error of the method. A dashed line is a bound: real steps are slower. Hollow marks "
+    "are published results: black for a model of similar size, grey for others. Below: memory that a step needs on "
+    "one device, with the device's capacity, and bytes sent per step. Filled marks were compiled; hollow marks are "
+    "extrapolated from them."
 )
 _PUBLISHED = {"TPU v5 lite": ("maxtext_v5e", "chips", {"16B": "s", "32B": "^", "64B": "D", "128B": "v"})}
-_AS_LARGE = 0.1  # a published model is as large as one whose parameters differ by less
-_MARGIN = 1.25  # of the axis of devices, beyond the first and the last
+_AS_LARGE = 0.1  # largest relative difference in parameters at which a published model counts as equally large
+_MARGIN = 1.25  # factor by which the axis of devices extends beyond the first and the last count
 _HATCHES = ("////", "\\\\\\\\", "....", "xxxx")
 Family = tuple[str, str, str, str]
 
 
 def draw(records: Sequence[ForecastRecord], *, title: str) -> Figure | None:
-    """Three panels over devices. None without two points that compiled: the table says what one is."""
+    """Draws three panels over devices. None for fewer than two compiled points: the table shows a single one."""
     families: dict[Family, list[ForecastRecord]] = {}
     for record in sorted(records, key=lambda record: record.devices):
         if record.status == "ok":
@@ -75,7 +76,7 @@ def _state(record: ForecastRecord) -> str:
 
 
 def _band(axes: Axes, line: Sequence[ForecastRecord], place: int, *, efficient: bool) -> None:
-    """The band of one family, with what it was widened from, or its bound."""
+    """Draws the bands of one family (before and after widening), or its bound."""
     colour, _ = marks.series_style(place)
     known = [record for record in line if record.low_s]
     at: list[float] = [record.devices for record in known]
@@ -86,7 +87,7 @@ def _band(axes: Axes, line: Sequence[ForecastRecord], place: int, *, efficient: 
     most = heights(lambda record: record.low_s)
     if all(record.high_s for record in known) and known:
         ends = [most, heights(lambda r: r.high_s), heights(_hidden_s), heights(_bare_s)]
-        if len(at) == 1:  # a band needs a width
+        if len(at) == 1:  # a band over one device count would have no width
             at, ends = [at[0] / 1.1, at[0] * 1.1], [2 * end for end in ends]
         hatch = _HATCHES[place % len(_HATCHES)]
         axes.fill_between(at, ends[1], ends[0], facecolor="none", edgecolor=colour, hatch=hatch, linewidth=0.5)
@@ -97,17 +98,17 @@ def _band(axes: Axes, line: Sequence[ForecastRecord], place: int, *, efficient: 
 
 
 def _hidden_s(record: ForecastRecord) -> float | None:
-    """Seconds with everything hidden, before the band is widened."""
+    """Seconds per step with all communication hidden, before the band is widened."""
     return None if record.low_s is None else record.low_s / (1 - record.error)
 
 
 def _bare_s(record: ForecastRecord) -> float | None:
-    """Seconds with nothing hidden, before the band is widened."""
+    """Seconds per step with no communication hidden, before the band is widened."""
     return None if record.high_s is None else record.high_s / (1 + record.error)
 
 
 def _height(record: ForecastRecord, seconds: float | None, line: Sequence[ForecastRecord], efficient: bool) -> float:
-    """Utilisation; without FLOPs the rate of a device over that of the smallest count, at its scheduled time."""
+    """Model FLOP utilisation; without FLOP counts, throughput per device over that at the smallest device count."""
     if not efficient:
         return record.utilisation(seconds) or 0.0
     base = line[0]
@@ -123,7 +124,7 @@ def _capacities(axes: Axes, records: Sequence[ForecastRecord]) -> None:
 
 
 def _published(axes: Axes, records: Sequence[ForecastRecord], counts: Sequence[int]) -> list[Line2D]:
-    """Published utilisation on the same kind of device, at the counts that are shown: as it was published."""
+    """Draws utilisation as published for the same kind of device, at device counts within the axis."""
     drawn = []
     for kind in dict.fromkeys(record.device_kind for record in records if record.device_kind in _PUBLISHED):
         table, across, shapes = _PUBLISHED[kind]
@@ -143,14 +144,14 @@ def _notes(records: Sequence[ForecastRecord], cited: Sequence[Line2D]) -> list[s
     sentences = []
     if any(record.high_s for record in records):
         sentences.append(
-            "tinted: a forecast, from all communication hidden to none; hatched: widened by the method's error"
+            "tinted: forecast, from all communication hidden to none; hatched: widened by the method's error"
         )
     if any(record.low_s and record.high_s is None for record in records):
-        sentences.append("dashed, with marks that point down: at best, a bound")
+        sentences.append("dashed, with marks that point down: a bound (at best)")
     if any(record.status == "ok" and record.basis != COMPILED for record in records):
         sentences.append("hollow marks: extrapolated from compiled points, not compiled")
     if cited:
         sentences.append(
-            "black: published for a model as large; grey: for others; as published, with masked attention counted"
+            "black: published for a model of similar size; grey: for others; unscaled, masked attention counted"
         )
     return sentences

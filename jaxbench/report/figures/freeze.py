@@ -1,5 +1,5 @@
 # Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
-"""Frozen parameters: the time, FLOPs and gradient bytes that they save."""
+"""Frozen parameters: how much time, FLOP and gradient traffic they save."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ from jaxbench.report.lever_findings import LeverFindings
 
 VIEWS = ("levers/freeze",)
 CAPTION = (
-    "Step time and compiled FLOPs, each over the baseline's, and gradient bytes per step (those that the compiled step "
-    "reduces; on one device, 4 for each trained parameter), over the share of parameters that are frozen. Gradients "
-    "still pass through frozen layers above trained ones."
+    "Step time and compiled FLOPs, each divided by the baseline's, and gradient bytes per step, over the share of "
+    "frozen parameters. Gradient bytes are those that the compiled step reduces; on one device, 4 per trained "
+    "parameter. Gradients still pass through frozen layers above trained ones."
 )
 
 
 def draw(run: LeverFindings) -> Figure | None:
-    """Three panels. None when nothing was measured."""
+    """Draws three panels. None when nothing was measured."""
     timed = [place for place in run.places if places.timed([place])]
     if not timed:
         return None
@@ -48,18 +48,18 @@ def draw(run: LeverFindings) -> Figure | None:
 
 
 def most(place: ArmGroup) -> float:
-    """The trained parameters of the arm that trains most of them; NaN: none was compiled."""
+    """Trained parameters of the arm that trains the most; NaN if no arm was compiled."""
     counts = [arm.point.record.passport.parameters for arm in place.arms if arm.point.record is not None]
     return float(max(counts, default=0)) or math.nan
 
 
 def frozen(arm: ArmResult, whole: float) -> float:
-    """The share of `whole` parameters that this arm does not train; NaN: unknown."""
+    """Share (0 to 1) of `whole` parameters that this arm does not train; NaN if unknown."""
     return 1 - arm.point.record.passport.parameters / whole if arm.point.record is not None else math.nan
 
 
 def gradient(arm: ArmResult) -> float:
-    """Bytes of gradient per step and device; NaN: unknown."""
+    """Bytes of gradient per step and device; NaN if unknown."""
     record = arm.point.record
     if record is None:
         return math.nan

@@ -1,5 +1,5 @@
 # Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
-"""What fusing operations saves: time, bytes that must move, and the speed-up over op-by-op execution by size."""
+"""What fusing operations saves: time, bytes that must move, and speed-up over op-by-op execution by size."""
 
 from __future__ import annotations
 
@@ -18,15 +18,15 @@ from jaxbench.report.drawing.series import Series, elements
 
 VIEWS = ("cases/fusion",)
 CAPTION = (
-    "Left and middle: the largest size. If time is proportional to bytes, the block is memory-bound. Right: speed-up "
-    "over op-by-op execution, by size."
+    "Left and middle: time per call and bytes that must move, at the largest size. If time is proportional to bytes, "
+    "the block is memory-bound. Right: speed-up over op-by-op execution, by size."
 )
 BASE = "op_by_op"
 _PARTS = ("impl", "dtype", "platform", "cores")
 
 
 def draw(run: CaseFindings) -> Figure | None:
-    """A row of three panels for each block. None when nothing was measured."""
+    """Draws a row of three panels per block. None when nothing was measured."""
     rows = [row for row in run.rows if row.timing.step_s.known and row.point.elements]
     if not rows:
         return None
@@ -42,14 +42,14 @@ def draw(run: CaseFindings) -> Figure | None:
 
 
 def _largest(rows: Sequence[CaseRow]) -> list[CaseRow]:
-    """The rows of the largest size that the base has, or of the largest size if there is no base."""
+    """Rows of the largest size at which the base was measured; without a base, of the largest size."""
     based = [row for row in rows if row.point.impl == BASE] or list(rows)
     size = max(row.point.elements or 0 for row in based)
     return [row for row in rows if row.point.elements == size]
 
 
 def speedup(row: CaseRow, rows: Sequence[CaseRow]) -> Estimate:
-    """Speed-up over op-by-op execution; UNKNOWN if that was not measured."""
+    """Speed-up over op-by-op execution; UNKNOWN if op-by-op execution was not measured."""
     ratio = series.time_over(row, rows, BASE)
     return ratio.under(1) if ratio.known else UNKNOWN
 

@@ -1,7 +1,8 @@
 # Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
-"""Throughput over processes or hosts: bars of ideal and measured, with the efficiency above them.
+"""Throughput over processes or hosts: bars of ideal and measured throughput, with the efficiency above them.
 
-So Sergeev and Del Balso drew Horovod (2018, arXiv:1802.05799), and Jiang et al. MegaScale (NSDI 2024).
+The same kind of figure as for Horovod (Sergeev and Del Balso 2018, arXiv:1802.05799) and MegaScale (Jiang et al.,
+NSDI 2024).
 """
 
 from __future__ import annotations
@@ -21,17 +22,17 @@ from jaxbench.report.findings import Findings, unit
 
 VIEWS = ("training",)
 ORDER = 2
-MOST = 3  # strategies, one below the other
-IDEAL: Any = dict(facecolor="#ededed", edgecolor=GREY, linewidth=0.6)  # pale: it is not measured
-WIDE = 0.38  # of a bar; pairs are 1 apart
+MOST = 3  # most strategies, one row of panels each
+IDEAL: Any = dict(facecolor="#ededed", edgecolor=GREY, linewidth=0.6)  # pale, because it was not measured
+WIDE = 0.38  # width of a bar; pairs of bars are 1 apart
 CAPTION = (
-    "Examples (or tokens) per second on more and more processes or hosts, beside the ideal: that of the base times the "
-    "devices. The number above a pair is the efficiency, measured over ideal."
+    "Examples (or tokens) per second over the number of processes or hosts, next to the ideal: the base's throughput "
+    "times the growth in devices. The number above a pair is the efficiency: measured divided by ideal."
 )
 
 
 def draw(run: Findings) -> Figure | None:
-    """A panel for each strategy and scaling. None unless its points have several numbers of processes."""
+    """Draws a panel per strategy and scaling. None unless a strategy was timed on several numbers of processes."""
     timed = [row for row in run.rows if isinstance(row, Row) and row.timing.step_s.known and not row.point.explains]
     groups = {name: rows for name, rows in families.families(timed).items() if len(_counts(rows)) > 1}
     if not groups:
@@ -65,7 +66,7 @@ def _of_tokens(rows: Sequence[Row]) -> bool:
 
 
 def _pairs(axes: Axes, rows: Sequence[Row], hosts: Mapping[str, int]) -> None:
-    """Of one strategy and scaling, by devices. hosts: of each point, if the run has several."""
+    """Draws the pairs of bars of one strategy and scaling. hosts: the host count by point; {} for a run on one host."""
     tokens, top = _of_tokens(rows), 0.0
     for at, row in enumerate(rows):
         rate = row.timing.examples_per_s.times(row.point.fact("tokens") if tokens else 1)
@@ -88,7 +89,7 @@ def _percent(row: Row) -> str:
 
 
 def _name(row: Row, hosts: int | None) -> str:
-    """ "2 hosts" or "4 processes", and its devices below, where they are another number. hosts: None: there is one."""
+    """Such as "2 hosts" or "4 processes", with the device count below if it differs. hosts: None for a one-host run."""
     count, what = (row.point.processes, "process") if hosts is None else (hosts, "host")
     name = f"{count} {what}{('es' if hosts is None else 's') * (count > 1)}"
     return name if count == row.point.devices else f"{name}\n{devices_word(row.point.devices)}"

@@ -1,5 +1,5 @@
 # Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
-"""Meshes of the same devices, the best first: time per step, memory, and bytes received."""
+"""Different meshes of the same devices, the best first: time per step, memory, and bytes received."""
 
 from __future__ import annotations
 
@@ -17,13 +17,14 @@ from jaxbench.report.findings import Findings
 
 VIEWS = ("training/hybrid", "levers/hybrid")
 CAPTION = (
-    "Each row is one mesh of the same devices. Left: time per step. Middle: compiled memory of one device: its shard "
-    "of the model's state, and everything else. Right: the size of all collective results of a step on one device."
+    "Each row is one mesh of the same devices. Left: time per step. Middle: compiled memory of one device, split into "
+    "its shard of the model's state and everything else. Right: bytes received, the size of all collective results of "
+    "a step on one device."
 )
 
 
 def draw(run: Findings) -> Figure | None:
-    """Three panels that share their rows. None when no mesh was compiled."""
+    """Draws three panels that share their rows. None when no mesh was compiled."""
     rows = ranked(families.compiled(run.rows))
     if not rows:
         return None
@@ -41,7 +42,7 @@ def draw(run: Findings) -> Figure | None:
 
 
 def ranked(rows: Sequence[Row]) -> list[Row]:
-    """The fastest first, those without a time last; by received bytes if all times are oversubscribed."""
+    """Rows sorted by time, rows without a time last; by received bytes if all times are oversubscribed."""
     by_bytes = not trusted(rows)
 
     def key(row: Row) -> tuple[bool, float]:
@@ -52,18 +53,18 @@ def ranked(rows: Sequence[Row]) -> list[Row]:
 
 
 def trusted(rows: Sequence[Row]) -> bool:
-    """Whether any time was measured on no more devices than cores."""
+    """Whether any time was measured without oversubscription (on at most as many devices as cores)."""
     return any(row.timing.step_s.known and not row.point.oversubscribed for row in rows)
 
 
 def mesh(row: Row) -> str:
-    """ "data=2, tensor=2"; the strategy's name if it chose its mesh itself."""
+    """Such as "data=2, tensor=2"; the strategy's name if the strategy chose the mesh."""
     value = row.point.levers.get("mesh", "strategy")
     return row.point.strategy if value == "strategy" else value.replace(",", ", ")
 
 
 def name(row: Row, rows: Sequence[Row]) -> str:
-    """The mesh, and whatever else distinguishes it from the others of the figure."""
+    """The mesh, and any settings that distinguish it from other rows with the same mesh."""
     label = mesh(row)
     same = [other for other in rows if other is not row and mesh(other) == label]
     if any(other.point.devices != row.point.devices for other in same):
@@ -83,7 +84,7 @@ def failures(rows: Sequence[Row]) -> list[str]:
 
 
 def _memory(axes: Axes, rows: Sequence[Row]) -> None:
-    """State first, the rest beside it, and their sum as a number."""
+    """Draws stacked bars of state and everything else, with their sum as a number."""
     top = 0.0
     for place, row in enumerate(rows):
         peak, state = families.passport(row, "peak_bytes") / 1e6, fact(row, "state_bytes") / 1e6
@@ -99,7 +100,7 @@ def _memory(axes: Axes, rows: Sequence[Row]) -> None:
 
 
 def _bars(axes: Axes, rows: Sequence[Row], values: Sequence[Estimate], *, title: str, exactly: bool = False) -> None:
-    """A bar for each row. exactly: the values do not depend on speed, so no bar is hollow."""
+    """Draws a bar per row. exactly: the values do not depend on speed, so no bar is hollow."""
     made = [
         Mark(at=place, value=value, state=marks.state(row, exact=exactly), text=f"{value.value:.3g}")
         for place, (row, value) in enumerate(zip(rows, values, strict=True)) if value.known
@@ -120,7 +121,7 @@ def _remarks(rows: Sequence[Row]) -> list[str]:
     if trusted(rows):
         notes.append("sorted by time per step")
     else:
-        notes.append("sorted by bytes received: oversubscribed times do not say which mesh is faster")
+        notes.append("sorted by bytes received, because oversubscribed times do not show which mesh is faster")
     notes.append("memory and bytes are exact, so their marks are filled even when oversubscribed")
     shares = {round(100 * (1 - fact(row, "busy_share"))) for row in rows if math.isfinite(fact(row, "busy_share"))}
     if shares:

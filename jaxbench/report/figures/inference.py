@@ -11,13 +11,13 @@ from jaxbench.report.lever_findings import LeverFindings
 VIEWS = ("levers/inference", "levers/phases", "levers/arms")
 ORDER = 1
 CAPTION = (
-    "Left: wall time of a single call from start to result: median and 99th percentile with intervals. Right: examples "
-    "per second. The 99th percentile needs 100 single calls and is left out where there were fewer."
+    "Left: wall time of a single call from start to result: median and 99th percentile with confidence intervals. "
+    "Right: examples per second. The 99th percentile needs at least 100 single calls; with fewer it is left out."
 )
 
 
 def draw(run: LeverFindings) -> Figure | None:
-    """Two panels. None when no inference was measured."""
+    """Draws two panels. None when no inference was measured."""
     if not any(one.arm.timing.step_s.known for _, many in run.latencies for one in many):
         return None
     sheet = Sheet(1, 2)
@@ -45,7 +45,7 @@ def draw(run: LeverFindings) -> Figure | None:
 
 
 def _notes(run: LeverFindings) -> list[str]:
-    """Each reason why a percentile is missing, with its batches."""
+    """Notes on missing percentiles: each reason with its batches."""
     batches: dict[str, list[str]] = {}
     for _, many in run.latencies:
         for one in many:

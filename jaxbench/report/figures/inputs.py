@@ -1,5 +1,5 @@
 # Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
-"""Input pipelines: the throughput of each kind of input, and the share of the step that input costs."""
+"""Input pipelines: the throughput of each kind of input, and the share of the step spent on input."""
 
 from __future__ import annotations
 
@@ -17,15 +17,15 @@ from jaxbench.report.lever_findings import LeverFindings
 
 VIEWS = ("levers/inputs",)
 CAPTION = (
-    "Left: throughput relative to data that are already on the devices. Right: the share of the step that input costs, "
-    "1 - T(device) / T(kind), with its interval, and the share of time in which the step's thread waited for its next "
-    "batch. If the first is larger, input costs time without waiting: by copies or shared cores."
+    "Left: throughput relative to data that are already on the devices. Right: the share of the step spent on input, "
+    "1 - T(device) / T(kind), with its confidence interval, and the share of time in which the step's thread waited "
+    "for its next batch. If the first is larger, input also costs time without waiting, by copies or shared cores."
 )
 OWN = "device"
 
 
 def draw(run: LeverFindings) -> Figure | None:
-    """Two panels. None when nothing was measured."""
+    """Draws two panels. None when nothing was measured."""
     if not places.timed(run.places):
         return None
     sheet = Sheet(1, 2, widths=[1.1, 1])
@@ -55,5 +55,5 @@ def draw(run: LeverFindings) -> Figure | None:
 
 
 def share(arm: ArmResult) -> Estimate:
-    """Percent of the step; UNKNOWN of the baseline."""
+    """Percent of the step spent on input; UNKNOWN for the baseline."""
     return UNKNOWN if arm.row is arm.baseline or not arm.ratio.known else bound(arm).times(100)

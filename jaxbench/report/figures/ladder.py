@@ -1,5 +1,5 @@
 # Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
-"""A ladder of levers: the speed-up after each rung over the first, and the factor of each rung alone."""
+"""Levers added one by one: the speed-up after each rung over the first rung, and the factor of each rung alone."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ from jaxbench.report.lever_findings import LeverFindings
 
 VIEWS = ("levers/ladder",)
 CAPTION = (
-    "Each rung includes the ones above it. Bars: throughput over the first rung's. The factor in parentheses is the "
-    "rung's over the one before it. On a logarithmic axis compare the ends of the bars, not their lengths."
+    "Each rung includes the rungs above it. Bars: throughput divided by the first rung's. In parentheses: throughput "
+    "divided by that of the rung before. The axis is logarithmic: compare the ends of the bars, not their lengths."
 )
 
 
 def draw(run: LeverFindings) -> Figure | None:
-    """One panel a place. None when nothing was measured."""
+    """Draws a panel per strategy, scaling and device count. None when nothing was measured."""
     compared = [place for place in run.places if any(arm.speedup.known for arm in place.arms)]
     if not compared:
         return None
@@ -32,7 +32,7 @@ def draw(run: LeverFindings) -> Figure | None:
 
 
 def factors(place: ArmGroup) -> list[Estimate]:
-    """The speed-up of each rung over the one before; UNKNOWN for the first rung and next to a rung without times."""
+    """Speed-up of each rung over the one before; UNKNOWN for the first rung and next to a rung without times."""
     speedups = [UNKNOWN]
     for before, arm in zip(place.arms, place.arms[1:], strict=False):
         speedups.append(place.speedup(arm, before) if before.believed and arm.believed else UNKNOWN)

@@ -1,29 +1,29 @@
 # Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
-"""Loss and accuracy of trainings over steps, examples and seconds, several overlaid."""
+"""Learning curves: loss and accuracy of one or more trainings over steps, examples and seconds."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from jaxbench.records.learned import ACCURACY, Learned
+from jaxbench.records.trainings import ACCURACY, LearningCurve
 from jaxbench.report.drawing import marks
 from jaxbench.report.drawing.kit import GREY, Axes, Figure, Sheet, entitle, log_axis, plain, short, si
 
-VIEWS = ()  # the page of a training, and a comparison of two, draw it
+VIEWS = ()  # drawn by the page of a training and by a comparison of two
 NAME = "learning"
 CAPTION = (
-    "Loss and accuracy on the test set over steps, examples and seconds of work without compiling; dotted: the loss in "
-    "training, a mean over the steps since the evaluation before. Dashed: the target."
+    "Loss and accuracy on the test set over steps, examples and seconds of work (without compiling). Dotted: training "
+    "loss, a mean over the steps since the last evaluation. Dashed: the target."
 )
 OVER = {"steps": si, "examples": si, "seconds": plain}
 
 
-def draw(sides: Mapping[str, Sequence[Learned]], *, title: str) -> Figure | None:
-    """sides: the trainings of each series, which differ in their seed. None when nothing was evaluated."""
+def draw(sides: Mapping[str, Sequence[LearningCurve]], *, title: str) -> Figure | None:
+    """Draws two rows of panels. sides: the trainings (seeds) of each series. None when nothing was evaluated."""
     every = [one for trained in sides.values() for one in trained]
     if not any(one.rows for one in every):
         return None
-    other = next((one.metric for one in every if one.metric != "loss"), ACCURACY)  # what the lower panels show
+    other = next((one.metric for one in every if one.metric != "loss"), ACCURACY)  # the metric of the lower panels
     sheet = Sheet(2, len(OVER), heights=1.7)
     for column, (over, show) in enumerate(OVER.items()):
         loss, accuracy = sheet.panels[:, column]
@@ -44,7 +44,7 @@ def draw(sides: Mapping[str, Sequence[Learned]], *, title: str) -> Figure | None
     return sheet.finish(title, handles)
 
 
-def _line(axes: Axes, one: Learned, what: str, over: str, place: int, *, dotted: bool = False) -> None:
+def _line(axes: Axes, one: LearningCurve, what: str, over: str, place: int, *, dotted: bool = False) -> None:
     colour, marker = marks.series_style(place)
     x, y = one.series(what, over)
     few = len(x) <= 40

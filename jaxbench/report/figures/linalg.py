@@ -1,5 +1,5 @@
 # Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
-"""Factorizations: time over n, and each implementation's time over that of jit."""
+"""Factorizations: time over matrix size n, and each implementation's time divided by jit's."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ from jaxbench.report.drawing.series import elements, time_over
 
 VIEWS = ("cases/linalg",)
 CAPTION = (
-    "Above: time per factorization of an n x n matrix. Below: time of other implementations over jit's in the same "
-    "place; above the dashed line jit is faster."
+    "Above: time per factorization of an n x n matrix. Below: time of each implementation divided by jit's on the same "
+    "device and cores; above the dashed line jit is faster."
 )
 OWN = "jit"
 
 
 def draw(run: CaseFindings) -> Figure | None:
-    """Two panels for each factorization, one above the other. None when nothing was measured."""
+    """Draws two panels per factorization, one above the other. None when nothing was measured."""
     rows = [row for row in run.rows if row.timing.step_s.known and row.point.elements]
     if not rows:
         return None

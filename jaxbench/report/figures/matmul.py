@@ -1,5 +1,5 @@
 # Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
-"""FLOP/s of matrix products: square ones over size, other shapes as bars."""
+"""FLOP/s of matrix products: square products over size, other shapes as bars."""
 
 from __future__ import annotations
 
@@ -16,15 +16,15 @@ from jaxbench.report.drawing.series import Series, naming
 
 VIEWS = ("cases/matmul",)
 CAPTION = (
-    "Analytic FLOP (2 per multiply-add) over time per call. Dashed: the peak that percentages refer to, catalogued or "
-    "measured on this machine."
+    "Analytic FLOP (2 per multiply-add) divided by time per call. Dashed: the peak that percentages refer to, from "
+    "the hardware catalogue or measured on this machine."
 )
-LIMIT = 14  # bars that a figure holds; the table has all of them
+LIMIT = 14  # most bars that fit; the table has all shapes
 _PARTS = ("op", "dtype", "impl", "platform", "cores")
 
 
 def draw(run: CaseFindings) -> Figure | None:
-    """None when no product was measured."""
+    """Draws up to two panels. None when no product was measured."""
     rows = [row for row in run.rows if row.flop_per_s.known and row.point.elements]
     square, other = [row for row in rows if side(row)], [row for row in rows if not side(row)]
     if not rows:
@@ -42,7 +42,7 @@ def draw(run: CaseFindings) -> Figure | None:
 
 
 def side(row: CaseRow) -> int:
-    """n of an n x n x n product; 0 of any other shape."""
+    """n of an n x n x n product; 0 for any other shape."""
     match = re.fullmatch(r"(\d+)x\1x\1", row.point.shape)
     return int(match[1]) if match else 0
 
@@ -64,13 +64,13 @@ def _squares(axes: Axes, every: Sequence[Series]) -> tuple[list[Line2D], list[st
 
 
 def peak_of(row: CaseRow) -> float:
-    """The ceiling that the row's percentage refers to, rounded so that equal ones compare equal; 0: none."""
+    """The peak FLOP/s that the row's percentage refers to, rounded so that equal peaks compare equal; 0 if none."""
     share = row.peak_share
     return float(f"{row.flop_per_s.value / share.value:.3g}") if share.known and share.value > 0 else 0.0
 
 
 def _shapes(sheet: Sheet, rows: Sequence[CaseRow]) -> list[str]:
-    """The fastest shapes of each operation. Returns a note when there are more."""
+    """Draws the fastest shapes of each operation. Returns a note if there are more."""
     axes, kinds, shown = sheet.panels[0, -1], naming(rows, _PARTS), fastest(rows)
     styles = list(dict.fromkeys(kinds[row.point.point] for row in rows))
     made = []
@@ -86,7 +86,7 @@ def _shapes(sheet: Sheet, rows: Sequence[CaseRow]) -> list[str]:
 
 
 def fastest(rows: Sequence[CaseRow]) -> list[CaseRow]:
-    """At most LIMIT rows, spread evenly over the kinds (batched or not, dtype, impl, place), the fastest first."""
+    """At most LIMIT rows, spread evenly over kinds (batched or not, dtype, impl, device, cores), fastest first."""
     groups: dict[tuple[object, ...], list[CaseRow]] = {}
     for row in sorted(rows, key=lambda row: (row.point.shape.count("x"), -row.flop_per_s.value)):
         p = row.point

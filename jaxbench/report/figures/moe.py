@@ -1,5 +1,5 @@
 # Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
-"""A mixture of experts over devices: the state of each device, and its traffic by kind of collective."""
+"""A mixture of experts over devices: state per device, and traffic by kind of collective."""
 
 from __future__ import annotations
 
@@ -16,15 +16,15 @@ from jaxbench.report.findings import Findings
 
 VIEWS = ("training/moe", "levers/moe")
 CAPTION = (
-    "Left: model and optimizer state on one device; grey: evenly divided. Right: bytes that one device receives in a "
-    "step, by kind of collective (the size of the results, its own part included): either tokens travel to their "
-    "experts and back (all-to-all), or parameters travel to tokens (all-gather)."
+    "Left: model and optimizer state on one device; grey: divided evenly. Right: bytes that one device receives per "
+    "step, by kind of collective (the size of the results, including the device's own part). Either tokens travel to "
+    "their experts and back (all-to-all), or parameters travel to the tokens (all-gather)."
 )
 KINDS = ("all-to-all", "all-gather", "reduce-scatter", "all-reduce", "collective-permute")
 
 
 def draw(run: Findings) -> Figure | None:
-    """Two panels. None when nothing was compiled."""
+    """Draws two panels. None when nothing was compiled."""
     rows = families.compiled(run.rows)
     if not rows:
         return None
@@ -43,10 +43,10 @@ def draw(run: Findings) -> Figure | None:
 
 
 def _kinds(rows: Sequence[Row]) -> dict[str, int]:
-    """The style of each kind that any row has. A known kind has the same style in every run."""
+    """The style of each kind of collective in the rows. A known kind has the same style in every run."""
     seen = {kind for row in rows for kind, size in received(row).items() if size}
     every = [*KINDS, *sorted(seen - set(KINDS))]
-    return {kind: style for style, kind in enumerate(every, start=2) if kind in seen}  # 0 and 1 are the first lines'
+    return {kind: style for style, kind in enumerate(every, start=2) if kind in seen}  # the left panel's lines use 0, 1
 
 
 def _state(axes: Axes, groups: Mapping[str, Sequence[Row]]) -> None:
@@ -65,7 +65,7 @@ def _state(axes: Axes, groups: Mapping[str, Sequence[Row]]) -> None:
 
 
 def _received(axes: Axes, groups: Mapping[str, Sequence[Row]], kinds: Mapping[str, int]) -> None:
-    """A stack per point; the points of a family stand side by side, with a gap between families."""
+    """Draws a stacked bar per point, with a gap between families."""
     at, top, ticks = 0.0, 0.0, {}
     for family, rows in groups.items():
         for place, row in enumerate(rows):
@@ -86,7 +86,7 @@ def _received(axes: Axes, groups: Mapping[str, Sequence[Row]], kinds: Mapping[st
 
 
 def _stack(axes: Axes, at: float, row: Row, kinds: Mapping[str, int]) -> float:
-    """Returns its height in MB, which is written above it."""
+    """Draws one stacked bar with its height written above it. Returns the height in MB."""
     sizes = received(row)
     total = sum(sizes.values()) / 1e6
     if not row.believed:
@@ -98,7 +98,7 @@ def _stack(axes: Axes, at: float, row: Row, kinds: Mapping[str, int]) -> float:
 
 
 def _dropped(groups: Mapping[str, Sequence[Row]]) -> list[str]:
-    """The share of tokens that were dropped because their expert was full, by family, over all device counts."""
+    """A note on the share of tokens dropped because their expert was full: per family, over all device counts."""
     ranges = []
     for family, rows in groups.items():
         shares = [100 * fact(row, "dropped") for row in rows if math.isfinite(fact(row, "dropped")) and row.believed]

@@ -1,5 +1,5 @@
 # Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
-"""Where a training step's time goes: forward, backward, update and communication, stacked to the step."""
+"""Where a training step's time goes: forward, backward, update and communication, stacked to the whole step."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ from jaxbench.report.lever_findings import LeverFindings
 
 VIEWS = ("levers/phases",)
 CAPTION = (
-    "Each phase is the difference of two programs, one of which continues the other, over shared rounds: backward = "
-    "gradient - forward, update = local - gradient, communication = step - local. Left: time; the interval at the end "
-    "of each phase is the phase's own. Right: share of the step."
+    "Each phase is the difference in time of two programs, measured in the same rounds, where the second does one "
+    "phase more: backward = gradient - forward, update = local - gradient, communication = step - local. Left: time; "
+    "the error bar at the end of a phase is that phase's own. Right: share of the step."
 )
 
 
 def draw(run: LeverFindings) -> Figure | None:
-    """Two panels, a stack for each place. None when fewer than two parts were measured anywhere."""
+    """Draws two panels with a stack per arm group. None when no group has two measured parts."""
     stacks = run.phases
     if not stacks:
         return None
@@ -42,7 +42,7 @@ def draw(run: LeverFindings) -> Figure | None:
 
 
 def _stack(axes: Axes, place: int, one: Phases) -> None:
-    """A negative phase has no length: the notes name it."""
+    """Draws one stack. A negative phase has no length; the notes name it."""
     parts = [(max(0.0, phase.step_s.value), phase.indices[-1]) for phase in one.phases]
     end = marks.stack(axes, place, parts, thick=0.62, hollow=not one.honest)
     at = 0.0
@@ -58,7 +58,7 @@ def _stack(axes: Axes, place: int, one: Phases) -> None:
 
 
 def _shares(axes: Axes, stacks: Sequence[Phases]) -> None:
-    """A point for each phase with its interval, in percent of the step, grouped by place."""
+    """Draws each phase as a point with its interval, in percent of the step, grouped by arm group."""
     made = []
     for place, one in enumerate(stacks):
         for i, phase in enumerate(one.phases):
@@ -82,5 +82,5 @@ def _notes(stacks: Sequence[Phases]) -> list[str]:
     if below:
         notes.append(f"negative, so not drawn in the stack: {', '.join(below)}")
     if any(len(phase.indices) > 1 for phase in every):
-        notes.append(f"parts that were not measured are in the phase after them ({', '.join(PARTS)})")
+        notes.append(f"a part that was not measured is included in the next phase ({', '.join(PARTS)})")
     return notes

@@ -1,5 +1,5 @@
 # Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
-"""Pipelines: the idle share of the schedule, the resulting throughput, and the memory of the stages."""
+"""Pipeline parallelism: idle share of the schedule, throughput, and memory of the stages."""
 
 from __future__ import annotations
 
@@ -20,20 +20,20 @@ from jaxbench.report.findings import Findings
 
 VIEWS = ("training/pipeline", "levers/pipeline")
 CAPTION = (
-    "K stages, M micro-batches of one global batch. Left: the share of slots of the executed schedule without work "
+    "K stages, M micro-batches of one global batch. Left: the share of slots without work in the executed schedule "
     "(the bubble), with the theoretical line. Middle: throughput relative to gpipe at K = 2, M = 1, with published "
-    "values and the limit set by idle slots alone. Right: scratch memory of the compiled step on the most stages. More "
-    "micro-batches are smaller, so it need not grow with M: what matters is how many a stage keeps."
+    "values and the limit set by idle slots alone. Right: scratch memory of the compiled step at the largest K. More "
+    "micro-batches are smaller ones, so memory need not grow with M; it depends on how many a stage keeps."
 )
 GPIPE = "gpipe_table2_tpu"
 _BETWEEN: Any = {"gpipe": "-", "1f1b": (0, (4, 1.5)), "interleaved": ":"}
 _THEORY: Any = dict(color=GREY, linewidth=0.6, zorder=1)
-_FIRST = 4  # the first style of schedules, so that no schedule shares one with a number of micro-batches
-_UNMATCHED = "*"  # published for a number of micro-batches that was not measured here
+_FIRST = 4  # first style index of schedules; lower ones are for numbers of micro-batches, so none is shared
+_UNMATCHED = "*"  # marker of published values for a number of micro-batches that was not measured here
 
 
 def draw(run: Findings) -> Figure | None:
-    """Three panels. None when no pipeline was compiled."""
+    """Draws three panels. None when no pipeline was compiled."""
     rows = [row for row in families.compiled(run.rows) if row.point.strategy == "pipeline"]
     if not rows:
         return None
@@ -50,7 +50,7 @@ def draw(run: Findings) -> Figure | None:
         "line style: schedule; colour and marker: M (in the right panel: schedule)",
     ]
     if {"gpipe", "1f1b"} <= set(schedules):
-        remarks.append("gpipe and 1f1b have the same idle slots, so their idle shares coincide")
+        remarks.append("gpipe and 1f1b have the same idle slots, so their idle shares are equal")
     if over:
         remarks.append(notes.cited(f"{published.read(GPIPE).project}, Table 2, Transformer on TPUs"))
     title = f"{run.experiment}: pipelines and their idle share"
@@ -58,17 +58,17 @@ def draw(run: Findings) -> Figure | None:
 
 
 def schedule(row: Row) -> str:
-    """The pipeline's schedule; gpipe for runs older than the setting."""
+    """The pipeline's schedule; gpipe for runs recorded before the setting existed."""
     return SCHEDULE.of(row.point.levers)
 
 
 def micro_batches(row: Row) -> int:
-    """M."""
+    """M, the number of micro-batches."""
     return ACCUMULATE.of(row.point.levers)
 
 
 def relative(rows: Sequence[Row]) -> dict[str, Estimate]:
-    """Throughput over that of gpipe at K = 2, M = 1, by point; {} if that was not measured."""
+    """Throughput by point, divided by that of gpipe at K = 2, M = 1; {} if that was not measured."""
     timed = [row for row in rows if row.timing.step_s.known]
     at = ("gpipe", 2, 1)
     bases = [row for row in timed if (schedule(row), row.point.devices, micro_batches(row)) == at and row.believed]
@@ -95,7 +95,7 @@ def _idle(axes: Axes, rows: Sequence[Row], styles: Mapping[int, int]) -> None:
 
 
 def _throughput(axes: Axes, rows: Sequence[Row], styles: Mapping[int, int]) -> bool:
-    """Returns whether there was a K = 2, M = 1 to compare with."""
+    """Draws the throughput panel. Returns whether K = 2, M = 1 was timed, so that there is a reference."""
     counts, values = families.counts(rows), relative(rows)
     entitle(axes, "throughput, K = 2, M = 1 is 1")
     if not values:
@@ -116,7 +116,7 @@ def _throughput(axes: Axes, rows: Sequence[Row], styles: Mapping[int, int]) -> b
 
 
 def others() -> list[tuple[int, list[int], list[float]]]:
-    """(M, stages, throughputs) as published, each over K = 2, M = 1."""
+    """(M, stages, throughputs) as published, divided by the throughput at K = 2, M = 1."""
     frame, stages = published.read(GPIPE).frame.set_index("M"), [2, 4, 8]
     return [(int(m), stages, [float(frame.loc[m, f"transformer_K{k}"]) for k in stages]) for m in frame.index]
 
@@ -142,7 +142,7 @@ def _idle_share(row: Row) -> Estimate:
 
 
 def _shapes(rows: Sequence[Row]) -> list[tuple[int, int]]:
-    """(M, chunks) of all rows with more than one stage: what the theory depends on besides K."""
+    """(M, chunks) of all rows with more than one stage: with K, they determine the theoretical line."""
     return sorted({(micro_batches(row), CHUNKS.get(schedule(row), 1)) for row in rows if row.point.devices > 1})
 
 
@@ -156,7 +156,7 @@ def _families(rows: Sequence[Row]) -> dict[tuple[int, str], list[Row]]:
 
 
 def _between(low: float, high: float) -> list[float]:
-    """Numbers of stages for a smooth line on a logarithmic axis."""
+    """Stage counts (not whole numbers) for a smooth line on a logarithmic axis."""
     return [low * (high / low) ** (i / 40) for i in range(41)]
 
 

@@ -1,5 +1,5 @@
 # Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
-"""Number formats side by side: speed, memory and final accuracy, with a published comparison."""
+"""Number formats compared: speed, memory and final accuracy, with a published comparison."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ from jaxbench.report.lever_findings import LeverFindings
 VIEWS = ("levers/precision",)
 CAPTION = (
     "Speed-up over the baseline, compiled memory of a step, accuracy after a short training from one seed, and its "
-    "difference from the baseline's. Hollow: published differences of mixed precision and float32 in full ImageNet "
-    "trainings; compare only the sizes of the differences, not the accuracies."
+    "difference from the baseline's. Hollow: published differences between mixed precision and float32 in full "
+    "ImageNet trainings; compare the sizes of the differences, not the accuracies."
 )
 SERIES = "micikevicius_table1"
 
 
 def draw(run: LeverFindings) -> Figure | None:
-    """Two panels, or four where the arms were trained. None when nothing was measured."""
+    """Draws two panels, or four if the arms were trained. None when nothing was measured."""
     if not places.timed(run.places):
         return None
     trained = any(math.isfinite(arm.outcome("final_accuracy")) for arm in run.arms)
@@ -48,7 +48,7 @@ def draw(run: LeverFindings) -> Figure | None:
             marks.style_handle("measured", color=marks.series_style(0)[0], marker="o", linestyle="none"),
             marks.published_handle("o", "mixed precision minus float32, published"),
         ]
-        remarks.append("accuracy: one short training per arm, so no interval; a difference may be due to the seed")
+        remarks.append("accuracy: one short training per arm, so no error bar; a difference may be due to the seed")
         remarks.append(notes.cited(f"{published.read(SERIES).project}, Table 1"))
     return sheet.finish(f"{run.experiment}: what a number format changes", handles, remarks)
 
@@ -71,7 +71,7 @@ def difference(arm: ArmResult) -> Estimate:
 
 
 def _differences(axes: Axes, everywhere: Sequence[ArmGroup]) -> list[str]:
-    """Ours above, published below. Returns the names of the rows."""
+    """Draws measured differences above, published ones below. Returns the names of the rows."""
     ours = [
         (arm, place, style) for style, place in enumerate(everywhere) for arm in place.arms if difference(arm).known
     ]

@@ -1,5 +1,5 @@
 # Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
-"""The time of a traced step by kind of operation, one bar per point."""
+"""Time of a traced step by kind of operation, a bar per point."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ from jaxbench.report.folds import IDLE
 VIEWS = ("training", "levers")
 ORDER = 3
 CAPTION = (
-    "Time of a few traced steps by kind of operation, mean over devices; a collective or copy counts only while "
-    "nothing computes. Tracing slows a step down: compare shares, not lengths."
+    "Time per step of a few traced steps, by kind of operation, mean over devices. A collective or copy counts only "
+    "while nothing computes. Tracing slows a step down: compare shares, not lengths."
 )
 
 
 def draw(run: Findings) -> Figure | None:
-    """A stacked bar of the time per step for each profiled point. None where nothing was profiled."""
+    """Draws a stacked bar of the time per step for each profiled point. None when nothing was profiled."""
     profiled = [(row, row.point.profile) for row in run.rows if row.point.profile is not None]
     if not profiled:
         return None
@@ -50,7 +50,7 @@ def draw(run: Findings) -> Figure | None:
 
 
 def _kinds(profiles: Sequence[ProfileRecord]) -> list[str]:
-    """Those that take any time, the longest first, idle last."""
+    """The kinds that take any time, the longest first, idle last."""
     totals: dict[str, float] = {}
     for profile in profiles:
         for kind, seconds in profile.kinds.items():

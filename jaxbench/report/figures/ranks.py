@@ -1,5 +1,5 @@
 # Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
-"""Which process is slow: of each round and process, how much longer its blocks took than the median's."""
+"""Which process is slow: how much longer its blocks took than the median process's, by round and process."""
 
 from __future__ import annotations
 
@@ -20,19 +20,19 @@ from jaxbench.report.findings import Findings
 
 VIEWS = ("training", "levers")
 ORDER = 8
-MOST = 3  # points, one below the other
-LEAST_TOP = 0.05  # the darkest cell is at least so much slower, so that noise stays pale
-WRITTEN = (12, 16)  # of at most so many processes and rounds each cell has its number
+MOST = 3  # most points, one row of panels each
+LEAST_TOP = 0.05  # least relative delay of the darkest colour, so that noise stays pale
+WRITTEN = (12, 16)  # cells have their number written in them up to this many (processes, rounds)
 COLOURS = "Oranges"
 CAPTION = (
-    "Each row is a process and each column a round. The darker a cell, the longer the blocks of that process took than "
-    "the median of all processes; the dot marks the slowest of the round. A dark row is a slow process. In a whole "
-    "step all wait for the slowest in each collective; without communication each shows its own speed."
+    "Each row is a process and each column a round. The darker a cell, the more the blocks of that process exceeded "
+    "the median of all processes; the dot marks the slowest process of the round. A dark row is a slow process. In a "
+    "whole step, all processes wait in each collective for the slowest; without communication each shows its own speed."
 )
 
 
 def draw(run: Findings) -> Figure | None:
-    """A line of panels for each point: the whole step, and the step without communication. None of one process."""
+    """Draws per point the whole step, and the step without communication. None for runs of one process."""
     every = [row for row in run.rows if isinstance(row, Row) and stragglers.of(row) is not None]
     if not every:
         return None
@@ -48,7 +48,7 @@ def draw(run: Findings) -> Figure | None:
         for axes in panels[len(line) :]:
             axes.set_visible(False)
     starts = any(_starts(one) for line in lines for one in line)
-    remarks = ["dot: the slowest of the round", *["vertical line: the processes were started anew"] * starts]
+    remarks = ["dot: slowest process of the round", *["vertical line: the processes were restarted"] * starts]
     remarks += notes.rest(len(shown), len(every), "points, those with the slowest processes")
     return sheet.finish(f"{run.experiment}: which process is slow", _handles(top), remarks)
 
@@ -64,13 +64,13 @@ def _cost(row: Row) -> float:
 
 
 def _grid(one: Timed) -> np.ndarray:
-    """(processes, rounds): time over the median, less 1, the median over the blocks of a round."""
+    """Shape (processes, rounds): time over the median process's, minus 1; the median over the blocks of a round."""
     rounds = [np.median(stragglers.over_median(each), axis=1) for _, each in stragglers.usable(one)]
     return np.array(rounds).T - 1
 
 
 def _starts(one: Timed) -> list[int]:
-    """The rounds, counted from 0, before which the processes were started anew."""
+    """The rounds, counted from 0, before which the processes were restarted."""
     workers = [each.worker for _, each in stragglers.usable(one)]
     return [at for at in range(1, len(workers)) if workers[at] != workers[at - 1]]
 
@@ -99,12 +99,12 @@ def _heat(axes: Axes, one: Timed, top: float) -> None:
 
 
 def _percent(delay: float) -> str:
-    """ "+13", "0", "−2"."""
+    """A signed percentage without its unit, such as "+13", "0" or "−2"."""
     return f"{100 * delay:+z.0f}".replace("-", "−").replace("+0", "0")
 
 
 def _title(line: Sequence[Timed], at: int) -> str:
-    """Of one panel of a line; the last, where processes are the least held up by each other, has the verdict."""
+    """Writes the title of a panel. The last panel of a row gets the verdict: there processes wait least for others."""
     found, what = stragglers.pace(line[at]), "slow" if at else "last"
     head = "without communication" if at else f"{short(found.point, 30)}, whole step"
     if at < len(line) - 1:
@@ -114,7 +114,7 @@ def _title(line: Sequence[Timed], at: int) -> str:
 
 
 def _handles(top: float) -> Sequence[Patch]:
-    """The colours of no delay, half of the longest and the longest."""
+    """Legend entries for the colours of no delay, half of the longest delay and the longest."""
     shades = matplotlib.colormaps[COLOURS]
     labels = {0.0: "0 %", 0.5: f"+{50 * top:.3g} %", 1.0: f"+{100 * top:.3g} %"}
     style: Any = {"edgecolor": "#aaaaaa", "linewidth": 0.4}

@@ -1,5 +1,5 @@
 # Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
-"""Rematerialization: the memory that it saves against the time that it costs, and how memory grows with depth."""
+"""Rematerialization: memory saved against extra time, and how memory grows with depth."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ from jaxbench.report.lever_findings import LeverFindings
 
 VIEWS = ("levers/remat",)
 CAPTION = (
-    "Left: scratch memory of the compiled step, mostly activations, against step time; lower left is better, and the "
-    "line joins the Pareto-optimal policies. Middle: extra step time over saving all activations, with published "
+    "Left: scratch memory of the compiled step (mostly activations) and step time; lower left is better, and the line "
+    "joins the Pareto-optimal policies. Middle: extra step time relative to saving all activations, with published "
     "costs. Right, if several depths were compiled: scratch memory over the number of blocks."
 )
 KORTHIKANTI, CHEN = "korthikanti_table4", "chen2016_claims"
@@ -32,7 +32,7 @@ _NAMES = {
 
 
 def draw(run: LeverFindings) -> Figure | None:
-    """Two panels, three with a law of depth. None when nothing was measured."""
+    """Draws two panels, or three if several depths were compiled. None when nothing was measured."""
     if not places.timed(run.places):
         return None
     widths = [1.1, 1, 1] if run.laws else [1, 1]
@@ -44,8 +44,8 @@ def draw(run: LeverFindings) -> Figure | None:
     remarks = [*places.remarks(run.places), notes.cited(sources)]
     if run.laws:
         draw_law(panels[2], run.laws)
-        remarks.append("scratch memory also holds gradients, which grow with n under every policy; ±: 95 % of the fit")
-    return sheet.finish(f"{run.experiment}: memory saved and time paid", places.handles(run.places), remarks)
+        remarks.append("scratch memory includes gradients, which grow with n under every policy; ±: 95 % of the fit")
+    return sheet.finish(f"{run.experiment}: memory saved and extra time", places.handles(run.places), remarks)
 
 
 def _pareto(axes: Axes, everywhere: Sequence[ArmGroup]) -> None:
@@ -64,7 +64,7 @@ def _pareto(axes: Axes, everywhere: Sequence[ArmGroup]) -> None:
 
 
 def _name(axes: Axes, arm: ArmResult, *, below: bool) -> None:
-    """Writes the name on the outer side: below an arm on the front, above any other."""
+    """Writes an arm's name clear of the front's line: below an arm on the front, above any other."""
     value = _milliseconds(arm)
     whole = value.has_interval and not arm.point.oversubscribed
     at = (value.lo if below else value.hi) if whole else value.value
@@ -73,7 +73,7 @@ def _name(axes: Axes, arm: ArmResult, *, below: bool) -> None:
 
 
 def front(arms: Sequence[ArmResult]) -> list[ArmResult]:
-    """The Pareto front of scratch memory and median time, sorted by memory."""
+    """Arms on the Pareto front of scratch memory and median time, sorted by memory."""
     best: list[ArmResult] = []
     for arm in sorted((a for a in arms if a.believed), key=lambda a: (a.temp_bytes, a.timing.step_s.value)):
         if not best or arm.timing.step_s.value < best[-1].timing.step_s.value:
@@ -90,20 +90,20 @@ def _milliseconds(arm: ArmResult) -> Estimate:
 
 
 def overhead(arm: ArmResult) -> Estimate:
-    """Extra time over the baseline in percent."""
+    """Extra time relative to the baseline, in percent."""
     value = arm.ratio
     return Estimate(value=100 * (value.value - 1), lo=100 * (value.lo - 1), hi=100 * (value.hi - 1))
 
 
 def others() -> list[tuple[str, float]]:
-    """(name, percent) as published."""
+    """(name, extra time in percent) as published."""
     frame = published.read(KORTHIKANTI).frame.set_index("experiment")["overhead_pct"]
     claim = published.read(CHEN).frame.set_index("quantity")["value"]["extra_runtime"]
     return [*((name, float(frame[id])) for id, name in _NAMES.items()), ("sqrt(n), Chen", float(claim))]
 
 
 def _overheads(axes: Axes, everywhere: Sequence[ArmGroup]) -> list[str]:
-    """Ours above, published below. Returns the names of the rows."""
+    """Draws measured extra times above, published ones below. Returns the names of the rows."""
     base = short(everywhere[0].arms[0].label, 12)
     names = [name for name in places.labels(everywhere) if name != everywhere[0].arms[0].label]
     made = places.rows(everywhere, overhead, lambda value: f"{value.value:+.0f} %", names=names)
@@ -118,7 +118,7 @@ def _overheads(axes: Axes, everywhere: Sequence[ArmGroup]) -> list[str]:
 
 
 def draw_law(axes: Axes, laws: Sequence[Law]) -> None:
-    """Scratch memory over blocks with its fitted slope, and guides of slope 1 and 1/2."""
+    """Draws scratch memory over blocks with its fitted slope, and guides of slope 1 and 1/2."""
     for number, law in enumerate(laws):
         n, size = np.array(law.sizes).T
         label = f"{law.remat}: n^{law.slope.value:.2f}" if law.slope.known else law.remat
@@ -146,7 +146,7 @@ def draw_law(axes: Axes, laws: Sequence[Law]) -> None:
 
 
 def _guides(axes: Axes, laws: Sequence[Law]) -> list[Line2D]:
-    """From below all points, so that they are not taken for fits."""
+    """Draws the guides below all points, so that they are not taken for fits."""
     every = [size for law in laws for size in law.sizes]
     first, last = min(n for n, _ in every), max(n for n, _ in every)
     if first == last:

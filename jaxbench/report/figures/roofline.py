@@ -1,8 +1,8 @@
 # Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
 """The roofline (Williams, Waterman and Patterson 2009): attainable and measured performance.
 
-The ceilings are what `matmul` and `stream` measured on this machine: a program above them is measured wrongly, one far
-below them can become faster. Catalogue peaks, if known, are dashed.
+The ceilings are the rates that `matmul` and `stream` measured on this machine. A program above them was measured
+wrongly; a program far below them can become faster. Catalogue peaks, if known, are dashed.
 """
 
 from __future__ import annotations
@@ -27,12 +27,12 @@ from jaxbench.report.findings import Findings
 VIEWS = ("training", *(f"cases/{view}" for view in ("curves", "matmul", "stream", "fusion", "linalg")))
 ORDER = 2
 CAPTION = (
-    "Attainable FLOP/s against arithmetic intensity. Heavy: the best matrix product and the best streaming rate "
-    "measured on this machine; thin: other precisions and the caches; dashed: catalogue peaks. The distance of a "
-    "point from the roof is its headroom."
+    "Attainable FLOP/s against arithmetic intensity (FLOP per byte). Thick: the best matrix product and the best "
+    "streaming rate measured on this machine; thin: other precisions and the caches; dashed: catalogue peaks. The "
+    "distance of a point below the roof is its headroom."
 )
-DEPTH = 10**5.5  # highest ceiling over the bottom of the panel: lower points show only the overhead of a call
-BELOW_RIDGE = 8.0  # the least factor of intensities over which the memory roof is seen to rise
+DEPTH = 10**5.5  # highest ceiling over the panel's bottom: points further down show only the overhead of a call
+BELOW_RIDGE = 8.0  # the x axis starts at least this factor left of the ridge, so that the memory roof's rise is visible
 _PAPER: Any = dict(facecolor="white", edgecolor="none", alpha=0.75, pad=0.3)
 _MEANING = {  # by state or kind
     "hollow": notes.HOLLOW,
@@ -44,7 +44,7 @@ _MEANING = {  # by state or kind
 
 
 def draw(run: Findings | CaseFindings) -> Figure | None:
-    """The run's kernels or training steps under the ceilings of the machine's card; None without a card."""
+    """Draws the run's kernels or training steps under the ceilings of the machine profile; None without a profile."""
     if run.card is None or not run.rows:
         return None
     if isinstance(run, CaseFindings):
@@ -58,9 +58,10 @@ def draw(run: Findings | CaseFindings) -> Figure | None:
 
 
 def under(spots: Sequence[Spot], *, card: dict[str, Any], title: str, dtype: str) -> Figure | None:
-    """One panel for each platform with spots of this run and a known bandwidth; None if there is none.
+    """Draws a panel per platform with spots of this run and a known bandwidth; None if there is no such platform.
 
-    dtype: the one whose FLOP/s ceiling is heavy.
+    Args:
+      dtype: the number format with the thick FLOP/s ceiling.
     """
     own = [spot for spot in spots if spot.kind != "earlier"]
     known = {p: steep for p in dict.fromkeys(s.platform for s in own) if (steep := roofline_ceilings.steep(card, p))}
@@ -90,10 +91,10 @@ def under(spots: Sequence[Spot], *, card: dict[str, Any], title: str, dtype: str
     bars = [spot.n for spot in own if spot.drawn.has_interval]
     remarks += [f"{notes.BARS}; {notes.n_of(bars)} a mark"] if bars else []
     if len(styles) < len({(spot.label, spot.at, spot.value.value) for spot in own if spot.kind == "training"}):
-        remarks.append("several marks of a series: device counts and scalings")
+        remarks.append("several marks of one series: different device counts and scalings")
     handles = [marks.handle(place, short(label), between="none") for label, place in styles.items()]
     figure = sheet.finish(title, handles, remarks)
-    figure.draw_without_rendering()  # the slope of the diagonals on paper is known only after the layout
+    figure.draw_without_rendering()  # the layout determines the slope of the diagonals on paper
     for axes, text in slopes:
         text.set_rotation(_angle(axes))
     return figure
@@ -105,7 +106,7 @@ def _top(flat: Sequence[Roof], spots: Sequence[Spot]) -> float:
 
 
 def _ceilings(axes: Axes, flat: Sequence[Roof], steep: Sequence[Roof], spots: Sequence[Spot]) -> list[Text]:
-    """Draws all ceilings and sets the axes. Returns the names of the diagonals, still to be rotated."""
+    """Draws all ceilings and sets the axes. Returns the names of the diagonals, for rotation after the layout."""
     rates, values, top = [one.value for one in steep], [spot.value.value for spot in spots], _top(flat, spots)
     left, right = _reach([spot.at for spot in spots], ridge=top / min(rates))
     for one in flat:
@@ -124,7 +125,7 @@ def _ceilings(axes: Axes, flat: Sequence[Roof], steep: Sequence[Roof], spots: Se
 
 
 def _diagonal_names(axes: Axes, steep: Sequence[Roof], span: tuple[float, float]) -> list[Text]:
-    """A name on each diagonal, which it interrupts, so that no name can be taken for another line's."""
+    """Writes a name on each diagonal, interrupting its line, so that it is clear which line the name belongs to."""
     style: Any = dict(zorder=6, fontsize=6.5, color="#222222", rotation_mode="anchor", va="center", ha="left")
     paper: Any = dict(facecolor="white", edgecolor="none", pad=0.8)
     x = span[0] * (span[1] / span[0]) ** 0.02
@@ -132,14 +133,14 @@ def _diagonal_names(axes: Axes, steep: Sequence[Roof], span: tuple[float, float]
 
 
 def _reach(intensities: Sequence[float], *, ridge: float) -> tuple[float, float]:
-    """The limits of the x axis, around the ridge. Its left quarter, free of spots, is for the names of diagonals."""
+    """Limits of the x axis, around the ridge. The left quarter has no spots: it holds the names of diagonals."""
     right = max(*intensities, 6 * ridge) * 1.5
     first = min(intensities)
     return min(first * (first / right) ** 0.33, ridge / BELOW_RIDGE), right
 
 
 def _earlier_names(axes: Axes, spots: Sequence[Spot]) -> None:
-    """The name of each experiment at its highest spot; overlapping names move down."""
+    """Writes the name of each experiment at its highest spot; overlapping names move down."""
     highest: dict[str, Spot] = {}
     for spot in spots:
         if spot.label not in highest or spot.value.value > highest[spot.label].value.value:
@@ -148,7 +149,7 @@ def _earlier_names(axes: Axes, spots: Sequence[Spot]) -> None:
     (left, right), (low, high) = np.log(axes.get_xlim()), np.log(axes.get_ylim())
     for spot in sorted(highest.values(), key=lambda s: -s.value.value):
         x = (math.log(spot.at) - left) / (right - left)
-        y = (math.log(spot.value.value) - low) / (high - low) - 0.04  # below its spot, which is often at a ceiling
+        y = (math.log(spot.value.value) - low) / (high - low) - 0.04  # below the spot: above it is often a ceiling
         while any(abs(x - a) < 0.16 and abs(y - b) < 0.045 for a, b in taken):
             y -= 0.02
         taken.append((x, y))
@@ -160,7 +161,7 @@ def _earlier_names(axes: Axes, spots: Sequence[Spot]) -> None:
 
 
 def _angle(axes: Axes) -> float:
-    """The angle on paper, in degrees, of slope 1 in logarithms."""
+    """The angle on paper, in degrees, of a line with slope 1 on both logarithmic axes."""
     x, y = axes.get_xlim()[0], axes.get_ylim()[0]
     start, end = axes.transData.transform([(x, y), (x * 10, y * 10)])
     return float(np.degrees(np.arctan2(end[1] - start[1], end[0] - start[0])))

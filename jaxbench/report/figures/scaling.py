@@ -1,7 +1,7 @@
 # Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
 """The scaling figure: throughput, speed-up and efficiency over devices.
 
-A strategy is a marker and a colour, strong scaling is a solid line and weak scaling a dotted one.
+Marker and colour show the strategy; strong scaling is a solid line, weak scaling a dotted one.
 """
 
 from __future__ import annotations
@@ -25,13 +25,18 @@ VIEWS = ("training",)
 ORDER = 1
 CAPTION = (
     "Left: examples (or tokens) per second, on a logarithmic axis. Middle: speed-up over the smallest device count; "
-    "dashed is linear. Right: efficiency, the speed-up per device."
+    "dashed: linear. Right: efficiency, the speed-up divided by the growth in devices."
 )
 _STYLES: dict[str, Any] = {"strong": "-", "weak": ":"}
 
 
 class StrategyCurve(NamedTuple):
-    """One line: a strategy in one scaling, its timed rows by device count. place: its style. base: of its speed-ups."""
+    """One line: the timed rows of a strategy in one scaling.
+
+    Attributes:
+      place: index of its style.
+      base: the device count that its speed-ups are over.
+    """
 
     strategy: str
     scaling: str
@@ -41,10 +46,10 @@ class StrategyCurve(NamedTuple):
 
 
 def draw(run: Findings) -> Figure:
-    """The scaling of a run, with the published series that its config asks for.
+    """Draws the scaling of a run, with the published series that its config asks for.
 
     Raises:
-      UserError: ``report.overlay`` names a table or a model that there is not.
+      UserError: ``report.overlay`` names an unknown table or model.
     """
     section = run.config.get("report")
     overlay = str(section.get("overlay") or "") if isinstance(section, dict) else ""
@@ -53,9 +58,9 @@ def draw(run: Findings) -> Figure:
 
 
 def of_rows(rows: Sequence[Row], *, title: str, overlaid: tuple[str, Sequence[str]] = ("", ())) -> Figure:
-    """One row of three panels; with more than two strategies, strong and weak scaling get a row each.
+    """Draws a row of three panels; with more than two strategies, strong and weak scaling get a row each.
 
-    overlaid: a published table, and the columns of it to draw.
+    overlaid: a published table and its columns to draw.
     """
     every = _series(rows)
     scalings = list(dict.fromkeys(s.scaling for s in every)) or ["strong"]
@@ -83,7 +88,7 @@ def _series(rows: Sequence[Row]) -> list[StrategyCurve]:
 
 
 def _line(axes: Axes, one: StrategyCurve, value: Callable[[Row], Estimate], *, factor: float, scale: float = 1) -> None:
-    """factor: of the device counts, so that series of equal values stay visible."""
+    """Draws one series. factor: shifts it along the axis of devices, so that series of equal values stay visible."""
     made = marks.of(one.rows, lambda row: row.point.devices * factor, value, scale=scale)
     marks.line(axes, made, place=one.place, between=_STYLES.get(one.scaling, "-"))
 
@@ -91,7 +96,7 @@ def _line(axes: Axes, one: StrategyCurve, value: Callable[[Row], Estimate], *, f
 def _panels(
     line: list[Axes], group: list[StrategyCurve], *, scaling: str, overlaid: tuple[str, Sequence[str]]
 ) -> tuple[list[Line2D], list[str]]:
-    """Draws one row of panels. Returns what it adds to the legend and to the footnotes."""
+    """Draws one row of panels. Returns its additions to the legend and to the footnotes."""
     rate, speed, share = line
     base, others = _common_base(group)
     marks.unity(share, at=100, along="y")
@@ -133,7 +138,7 @@ def _axes(line: list[Axes], group: list[StrategyCurve], base: int, *, prefix: st
 
 
 def _common_base(group: list[StrategyCurve]) -> tuple[int, list[StrategyCurve]]:
-    """The most common base (the smallest of equals; 1 if there is none), and the series with another base."""
+    """(most common base, notes on series with another base). Ties: the smallest base; 1 without any base."""
     votes = Counter(s.base for s in group if s.base is not None)
     base = min(votes, key=lambda count: (-votes[count], count), default=1)
     return base, [s for s in group if s.base not in (None, base)]
@@ -152,7 +157,7 @@ def _citation(overlay: str, *, drawn: bool, base: int) -> str:
 
 
 def _overlay(axes: Axes, table: str, names: Sequence[str]) -> list[Line2D]:
-    """Draws published speed-ups, each over its own first row. Returns the lines, labelled with their names."""
+    """Draws published speed-ups, each over the first row of its own series. Returns the labelled lines."""
     frame = published.read(table).frame.set_index("gpus")
     return [
         marks.published(
@@ -163,7 +168,7 @@ def _overlay(axes: Axes, table: str, names: Sequence[str]) -> list[Line2D]:
 
 
 def _handles(every: list[StrategyCurve], *, split: bool) -> list[Any]:
-    """Measured series and the ideal. split: strong and weak scaling have panels of their own."""
+    """Legend entries of the measured series and the ideal. split: strong and weak scaling have separate panels."""
     handles = []
     for one in every:
         if not split or one.scaling == every[0].scaling:

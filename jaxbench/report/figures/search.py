@@ -1,5 +1,5 @@
 # Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
-"""The search for the largest batch: the compiler's prediction for each batch, and the batches that were run."""
+"""Search for the largest batch: the compiler's memory prediction for each batch, and the batches that were run."""
 
 from __future__ import annotations
 
@@ -18,20 +18,20 @@ from jaxbench.report.findings import Findings
 VIEWS = ("training", "levers")
 ORDER = 4
 CAPTION = (
-    "Left: predicted memory of a step for every batch that was compiled, and the batches that were then run. Right: "
-    "predicted and measured memory of the batches that were run."
+    "Left: predicted memory of a step for every compiled batch, and the batches that were then run. Right: predicted "
+    "and measured memory of the batches that were run."
 )
 _OK, _FAIL, _PREDICTED = COLOURS[2], COLOURS[1], COLOURS[0]
 
 
 def caption(run: Findings) -> str:
-    """With the result of the search."""
+    """The findings of a run that has the result of a search."""
     search = max_batch.read(run.path)
     return CAPTION if search is None else f"{CAPTION} {search.sentence}"
 
 
 def draw(run: Findings) -> Figure | None:
-    """Two panels. None when nothing was tried."""
+    """Draws two panels. None when nothing was tried."""
     search = max_batch.read(run.path)
     if search is None or not search.tried:
         return None
@@ -71,7 +71,7 @@ def _verdict(axes: Axes, x: float, y: float, proof: TriedBatch, *, aside: float 
 
 
 def _predicted(search: Search, proof: TriedBatch) -> float:
-    """The prediction for a batch, interpolated if it was not compiled."""
+    """Predicted memory of a batch, interpolated if that batch was not compiled."""
     if proof.peak_bytes is not None:
         return proof.peak_bytes
     batches, sizes = np.array(search.tried).T

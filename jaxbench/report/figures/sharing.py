@@ -1,5 +1,5 @@
 # Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
-"""Trainings at once on the same devices: the throughput of all, the time of each, and how fair that is."""
+"""Concurrent trainings on the same devices: total throughput, time of each training, and fairness."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ from jaxbench.report.lever_findings import LeverFindings
 
 VIEWS = ("levers/sharing",)
 CAPTION = (
-    "Left: the throughput of all trainings together over that of one after the other, which is 1. Middle: the time of "
-    "a step over that of a training alone; small dots are the single trainings, and the dashed line is taking turns. "
-    "Right: Jain's index, 1 if all are equally fast, and the least that it can be."
+    "Left: throughput of all trainings together, divided by the throughput when they run one after the other. Middle: "
+    "step time divided by that of a training alone; small dots are the single trainings, the dashed line is taking "
+    "turns. Right: Jain's fairness index: 1 if all are equally fast; dashed: its least possible value."
 )
 
 
 def draw(run: LeverFindings) -> Figure | None:
-    """Three panels. None when nothing was measured."""
+    """Draws three panels. None when nothing was measured."""
     if not places.timed(run.places):
         return None
     lines = _lines(run.places)
@@ -48,7 +48,7 @@ def draw(run: LeverFindings) -> Figure | None:
 
 
 def _lines(found: Sequence[ArmGroup]) -> list[ArmGroup]:
-    """Each place once for trainings that take turns, and once for those that share a GPU through MPS."""
+    """Splits each arm group in two: trainings that take turns, and trainings that share a GPU through MPS."""
     made: list[ArmGroup] = []
     for place in found:
         for mps in (False, True):
@@ -63,13 +63,13 @@ def trainings(arm: ArmResult) -> float:
 
 
 def fairness(arm: ArmResult) -> Estimate:
-    """A training alone is fair to itself."""
+    """Jain's index of an arm; a training alone has 1."""
     found = sharing.of(arm.row)
     return found.fairness if found is not None else Estimate(value=1.0)
 
 
 def _each(axes: Axes, arm: ArmResult, number: int) -> None:
-    """A small dot for each of several trainings."""
+    """Draws a small dot per training, if there are several."""
     found = sharing.of(arm.row)
     if found is not None and arm.ratio.known:
         x, y = [trainings(arm)] * len(found.relative), [arm.ratio.value * one for one in found.relative]

@@ -1,5 +1,5 @@
 # Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
-"""Bytes per second over the working set, from the caches to memory (McCalpin's STREAM, by size)."""
+"""Bandwidth over the working set, from the caches to memory (McCalpin's STREAM at many sizes)."""
 
 from __future__ import annotations
 
@@ -16,15 +16,15 @@ from jaxbench.report.drawing.series import believed
 
 VIEWS = ("cases/stream",)
 CAPTION = (
-    "Bytes that an operation must read and write, over its time per call. At each step down, the arrays no longer fit "
-    "a cache; only the plateau at the right is memory bandwidth. Small grey points are launch-bound: a quarter or more "
-    "of the time is the start of the call, so they are no bandwidth. Dotted: the size of the last-level cache, and "
-    "four times that size, beyond which a working set counts as in memory."
+    "Bytes that an operation must read and write, divided by its time per call. At each step down, the arrays no "
+    "longer fit in a cache; only the plateau at the right is memory bandwidth. Small grey points are launch-bound: "
+    "starting the call takes a quarter or more of the time, so they do not show a bandwidth. Dotted: the size of the "
+    "last-level cache, and four times that size, beyond which a working set counts as in memory."
 )
 
 
 def draw(run: CaseFindings) -> Figure | None:
-    """A panel for each implementation and place, a line for each operation. None when nothing moved bytes."""
+    """Draws a panel per implementation and device, a line per operation. None when no rate was measured."""
     rows = [row for row in run.rows if row.point.bytes_moved and row.bytes_per_s.known]
     if not rows:
         return None
@@ -64,7 +64,7 @@ def draw(run: CaseFindings) -> Figure | None:
 
 
 def working_set(row: CaseRow) -> float:
-    """Every array is touched once per call, so the bytes moved are the working set."""
+    """Bytes of the working set. A call touches every array once, so this equals the bytes moved."""
     return float(row.point.bytes_moved or 0)
 
 
@@ -73,13 +73,13 @@ def _in_memory(row: CaseRow, cache: int | None) -> bool:
 
 
 def from_memory(rows: Sequence[CaseRow], cache: int | None) -> CaseRow | None:
-    """The fastest row whose arrays must lie in memory."""
+    """The fastest row with arrays too large for the cache; None if there is no such row."""
     rows = [row for row in rows if believed(row) and _in_memory(row, cache)]
     return max(rows, key=lambda row: row.bytes_per_s.value, default=None)
 
 
 def _caches(axes: Axes, cache: int | None) -> None:
-    """Where the last-level cache ends, and where memory begins."""
+    """Draws lines at the size of the last-level cache, and at the size from which a working set counts as memory."""
     low, high = axes.get_xlim()
     for times, text in (
         (1, f"cache {quantities.payload(cache or 0)}"),

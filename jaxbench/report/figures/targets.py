@@ -1,5 +1,5 @@
 # Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
-"""Steps and seconds to a target accuracy over batch size and devices, with the knee and the gradient noise scale."""
+"""Steps and seconds to a target accuracy, over batch size and devices, with the knee and the gradient noise scale."""
 
 from __future__ import annotations
 
@@ -24,20 +24,20 @@ from jaxbench.report.drawing.kit import (
     si,
 )
 
-VIEWS = ()  # the page of trainings to a target draws it
+VIEWS = ()  # drawn by the page of trainings to a target
 NAME = "targets"
 CAPTION = (
-    "Left: steps to the target over the batch. Dashed: twice the batch in half the steps. The dotted line is the knee, "
-    "where twice the least number of steps is needed; the shaded band is the measured gradient noise scale, which "
-    "should predict it. Middle: time of these steps. Right: time at the fastest batch, which stands at the mark, over "
-    "devices. A colour is a device count, a line style a rule for the learning rate. Arrows: not reached within the "
+    "Left: steps to the target over the global batch. Dashed: twice the batch in half the steps. Dotted: the knee, "
+    "the batch that needs twice the least number of steps. Shaded: the measured gradient noise scale, which should "
+    "predict the knee. Middle: time of these steps. Right: time at the fastest batch (written at the mark), over "
+    "devices. Colour shows the device count, line style the learning-rate rule. Arrows: target not reached within the "
     "budget, so the mark is a lower limit."
 )
-_BETWEEN: Any = ("-", (0, (6, 1.5, 1, 1.5)), ":", marks.DASHED)  # of rules
+_BETWEEN: Any = ("-", (0, (6, 1.5, 1, 1.5)), ":", marks.DASHED)  # a line style per learning-rate rule
 
 
 def draw(curves: Sequence[Curve], *, title: str) -> Figure | None:
-    """A row of panels for each model. None when nothing was trained."""
+    """Draws a row of panels per model. None when nothing was trained."""
     models = list(dict.fromkeys(curve.model for curve in curves))
     if not models:
         return None
@@ -82,7 +82,7 @@ def _steps(axes: Axes, curves: Sequence[Curve], styles: Mapping[str, Any], count
     if scale is not None:
         low, high_end = (scale.lo, scale.hi) if scale.has_interval else (scale.value / 1.05, scale.value * 1.05)
         axes.axvspan(low, high_end, color=GREY, alpha=0.18, linewidth=0, zorder=0)
-        left = scale.value**2 < batches.min() * batches.max()  # of the axis: the right has room for the text
+        left = scale.value**2 < batches.min() * batches.max()  # in the axis's left half: the text goes to the right
         beside: dict[str, Any] = dict(xycoords=("data", "axes fraction"), color=GREY, va="bottom")
         beside |= dict(ha="left", xytext=(5, 2)) if left else dict(ha="right", xytext=(-5, 2))
         marks.write(axes, scale.value, 0.0, f"noise scale {scale.value:.3g}", **beside)
@@ -91,7 +91,7 @@ def _steps(axes: Axes, curves: Sequence[Curve], styles: Mapping[str, Any], count
 
 
 def _seconds(axes: Axes, curves: Sequence[Curve], styles: Mapping[str, Any], counts: Sequence[int]) -> None:
-    """Of the first rule: the times of several would cover each other."""
+    """Draws the times of the first rule only: those of several rules would cover each other."""
     curve = curves[0]
     for devices in curve.counts:
         of_count, between = curve.on(devices), styles[curve.rule]
@@ -124,7 +124,7 @@ def _line(
     between: Any = "-",
     at: Any = lambda one: one.batch,
 ) -> None:
-    """The places of one series; censored ones hollow, with an arrow upward."""
+    """Draws one series; groups that missed the target are hollow, with an arrow upward."""
     known = [one for one in places if value(one).known]
     made = [Mark(at=at(one), value=value(one), state="hollow" if one.censored else "solid") for one in known]
     marks.line(axes, [mark for mark in made if mark.state == "solid"], place=place, between=between)

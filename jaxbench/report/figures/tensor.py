@@ -1,5 +1,5 @@
 # Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
-"""Tensor parallelism: weak scaling, strong scaling, and the bytes that a step moves."""
+"""Tensor parallelism: weak scaling, strong scaling, and bytes received per step."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ from jaxbench.report.findings import Findings
 
 VIEWS = ("training/tensor", "levers/tensor")
 CAPTION = (
-    "Weak: FLOP/s per device of a model that grows with the devices, relative to the smallest device count. Strong: "
+    "Weak: FLOP/s per device for a model that grows with the devices, relative to the smallest device count. Strong: "
     "speed-up of one model split over more devices; dashed: linear. MB received: the size of the collective results of "
-    "a compiled step on one device. Dashed grey with markers: Megatron-LM on V100s."
+    "a compiled step on one device. Grey, dashed, with markers: Megatron-LM on V100s."
 )
 WEAK, STRONG = "megatron2019_weak_scaling", "megatron2019_strong_scaling"
 _WEAK_COLUMNS = (("mp", "D", "Megatron: model"), ("mp_dp", "v", "Megatron: model + data"))
@@ -28,7 +28,7 @@ _STYLES = {"strong": "-", "weak": ":"}
 
 
 def draw(run: Findings) -> Figure | None:
-    """Up to three panels: weak and strong scaling where they were timed, and bytes. None when nothing was measured."""
+    """Draws weak and strong scaling, if timed, and bytes received. None when nothing was compiled."""
     sent = [row for row in families.compiled(run.rows) if math.isfinite(families.received_bytes(row))]
     if not sent:
         return None
@@ -52,12 +52,12 @@ def _of(rows: Sequence[Row], scaling: str) -> list[Row]:
 
 
 def base(rows: Sequence[Row]) -> int:
-    """The smallest device count that a speed-up of these rows is over."""
+    """The smallest device count that serves as the base of a speed-up of these rows."""
     return min((row.base.devices for row in rows if row.base is not None), default=1)
 
 
 def _weak(axes: Axes, groups: dict[str, list[Row]], timed: Sequence[Row]) -> list[Line2D]:
-    """Ours and both published series. Returns the published ones' entries in the legend."""
+    """Draws the measured and both published series. Returns the legend entries of the published ones."""
     marks.unity(axes, at=100, along="y")
     weak = {name: _of(rows, "weak") for name, rows in groups.items()}
     families.lines(axes, weak, lambda row: row.efficiency.times(100), between=_STYLES["weak"])
@@ -68,12 +68,12 @@ def _weak(axes: Axes, groups: dict[str, list[Row]], timed: Sequence[Row]) -> lis
     efficiency_axis(axes)
     entitle(axes, "weak: % of linear scaling" + (f" from {devices(base(timed))}" if base(timed) != 1 else ""))
     devices_axis(axes, sorted(counts))
-    axes.xaxis.set_ticks([4**power for power in range(5)])  # to 512: every power of two does not fit
+    axes.xaxis.set_ticks([4**power for power in range(5)])  # the axis reaches 512: ticks at all powers of 2 do not fit
     return [marks.published_handle(shape, name) for _, shape, name in _WEAK_COLUMNS]
 
 
 def _strong(axes: Axes, groups: dict[str, list[Row]], timed: Sequence[Row]) -> list[Line2D]:
-    """Ours, y = x, and the published series where ours are over one device as theirs is."""
+    """Draws the measured series and y = x; the published series only if measured ones are also over one device."""
     smallest, counts, handles = base(timed), set(families.counts(timed)), []
     families.lines(axes, {name: _of(rows, "strong") for name, rows in groups.items()}, lambda row: row.speedup)
     if smallest == 1:
@@ -89,7 +89,7 @@ def _strong(axes: Axes, groups: dict[str, list[Row]], timed: Sequence[Row]) -> l
 
 
 def _sent(axes: Axes, groups: dict[str, list[Row]]) -> None:
-    """Megabytes that a device receives. One device receives nothing, which a logarithmic axis cannot show."""
+    """Draws megabytes received per device, from 0: one device receives nothing, which a log axis cannot show."""
     for place, rows in enumerate(groups.values()):
         for scaling, between in _STYLES.items():
             families.line(axes, _of(rows, scaling), megabytes, place=place, exact=True, between=between)
@@ -110,5 +110,5 @@ def _notes(timed: Sequence[Row], sent: Sequence[Row]) -> list[str]:
         sentences.append(notes.cited(f"{published.read(WEAK).project}, Tables 1 and 8, Figure 5: V100s"))
     over = base(_of(timed, "strong"))
     if over != 1:
-        sentences.append(f"no published speed-ups: they are over 1 device, these over {devices(over)}")
+        sentences.append(f"published speed-ups are not drawn: they are over 1 device, these over {devices(over)}")
     return sentences

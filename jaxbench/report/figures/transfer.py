@@ -1,5 +1,5 @@
 # Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
-"""Copies between host and devices: all pairs as a matrix with slow ones marked, and bandwidth over payload."""
+"""Copies between host and devices: a matrix of all pairs with slow pairs marked, and bandwidth over payload."""
 
 from __future__ import annotations
 
@@ -20,16 +20,15 @@ from jaxbench.report.drawing.series import believed, payload
 VIEWS = ("cases/transfer",)
 CAPTION = (
     "Left: GB/s from each source (row) to each target (column) at the largest payload; a thick frame marks a pair "
-    "below three quarters of the median of its kind. Right: GB/s over payload, for pairs that were measured at several "
-    "payloads."
+    "below three quarters of the median of its kind. Right: GB/s over payload, for the pairs with the most payloads."
 )
 SLOW = 0.75  # of the median of the pairs of the same kind
-LIMIT = 6  # lines in the panel by payload
+LIMIT = 6  # most lines in the panel over payload
 Pair = tuple[str, str]
 
 
 def draw(run: CaseFindings) -> Figure | None:
-    """None when no copy was measured."""
+    """Draws two panels. None when no copy was measured."""
     rows = [row for row in run.rows if row.algbw.known and row.point.payload_bytes]
     if not rows:
         return None
@@ -50,7 +49,7 @@ def draw(run: CaseFindings) -> Figure | None:
 
 
 def largest(rows: Sequence[CaseRow]) -> list[CaseRow]:
-    """The row with the largest payload of each pair, believed rows before others."""
+    """The row with the largest payload of each pair, preferring rows that passed their checks."""
     best: dict[Pair, CaseRow] = {}
     for row in sorted(rows, key=lambda row: (believed(row), payload(row))):
         best[_pair(row)] = row
@@ -58,7 +57,7 @@ def largest(rows: Sequence[CaseRow]) -> list[CaseRow]:
 
 
 def slow_pairs(rows: Sequence[CaseRow]) -> list[tuple[CaseRow, float]]:
-    """(row, its share of the median) of the pairs below SLOW x the median of the pairs of the same kind."""
+    """(row, bandwidth over the median of its kind) of the pairs below SLOW x that median."""
     slow = []
     for op in series.operations(rows):
         alike = [row for row in rows if row.point.op == op and believed(row)]
@@ -81,7 +80,7 @@ def _heat(axes: Axes, rows: Sequence[CaseRow], slow: Sequence[tuple[CaseRow, flo
         x, y = where[row.point.point]
         grid[y, x] = row.algbw.value / 1e9
     top = float(np.nanmax(grid)) if np.isfinite(grid).any() else 1.0
-    edges = np.arange(len(names) + 1) - 0.5  # cells as shapes: a reader that scales an image would blur them
+    edges = np.arange(len(names) + 1) - 0.5  # cells are shapes, not an image, which PDF readers blur when they scale it
     axes.grid(False)
     axes.pcolormesh(edges, edges, grid, cmap="Blues", vmin=0, vmax=top * 1.3, edgecolors="white", linewidth=1.2)
     axes.invert_yaxis()
@@ -104,7 +103,7 @@ def _heat(axes: Axes, rows: Sequence[CaseRow], slow: Sequence[tuple[CaseRow, flo
 
 
 def _lines(rows: Sequence[CaseRow]) -> tuple[list[CaseRow], list[str]]:
-    """The pairs to draw over payload: those with the most payloads; if too many, each kind's slowest and fastest."""
+    """(rows to draw, notes): pairs with the most payloads; if too many, each kind's slowest and fastest pair."""
     payloads: dict[Pair, set[float]] = {}
     for row in rows:
         payloads.setdefault(_pair(row), set()).add(payload(row))

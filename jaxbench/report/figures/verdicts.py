@@ -1,5 +1,5 @@
 # Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
-"""A comparison of two runs as a forest plot: each point's ratio with its interval and verdict."""
+"""Forest plot of a comparison of two runs: each point's ratio with its confidence interval and verdict."""
 
 from __future__ import annotations
 
@@ -16,14 +16,13 @@ from jaxbench.report.drawing.kit import COLOURS, GREY, Axes, Figure, Line2D, She
 from jaxbench.report.verdicts import notes as how
 from jaxbench.report.verdicts import words
 from jaxbench.verdicts.comparison import Comparison
-from jaxbench.verdicts.judge import CANNOT_TELL, FASTER, SAME, SLOWER, Answer, Answers
-from jaxbench.verdicts.metric import Metric
+from jaxbench.verdicts.judge import CANNOT_TELL, FASTER, SAME, SLOWER, Answer, Answers, Metric
 
 VIEWS = ()  # of a comparison, not of a run
 CAPTION = (
-    "B's value over A's, for each point and overall (the geometric mean). Differences within the grey band count as "
-    "the same. Verdicts may use wider intervals than those drawn, to keep false alarms rare in the whole table. The "
-    "scale is logarithmic."
+    "B's value divided by A's, for each point and overall (the geometric mean). Differences within the grey band "
+    "count as the same. Verdicts may use wider intervals than those drawn, to keep false alarms rare in the whole "
+    "table. The scale is logarithmic."
 )
 LIMIT = 40
 BAND = "#e8e8e8"
@@ -36,7 +35,7 @@ _STYLES: dict[str, tuple[str, str, str]] = {  # colour, marker, inside
 
 
 def draw(comparison: Comparison) -> Figure | None:
-    """None when nothing has a ratio."""
+    """Draws one panel. None when no point has a ratio."""
     answers = comparison.answers
     shown = selected(answers.points)
     if not any(answer.ratio.known for answer in shown):
@@ -58,14 +57,14 @@ def draw(comparison: Comparison) -> Figure | None:
 
 
 def selected(points: Sequence[Answer]) -> list[Answer]:
-    """At most LIMIT points, in their order: first those that are slower, then those that changed most."""
+    """At most LIMIT points, in their order: slower points are kept first, then the most changed ones."""
     ranked = sorted(points, key=lambda answer: (answer.verdict != SLOWER, -_change(answer)))[:LIMIT]
     chosen = {id(answer) for answer in ranked}
     return [answer for answer in points if id(answer) in chosen]
 
 
 def drawable(text: str) -> str:
-    """The text with a question mark for each letter that the figures' font lacks."""
+    """The text with a question mark for each character that the figures' font lacks."""
     known = font_manager.get_font(font_manager.findfont("DejaVu Sans")).get_charmap()
     return "".join(letter if ord(letter) in known else "?" for letter in words.clean(text))
 
@@ -75,7 +74,7 @@ def _change(answer: Answer) -> float:
 
 
 def _axis(axes: Axes, rows: Sequence[Answer], answers: Answers) -> None:
-    """Logarithmic, around 1 and the band of the margin, with round ticks that keep 1 among them."""
+    """Sets a logarithmic axis around 1 and draws the margin's band. Ticks are round numbers."""
     inside = 1 / (1 + answers.margin), 1 + answers.margin
     ends = [end for row in rows for end in (row.ratio.value, row.ratio.lo, row.ratio.hi) if math.isfinite(end)]
     log_axis(axes, "x", show=lambda value: plain(round(value, 6)))
@@ -89,7 +88,7 @@ def _axis(axes: Axes, rows: Sequence[Answer], answers: Answers) -> None:
 
 
 def ticks(low: float, high: float) -> list[float]:
-    """At most 9: multiples of a round step where the ends are near to each other, else of decades."""
+    """At most 9 ticks: multiples of a round step for a short axis, else round numbers of each decade."""
     if high / low > 4:
         return round_ticks(low, high)
     for step in (0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0):
@@ -105,7 +104,7 @@ def _ways(metric: Metric) -> str:
 
 
 def _row(axes: Axes, y: int, answer: Answer, *, overall: bool) -> None:
-    """One interval, with its verdict and its numbers right of the panel. Overall is a large diamond in bold."""
+    """Draws one interval, with verdict and numbers right of the panel. Overall is a large diamond in bold."""
     colour, marker, inside = _STYLES[answer.verdict]
     ratio, weight = answer.ratio, "bold" if overall else "normal"
     if ratio.known:
@@ -121,7 +120,7 @@ def _row(axes: Axes, y: int, answer: Answer, *, overall: bool) -> None:
 
 
 def _handles(rows: Sequence[Answer], margin: float) -> list[Line2D | Patch]:
-    """The verdicts that occur, and the band."""
+    """Legend entries of the verdicts that occur, and of the band."""
     styles = {verdict: style for verdict, style in _STYLES.items() if any(row.verdict == verdict for row in rows)}
     return [
         *(
@@ -133,7 +132,7 @@ def _handles(rows: Sequence[Answer], margin: float) -> list[Line2D | Patch]:
 
 
 def _notes(comparison: Comparison, shown: Sequence[Answer]) -> list[str]:
-    """What A and B are, what n and the bars are, and what is not shown."""
+    """Notes on A and B, on n and the error bars, and on points that are not shown."""
     answers = comparison.answers
     wider = "95 % confidence intervals; verdicts use wider ones"
     which = "the intervals that verdicts use" if how.paired(answers) else wider

@@ -1,5 +1,5 @@
 # Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
-"""The processor against the accelerator: how many times as fast as NumPy each place is, and what others published."""
+"""CPU against accelerator: the speed-up of each implementation and device over NumPy, and published speed-ups."""
 
 from __future__ import annotations
 
@@ -15,21 +15,20 @@ from jaxbench.report.drawing.kit import Axes, Figure, Mark, Sheet, entitle, log_
 VIEWS = ("cases/versus",)
 ORDER = -1
 CAPTION = (
-    "A sports car brings one parcel soon, a lorry many parcels an hour. Left: how soon the smallest batch is done "
-    "(latency); right: how many rows the largest batch does in a second (throughput); both over NumPy on one core. "
-    "Below, hollow: what others published for an accelerator over processors with the same kind of model; other "
-    "machines, drawn as published."
+    "Speed-up over NumPy on one core. Left: the time of a call with the smallest batch (latency). Right: rows per "
+    "second with the largest batch (throughput). Below, hollow: published speed-ups of an accelerator over CPUs with "
+    "the same kind of model, from other machines and drawn unscaled."
 )
 BASE = "numpy"
-# By operation: the job of the same kind that is published, and by whom.
+# By operation: (the published job of the same kind, its source).
 PUBLISHED = {"gbdt": ("boosted trees", "XGBoost's notes"), "resnet164": ("ResNet-164", "DAWNBench, 2017")}
 
 
 def draw(run: CaseFindings) -> Figure | None:
-    """None when nothing was measured beside NumPy on one core."""
+    """Draws two panels. None unless something was measured in addition to NumPy on one core."""
     rows = [row for row in run.rows if row.point.elements and row.timing.step_s.known and not _repeats(row)]
     names = series.naming(rows, ("impl", "platform", "cores"))
-    lines: dict[str, list[list[Mark]]] = {}  # label: marks of one row, and of the most
+    lines: dict[str, list[list[Mark]]] = {}  # by label: (marks of the smallest batch, marks of the largest)
     for style, op in enumerate(series.operations(rows)):
         of_op = [row for row in rows if row.point.op == op]
         for column, size in enumerate((min(map(series.elements, of_op)), max(map(series.elements, of_op)))):

@@ -1,5 +1,5 @@
 # Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
-"""Why not 100 %: for each device count, steps from 100 % down to the measured efficiency, one for each factor."""
+"""Why not 100 %: per device count, steps from 100 % down to the measured efficiency, one per factor."""
 
 from __future__ import annotations
 
@@ -24,22 +24,22 @@ from jaxbench.report.findings import TrainingFindings
 VIEWS = ("training",)
 ORDER = 1
 CAPTION = (
-    "Each step from 100 % down is what one factor loses, with its interval and its points of efficiency; the grey bar "
-    "is what is left, the measured efficiency. Smaller per-device batch: a device with less work does it less "
-    "efficiently. Contention: all devices at once are slower than one alone, without communication. Pipeline bubble: "
-    "stages wait for each other. Communication: what of it computation does not hide."
+    "Each step down from 100 % is the loss by one factor in points of efficiency, with its confidence interval; the "
+    "grey bar is the measured efficiency. Smaller per-device batch: a device with less work does it less efficiently. "
+    "Contention: all devices running at once are slower than one alone, even without communication. Pipeline bubble: "
+    "stages wait for each other. Communication: the part that does not overlap with computation. Unexplained: the rest."
 )
-MOST = 3  # families of one scaling: more rows than this do not fit a page
+MOST = 3  # most strategies: more rows of panels do not fit on a page
 _LEFT: Any = dict(facecolor="#e3e3e3", edgecolor="#333333", linewidth=0.8)  # the bar of the measured efficiency
 _ERROR: Any = dict(linestyle="none", ecolor="black", elinewidth=0.7, capsize=1.5, capthick=0.7, zorder=4)
-_KIN = {STAGE_WORK: SMALLER_SHARE, SLOWEST_PROCESS: SHARED_MACHINE}  # drawn like these, but hollow
+_KIN = {STAGE_WORK: SMALLER_SHARE, SLOWEST_PROCESS: SHARED_MACHINE}  # related factors: drawn like these, but hollow
 _PLACES = [name for name in NAMES if name not in _KIN]
 _STYLES = {name: (_PLACES.index(_KIN.get(name, name)), name in _KIN) for name in NAMES}  # (colour and hatch, hollow)
-_GAP, _LEAST = 1.2, 12.0  # in bars: between device counts, and of a panel
+_GAP, _LEAST = 1.2, 12.0  # in widths of a bar: the gap between device counts, and the least width of a panel
 
 
 def draw(run: TrainingFindings) -> Figure | None:
-    """A panel for each strategy and scaling, strong and weak side by side. None without a waterfall."""
+    """Draws a panel per strategy and scaling, strong next to weak. None without a waterfall."""
     every = run.waterfalls
     if not every:
         return None
@@ -58,7 +58,7 @@ def draw(run: TrainingFindings) -> Figure | None:
 
 
 def handles(every: Sequence[Waterfall]) -> list[Any]:
-    """The legend of the factors that have a bar."""
+    """Legend entries of the factors that have a bar."""
     drawn = {factor.name for one in every for factor in one.factors if not factor.negligible}
     return [
         marks.bar_handle(place, short(name), hollow=hollow)
@@ -72,7 +72,7 @@ def _name(one: Waterfall) -> str:
 
 
 def panel(axes: Axes, members: Sequence[Waterfall]) -> None:
-    """One group of bars for each device count."""
+    """Draws one group of bars per device count."""
     axes.axhline(100, **marks.DASHES, zorder=1)
     start, centres = 0.0, []
     for one in members:
@@ -84,14 +84,14 @@ def panel(axes: Axes, members: Sequence[Waterfall]) -> None:
     axes.grid(False, axis="x")
     spare = max(0.0, _LEAST - start) / 2  # so that the bars of one device count are no wider than those of many
     axes.set_xlim(-1 - spare, start - _GAP + spare)
-    together = axes.get_shared_y_axes().get_siblings(axes)  # those with a gain may be higher than this one
+    together = axes.get_shared_y_axes().get_siblings(axes)  # a panel on the same y axis may be higher, if it has a gain
     axes.set_ylim(0, max(112.0, *(1.12 * each.dataLim.y1 for each in together)))
     if not members:
         axes.text(0.5, 0.5, "no waterfall", transform=axes.transAxes, ha="center", color=GREY)
 
 
 def _steps(axes: Axes, one: Waterfall, start: float) -> float:
-    """Draws the steps of one device count, the first at x = start. Returns the x of the last bar, the efficiency."""
+    """Draws the steps of one device count from x = start. Returns the x of the last bar, which is the efficiency."""
     level, at = 100.0, start
     for factor in one.factors:
         below = level - factor.lost.value
@@ -105,12 +105,12 @@ def _steps(axes: Axes, one: Waterfall, start: float) -> float:
     axes.bar([at], [whole.value], width=0.8, zorder=2, **_LEFT)
     _interval(axes, at, whole)
     top = whole.hi if whole.has_interval else whole.value
-    marks.write(axes, at - 0.4, top, f"{whole.value:.0f} %", above=True, ha="left")  # the steps are on its left
+    marks.write(axes, at - 0.4, top, f"{whole.value:.0f} %", above=True, ha="left")  # left of the bar are the steps
     return at
 
 
 def _step(axes: Axes, at: float, level: float, factor: Factor) -> None:
-    """The bar of one factor from `level` down, or up where it gains, with the interval around its end."""
+    """Draws a factor's bar from `level` down (up if it gains), with the confidence interval around its end."""
     lost = factor.lost
     low, high = sorted((level, level - lost.value))
     place, hollow = _STYLES[factor.name]
@@ -130,9 +130,9 @@ def _interval(axes: Axes, at: float, value: Estimate) -> None:
 
 
 def remarks(every: Sequence[Waterfall]) -> list[str]:
-    """What bars and marks mean, and which parts are missing."""
+    """Notes on what bars and marks mean, and on parts that were not measured."""
     n = [(one.row.timing.samples, one.rounds, one.row.timing.processes) for one in every]
-    found = [f"points of efficiency; {notes.BARS} of each step; {notes.n_of(n)} that share their rounds"]
+    found = [f"points of efficiency; {notes.BARS} of each step; {notes.n_of(n)}, measured in the same rounds"]
     if any(not (factor.clear or factor.negligible) for one in every for factor in one.factors):
         found.append("?: the interval contains 0")
     missing = [clause for one in every for clause in one.missing]

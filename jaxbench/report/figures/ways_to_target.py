@@ -1,5 +1,5 @@
 # Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
-"""Training to a target on the processor and on the accelerator."""
+"""Training to a target accuracy on the CPU and on the accelerator."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ from jaxbench.report.drawing.kit import Figure, Mark, Sheet, entitle, log_axis, 
 VIEWS = ("cases/versus",)
 ORDER = 2
 CAPTION = (
-    "Left: time from the first parameters to the target accuracy, compiled before; mean over seeds with its 95 % "
-    "confidence interval. Right: speed-up over NumPy on one core, seed by seed."
+    "Left: time from initialization to the target accuracy, without compilation; mean over seeds with its 95 % "
+    "confidence interval. Right: speed-up over NumPy on one core, paired by seed."
 )
 
 
 def draw(run: CaseFindings) -> Figure | None:
-    """None when no training was measured."""
+    """Draws two panels. None when no training was measured."""
     ways = run.ways
     if not ways:
         return None
@@ -38,14 +38,14 @@ def draw(run: CaseFindings) -> Figure | None:
     labels = [f"{way.job.removeprefix('train_')}: {way.name}" for way in ways]
     for axes in (left, right):
         sheet.names(axes, [short(label, 34) for label in labels], shown=axes is left)
-    missed = ["small grey x: a seed did not reach the target, so the time is at least that"]
+    missed = ["small grey x: a seed did not reach the target, so the true time is longer"]
     remarks = missed * any(way.reached < way.seeds for way in ways)
     n = f"{notes.BARS} of the mean; {notes.n_of([(way.seeds,) for way in ways])}"
     return sheet.finish(f"{run.experiment}: training to a target", [], [n, *remarks])
 
 
 def _marks(ways: Sequence[Way]) -> tuple[list[Mark], list[Mark]]:
-    """(times, ratios) of the ways, in their order."""
+    """(marks of times, marks of speed-ups) of the ways, in their order."""
     jobs = list(dict.fromkeys(way.job for way in ways))
     times, ratios = [], []
     for at, way in enumerate(ways):

@@ -1,5 +1,5 @@
 # Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
-"""ZeRO: bytes of model state that one device holds per parameter, over the degree of data parallelism."""
+"""ZeRO: bytes of model state per parameter on one device, over the degree of data parallelism."""
 
 from __future__ import annotations
 
@@ -22,16 +22,20 @@ from jaxbench.report.findings import Findings
 VIEWS = ("training/zero", "levers/zero")
 CAPTION = (
     "Bytes of model state (parameters, gradients, optimizer state) per parameter on one device, over the data-parallel "
-    "degree. Right axis: the same for a model of 7.5 billion parameters. The measured bytes are the exact sizes of the "
-    "arrays on the first device."
+    "degree. Right axis: the same in GB for a model of 7.5 billion parameters. Measured bytes are the exact sizes of "
+    "the arrays on the first device."
 )
-TABLE, BILLIONS = "zero_table1", 7.5  # the published table's model, in parameters
-DEGREES = tuple(2**power for power in range(11))  # as far as the table goes
+TABLE, BILLIONS = "zero_table1", 7.5  # the published table, and its model's size in billions of parameters
+DEGREES = tuple(2**power for power in range(11))  # the range of the published table
 
 
 @dataclass(frozen=True, kw_only=True)
 class ZeroStage:
-    """Of 16 bytes a parameter, a device keeps whole + shared / N. column: of the published table, "" for none."""
+    """A ZeRO stage: of 16 bytes per parameter, a device of N keeps `whole + shared / N`.
+
+    Attributes:
+      column: the stage's column in the published table; "" if it has none.
+    """
 
     name: str
     whole: float
@@ -53,8 +57,8 @@ GRADIENTS = ZeroStage(name="P_os+g", whole=2, shared=14, column="posg_7.5B")
 PARAMETERS = ZeroStage(name="P_os+g+p", whole=0, shared=16, column="posgp_7.5B")
 STAGES = (DP, OS, GRADIENTS, PARAMETERS)
 _OF = {"zero1": OS, "zero2": GRADIENTS, "fsdp": PARAMETERS}
-# Strategies that split the model and not only its data: their state is shared in other ways. The strategies say so
-# themselves (`parallel.axes`), but importing them would start jax, which a report must not need.
+# Strategies that split the model, not only its data, so ZeRO's formulas do not apply. `parallel.axes` has the same
+# information, but importing it would start jax, which a report must not need.
 _SPLIT_MODELS = ("tensor", "context", "pipeline", "expert", "hybrid")
 
 
@@ -64,19 +68,19 @@ def stage(strategy: str) -> ZeroStage | None:
 
 
 def per_parameter(row: Row) -> float:
-    """Bytes of state and gradients on one device over the model's parameters; NaN: not measured."""
+    """Bytes of state and gradients on one device divided by the model's parameters; NaN if not measured."""
     if row.point.record is None or not row.point.record.passport.parameters:
         return math.nan
     return (fact(row, "state_bytes") + fact(row, "held_gradient_bytes")) / row.point.record.passport.parameters
 
 
 def mixed(row: Row) -> bool:
-    """Whether a parameter takes 16 bytes, as the published formulas assume."""
+    """Whether the row uses mixed precision, so that a parameter takes the formulas' 16 bytes."""
     return row.point.levers.get("precision") == "mixed"
 
 
 def draw(run: Findings) -> Figure | None:
-    """One panel. None when no gradients were measured."""
+    """Draws one panel. None when no gradients were measured."""
     rows = [row for row in families.compiled(run.rows) if math.isfinite(per_parameter(row))]
     if not rows:
         return None
@@ -99,7 +103,7 @@ def _once(rows: Sequence[Row]) -> list[Row]:
 
 
 def _published(axes: Axes) -> None:
-    """The formulas as dashed lines, and the table's own numbers, divided by the model's size."""
+    """Draws the formulas as dashed lines, and the table's numbers divided by the model's size."""
     frame = published.read(TABLE).frame
     fine = np.geomspace(DEGREES[0], DEGREES[-1], 101)
     for place, each in enumerate(STAGES):
@@ -134,7 +138,7 @@ def _bytes(gigabytes: Any) -> Any:
 
 
 def _handles(groups: dict[str, list[Row]], *, overlay: bool) -> list[Line2D]:
-    """Measured series and published lines; paired in the legend where both have every stage."""
+    """Legend entries of measured series and published lines; in pairs if both have every stage."""
     ours = []
     for place, (name, members) in enumerate(groups.items()):
         zero_stage = stage(members[0].point.strategy)
@@ -165,8 +169,8 @@ def footnotes(rows: Sequence[Row], *, overlay: bool) -> list[str]:
     remarks = [f"measured: {notes.EXACT}; on one device nothing is sharded, so all series start at the same point"]
     if overlay:
         source = f"{published.read(TABLE).project}, Table 1: {BILLIONS:g} billion parameters, mixed-precision Adam"
-        error = f"measured values are within {100 * worst(rows):.1g} % of the formulas (arrays that N does not divide)"
+        error = f"measured values are within {100 * worst(rows):.1g} % of the formulas (N does not divide every array)"
         remarks += [notes.cited(source), error]
     else:
-        remarks.append("no published lines: they assume mixed precision, 16 bytes a parameter")
+        remarks.append("published lines are not drawn: they assume mixed precision, 16 bytes per parameter")
     return remarks + ([notes.WRONG] if any(not row.believed for row in rows) else [])

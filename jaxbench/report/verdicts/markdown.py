@@ -1,5 +1,5 @@
 # Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
-"""A comparison as Markdown, for the summary page of a job."""
+"""A comparison as Markdown, for the summary page of a CI job."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ import re
 from jaxbench.report.verdicts import notes, words
 from jaxbench.verdicts.comparison import Comparison
 
-_MARKS = re.compile(r"([\\`*_{}\[\]#~$!])")  # what Markdown reads, besides what HTML does
+_MARKS = re.compile(r"([\\`*_{}\[\]#~$!])")  # characters that are special in Markdown but not in HTML
 
 
 def markdown(comparison: Comparison, name: str) -> str:
-    """The verdict, the table, and, folded, how it was decided."""
+    """The verdict and the table, then collapsed sections on how it was decided."""
     lines = [f"## {escape(name)}: {comparison.verdict}", "", escape(words.headline(comparison)), ""]
     lines += words.table(comparison.answers).markdown(escape)
     if (factors := words.factors(comparison)) is not None:

@@ -1,5 +1,5 @@
 # Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
-"""How the answers of a comparison were computed, as notes under headings."""
+"""Notes, under headings, on how the answers of a comparison were computed."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ from typing import NamedTuple
 from jaxbench.analysis.intervals import MIN_PROCESSES
 from jaxbench.analysis.spread import CALIBRATED
 from jaxbench.report.verdicts.words import called, clean, direction, help_lines
-from jaxbench.verdicts import factors, sequential
-from jaxbench.verdicts.comparison import Comparison
+from jaxbench.verdicts import sequential
+from jaxbench.verdicts.comparison import Comparison, factor_sentences
 from jaxbench.verdicts.judge import ALPHA, Answer, Answers
 
 Section = tuple[str, list[str]]
@@ -19,7 +19,7 @@ SHOWN = 0.95
 
 
 class Level(NamedTuple):
-    """Confidence levels of an interval: as shown, and as the verdict uses it. None: there is no interval yet."""
+    """The confidence levels of the interval shown and of the interval that decides. None: there is no interval yet."""
 
     shown: float | None
     decides: float | None
@@ -31,7 +31,7 @@ def paired(answers: Answers) -> bool:
 
 
 def levels(answers: Answers) -> tuple[Level, Level]:
-    """The levels that `judge` or `sequential` use: of a point, and overall."""
+    """(level of a point, level overall), as `judge` or `sequential` uses them."""
     points, look = len(answers.points), answers.looks
     if look is None:
         return Level(SHOWN, 1 - ALPHA / 2 / points), Level(SHOWN, 1 - ALPHA / 2)
@@ -43,12 +43,12 @@ def levels(answers: Answers) -> tuple[Level, Level]:
 
 
 def sections(comparison: Comparison, *, helping: bool = True) -> list[Section]:
-    """What would help, and every note, under their headings; headings without notes are left out."""
+    """(heading, notes) in order, without empty ones. helping: whether to include what would decide the verdict."""
     answers = comparison.answers
     intervals, alarms = (_of_pairs, _alarms_of_looks) if paired(answers) else (_intervals, _alarms)
     every = [
         ("What would help", help_lines(comparison) if helping else []),
-        ("Which factor", [clean(each) for each in factors.sentences(comparison.factors, answers.points)]),
+        ("Which factor", [clean(each) for each in factor_sentences(comparison.factors, answers.points)]),
         ("Compared", compared(comparison)),
         ("Ratio", [f"B's {called(answers.metric)} over A's: {direction(answers.metric)}", *intervals(answers)]),
         ("Verdicts", [_margin(answers.margin), alarms(answers)]),
@@ -59,7 +59,7 @@ def sections(comparison: Comparison, *, helping: bool = True) -> list[Section]:
 
 
 def compared(comparison: Comparison) -> list[str]:
-    """What A and B are, and how often each was measured."""
+    """Notes on what A and B are, and on how often each was measured."""
     across = [f"declared to differ: {clean(', '.join(comparison.across))}"] if comparison.across else []
     return [f"A is {clean(comparison.a)}", f"B is {clean(comparison.b)}", *across, *_counts(comparison.answers)]
 
@@ -67,8 +67,8 @@ def compared(comparison: Comparison) -> list[str]:
 def _margin(margin: float) -> str:
     band = f"{1 / (1 + margin):.3f} to {1 + margin:.3f}"
     return (
-        f"differences within {100 * margin:.3g} % count as none: same if the whole interval is inside {band}; "
-        "faster or slower if the interval excludes 1 and the ratio is outside that band; otherwise cannot tell"
+        f"differences within {100 * margin:.3g} % count as none: same if the whole confidence interval is inside "
+        f"{band}; faster or slower if the interval excludes 1 and the ratio is outside that band; otherwise cannot tell"
     )
 
 
@@ -76,7 +76,7 @@ def _alarms(answers: Answers) -> str:
     points, (point, overall) = len(answers.points), (level.decides or 0.0 for level in levels(answers))
     if points == 1:
         return (
-            f"the verdict uses the {_percent(point)} interval, which is wider than the one shown: if there is no "
+            f"the verdict uses the {_percent(point)} interval, which is wider than the interval shown: if there is no "
             f"difference, the chance of a false faster or slower is at most {_percent(1 - point)}"
         )
     return (
@@ -88,7 +88,7 @@ def _alarms(answers: Answers) -> str:
 
 
 def _alarms_of_looks(answers: Answers) -> str:
-    """Repeated looks are paid for with wider intervals."""
+    """The note on repeated looks, which make the intervals wider."""
     look, points, (point, overall) = answers.looks, len(answers.points), (level.decides for level in levels(answers))
     if point is None or overall is None:
         return f"the first look for a verdict is after {sequential.LOOKS[0]} pairs"
@@ -109,18 +109,18 @@ def _of_pairs(answers: Answers) -> Iterator[str]:
     yield "the ratio of a pair of processes is the median over their rounds of B over A"
     yield "the ratio shown is the geometric mean over pairs"
     yield (
-        "intervals: Student's t on the differences between pairs, whose standard deviation counts as at least "
+        "intervals: Student's t on the differences between pairs; their standard deviation counts as at least "
         f"{100 * sequential.FLOOR:g} %"
     )
     if math.isfinite(answers.autocorrelation):
         yield (
-            f"autocorrelation of neighbouring pairs: {answers.autocorrelation:.2f}; intervals are as wide as the upper "
-            "end of its own interval makes them"
+            f"autocorrelation of neighbouring pairs: {answers.autocorrelation:.2f}; intervals are widened for the "
+            "upper end of its confidence interval"
         )
 
 
 def _intervals(answers: Answers) -> Iterator[str]:
-    """How the intervals are made, which depends on how many processes there were."""
+    """Notes on how the intervals are computed, which depends on the number of processes."""
     fewest = min((min(answer.processes) for answer in answers.points), default=0)
     largest = max((max(answer.processes) for answer in answers.points), default=0)
     yield "A and B are geometric means over processes of each one's median"
@@ -131,12 +131,12 @@ def _intervals(answers: Answers) -> Iterator[str]:
     spread, calibrated = answers.spread, answers.spread.kind == CALIBRATED
     if fewest < MIN_PROCESSES:
         yield (
-            f"with fewer than {MIN_PROCESSES} processes: standard error by bootstrap over rounds, plus the spread "
+            f"with fewer than {MIN_PROCESSES} processes: standard error by bootstrap over rounds, plus the A/A spread "
             f"between processes: {100 * spread.sd:.2g} % each ({spread.kind if calibrated else clean(spread.source)})"
         )
     yield (
-        f"A and B are two sessions, which differ by {100 * spread.session_sd:.2g} % each ({spread.session_kind}): that "
-        "is in every interval"
+        f"A and B are two sessions; sessions differ by {100 * spread.session_sd:.2g} % each ({spread.session_kind}), "
+        "and every interval includes that"
     )
     if calibrated:
         yield f"the spread was {clean(spread.source)}"

@@ -15,7 +15,7 @@ STYLES = {FASTER: "green", SLOWER: "bold red", SAME: "", CANNOT_TELL: "yellow"}
 
 
 def show(comparison: Comparison, console: Console) -> None:
-    """Prints the verdict in a sentence, the table, what would help, and every note."""
+    """Prints the verdict as a sentence, the tables, what would help, and all notes."""
     console.print()
     console.print(Text(words.headline(comparison), style=STYLES[comparison.verdict] or "bold"))
     console.print()

@@ -13,10 +13,8 @@ from jaxbench.analysis.quantities import percent
 from jaxbench.analysis.waterfall import CALLED
 from jaxbench.report.numbers import throughput
 from jaxbench.report.table import ALWAYS, TEXT, Column, Table, fill
-from jaxbench.verdicts.comparison import Comparison
-from jaxbench.verdicts.factors import ONE_DEVICE
-from jaxbench.verdicts.judge import CANNOT_TELL, FASTER, SLOWER, Answer, Answers
-from jaxbench.verdicts.metric import Metric
+from jaxbench.verdicts.comparison import ONE_DEVICE, Comparison
+from jaxbench.verdicts.judge import CANNOT_TELL, FASTER, SLOWER, Answer, Answers, Metric
 
 _STYLES = {FASTER: "ok", SLOWER: "no", CANNOT_TELL: "unchecked"}
 _CALLED = {"step_s": "time per step"}

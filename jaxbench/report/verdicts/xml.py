@@ -14,7 +14,7 @@ from jaxbench.verdicts.judge import CANNOT_TELL, SLOWER, Answer
 def junit(comparison: Comparison, name: str) -> bytes:
     """One test for each point and one for the overall answer.
 
-    Slower is a failure, "cannot tell" is skipped, and a point that is left out is an error.
+    "slower" is a failure, "cannot tell" is skipped, and a point that was left out is an error.
     """
     answers = [*comparison.answers.points, comparison.answers.overall]
     verdicts = [answer.verdict for answer in answers]

@@ -48,6 +48,7 @@ def from_equinox(constructor: Callable[[jax.Array], Any]) -> PureModel:
 
 def _split_like(key: jax.Array, x: jax.Array) -> jax.Array:
     """A key for each example of `x`, with the sharding of the examples."""
+    # vmap needs equal sharding of the keys and the examples, if that is explicit.
     keys, sharding = jax.random.split(key, len(x)), jax.typeof(x).sharding
     if not any(sharding.spec):
         return keys

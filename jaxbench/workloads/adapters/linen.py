@@ -83,6 +83,7 @@ def _streams(call: Run, avals: PyTree, inputs: PyTree) -> tuple[str, ...]:
             _trace(call, avals, inputs, found)
             return tuple(found)
         except errors.InvalidRngError as error:
+            # Flax names the missing stream only in its message.
             missing = re.search(r'PRNG for "([^"]+)"', str(error))
             if missing is None or missing[1] in found:
                 raise
@@ -131,7 +132,7 @@ def _adapted(axis: Any) -> Callable[..., Any]:
 
 
 def _dropped(layer: Any, call: Callable[..., Any], inputs: Any, deterministic: Any = None, rng: Any = None) -> Any:
-    """`call` is Flax's own dropout, which gives its mask no sharding."""
+    """Dropout with a mask that has the sharding of its input. call: Flax's own dropout, which does not shard it."""
     from flax import linen as nn
 
     sharding = jax.typeof(inputs).sharding

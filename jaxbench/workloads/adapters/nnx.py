@@ -23,7 +23,7 @@ def from_nnx(constructor: Callable[[Any], Any]) -> PureModel:
     """The PureModel of an NNX module. `constructor`: flax.nnx.Rngs -> nnx.Module; its ``__call__`` takes the batch.
 
     The module's `train()` selects training, its `eval()` inference. Arguments of ``__call__`` named `train`,
-    `deterministic` and so on are passed too, and `rngs`. Random streams are not state: each step draws them anew.
+    `deterministic` and so on are passed too, and `rngs`. Random streams are not state: each step draws new ones.
 
     The graph is split once, here, and not at every call: walking it in Python makes nnx.jit slow to dispatch.
     """
@@ -83,6 +83,7 @@ def _refuse_writes(before: PyTree, after: PyTree, again: Callable[[PyTree], PyTr
     again: before -> after. It is traced only where a transformation inside the model, such as nnx.remat, returned all
     parameters as new arrays.
     """
+    # Most models return the very arrays that they were given, which needs no tracing.
     same = map(operator.is_, jax.tree.leaves(before), jax.tree.leaves(after))
     if all(same):
         return

@@ -16,7 +16,7 @@ from jaxbench.workloads.base import Splits
 from jaxbench.workloads.data.images import check_labels
 
 EDGE, CHANNELS, CLASSES = 32, 3, 10
-ROWS = 10_000  # of each file
+ROWS = 10_000  # per file
 TRAIN = tuple(f"data_batch_{number}.bin" for number in range(1, 6))
 TEST = "test_batch.bin"
 

@@ -21,9 +21,9 @@ from jaxbench.workloads.data import sources
 
 BYTES = 256
 SUFFIXES = (".txt", ".py", ".md")
-DEFAULT_BYTES = 2**20  # of the standard library
+DEFAULT_BYTES = 2**20  # from the standard library
 PADS = ("padded", "packed")
-DRAWN_ROWS = 2**12  # from which synthetic batches are drawn
+DRAWN_ROWS = 2**12  # rows for drawing synthetic batches
 BLANK_LINE = re.compile(rb"\n[ \t]*\n")
 
 

@@ -17,7 +17,7 @@ from jaxbench.workloads.base import Splits
 from jaxbench.workloads.data.images import bundle, check_labels, check_pair
 
 KEYS = ("x_train", "y_train", "x_test", "y_test")
-MAX_BYTES = 2**33  # of one array; a file that declares more is damaged or hostile
+MAX_BYTES = 2**33  # per array; a file that declares more is damaged or hostile
 HEADERS = {(1, 0): npy.read_array_header_1_0, (2, 0): npy.read_array_header_2_0}
 
 

@@ -21,7 +21,7 @@ from jaxbench.workloads.data.order import permutation
 
 Arrays = dict[str, np.ndarray]
 
-MAX_BYTES = 2**33  # of host memory for one split; more does not fit on many machines
+MAX_BYTES = 2**33  # host memory for one split; more does not fit on many machines
 MAX_EXAMPLES = 10**7  # read one by one; an iterator with more is usually infinite
 TEST_FRACTION = 0.2
 CHUNK = 1024  # elements that are stacked at a time

@@ -11,7 +11,7 @@ from pathlib import Path
 
 from jaxbench.errors import UserError
 
-MAX_BYTES = 2**28  # of the user's own text, held in memory as int32
+MAX_BYTES = 2**28  # limit for the user's own text, which is held in memory as int32
 NOT_OURS = {"test", "tests", "idle_test", "site-packages", "dist-packages", "__pycache__", "lib2to3", "ensurepip"}
 NAME = f"Python {platform.python_version()}'s standard library"
 TEST_EVERY = 10  # every tenth file is in the test split

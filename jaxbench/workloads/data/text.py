@@ -18,7 +18,7 @@ from jaxbench.workloads.data import sources
 from jaxbench.workloads.data.order import permutation
 
 KINDS = ("code", "comment", "definition", "docstring", "import")
-DEFAULT_BYTES = 3 * 2**20  # of the standard library
+DEFAULT_BYTES = 3 * 2**20  # from the standard library
 TEST_FRACTION = 0.2
 
 Labelled = list[tuple[bytes, int]]

@@ -18,8 +18,8 @@ from scipy import special
 
 Arrays = tuple[np.ndarray, ...]
 Matrix = list[list[float]]
-KERNEL, STRIDE = 5, 2  # of the convolution
-NODES, COLUMNS, BINS, L2 = 8, 28, 256, 1.0  # of a level of a boosted tree, on a table like Higgs
+KERNEL, STRIDE = 5, 2  # the convolution's
+NODES, COLUMNS, BINS, L2 = 8, 28, 256, 1.0  # a level of a boosted tree, for a table like Higgs
 
 
 def product(a: np.ndarray, b: np.ndarray) -> np.ndarray:

@@ -31,7 +31,7 @@ RESULT = {"int8": "int32", "float8_e4m3fn": "bfloat16", "float8_e5m2": "bfloat16
 
 BLOCK = 128  # side of a tile: three of them are 192 KiB in float32
 TILED_SIDES = range(256, 1025, BLOCK)  # for tiling: B is a quarter of a 1 MiB cache, up to four times it
-CHECKED_ROWS = 256  # of a result, evenly spaced: checking all of 16384^3 would take longer than measuring it
+CHECKED_ROWS = 256  # evenly spaced rows of a result: checking all of 16384^3 would take longer than measuring
 
 SEARCH_SIDES = (512, 1024, 2048)
 SEARCH_LARGE_SIDES = (2048, 4096, 8192, 16384)  # too much work for a CPU, except 2048^3, which is also above

@@ -29,7 +29,7 @@ from jaxbench.workloads.kernels import by_hand, versus
 IMPLS = ("numpy", "jit")
 SEEDS = 3
 MOMENTUM = 0.9
-STEPS = 2000  # after which a training counts as not reached
+STEPS = 2000  # limit for reaching the target
 EVALUATED = 350  # test rows
 Parameters = tuple[Any, ...]
 

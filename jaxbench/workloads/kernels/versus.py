@@ -88,7 +88,7 @@ def lstm_logits(embedding: Any, wx: Any, wh: Any, b: Any, w: Any, tokens: Any) -
         return (jax.nn.sigmoid(o) * jnp.tanh(c), c), None
 
     zeros = jnp.zeros((len(tokens), WIDTH), wx.dtype)
-    inputs = jnp.swapaxes(embedding[tokens] @ wx + b, 0, 1)  # of all positions in one product
+    inputs = jnp.swapaxes(embedding[tokens] @ wx + b, 0, 1)  # all positions in one product
     (h, _), _ = jax.lax.scan(position, (zeros, zeros), inputs, unroll=True)  # so the compiler counts its FLOPs
     return h @ w
 

@@ -25,9 +25,9 @@ from jaxbench.levers import SIXTEEN_BITS
 from jaxbench.workloads.base import Metrics, PyTree, TrainWorkload
 
 PRODUCTS = {"float32": "highest", "tf32": "tensorfloat32"}  # as jax.default_matmul_precision names them
-BITS = {"bfloat16": 8, "float16": 11}  # of the significand
+BITS = {"bfloat16": 8, "float16": 11}  # bits of the significand
 
-INITIAL_LOG2, MAX_LOG2 = 15, 24  # of the loss scale
+INITIAL_LOG2, MAX_LOG2 = 15, 24  # logarithms of the loss scale
 GROW_AFTER = 200  # good steps in a row, after which the scale doubles
 
 

@@ -44,6 +44,7 @@ def _plain(q_BNTH: jax.Array, k_BNTH: jax.Array, v_BNTH: jax.Array) -> jax.Array
     t = q_BNTH.shape[2]
     scores_BNTS = jnp.einsum("bnth,bnsh->bnts", q_BNTH, k_BNTH)
     causal_TS = jnp.tril(jnp.ones((t, t), bool))
+    # -inf gives later positions a weight of exactly 0, and float32 keeps small weights in the sum of many.
     scores_BNTS = jnp.where(causal_TS, scores_BNTS.astype(jnp.float32), -jnp.inf)
     weights_BNTS = jax.nn.softmax(scores_BNTS).astype(q_BNTH.dtype)
     return jnp.einsum("bnts,bnsh->bnth", weights_BNTS, v_BNTH)
@@ -81,6 +82,7 @@ def _ring(axis: str) -> Any:
         d_travelling: Arrays = jnp.zeros_like(k, jnp.float32), jnp.zeros_like(v, jnp.float32)
         for step in range(devices):
             dq, d_travelling = _gradients(step, q, saved, travelling, axis, dq, d_travelling)
+            # The gradients make one step more than the keys: it brings them back to the device that owns the keys.
             d_travelling = _send_on(d_travelling, axis)
             if step < devices - 1:
                 travelling = _send_on(travelling, axis)
@@ -107,7 +109,7 @@ def _pairs(step: int, axis: str) -> list[tuple[Any, Any, bool]]:
     queries of device i always see the early keys of device j. If j < i, the early queries see these too, and no query
     sees the late keys. If j > i, the late queries see both chunks and the early queries see neither.
     """
-    if step == 0:
+    if step == 0:  # its own keys: a chunk needs the causal mask only against itself
         return [(0, 0, True), (1, 0, False), (1, 1, True)]
     from_later = (jax.lax.axis_index(axis) < step).astype(jnp.int32)  # j = i - step, modulo the devices
     return [(1, 0, False), (from_later, from_later, False)]
@@ -117,6 +119,7 @@ def _take_half(x: jax.Array, half: Any) -> jax.Array:
     early, late = _halves(x)
     if isinstance(half, int):
         return late if half else early
+    # All devices run the same program, so a half that depends on the device is chosen at run time.
     return jnp.where(half == 1, late, early)
 
 
@@ -166,6 +169,7 @@ class _Sum:
             return self
         total = _Sum(self.values)
         total.largest = jnp.maximum(self.largest, other.largest)
+        # Both parts are rescaled to the same largest score. The scale of an empty sum is exp(-inf) = 0.
         self_scale, other_scale = jnp.exp(self.largest - total.largest), jnp.exp(other.largest - total.largest)
         total.weights = self.weights * self_scale + other.weights * other_scale
         total.values = self.values * self_scale + other.values * other_scale

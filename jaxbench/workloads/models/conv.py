@@ -88,7 +88,7 @@ def _at_each_pixel_backward(precision: Any, residuals: tuple[jax.Array, jax.Arra
 _at_each_pixel.defvjp(_at_each_pixel_forward, _at_each_pixel_backward)
 
 
-COLUMNS = 4  # of a one-channel image, which become channels
+COLUMNS = 4  # columns of a one-channel image that become channels
 SMALL_SIDE, MANY_CHANNELS = 7, 256
 
 

@@ -39,9 +39,9 @@ class Dimensions:
     vocab: int
     experts: int = 0  # per block; 0: one plain perceptron
     padded_vocab: int = 0  # rows of the embedding, padding included; 0: no padding
-    hidden: int = 0  # of a block's perceptron; 0: EXPANSION x width
+    hidden: int = 0  # hidden width of a block's perceptron; 0: EXPANSION x width
     gated: int = 0  # 1: silu(gate) x up instead of GELU(up)
-    kv_heads: int = 0  # of keys and values, each for heads / kv_heads heads; 0: heads
+    kv_heads: int = 0  # heads of keys and values, each for heads / kv_heads query heads; 0: heads
     head_width: int = 0  # 0: width / heads
     rms: int = 0  # 1: RMSNorm instead of LayerNorm, and no biases
 
@@ -144,7 +144,7 @@ class Attention(nnx.Module):
         """kernel: as `attention.causal` takes it."""
         heads, self.kernel, bias = (shape.heads, shape.head), kernel, not shape.rms
         self.shared = shape.heads // shape.kv_heads if shape.grouped else 0
-        if self.shared:  # of each head of keys and values: the queries that share it, its keys, its values
+        if self.shared:  # for each head of keys and values: the queries that share it, its keys, its values
             self.grouped = _linear((shape.width,), (shape.kv_heads, self.shared + 2, shape.head), bias=bias, rngs=rngs)
         else:
             self.qkv = _linear((shape.width,), (3, *heads), bias=bias, rngs=rngs)

@@ -50,14 +50,17 @@ class Mixture(nnx.Module):
         self.routing = Routing(jnp.zeros(2))
 
     def __call__(self, x_BTD: jax.Array) -> jax.Array:
+        # float32 also for a model in bfloat16: a rounded probability could change the chosen expert.
         probability_BTE = jax.nn.softmax((x_BTD @ self.router[...]).astype(jnp.float32))
         slot_BTEC, share, balance = routed(probability_BTE, self.capacity)
         self.routing[...] = jnp.stack([1 - share, balance])
+        # Positions are moved to slots by a product with zeros and ones, so no shape depends on the routing.
         slot_BTEC = slot_BTEC.astype(x_BTD.dtype)
         inputs_BECD = _exchanged(jnp.einsum("btec,btd->becd", slot_BTEC, x_BTD), outward=True)
         hidden = jnp.einsum("becd,edf->becf", inputs_BECD, self.up_kernel[...]) + self.up_bias[...][:, None]
         outputs = jnp.einsum("becf,efd->becd", jax.nn.gelu(hidden, approximate=True), self.down_kernel[...])
         outputs_BECD = _exchanged(outputs + self.down_bias[...][:, None], outward=False)
+        # The choice itself has no gradient: the prediction's loss trains the router through this factor.
         probability_BT1 = jnp.max(probability_BTE, -1, keepdims=True).astype(x_BTD.dtype)
         return probability_BT1 * jnp.einsum("btec,becd->btd", slot_BTEC, outputs_BECD)
 

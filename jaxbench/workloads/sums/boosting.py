@@ -24,7 +24,7 @@ from jaxbench.workloads.base import Batch, Field, Metrics, PyTree, Splits, Train
 from jaxbench.workloads.sums import tables, trees
 from jaxbench.workloads.sums.adapt import from_sums
 
-KEPT = ("column", "bin", "value")  # of a tree that is grown
+KEPT = ("column", "bin", "value")  # the arrays kept of a grown tree
 
 State = dict[str, Any]
 

@@ -20,7 +20,7 @@ from jaxbench.workloads.base import Batch, Field, TrainWorkload
 from jaxbench.workloads.sums import tables, trees
 from jaxbench.workloads.sums.adapt import from_sums
 
-MAX_COUNT = 8  # of a row in one tree: a bootstrap draws more in one of a million cases
+MAX_COUNT = 8  # per row and tree: a bootstrap exceeds it in one of a million cases
 
 
 def settings(*, columns: int, depth: int, min_rows: float) -> trees.TreeSettings:

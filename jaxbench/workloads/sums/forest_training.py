@@ -109,9 +109,9 @@ def workload(
 def split(table: tables.Table, count: int, seed: int) -> Splits:
     """`boosting.split` with a further field: the number of times that each of `count` trees counts a row."""
     binned = boosting.split(table, seed)
-    below = np.cumsum([math.exp(-1) / math.factorial(k) for k in range(forest.MAX_COUNT - 1)])  # of Poisson(1)
+    below = np.cumsum([math.exp(-1) / math.factorial(k) for k in range(forest.MAX_COUNT - 1)])  # cumulative Poisson(1)
     parts = []
-    for number, part in enumerate((binned.train, binned.test)):  # of a row to test on, counts mean nothing
+    for number, part in enumerate((binned.train, binned.test)):  # the counts of test rows mean nothing
         shape = len(part["row"]), count
         counts = np.searchsorted(below, words(math.prod(shape), seed, number) / 2**64)
         parts.append({**part, "drawn": counts.reshape(shape).astype(np.uint8)})

@@ -22,7 +22,7 @@ from jaxbench.workloads.data.order import permutation
 COLUMNS = 28
 DRAWN, DRAWN_ROWS = "higgs_like", 81_920
 TEST_SHARE = 0.2
-CARRIED = ("breast_cancer", "digits", "iris", "wine")  # by scikit-learn: classes, without a network
+CARRIED = ("breast_cancer", "digits", "iris", "wine")  # with scikit-learn: tables with classes, without a network
 
 
 @dataclass(frozen=True)

@@ -125,9 +125,11 @@ def update(settings: TreeSettings, state: State, sums: dict[str, jax.Array], all
     allowed: the columns that may split a node, bool (nodes, columns); None: all.
     """
     level, split = state["level"].astype(jnp.int32), best_splits(settings, sums, allowed)
+    # `sums` always has the nodes of the last level, so that one program grows every level.
     places = jnp.arange(len(split.column_N))
     heap = jnp.where(places < 2**level, 2**level - 1 + places, len(state["column"]))  # the others are dropped
     last, first = level == settings.depth - 1, level == 0
+    # The last level completes the tree: it gives the leaves their values, and the next update starts a new tree.
     return {
         "column": jnp.where(first, -1.0, state["column"]).at[heap].set(split.column_N, mode="drop"),
         "bin": jnp.where(first, 0.0, state["bin"]).at[heap].set(split.bin_N, mode="drop"),
@@ -150,6 +152,7 @@ class Splits(NamedTuple):
 def best_splits(settings: TreeSettings, sums: dict[str, jax.Array], allowed: jax.Array | None = None) -> Splits:
     """The split with the largest gain for each node of `sums`. A node without a gain sends all its rows to the left."""
     left, right, whole = _sides(sums)
+    # Twice the fall of the loss, to second order: G^2 / (H + l2) of both sides, minus that of the node.
     gain_NCB = sum(g**2 / (h + settings.l2) for g, h in (left, right)) - whole[0] ** 2 / (whole[1] + settings.l2)
     legal = jnp.minimum(left[1], right[1]) >= settings.min_hessian
     legal &= True if allowed is None else allowed[:, :, None]

@@ -1,0 +1,90 @@
+# Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
+"""`jaxbench ab`: measures two settings or two commits in turns, until it is clear whether B is faster."""
+
+from __future__ import annotations
+
+import math
+import shlex
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from absl import flags
+from ml_collections import ConfigDict
+from rich.console import Console
+
+from jaxbench.commands import FLAGS, Verb
+from jaxbench.errors import UserError
+
+if TYPE_CHECKING:
+    from jaxbench.ab import Side
+
+PAIR_ROUNDS = 15  # measuring them takes about as long as starting and preparing two processes
+
+flags.DEFINE_float("budget_s", 600.0, "ab: seconds after which no new pair of processes starts.")
+
+
+def prepare(config: ConfigDict) -> None:
+    """The defaults of ab and calibrate: strong scaling, on as many devices as there are cores."""
+    with config.unlocked():
+        for name in ("rounds", "processes"):  # numbers only: these verbs have a rule of their own
+            del config.measure[name]
+        config.measure.rounds, config.measure.processes = PAIR_ROUNDS, 1  # of each pair
+        if config.get("measures") != "cases":
+            config.mesh.oversubscribe = False
+            if "strong" in config.scaling:
+                config.scaling = "strong"
+
+
+VERB = Verb(
+    usage='ab EXPERIMENT --a="--config.x=1" --b="--config.x=2"',
+    help="measure both in turns until that question is answered (--a=ref:main --b=ref:HEAD: of two commits)",
+    group="compare",
+    details="ab takes --budget_s=600, after which no new pair of processes starts.",
+    argument="experiment",
+    flags=("a", "b", "metric", "margin", "budget_s", "preset", "workdir", "share_machine"),
+    configured=True,
+    refused=("targets",),
+    prepare=prepare,
+    answers=True,
+)
+
+
+def main(arguments: list[str], workdir: Path, console: Console) -> int:
+    from jaxbench import ab as runner
+    from jaxbench.commands.compare import answer, margin_of
+    from jaxbench.verdicts import judge
+    from jaxbench.verdicts.comparison import Comparison
+
+    (experiment,) = arguments
+    sides = side_of(FLAGS.config, FLAGS.a or ""), side_of(FLAGS.config, FLAGS.b or "")
+    if not 0 < FLAGS.budget_s < math.inf:
+        raise UserError(f"--budget_s={FLAGS.budget_s} must be above 0 and finite: use 600 for ten minutes.")
+    budget = runner.Budget(seconds=FLAGS.budget_s, metric=judge.metric_named(FLAGS.metric), margin=margin_of(FLAGS))
+    outcome = runner.run(experiment, sides, workdir, budget, console)
+    console.print(outcome.why[:1].upper() + outcome.why[1:] + ".", highlight=False)
+    names = [f"{which} ({words or 'default settings'})" for which, words in (("A", FLAGS.a), ("B", FLAGS.b))]
+    found = Comparison(
+        a=names[0],
+        b=names[1],
+        answers=outcome.answers,
+        left_out=outcome.left_out,
+        software=outcome.software,
+        across=outcome.across,
+    )
+    return answer(found, workdir, f"{experiment}: {names[0]} against {names[1]}", console)
+
+
+def side_of(config: ConfigDict, text: str) -> Side:
+    """One arm of ab: "ref:main --config.batch=64". Either part may be missing. Raises UserError."""
+    from jaxbench import commandline
+    from jaxbench.ab import Side
+    from jaxbench.other_commit import PREFIX
+
+    try:
+        words = shlex.split(text)
+    except ValueError as error:  # from shlex: a missing closing quotation mark
+        raise UserError(f"{text!r} cannot be read ({error}).") from error
+    refs = [word for word in words if word.startswith(PREFIX)]
+    if len(refs) > 1:
+        raise UserError(f"{text!r} names two commits, {refs[0]} and {refs[1]}: each arm measures one.")
+    return Side(commandline.changed(config, [word for word in words if word not in refs]), *refs)

@@ -1,0 +1,52 @@
+# Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
+"""`jaxbench advise`: which accelerators for a training of known size."""
+
+from __future__ import annotations
+
+import datetime
+from pathlib import Path
+
+from absl import flags
+from ml_collections import ConfigDict
+from rich.console import Console
+
+from jaxbench.commands import FLAGS, Verb
+
+flags.DEFINE_string("tokens", None, "advise: how many tokens the training sees: 1e12.")
+flags.DEFINE_string("examples", None, "advise: how many examples the training sees, such as images: 1.2e8.")
+flags.DEFINE_string("deadline", None, "advise: how long the training may take: 36h, 14d or 2w.")
+flags.DEFINE_string("prices", None, "advise: a CSV file of prices that replaces the catalogue's.")
+
+
+def prepare(config: ConfigDict) -> None:
+    """The defaults: weak scaling. A model of blocks shards its state and recomputes its blocks."""
+    if "scaling" in config:
+        config.scaling = "weak"
+    if config.get("model", {}).get("layers") is not None and config.strategy == "jit_auto":
+        config.strategy, config.lever.remat, config.accelerator_batch = "fsdp", "block", 1
+
+
+VERB = Verb(
+    usage="advise EXPERIMENT --tokens=1e12 --deadline=14d",
+    help="which accelerators for a training: what fits, time, cost and energy",
+    group="absent hardware",
+    details="advise takes --tokens=1e12 or --examples=1e8, --deadline=14d, --prices=FILE, --targets=h100,v5p and "
+    "--counts=8..256.",
+    argument="experiment",
+    flags=("preset", "workdir", "tokens", "examples", "deadline", "prices", "targets", "counts"),
+    configured=True,
+    refused=("cases", "targets"),
+    prepare=prepare,
+)
+
+
+def main(arguments: list[str], workdir: Path, console: Console) -> int:
+    from jaxbench import advise_command
+    from jaxbench.report import advice as page
+
+    (experiment,) = arguments
+    texts = {name: FLAGS[name].value for name in ("tokens", "examples", "deadline", "prices", "targets", "counts")}
+    asked = advise_command.request(texts, today=datetime.date.today())
+    fits = advise_command.advise(experiment, FLAGS.config, asked, workdir, console)
+    page.write(workdir, console)
+    return 0 if fits else 1

@@ -1,0 +1,35 @@
+# Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
+"""`jaxbench baseline`: keeps a run, for `jaxbench check`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from rich.console import Console
+
+from jaxbench.commands import FLAGS, Verb
+from jaxbench.errors import UserError
+
+VERB = Verb(
+    usage="baseline --run=DIR --name=N", help="keep a run as a baseline", group="compare", flags=("run", "name"),
+    answers=True,
+)  # fmt: skip
+
+
+def main(arguments: list[str], workdir: Path, console: Console) -> int:
+    from jaxbench.analysis.intervals import MIN_PROCESSES
+    from jaxbench.verdicts import comparable
+
+    if not (FLAGS.run and FLAGS.name):
+        raise UserError("jaxbench baseline needs --run=DIR, the folder of a run, and --name=NAME.")
+    path = comparable.keep_baseline(Path(FLAGS.run), FLAGS.name)
+    few = [n for n, one in comparable.samples_of(comparable.read(path)).items() if len(one.processes) < MIN_PROCESSES]
+    console.print(f"Kept as {path}.", highlight=False, soft_wrap=True)
+    if few:
+        console.print(
+            f"It was measured by fewer than {MIN_PROCESSES} processes, so check will use the A/A spread that jaxbench "
+            "calibrate found. A run with --config.measure.processes=5 measures its own.",
+            style="yellow",
+            highlight=False,
+        )
+    return 0

@@ -1,0 +1,95 @@
+# Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
+"""`jaxbench calibrate`: how much runs of one program vary on this machine, which is the threshold of `check`."""
+
+from __future__ import annotations
+
+import datetime
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from ml_collections import ConfigDict
+from rich.console import Console
+
+from jaxbench.commands import FLAGS, Verb, ab
+from jaxbench.errors import UserError
+
+if TYPE_CHECKING:
+    from jaxbench.verdicts.calibration import Calibration
+
+MIN_THRESHOLD = 0.01  # of check: no smaller difference is worth an alarm
+MAX_THRESHOLD = 0.5  # a machine that varies by more cannot judge
+PROCESSES, ROUNDS_EACH = 8, 3
+
+
+def prepare(config: ConfigDict) -> None:
+    ab.prepare(config)
+    config.measure.processes, config.measure.rounds = PROCESSES, PROCESSES * ROUNDS_EACH
+
+
+VERB = Verb(
+    usage="calibrate EXPERIMENT",
+    help="measure how much runs of one program vary on this machine, the threshold of check",
+    group="compare",
+    argument="experiment",
+    flags=("preset", "workdir", "share_machine"),
+    configured=True,
+    refused=("targets",),
+    prepare=prepare,
+    answers=True,
+)
+
+
+def main(arguments: list[str], workdir: Path, console: Console) -> int:
+    """Measures the experiment against itself, in many processes."""
+    from jaxbench.analysis import allocation
+    from jaxbench.runner import run as runner
+    from jaxbench.verdicts import calibration, comparable
+
+    (experiment,) = arguments
+    count, least = FLAGS.config.measure.processes, calibration.MIN_CALIBRATION_PROCESSES
+    if count < least:
+        raise UserError(f"--config.measure.processes={count} is too few to calibrate with: use at least {least}.")
+    runner.run(experiment, FLAGS.config, workdir, console, allocation.look)
+    run = comparable.read(workdir)
+    time = datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds")
+    name = str(run.config["experiment"])
+    found = calibration.calibrate(comparable.samples_of(run), name, time, comparable.measured(run))
+    earlier = calibration.load(run.manifest, name)
+    found = found.after(earlier if earlier and earlier.experiment == name else None)
+    path = calibration.save(run.manifest, found)
+    threshold = max(MIN_THRESHOLD, found.threshold)
+    use = f"jaxbench check ignores differences below {100 * threshold:.2g} %."
+    if threshold > MAX_THRESHOLD:
+        use = f"{too_noisy(threshold)} and calibrate again."
+    for sentence in (
+        f"The A/A spread between processes is {100 * found.sd:.2g} % here (standard deviation, {found.df} degrees of "
+        "freedom).",
+        _sessions(found),
+        f"{found.alarms} of {found.comparisons} comparisons of this run with itself raised a false alarm; in 95 % of "
+        f"them the overall difference is below {100 * found.threshold:.2g} %.",
+        f"{use} Kept in {path}.",
+    ):
+        console.print(sentence, highlight=False, soft_wrap=True)
+    return 0
+
+
+def _sessions(found: Calibration) -> str:
+    from jaxbench.verdicts import calibration
+
+    count = len(found.sessions)
+    if count >= calibration.MIN_SESSIONS:
+        return (
+            f"Its {count} sessions differ by {100 * found.session_sd:.2g} % (standard deviation). Every comparison of "
+            "two runs includes that; more sessions make it more certain."
+        )
+    return (
+        f"The variation between sessions is assumed ({100 * found.spread.session_sd:.2g} %) until there are "
+        f"{calibration.MIN_SESSIONS}, at least an hour apart; this is number {count}: calibrate again on another day."
+    )
+
+
+def too_noisy(threshold: float) -> str:
+    return (
+        f"Runs of one program vary by {100 * threshold:.3g} % on this machine, too much for check: stop other "
+        "programs, or measure longer blocks (--config.measure.block_s=0.2),"
+    )

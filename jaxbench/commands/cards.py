@@ -1,0 +1,18 @@
+# Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
+"""`jaxbench cards`: all result cards as one table and one figure."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from rich.console import Console
+
+from jaxbench.commands import Verb
+
+VERB = Verb(usage="cards [FIELD=VALUE ...]", help="show all result cards as one table", group="compare", argument="...")
+
+
+def main(arguments: list[str], workdir: Path, console: Console) -> int:
+    from jaxbench.cards import gallery
+
+    return gallery.cards(gallery.FOLDER, arguments, console)

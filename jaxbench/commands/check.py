@@ -1,0 +1,59 @@
+# Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
+"""`jaxbench check`, for CI: is an experiment slower than its baseline?"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from rich.console import Console
+
+from jaxbench.commands import FLAGS, Verb
+from jaxbench.errors import UserError
+
+VERB = Verb(
+    usage="check EXPERIMENT --name=N",
+    help="for CI: rerun; is it slower than that baseline?",
+    group="compare",
+    argument="experiment",
+    flags=("name", "workdir", "share_machine"),
+    answers=True,
+)
+
+
+def main(arguments: list[str], workdir: Path, console: Console) -> int:
+    """Reruns with the baseline's config, and compares."""
+    from jaxbench import config as config_lib
+    from jaxbench.analysis import allocation
+    from jaxbench.analysis.intervals import MIN_PROCESSES
+    from jaxbench.commands.calibrate import MAX_THRESHOLD, MIN_THRESHOLD, too_noisy
+    from jaxbench.commands.compare import answer
+    from jaxbench.machine import manifest
+    from jaxbench.records import identity
+    from jaxbench.runner import run as runner
+    from jaxbench.verdicts import calibration, comparable, comparison, judge
+
+    (experiment,) = arguments
+    name = FLAGS.name
+    if not name:
+        raise UserError("jaxbench check needs --name=NAME, the name of a baseline.")
+    path = comparable.find_baseline(name)
+    old = comparable.read(path)
+    if old.config.get("experiment") != Path(experiment).stem:
+        raise UserError(f"baseline '{name}' measured {old.config.get('experiment')}, not {experiment}.")
+    known = calibration.load(old.manifest, str(old.config["experiment"]))
+    if known is None:
+        raise UserError("this machine is not calibrated, so check has no threshold: run jaxbench calibrate first.")
+    if known.threshold > MAX_THRESHOLD:
+        raise UserError(f"{too_noisy(known.threshold)} and run jaxbench calibrate again.")
+    config = config_lib.restored(experiment, old.config)
+    if other := identity.differences(old.manifest, manifest.probe(str(config.mesh.platform))):
+        raise UserError(f"baseline '{name}' was measured on another machine ({identity.sentence(other)}).")
+    if config.measure.rounds != config_lib.AUTO:  # with "auto" there are enough processes anyway
+        rounds, processes = config_lib.counts(config.measure.rounds, config.measure.processes)
+        with config.unlocked():
+            config.measure.processes = max(processes, MIN_PROCESSES)
+            config.measure.rounds = max(rounds, config.measure.processes)
+    runner.run(experiment, config, workdir, console, allocation.look)
+    margin = max(MIN_THRESHOLD, known.threshold)
+    found = comparison.compare(path, workdir, judge.METRICS["step_s"], margin=margin)
+    return answer(found, workdir, f"{experiment} against {name}", console)

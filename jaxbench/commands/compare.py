@@ -1,0 +1,97 @@
+# Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
+"""`jaxbench compare`: is run B faster than A? Also what the other comparing verbs share: the margin and the answer.
+
+Exit codes: 0 same or faster, 1 slower, 2 inconclusive, 3 no answer: not comparable, or bad input.
+"""
+
+from __future__ import annotations
+
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from absl import flags
+from rich.console import Console
+
+from jaxbench.commands import FLAGS, Verb
+from jaxbench.errors import UserError
+
+if TYPE_CHECKING:
+    from jaxbench.verdicts.comparison import Comparison
+
+flags.DEFINE_string("across", "", "compare: the config fields that may differ between the runs.")
+
+VERB = Verb(
+    usage="compare --a=DIR --b=DIR",
+    help="is run B faster than A, slower, the same, or is that inconclusive?",
+    group="compare",
+    details="compare and ab take --metric=step_s|throughput and --margin=0.02; compare also --across=FIELD,... Of two "
+    "trainings, or of two folders with seeds of one each, compare says which reaches its target sooner.",
+    flags=("a", "b", "across", "metric", "margin", "workdir"),
+    answers=True,
+)
+
+
+def main(arguments: list[str], workdir: Path, console: Console) -> int:
+    """Writes files only with --workdir."""
+    from jaxbench.records import trainings
+    from jaxbench.verdicts import comparison, judge
+
+    if not (FLAGS.a and FLAGS.b):
+        raise UserError("jaxbench compare needs --a=DIR and --b=DIR, the folders of two runs.")
+    if any(trainings.holds_trainings(Path(side)) for side in (FLAGS.a, FLAGS.b)):
+        return _compare_trainings(Path(FLAGS.a), Path(FLAGS.b), workdir if FLAGS.workdir else None, FLAGS, console)
+    by, across = judge.metric_named(FLAGS.metric), [word for word in FLAGS.across.split(",") if word]
+    found = comparison.compare(Path(FLAGS.a), Path(FLAGS.b), by, margin=margin_of(FLAGS), across=across)
+    return answer(found, workdir if FLAGS.workdir else None, f"{FLAGS.a} against {FLAGS.b}", console)
+
+
+def _compare_trainings(a: Path, b: Path, folder: Path | None, flag: flags.FlagValues, console: Console) -> int:
+    """jaxbench compare for two trainings, or for two folders with several seeds each."""
+    from jaxbench.records import trainings
+    from jaxbench.records.store import write_atomic
+    from jaxbench.report.drawing import canvas
+    from jaxbench.report.figures import learning as figure
+    from jaxbench.verdicts import comparison, judge
+
+    sides = trainings.read_curves(a), trainings.read_curves(b)
+    found = comparison.compare_trainings(*sides, margin=margin_of(flag))
+    for answer in found:
+        console.print(answer.sentence, highlight=False, soft_wrap=True)
+    if folder is not None:
+        drawn = {f"{which}: {path.name}": side for which, path, side in zip("AB", (a, b), sides, strict=True)}
+        files = canvas.render(lambda: figure.draw(drawn, title=f"{a.name} against {b.name}"))
+        canvas.write(files, folder / "figures", figure.NAME)
+        write_atomic(folder / "summary.md", "".join(f"- {answer.sentence}\n" for answer in found))
+        console.print(f"\nWritten to {folder}: summary.md, figures/{figure.NAME}.svg", highlight=False, soft_wrap=True)
+    return judge.EXIT[found[0].verdict]
+
+
+def margin_of(flag: flags.FlagValues) -> float:
+    """--margin. Raises UserError unless it is between 0 and 1."""
+    if not 0 < flag.margin < 1:
+        raise UserError(f"--margin={flag.margin} must be between 0 and 1: use 0.02 for 2 %.")
+    return float(flag.margin)
+
+
+def answer(found: Comparison, folder: Path | None, name: str, console: Console) -> int:
+    """Prints the verdict, and writes it into the folder for people and for CI. Returns the exit code."""
+    from jaxbench.records.store import write_atomic, write_json
+    from jaxbench.report.drawing import canvas
+    from jaxbench.report.figures import factors as side_by_side
+    from jaxbench.report.figures import verdicts as figure
+    from jaxbench.report.verdicts import data, markdown, terminal, xml
+
+    terminal.show(found, console)
+    if folder is not None:
+        folder.mkdir(parents=True, exist_ok=True)
+        write_json(folder / "comparison.json", data.as_json(found))
+        write_atomic(folder / "junit.xml", xml.junit(found, name))
+        write_atomic(folder / "summary.md", markdown.markdown(found, name))
+        files = ["summary.md", "comparison.json", "junit.xml"]
+        for which, draw in (("comparison", figure.draw), ("waterfalls", side_by_side.draw)):
+            drawn = canvas.render(partial(draw, found))
+            canvas.write(drawn, folder / "figures", which)
+            files += [f"figures/{which}.svg"] if drawn else []
+        console.print(f"\nWritten to {folder}: {', '.join(files)}", highlight=False, soft_wrap=True)
+    return found.exit_code

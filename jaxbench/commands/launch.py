@@ -1,0 +1,67 @@
+# Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
+"""`jaxbench launch`: starts a command on the nodes of a cluster."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from absl import flags
+from rich.console import Console
+
+from jaxbench.commands import FLAGS, Verb
+from jaxbench.errors import UserError
+
+flags.DEFINE_string("nodes", "1", "launch: the number of hosts; each of several counts, such as 1,2,4, is a job.")
+flags.DEFINE_string("devices", "gpu:1", "launch: the devices of one host: gpu:8, tpu:4 or cpu:2.")
+flags.DEFINE_integer("processes_per_node", 1, "launch: processes on each host.")
+flags.DEFINE_integer("minutes", 60, "launch: the time limit of a job.")
+flags.DEFINE_string("options", "", "launch: further words for Slurm, mpirun, Kubernetes or Ray.")
+
+VERB = Verb(
+    usage="launch ENGINE -- run EXPERIMENT ...",
+    help="start it on the nodes of a cluster: ENGINE is slurm, mpi, k8s or ray",
+    group="clusters",
+    details="launch takes, before the --: --nodes=1,2,4 (a job each) --devices=gpu:8 (of a node; also tpu:4, cpu:2) "
+    '--minutes=60 --processes_per_node=1 --options="further words for the engine" --workdir=DIR, and --dry_run, which '
+    "shows the jobs.",
+    argument="engine",
+    example="jaxbench launch mpi --devices=cpu:1 -- run cnn",
+    flags=("nodes", "devices", "processes_per_node", "minutes", "options", "workdir", "dry_run"),
+)
+
+
+def main(arguments: list[str], workdir: Path, console: Console) -> int:
+    from jaxbench import commandline
+    from jaxbench.commands.report import report
+    from jaxbench.launch import engines
+    from jaxbench.launch.job import LaunchRequest
+    from jaxbench.records import launched
+    from jaxbench.runner import run as runner
+
+    engine, *command = arguments
+    request = LaunchRequest(
+        engine=engine,
+        command=tuple(command),
+        workdir=workdir,
+        nodes=FLAGS.nodes,
+        devices=FLAGS.devices,
+        processes_per_node=FLAGS.processes_per_node,
+        minutes=FLAGS.minutes,
+        options=FLAGS.options,
+    )
+    dry_run = FLAGS.dry_run
+    engines.require(request)
+    commandline.check_command(command)  # now, and not after hours in a queue
+    if command[0] == "run" and FLAGS.config.get("measures") == "targets":
+        raise UserError(f"'{command[1]}' trains in one process on one host: use jaxbench run, without launch.")
+    if command[0] == "run":
+        runner.check(command[1], FLAGS.config)
+    if dry_run:
+        engines.show(request, console)
+        return 0
+    code = engines.submit(request, console)
+    if code is None:
+        console.print(f"What is there at any time: jaxbench report --run={workdir}", highlight=False, soft_wrap=True)
+    if code is None or command[0] == "train" or not launched.begun(workdir):
+        return code or 0
+    return max(code, report(workdir, console))

@@ -1,0 +1,54 @@
+# Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
+"""`jaxbench new`: writes a complete example model to start from."""
+
+from __future__ import annotations
+
+import importlib.util
+from pathlib import Path
+
+from rich.console import Console
+
+from jaxbench.commands import FLAGS, Verb
+from jaxbench.errors import UserError, did_you_mean
+
+TEMPLATES = {path.stem: path for path in sorted((Path(__file__).parents[1] / "templates").glob("[!_]*.py"))}
+
+VERB = Verb(
+    usage="new FILE.py",
+    help="write an example model to start from (--from=nnx, linen, functions, equinox or haiku)",
+    group="bring your own",
+    argument="file to write",
+    example="jaxbench new mine.py",
+    flags=("from",),
+)
+
+
+def main(arguments: list[str], workdir: Path, console: Console) -> int:
+    (file,) = arguments
+    write(Path(file), str(FLAGS["from"].value))
+    console.print(f"Written: {file}. To measure it: jaxbench run {file}", highlight=False, soft_wrap=True)
+    return 0
+
+
+def write(path: Path, style: str) -> None:
+    """Writes the example `style`, a name in TEMPLATES, and names its experiment after the file.
+
+    Raises:
+      UserError: the style is unknown; the file exists, cannot be written, is not a Python file, or would hide an
+        installed module.
+    """
+    if style not in TEMPLATES:
+        raise UserError(f"--from={style} is unknown: {did_you_mean(style, TEMPLATES)}")
+    if path.suffix != ".py":
+        raise UserError(f"'{path}' is not the name of a Python file: write jaxbench new {path.with_suffix('.py')}.")
+    if path.stem.isidentifier() and not path.exists() and importlib.util.find_spec(path.stem) is not None:
+        raise UserError(f"'{path}' would hide the library of that name: choose another name, such as my_{path.name}.")
+    licence, text = TEMPLATES[style].read_text().split("\n", 1)
+    assert licence.startswith("# Copyright")  # dropped: the user's file carries no licence of ours
+    try:
+        with path.open("x") as file:
+            file.write(text.replace("mine.py", path.name).replace('name="mine"', f'name="{path.stem}"'))
+    except FileExistsError as error:
+        raise UserError(f"'{path}' already exists and is not overwritten: choose another name.") from error
+    except OSError as error:
+        raise UserError(f"'{path}' cannot be written ({error.strerror}): name a folder that exists.") from error

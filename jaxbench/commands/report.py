@@ -1,0 +1,47 @@
+# Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
+"""`jaxbench report`: the tables, figures and page of a run that is there."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from rich.console import Console
+
+from jaxbench.commands import FLAGS, Verb
+from jaxbench.errors import UserError
+
+VERB = Verb(
+    usage="report --run=DIR",
+    help="rebuild the tables, figures and page of a run or a training",
+    group="explain",
+    flags=("run",),
+    configured=True,
+)
+
+
+def main(arguments: list[str], workdir: Path, console: Console) -> int:
+    from jaxbench import config as config_lib
+
+    if not FLAGS.run:
+        raise UserError("jaxbench report needs --run=DIR, the folder of a run.")
+    return report(Path(FLAGS.run), console, config_lib.check_look(FLAGS.config))
+
+
+def report(workdir: Path, console: Console, look: Mapping[str, Any] | None = None) -> int:
+    """look: settings of the figures that replace the run's config. Returns the exit code."""
+    from jaxbench.records.trainings import LEDGER, TARGETS
+    from jaxbench.report import build, targets, training
+
+    if (workdir / LEDGER).exists():
+        training.write(workdir, console, look=look)
+        console.print(f"\nPage: {workdir / training.PAGE}", highlight=False, soft_wrap=True)
+        return 0
+    if (workdir / TARGETS).exists():
+        targets.write(workdir, console, look=look)
+        return 0
+    outcome = build.write(workdir, console=console, look=look)
+    page = workdir / "report.html"
+    console.print(f"\nPage, figures, table and every sample: {page}", highlight=False, soft_wrap=True)
+    return 0 if outcome.ok else 1

@@ -1,0 +1,30 @@
+# Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
+"""`jaxbench repro`: reruns a result card and compares."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from rich.console import Console
+
+from jaxbench.commands import FLAGS, Verb
+from jaxbench.errors import UserError
+
+VERB = Verb(
+    usage="repro --card=FILE",
+    help="rerun a result card: is the result within 20 %?",
+    group="compare",
+    flags=("card", "margin", "workdir", "share_machine"),
+    answers=True,
+)
+
+
+def main(arguments: list[str], workdir: Path, console: Console) -> int:
+    from jaxbench.cards import repro
+    from jaxbench.cards.repro import MARGIN
+    from jaxbench.commands.compare import margin_of
+
+    if not FLAGS.card:
+        raise UserError("jaxbench repro needs --card=FILE, the file of a result card.")
+    margin = margin_of(FLAGS) if FLAGS["margin"].present else MARGIN
+    return repro.repro(Path(FLAGS.card), workdir, console, margin=margin)

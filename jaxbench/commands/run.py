@@ -1,0 +1,133 @@
+# Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
+"""`jaxbench run`: measures what an experiment asks for, and reports it."""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from absl import flags
+from rich.console import Console
+
+from jaxbench.commands import FLAGS, OF_A_LAUNCH, Verb
+from jaxbench.errors import UserError
+
+if TYPE_CHECKING:
+    from jaxbench.processes.launch import Followers
+
+flags.DEFINE_float("price_per_hour", None, "run: the price of this machine per hour; prints the cost of steps.")
+
+VERB = Verb(
+    usage="run EXPERIMENT",
+    help="measure how it scales, then report (EXPERIMENT: a name, or a path to your own .py file)",
+    group="measure",
+    details="run takes --price_per_hour=2.50, the price of this machine: prints the cost of 1,000 steps and of a "
+    "training to target.",
+    argument="experiment",
+    flags=("preset", "workdir", "dry_run", "target", "share_machine", "price_per_hour", *OF_A_LAUNCH),
+    configured=True,
+)
+
+
+def main(arguments: list[str], workdir: Path, console: Console, followers: Followers | None = None) -> int:
+    from jaxbench.analysis import allocation
+    from jaxbench.commands.report import report
+    from jaxbench.machine_command import add_links, adopt
+    from jaxbench.records.store import RunFolder
+    from jaxbench.runner import compile_only
+    from jaxbench.runner import run as runner
+    from jaxbench.verdicts import calibration
+
+    (experiment,) = arguments
+    if FLAGS.config.get("measures") == "targets":
+        return _targets(experiment, workdir, console, followers)
+    meter = Meter(FLAGS.price_per_hour, FLAGS.config)
+    if FLAGS.target and not FLAGS.dry_run:
+        raise UserError(f"--target={FLAGS.target} is absent hardware, so points are only compiled: add --dry_run.")
+    if FLAGS.target:
+        compile_only.run(experiment, FLAGS.config, FLAGS.target, workdir, console)
+        return report(workdir, console)
+    if FLAGS.dry_run:
+        return 0 if runner.dry_run(experiment, FLAGS.config, console, followers) else 1
+    runner.run(experiment, FLAGS.config, workdir, console, allocation.look, followers)
+    meter.stop()
+    if FLAGS.config.get("measures") == "cases" and FLAGS.preset != "smoke":
+        add_links(workdir, console)
+    adopt(workdir, console)
+    calibration.adopt(workdir, RunFolder(workdir).manifest(), str(FLAGS.config.experiment))
+    code = report(workdir, console)
+    meter.show(workdir, console)
+    return code
+
+
+def check(experiment: str) -> None:
+    """Raises UserError for settings that are refused on every machine."""
+    from jaxbench import config_targets
+    from jaxbench.runner import run as runner
+
+    if FLAGS.config.get("measures") == "targets":
+        config_targets.parse(FLAGS.config)
+    else:
+        runner.check(experiment, FLAGS.config)
+
+
+def _targets(experiment: str, workdir: Path, console: Console, followers: Followers | None) -> int:
+    """Trainings to a target accuracy, over batch sizes."""
+    from jaxbench.commands.report import report
+    from jaxbench.training import targets as trainings
+
+    require_price(FLAGS.price_per_hour)
+    if followers or FLAGS.target:
+        raise UserError(f"'{experiment}' trains, in one process on devices that are here: drop --target or --process.")
+    if FLAGS.dry_run:
+        trainings.dry_run(FLAGS.config, console)
+        return 0
+    trainings.run(experiment, FLAGS.config, workdir, console, FLAGS.price_per_hour)
+    return report(workdir, console)
+
+
+def require_price(per_hour: float | None) -> None:
+    """Raises UserError for a price that is not above 0."""
+    if per_hour is not None and not 0 < per_hour < math.inf:
+        raise UserError(f"--price_per_hour={per_hour:g} is not a price: use 2.50, for example.")
+
+
+class Meter:
+    """Counts the energy from its creation until `stop`. Without a price it does nothing."""
+
+    def __init__(self, per_hour: float | None, config: Mapping[str, Any]):
+        """Raises UserError for a price that is not above 0, and for a run without steps."""
+        from jaxbench.machine import energy
+
+        require_price(per_hour)
+        if per_hour is not None and config.get("measures") == "cases":
+            raise UserError("--price_per_hour needs a model, which has steps: use jaxbench run cnn, for example.")
+        self._per_hour = per_hour
+        self._before, self._started = energy.read() if per_hour else {}, time.monotonic()
+        self._used: dict[str, float] = {}
+        self._wall_s = 0.0
+
+    def stop(self) -> None:
+        from jaxbench.machine import energy
+
+        if self._per_hour is not None:
+            self._used = energy.between(self._before, energy.read())
+            self._wall_s = time.monotonic() - self._started
+
+    def show(self, workdir: Path, console: Console) -> None:
+        """Prints the cost of a thousand steps of each point and of the training to target, and the joules."""
+        from jaxbench.analysis import points, price, scaling, spread
+        from jaxbench.records.store import RunFolder
+
+        if self._per_hour is None:
+            return
+        run = RunFolder(workdir)
+        config = run.config()
+        rows = scaling.analyse(points.load(run), config=config, spread=spread.read(run.path))
+        known = price.steps_to_target(workdir, config)
+        console.print(f"\nAt {self._per_hour:g} an hour for this machine", style="bold", highlight=False)
+        for sentence in price.sentences(rows, self._per_hour, known, self._used, self._wall_s):
+            console.print(f"  {sentence}", highlight=False, soft_wrap=True)

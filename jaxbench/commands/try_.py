@@ -1,0 +1,27 @@
+# Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
+"""`jaxbench try`: describes a model, and checks which strategies train it correctly."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from rich.console import Console
+
+from jaxbench.commands import FLAGS, Verb
+
+VERB = Verb(
+    usage="try EXPERIMENT",
+    help="describe a model, and check which strategies train it correctly; no timing",
+    group="bring your own",
+    argument="experiment",
+    flags=("preset",),
+    configured=True,
+    refused=("cases", "targets"),
+)
+
+
+def main(arguments: list[str], workdir: Path, console: Console) -> int:
+    from jaxbench.runner import trial
+
+    (experiment,) = arguments
+    return 0 if trial.run(experiment, FLAGS.config, console) else 1

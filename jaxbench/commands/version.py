@@ -1,0 +1,19 @@
+# Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
+"""`jaxbench version`."""
+
+from __future__ import annotations
+
+from importlib import metadata
+from pathlib import Path
+
+from rich.console import Console
+
+from jaxbench import __version__
+from jaxbench.commands import Verb
+
+VERB = Verb(usage="version", help="the versions of jaxbench and jax", group="about")
+
+
+def main(arguments: list[str], workdir: Path, console: Console) -> int:
+    console.print(f"jaxbench {__version__}, jax {metadata.version('jax')}", highlight=False)
+    return 0

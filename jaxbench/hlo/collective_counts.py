@@ -1,0 +1,241 @@
+# Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
+"""Counts the collectives of a compiled program, by kind and mesh axis, and those that can wait at once.
+
+Compilers emit different programs for the same step. The CPU compiler keeps arrays separate. The GPU compiler
+concatenates gradients, loss and metrics into one array, and splits a collective into a start and a done. The TPU
+compiler also drops dimensions of size 1, and runs a collective in several consecutive fusions. In each case a
+collective is counted once.
+"""
+
+from __future__ import annotations
+
+import functools
+import itertools
+import math
+import re
+from collections import Counter
+from collections.abc import Mapping
+
+import numpy as np
+
+from jaxbench.hlo.module import Array, Instruction, Module, arrays
+from jaxbench.records.schema import COLLECTIVES, Collective
+
+# When a TPU overlaps a collective with other work, the start has -1 here. The fusions that continue it do not.
+_CONTINUED = re.compile(r'"async_collective_fusion_config":\{"flag_start":"(?!-1)')
+_CONTEXTS = re.compile(r"u32\[\](\{[^}]*\})?")  # in the type of a start, after its operands and results
+# {{0,1},{2,3}} | [2,4]<=[8] | [4,2]<=[2,4]T(1,0) | mesh['a'=2,'b'=4] {'b'}
+_LISTED = re.compile(r"replica_groups=\{(\{[\d,{} ]*\})?\}")
+_IOTA = re.compile(r"replica_groups=\[([\d,]+)\]<=\[([\d,]+)\](?:T\(([\d,]+)\))?")
+_NAMED = re.compile(r"replica_groups=(?:@?\w*)?\[([^\]]*)\]\s*\{([^}]*)\}")
+_AXIS = re.compile(r"'([^']+)'(?:=(\d+))?")
+_PAIRS = re.compile(r"source_target_pairs=\{(\{[\d,{} ]*\})\}")
+
+Groups = tuple[tuple[int, ...], ...]  # places of devices in the mesh, row by row
+
+
+def count(module: Module, mesh: Mapping[str, int] | None = None) -> tuple[Collective, ...]:
+    """The collectives of a program: one entry for each kind and mesh axis.
+
+    Bytes are those of one device's results, summed over the operands that XLA combined into one instruction. A
+    collective in a loop counts once per iteration, or once if the number of iterations is unknown. A collective in a
+    branch counts as if the branch were taken. An asynchronous pair counts at its -start, with the type of its -done.
+
+    mesh: devices by axis, in the order of the program's devices. None: the axes of groups are not named.
+    """
+    turns = module.turns()
+    results: dict[tuple[str, str, int], list[Array]] = {}
+    packed: Counter[tuple[str, str, int]] = Counter()
+    for computation in module.computations:
+        lines = module.lines(computation)
+        # By operand, the instruction that uses it: for a -start this is its -done.
+        done = {operand: line for line in lines for operand in line.operands}
+        for line in lines:
+            if line.kind in COLLECTIVES and not continued(line):
+                key = line.kind, *_axis(line, mesh or {})
+                results.setdefault(key, []).extend(_results(line, module, done.get(line.name)) * turns[computation])
+                packed[key] += _packed(line) * turns[computation]
+    return tuple(_collective(*key, results[key], packed[key]) for key in sorted(results))
+
+
+def continued(line: Instruction) -> bool:
+    """Whether the instruction continues a TPU collective that another instruction started."""
+    return _CONTINUED.search(line.rest) is not None
+
+
+def of_instruction(
+    line: Instruction, module: Module, mesh: Mapping[str, int], done: Instruction | None = None
+) -> tuple[Collective, int]:
+    """(the collective of one instruction, as `count` counts it; the stride of its first group of devices).
+
+    The stride is the distance between two neighbours of the group in the order of the program's devices; 0 if unknown.
+    done: the end of an asynchronous pair."""
+    members = replica_groups(line.rest, math.prod(mesh.values()))
+    first = sorted(members[0]) if members else []
+    collective = _collective(line.kind, *_axis(line, mesh), _results(line, module, done), _packed(line))
+    return collective, first[1] - first[0] if len(first) > 1 else 0
+
+
+def kinds(module: Module) -> tuple[str, ...]:
+    """The kinds of collective in a program."""
+    opcodes = {line.kind for line in module.instructions.values()}
+    return tuple(kind for kind in COLLECTIVES if kind in opcodes)
+
+
+def _axis(line: Instruction, mesh: Mapping[str, int]) -> tuple[str, int]:
+    """(mesh axis, devices in a group); "" and 0 if unknown."""
+    groups, pairs = replica_groups(line.rest, math.prod(mesh.values())), line.kind == "collective-permute"
+    axis = axes_of(groups, mesh, pairs=pairs)
+    if pairs:
+        # A permutation has pairs of devices, not groups. Its group size is that of the axes that its pairs span.
+        return axis, math.prod(mesh[name] for name in axis.split("+")) if axis else 0
+    return axis, len(groups[0]) if groups else 0
+
+
+def _packed(line: Instruction) -> int:
+    """The number of elements of an all-reduce that each hold a pair of numbers.
+
+    A TPU, which cannot add float16, sums it as pairs of numbers in one u32, in whole tiles of 128.
+    """
+    if line.opcode != "all-reduce":
+        return 0
+    return sum(a.size for a in line.arrays if a.dtype == "u32" and a.shape and "T(" in a.layout and a.size % 128 == 0)
+
+
+def _results(line: Instruction, module: Module, done: Instruction | None) -> list[Array]:
+    """The results of one instruction, or of one asynchronous pair."""
+    operands = line.operands
+    if line.opcode == "all-reduce" and len(operands) == 1 and "T(" in line.type:  # T(: a TPU's tiles
+        # XLA for a TPU writes a reduce-scatter as an all-reduce of a padded array if its parts do not fill whole tiles.
+        padded = module.instructions.get(operands[0])
+        if padded is not None and padded.opcode == "pad":
+            return list(module.instructions[padded.operands[0]].arrays)
+    if not line.opcode.endswith("-start"):
+        return list(line.arrays)
+    if done is not None and done.opcode == f"{line.kind}-done":
+        return list(done.arrays)
+    # Without a done, the results are taken from the start. Its type is (operands..., results..., contexts...), except
+    # for an all-reduce: (results...).
+    found = list(arrays(_CONTEXTS.sub("", line.type)))
+    return found if line.kind == "all-reduce" else found[len(found) // 2 :]
+
+
+def _collective(kind: str, axis: str, group: int, results: list[Array], packed: int) -> Collective:
+    size, scalars = sum(array.bytes for array in results), [array for array in results if not array.shape]
+    return Collective(
+        kind=kind,
+        count=len(results),
+        bytes=size,
+        elements=sum(array.size for array in results) - len(scalars),
+        scalar_bytes=sum(array.bytes for array in scalars),
+        axis=axis,
+        group=group,
+        scalars=len(scalars),
+        wire_bytes=round(size * sent(kind, group)),
+        packed=packed,
+    )
+
+
+def sent(kind: str, group: int) -> float:
+    """The bytes that each device of a group sends, divided by the bytes of its result; 0 if the group is unknown.
+
+    The bytes are those of the algorithm that sends least.
+    """
+    if kind in ("collective-permute", "collective-broadcast"):
+        return 1.0
+    if group < 1:
+        return 0.0
+    # The result of a reduce-scatter is 1 / group of its operand, so its factor is larger. The last factor is that of an
+    # all-gather or all-to-all.
+    return {"all-reduce": 2 * (group - 1) / group, "reduce-scatter": float(group - 1)}.get(kind, (group - 1) / group)
+
+
+def replica_groups(rest: str, devices: int) -> Groups | None:
+    """The groups of a collective, from the text after its operands; None if the text does not tell.
+
+    devices: the number of the program's devices; an empty list of groups means all of them. A permutation gives its
+    (source, target) pairs.
+    """
+    if match := _PAIRS.search(rest) or _LISTED.search(rest):
+        inner = match[1] or ""
+        listed = tuple(tuple(map(int, group.split(","))) for group in re.findall(r"\{([\d,]+)\}", inner))
+        return listed or (tuple(range(devices)),)
+    if match := _IOTA.search(rest):
+        shape, source = (tuple(map(int, match[i].split(","))) for i in (1, 2))
+        places = np.arange(math.prod(source)).reshape(source)
+        places = places.transpose(tuple(map(int, match[3].split(",")))) if match[3] else places
+        return _rows(places.reshape(shape))
+    if match := _NAMED.search(rest):
+        sizes = {name: int(size) for name, size in _AXIS.findall(match[1]) if size}
+        over = [name for name, _ in _AXIS.findall(match[2])]
+        if set(over) <= set(sizes) and ":" not in match[2]:
+            return _along(sizes, tuple(over))
+    return None
+
+
+def axes_of(groups: Groups | None, mesh: Mapping[str, int], *, pairs: bool) -> str:
+    """The mesh axes that groups span, such as "data" or "data+tensor"; "" if they match no axes.
+
+    mesh: devices by axis. pairs: the groups are the (source, target) pairs of a permutation.
+    """
+    names = [name for name, size in mesh.items() if size > 1]
+    if groups is None:
+        return ""
+    for count in range(1, len(names) + 1):
+        for over in itertools.combinations(names, count):
+            along = [frozenset(group) for group in _along(mesh, over)]
+            if pairs and all(any({*pair} <= group for group in along) for pair in groups):
+                return "+".join(over)
+            if not pairs and {frozenset(group) for group in groups} == {*along}:
+                return "+".join(over)
+    return ""
+
+
+def _along(mesh: Mapping[str, int], over: tuple[str, ...]) -> Groups:
+    """The device positions of a mesh that differ only in the axes `over`, group by group."""
+    places = np.arange(math.prod(mesh.values())).reshape(tuple(mesh.values()))
+    last = [list(mesh).index(name) for name in over]
+    return _rows(np.moveaxis(places, last, range(-len(last), 0)).reshape(-1, math.prod(mesh[name] for name in over)))
+
+
+def _rows(places: np.ndarray) -> Groups:
+    return tuple(tuple(row) for row in places.tolist())
+
+
+def concurrent_collectives(module: Module) -> int:
+    """The size of the largest set of independent collectives.
+
+    By Dilworth's theorem this equals the smallest number of dependency chains that cover all collectives: the number of
+    collectives minus the size of the largest matching between a collective and a collective that depends on it. A loop
+    or a call counts as its contents.
+    """
+
+    @functools.cache
+    def inside(computation: str) -> int:
+        needed: dict[str, frozenset[int]] = {}  # by instruction: the collectives that must finish first
+        needs: list[frozenset[int]] = []  # the same, by collective
+        for line in module.lines(computation):
+            before = frozenset().union(*(needed.get(name, frozenset()) for name in line.references))
+            called = [name for name in line.references if name in module.computations]
+            # Of the branches of a conditional only one runs.
+            waiting = 1 if line.kind in COLLECTIVES else max(map(inside, called), default=0)
+            here = range(len(needs), len(needs) + waiting)
+            needs += [before] * waiting
+            needed[line.name] = before.union(here)
+        return len(needs) - _largest_matching(needs)
+
+    return inside(module.entry) if module.entry else 0
+
+
+def _largest_matching(needs: list[frozenset[int]]) -> int:
+    """The size of the largest matching: pairs (a collective, another that it needs), each at most once on each side."""
+    if not any(needs):
+        return 0
+    # Here: scipy.sparse takes as long to load as a small step takes to compile, and most steps do without.
+    from scipy.sparse import csr_matrix
+    from scipy.sparse.csgraph import maximum_bipartite_matching
+
+    related = np.zeros((len(needs), len(needs)), bool)
+    for row, before in enumerate(needs):
+        related[row, list(before)] = True
+    return int(np.sum(maximum_bipartite_matching(csr_matrix(related), perm_type="column") >= 0))

@@ -1,0 +1,208 @@
+# Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
+"""Parses the text of a compiled program, as XLA's CPU, GPU and TPU compilers print it."""
+
+from __future__ import annotations
+
+import math
+import re
+from dataclasses import dataclass, field
+from functools import cached_property
+
+_ARRAY = re.compile(r"\b(pred|bf16|[sufc]\d+\w*)\[([\d,]*)\](\{[^}]*\})?")
+_COMPUTATION = re.compile(r"^(?:ENTRY )?%?([\w.\-]+) .*\{$")
+_INSTRUCTION = re.compile(
+    r"^\s+(?P<root>ROOT )?%?(?P<name>[\w.\-]+) = (?P<type>.*?) (?P<opcode>[a-z][a-z0-9\-]*)\((?P<rest>.*)$"
+)
+_REFERENCE = re.compile(r"%([\w.\-]+)")
+_BODY = re.compile(r"\bbody=%?([\w.\-]+)")
+_CONDITION = re.compile(r"\bcondition=%?([\w.\-]+)")
+_TRIPS = re.compile(r'known_trip_count"?:\{"n":"(\d+)"\}')
+_CALLED = re.compile(
+    r"\b(?:calls|to_apply|body|condition|called_computations|(?:true|false)_computation)=\{?%?([\w.\-]+)"
+)
+_BRANCHES = re.compile(r"branch_computations=\{([^}]*)\}")
+_TARGET = re.compile(r'custom_call_target="([^"]*)"')
+_INDEX = re.compile(r"\bindex=(\d+)")
+_NUMBER = re.compile(r"^(-?\d+)\)")
+# Operations that pass an integer on unchanged.
+_SAME = ("copy", "bitcast", "convert", "reshape")
+
+
+@dataclass(frozen=True)
+class Array:
+    """An array in an HLO type. layout: the text in braces after its shape; "" without one."""
+
+    dtype: str
+    shape: tuple[int, ...]
+    layout: str = ""
+
+    @property
+    def size(self) -> int:
+        return math.prod(self.shape)
+
+    @property
+    def bytes(self) -> int:
+        bits = 8 if self.dtype == "pred" else int(re.findall(r"\d+", self.dtype)[0])
+        return self.size * max(1, bits // 8)
+
+
+def arrays(text: str) -> tuple[Array, ...]:
+    """The arrays of an HLO type."""
+    return tuple(
+        Array(dtype, tuple(int(side) for side in shape.split(",") if side), layout)
+        for dtype, shape, layout in _ARRAY.findall(text)
+    )
+
+
+@dataclass(frozen=True)
+class Instruction:
+    """One line of HLO text. type: that of its result. rest: the text after the opening parenthesis of its operands."""
+
+    opcode: str
+    rest: str
+    type: str = ""
+    name: str = ""
+
+    @property
+    def kind(self) -> str:
+        """The opcode; for the start of an asynchronous pair, that of the synchronous operation."""
+        return self.opcode.removesuffix("-start")
+
+    @cached_property
+    def operands(self) -> list[str]:
+        return _REFERENCE.findall(self.rest.split("), ")[0])
+
+    @cached_property
+    def references(self) -> list[str]:
+        """Everything that the line names: operands, computations, instructions that must run first."""
+        return _REFERENCE.findall(self.rest)
+
+    @cached_property
+    def arrays(self) -> tuple[Array, ...]:
+        """The arrays of its result."""
+        return arrays(self.type)
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """The shape of its result, or of the first of several; () if unknown."""
+        return self.arrays[0].shape if self.arrays else ()
+
+    @cached_property
+    def target(self) -> str:
+        """The function that a custom call runs; "" for other instructions."""
+        match = _TARGET.search(self.rest)
+        return match[1] if match else ""
+
+    @cached_property
+    def branches(self) -> list[str]:
+        """The computations of a conditional; exactly one of them runs."""
+        match = _BRANCHES.search(self.rest)
+        return [name.strip().lstrip("%") for name in match[1].split(",")] if match else []
+
+    @cached_property
+    def body(self) -> str:
+        """The computation that a `while` repeats; "" for any other instruction."""
+        match = _BODY.search(self.rest)
+        return match[1] if match else ""
+
+    @cached_property
+    def called(self) -> list[str]:
+        """All computations that the instruction runs."""
+        return _CALLED.findall(self.rest) + self.branches
+
+
+@dataclass
+class Module:
+    """Optimized HLO text, parsed. instructions: by name. computations: the names of their instructions, each after its
+    operands. roots: the results of computations. entry: the name of the computation that runs first."""
+
+    name: str = ""
+    entry: str = ""
+    instructions: dict[str, Instruction] = field(default_factory=dict)
+    computations: dict[str, list[str]] = field(default_factory=dict)
+    roots: dict[str, str] = field(default_factory=dict)
+
+    def lines(self, computation: str) -> list[Instruction]:
+        """The instructions of a computation; [] if the text lacks it."""
+        return [self.instructions[name] for name in self.computations.get(computation, ())]
+
+    def turns(self) -> dict[str, int]:
+        """How often each computation runs in one run of the program.
+
+        The body of a loop runs `trip_count` times, or counts once if that is unknown. Every branch of a conditional
+        counts as if it were taken.
+        """
+        counts = dict.fromkeys(self.computations, 0)
+
+        def visit(name: str, times: int) -> None:
+            counts[name] += times
+            for instruction in self.lines(name):
+                for called in instruction.called:
+                    trips = (self.trip_count(instruction) or 1) if called == instruction.body else 1
+                    if called in self.computations:
+                        visit(called, times * trips)
+
+        if self.entry in self.computations:  # "" holds instructions outside any computation, in a fragment of a text
+            visit(self.entry, 1)
+        return counts
+
+    def trip_count(self, loop: Instruction) -> int | None:
+        """How often the body of a `while` runs; None if the text does not tell.
+
+        XLA's CPU and GPU compilers print this number. Its TPU compiler does not, so the number is computed for loops of
+        the form `while i < end: i += step` with a constant first value, end and step.
+        """
+        if known := _TRIPS.search(loop.rest):
+            return int(known[1])
+        condition = _CONDITION.search(loop.rest)
+        test = self.instructions.get(self.roots.get(condition[1], "")) if condition else None
+        carried = self.instructions.get(loop.operands[0]) if loop.operands else None
+        after = self.instructions.get(self.roots.get(loop.body, ""))
+        if test is None or carried is None or after is None or {carried.opcode, after.opcode} != {"tuple"}:
+            return None
+        if test.opcode != "compare" or "direction=LT" not in test.rest or len(test.operands) != 2:
+            return None
+        counter, end = self._place(test.operands[0]), self._number(test.operands[1])
+        if counter is None or end is None:
+            return None
+        first, step = self._number(carried.operands[counter]), self._step(after.operands[counter], counter)
+        return max(0, -(-(end - first) // step)) if first is not None and step else None
+
+    def _place(self, name: str) -> int | None:
+        """The index of a value that is extracted from a tuple."""
+        taken = self.instructions.get(name)
+        index = _INDEX.search(taken.rest) if taken is not None and taken.opcode == "get-tuple-element" else None
+        return int(index[1]) if index else None
+
+    def _number(self, name: str) -> int | None:
+        """The value of an integer constant, possibly copied or converted."""
+        source = self.instructions.get(name)
+        while source is not None and source.opcode in _SAME and source.operands:
+            source = self.instructions.get(source.operands[0])
+        value = _NUMBER.match(source.rest) if source is not None and source.opcode == "constant" else None
+        return int(value[1]) if value else None
+
+    def _step(self, name: str, place: int) -> int | None:
+        """What a loop's body adds to its carried value at index `place`."""
+        added = self.instructions.get(name)
+        if added is None or added.opcode != "add" or self._place(added.operands[0]) != place:
+            return None
+        return self._number(added.operands[1])
+
+
+def parse(hlo: str) -> Module:
+    """Reads `compiled.as_text()`; "" gives an empty module."""
+    module, inside = Module(), ""
+    for line in hlo.splitlines():
+        if line.startswith("HloModule "):
+            module.name = re.split(r"[ ,]", line)[1]
+        elif match := _INSTRUCTION.match(line):
+            name = match["name"]
+            module.instructions[name] = Instruction(match["opcode"], match["rest"], match["type"], name)
+            module.computations.setdefault(inside, []).append(name)
+            if match["root"]:
+                module.roots[inside] = name
+        elif match := _COMPUTATION.match(line):
+            inside = match[1]
+            module.entry = inside if line.startswith("ENTRY") else module.entry
+    return module

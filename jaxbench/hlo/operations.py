@@ -1,0 +1,158 @@
+# Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
+"""The category of each operation of a program, and its requests to the host.
+
+A table gives the category of each HLO opcode. A fusion has the first category of `KINDS` that it contains, so a matmul
+fused with its bias and activation is "matmul". An operation that only moves values, such as a transpose, is "copy".
+
+If a step calls back into Python, or the host feeds or reads it while it runs, the host decides how long it takes.
+Compilers implement ordinary operations by custom calls too; those are not counted. On a CPU the host executes every
+custom call, so there a custom call counts unless XLA or jaxlib registers its name.
+"""
+
+from __future__ import annotations
+
+import functools
+import re
+from collections.abc import Mapping, Sequence
+
+from jaxbench.hlo.module import Instruction, Module
+
+KINDS = ("convolution", "matmul", "collective", "element-wise", "other", "copy")  # a fusion has its first
+
+OPCODES = {
+    "matmul": "dot ragged-dot scaled-dot",
+    "convolution": "convolution",
+    "collective": "all-reduce all-gather reduce-scatter all-to-all ragged-all-to-all collective-permute "
+    "collective-broadcast send recv",
+    "copy": "copy transpose reshape concatenate slice dynamic-slice dynamic-update-slice pad reverse broadcast gather",
+    "element-wise": "abs acos acosh add and asin asinh atan2 atanh cbrt ceil clamp clz compare complex convert cosine "
+    "cosh divide erf exponential exponential-minus-one floor imag is-finite log log-plus-one logistic map maximum "
+    "minimum multiply negate not or popcnt power real reduce reduce-precision reduce-window remainder "
+    "round-nearest-afz round-nearest-even rsqrt scatter select select-and-scatter shift-left shift-right-arithmetic "
+    "shift-right-logical sign sine sinh sqrt stochastic-convert subtract tan tanh xor",
+}
+_KIND_OF = {opcode: kind for kind, opcodes in OPCODES.items() for opcode in opcodes.split()}
+_NO_WORK = frozenset(
+    "parameter constant tuple get-tuple-element bitcast iota partition-id replica-id after-all opt-barrier".split()
+)
+CONTAINERS = frozenset({"while", "conditional", "call"})  # the trace lists their contents separately
+
+# For targets of custom calls, GPU kernels and one-operation programs: the first pattern that matches counts.
+_MOVES = "copy|transpose|reshape|broadcast|bitcast|concatenate|slice|pad|gather"
+NAMES = (
+    ("collective", r"nccl|rccl|all[-_]?reduce|all[-_]?gather|reduce[-_]?scatter|all[-_]?to[-_]?all|collective|psum"),
+    ("convolution", r"conv(?!ert)|fprop|dgrad|wgrad|winograd|implicit_gemm"),
+    ("matmul", r"gemm|gemv|matmul|dot|cutlass|nvjet|wgmma|fmha|attention"),
+    ("other", r"lapack|cusolver|cholesky|fft|sort|top_?k|rng|threefry|while|conditional"),
+    ("copy", rf"memcpy|memset|^(({_MOVES}|in_dim)[-_]?)+(fusion)?$"),
+    ("element-wise", r"reduce|fusion|softmax|norm|elementwise"),
+)
+# TPU traces have a category. A "convolution fusion" may be a matmul, which only the program's text shows.
+CATEGORIES = (
+    ("collective", r"all-reduce|all-gather|reduce-scatter|all-to-all|collective|send|recv"),
+    ("convolution", r"convolution"),
+    ("element-wise", r"(loop|input|output) fusion|elementwise|reduce|scatter"),
+    ("copy", r"copy|data formatting|broadcast|dynamic-(update-)?slice|gather"),
+)
+
+_SPATIAL = re.compile(r"dim_labels=\w*\d")
+
+
+class OperationClassifier:
+    """Classifies operations of a trace, given the program that was traced."""
+
+    def __init__(self, module: Module):
+        self._module = module
+        self.kind = functools.cache(self._kind)
+
+    def _kind(self, operation: str, module: str = "", category: str = "", kernel: str = "") -> str:
+        """One of KINDS.
+
+        Args:
+          operation: the name of the instruction.
+          module: the name of its HLO module. For a module other than the traced program, such as the one-operation
+            "jit_dot_general", only the names are known.
+          category: from the trace of a TPU. kernel: the name of a GPU kernel.
+        """
+        if operation in self._module.instructions and module in ("", self._module.name):
+            kind = self._of(operation)
+            if kind != "other":
+                return kind or "copy"
+        if category and (kind := _first(CATEGORIES, category)):
+            return kind
+        opcode, program = stem(operation), "" if module == self._module.name else module
+        named = (_first(NAMES, name) for name in (program, opcode, kernel))
+        return _KIND_OF.get(opcode) or next(filter(None, named), "other")
+
+    def _of(self, name: str) -> str | None:
+        """The category from the program's text; None for an instruction that does no work, such as a tuple."""
+        instruction = self._module.instructions[name]
+        opcode = _without_phase(instruction.opcode)
+        if opcode in _NO_WORK:
+            return None
+        if opcode == "convolution" and not _SPATIAL.search(instruction.rest):
+            return "matmul"  # how a TPU's compiler writes a matmul: no window moves over a spatial dimension
+        if opcode in _KIND_OF:
+            return _KIND_OF[opcode]
+        if instruction.target:
+            return _first(NAMES, instruction.target) or "other"
+        if opcode not in ("fusion", "call", "async"):
+            return "other"
+        inner = (name for called in instruction.called for name in self._module.computations.get(called, ()))
+        return min((kind for kind in map(self._of, inner) if kind is not None), key=KINDS.index, default=None)
+
+    def contains_others(self, operation: str) -> bool:
+        """Whether this is a loop, a branch or a call. The trace lists the contents of these separately."""
+        instruction = self._module.instructions.get(operation)
+        return (instruction.opcode if instruction is not None else stem(operation)) in CONTAINERS
+
+
+def stem(operation: str) -> str:
+    """The opcode that an instruction is named after: "wrapped_add.3" -> "add", "all-reduce-start.1" -> "all-reduce"."""
+    name = re.sub(r"(\.(\d+|clone|remat\d*))+$", "", operation.removeprefix("%").removeprefix("wrapped_"))
+    return _without_phase(name).replace("_", "-" if name.replace("_", "-") in _KIND_OF else "_")
+
+
+def _without_phase(opcode: str) -> str:
+    return re.sub(r"-(start|done|update)$", "", opcode)
+
+
+def _first(table: tuple[tuple[str, str], ...], text: str) -> str | None:
+    return next((kind for kind, pattern in table if re.search(pattern, text, re.IGNORECASE)), None)
+
+
+# jax's callbacks: xla_ffi_python_cpu_callback, xla_ffi_partitioned_python_gpu_callback, xla_python_cpu_callback.
+_CALLBACK = re.compile(r"\w*python\w*callback$")
+# XLA's and jaxlib's on a CPU: top-k, LAPACK and sparse products, libraries of kernels, and marks that do nothing.
+_OWN = re.compile(r"TopK|lapack_|blas_|cpu_|__|annotate_|Sharding|SPMD|xla\.|AllocateBuffer|PadToStatic|SliceToDynamic")
+_PRIMITIVE = re.compile(r'op_name="(?:[^"]*/)?([^"/]+)"')
+
+
+def host_calls(
+    module: Module, functions: Mapping[str, Sequence[str]] | None = None, *, platform: str = ""
+) -> tuple[str, ...]:
+    """The program's requests to the host, each listed once: the operation and, if known, the names of the Python
+    functions.
+
+    functions: the names of the Python functions that each primitive calls back. platform: of the devices that the
+    program is compiled for.
+    """
+    known, unknown = dict[str, None](), dict[str, None]()
+    for line in module.instructions.values():
+        if _asks_host(line):
+            primitive = _PRIMITIVE.search(line.rest) if line.opcode == "custom-call" else None
+            name = primitive[1] if primitive else line.opcode
+            called = ", ".join((functions or {}).get(name, ()))
+            known[f"{name} of '{called}'" if called else name] = None
+        elif platform == "cpu" and line.opcode == "custom-call" and line.target and not _OWN.match(line.target):
+            unknown[f"a custom call '{line.target}', which is none of XLA's or jaxlib's"] = None
+    return (*known, *unknown)
+
+
+def _asks_host(line: Instruction) -> bool:
+    if line.opcode == "custom-call":
+        return _CALLBACK.match(line.target) is not None
+    # A send or a receive is between devices, unless it is marked.
+    return line.opcode in ("infeed", "outfeed") or (
+        line.opcode in ("send", "recv") and "is_host_transfer=true" in line.rest
+    )

@@ -1,0 +1,186 @@
+# Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
+"""Compiles a step ahead of time, and records what the compiler did in a compile report."""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+import hashlib
+import math
+import re
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import jax
+
+from jaxbench.hlo import collective_counts, operations, product_flops
+from jaxbench.hlo.module import Module, parse
+from jaxbench.measure.expected_communication import gradient_bytes
+from jaxbench.parallel.program import Program, TrainState
+from jaxbench.records.schema import CompileReport
+from jaxbench.workloads import flops
+from jaxbench.workloads.base import KEY, Batch, PyTree, TrainWorkload
+from jaxbench.workloads.jaxprs import equations
+
+LOAD_EVENT = "/jax/compilation_cache/cache_hits"
+_TABLES = "FileNames|FunctionNames|FileLocations|StackFrames"
+_SOURCE_LINES = re.compile(rf', metadata=\{{(?:"[^"]*"|[^}}"])*\}}|^\d+ .*\n|^(?:{_TABLES})\n', re.MULTILINE)
+
+
+@dataclass(frozen=True)
+class CompiledStep:
+    """The executable, which cannot retrace, and its compile report (`first_run_s` is still 0).
+
+    hlo: the text of the optimized module. module: the same, parsed. inputs: the shapes and shardings of the state and
+    batch that it takes. host_calls: its requests to the host. loaded: it came from the compilation cache, so its
+    time is no compile time.
+    """
+
+    call: Callable[[Any, Any], tuple[Any, Any]]
+    report: CompileReport
+    hlo: str = ""
+    module: Module = dataclasses.field(default_factory=Module)
+    inputs: tuple[TrainState, Batch] | None = None
+    host_calls: tuple[str, ...] = ()
+    loaded: bool = False
+
+    @property
+    def text(self) -> str:
+        """The text of the optimized module without source locations, which depend on the caller of the compiler."""
+        return _SOURCE_LINES.sub("", self.hlo)
+
+    @property
+    def sha256(self) -> str:
+        """The digest of `text`: equal for equal programs, in any process."""
+        return hashlib.sha256(self.text.encode()).hexdigest()
+
+
+def _with_sharding(avals: PyTree, sharding: PyTree) -> PyTree:
+    shardings = jax.tree.broadcast(sharding, avals)
+    return jax.tree.map(lambda a, s: jax.ShapeDtypeStruct(a.shape, a.dtype, sharding=s), avals, shardings)
+
+
+def compile_step(
+    workload: TrainWorkload,
+    program: Program,
+    global_batch: int,
+    *,
+    options: dict[str, Any] | None = None,
+    asked: int | None = None,
+    clock: Callable[[], float] = time.perf_counter,
+) -> CompiledStep:
+    """Traces, lowers and compiles `program.step` for a batch of `global_batch` examples; runs nothing.
+
+    options: compiler options. asked: the number of devices of the point; None: the size of the mesh. clock: seconds.
+    """
+    devices = program.mesh.size
+    with jax.set_mesh(program.mesh):
+        state = _with_sharding(jax.eval_shape(program.init, KEY), program.state_sharding)
+        batch = jax.eval_shape(program.put, workload.batch_avals(global_batch))
+        batch = _with_sharding(batch, program.batch_sharding)
+        start = clock()
+        trace = getattr(program.step, "trace", None)  # a pmapped function cannot be traced separately from its lowering
+        traced = trace(state, batch) if trace else None
+        traced_at = clock()
+        lowered = traced.lower() if traced is not None else program.step.lower(state, batch)
+        lowered_at = clock()
+        with _count_loaded() as loaded:
+            compiled = lowered.compile(options) if options else lowered.compile()
+        compiled_at = clock()
+    # Everything below reads the finished executable: none of it is part of the times above.
+    memory, hlo = compiled.memory_analysis(), compiled.as_text()
+    module = parse(hlo)
+    counted = product_flops.count(module)
+    params, _ = jax.eval_shape(workload.init, KEY)
+    report = CompileReport(
+        trace_s=traced_at - start if trace else None,
+        lower_s=lowered_at - traced_at,
+        compile_s=compiled_at - lowered_at,
+        first_run_s=0.0,
+        parameters=sum(leaf.size for leaf in jax.tree.leaves(params)),
+        flops_per_step=example_flops(workload, global_batch) * global_batch,
+        compiler_flops_per_step=_counted(compiled, "flops", devices),
+        collectives=collective_counts.count(module, program.mesh.shape),
+        expected_gradient_bytes=gradient_bytes(workload.reduced(params), asked or devices),
+        argument_bytes=memory.argument_size_in_bytes,
+        output_bytes=memory.output_size_in_bytes,
+        temp_bytes=memory.temp_size_in_bytes,
+        alias_bytes=memory.alias_size_in_bytes,
+        # What one device holds while the step runs. The compiler's own figure is recorded separately. On the CPU it
+        # omits scratch. On a TPU it can be larger or smaller, because scratch reuses the memory of other arrays.
+        peak_bytes=peak_bytes(memory),
+        compiler_bytes_per_step=_counted(compiled, "bytes accessed", devices),
+        product_flops_per_step=None if counted is None else counted * devices,
+        metrics=len(jax.tree.leaves(lowered.out_info[1])),
+        compiler_peak_bytes=getattr(memory, "peak_memory_in_bytes", None) or None,
+    )
+    names = callback_names(traced.jaxpr) if traced is not None else {}
+    host_calls = operations.host_calls(module, names, platform=program.mesh.devices.flat[0].platform)
+    return CompiledStep(compiled, report, hlo, module, (state, batch), host_calls, loaded=bool(loaded))
+
+
+@contextlib.contextmanager
+def _count_loaded() -> Iterator[list[str]]:
+    """Yields a list that grows by one entry for each program that is loaded from the compilation cache."""
+    loaded: list[str] = []
+
+    def listen(event: str, **kwargs: str | int) -> None:
+        if event == LOAD_EVENT:
+            loaded.append(event)
+
+    jax.monitoring.register_event_listener(listen)
+    try:
+        yield loaded
+    finally:
+        jax.monitoring.unregister_event_listener(listen)
+
+
+def callback_names(jaxpr: Any) -> dict[str, list[str]]:
+    """The names of the Python functions that a step calls back, by primitive."""
+    names: dict[str, list[str]] = {}
+    for equation in equations(jaxpr):
+        function = getattr(equation.params.get("callback"), "callback_func", None)
+        if function is not None:
+            known = names.setdefault(equation.primitive.name, [])
+            name = getattr(function, "__name__", type(function).__name__)
+            known.extend([name] if name not in known else [])
+    return names
+
+
+def example_flops(workload: TrainWorkload, global_batch: int = 1) -> float:
+    """FLOPs of one example in a batch, by the workload's own formula.
+
+    Without a formula they are counted from the products in the jaxpr of the gradient.
+    """
+    if workload.flops_per_example is not None:
+        return workload.flops_per_example + global_batch * workload.flops_per_pair
+    params, model_state = jax.eval_shape(workload.init, KEY)
+    gradient = jax.value_and_grad(workload.mean_loss, has_aux=True)
+    return flops.count(gradient, params, model_state, workload.batch_avals(global_batch), KEY) / global_batch
+
+
+def peak_bytes(memory: Any) -> int:
+    """Arguments, results and scratch of one device, counting shared memory once."""
+    buffers = memory.argument_size_in_bytes + memory.output_size_in_bytes + memory.temp_size_in_bytes
+    return buffers - memory.alias_size_in_bytes
+
+
+def _counted(compiled: Any, what: str, devices: int) -> float | None:
+    """XLA's own count for one step on all devices; None if it has none."""
+    cost = compiled.cost_analysis()
+    counted = float(cost.get(what, 0)) if cost else 0.0
+    return counted * devices if math.isfinite(counted) and counted > 0 else None
+
+
+def op_by_op(report: CompileReport) -> CompileReport:
+    """The compile report without the compiler's numbers, for a step that is never compiled as a whole."""
+    return dataclasses.replace(
+        report,
+        compiler_flops_per_step=None,
+        compiler_bytes_per_step=None,
+        product_flops_per_step=None,
+        temp_bytes=None,
+        peak_bytes=None,
+    )

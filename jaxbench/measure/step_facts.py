@@ -1,0 +1,139 @@
+# Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
+"""Facts about a step besides its times: its memory on a device, what its metrics say, and how well it learns."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import jax
+import numpy as np
+
+from jaxbench.errors import UserError
+from jaxbench.parallel import multihost
+from jaxbench.parallel.program import Program, TrainState, jit_once
+from jaxbench.workloads import flops
+from jaxbench.workloads.base import KEY, Batch, Dataset, PyTree, TrainWorkload
+from jaxbench.workloads.data import order
+from jaxbench.workloads.weighted import Means
+
+# Metrics of a step that are facts about its execution: the share of a pipeline's (tick, stage) slots that were busy,
+# the share of positions that exceeded the capacity of their expert, and the share of tokens that are not padding.
+REPORTED = ("busy_share", "dropped", "real_share")
+
+
+def memory(program: Program, state: TrainState, batch: Batch, *, gradients: bool) -> dict[str, float]:
+    """Bytes on one device, from its shards. state_bytes: parameters and optimizer state.
+
+    gradients: also measure held_gradient_bytes, the gradients as the strategy holds them between micro-batches. If
+    they are laid out differently from the parameters, this compiles and runs a second program.
+    """
+    facts = {"state_bytes": held((state.params, state.opt_state), program)}
+    if gradients:
+        grads = state.params if program.gradients is None else program.gradients(state, batch)
+        facts["held_gradient_bytes"] = held(grads, program)
+    return facts
+
+
+def of_workload(workload: TrainWorkload) -> dict[str, float]:
+    """Facts about one example for throughput in tokens and for FLOP formulas; facts with the value 0 are left out."""
+    facts = {"tokens": float(workload.tokens), "masked_flops": workload.masked_flops_per_example}
+    found = {name: value for name, value in facts.items() if value}
+    least = _least_work(workload)
+    return found if least == 1 else {**found, "least_work": least}
+
+
+def _least_work(workload: TrainWorkload) -> float:
+    """The share of an update's FLOPs that every update does.
+
+    It is below 1 if conditionals in the model or its optimizer may skip work, depending on the state.
+    """
+
+    def update(params: PyTree, model_state: PyTree, opt_state: PyTree, batch: Batch, key: jax.Array) -> Any:
+        _, grads = jax.value_and_grad(workload.mean_loss, has_aux=True)(params, model_state, batch, key)
+        return workload.optimizer.update(grads, opt_state, params)
+
+    params, model_state = jax.eval_shape(workload.init, KEY)
+    opt_state = jax.eval_shape(workload.optimizer.init, params)
+    return flops.least_share(update, params, model_state, opt_state, workload.batch_avals(2), KEY)
+
+
+def held(tree: PyTree, program: Program) -> float:
+    """Bytes of all arrays on one device, without rank-0 counters. The device is this process's first in the mesh."""
+    first = multihost.first_here(program.mesh.devices.flat)
+    shards = [shard for leaf in jax.tree.leaves(tree) if leaf.ndim for shard in leaf.addressable_shards]
+    return float(sum(shard.data.nbytes for shard in shards if shard.device == first))
+
+
+def of_metrics(outputs: Any) -> dict[str, float]:
+    """The REPORTED metrics among the outputs of a step, and its `first_loss`.
+
+    {} for a part of a step that does not return metrics.
+    """
+    if not isinstance(outputs, dict):
+        return {}
+    loss = loss_of(outputs)
+    return {name: float(np.mean(multihost.on_host(outputs[name]))) for name in REPORTED if name in outputs} | (
+        {} if loss is None else {"first_loss": loss}
+    )
+
+
+def loss_of(outputs: Any) -> float | None:
+    """The loss among the outputs of a step; None if there is none or it is not finite."""
+    if not (isinstance(outputs, dict) and "loss" in outputs):
+        return None
+    loss = float(np.mean(multihost.on_host(outputs["loss"])))
+    return loss if math.isfinite(loss) else None
+
+
+CHUNK = 512  # test examples scored at once
+
+
+def train_briefly(
+    workload: TrainWorkload, program: Program, data: Dataset, *, steps: int, batch: int, seed: int
+) -> dict[str, float]:
+    """Trains for `steps` steps of `batch` examples from the state that `seed` gives, then scores the whole test split.
+
+    Returns:
+      steps; final_loss and, if the workload reports it, final_accuracy: means over the test examples;
+      skipped_steps under dynamic loss scaling. Values that are not finite are left out, because JSON cannot store them.
+
+    Raises:
+      UserError: the training split has fewer examples than a batch.
+    """
+    examples = len(next(iter(data.train.values())))
+    if examples < batch:
+        raise UserError(f"--config.train.batch={batch} exceeds the {examples} training examples: use fewer.")
+    metrics: dict[str, Any] = {}
+    with jax.set_mesh(program.mesh):
+        state, call = program.init(jax.random.PRNGKey(seed)), program.members.after_barrier(program.step)
+        for step in range(steps):
+            epoch, position = divmod(step, examples // batch)
+            if position == 0:
+                batches = order(examples, batch, seed=seed, epoch=epoch)
+            host: Any = {name: array[batches[position]] for name, array in data.train.items()}
+            state, metrics = call(state, program.put(host))
+        final = jax.device_get(program.export(state))
+    device = multihost.first_here(program.mesh.devices.flat)
+    results = {"steps": float(steps), **_score(workload, final, data.test, device=device)}
+    if "skipped_steps" in metrics:
+        results["skipped_steps"] = float(np.asarray(metrics["skipped_steps"]).flat[0])
+    return {name: value for name, value in results.items() if np.isfinite(value)}
+
+
+def _score(
+    workload: TrainWorkload, state: TrainState, test: dict[str, np.ndarray], *, device: jax.Device
+) -> dict[str, float]:
+    def metrics(params: PyTree, model_state: PyTree, part: Any) -> dict[str, jax.Array]:
+        if workload.evaluate is not None:
+            return dict(workload.evaluate(params, model_state, part))
+        loss, (_, others) = workload.loss(params, model_state, part, jax.random.PRNGKey(0))
+        return {"loss": loss, **others}
+
+    scored, count, means = jit_once(metrics), len(next(iter(test.values()))), Means()
+    with jax.default_device(device):
+        params, model_state = jax.device_put((state.params, state.model_state), device)
+        for at in range(0, count, CHUNK):
+            part: Any = {name: array[at : at + CHUNK] for name, array in test.items()}
+            means.add(scored(params, model_state, part), len(next(iter(part.values()))))
+    return {f"final_{name}": mean for name, mean in means.means().items() if name in ("loss", "accuracy")}

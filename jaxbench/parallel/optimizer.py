@@ -1,0 +1,332 @@
+# Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
+"""Optimizer dependencies: how much of the gradients, parameters and moments an update needs, read from its jaxpr.
+
+Each value in the jaxpr of `update` on the canonical arrays is *like* one parameter (computed element by element from
+arrays of that parameter's shape, and scalars), or *alike* everywhere (a scalar from counts and schedules, possibly
+broadcast), or a *table* (any other array without gradients in it), or *gathered* (computed from whole arrays, such as
+a norm). A primitive that is not known to be elementwise counts as needing whole arrays, which is correct but may send
+more. Reading the jaxpr is cheaper than comparing two updates, and stricter: it depends neither on the values compared
+nor on the padding of flat shards.
+
+The gathered update is for an optimizer that needs more than a device's shards. The gradient is computed in `shard_map`,
+which returns one global array for each parameter. The update of these arrays is written as for one device, under `jit`,
+which turns the sum of a split array into sums of its parts and an all-reduce of one number. Arrays that are needed
+whole, or are flattened, are gathered before the update and cut again after it. Nothing else is sent, because the
+sharding of every input and output is fixed.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import jax
+import numpy as np
+from jax.interpreters import partial_eval
+from jax.sharding import Mesh, NamedSharding, PartitionSpec
+
+from jaxbench.parallel.layout import Layout, Mirrored, map_arrays
+from jaxbench.parallel.program import TrainState, optimizer_update, update
+from jaxbench.workloads.base import CollectiveBounds, PyTree, TrainWorkload
+from jaxbench.workloads.jaxprs import CALLS, inner, interpret
+
+ALIKE, TABLE, GATHERED = "alike", "table", "gathered"
+Label = int | str  # an int: like the parameter of this place among the leaves
+
+ELEMENTWISE = frozenset(
+    """abs acos acosh add add_any and asin asinh atan atan2 atanh bitcast_convert_type cbrt ceil clamp clz complex conj
+    convert_element_type copy copy_p cos cosh digamma div eq erf erf_inv erfc exp exp2 expm1 floor ge gt imag
+    integer_pow is_finite le lgamma log log1p logistic lt max min mul ne neg nextafter not or pcast population_count pow
+    pvary real reduce_precision rem round rsqrt select_n sharding_constraint shift_left shift_right_arithmetic
+    shift_right_logical sign sin sinh sqrt square stop_gradient sub tan tanh xor""".split()
+)
+REDUCTIONS = frozenset(("reduce_sum", "reduce_max", "reduce_min", "reduce_prod", "reduce_and", "reduce_or"))
+
+
+@dataclass(frozen=True)
+class OptimizerDependencies:
+    """The data that an optimizer needs in addition to a device's own shards.
+
+    values: none; every result is elementwise, so shards are enough. reductions: the number of reductions of whole
+    arrays to scalars, such as norms. whole: the leaf indices of the parameters for which it needs whole arrays, for
+    reductions along an axis, products or sorting.
+    """
+
+    values: bool
+    reductions: int = 0
+    whole: frozenset[int] = frozenset()
+
+    @property
+    def name(self) -> str:
+        """values | reductions | whole."""
+        return "values" if self.values else "whole" if self.whole else "reductions"
+
+
+def dependencies(
+    workload: TrainWorkload, canonical: TrainState, shards: TrainState | None = None
+) -> OptimizerDependencies:
+    """The dependencies of the workload's optimizer. canonical: avals of the state; gradients have those of its params.
+
+    shards: the avals of one device's part. The update traced on these must be the same except for shapes. An optimizer
+    that reads shapes in Python, such as weight decay of matrices only, is not "values" if that changes its update.
+
+    Raises UserError for an optimizer that needs more arguments than a step passes.
+    """
+    closed = traced(workload, canonical)
+    places = places_of(canonical.params)
+    reader = _JaxprReader(len(jax.tree.leaves(places)))
+
+    def label(tree: PyTree) -> PyTree:
+        return map_arrays(lambda _, place: place, tree, places)
+
+    labels = Mirrored(canonical).map(canonical, label, lambda aval: TABLE if aval.shape else ALIKE)
+    given = jax.tree.leaves((labels.params, labels.opt_state, labels.params))
+    found = reader.read(closed.jaxpr, closed.consts, given)
+    for got, want in zip(found, jax.tree.leaves((labels.params, labels.opt_state)), strict=True):
+        if isinstance(got, int) and got != want:  # it ends in an array that is laid out as another parameter
+            reader.gather(got)
+        elif got in (TABLE, GATHERED) and isinstance(want, int):
+            reader.values = False
+    values = reader.values and not reader.reductions and not reader.whole
+    return OptimizerDependencies(
+        values and (shards is None or same(workload, canonical, shards)), reader.reductions, reader.whole
+    )
+
+
+def same(workload: TrainWorkload, a: TrainState, b: TrainState) -> bool:
+    """Whether the updates of two states, which differ only in shapes, differ only in shapes too."""
+    try:
+        each = [traced(workload, state) for state in (a, b)]
+        first, second = (list(_steps(closed.jaxpr, closed.consts)) for closed in each)
+        return first == second
+    except (TypeError, ValueError):  # one cannot be traced, as with a hard-coded shape
+        return False
+
+
+def traced(workload: TrainWorkload, avals: TrainState) -> Any:
+    """The closed jaxpr of (gradients, optimizer's state, params) -> (updates, optimizer's state)."""
+    update = lambda grads, opt_state, params: optimizer_update(workload, grads, opt_state, params)  # noqa: E731
+    return jax.make_jaxpr(update)(avals.params, avals.opt_state, avals.params)
+
+
+def unused_gradients(workload: TrainWorkload, canonical: TrainState) -> frozenset[int]:
+    """The leaf indices of parameters for which the optimizer does not use the gradient, for example sets it to zero.
+
+    XLA need not average these gradients.
+    """
+    closed = traced(workload, canonical)
+    _, used = partial_eval.dce_jaxpr(closed.jaxpr, [True] * len(closed.jaxpr.outvars))
+    return frozenset(place for place, _ in enumerate(jax.tree.leaves(canonical.params)) if not used[place])
+
+
+class _JaxprReader:
+    """Reads a jaxpr once, from the labels of its inputs to the labels of its outputs."""
+
+    def __init__(self, parameters: int):
+        self._parameters = parameters
+        self.values, self.reductions = True, 0
+        self.whole: frozenset[int] = frozenset()
+
+    def gather(self, *labels: Label) -> Label:
+        """Records that the whole arrays of these parameters are needed."""
+        self.whole |= {label for label in labels if isinstance(label, int)}
+        return GATHERED
+
+    def read(self, jaxpr: Any, constants: Sequence[Any], given: Sequence[Label]) -> list[Label]:
+        return interpret(jaxpr, map(_of_constant, constants), given, lambda a: _of_constant(a.val), self._equation)
+
+    def _equation(self, equation: Any, given: list[Label]) -> list[Label]:
+        name, outs = equation.primitive.name, [out.aval.shape for out in equation.outvars]
+        shapes = [operand.aval.shape for operand in equation.invars]
+        if name == "cond":
+            branches = [self.read(jaxpr, constants, given[1:]) for jaxpr, constants in inner(equation)]
+            return [
+                self._joined((*labels, given[0]), (*(shape for _ in labels), ()), shape)
+                for shape, *labels in zip(outs, *branches, strict=True)
+            ]
+        if name in CALLS:
+            ((jaxpr, constants),) = inner(equation)
+            return self.read(jaxpr, constants, given)
+        if name == "optimization_barrier":
+            return given
+        if name in ELEMENTWISE or (name == "broadcast_in_dim" and (given[0] == ALIKE or shapes[0] == outs[0])):
+            return [self._joined(given, shapes, out) for out in outs]
+        if name == "random_bits" and not jax.config.jax_threefry_partitionable:  # type: ignore[attr-defined]
+            self.gather(*range(self._parameters))  # XLA sends such draws between shards
+        arrays = [label for label in given if isinstance(label, int)]
+        if name in REDUCTIONS and arrays and not outs[0]:
+            self.reductions += 1
+            return [GATHERED]
+        if arrays:
+            return [self.gather(*arrays) for _ in outs]
+        return [GATHERED if GATHERED in given else TABLE if out else ALIKE for out in outs]
+
+    def _joined(self, given: Sequence[Label], shapes: Sequence[tuple[int, ...]], out: tuple[int, ...]) -> Label:
+        """The label of an elementwise result."""
+        arrays = {label for label in given if isinstance(label, int)}
+        broadcast = any(isinstance(label, int) and shape != out for label, shape in zip(given, shapes, strict=True))
+        # A shard need not have the elements that it would meet in another parameter, or in a broadcast array.
+        if len(arrays) > 1 or broadcast:
+            return self.gather(*arrays)
+        # On shards alone, a table would have the wrong shape, and a gathered number would be one shard's.
+        self.values &= not (arrays and {TABLE, GATHERED} & {*given})
+        order: tuple[Label, ...] = (*arrays, GATHERED, TABLE)
+        kinds = [kind for kind in order if kind in given]
+        return kinds[0] if kinds and (out or kinds[0] != TABLE) else ALIKE
+
+
+def _of_constant(value: Any) -> Label:
+    return TABLE if np.shape(value) else ALIKE
+
+
+def _steps(jaxpr: Any, constants: Sequence[Any]) -> Iterator[Any]:
+    """A shape-independent signature of a jaxpr: its primitives, in order.
+
+    Literal numbers are part of the signature; a broadcast number counts as the number. For primitives that are not
+    elementwise the shapes are part of it too.
+    """
+    numbers: dict[Any, str | None]
+    numbers = {var: str(value) for var, value in zip(jaxpr.constvars, constants, strict=True) if np.shape(value) == ()}
+
+    def written(atoms: Sequence[Any]) -> list[str | None]:
+        return [str(atom.val) if hasattr(atom, "val") else numbers.get(atom) for atom in atoms]
+
+    for equation in jaxpr.eqns:
+        name, runs, given = equation.primitive.name, inner(equation), written(equation.invars)
+        if name == "broadcast_in_dim" and equation.invars[0].aval.shape == ():
+            numbers[equation.outvars[0]] = given[0]
+            continue
+        yield name, given, None if runs else equation.params
+        for each in runs:
+            yield from _steps(*each)
+        if name not in ELEMENTWISE and not runs:
+            yield [atom.aval.shape for atom in (*equation.invars, *equation.outvars)]
+    yield written(jaxpr.outvars)
+
+
+WHOLE = PartitionSpec()
+
+
+@dataclass(frozen=True, kw_only=True)
+class GatheredUpdate:
+    """The layout in which an optimizer updates the global arrays of a state.
+
+    seen: specs during the update, state-shaped or one for all; gathered arrays are whole. Gradients have the specs of
+    the parameters. join, join_gradients: convert global arrays to the arguments of the update. cut: converts back.
+    outside: state-shaped specs of the results of `cut`. gathered: the leaf indices of the gathered parameters. sends:
+    the communication that it adds to that of the step.
+    """
+
+    workload: TrainWorkload
+    mesh: Mesh
+    seen: TrainState | PartitionSpec
+    outside: TrainState
+    join: Callable[[TrainState], TrainState]
+    join_gradients: Callable[[PyTree], PyTree]
+    cut: Callable[[TrainState], TrainState]
+    gathered: frozenset[int]
+    sends: CollectiveBounds
+
+    def update(self, state: TrainState, grads: PyTree, model_state: PyTree) -> TrainState:
+        """As `program.update`, on global arrays under `jit`."""
+        of_params = self.seen.params if isinstance(self.seen, TrainState) else self.seen
+        whole = self._placed(self.join(self._placed(state, self.seen)), self.seen)
+        grads = self._placed(self.join_gradients(self._placed(grads, of_params)), of_params)
+        new = self._placed(update(self.workload, whole, grads, model_state), self.seen)
+        return self._placed(self._placed(self.cut(new), self.seen), self.outside)
+
+    def _placed(self, tree: PyTree, specs: PyTree) -> PyTree:
+        return jax.lax.with_sharding_constraint(tree, jax.tree.map(lambda spec: NamedSharding(self.mesh, spec), specs))
+
+
+def gathered_update(
+    workload: TrainWorkload, mesh: Mesh, layout: Layout, split: Layout | None = None
+) -> GatheredUpdate | None:
+    """The gathered update that the optimizer needs; None if it can update a device's shards directly.
+
+    layout: of the state. split: of gradients, and of parameters during the update; None: the same.
+    Raises UserError for an optimizer that needs more arguments than a step passes.
+    """
+    split = split or layout
+    cuts = jax.tree.leaves(split.cuts)
+    if not any(cut.axes for cut in cuts):
+        return None
+    avals, specs = jax.eval_shape(split.cut, split.canonical), split.specs()
+    need = dependencies(workload, split.canonical, on_device(avals, specs, mesh))
+    if need.values:
+        return None
+    gathered = frozenset(place for place, cut in enumerate(cuts) if cut.flat > 1 or (cut.axes and place in need.whole))
+    seen = leaving(specs, gathered, split.mirrored)
+    return GatheredUpdate(
+        workload=workload,
+        mesh=mesh,
+        seen=seen,
+        outside=layout.specs() if split is layout else dataclasses.replace(layout.specs(), params=seen.params),
+        join=layout.join,
+        join_gradients=split.join_params,
+        cut=layout.cut,
+        gathered=gathered,
+        sends=sends(need, gathered, avals, specs, split.mirrored, mesh, params=split is layout),
+    )
+
+
+def on_device(avals: PyTree, specs: PyTree, mesh: Mesh) -> PyTree:
+    """The avals of one device's part of global arrays."""
+
+    def part(aval: Any, spec: PartitionSpec) -> jax.ShapeDtypeStruct:
+        return jax.ShapeDtypeStruct(NamedSharding(mesh, spec).shard_shape(aval.shape), aval.dtype)
+
+    return jax.tree.map(part, avals, specs)
+
+
+def leaving(specs: TrainState, gathered: frozenset[int], mirrored: Mirrored) -> TrainState:
+    """The specs, except that the gathered parameters and their moments are whole on every device."""
+    places = places_of(specs.params)
+
+    def of(tree: PyTree) -> PyTree:
+        return map_arrays(lambda spec, place: WHOLE if place in gathered else spec, tree, places)
+
+    return mirrored.map(specs, of, lambda spec: spec)
+
+
+def platform(mesh: Mesh) -> str:
+    return mesh.devices.flat[0].platform
+
+
+def places_of(params: PyTree) -> PyTree:
+    leaves, structure = jax.tree.flatten(params)
+    return jax.tree.unflatten(structure, range(len(leaves)))
+
+
+def sends(
+    need: OptimizerDependencies,
+    gathered: frozenset[int],
+    avals: TrainState,
+    specs: TrainState,
+    mirrored: Mirrored,
+    mesh: Mesh,
+    *,
+    params: bool,
+) -> CollectiveBounds:
+    """The communication that a gathered update adds.
+
+    It has all-gathers of gradients, moments and, if they are split too (params), parameters, over one axis after the
+    other; and one number for each reduction over each axis. All are upper bounds: XLA drops what the update does not
+    use, and merges reductions. On a CPU, reductions to one number do not count (see measure/expected_communication.py).
+    """
+    places, axes = places_of(avals.params), {name: size for name, size in mesh.shape.items() if size > 1}
+
+    def numbers(aval: Any, place: int, spec: PartitionSpec) -> int:
+        total, left = 0, math.prod(aval.shape) if place in gathered else 0
+        for size in sorted(axes[name] for name in spec if name in axes):
+            total, left = total + left, left // size
+        return total
+
+    trees = [avals.params] * (1 + params) + mirrored.moments(avals)
+    most = sum(jax.tree.leaves([map_arrays(numbers, tree, places, specs.params) for tree in trees]))
+    counted = 0 if platform(mesh) == "cpu" else need.reductions * len(axes)
+    bounds = {"all-gather": (0, most), "all-reduce": (0, counted)}
+    return {kind: allowed for kind, allowed in bounds.items() if allowed[1]}

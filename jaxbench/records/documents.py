@@ -1,0 +1,203 @@
+# Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
+"""JSON values as dataclasses, and back: decoding, JSON schemas, hashes.
+
+The types of a dataclass's fields say what its JSON may hold, so a new field is one line. `Range` adds limits to a
+number. Rules that concern several fields belong in a method `validate`, which raises ValueError.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+import hashlib
+import json
+import math
+import types
+import typing
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Annotated, Any, TypeVar
+
+T = TypeVar("T")
+SHA256 = "sha256"  # the field of a document that holds its own hash
+
+
+@dataclass(frozen=True)
+class Range:
+    """Limits of a finite number: at least `least` and above `above`."""
+
+    least: float = -math.inf
+    above: float = -math.inf
+
+    @property
+    def words(self) -> str:
+        limits = (
+            f"at least {self.least:g}" * (self.least > -math.inf),
+            f"above {self.above:g}" * (self.above > -math.inf),
+        )
+        return f"a finite number {''.join(limits)}".strip()
+
+
+Positive = Annotated[float, Range(above=0)]  # such as seconds
+NonNegative = Annotated[float, Range(least=0)]
+Finite = Annotated[float, Range()]
+Count = Annotated[int, Range(least=0)]
+AtLeastOne = Annotated[int, Range(least=1)]
+_WORDS = {float: "a number", int: "a whole number", str: "a string", bool: "true or false"}
+_ACCEPTED: dict[Any, tuple[type, ...]] = {float: (float, int), int: (int,), str: (str,), bool: (bool,)}
+
+
+def decode(kind: type[T], value: Any) -> T:
+    """The JSON value as a `kind`. Numbers stay as they are: an int in a field of type float remains an int.
+
+    Raises ValueError, with the field's name, for a missing or unknown field, another type, or a number out of range.
+    """
+    return _decoder(typing.cast(Any, kind))(value)
+
+
+@functools.cache
+def _decoder(kind: Any) -> Callable[[Any], Any]:
+    if dataclasses.is_dataclass(kind):
+        return _object_decoder(kind)
+    origin, parts = typing.get_origin(kind), typing.get_args(kind)
+    if origin in (typing.Union, types.UnionType):  # only X | None
+        (part,) = (_decoder(part) for part in parts if part is not types.NoneType)
+        return lambda value: None if value is None else part(value)
+    if origin is dict:
+        part = _decoder(parts[1])
+        return lambda value: {name: part(each) for name, each in _typed(value, dict, "an object").items()}
+    if origin is tuple and parts[-1] is Ellipsis:
+        part = _decoder(parts[0])
+        return lambda value: tuple(map(part, _typed(value, list, "a list")))
+    if origin is tuple:
+        decoders = [_decoder(part) for part in parts]
+        return lambda value: tuple(
+            part(each) for part, each in zip(decoders, _typed(value, list, "a list"), strict=True)
+        )
+    return _scalar_decoder(kind, origin, parts)
+
+
+def _scalar_decoder(kind: Any, origin: Any, parts: tuple[Any, ...]) -> Callable[[Any], Any]:
+    if origin is typing.Literal:
+        words = " or ".join(map(repr, parts))
+        legal = {(type(part), part) for part in parts}
+        return lambda value: value if (type(value), value) in legal else _refuse(value, words)
+    if kind is Any:
+        return lambda value: value
+    kind, limits = parts if origin is Annotated else (kind, None)
+    accepted, words = _ACCEPTED[kind], _WORDS[kind]
+    if limits is None:
+        return lambda value: value if type(value) in accepted else _refuse(value, words)
+
+    def limited(value: Any) -> Any:
+        if type(value) not in accepted:
+            _refuse(value, words)
+        inside = limits.least <= value < math.inf and value > limits.above
+        return value if inside else _refuse(value, limits.words)
+
+    return limited
+
+
+def _object_decoder(kind: Any) -> Callable[[Any], Any]:
+    hints = typing.get_type_hints(kind, include_extras=True)
+    fields = {field.name: _decoder(hints[field.name]) for field in dataclasses.fields(kind)}
+    required = [field.name for field in dataclasses.fields(kind) if _required(field)]
+
+    def decoded(value: Any) -> Any:
+        values = {}
+        for name, each in _typed(value, dict, "an object").items():
+            if name not in fields:
+                raise ValueError(f"unknown field '{name}'")
+            try:
+                values[name] = fields[name](each)
+            except ValueError as error:
+                raise ValueError(f"{name}: {error}") from error
+        if missing := [name for name in required if name not in values]:
+            raise ValueError(f"no field '{missing[0]}'")
+        made = kind(**values)
+        if hasattr(made, "validate"):
+            made.validate()
+        return made
+
+    return decoded
+
+
+def _required(field: dataclasses.Field) -> bool:
+    return field.default is dataclasses.MISSING and field.default_factory is dataclasses.MISSING
+
+
+def _typed(value: Any, kind: type, words: str) -> Any:
+    return value if type(value) is kind or (kind is list and type(value) is tuple) else _refuse(value, words)
+
+
+def _refuse(value: Any, words: str) -> Any:
+    raise ValueError(f"{str(value)[:80]!r} is not {words}" if isinstance(value, str) else f"{value} is not {words}")
+
+
+def json_schema(kind: Any, definitions: dict[str, Any]) -> dict[str, Any]:
+    """The JSON schema of a type. Dataclasses become entries of `definitions`, each with its docstring's first line."""
+    origin, parts = typing.get_origin(kind), typing.get_args(kind)
+    if dataclasses.is_dataclass(kind):
+        name = kind.__name__  # type: ignore[union-attr]
+        if name not in definitions:
+            hints, fields = typing.get_type_hints(kind, include_extras=True), dataclasses.fields(kind)
+            definitions[name] = {}  # a type may contain itself
+            definitions[name] |= {
+                "type": "object",
+                "description": (kind.__doc__ or "").partition("\n")[0],
+                "properties": {field.name: json_schema(hints[field.name], definitions) for field in fields},
+                "required": [field.name for field in fields if _required(field)],
+                "additionalProperties": False,
+            }
+        return {"$ref": f"#/$defs/{name}"}
+    if origin in (typing.Union, types.UnionType):
+        return {"anyOf": [json_schema(part, definitions) for part in parts]}
+    if origin is dict:
+        return {"type": "object", "additionalProperties": json_schema(parts[1], definitions)}
+    if origin is tuple and parts[-1] is Ellipsis:
+        return {"type": "array", "items": json_schema(parts[0], definitions)}
+    if origin is tuple:
+        return {"type": "array", "prefixItems": [json_schema(part, definitions) for part in parts], "items": False}
+    if origin is typing.Literal:
+        return {"enum": [*parts]}
+    if origin is Annotated:
+        limits = {"minimum": parts[1].least, "exclusiveMinimum": parts[1].above}
+        return {**json_schema(parts[0], {}), **{name: limit for name, limit in limits.items() if limit > -math.inf}}
+    names = {float: "number", int: "integer", str: "string", bool: "boolean", types.NoneType: "null"}
+    return {} if kind is Any else {"type": names[kind]}
+
+
+def digest(document: dict[str, Any], before: str = "") -> str:
+    """The sha256 of the document without its own hash, as canonical JSON (sorted names, no spaces), and of the hash of
+    the document before it in a chain. Raises ValueError if a number is not finite."""
+    content = {name: value for name, value in document.items() if name != SHA256} | (
+        {"before": before} if before else {}
+    )
+    try:
+        text = json.dumps(content, sort_keys=True, separators=(",", ":"), ensure_ascii=True, allow_nan=False)
+    except ValueError as error:
+        raise ValueError("a number is not finite") from error
+    return hashlib.sha256(text.encode("ascii")).hexdigest()
+
+
+def sealed(document: dict[str, Any]) -> dict[str, Any]:
+    """The document with its hash."""
+    return {**document, SHA256: digest(document)}
+
+
+def unsealed(document: dict[str, Any]) -> dict[str, Any]:
+    """The document without its hash. Raises ValueError if its content has another hash. Older documents have none."""
+    if SHA256 in document and document[SHA256] != digest(document):
+        raise ValueError("its numbers were changed after it was written")
+    return {name: value for name, value in document.items() if name != SHA256}
+
+
+def flatten(tree: dict[str, Any], prefix: str = "") -> dict[str, Any]:
+    """Nested names joined by dots: {"a": {"b": 1}} -> {"a.b": 1}."""
+    flat: dict[str, Any] = {}
+    for key, value in tree.items():
+        if isinstance(value, dict):
+            flat.update(flatten(value, f"{prefix}{key}."))
+        else:
+            flat[prefix + key] = value
+    return flat

@@ -1,0 +1,147 @@
+# Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
+"""Categories of operations: from the program's text as XLA prints it, and from names alone."""
+
+from __future__ import annotations
+
+import pytest
+
+from jaxbench.hlo.module import Module, parse
+from jaxbench.hlo.operations import OperationClassifier, stem
+
+HLO = """HloModule jit_step, is_scheduled=true, entry_computation_layout={(f32[8]{0})->f32[8]{0}}
+
+%dense (p.0: f32[8,8], p.1: f32[8,8]) -> f32[8,8] {
+  %p.0 = f32[8,8]{1,0} parameter(0)
+  %p.1 = f32[8,8]{1,0} parameter(1)
+  %dot.5 = f32[8,8]{1,0} dot(%p.0, %p.1), lhs_contracting_dims={1}, rhs_contracting_dims={0}
+  ROOT %tanh.1 = f32[8,8]{1,0} tanh(%dot.5)
+}
+
+%moved (p.2: f32[8,8]) -> f32[64] {
+  %p.2 = f32[8,8]{1,0:T(8,128)} parameter(0)
+  %transpose.1 = f32[8,8]{0,1:T(8,128)(2,1)} transpose(%p.2), dimensions={1,0}
+  ROOT %bitcast.1 = f32[64]{0} bitcast(%transpose.1)
+}
+
+%branch (arg: (s32[], f32[8,8])) -> (s32[], f32[8,8]) {
+  %arg = (s32[], f32[8,8]{1,0}) parameter(0)
+  %fusion.1 = f32[8,8]{1,0} fusion(%a, %b), kind=kOutput, calls=%dense
+  ROOT %t = (s32[], f32[8,8]{1,0}) tuple(%c, %fusion.1)
+}
+
+ENTRY %main (x: f32[8,8]) -> f32[8,8] {
+  %x = f32[8,8]{1,0} parameter(0)
+  %ynn_fusion = f32[8,8]{1,0} fusion(%x, %x), kind=kCustom, calls=%dense, backend_config={"kind":"__ynn_fusion"}
+  %copy_bitcast_fusion = f32[64]{0} fusion(%x), kind=kLoop, calls=%moved
+  %convolution.1 = f32[1,8,8,4]{3,2,1,0} convolution(%x, %x), window={size=3x3 pad=1_1x1_1}, dim_labels=b01f_01io->b01f
+  %convolution.2 = f32[8,8]{1,0} convolution(%x, %x), dim_labels=bf_io->bf
+  %while.1 = (s32[], /*index=1*/f32[8,8]{1,0}) while(%t.1), condition=%cond, body=%branch
+  %call.1 = (s32[], f32[8,8]{1,0}) call(%t.1), to_apply=%branch
+  %cublas-gemm.1.0 = (f32[8,8]{1,0}, s8[4]{0}) custom-call(%x, %x), custom_call_target="__cublas$lt$matmul"
+  %cudnn-conv.1 = f32[8]{0} custom-call(%x), custom_call_target="__cudnn$convForward"
+  %lu.1 = f32[8,8]{1,0} custom-call(%x), custom_call_target="lapack_sgetrf_ffi", api_version=API_VERSION_TYPED_FFI
+  %all-reduce-start.1 = f32[8]{0} all-reduce-start(%x), replica_groups={{0,1}}, to_apply=%add
+  %all-reduce-done.1 = f32[8]{0} all-reduce-done(%all-reduce-start.1)
+  %sort.1 = f32[8]{0} sort(%x), dimensions={0}, is_stable=true, to_apply=%compare
+  %reduce.1 = f32[8]{0} reduce(%x, %zero), dimensions={0}, to_apply=%add
+  ROOT %misnamed_dot = f32[8,8]{1,0} add(%x, %x)
+}
+"""
+
+
+@pytest.mark.parametrize(
+    ("operation", "kind"),
+    [
+        ("ynn_fusion", "matmul"),
+        ("fusion.1", "matmul"),
+        ("copy_bitcast_fusion", "copy"),
+        ("convolution.1", "convolution"),
+        ("convolution.2", "matmul"),
+        ("while.1", "other"),
+        ("call.1", "matmul"),
+        ("cublas-gemm.1.0", "matmul"),
+        ("cudnn-conv.1", "convolution"),
+        ("lu.1", "other"),
+        ("all-reduce-start.1", "collective"),
+        ("all-reduce-done.1", "collective"),
+        ("sort.1", "other"),
+        ("reduce.1", "element-wise"),
+        ("misnamed_dot", "element-wise"),
+    ],
+)
+def test_by_the_text_of_the_program(operation: str, kind: str) -> None:
+    assert OperationClassifier(parse(HLO)).kind(operation, "jit_step") == kind
+
+
+def test_another_program_is_not_looked_up() -> None:
+    assert OperationClassifier(parse(HLO)).kind("misnamed_dot", "jit_other") == "matmul"
+
+
+@pytest.mark.parametrize(
+    ("module", "kind"),
+    [("jit_dot_general", "matmul"), ("jit_reduce_sum", "element-wise"), ("jit_step", "element-wise")],
+)
+def test_a_program_of_one_operation_is_named_after_it(module: str, kind: str) -> None:
+    assert OperationClassifier(parse(HLO)).kind("ynn_fusion.7", module) == kind
+
+
+@pytest.mark.parametrize(("operation", "contains"), [("while.1", True), ("call.1", True), ("fusion.1", False)])
+def test_operations_that_contain_others(operation: str, contains: bool) -> None:
+    assert OperationClassifier(parse(HLO)).contains_others(operation) is contains
+    assert OperationClassifier(Module()).contains_others(operation) is contains
+
+
+def test_instructions_stand_in_their_computations() -> None:
+    module = parse(HLO)
+    assert module.name == "jit_step"
+    assert module.computations["dense"] == ["p.0", "p.1", "dot.5", "tanh.1"]
+    assert module.instructions["while.1"].opcode == "while" and module.instructions["t"].opcode == "tuple"
+
+
+@pytest.mark.parametrize(
+    ("operation", "kernel", "kind"),
+    [
+        ("dot.3", "", "matmul"),
+        ("wrapped_convolution.2", "", "convolution"),
+        ("convert.2", "", "element-wise"),
+        ("wrapped_add", "", "element-wise"),
+        ("reduce_scatter.1", "", "collective"),
+        ("all-gather-start", "", "collective"),
+        ("copy.10", "", "copy"),
+        ("broadcast_in_dim.1", "", "copy"),
+        ("transpose_copy_fusion.2", "", "copy"),
+        ("bitcast_log_fusion", "", "element-wise"),
+        ("loop_multiply_fusion.3.clone", "", "element-wise"),
+        ("custom-call.7", "sm90_xmma_gemm_f32f32_tf32f32_f32_tn_n_tilesize128x128x32", "matmul"),
+        ("custom-call.7", "sm80_xmma_fprop_implicit_gemm_tf32f32_tf32f32", "convolution"),
+        ("", "nvjet_hsh_128x256_64x4", "matmul"),
+        ("", "MemcpyH2D", "copy"),
+        ("custom-call.9", "void cub::DeviceRadixSortKernel<float>", "other"),
+        ("something", "else", "other"),
+    ],
+)
+def test_by_names_alone(operation: str, kernel: str, kind: str) -> None:
+    assert OperationClassifier(Module()).kind(operation, "", "", kernel) == kind
+
+
+@pytest.mark.parametrize(
+    ("category", "kind"),
+    [
+        ("convolution fusion", "convolution"),
+        ("loop fusion", "element-wise"),
+        ("non-fusion elementwise", "element-wise"),
+        ("all-reduce", "collective"),
+        ("data formatting", "copy"),
+        ("copy-done", "copy"),
+    ],
+)
+def test_by_the_category_of_a_tpu(category: str, kind: str) -> None:
+    assert OperationClassifier(Module()).kind("fusion.1", "", category) == kind
+    # The text is more precise than the category.
+    assert OperationClassifier(parse(HLO)).kind("ynn_fusion", "jit_step", category) == "matmul"
+
+
+def test_stems() -> None:
+    assert [stem(name) for name in ("wrapped_add.3", "all-reduce-start.1", "%dot.2.clone.1", "reduce_window.4")] == [
+        "add", "all-reduce", "dot", "reduce-window",
+    ]  # fmt: skip

@@ -1,0 +1,56 @@
+# Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
+"""The compile report: separate phases, formulas confirmed, FLOPs by formula equal to those counted in the jaxpr."""
+
+import dataclasses
+
+import jax
+import pytest
+from workload_cases import KEY, experiment_workload, linear_workload
+
+from jaxbench import config as config_lib
+from jaxbench import parallel
+from jaxbench.measure.compile_report import compile_step, example_flops
+from jaxbench.workloads.models import conv
+
+
+@pytest.mark.parametrize("strategy", parallel.of_any_model())
+def test_phases_and_memory(strategy):
+    ticks = iter(range(100))
+    workload = linear_workload()
+    program = parallel.build(strategy, workload, jax.devices()[:2])
+    report = compile_step(workload, program, 8, clock=lambda: float(next(ticks))).report
+    assert report.trace_s == (None if strategy == "pmap" else 1.0)
+    assert (report.lower_s, report.compile_s) == (1.0, 1.0)
+    assert report.parameters == 8
+    assert report.expected_gradient_bytes == 32
+    # float32 state (8 parameters, step, key) and half of the batch of 8 x 5 values live on each device
+    assert report.argument_bytes == pytest.approx(4 * (8 + 1 + 2 + 20), rel=0.2)
+    assert report.peak_bytes >= report.argument_bytes
+
+
+@pytest.mark.parametrize(
+    "name", sorted(set(config_lib.training_experiments()) - {"gpt"})
+)  # causal: test_models_sequence
+def test_formula_equals_the_jaxpr(name, monkeypatch):
+    monkeypatch.setattr(conv, "_rewritten", lambda x, kernel, _: conv._plain(x, kernel))  # fewer products
+    workload = experiment_workload(name)
+    counted = example_flops(dataclasses.replace(workload, flops_per_example=None), 16)
+    assert example_flops(workload, 16) == pytest.approx(counted, rel=0.01)
+
+
+@pytest.mark.parametrize(("name", "parameters"), [("cnn", 215_370), ("mlp", 101_770)])
+def test_parameter_count(name, parameters):
+    params, _ = jax.eval_shape(experiment_workload(name, tiny=False).init, KEY)
+    assert sum(leaf.size for leaf in jax.tree.leaves(params)) == parameters
+
+
+def test_a_program_is_the_same_whoever_has_it_compiled():
+    def compiled(width=5):
+        workload = linear_workload()
+        program = parallel.build("jit_auto", workload, jax.devices()[:2])
+        return compile_step(workload, program, 8 * width)
+
+    first = compiled()
+    again = compiled()  # from another line, which is in the text of the program
+    assert first.hlo != again.hlo and first.sha256 == again.sha256
+    assert compiled(6).sha256 != first.sha256
