@@ -17,8 +17,8 @@ from jaxbench.errors import UserError, did_you_mean
 from jaxbench.levers.compiler import COMPILER
 from jaxbench.levers.lever import Lever, whole
 
-# One declaration for each lever. `LEVERS` has their order: in names of arms, on pages, in ``summary.csv``, and in the
-# order of their effects on a workload. A new lever comes last.
+# One declaration for each lever. `_DECLARED` has their order in names of arms, on pages and in ``summary.csv``, which is
+# also the order of their effects on a workload. A new lever comes last.
 
 # The 16-bit precisions, and the format of the operands of their products.
 SIXTEEN_BITS = {"bfloat16": "bfloat16", "float16": "float16", "float16_unscaled": "float16", "mixed": "bfloat16"}
@@ -183,11 +183,11 @@ TRAININGS = Lever(
     view="sharing",
 )
 
-_ORDER: tuple[Lever[Any], ...] = (
+_DECLARED: tuple[Lever[Any], ...] = (
     *(PRECISION, REMAT, ACCUMULATE, FREEZE, BATCH, PART, EXECUTION, INPUT, REDUCTION, MESH),
     *(SCHEDULE, SEQUENCE_PARALLEL, COMPILER, TRAININGS),
 )
-LEVERS = {lever.name: lever for lever in _ORDER}
+LEVERS = {lever.name: lever for lever in _DECLARED}
 DEFAULTS = {name: lever.default for name, lever in LEVERS.items()}
 
 

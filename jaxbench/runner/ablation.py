@@ -141,7 +141,7 @@ def after_round(point: Point, state: TrainState, steps: int, *, parameters: bool
     return (check.judge_steps(state, counted),)
 
 
-def passport(point: Point, whole: CompileReport, platform: str) -> CompileReport:
+def compile_report(point: Point, whole: CompileReport, platform: str) -> CompileReport:
     """The compile report of an ablation, with the FLOPs of its share of the step.
 
     whole: its report with the FLOPs of the global batch.

@@ -105,10 +105,10 @@ class Proof:
         self, point: Point, grown: int, program: Program, compiled: CompiledStep, batch: Batch
     ) -> tuple[Verdict, ...]:
         """The verdicts on the results and on the communication of a whole step."""
-        part, passport = PART.of(point.levers), compiled.report
+        part, report = PART.of(point.levers), compiled.report
         workload, layout, about = self._about(point, grown, program, batch)
         if not _updates(point):
-            about = {"key": self.key, "batch": batch, "flops": passport.flops_per_step, "draws": self.draws}
+            about = {"key": self.key, "batch": batch, "flops": report.flops_per_step, "draws": self.draws}
             try:
                 self._parts[point.point] = check.expected_part(part, program, workload, **about)
             except references.Unfit as error:
@@ -120,12 +120,12 @@ class Proof:
         products = check.judge_products(measured, point.levers)
         across = self.loss_kind.name == loss_kind.ACROSS and not self.loss_kind.gathers
         communication = functools.partial(
-            expected_communication.judge, measured, program, passport, point.global_batch,
+            expected_communication.judge, measured, program, report, point.global_batch,
             own=self.own, across=across, devices=point.devices,
         )  # fmt: skip
         key = self._reference_key(workload, point, layout)
         try:
-            expected = self._expected(key, workload, batch, layout, program.members, passport.flops_per_step)
+            expected = self._expected(key, workload, batch, layout, program.members, report.flops_per_step)
         except references.Unfit as error:
             return check.unchecked(str(error)), *products, communication()
         memory.give_back()  # the reference's scratch memory, before the program takes its own

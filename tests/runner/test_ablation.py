@@ -108,4 +108,4 @@ def test_a_bench_prepares_and_measures_each_part(name, strategy, monkeypatch):
         timed = bench.round(point.point, 0)
         assert all(verdict.ok for verdict in timed.checks), timed.checks
         if point.point.endswith("/alone"):
-            assert record.passport.flops_per_step * 2 == bench.passports[f"{strategy}/strong/2"].flops_per_step
+            assert record.passport.flops_per_step * 2 == bench.reports[f"{strategy}/strong/2"].flops_per_step
