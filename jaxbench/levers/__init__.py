@@ -17,7 +17,7 @@ from jaxbench.errors import UserError, did_you_mean
 from jaxbench.levers.compiler import COMPILER
 from jaxbench.levers.lever import Lever, whole
 
-# One declaration for each lever. `_DECLARED` has their order in names of arms, on pages and in ``summary.csv``, which is
+# One declaration for each lever. `_DECLARED` has their order in names of arms, on pages and in ``summary.csv``. It is
 # also the order of their effects on a workload. A new lever comes last.
 
 # The 16-bit precisions, and the format of the operands of their products.
