@@ -240,6 +240,7 @@ def take_part(
 def follow(launch: Launch, connection: Connection, hello: dict[str, Any], experiment: str) -> int:
     """Obeys process 0. Returns its exit code. Raises UserError if process 0 is gone."""
     children: dict[int, Child] = {}
+    reports: list[threading.Thread] = []
     with tempfile.TemporaryDirectory(prefix="jaxbench-launch-") as logs:
         try:
             connection.send({"hello": hello})
@@ -248,7 +249,8 @@ def follow(launch: Launch, connection: Connection, hello: dict[str, Any], experi
                 if asked["do"] == "start":
                     setup = {**asked["setup"], "experiment": experiment}  # where it is on this host
                     children[number] = Child(setup, Path(logs) / f"child{number}")
-                    threading.Thread(target=_report, args=(connection, number, children[number]), daemon=True).start()
+                    reports.append(threading.Thread(target=_report, args=(connection, number, children[number])))
+                    reports[-1].start()
                 elif asked["do"] == "send":
                     children[number].send(asked["line"])
                 elif asked["do"] == "let_go":
@@ -260,6 +262,8 @@ def follow(launch: Launch, connection: Connection, hello: dict[str, Any], experi
         finally:
             for child in children.values():
                 child.kill()
+            for report in reports:  # they read the logs, which are removed now
+                report.join()
             connection.close()
     if asked is None:
         raise UserError(
