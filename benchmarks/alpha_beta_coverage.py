@@ -15,7 +15,7 @@ import numpy as np
 
 from benchmarks.interval_coverage import bootstrapped
 from jaxbench.analysis import alpha_beta
-from jaxbench.analysis.intervals import Draws, estimate
+from jaxbench.statistics.bootstrap import BootstrapSamples, estimate
 
 SIZES = 2.0 ** np.arange(10, 27, 2)  # bytes
 ALPHA_S, BETA = 2e-5, 5e9
@@ -33,7 +33,7 @@ def simulate(random: np.random.Generator, process: np.ndarray) -> np.ndarray:
     return (ALPHA_S + SIZES / BETA)[:, None, None] * np.exp(blocks)
 
 
-def covered(times: np.ndarray, draws: Draws) -> tuple[bool, bool]:
+def covered(times: np.ndarray, draws: BootstrapSamples) -> tuple[bool, bool]:
     """Whether the intervals of alpha and of 1/beta contain the truth."""
     values, drawn = zip(*(bootstrapped(str(i), size, draws) for i, size in enumerate(times)), strict=True)
     (fit,) = alpha_beta.solve(SIZES, np.array(values)[None])
@@ -52,7 +52,7 @@ def main() -> int:
     for processes, rounds in PROCESSES_ROUNDS:
         process = np.arange(rounds) * processes // rounds
         workers = [(unit, str(number)) for unit, number in enumerate(process)]
-        draws, random = Draws(range(rounds), workers), np.random.default_rng([rounds, processes])
+        draws, random = BootstrapSamples(range(rounds), workers), np.random.default_rng([rounds, processes])
         shares = np.mean([covered(simulate(random, process), draws) for _ in range(runs)], axis=0)
         least = min(least, *shares)
         print(f"| {processes} | {rounds} | {100 * shares[0]:.0f} % | {100 * shares[1]:.0f} % |")

@@ -1,5 +1,5 @@
 # Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
-"""Simulated runs with worker sets that take turns; `analysis.allocation` chooses the visits and the end.
+"""Simulated runs with worker sets that take turns; `statistics.looks` chooses the visits and the end.
 
 Four points, one and two devices with strong and weak scaling, are visited in rounds: each visit takes 0.17 s, so a
 round of all takes 0.7 s. A visit's time depends on the state of the machine at that moment, more for two devices than
@@ -24,8 +24,8 @@ from typing import Any
 
 import numpy as np
 
-from jaxbench.analysis import allocation, two_way
-from jaxbench.analysis.allocation import Times
+from jaxbench.statistics import looks, two_way
+from jaxbench.statistics.looks import Times
 
 VISIT_S, STEP_S = 0.13, 0.05  # of a visit, and of the state of the machine
 LASTING = ("two-state", "autoregressive", "bursts")
@@ -115,7 +115,7 @@ def simulate(random: np.random.Generator, kind: str, effect: float, sets: int, r
 
 def _run(
     state: np.ndarray, noise: np.ndarray, slow: np.ndarray, effects: np.ndarray, begun: float, sets: int
-) -> tuple[Times, allocation.Look]:
+) -> tuple[Times, looks.Look]:
     """noise: (points, visits). slow: (points,). effects: (points, sets). begun: the moment of the first visit."""
     values: dict[str, dict[int, float]] = {name: {} for name in NAMES}
     visits, now, number, visited = NAMES, begun, 0, 0
@@ -128,17 +128,17 @@ def _run(
                 values[name][number] = slow[p] * at + noise[p, visited] + effects[p, number % sets]
                 now, visited = now + VISIT_S, visited + 1
             number += 1
-        if number < allocation.LEAST_ROUNDS:
+        if number < looks.LEAST_ROUNDS:
             continue
         workers = [(unit, str(unit % sets)) for unit in range(number)]
         times = Times(POINTS, values, workers, now - begun)
-        found = allocation.judge(POINTS, times, sets=sets, budget_s=budget_s)
+        found = looks.judge(POINTS, times, sets=sets, budget_s=budget_s)
         if found.ended:
             return times, found
         visits = found.visits
 
 
-def _ended(times: Times, found: allocation.Look, truth: Mapping[str, float]) -> Ended:
+def _ended(times: Times, found: looks.Look, truth: Mapping[str, float]) -> Ended:
     """truth: the logarithm of the time of each point."""
     error, half = {}, {}
     for point, base in (claim.points for claim in found.claims):

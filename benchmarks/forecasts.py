@@ -33,7 +33,7 @@ from scipy import stats
 
 from benchmarks import forecasts_figure
 from jaxbench import commandline, config, discovery, forecast_command
-from jaxbench.catalog import links, published, targets
+from jaxbench.catalog import hardware, published, targets
 from jaxbench.errors import UserError
 from jaxbench.machine import start
 from jaxbench.runner.arm import inspected
@@ -168,7 +168,7 @@ def judged(row: dict[str, str], folder: Path, console: Console) -> Judged:
         id=row["id"], family=row["family"], platform=target.platform, where=row["where"],
         published_s=published_s(row, flops), hidden_s=max(record.work_s, record.communication_s),
         scheduled_s=record.scheduled_s, bare_s=record.work_s + record.communication_s,
-        bound=links.error(target.platform).ends == "slow", kernel_s=record.work_s / record.kernels,
+        bound=hardware.forecast_error(target.platform).ends == "slow", kernel_s=record.work_s / record.kernels,
     )  # fmt: skip
 
 

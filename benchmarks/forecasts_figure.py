@@ -7,8 +7,11 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from matplotlib.figure import Figure
+
 from jaxbench.report.drawing import canvas, marks
-from jaxbench.report.drawing.kit import Figure, Sheet, entitle, log_axis, seconds_tick
+from jaxbench.report.drawing.axes import entitle, log_axis, seconds_tick
+from jaxbench.report.drawing.canvas import Sheet
 
 if TYPE_CHECKING:
     from benchmarks.forecasts import Judged

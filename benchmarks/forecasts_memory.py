@@ -21,9 +21,10 @@ from rich.console import Console
 from rich.table import Table
 
 from benchmarks import forecasts
-from jaxbench import commandline, config, discovery, forecast_memory
+from jaxbench import commandline, config, discovery
 from jaxbench.catalog import targets
 from jaxbench.errors import UserError
+from jaxbench.forecast import memory
 from jaxbench.machine import start
 
 FILE = "memory.csv"
@@ -43,7 +44,7 @@ def asked(row: dict[str, str], folder: Path, console: Console) -> Memory:
     made, target = commandline.changed(composed, forecasts.words(row)), targets.parse(row["target"])
     with made.unlocked():
         made.mesh.devices = str(target.devices)
-    found, unknown = forecast_memory.needs("gpt", made, target, folder / row["id"] / "memory", console)
+    found, unknown = memory.needs("gpt", made, target, folder / row["id"] / "memory", console)
     sizes = [size for by_count in found.values() for size in by_count.values()]
     if not sizes or not target.memory_bytes:
         raise UserError(f"{row['id']}: {' '.join(unknown) or 'the memory of its device is not known'}.")

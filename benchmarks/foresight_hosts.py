@@ -28,13 +28,14 @@ from rich.console import Console
 from rich.table import Table
 
 from benchmarks.links import WHERE, bits_per_s
-from jaxbench.analysis import machine_card, points, scaling, spread
-from jaxbench.analysis.intervals import Estimate
+from jaxbench.analysis import machine_profile, points, scaling
 from jaxbench.analysis.quantities import interval, seconds
-from jaxbench.forecast import measured
+from jaxbench.forecast import estimate
 from jaxbench.forecast.network import Carded
 from jaxbench.records.forecasts import ForecastRecord
 from jaxbench.records.store import RunFolder
+from jaxbench.statistics import variance
+from jaxbench.statistics.bootstrap import Estimate
 
 GOAL, HOSTS = 0.10, 2
 
@@ -76,9 +77,9 @@ def read(folder: Path) -> list[Trial]:
 
 
 def _trials(folder: Path) -> list[Trial]:
-    card = machine_card.read(folder / machine_card.NAME)
+    card = machine_profile.read(folder / machine_profile.NAME)
     if card is None:
-        raise SystemExit(f"{folder / machine_card.NAME} is missing: measure the collectives before the training.")
+        raise SystemExit(f"{folder / machine_profile.NAME} is missing: measure the collectives before the training.")
     trainings = [path.parent for path in sorted(folder.glob("*/records.jsonl")) if path.parent.name != "collectives"]
     found = [trial for path in trainings for trial in _of(RunFolder(path), folder.name, Carded(card=card))]
     if not found:
@@ -88,26 +89,26 @@ def _trials(folder: Path) -> list[Trial]:
 
 def _of(run: RunFolder, rate: str, network: Carded) -> list[Trial]:
     """One trial for each strategy and scaling that was measured on both."""
-    rows = scaling.analyse(points.load(run), config=run.config(), spread=spread.read(run.path))
+    rows = scaling.analyse(points.load(run), config=run.config(), spread=variance.read(run.path))
     families: dict[tuple[str, str, str], list[scaling.Row]] = {}
     for row in rows:
         families.setdefault((row.point.strategy, row.point.scaling, row.point.arm), []).append(row)
     return [
         Trial(
             rate,
-            measured.forecast(family, HOSTS, rate, network),
+            estimate.from_measured(family, HOSTS, rate, network),
             row.timing.step_s,
-            measured.forecast(_both_busy(family, row), HOSTS, rate, network) if _local(row) is not None else None,
+            estimate.from_measured(_both_busy(family, row), HOSTS, rate, network) if _local(row) is not None else None,
         )
         for family in families.values()
         for row in family
-        if row.point.devices == HOSTS and row.timing.step_s.known and row.believed
+        if row.point.devices == HOSTS and row.timing.step_s.known and not row.wrong
     ]
 
 
 def _local(row: scaling.Row) -> scaling.Row | None:
     """The step without communication; None without a time, or under strong scaling, which changes the local batch."""
-    local = row.explained_by.get("local")
+    local = row.ablations.get("local")
     return local if local is not None and not scaling.fault(local) and row.point.scaling == "weak" else None
 
 

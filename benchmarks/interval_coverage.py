@@ -30,9 +30,8 @@ import numpy as np
 from rich.console import Console
 
 from benchmarks import dense_rounds
-from jaxbench.analysis.allocation import HALF_WIDTH
-from jaxbench.analysis.intervals import MIN_ROUNDS, Draws, Estimate, estimate
-from jaxbench.analysis.stopping import half_width
+from jaxbench.statistics.bootstrap import MIN_ROUNDS, BootstrapSamples, Estimate, estimate
+from jaxbench.statistics.looks import HALF_WIDTH
 
 FIRST_LOOK, MOST_PROCESSES, ROUNDS_EACH = 5, 10, 1  # of the simulated design
 
@@ -67,14 +66,14 @@ def simulate(random: np.random.Generator, kind: str, effect: float, process: np.
     return np.exp(own + shared[:, :, None] + blocks) * np.where(random.random((2, rounds, 1)) < 0.05, slow, 1.0)
 
 
-def bootstrapped(name: str, times: np.ndarray, draws: Draws) -> tuple[float, np.ndarray]:
+def bootstrapped(name: str, times: np.ndarray, draws: BootstrapSamples) -> tuple[float, np.ndarray]:
     """(the median of one point, its bootstrap samples), computed as for a run. times: (rounds, blocks)."""
     owners = np.repeat(np.arange(len(times)), times.shape[1])
     value, inside = draws.centre(times.ravel(), owners, draws.units)
     return value, inside * draws.differing(name, draws.units)
 
 
-def interval(times: np.ndarray, draws: Draws) -> Estimate:
+def interval(times: np.ndarray, draws: BootstrapSamples) -> Estimate:
     """Of the ratio of both points, computed like a run's efficiency."""
     (a, of_a), (b, of_b) = (bootstrapped(name, point, draws) for name, point in zip("ab", times, strict=True))
     return estimate(a / b, of_a / of_b, rounds=times.shape[1])
@@ -86,7 +85,7 @@ def coverage(kind: str, effect: float, processes: int, rounds: int, runs: int) -
         return math.nan
     process = np.arange(rounds) * processes // rounds
     workers = [(unit, str(number)) for unit, number in enumerate(process)]
-    draws, random, hits = Draws(range(rounds), workers), np.random.default_rng([rounds, processes]), 0
+    draws, random, hits = BootstrapSamples(range(rounds), workers), np.random.default_rng([rounds, processes]), 0
     for _ in range(runs):
         found = interval(simulate(random, kind, effect, process), draws)
         hits += found.lo <= 1 <= found.hi
@@ -99,13 +98,13 @@ def looked(kind: str, effect: float, runs: int) -> dict[int, tuple[float, float]
     looks = range(FIRST_LOOK, MOST_PROCESSES + 1)
     process = np.arange(MOST_PROCESSES * ROUNDS_EACH) // ROUNDS_EACH
     workers = [(unit, str(number)) for unit, number in enumerate(process)]
-    draws = {n: Draws(range(n * ROUNDS_EACH), workers[: n * ROUNDS_EACH], looked=True) for n in looks}
+    draws = {n: BootstrapSamples(range(n * ROUNDS_EACH), workers[: n * ROUNDS_EACH], auto_rounds=True) for n in looks}
     random, ends = np.random.default_rng(ROUNDS_EACH), dict[int, list[tuple[bool, int]]]()
     for _ in range(runs):
         times = simulate(random, kind, effect, process)
         found = {n: interval(times[:, : n * ROUNDS_EACH], draws[n]) for n in looks}
         for most in (5, MOST_PROCESSES):
-            end = next(n for n in looks if half_width(found[n]) <= HALF_WIDTH or n == most)
+            end = next(n for n in looks if found[n].half_width <= HALF_WIDTH or n == most)
             ends.setdefault(most, []).append((found[end].lo <= 1 <= found[end].hi, end))
     return {most: tuple(np.mean(each, axis=0)) for most, each in ends.items()}
 

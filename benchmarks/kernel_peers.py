@@ -35,11 +35,12 @@ import numpy as np  # noqa: E402
 from rich.console import Console  # noqa: E402
 
 from benchmarks.peers.ratios import median_and_interval  # noqa: E402
+from jaxbench.discovery import load_experiment  # noqa: E402
 from jaxbench.machine.start import start  # noqa: E402
 from jaxbench.measure import runnable  # noqa: E402
 from jaxbench.measure.clock import Timer  # noqa: E402
 from jaxbench.workloads.cases import KernelWorkload  # noqa: E402
-from jaxbench.workloads.kernels import dispatch, matmul, stream  # noqa: E402
+from jaxbench.workloads.kernels import elementwise, matmul  # noqa: E402
 
 SIDE, ELEMENTS = 2048, 2**24
 BLOCK_S = 0.1
@@ -127,14 +128,14 @@ def matmul_arms() -> list[Arm]:
 
 
 def triad_arms() -> list[Arm]:
-    suite, numpy = stream.cases("triad", "float32", ELEMENTS, ("jit", "numpy"))
+    suite, numpy = elementwise.stream_cases("triad", "float32", ELEMENTS, ("jit", "numpy"))
     assert numpy.prepare is not None
     c, b = np.random.default_rng(0).standard_normal((2, ELEMENTS), np.float32)
     return [suite_arm(suite), calls_arm("NumPy", numpy.prepare(c, b))]
 
 
 def dispatch_arms() -> list[Arm]:
-    (case,) = dispatch.cases("tiny", ("pipelined",))
+    (case,) = load_experiment("dispatch").cases("tiny", ("pipelined",))
     plain = jax.jit(lambda x: jnp.maximum(x, 0), donate_argnums=0)
     return [suite_arm(case), loop_arm("a plain loop", plain, jnp.ones(case.elements))]
 

@@ -39,9 +39,9 @@ from rich.table import Table
 from benchmarks.known_losses_expected import BUILT_IN, DEVICES, MICRO_BATCHES, WAIT_S, Alone, lines
 from benchmarks.known_losses_model import WAITS
 from jaxbench.analysis import points, scaling, waterfall
-from jaxbench.analysis.intervals import Estimate
 from jaxbench.analysis.waterfall import Waterfall
 from jaxbench.records.store import RunFolder
+from jaxbench.statistics.bootstrap import Estimate
 
 HERE = Path(__file__).parent
 MODEL = (str(HERE / "known_losses_model.py"), "strategy=shard_map", f"model.wait_s={WAIT_S}")

@@ -15,28 +15,28 @@ from dataclasses import dataclass, replace
 
 from scipy import stats
 
-from jaxbench.analysis import bubble
-from jaxbench.analysis.intervals import Estimate
+from jaxbench.analysis import waterfall
 from jaxbench.analysis.waterfall import (
     BUBBLE,
     COMMUNICATION,
+    CONTENTION,
     NAMES,
-    NOT_EXPLAINED,
-    SHARED_MACHINE,
-    SMALLER_SHARE,
+    SMALLER_BATCH,
     STAGE_WORK,
+    UNEXPLAINED,
     Waterfall,
 )
+from jaxbench.statistics.bootstrap import Estimate
 
 DEVICES, WAIT_S = 2, 0.01
 NEAR = 0.02  # factors that differ by less are as expected
 # The factors of each loss; factors in one parenthesis count as a product.
 BUILT_IN: dict[str, tuple[tuple[str, ...], ...]] = {
     "again": ((COMMUNICATION,),),
-    "late": ((SHARED_MACHINE, NOT_EXPLAINED),),
-    "heard": ((NOT_EXPLAINED,),),
-    "fixed": ((SMALLER_SHARE,),),
-    "memory": ((SMALLER_SHARE,), (SHARED_MACHINE,)),
+    "late": ((CONTENTION, UNEXPLAINED),),
+    "heard": ((UNEXPLAINED,),),
+    "fixed": ((SMALLER_BATCH,),),
+    "memory": ((SMALLER_BATCH,), (CONTENTION,)),
     "few": ((BUBBLE,),),
     "many": ((BUBBLE,),),
 }
@@ -69,7 +69,7 @@ class Times:
 
     @classmethod
     def of(cls, measured: Waterfall) -> Times:
-        parts = [measured.row.explained_by[part].timing.step_s.value for part in ("alone", "local", "communication")]
+        parts = [measured.row.ablations[part].timing.step_s.value for part in ("alone", "local", "communication")]
         return cls(measured.row.base_step_s, *parts, measured.row.timing.step_s.value)
 
     @property
@@ -80,10 +80,10 @@ class Times:
     def factors(self) -> dict[str, float]:
         """As defined in docs/metrics, implemented independently."""
         return {
-            SMALLER_SHARE: self.one / (DEVICES * self.alone),
-            SHARED_MACHINE: self.alone / self.local,
+            SMALLER_BATCH: self.one / (DEVICES * self.alone),
+            CONTENTION: self.alone / self.local,
             COMMUNICATION: self.local / (self.local + self.seen),
-            NOT_EXPLAINED: (self.local + self.seen) / self.step,
+            UNEXPLAINED: (self.local + self.seen) / self.step,
         }
 
     def with_loss(self, name: str, found: Times, wait_s: float = WAIT_S) -> Times:
@@ -112,10 +112,10 @@ def expected(name: str, plain: Waterfall | None, found: Waterfall, alone: Alone)
     """The expected factors; factors without a prediction are left out."""
     exact = Estimate(value=1.0)
     if name in MICRO_BATCHES:
-        own, busy = Times.of(found), 1 - bubble.idle(DEVICES, MICRO_BATCHES[name])
+        own, busy = Times.of(found), 1 - waterfall.idle_share(DEVICES, MICRO_BATCHES[name])
         slower = own.local / (own.local / busy + own.communication)
         must = Estimate(value=(busy + slower) / 2, lo=slower, hi=busy)
-        return {BUBBLE: must, **dict.fromkeys((STAGE_WORK, SHARED_MACHINE, NOT_EXPLAINED), exact)}
+        return {BUBBLE: must, **dict.fromkeys((STAGE_WORK, CONTENTION, UNEXPLAINED), exact)}
     assert plain is not None
     before = Times.of(plain)
     noise = {each: times(value, Estimate(value=value.value), -1) for each, value in factors_of(plain).items()}
@@ -125,7 +125,7 @@ def expected(name: str, plain: Waterfall | None, found: Waterfall, alone: Alone)
     else:
         added = before.with_loss(name, Times.of(found), alone.wait_s).factors()
         if name == "heard":
-            added = {**before.factors(), NOT_EXPLAINED: added[NOT_EXPLAINED]}
+            added = {**before.factors(), UNEXPLAINED: added[UNEXPLAINED]}
         values = {each: Estimate(value=value) for each, value in added.items()}
     return {each: times(value, noise.get(each, exact)) for each, value in values.items()}
 

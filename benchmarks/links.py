@@ -27,27 +27,20 @@ import sys
 from dataclasses import dataclass
 from pathlib import Path
 
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
 from rich.console import Console
 from rich.table import Table
 
-from jaxbench.analysis.intervals import Estimate
 from jaxbench.analysis.quantities import interval, percent, seconds
 from jaxbench.analysis.waterfall import Waterfall
 from jaxbench.records.store import RunFolder
 from jaxbench.report import findings
 from jaxbench.report.drawing import canvas, marks, notes
-from jaxbench.report.drawing.kit import (
-    Axes,
-    Figure,
-    Mark,
-    Sheet,
-    efficiency_axis,
-    entitle,
-    exact,
-    seconds_tick,
-    short,
-    zero_axis,
-)
+from jaxbench.report.drawing.axes import efficiency_axis, entitle, seconds_tick, zero_axis
+from jaxbench.report.drawing.canvas import Sheet, short
+from jaxbench.report.drawing.marks import Mark, exact
+from jaxbench.statistics.bootstrap import Estimate
 
 GOAL = 0.15
 WHERE = "two network namespaces of one machine, a core each; tc limits the rate of the link between them"

@@ -22,6 +22,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import numpy as np
+from matplotlib.figure import Figure
 from rich.console import Console
 from rich.table import Table
 
@@ -29,7 +30,8 @@ from benchmarks.whole_runs import Run, Runs
 from jaxbench import other_commit
 from jaxbench.machine import source
 from jaxbench.report.drawing import canvas, marks
-from jaxbench.report.drawing.kit import Figure, Sheet, entitle
+from jaxbench.report.drawing.axes import entitle
+from jaxbench.report.drawing.canvas import Sheet
 
 BEFORE = "8c27c55"
 GOAL = 0.5

@@ -20,7 +20,7 @@ import numpy as np
 from rich.console import Console
 
 from benchmarks import dense_rounds as simulation
-from jaxbench.analysis import two_way
+from jaxbench.statistics import two_way
 
 SETS, ROUNDS, NOISE, SEEN, SLOWER = 4, 56, 0.03, 0.1, 0.02
 

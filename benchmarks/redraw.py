@@ -15,7 +15,7 @@ import sys
 from pathlib import Path
 
 from jaxbench import machine_command
-from jaxbench.analysis import machine_card
+from jaxbench.analysis import machine_profile
 from jaxbench.records import documents
 from jaxbench.records.store import RunFolder, write_json
 from jaxbench.report import build, machine, targets
@@ -26,12 +26,12 @@ FIGURES = Path("docs/figures")
 def rebuild_card() -> None:
     """Recomputes the machine profile from its committed runs. Runs that used the old profile get the new one."""
     folder = FIGURES / "machine"
-    old = (folder / machine_card.NAME).read_bytes()
-    card = machine_card.build([RunFolder(folder / name) for name in machine_command.EXPERIMENTS])
+    old = (folder / machine_profile.NAME).read_bytes()
+    card = machine_profile.build([RunFolder(folder / name) for name in machine_command.EXPERIMENTS])
     before = json.loads(old)
     if all(before.get(name) == value for name, value in card.items() if name not in ("made", documents.SHA256)):
         return  # otherwise each redraw would change the committed files
-    for path in FIGURES.rglob(machine_card.NAME):
+    for path in FIGURES.rglob(machine_profile.NAME):
         if path.read_bytes() == old:
             write_json(path, card)
 
@@ -48,7 +48,7 @@ def main() -> None:
             build.write(path)
         else:
             runs = [path / name for name in machine_command.EXPERIMENTS]
-            machine.write(path, runs, json.loads((path / machine_card.NAME).read_text()))
+            machine.write(path, runs, json.loads((path / machine_profile.NAME).read_text()))
         for file, was in kept.items():
             if not was:
                 (path / file).unlink(missing_ok=True)

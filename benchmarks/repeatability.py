@@ -19,12 +19,14 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 
 import numpy as np
+from matplotlib.figure import Figure
 from rich.console import Console
 from rich.table import Table
 
 from benchmarks.whole_runs import Run, Runs
 from jaxbench.report.drawing import canvas, marks
-from jaxbench.report.drawing.kit import Figure, Sheet, entitle
+from jaxbench.report.drawing.axes import entitle
+from jaxbench.report.drawing.canvas import Sheet
 
 LEAST, FACTOR = 0.9, 1.5
 ERRORS = 2.5  # standard errors in half an interval

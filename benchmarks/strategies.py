@@ -24,9 +24,10 @@ from pathlib import Path
 from rich.console import Console
 from rich.table import Table
 
-from jaxbench.analysis import paired_ratio, points, scaling
-from jaxbench.analysis.intervals import Estimate
+from jaxbench.analysis import points, scaling
 from jaxbench.records.store import RunFolder
+from jaxbench.statistics import paired_ratio
+from jaxbench.statistics.bootstrap import Estimate
 
 MICRO_BATCHES, STAGES = 8, 2
 IDEAL = (MICRO_BATCHES + STAGES - 1) / MICRO_BATCHES / STAGES
@@ -88,7 +89,7 @@ def run(compared: Compared, rounds: int, folder: Path) -> list[tuple[str, Estima
     results = []
     for name, top, bottom, goal in compared.ratios:
         for point in (top, bottom):
-            if not rows[point].point.honest:
+            if not rows[point].point.reportable:
                 raise SystemExit(f"{point} cannot be used: {rows[point].point.reason or 'more devices than cores'}")
         results.append((name, paired_ratio.ratio(rows[top], rows[bottom]), goal))
     return results

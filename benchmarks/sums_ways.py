@@ -15,9 +15,10 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from benchmarks import sums_growing
 from jaxbench import parallel
 from jaxbench.workloads.base import TrainWorkload
-from jaxbench.workloads.sums import forest, growing, kmeans, regression, tables, trees
+from jaxbench.workloads.sums import forest, kmeans, regression, tables, trees
 
 DEPTH, RATE, L2, MIN_HESSIAN = 6, 0.1, 1.0, 1.0  # of boosted trees
 TREES, TRIED, MIN_ROWS = 16, 5, 1e-3  # of a forest
@@ -56,12 +57,12 @@ def settings(rows: int) -> trees.TreeSettings:
 
 def boosted(rows: np.ndarray, count: int) -> Train:
     of, (table, cuts) = settings(len(rows)), binned(rows)
-    grow = growing.grower(of, table, len(jax.devices()))
+    grow = sums_growing.grower(of, table, len(jax.devices()))
     grow(1)  # compiles
 
     def train() -> Answer:
         grown = grow(count)
-        return accuracy(lambda columns: growing.margins(of, grown, trees.binned(columns, cuts)))
+        return accuracy(lambda columns: sums_growing.margins(of, grown, trees.binned(columns, cuts)))
 
     return train
 

@@ -25,7 +25,7 @@ from pathlib import Path
 import numpy as np
 from rich.console import Console
 
-from jaxbench.analysis.spread import ASSUMED, Spread
+from jaxbench.statistics.variance import ASSUMED, RunVariance
 from jaxbench.verdicts import calibration, judge, sequential
 from jaxbench.verdicts.judge import FASTER, SAME, SLOWER
 from jaxbench.verdicts.ratio import Sample, of_times
@@ -65,7 +65,7 @@ def run(
     return found
 
 
-def calibrated(random: Random, sessions: int, **facts: float) -> Spread:
+def calibrated(random: Random, sessions: int, **facts: float) -> RunVariance:
     """The result of a number of sessions of `jaxbench calibrate`."""
     found = [
         calibration.session_of(run(random, processes=8, rounds=3, **facts), f"2026-01-{day + 1:02}")  # type: ignore[arg-type]

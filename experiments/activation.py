@@ -6,8 +6,7 @@ from __future__ import annotations
 from ml_collections import ConfigDict
 
 from jaxbench.workloads import CaseSet
-from jaxbench.workloads.cases import kernel_grid
-from jaxbench.workloads.kernels import activation
+from jaxbench.workloads.kernels.elementwise import ACTIVATION
 
 ELEMENTS = [10**i for i in range(9)]
 
@@ -20,4 +19,4 @@ def get_config() -> ConfigDict:
 
 
 def build(config: ConfigDict) -> CaseSet:
-    return kernel_grid("activation", activation, config, ELEMENTS, view="curves")
+    return ACTIVATION.chosen("activation", config, ELEMENTS, view="curves")

@@ -7,13 +7,10 @@ Its gradient, 244 MB per update, is large relative to its work, so the cost of d
 
 from __future__ import annotations
 
-from functools import partial
-
 from ml_collections import ConfigDict
 
 from jaxbench.workloads import TrainWorkload
-from jaxbench.workloads.image_classifier import image_classifier
-from jaxbench.workloads.models.alexnet import AlexNet, layer_flops, partition
+from jaxbench.workloads.models.image_models import ALEXNET, convnet
 
 
 def get_config() -> ConfigDict:
@@ -32,5 +29,4 @@ def tiny(config: ConfigDict) -> ConfigDict:
 
 
 def build(config: ConfigDict) -> TrainWorkload:
-    flops = layer_flops(config.model)
-    return image_classifier("alexnet", partial(AlexNet, config.model), config, flops, partition=partition(config.model))
+    return convnet("alexnet", ALEXNET, config)

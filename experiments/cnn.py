@@ -13,9 +13,8 @@ from jaxbench.workloads import Field, TrainWorkload, classification, from_nnx, m
 from jaxbench.workloads.base import Partition
 from jaxbench.workloads.data import load
 from jaxbench.workloads.flops import conv2d, dense, training
-from jaxbench.workloads.models import dense_layers
-from jaxbench.workloads.models.conv import convolution
-from jaxbench.workloads.models.pool import max_pool
+from jaxbench.workloads.models import sharded_layers
+from jaxbench.workloads.models.image_layers import convolution, max_pool
 from jaxbench.workloads.optimizers import tolerance
 
 SIZE, CLASSES = 28, 10
@@ -34,11 +33,11 @@ class LeNet(nnx.Module):
         self.logits = nnx.Linear(config.hidden, CLASSES, rngs=rngs)
 
     def __call__(self, x_BHWC):
-        x_BHWC = dense_layers.own_examples(x_BHWC)
+        x_BHWC = sharded_layers.own_examples(x_BHWC)
         for layer in self.convolutions:
             x_BHWC = max_pool(nnx.relu(layer(x_BHWC)), 2, stride=2)
-        x_BF = dense_layers.all_examples(x_BHWC.reshape(x_BHWC.shape[0], -1))
-        return dense_layers.apply([self.hidden, self.logits], x_BF)
+        x_BF = sharded_layers.all_examples(x_BHWC.reshape(x_BHWC.shape[0], -1))
+        return sharded_layers.apply_dense([self.hidden, self.logits], x_BF)
 
 
 def flat_features(config: ConfigDict) -> int:
@@ -49,7 +48,7 @@ def flat_features(config: ConfigDict) -> int:
 def partition(config: ConfigDict) -> Partition:
     """Each device computes the convolutions of its own examples, and its part of the dense layers for all examples."""
     dense_sizes = [("hidden", flat_features(config), config.hidden), ("logits", config.hidden, CLASSES)]
-    return dense_layers.partition(dense_sizes, convolutions="convolutions/*")
+    return sharded_layers.dense_partition(dense_sizes, convolutions="convolutions/*")
 
 
 def layer_flops(config: ConfigDict) -> list[float]:

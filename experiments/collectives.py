@@ -7,8 +7,7 @@ from ml_collections import ConfigDict
 
 from jaxbench.errors import UserError
 from jaxbench.workloads import CaseSet, CollectiveWorkload
-from jaxbench.workloads.cases import choose, sizes, typed
-from jaxbench.workloads.payloads import COLLECTIVES, gradient_sizes
+from jaxbench.workloads.cases import COLLECTIVES, choose, gradient_sizes, sizes, typed
 
 AUTO = tuple(2**10 * 4**i for i in range(11))  # 1 KiB .. 1 GiB
 DTYPES = ("float32", "bfloat16", "float16", "int32", "int8")

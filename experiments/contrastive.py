@@ -17,8 +17,8 @@ import jax.numpy as jnp
 from ml_collections import ConfigDict
 
 from jaxbench.workloads import Field, TrainWorkload, from_nnx, make_optimizer
-from jaxbench.workloads.data import captions
-from jaxbench.workloads.losses_contrastive import contrastive, retrieval
+from jaxbench.workloads.data import images
+from jaxbench.workloads.losses import contrastive, retrieval
 from jaxbench.workloads.models import towers
 from jaxbench.workloads.optimizers import tolerance
 
@@ -56,12 +56,12 @@ def build(config: ConfigDict) -> TrainWorkload:
         example={
             "image": Field((shape.size, shape.size, 1)),
             "caption": Field((shape.length,), jnp.int32, classes=towers.BYTES),
-            "label": Field((), jnp.int32, classes=len(captions.NAMES)),
+            "label": Field((), jnp.int32, classes=len(images.NAMES)),
         },
         flops_per_example=towers.training_flops(shape),
         flops_per_pair=towers.pair_flops(shape),
         unit="pairs",
         blocks=1,
-        data=lambda: captions.load(config.data.path, seed=config.seed, size=shape.size, length=shape.length),
+        data=lambda: images.load_captioned(config.data.path, seed=config.seed, size=shape.size, length=shape.length),
         **tolerance(config.optimizer.name),
     )

@@ -14,7 +14,7 @@ from __future__ import annotations
 from ml_collections import ConfigDict
 
 from jaxbench.workloads import TrainWorkload
-from jaxbench.workloads.sums import forest, forest_training, tables
+from jaxbench.workloads.sums import forest, tables
 
 
 def get_config() -> ConfigDict:
@@ -43,5 +43,5 @@ def build(config: ConfigDict) -> TrainWorkload:
     name, rounds = model.pop("table"), model.pop("rounds")
     if tables.given(config):
         table = tables.load(name, config.data.path, seed=config.seed)
-        return forest_training.workload("forest", table, rounds=rounds, seed=config.seed, **model)
+        return forest.training("forest", table, rounds=rounds, seed=config.seed, **model)
     return forest.workload("forest", **model)

@@ -16,7 +16,7 @@ from ml_collections import ConfigDict
 
 from jaxbench.errors import UserError
 from jaxbench.workloads import TrainWorkload
-from jaxbench.workloads.sums import boosting, tables, trees
+from jaxbench.workloads.sums import tables, trees
 
 
 def get_config() -> ConfigDict:
@@ -42,7 +42,7 @@ def build(config: ConfigDict) -> TrainWorkload:
     count, table = model.pop("trees"), model.pop("table")
     if count:
         rows = tables.load(table, config.data.path, seed=config.seed)
-        return boosting.workload("gbdt", rows, rounds=count, seed=config.seed, **model)
+        return trees.training("gbdt", rows, rounds=count, seed=config.seed, **model)
     if table != tables.DRAWN or config.data.path:
         raise UserError("a table is for a whole training: use jaxbench train, or add --config.model.trees=50.")
     return trees.workload("gbdt", trees.TreeSettings(columns=tables.COLUMNS, **model))

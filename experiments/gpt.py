@@ -27,11 +27,11 @@ import jax.numpy as jnp
 from ml_collections import ConfigDict
 
 from jaxbench.workloads import Field, TrainWorkload, from_nnx, make_optimizer
-from jaxbench.workloads.data import language
+from jaxbench.workloads.data import text
 from jaxbench.workloads.flops import training
-from jaxbench.workloads.losses_sequence import last_position, next_token
-from jaxbench.workloads.models import gpt, mixture
-from jaxbench.workloads.models.gpt_partition import partition
+from jaxbench.workloads.losses import last_position, next_token
+from jaxbench.workloads.models import gpt
+from jaxbench.workloads.models.gpt import partition
 from jaxbench.workloads.optimizers import tolerance
 
 
@@ -54,18 +54,18 @@ def tiny(config: ConfigDict) -> ConfigDict:
 
 
 def build(config: ConfigDict) -> TrainWorkload:
-    shape, pad = gpt.shape(config.model), config.data.pad
+    shape, pad = gpt.dimensions(config.model), config.data.pad
     model = from_nnx(partial(gpt.GPT, config.model, remat=config.lever.remat))
-    data = cache(lambda: language.load(config.data.path, context=shape.context, vocab=shape.vocab, pad=pad))
-    weights, example = language.weights(pad), {"tokens": Field((shape.context + 1,), jnp.int32, classes=shape.vocab)}
+    data = cache(lambda: text.load_language(config.data.path, context=shape.context, vocab=shape.vocab, pad=pad))
+    weights, example = text.weights(pad), {"tokens": Field((shape.context + 1,), jnp.int32, classes=shape.vocab)}
     if weights:
-        draw = lambda key, batch: language.draw_weights(data().train[weights], key, batch)  # noqa: E731
+        draw = lambda key, batch: text.draw_weights(data().train[weights], key, batch)  # noqa: E731
         example[weights] = Field((shape.context,), jnp.int32, classes=2, draw=draw)
     flops = training([0.0, *gpt.layer_flops(config.model)])  # 0: every product needs its input's gradient
     return TrainWorkload(
         name="gpt",
         init=model.init,
-        loss=next_token(model, weights=weights, penalty=mixture.balance_loss if shape.experts else None),
+        loss=next_token(model, weights=weights, penalty=gpt.balance_loss if shape.experts else None),
         predict=last_position(model),
         optimizer=make_optimizer(config.optimizer),
         example=example,

@@ -6,8 +6,7 @@ from __future__ import annotations
 from ml_collections import ConfigDict
 
 from jaxbench.workloads import CaseSet
-from jaxbench.workloads.cases import kernel_grid
-from jaxbench.workloads.kernels import linalg
+from jaxbench.workloads.kernels.linalg import LINALG
 
 SIDES = (64, 128, 256, 512, 1024)
 
@@ -20,4 +19,4 @@ def get_config() -> ConfigDict:
 
 
 def build(config: ConfigDict) -> CaseSet:
-    return kernel_grid("linalg", linalg, config, SIDES)
+    return LINALG.chosen("linalg", config, SIDES)

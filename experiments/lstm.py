@@ -38,11 +38,12 @@ def tiny(config: ConfigDict) -> ConfigDict:
     return config
 
 
-def build(config: ConfigDict, name: str = "lstm", models: Any = lstm) -> TrainWorkload:
-    """models: the module with the `Classifier` of bytes and its `layer_flops`."""
-    model = from_nnx(partial(models.Classifier, config.model))
+def build(
+    config: ConfigDict, name: str = "lstm", classifier: Any = lstm.Classifier, layer_flops: Any = lstm.layer_flops
+) -> TrainWorkload:
+    model = from_nnx(partial(classifier, config.model))
     example = {
-        "tokens": Field((config.model.length,), jnp.int32, classes=models.VOCAB),
+        "tokens": Field((config.model.length,), jnp.int32, classes=lstm.VOCAB),
         "label": Field((), jnp.int32, classes=config.model.classes),
     }
     return TrainWorkload(
@@ -52,9 +53,9 @@ def build(config: ConfigDict, name: str = "lstm", models: Any = lstm) -> TrainWo
         predict=prediction(model, inputs="tokens"),
         optimizer=make_optimizer(config.optimizer),
         example=example,
-        flops_per_example=training([0.0, *models.layer_flops(config.model)]),  # the embedding needs its gradient
+        flops_per_example=training([0.0, *layer_flops(config.model)]),  # the embedding needs its gradient
         unit="texts",
-        data=lambda: text.load(
+        data=lambda: text.load_labelled(
             config.data.path, seed=config.seed, length=config.model.length, classes=config.model.classes
         ),
         **tolerance(config.optimizer.name),

@@ -15,7 +15,7 @@ from ml_collections import ConfigDict
 from jaxbench.workloads import Field, TrainWorkload, classification, from_nnx, make_optimizer, prediction
 from jaxbench.workloads.data import load
 from jaxbench.workloads.flops import dense, training
-from jaxbench.workloads.models import dense_layers
+from jaxbench.workloads.models import sharded_layers
 from jaxbench.workloads.optimizers import tolerance
 
 SIZE, CLASSES = 28, 10
@@ -30,7 +30,7 @@ class Perceptron(nnx.Module):
 
     def __call__(self, x_BHWC):
         x_BF = x_BHWC.reshape(x_BHWC.shape[0], -1)
-        return dense_layers.apply(self.layers, x_BF)
+        return sharded_layers.apply_dense(self.layers, x_BF)
 
 
 def layer_sizes(config: ConfigDict) -> list[tuple[int, int]]:
@@ -64,6 +64,6 @@ def build(config: ConfigDict) -> TrainWorkload:
         flops_per_example=training([dense(i, o) for i, o in sizes]),
         unit="images",
         data=lambda: load(config.data.path, seed=config.seed),
-        partition=dense_layers.partition([(f"layers/{i}", *each) for i, each in enumerate(sizes)]),
+        partition=sharded_layers.dense_partition([(f"layers/{i}", *each) for i, each in enumerate(sizes)]),
         **tolerance(config.optimizer.name),
     )

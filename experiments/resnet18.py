@@ -15,8 +15,7 @@ from ml_collections import ConfigDict
 
 from jaxbench.workloads import TrainWorkload
 from jaxbench.workloads.data import load
-from jaxbench.workloads.image_classifier import image_classifier
-from jaxbench.workloads.models.resnet import ResNet, layer_flops, stage_blocks
+from jaxbench.workloads.models.image_models import ResNet, image_classifier, resnet_flops, stage_blocks
 
 SIZES = {"imagenet": (224, 1000), "cifar": (32, 10)}  # image side and classes, where the config has 0
 
@@ -48,7 +47,7 @@ def build(config: ConfigDict, name: str = "resnet18") -> TrainWorkload:
         name,
         partial(ResNet, shape, config.lever.remat),
         config,
-        layer_flops(shape),
+        resnet_flops(shape),
         blocks=sum(stage_blocks(shape)),
         independent=shape.statistics == "device",
         data=data if shape.stem == "cifar" else None,

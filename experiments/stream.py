@@ -6,8 +6,7 @@ from __future__ import annotations
 from ml_collections import ConfigDict
 
 from jaxbench.workloads import CaseSet
-from jaxbench.workloads.cases import kernel_grid
-from jaxbench.workloads.kernels import stream
+from jaxbench.workloads.kernels.elementwise import STREAM
 
 ELEMENTS = [2**i for i in range(10, 27, 2)]  # of each array: 4 KiB to 256 MiB in float32
 
@@ -20,4 +19,4 @@ def get_config() -> ConfigDict:
 
 
 def build(config: ConfigDict) -> CaseSet:
-    return kernel_grid("stream", stream, config, ELEMENTS)
+    return STREAM.chosen("stream", config, ELEMENTS)

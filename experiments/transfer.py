@@ -6,8 +6,7 @@ from __future__ import annotations
 from ml_collections import ConfigDict
 
 from jaxbench.workloads import CaseSet, TransferWorkload
-from jaxbench.workloads.cases import choose, sizes, typed
-from jaxbench.workloads.payloads import TRANSFERS
+from jaxbench.workloads.cases import TRANSFERS, choose, sizes, typed
 
 AUTO = (*(2**10 * 16**i for i in range(5)), 2**28)  # 1 KiB .. 64 MiB, 256 MiB
 DTYPES = ("float32", "bfloat16", "float16", "int32", "int8")

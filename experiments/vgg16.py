@@ -7,13 +7,10 @@ Nearly all of its time goes to 3x3 convolutions of many channels, so it comes cl
 
 from __future__ import annotations
 
-from functools import partial
-
 from ml_collections import ConfigDict
 
 from jaxbench.workloads import TrainWorkload
-from jaxbench.workloads.image_classifier import image_classifier
-from jaxbench.workloads.models.vgg import VGG16, layer_flops, partition
+from jaxbench.workloads.models.image_models import VGG16, convnet
 
 
 def get_config() -> ConfigDict:
@@ -32,5 +29,4 @@ def tiny(config: ConfigDict) -> ConfigDict:
 
 
 def build(config: ConfigDict) -> TrainWorkload:
-    flops = layer_flops(config.model)
-    return image_classifier("vgg16", partial(VGG16, config.model), config, flops, partition=partition(config.model))
+    return convnet("vgg16", VGG16, config)

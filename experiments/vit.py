@@ -12,8 +12,7 @@ from functools import partial
 from ml_collections import ConfigDict
 
 from jaxbench.workloads import TrainWorkload
-from jaxbench.workloads.image_classifier import image_classifier
-from jaxbench.workloads.models.vit import ViT, layer_flops
+from jaxbench.workloads.models.image_models import ViT, image_classifier, vit_flops
 
 
 def get_config() -> ConfigDict:
@@ -32,4 +31,4 @@ def tiny(config: ConfigDict) -> ConfigDict:
 
 def build(config: ConfigDict) -> TrainWorkload:
     constructor = partial(ViT, config.model, config.lever.remat)
-    return image_classifier("vit", constructor, config, layer_flops(config.model), blocks=config.model.depth)
+    return image_classifier("vit", constructor, config, vit_flops(config.model), blocks=config.model.depth)

@@ -19,13 +19,12 @@ from ml_collections import ConfigDict
 from rich.console import Console
 
 from jaxbench import forecast_command
-from jaxbench.catalog import hardware, links, prices, targets
-from jaxbench.catalog.prices import Price
+from jaxbench.catalog import hardware, targets
 from jaxbench.catalog.targets import Target
 from jaxbench.digits import digits
 from jaxbench.errors import UserError, did_you_mean
 from jaxbench.forecast import advice
-from jaxbench.forecast.advice import Candidate, TrainingBudget
+from jaxbench.forecast.advice import Candidate, Price, TrainingBudget
 from jaxbench.machine import start as start_lib
 from jaxbench.records.forecasts import ForecastRecord
 from jaxbench.records.store import write_json
@@ -63,7 +62,7 @@ def request(texts: dict[str, str | None], *, today: datetime.date) -> AdviceRequ
         tokens=_positive("tokens", texts["tokens"], "1e12"),
         examples=_positive("examples", texts["examples"], "1.2e8"),
         deadline_s=_duration(texts["deadline"]),
-        prices=tuple(prices.read(Path(texts["prices"]) if texts["prices"] else None)),
+        prices=tuple(advice.read_prices(Path(texts["prices"]) if texts["prices"] else None)),
         names=names,
         counts=forecast_command.numbers("counts", texts["counts"], "8,64 or 8..256") or _COUNTS,
         today=today,
@@ -143,7 +142,7 @@ def _forecasts(
 ) -> list[ForecastRecord]:  # fmt: skip
     compiled_for = targets.parse(_COMPILED_GPU) if target.platform == "gpu" else target
     start_lib.require_target(compiled_for)
-    largest = links.find(_row(target), "ici")
+    largest = hardware.link(_row(target), "ici")
     counts = tuple(count for count in asked.counts if largest is None or count <= largest.pod)
     if not counts:
         raise UserError(f"it has no slice as large as --counts={asked.counts[0]}.")

@@ -17,20 +17,21 @@ from pathlib import Path
 from ml_collections import ConfigDict
 from rich.console import Console
 
-from jaxbench import forecast_memory
-from jaxbench.analysis import compiled, machine_card, points, scaling, spread
+from jaxbench.analysis import compiled, machine_profile, points, scaling
 from jaxbench.analysis.compiled import CompiledRow
 from jaxbench.catalog import targets
 from jaxbench.catalog.targets import Target
 from jaxbench.digits import digits
 from jaxbench.errors import UserError
-from jaxbench.forecast import estimate, measured, network, reckon
+from jaxbench.forecast import estimate, network
+from jaxbench.forecast import memory as forecast_memory
+from jaxbench.forecast.estimate import CompiledForecast
 from jaxbench.forecast.network import AlphaBetaLink, Carded, Hosts, Network
-from jaxbench.forecast.reckon import CompiledForecast
 from jaxbench.machine import start as start_lib
 from jaxbench.records import forecasts
 from jaxbench.records.forecasts import RECKONED, ForecastRecord
 from jaxbench.records.store import RunFolder
+from jaxbench.statistics import variance
 
 _BASE = (4, 8)  # the device counts to compile and extrapolate from: small slices compile faster
 
@@ -135,7 +136,7 @@ def of_target(
         if other is None or "ok" != shallow.status or other.status != "ok":
             reckoned.append(other or shallow)
         else:
-            reckoned.append(reckon.at_depth(shallow, other, (low, high), blocks, target.platform))
+            reckoned.append(estimate.at_depth(shallow, other, (low, high), blocks, target.platform))
     if target.platform != "tpu":
         return reckoned
     wide = target.part(forecast_memory.COUNTS[-1]) if asked.counts else target
@@ -216,7 +217,7 @@ def _counts(found: Sequence[CompiledForecast], asked: ForecastRequest, target: T
         done = {each.forecast.devices: each.forecast for each in ready}
         for count in asked.counts:
             part = target.part(count)
-            records.append(done.get(count) or reckon.at_count(few, many, count, part, asked.network(part)))
+            records.append(done.get(count) or estimate.at_count(few, many, count, part, asked.network(part)))
     return records
 
 
@@ -229,7 +230,7 @@ def _from_run(experiment: str, config: ConfigDict, asked: ForecastRequest) -> li
     run = RunFolder(asked.source)
     if (name := run.config().get("experiment")) != config.experiment:
         raise UserError(f"--from={asked.source} is a run of {name}, not of {experiment}: give its experiment.")
-    rows = scaling.analyse(points.load(run), config=run.config(), spread=spread.read(run.path))
+    rows = scaling.analyse(points.load(run), config=run.config(), spread=variance.read(run.path))
     families = dict.fromkeys((row.point.strategy, row.point.scaling, row.point.arm) for row in rows)
     between_hosts: list[tuple[str, Network]] = [
         (text, Hosts(host=1, inside={}, between=link)) for text, link in asked.links
@@ -240,12 +241,12 @@ def _from_run(experiment: str, config: ConfigDict, asked: ForecastRequest) -> li
     for key in families:
         mine = [row for row in rows if (row.point.strategy, row.point.scaling, row.point.arm) == key]
         for text, between in between_hosts:
-            records += [measured.forecast(mine, count, text, between) for count in asked.counts]
+            records += [estimate.from_measured(mine, count, text, between) for count in asked.counts]
     return records
 
 
 def _carded(path: Path) -> Carded:
-    card = machine_card.read(path)
+    card = machine_profile.read(path)
     if card is None:
         raise UserError(f"there is no machine profile '{path}': 'jaxbench machine' writes one, machine.json.")
     return Carded(card=card)

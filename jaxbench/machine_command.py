@@ -9,10 +9,11 @@ from rich.console import Console
 
 from jaxbench import config as config_lib
 from jaxbench import discovery
-from jaxbench.analysis import allocation, machine_card
+from jaxbench.analysis import machine_profile
 from jaxbench.errors import NothingToMeasure
 from jaxbench.records.store import RunFolder, write_atomic, write_json
 from jaxbench.report.build import RunOutcome
+from jaxbench.statistics import looks
 
 # In the order in which they run: quick experiments first, for early results.
 EXPERIMENTS = ("dispatch", "transfer", "stream", "matmul", "collectives")
@@ -23,8 +24,7 @@ def machine(workdir: Path, *, preset: str, console: Console) -> RunOutcome:
     """Measures the experiments that `workdir` does not have yet. Writes the page and the profile into it, and the
     profile also into its parent folder. Raises UserError."""
     from jaxbench.machine import start
-    from jaxbench.report import build
-    from jaxbench.report import machine as machine_page
+    from jaxbench.report import build, machine
     from jaxbench.runner import run as runner
 
     start.only_cpu_here()
@@ -34,19 +34,19 @@ def machine(workdir: Path, *, preset: str, console: Console) -> RunOutcome:
         module = discovery.load_preset("machine" if preset == "auto" else preset)
         config = config_lib.compose(name, discovery.load_experiment(name), module)
         try:
-            runner.run(name, config, workdir / name, console, allocation.look)
+            runner.run(name, config, workdir / name, console, looks.look)
         except NothingToMeasure as error:  # a property of the machine, not a failure
             console.print(f"{name}: {error}", style="yellow", soft_wrap=True)
             continue
         folders.append(workdir / name)
-    card = machine_card.build([RunFolder(folder) for folder in folders])
+    card = machine_profile.build([RunFolder(folder) for folder in folders])
     write_json(workdir / CARD, card)
     if preset in ("auto", "machine"):  # numbers of other presets must not become the reference
         write_json(workdir.parent / CARD, card)
     for folder in folders:
         adopt(folder, console)
         build.write(folder)
-    return machine_page.write(workdir, folders, card, console)
+    return machine.write(workdir, folders, card, console)
 
 
 def add_links(workdir: Path, console: Console) -> None:
@@ -58,15 +58,15 @@ def add_links(workdir: Path, console: Console) -> None:
     manifest = RunFolder(workdir).manifest()
     if manifest["plan"].get("view") != "collectives":
         return
-    made = machine_card.build([RunFolder(workdir)])
+    made = machine_profile.build([RunFolder(workdir)])
     if not any((link["group_processes"] or 1) > 1 for link in made["links"]):
         return
     target = workdir.resolve().parent / CARD
-    before = machine_card.read(target)
-    if before is not None and (mismatch := machine_card.matches(before, manifest)):
+    before = machine_profile.read(target)
+    if before is not None and (mismatch := machine_profile.matches(before, manifest)):
         console.print(f"{target} stays without these links: {mismatch}", style="yellow", soft_wrap=True)
         return
-    write_json(target, made if before is None else machine_card.with_links(before, made))
+    write_json(target, made if before is None else machine_profile.with_links(before, made))
 
 
 def adopt(workdir: Path, console: Console) -> None:
@@ -74,10 +74,10 @@ def adopt(workdir: Path, console: Console) -> None:
     source, target = workdir.resolve().parent / CARD, workdir / CARD
     if target.exists() or not source.exists():
         return
-    card = machine_card.read(source)
+    card = machine_profile.read(source)
     assert card is not None  # it exists
     manifest = RunFolder(workdir).manifest()
-    if mismatch := machine_card.matches(card, manifest):
+    if mismatch := machine_profile.matches(card, manifest):
         console.print(f"{source} is not used: {mismatch}", style="yellow", soft_wrap=True)
         return
     before, now = (facts.get("versions", {}).get("jaxlib") for facts in (card["machine"], manifest))

@@ -6,8 +6,8 @@ from __future__ import annotations
 import dataclasses
 
 from jaxbench.catalog import targets
-from jaxbench.forecast import estimate, network, reckon, work
-from jaxbench.forecast.reckon import CompiledForecast
+from jaxbench.forecast import estimate, network, work
+from jaxbench.forecast.estimate import CompiledForecast
 from jaxbench.forecast.schedule import Send, Times, Wait, among
 from jaxbench.forecast.work import Cost
 from jaxbench.records.forecasts import ForecastRecord
@@ -33,7 +33,7 @@ def compiled(devices: int, *, state: int = 64 * 10**9, kept: int = 10**9, gather
 
 def at(count: int, few: CompiledForecast | None = None, many: CompiledForecast | None = None) -> ForecastRecord:
     target = targets.parse(f"h100:{count}")
-    return reckon.at_count(few or compiled(4), many or compiled(8), count, target, network.of(target))
+    return estimate.at_count(few or compiled(4), many or compiled(8), count, target, network.of(target))
 
 
 def in_kernels(record: ForecastRecord, count: float) -> ForecastRecord:

@@ -15,8 +15,8 @@ import fabricate_losses
 import numpy as np
 from fabricate_arms import arm
 
-from jaxbench.papers import targets
 from jaxbench.records.store import RECORDS
+from jaxbench.suites.papers import evidence
 
 Make = Callable[[Path], Any]
 Law = Callable[[int], float]  # by batch
@@ -171,15 +171,15 @@ def trainings(steps: Law, accuracy: Law = lambda batch: 0.97, *, noise_scale: fl
     """Five seeds per batch, from 8 to 1,024, which differ by one per cent."""
 
     def make(folder: Path) -> None:
-        lines = [",".join(targets.NEEDED)]
+        lines = [",".join(evidence.COLUMNS)]
         for batch in (8, 16, 32, 64, 128, 256, 512, 1024):
             for seed in range(5):
                 many, right = steps(batch) * (1 + 0.005 * (seed - 2)), accuracy(batch) + 1e-4 * (seed - 2)
                 reached = many < 1e6
                 for rule in ("linear", "tuned"):
                     lines.append(f"mlp,{batch},1,{seed},{rule},{many:.3f},{reached},{right},{noise_scale},")
-        (folder / targets.RUN).mkdir(parents=True)
-        (folder / targets.RUN / targets.NAME).write_text("\n".join(lines) + "\n")
+        (folder / "targets").mkdir(parents=True)
+        (folder / "targets" / evidence.TARGETS).write_text("\n".join(lines) + "\n")
 
     return make
 

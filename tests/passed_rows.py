@@ -10,21 +10,23 @@ from typing import Any
 
 import fabricate_cases as fab
 
-from jaxbench.analysis import case_rows, cases, timing
+from jaxbench.analysis import case_rows
+from jaxbench.analysis import points as case_points
 from jaxbench.analysis.case_rows import CaseRow
-from jaxbench.analysis.cases import CasePoint
-from jaxbench.analysis.intervals import Draws
+from jaxbench.analysis.points import CasePoint
 from jaxbench.records.store import RunFolder
+from jaxbench.statistics import timing
+from jaxbench.statistics.bootstrap import BootstrapSamples
 
 
 def rows(path: Path, made: Sequence[fab.Made], *, refused: Sequence[str] = (), **facts: Any) -> list[CaseRow]:
     """Writes a run folder and reads it back as rows that passed every gate, except the points in `refused`."""
-    points = cases.load(RunFolder(fab.case_folder(path, made, **facts)))
+    points = case_points.load_cases(RunFolder(fab.case_folder(path, made, **facts)))
     draws = timing.draws_of(points)
     return [_row(point, draws, refused=point.point in refused) for point in points]
 
 
-def _row(point: CasePoint, draws: Draws, *, refused: bool) -> CaseRow:
+def _row(point: CasePoint, draws: BootstrapSamples, *, refused: bool) -> CaseRow:
     row = CaseRow(point=point, timing=timing.measure(point, draws, examples=1), gate="passed")
     if refused:
         row = dataclasses.replace(row, gate="refused", gate_reason="it lies")

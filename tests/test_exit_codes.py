@@ -113,7 +113,7 @@ CASES |= {("run --dry_run", 2): lambda path: ("run", "mlq", "--dry_run"), ("help
 ELSEWHERE = {
     ("ab", 1): "tests/verdicts/test_measured.py::test_pairs_are_measured_until_the_answer_and_continued",
     ("launch", 1): "tests/cluster/test_launchers.py::test_an_exit_code_comes_back_through_mpirun",
-    ("gallery", 0): "tests/papers/test_papers.py::test_the_gallery_has_every_paper_and_escapes_what_runs_say",
+    ("gallery", 0): "tests/suites/test_papers.py::test_the_gallery_has_every_paper_and_escapes_what_runs_say",
     ("check", 1): "tests/verdicts/test_measured.py::test_a_gate_from_calibration_to_alarm",
     ("calibrate", 0): "tests/verdicts/test_measured.py::test_a_gate_from_calibration_to_alarm",
     ("repro", 0): "tests/cards/test_agreement.py::test_the_same_again_is_within",
@@ -125,8 +125,8 @@ OK = SimpleNamespace(ok=True), SimpleNamespace(ok=False)
 ROOMS: dict[str, tuple[str, tuple[Any, Any], list[str]]] = {
     "try": ("jaxbench.runner.trial.run", (True, False), ["mlp"]),
     "machine": ("jaxbench.machine_command.machine", OK, []),
-    "first-run": ("jaxbench.first_run.session.first_run", (True, False), []),
-    "paper": ("jaxbench.papers.session.paper", (True, False), ["goyal2017"]),
+    "first-run": ("jaxbench.suites.first_run.first_run", (True, False), []),
+    "paper": ("jaxbench.suites.papers.session.paper", (True, False), ["goyal2017"]),
     "doctor": ("jaxbench.doctor.examine.ok", (True, False), []),
     "advise": ("jaxbench.advise_command.advise", (True, False), ["gpt"]),
     "forecast": ("jaxbench.forecast_command.smallest_need", ("", "nothing fits"), ["gpt"]),

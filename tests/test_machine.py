@@ -14,7 +14,7 @@ from rich.console import Console
 from thin import thin
 
 from jaxbench import machine_command
-from jaxbench.analysis import machine_card
+from jaxbench.analysis import machine_profile
 from jaxbench.errors import UserError
 from jaxbench.records import documents
 from jaxbench.records.store import MANIFEST
@@ -107,11 +107,11 @@ def test_a_card_with_links_of_several_runs_agrees_with_them(tmp_path: Path) -> N
     for name, alpha_s, of in (("first", 1e-4, {}), ("hosts", 1e-3, {"group_hosts": 2}), ("again", 2e-4, {})):
         card = links(tmp_path / name, alpha_s, group_processes=2, **of)
     held = json.loads(card.read_text())
-    assert held == machine_card.read(card) and len(held["links"]) == 2 and len(held["made_of"]) == 3
+    assert held == machine_profile.read(card) and len(held["links"]) == 2 and len(held["made_of"]) == 3
     held["links"][0]["alpha_s"] /= 2
     card.write_text(json.dumps({**held, documents.SHA256: documents.digest(held)}))
     with pytest.raises(UserError, match="its runs"):
-        machine_card.read(card)
+        machine_profile.read(card)
 
 
 def test_another_machines_card_keeps_its_own_links(tmp_path: Path) -> None:

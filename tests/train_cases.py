@@ -30,7 +30,7 @@ from rich.console import Console
 
 from jaxbench import parallel
 from jaxbench.parallel.program import Program
-from jaxbench.training.session import Session
+from jaxbench.training.folder import Session
 from jaxbench.training.train import TrainResult, train
 from jaxbench.workloads import Field, TrainWorkload
 

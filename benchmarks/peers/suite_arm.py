@@ -45,7 +45,7 @@ def leave(folder: Path, config: ConfigDict, params: Any, batch: Any) -> None:
     """Writes the files from which the other arms train the same model: start.npz and config.json."""
     arrays = {f"params/{path}": value for path, value in flat(params).items()}
     np.savez(folder / "start.npz", **arrays, **{f"batch/{field}": value for field, value in batch.items()})
-    model = vars(gpt.shape(config.model)) if config.experiment == "gpt" else config.model.to_dict()
+    model = vars(gpt.dimensions(config.model)) if config.experiment == "gpt" else config.model.to_dict()
     (folder / "config.json").write_text(json.dumps({"model": model, "optimizer": config.optimizer.to_dict()}))
 
 

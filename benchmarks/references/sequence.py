@@ -24,7 +24,7 @@ from rich.table import Table
 from benchmarks import references
 from jaxbench.workloads import classification, from_nnx
 from jaxbench.workloads.adapters import PureModel
-from jaxbench.workloads.losses_sequence import next_token
+from jaxbench.workloads.losses import next_token
 from jaxbench.workloads.models import gpt, lstm
 
 with suppress(ImportError):  # only PyTorch's side needs it: the tests read its stored answers

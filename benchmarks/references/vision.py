@@ -28,10 +28,7 @@ from benchmarks import references
 from jaxbench.machine.start import run_once_options
 from jaxbench.workloads import classification, from_nnx
 from jaxbench.workloads.adapters import PureModel
-from jaxbench.workloads.models.alexnet import AlexNet
-from jaxbench.workloads.models.resnet import ResNet
-from jaxbench.workloads.models.vgg import VGG16
-from jaxbench.workloads.models.vit import ViT
+from jaxbench.workloads.models.image_models import ALEXNET, VGG16, ConvNet, ResNet, ViT
 
 with suppress(ImportError):  # only PyTorch's side needs it: the tests read its stored answers
     import torch
@@ -40,8 +37,8 @@ with suppress(ImportError):  # only PyTorch's side needs it: the tests read its 
 BATCH = 8
 RESNET = {"size": 64, "classes": 5, "stem": "imagenet", "width": 4, "block": "basic", "statistics": "device"}
 MODELS: dict[str, tuple[Any, dict[str, Any]]] = {
-    "alexnet": (AlexNet, {"size": 127, "classes": 5, "width": 4, "hidden": 24, "pooled": 3}),
-    "vgg16": (VGG16, {"size": 64, "classes": 5, "width": 3, "hidden": 24, "pooled": 2}),
+    "alexnet": (ConvNet, {"size": 127, "classes": 5, "width": 4, "hidden": 24, "pooled": 3}),
+    "vgg16": (ConvNet, {"size": 64, "classes": 5, "width": 3, "hidden": 24, "pooled": 2}),
     "resnet_basic": (ResNet, {**RESNET, "blocks": "2,2,2,2"}),
     "resnet_bottleneck": (ResNet, {**RESNET, "blocks": "2,1,1,1", "block": "bottleneck"}),
     "resnet_preactivation": (
@@ -57,8 +54,8 @@ CHANGE, CHANGES = 1e-6, 10
 def model(name: str) -> PureModel:
     """The suite's model of a reference."""
     constructor, config = MODELS[name]
-    remat = ("none",) if constructor in (ResNet, ViT) else ()
-    return from_nnx(partial(constructor, ConfigDict(config), *remat))
+    variant = {"alexnet": ALEXNET, "vgg16": VGG16}.get(name, "none")  # its layers, or what it recomputes
+    return from_nnx(partial(constructor, ConfigDict(config), variant))
 
 
 def batch(name: str) -> dict[str, np.ndarray]:
@@ -92,7 +89,7 @@ def torch_answer(name: str, dtype: Any, noise: int = 0) -> references.Answer:
     leaves = {path: torch.tensor(value, dtype=dtype, requires_grad=True) for path, value in values.items()}
     drawn = batch(name)
     image = torch.tensor(drawn["image"], dtype=dtype).permute(0, 3, 1, 2)
-    forward = {AlexNet: _alexnet, VGG16: _vgg, ResNet: _resnet, ViT: _vit}[MODELS[name][0]]
+    forward = {"alexnet": _alexnet, "vgg16": _vgg, "vit": _vit}.get(name, _resnet)
     logits = forward(leaves, image, ConfigDict(MODELS[name][1]))
     loss = torch.nn.functional.cross_entropy(logits, torch.tensor(drawn["label"], dtype=torch.long))
     loss.backward()

@@ -10,17 +10,19 @@ from __future__ import annotations
 
 import dataclasses
 import math
+from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from scipy import special
 
 from jaxbench.analysis.case_rows import CaseRow, bus_factor
-from jaxbench.analysis.cases import CasePoint
-from jaxbench.analysis.intervals import UNKNOWN, Estimate, estimate
+from jaxbench.analysis.points import CasePoint, MeasuredPoint, hosts_of
 from jaxbench.analysis.quantities import devices as devices_word
 from jaxbench.analysis.quantities import interval, payload, per_second, seconds
-from jaxbench.records.schema import CasePlace
+from jaxbench.records.schema import CasePlace, Collective
+from jaxbench.statistics.bootstrap import UNKNOWN, Estimate, estimate
 
 MIN_SIZES = 3
 SEARCHES = 40  # each keeps two thirds of the interval of log-odds, so 0.5 units shrink by a factor of 1e-7
@@ -95,7 +97,10 @@ def _fit(group: list[CaseRow]) -> AlphaBetaFit:
     factor = bus_factor(p.op, p.devices) if p.family == "collective" else None
     fit = AlphaBetaFit(place=p, bus_factor=math.nan if factor is None else factor)
     if not good:
-        return dataclasses.replace(fit, why_not=_no_usable_size(group))
+        refused = all(row.gate == "refused" for row in group)
+        every = f"every size was refused ({group[0].gate_reason})"
+        why = every if refused else "no size is complete, correct and not refused"
+        return dataclasses.replace(fit, why_not=why)
     if sizes < MIN_SIZES:
         of = "" if len(good) == len(group) else f" of {len(group)} are complete, correct and not refused"
         why = f"{sizes} payload size{'s' * (sizes > 1)}{of}, and a fit needs {MIN_SIZES}"
@@ -109,12 +114,6 @@ def usable(row: CaseRow) -> bool:
     point = row.point
     measured = row.timing.step_s.known and bool(point.payload_bytes)
     return measured and point.status == "ok" and point.check_ok is True and row.gate != "refused"
-
-
-def _no_usable_size(rows: list[CaseRow]) -> str:
-    if all(row.gate == "refused" for row in rows):
-        return f"every size was refused ({rows[0].gate_reason})"
-    return "no size is complete, correct and not refused"
 
 
 def _solved(fit: AlphaBetaFit, rows: list[CaseRow]) -> AlphaBetaFit:
@@ -208,3 +207,53 @@ def _sentence(fit: AlphaBetaFit) -> str:
     if fit.place.oversubscribed:
         text += " (oversubscribed: with more devices than cores, this does not describe a link)"
     return f"{text}."
+
+
+# XLA's names of collectives, and the names in a machine profile.
+_OPS = {
+    "all-reduce": "all_reduce", "all-gather": "all_gather", "reduce-scatter": "reduce_scatter",
+    "all-to-all": "all_to_all", "collective-permute": "ppermute", "collective-broadcast": "broadcast",
+}  # fmt: skip
+
+
+def communication_s(
+    point: MeasuredPoint, card: dict[str, Any] | None, workers: Mapping[str, Any] | None = None
+) -> float:
+    """The seconds of all collectives of one step, one after another; NaN if the profile does not have one of them.
+
+    It is the sum of count x alpha + wire bytes / bus bandwidth (docs/metrics, Communication). card: the machine
+    profile. workers: from the manifest, with the hosts of a point's processes.
+    """
+    if point.record is None or card is None:
+        return math.nan
+    record, hosts = point.record, hosts_of(point, workers or {})
+    spread = record.processes, hosts
+    return sum((collective_s(one, record.devices, card, *spread) for one in record.passport.collectives), 0.0)
+
+
+def collective_s(
+    collective: Collective, devices: int, card: Mapping[str, Any], processes: int = 1, hosts: int = 1
+) -> float:
+    """The seconds of all collectives of one kind, for these numbers of devices, processes and hosts. NaN if the profile
+    does not have that kind and group."""
+    group = collective.group or devices
+    if group == 1 or not collective.bytes:
+        return 0.0
+    if processes > 1 and group < devices:
+        return math.nan  # the record does not show which processes such a group spans
+    link = _whole_mesh_link(_OPS.get(collective.kind, ""), (group, processes, hosts), card)
+    if link is None or not (collective.wire_bytes and link["bus_bytes_per_s"]):
+        return math.nan
+    return float(collective.count * link["alpha_s"] + collective.wire_bytes / link["bus_bytes_per_s"])
+
+
+def _whole_mesh_link(op: str, group: tuple[int, int, int], card: Mapping[str, Any]) -> dict[str, Any] | None:
+    """The profile's link over a whole mesh of (devices, processes, hosts); float32 if that was measured."""
+    whole = [link for link in card["links"] if link["op"] == op and link_group(link) == group]
+    whole = [link for link in whole if "x" not in str(link.get("mesh", "")) and link.get("bus_bytes_per_s")]
+    return min(whole, key=lambda link: link["dtype"] != "float32", default=None)
+
+
+def link_group(link: Mapping[str, Any]) -> tuple[int, int, int]:
+    """(devices, processes, hosts) of a link. Older profiles were measured in one process."""
+    return link["devices"], link.get("group_processes", 1), link.get("group_hosts", 1)

@@ -7,12 +7,12 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from jaxbench.analysis import paired_ratio
-from jaxbench.analysis.intervals import MIN_ROUNDS, UNKNOWN, Estimate
 from jaxbench.analysis.points import MeasuredPoint
 from jaxbench.analysis.quantities import devices
 from jaxbench.analysis.scaling import Row
-from jaxbench.analysis.timing import Timing
+from jaxbench.statistics import paired_ratio
+from jaxbench.statistics.bootstrap import MIN_ROUNDS, UNKNOWN, Estimate
+from jaxbench.statistics.timing import Timing
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -48,14 +48,14 @@ class ArmResult:
         return self.row.timing
 
     @property
-    def believed(self) -> bool:
+    def usable(self) -> bool:
         """Whether it was measured and no check failed."""
         return self.timing.step_s.known and self.point.check_ok is not False
 
     @property
-    def honest(self) -> bool:
-        """Whether its row may be quoted, as in `Row.honest`."""
-        return self.row.honest
+    def quotable(self) -> bool:
+        """Whether its row may be quoted, as in `Row.quotable`."""
+        return self.row.quotable
 
     @property
     def peak_bytes(self) -> float:

@@ -7,18 +7,19 @@ import dataclasses
 from dataclasses import dataclass
 from typing import Any
 
-from jaxbench.analysis import gates, limits, timing
-from jaxbench.analysis.cases import CasePoint
-from jaxbench.analysis.gates import Gate
-from jaxbench.analysis.intervals import UNKNOWN, Draws, Estimate, estimate
-from jaxbench.analysis.limits import Rates
+from jaxbench.analysis import gates, roofline
+from jaxbench.analysis.gates import Gate, GatedRow
+from jaxbench.analysis.points import CasePoint
 from jaxbench.analysis.quantities import payload
-from jaxbench.analysis.spread import ASSUMED, Spread
-from jaxbench.analysis.timing import Timing
+from jaxbench.analysis.roofline import Rates
+from jaxbench.statistics import timing
+from jaxbench.statistics.bootstrap import UNKNOWN, BootstrapSamples, Estimate, estimate
+from jaxbench.statistics.timing import Timing
+from jaxbench.statistics.variance import ASSUMED, RunVariance
 
 
 @dataclass(frozen=True, kw_only=True)
-class CaseRow(Rates):
+class CaseRow(GatedRow, Rates):
     """One case on given devices, with its numbers.
 
     Attributes:
@@ -27,25 +28,13 @@ class CaseRow(Rates):
       flop_per_s and the other rates: from step_s, never from the loop.
       peak_share: the rate over its ceiling; UNKNOWN without a ceiling. peak: the name of the ceiling, or "".
       peak_note: a sentence about the ceiling, or why there is none.
-      gate: "passed" | "refused" | "" if nothing was measured. gate_reason: the reason, or the most useful remark.
-      notes: caveats, as clauses.
     """
 
     point: CasePoint
-    timing: Timing
     loop_s: Estimate = UNKNOWN
     peak_share: Estimate = UNKNOWN
     peak: str = ""
     peak_note: str = ""
-    gates: tuple[Gate, ...] = ()
-    gate: str = ""
-    gate_reason: str = ""
-    notes: tuple[str, ...] = ()
-
-    @property
-    def headline(self) -> bool:
-        """Whether the row may support a headline, a fit or the machine profile."""
-        return self.gate == "passed" and self.point.honest
 
     @property
     def launch_bound(self) -> bool:
@@ -54,12 +43,12 @@ class CaseRow(Rates):
 
 
 def analyse(
-    points: list[CasePoint], *, manifest: dict[str, Any], machine: dict[str, Any] | None, spread: Spread = ASSUMED
+    points: list[CasePoint], *, manifest: dict[str, Any], machine: dict[str, Any] | None, spread: RunVariance = ASSUMED
 ) -> list[CaseRow]:
     """Computes every number of every case.
 
     manifest: the run's; only ``platform``, ``device_kind``, ``cache_bytes`` and ``started`` are read. machine: the
-    profile of the same machine (`machine_card.read`), or None. spread: the variation between processes (`spread.read`).
+    profile of the same machine (`machine_profile.read`), or None. spread: run-to-run variance (`variance.read`).
     """
     draws = timing.draws_of(points, spread)
     return _refuse_groups([_row(point, draws, manifest, machine) for point in points])
@@ -71,54 +60,44 @@ def _refuse_groups(rows: list[CaseRow]) -> list[CaseRow]:
     A clock that does not wait exceeds the link only at large payloads. The small payloads would pass, and the largest
     of them would be in the headline, the fit and the verdict, although it is just as wrong.
     """
-    groups: dict[tuple[Any, ...], list[CaseRow]] = {}
+
+    def group(row: CaseRow) -> tuple[object, ...]:
+        return (row.point.family, row.point.op, row.point.dtype, row.point.mesh, row.point.axis)
+
+    collectives = [row for row in rows if row.point.family == "collective"]
+    above = [r for r in collectives if any(g.name == gates.BELOW_PEAK and g.passed is False for g in r.gates)]
+    result = []
     for row in rows:
-        p = row.point
-        if p.family == "collective" and any(g.name == gates.BELOW_PEAK and g.passed is False for g in row.gates):
-            groups.setdefault((p.op, p.dtype, p.mesh, p.axis), []).append(row)
-    return [_with_group(row, groups.get((p.op, p.dtype, p.mesh, p.axis), [])) for row in rows for p in (row.point,)]
+        exceeding = [other for other in above if group(other) == group(row)]
+        if exceeding and row.gates and not any(row is other for other in exceeding):
+            sizes = ", ".join(payload(other.point.payload_bytes or 0) for other in exceeding)
+            doubt = Gate(name=gates.BELOW_PEAK, passed=False, reason=f"the same collective exceeds its link at {sizes}")
+            row = row.gated(tuple(doubt if gate.name == gates.BELOW_PEAK else gate for gate in row.gates))
+        result.append(row)
+    return result
 
 
-def _with_group(row: CaseRow, above: list[CaseRow]) -> CaseRow:
-    """above: the rows of its group that exceed the link."""
-    if not above or any(row is other for other in above) or not row.gates or row.point.family != "collective":
-        return row
-    sizes = ", ".join(payload(other.point.payload_bytes or 0) for other in above)
-    doubt = Gate(name=gates.BELOW_PEAK, passed=False, reason=f"the same collective exceeds its link at {sizes}")
-    results = tuple(doubt if gate.name == gates.BELOW_PEAK else gate for gate in row.gates)
-    verdict, reason = gates.verdict(results)
-    return dataclasses.replace(row, gates=results, gate=verdict, gate_reason=reason)
-
-
-def _row(point: CasePoint, draws: Draws, manifest: dict[str, Any], machine: dict[str, Any] | None) -> CaseRow:
+def _row(
+    point: CasePoint, draws: BootstrapSamples, manifest: dict[str, Any], machine: dict[str, Any] | None
+) -> CaseRow:
     measured = timing.measure(point, draws, examples=1)
     if not measured.step_s.known:
         return CaseRow(point=point, timing=measured, notes=_notes(point, measured))
     loop = timing.measure_loop(point, measured)
     per_second = rates(point, measured)
     call_s, inside = measured.step_s.value, measured.inside
-    share = limits.share(limits.demands(point, per_second, call_s, manifest=manifest, machine=machine))
-    demands = limits.demands(point, rates(point, inside), call_s, manifest=manifest, machine=machine)
+    share = roofline.share_of_peak(roofline.demands(point, per_second, call_s, manifest=manifest, machine=machine))
+    demands = roofline.demands(point, rates(point, inside), call_s, manifest=manifest, machine=machine)
     if machine is not None and manifest.get("started") and manifest["started"] in machine.get("made_of", ()):
         # A peak made from this run does not bound this run: about half of its noise lies above the median.
         if share.source == "measured":
             share = dataclasses.replace(share, peak=f"{share.peak}, made from this run")
-        demands = limits.demands(point, rates(point, inside), call_s, manifest=manifest, machine=limits.OWN)
-    results = gates.judge(point, inside, loop, demands)
-    gate, reason = gates.verdict(results)
-    return CaseRow(
-        point=point,
-        timing=measured,
-        loop_s=loop.iteration_s,
-        **vars(per_second),
-        peak_share=share.part,
-        peak=share.peak,
-        peak_note=share.note,
-        gates=results,
-        gate=gate,
-        gate_reason=reason,
-        notes=_notes(point, measured),
-    )
+        demands = roofline.demands(point, rates(point, inside), call_s, manifest=manifest, machine=roofline.OWN)
+    row = CaseRow(
+        point=point, timing=measured, loop_s=loop.iteration_s, **vars(per_second), peak_share=share.part,
+        peak=share.peak, peak_note=share.note, notes=_notes(point, measured),
+    )  # fmt: skip
+    return row.gated(gates.judge(point, inside, loop, demands))
 
 
 def rates(point: CasePoint, measured: Timing) -> Rates:

@@ -86,35 +86,19 @@ class CompiledRow:
 
 def rows(run: RunFolder) -> list[CompiledRow]:
     """One row per point, in the order of the plan. The last record of a point counts."""
-    manifest, compiled, failures = run.manifest(), {}, {}
-    for record in run.records():
-        if isinstance(record, CompiledRecord):
-            compiled[record.point] = record
-        elif isinstance(record, FailureRecord):
-            failures[record.point] = record
-    failures = {name: record for name, record in failures.items() if name not in compiled}
-    planned, unsupported_points = (
-        manifest["plan"]["points"],
-        [name for name, record in failures.items() if record.unsupported],
-    )
+    manifest, records = run.manifest(), list(run.records())
+    compiled = {record.point: record for record in records if isinstance(record, CompiledRecord)}
+    failures = {r.point: r for r in records if isinstance(r, FailureRecord) and r.point not in compiled}
+    planned, unsupported = manifest["plan"]["points"], {name for name, r in failures.items() if r.unsupported}
     every = run.config().get("strategy") == "all" or every_set(run.config())
-    some = len(unsupported_points) < len(planned)
-    result = []
-    for point in planned:
-        failure = failures.get(point["point"])
-        unsupported = failure is not None and failure.unsupported
-        result.append(
-            CompiledRow(
-                point=point,
-                target=str(manifest["target"]),
-                record=compiled.get(point["point"]),
-                reason=failure.reason if failure is not None else "",
-                memory_bytes=int(manifest["device_memory_bytes"]),
-                unsupported=unsupported,
-                excused=unsupported and every and some,
-            )
-        )
-    return result
+    excused = unsupported if every and len(unsupported) < len(planned) else set()
+    return [
+        CompiledRow(
+            point=point, target=str(manifest["target"]), record=compiled.get(name),
+            reason=failures[name].reason if name in failures else "", unsupported=name in unsupported,
+            memory_bytes=int(manifest["device_memory_bytes"]), excused=name in excused,
+        ) for point in planned for name in (point["point"],)
+    ]  # fmt: skip
 
 
 def problems(rows: Sequence[CompiledRow]) -> list[str]:

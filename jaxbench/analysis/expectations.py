@@ -1,5 +1,5 @@
 # Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
-"""What a run of training steps should show on any machine, and what it actually shows."""
+"""What runs of training steps and of cases should show on any machine, and what they actually show."""
 
 from __future__ import annotations
 
@@ -7,9 +7,11 @@ import dataclasses
 import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from typing import Any
 
-from jaxbench.analysis.cases import CasePoint
-from jaxbench.analysis.points import MeasuredPoint
+from jaxbench.analysis import quantities, roofline
+from jaxbench.analysis.case_rows import CaseRow
+from jaxbench.analysis.points import CasePoint, MeasuredPoint
 from jaxbench.analysis.scaling import Row
 from jaxbench.digits import digits
 
@@ -63,12 +65,18 @@ _PROFILE = "In a trace, the op categories and the idle time add up to the wall t
 
 def of_training(rows: Sequence[Row]) -> list[Item]:
     """The expectations that every program runs and is correct."""
-    return [complete(_RUNS, [row.point for row in rows]), *_verdicts(rows), _steady(rows)]
+    measured = [row.point for row in rows if row.point.rounds]
+    compiled = [(p.point, sum(r.compilations for r in p.rounds)) for p in measured]
+    wrong = [f"{point}: {count} programs were compiled" for point, count in compiled if count]
+    steady = item(_STEADY, len(measured), wrong)
+    return [complete(_RUNS, [row.point for row in rows]), *_verdicts(rows), steady]
 
 
 def of_scaling(rows: Sequence[Row]) -> list[Item]:
     """The expectations that the speeds are plausible."""
-    return [_clocks(rows), _efficiency(rows)]
+    timed = [row for row in rows if row.timing.step_s.known]
+    wrong = [f"{row.point.point}: {row.timing.clock_note}" for row in timed if row.timing.clock_note]
+    return [item(_CLOCKS, len(timed), wrong), _efficiency(rows)]
 
 
 def grid(rows: Iterable[Row]) -> dict[str, str]:
@@ -90,14 +98,10 @@ def complete(expected: str, points: Sequence[MeasuredPoint | CasePoint], *, unit
     """The expectation that all of these points were measured. A failed point is a violation, and a missing point is
     unknown. Unsupported points are left out."""
     points = [point for point in points if point.status != "unsupported"]
-    unmeasured = {
-        status: [f"{point.point}: {point.reason}" for point in points if point.status == status]
-        for status in ("failed", "partial", "missing")
-    }
-    result = item(
-        expected, len(points), [sentence for sentences in unmeasured.values() for sentence in sentences], unit=unit
-    )
-    return result if unmeasured["failed"] or result.agrees != NO else dataclasses.replace(result, agrees=CANNOT_TELL)
+    order = ("failed", "partial", "missing")
+    unmeasured = [f"{p.point}: {p.reason}" for status in order for p in points if p.status == status]
+    result, failed = item(expected, len(points), unmeasured, unit=unit), any(p.status == "failed" for p in points)
+    return result if failed or result.agrees != NO else dataclasses.replace(result, agrees=CANNOT_TELL)
 
 
 def item(expected: str, judged: int, wrong: Sequence[str], detail: str = "", *, unit: str = "programs") -> Item:
@@ -106,14 +110,9 @@ def item(expected: str, judged: int, wrong: Sequence[str], detail: str = "", *, 
         return _unknown(expected, "nothing that could be judged was measured.")
     right = max(0, judged - len(wrong))
     return Item(
-        expected=expected,
-        found=f"{right} of {judged} {unit}",
-        agrees=NO if wrong else YES,
-        judged=judged,
-        right=right,
-        detail=detail,
-        why=tuple(wrong),
-    )
+        expected=expected, found=f"{right} of {judged} {unit}", agrees=NO if wrong else YES, judged=judged, right=right,
+        detail=detail, why=tuple(wrong),
+    )  # fmt: skip
 
 
 def _unknown(expected: str, why: str) -> Item:
@@ -143,18 +142,6 @@ def _verdicts(rows: Sequence[Row]) -> list[Item]:
         nearest = f"at most {100 * max(shares):.2g} % of the tolerance" if shares else ""
         items.append(item(_VERDICTS.get(name, f"The check '{name}' passes."), len(matches), wrong, nearest))
     return items
-
-
-def _steady(rows: Sequence[Row]) -> Item:
-    timed = [row.point for row in rows if row.point.rounds]
-    compiled = [(p.point, sum(r.compilations for r in p.rounds)) for p in timed]
-    return item(_STEADY, len(timed), [f"{point}: {count} programs were compiled" for point, count in compiled if count])
-
-
-def _clocks(rows: Sequence[Row]) -> Item:
-    timed = [row for row in rows if row.timing.step_s.known]
-    wrong = [f"{row.point.point}: {row.timing.clock_note}" for row in timed if row.timing.clock_note]
-    return item(_CLOCKS, len(timed), wrong)
 
 
 def _efficiency(rows: Sequence[Row]) -> Item:
@@ -189,3 +176,50 @@ def of_profile(rows: Sequence[Row]) -> Item:
         if abs(total / profile.wall_s - 1) > ADDS_UP or not busy > 0:
             wrong.append(f"{point}: {text}")
     return item(_PROFILE, len(traced), wrong, ", ".join(shown))
+
+
+UNIT = "cases"
+_CASES_RUN = "Every kernel, transfer and collective that fits runs to the end."
+_CASES_RIGHT = "Every result is correct."
+_CASES_GATED = "No number is impossible: the clocks agree, and nothing is faster than the hardware's peaks allow."
+_CASES_PEAK = "No matrix product is faster than the vendor's stated peak."
+
+
+def of_cases(rows: Sequence[CaseRow]) -> list[Item]:
+    """Whether all rows were measured, are correct, and passed every gate."""
+    checked = [row for row in rows if row.point.check_ok is not None]
+    wrong = [f"{row.point.point}: {row.point.reason}" for row in checked if row.point.check_ok is False]
+    gated = [row for row in rows if row.gate and row.point.check_ok is not False]
+    refused = [f"{row.point.point}: {row.gate_reason}" for row in gated if row.gate == "refused"]
+    return [
+        complete(_CASES_RUN, [row.point for row in rows], unit=UNIT),
+        item(_CASES_RIGHT, len(checked), wrong, unit=UNIT),
+        item(_CASES_GATED, len(gated), refused, unit=UNIT),
+    ]
+
+
+def of_peak(rows: Sequence[CaseRow], manifest: dict[str, Any]) -> Item:
+    """The fastest product of each dtype against the catalogued peak, including products that a gate refused.
+
+    rows: the rows of the experiment `matmul`. manifest: the manifest of its run.
+    """
+    platform, kind = str(manifest.get("platform", "")), str(manifest.get("device_kind", ""))
+    timed = [row for row in rows if row.flop_per_s.known and row.point.platform == platform]
+    shown, wrong, known = [], [], 0
+    for dtype in dict.fromkeys(row.point.dtype for row in timed):
+        best = max((row for row in timed if row.point.dtype == dtype), key=lambda row: row.flop_per_s.value)
+        peak = roofline.catalogued_ceilings(platform, kind, dtype)
+        rate = quantities.flops(best.flop_per_s.value, dtype)
+        if not peak.flop.source:
+            shown.append(f"{dtype} {rate}")
+            continue
+        known += 1
+        share = 100 * best.flop_per_s.value / peak.flop.rate
+        shown.append(f"{dtype} {rate}, {share:.0f} % of {quantities.flops(peak.flop.rate, dtype)}")
+        lower = best.flop_per_s.lo if best.flop_per_s.has_interval else best.flop_per_s.value
+        if lower > roofline.SLACK["catalogue"] * peak.flop.rate:
+            wrong.append(f"{best.point.point}: {shown[-1]}")
+    agrees = NO if wrong else YES if known else CANNOT_TELL
+    why = tuple(wrong) if known else (f"the catalogue has no peak for '{kind}'.",)
+    found = "; ".join(shown) or "nothing was measured"
+    return Item(expected=_CASES_PEAK, found=found, agrees=agrees, judged=known, right=known - len(wrong), why=why)

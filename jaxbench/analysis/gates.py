@@ -7,18 +7,20 @@ records with the reason. docs/metrics justifies the limits.
 
 from __future__ import annotations
 
+import dataclasses
 import math
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Self
 
 from jaxbench.analysis import load, quantities
-from jaxbench.analysis.cases import CasePoint
-from jaxbench.analysis.intervals import Estimate
-from jaxbench.analysis.limits import FLOP, Demand
-from jaxbench.analysis.measured import Measured
+from jaxbench.analysis.point_records import Measured
+from jaxbench.analysis.points import CasePoint, MeasuredPoint
 from jaxbench.analysis.quantities import seconds
-from jaxbench.analysis.timing import LoopTime, Timing
+from jaxbench.analysis.roofline import FLOP, SLACK, Demand, Utilisation
 from jaxbench.digits import digits
+from jaxbench.levers import PART
+from jaxbench.statistics.bootstrap import Estimate
+from jaxbench.statistics.timing import LoopTime, Timing
 
 TWO_CLOCKS = "two clocks agree"
 BELOW_PEAK = "not above peak"
@@ -75,6 +77,38 @@ class Gate:
     certain: bool = False
 
 
+@dataclass(frozen=True, kw_only=True)
+class GatedRow:
+    """The common part of rows of training points and of cases.
+
+    Attributes:
+      gate: "passed" | "refused" | "" if nothing was measured. gate_reason: the reason, or the most useful remark.
+      notes: caveats, as clauses.
+    """
+
+    point: Measured[Any]
+    timing: Timing
+    gates: tuple[Gate, ...] = ()
+    gate: str = ""
+    gate_reason: str = ""
+    notes: tuple[str, ...] = ()
+
+    @property
+    def wrong(self) -> bool:
+        """Whether a check failed."""
+        return self.point.check_ok is False
+
+    @property
+    def quotable(self) -> bool:
+        """Whether it may support a headline, a fit or a card."""
+        return self.point.reportable and self.gate == "passed"
+
+    def gated(self, gates: tuple[Gate, ...]) -> Self:
+        """With the outcome of these gates."""
+        gate, reason = verdict(gates)
+        return dataclasses.replace(self, gates=gates, gate=gate, gate_reason=reason)
+
+
 def impossible(gates: tuple[Gate, ...]) -> tuple[Gate, ...]:
     """The gates that refused for a reason that noise cannot cause."""
     return tuple(gate for gate in gates if gate.passed is False and gate.certain)
@@ -83,13 +117,15 @@ def impossible(gates: tuple[Gate, ...]) -> tuple[Gate, ...]:
 def judge(point: CasePoint, timing: Timing, loop: LoopTime, demands: tuple[Demand, ...]) -> tuple[Gate, ...]:
     """All gates of a measured row, in the order in which they are shown.
 
-    demands: the row's rates, each with its ceiling (`limits.demands`).
+    demands: the row's rates, each with its ceiling (`roofline.demands`).
     """
+    record = point.record  # the compiler cannot count the FLOPs of a library that the program calls
+    counted = record.compiler_flops or 0.0 if record is not None and record.calls_library is False else None
     return (
         two_clocks(point, timing, loop),
         below_peak(demands),
         roofline(timing.step_s, demands),
-        flops_done(point.flops or 0, _counted(point)),
+        flops_done(point.flops or 0, counted),
         positive(point, timing, loop, demands),
         inputs(point),
         itself(point),
@@ -172,20 +208,19 @@ def below_peak(demands: tuple[Demand, ...]) -> Gate:
 
     A rate above a catalogued peak is impossible. If it is above a measured peak, one of the two measurements is wrong.
     """
-    above = [_above(d) for d in demands if d.limit.known and _ends(d.rate)[0] > d.limit.rate * d.limit.slack]
-    if above:
-        certain = any(_above(d) in above and d.limit.source == "catalogue" and d.rate.has_interval for d in demands)
-        return Gate(name=BELOW_PEAK, passed=False, reason="; ".join(above), certain=certain)
-    return _unless_unknown(BELOW_PEAK, demands)
+    above = [d for d in demands if d.limit.known and _ends(d.rate)[0] > d.limit.rate * d.limit.slack]
+    if not above:
+        return _unless_unknown(BELOW_PEAK, demands)
+    reasons = [
+        f"{d.shown(d.rate.value)} is {100 * d.rate.value / d.limit.rate:.0f} % of {d.limit.text}: "
+        f"{'impossible' if d.limit.source == 'catalogue' else CONTRADICTION}"
+        for d in above
+    ]
+    certain = any(d.limit.source == "catalogue" and d.rate.has_interval for d in above)
+    return Gate(name=BELOW_PEAK, passed=False, reason="; ".join(reasons), certain=certain)
 
 
 CONTRADICTION = "this number or the machine profile is wrong ('jaxbench machine' makes a new profile)"
-
-
-def _above(demand: Demand) -> str:
-    why = "impossible" if demand.limit.source == "catalogue" else CONTRADICTION
-    part = 100 * demand.rate.value / demand.limit.rate
-    return f"{demand.shown(demand.rate.value)} is {part:.0f} % of {demand.limit.text}: {why}"
 
 
 def roofline(step_s: Estimate, demands: tuple[Demand, ...]) -> Gate:
@@ -237,12 +272,6 @@ def flops_done(stated: float, counted: float | None) -> Gate:
     return Gate(name=FLOPS_DONE, passed=False, reason=text, certain=True)
 
 
-def _counted(point: CasePoint) -> float | None:
-    """The compiler's FLOPs; None if the program calls a library, because the compiler cannot count those FLOPs."""
-    record = point.record
-    return record.compiler_flops or 0.0 if record is not None and record.calls_library is False else None
-
-
 def inputs(point: CasePoint) -> Gate:
     """Not all inputs are zero. Zeros hide wrong results, and they multiply faster on hardware with a power limit."""
     if point.record is None:
@@ -275,3 +304,64 @@ def by_itself(point: CasePoint) -> Gate:
 def _ends(estimate: Estimate) -> tuple[float, float]:
     """The ends of the interval; without an interval, the value twice."""
     return (estimate.lo, estimate.hi) if estimate.has_interval else (estimate.value, estimate.value)
+
+
+NOT_ABOVE_IDEAL = "efficiency not above ideal"
+# A larger efficiency is refused, because n devices do at most the work of n. A smaller per-device batch that fits in a
+# cache can exceed it, but then the number describes the slow base and not the scaling.
+ABOVE_IDEAL = 1.05
+FAR = 2.0  # certain only above this many times a peak from another day, because the machine may have been busy then
+
+
+def judge_step(point: MeasuredPoint, timing: Timing, use: Utilisation) -> tuple[Gate, ...]:
+    """The gates of a measured row, without its base."""
+    return step_two_clocks(point, timing), step_below_peak(timing.step_s, use), step_flops_done(point)
+
+
+def step_two_clocks(point: MeasuredPoint, timing: Timing) -> Gate:
+    """As for a case. A latency has no second clock: it includes the launch and the fence, which cancel in a slope."""
+    if PART.of(point.levers) == "inference":
+        return Gate(name=TWO_CLOCKS, passed=None, reason="a latency has one clock")
+    return blocks(point, timing.clock_ratio)
+
+
+def step_below_peak(step_s: Estimate, use: Utilisation) -> Gate:
+    """Model FLOP/s are not above the devices' peak, at the slow end of the step time's interval."""
+    slowest = step_s.value / (step_s.hi if step_s.has_interval else step_s.value)
+    if math.isfinite(use.mfu):
+        if use.mfu * slowest <= SLACK["catalogue"]:
+            return Gate(name=BELOW_PEAK, passed=True)
+        text = f"{100 * use.mfu:.0f} % of the {use.peak} is impossible"
+        return Gate(name=BELOW_PEAK, passed=False, reason=text, certain=step_s.has_interval)
+    if math.isfinite(use.measured_peak_share):
+        if use.measured_peak_share * slowest <= use.measured_slack:
+            return Gate(name=BELOW_PEAK, passed=True)
+        wrong = "one of the two is wrong" if use.product_share.known else CONTRADICTION
+        far = use.measured_peak_share * slowest > FAR * use.measured_slack
+        certain = step_s.has_interval and (far or use.product_share.known)  # a product of the same rounds is certain
+        return Gate(name=BELOW_PEAK, passed=False, reason=f"{use.measured_note}: {wrong}", certain=certain)
+    return Gate(name=BELOW_PEAK, passed=None, reason=use.note)
+
+
+def step_flops_done(point: MeasuredPoint) -> Gate:
+    """As for a case, for whole steps. FLOPs in a branch that a step may skip do not count as done."""
+    if point.record is None or PART.of(point.levers) != "step":
+        return Gate(name=FLOPS_DONE, passed=None, reason="unknown: the formula is of a whole step")
+    passport = point.record.passport
+    counts = (passport.product_flops_per_step, passport.compiler_flops_per_step)
+    counted, least = max((count for count in counts if count), default=None), point.record.facts.get("least_work", 1.0)
+    if counted is None or least >= 1 / OVERSTATED:
+        return flops_done(passport.flops_per_step, counted)
+    text = f"a branch of the model may skip {100 * (1 - least):.0f} % of its FLOPs in a step"
+    return Gate(name=FLOPS_DONE, passed=False, reason=text)
+
+
+def not_above_ideal(efficiency: Estimate) -> Gate:
+    """The interval of the efficiency is not entirely above ABOVE_IDEAL."""
+    if not (efficiency.has_interval and efficiency.lo > ABOVE_IDEAL):
+        return Gate(name=NOT_ABOVE_IDEAL, passed=True)
+    why = (
+        "its base is slow (its whole batch does not fit in a cache, or another program disturbed it), "
+        "or one of the two times is wrong"
+    )
+    return Gate(name=NOT_ABOVE_IDEAL, passed=False, reason=f"{100 * efficiency.value:.0f} %: {why}")

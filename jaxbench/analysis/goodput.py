@@ -1,20 +1,28 @@
 # Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
-"""Goodput under failures: the best time between checkpoints, and the expected goodput (docs/metrics, Goodput).
+"""What failures, checkpoints and steps cost: goodput, and prices (docs/metrics, Goodput and Prices).
 
 Failures come at random with a constant rate (a Poisson process). A failure ends the job. The job restarts from the
-newest sealed checkpoint, and it may fail again while it starts.
+newest sealed checkpoint, and it may fail again while it starts. A price per hour is for the whole machine, no matter
+how many devices a point uses.
 """
 
 from __future__ import annotations
 
+import contextlib
+import json
 import math
 import statistics
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
 
+from jaxbench.analysis.scaling import Row
+from jaxbench.digits import digits
 from jaxbench.errors import UserError
 from jaxbench.records import trainings
 from jaxbench.records.trainings import Start
+from jaxbench.statistics.bootstrap import Estimate
 
 HOUR_S = 3600.0
 
@@ -62,7 +70,7 @@ def daly(checkpoint_s: float, mtbf_s: float) -> float:
     return mtbf_s if ratio >= 1 else first * (1 + math.sqrt(ratio) / 3 + ratio / 9) - checkpoint_s
 
 
-def expected(costs: Costs, mtbf_s: float) -> float:
+def expected_goodput(costs: Costs, mtbf_s: float) -> float:
     """The expected goodput of a long training: the share of the wall time in steps that count. Raises UserError.
 
     useful tau exp(-(R + L) / M) / ((M + D) (exp((tau + C) / M) - 1)). A failure comes every M + D seconds on average,
@@ -83,7 +91,7 @@ def expected_wall_s(costs: Costs, mtbf_s: float, *, intervals: float) -> float:
     Raises UserError.
     """
     first = (mtbf_s + costs.down_s) * math.expm1(costs.restart_s / mtbf_s)
-    return first + intervals * costs.useful * costs.interval_s / expected(costs, mtbf_s)
+    return first + intervals * costs.useful * costs.interval_s / expected_goodput(costs, mtbf_s)
 
 
 def at_devices(costs: Costs, *, devices: int, failures_per_device_hour: float) -> tuple[float, float]:
@@ -94,10 +102,10 @@ def at_devices(costs: Costs, *, devices: int, failures_per_device_hour: float) -
     _require(devices=devices, failures_per_device_hour=failures_per_device_hour)
     mtbf_s = HOUR_S / (devices * failures_per_device_hour)
     best = daly(costs.checkpoint_s, mtbf_s)
-    return best, expected(costs.at_interval(best), mtbf_s)
+    return best, expected_goodput(costs.at_interval(best), mtbf_s)
 
 
-def measured(starts: Sequence[Start]) -> Costs | None:
+def measured_costs(starts: Sequence[Start]) -> Costs | None:
     """Mean costs from a training's time ledger; None before its first checkpoint is sealed.
 
     The down time is a median, because a start that was killed before its first line counts as idle time.
@@ -127,3 +135,63 @@ def _require(**values: float) -> None:
     for name, value in values.items():
         if not 0 < value < math.inf:
             raise UserError(f"{name}={value:g} is not a positive number: use a number such as 100.")
+
+
+THOUSAND = 1000
+
+
+def of_steps(step_s: Estimate, steps: int, per_hour: float) -> Estimate:
+    """steps x step_s x price / 3600, in the currency of the price, with the interval of the step time."""
+    return step_s.times(steps * per_hour / HOUR_S)
+
+
+def steps_to_target(run: Path, config: Mapping[str, Any]) -> dict[int, int]:
+    """{global batch: fewest steps} of trainings in the folders next to a run that reached their target.
+
+    Only trainings of the same experiment and model count, because another model needs another number of steps.
+    """
+    found: dict[int, int] = {}
+    for metrics in sorted(run.resolve().parent.glob("*/metrics.jsonl")):
+        with contextlib.suppress(UserError, OSError, ValueError, KeyError, TypeError):
+            trained = json.loads((metrics.parent / "config.json").read_text(encoding="utf-8"))
+            same = all(trained[name] == config[name] for name in ("experiment", "model") if name in config)
+            if not same or trained["experiment"] != config["experiment"]:
+                continue
+            training = trainings.read_curve(metrics.parent)
+            if row := training.at_target():
+                found[training.batch] = min(int(row["step"]), found.get(training.batch, int(row["step"])))
+    return found
+
+
+def price_sentences(
+    rows: Iterable[Row], per_hour: float, to_target: Mapping[int, int], used: Mapping[str, float], wall_s: float
+) -> list[str]:
+    """One sentence on the cost of each point, and one on the energy of the run. used: joules by counter."""
+    lines = []
+    for row in rows:
+        step = row.timing.step_s
+        if not step.known or row.wrong:
+            continue
+        thousand = _money(of_steps(step, THOUSAND, per_hour))
+        steps = to_target.get(row.point.global_batch)
+        if steps is None:
+            target = (
+                f"the cost to a target is unknown, because no training with batch {row.point.global_batch} next to "
+                "this run reached its target"
+            )
+        else:
+            target = f"the {steps:,} steps to the target cost {_money(of_steps(step, steps, per_hour))}"
+        lines.append(f"{row.point.point}: a thousand steps cost {thousand}; {target}.")
+    total = sum(used.values())
+    if not used:
+        energy = "Energy: unknown, because no energy counter can be read (RAPL needs root; NVML needs a GPU)."
+    else:
+        energy = (
+            f"Energy of the whole run, including compilation, by {', '.join(used)}: {total:,.0f} J in {wall_s:,.0f} s, "
+            f"{total / wall_s:,.0f} W on average."
+        )
+    return [*lines, energy]
+
+
+def _money(value: Estimate) -> str:
+    return digits(value.value) + (f" ({digits(value.lo)} .. {digits(value.hi)})" if value.has_interval else "")

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from jaxbench.analysis.measured import Measured
+from jaxbench.analysis.point_records import Measured
 from jaxbench.records.schema import RoundRecord
 
 LEAST_CPU_SHARE = 0.95  # a process with one CPU and one busy device is contended below this CPU time / wall time
@@ -61,7 +61,9 @@ def contended(point: Measured[Any], about: RoundRecord) -> str:
     if point.platform != "cpu" or not about.cpu_s:
         return ""
     share = sum(about.cpu_s) / wall_s(about)
-    if _alone_on_one_cpu(point, about) and share < LEAST_CPU_SHARE:
+    # A process with one CPU and one device that waits for no input or copy should always be busy.
+    fed = getattr(point, "levers", {}).get("input", "device") != "device" or getattr(point, "source", "")
+    if about.cpus == 1 and point.devices == 1 and not fed and share < LEAST_CPU_SHARE:
         return f"its process ran for only {100 * share:.0f} % of the time"
     for values, who in ((about.steal_s, "the hypervisor"), (about.others_s, "other processes")):
         if sum(values) > TICKS_S and taken(about, values) > MOST_TAKEN:
@@ -77,12 +79,6 @@ def wall_s(about: RoundRecord) -> float:
 def taken(about: RoundRecord, values: Sequence[float]) -> float:
     """The share of the CPUs' time during a round's blocks that `values` seconds are; NaN: unknown."""
     return sum(values) / (wall_s(about) * about.cpus) if values and about.cpus else math.nan
-
-
-def _alone_on_one_cpu(point: Measured[Any], about: RoundRecord) -> bool:
-    """Whether the process should always be busy: it has one CPU and one device and waits for no input or copy."""
-    fed = getattr(point, "levers", {}).get("input", "device") != "device"
-    return about.cpus == 1 and point.devices == 1 and not fed and not getattr(point, "source", "")
 
 
 def _median(values: Sequence[float]) -> float:

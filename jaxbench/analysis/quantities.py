@@ -6,8 +6,8 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 
-from jaxbench.analysis.intervals import Estimate
 from jaxbench.digits import digits
+from jaxbench.statistics.bootstrap import Estimate
 
 _TENS = ((1e15, "P"), (1e12, "T"), (1e9, "G"), (1e6, "M"), (1e3, "k"))
 _TWOS = ((2**40, "TiB"), (2**30, "GiB"), (2**20, "MiB"), (2**10, "KiB"))

@@ -4,25 +4,26 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
-from jaxbench.analysis import gates, paired_ratio, step_gates, utilisation
-from jaxbench.analysis.gates import Gate
-from jaxbench.analysis.intervals import MIN_ROUNDS, UNKNOWN, Estimate
+from jaxbench.analysis import gates, roofline
+from jaxbench.analysis.gates import GatedRow
 from jaxbench.analysis.points import MeasuredPoint
-from jaxbench.analysis.spread import ASSUMED, Spread
-from jaxbench.analysis.timing import Timing, draws_of, measure, no_interval, unsettled
-from jaxbench.analysis.utilisation import Utilisation
+from jaxbench.analysis.roofline import Utilisation
 from jaxbench.levers import SIXTEEN_BITS
+from jaxbench.statistics import paired_ratio
+from jaxbench.statistics.bootstrap import MIN_ROUNDS, UNKNOWN, Estimate
+from jaxbench.statistics.timing import draws_of, measure, no_interval, unsettled
+from jaxbench.statistics.variance import ASSUMED, RunVariance
 
 
 @dataclass(frozen=True, kw_only=True)
-class Row:
-    """One point with its numbers.
+class Row(GatedRow):
+    """One training point with its numbers.
 
     Attributes:
       base: the point with speed-up 1: the smallest measured device count of the same strategy, scaling and arm; None if
@@ -34,14 +35,11 @@ class Row:
       paired: whether it shares at least MIN_ROUNDS rounds with its base, so that drift cancels. Otherwise the speed-up
         has no interval, and no fit uses the point.
       speedup_draws: (draws,) the speed-up of each bootstrap sample, for the fits.
-      gate: "passed" | "refused" | "" if nothing was measured. gate_reason: the reason, or the most useful remark.
-      notes: caveats, as clauses.
-      explained_by: the rows of its ablations, by name: alone, local, communication, peak; for a base also "batch=2x".
+      ablations: the rows of its ablations, by name: alone, local, communication, peak; for a base also "batch=2x".
         No table, figure, fit or headline of points has them.
     """
 
     point: MeasuredPoint
-    timing: Timing
     base: MeasuredPoint | None = None
     base_step_s: float = float("nan")
     work: float = float("nan")
@@ -50,21 +48,7 @@ class Row:
     paired: bool = True
     speedup_draws: np.ndarray = dataclasses.field(default_factory=lambda: np.empty(0))
     use: Utilisation = Utilisation()
-    gates: tuple[Gate, ...] = ()
-    gate: str = ""
-    gate_reason: str = ""
-    notes: tuple[str, ...] = ()
-    explained_by: Mapping[str, Row] = dataclasses.field(default_factory=dict)
-
-    @property
-    def believed(self) -> bool:
-        """Whether no check failed."""
-        return self.point.check_ok is not False
-
-    @property
-    def honest(self) -> bool:
-        """Whether it may support a headline, a fit or a card."""
-        return self.point.honest and self.gate == "passed"
+    ablations: Mapping[str, Row] = dataclasses.field(default_factory=dict)
 
     @property
     def relative_devices(self) -> float:
@@ -81,7 +65,7 @@ class Control:
     ratio: Estimate  # step_s of the strong point over step_s of the weak point, with its interval
 
     @property
-    def floor(self) -> float:
+    def aa_spread(self) -> float:
         """The A/A spread: the larger distance of the interval's ends from 1, at least 0.001."""
         return max(0.001, abs(self.ratio.lo - 1), abs(self.ratio.hi - 1))
 
@@ -92,7 +76,7 @@ class Control:
         return (
             f"A/A spread, {self.strategy}: strong and weak scaling are the same program on {devices}, measured twice. "
             f"The ratio of their step times is {ratio.value:.3f} [{ratio.lo:.3f}, {ratio.hi:.3f}]. Differences below "
-            f"{100 * self.floor:.1f} % are noise here."
+            f"{100 * self.aa_spread:.1f} % are noise here."
         )
 
 
@@ -101,19 +85,23 @@ def analyse(
     *,
     config: dict[str, Any],
     machine: dict[str, Any] | None = None,
-    spread: Spread = ASSUMED,
+    spread: RunVariance = ASSUMED,
 ) -> list[Row]:
     """Computes every number of every point.
 
     config: the run's; only ``weak`` is read, and ``model.dtype`` in runs older than the lever `precision`.
-    machine: the machine profile (`machine_card.read`), or None. spread: between processes (`spread.read`).
+    machine: the machine profile (`machine_profile.read`), or None. spread: between processes (`variance.read`).
     """
     draws = draws_of(points, spread)
     timed = [Row(point=point, timing=measure(point, draws, examples=point.examples)) for point in points]
-    explaining = [_explaining(row) for row in timed if row.point.explains]
+    measured_ablations = [  # only the clocks are judged, because an ablation is not a whole step
+        row.gated((gates.blocks(row.point, row.timing.clock_ratio),)) if row.timing.step_s.known else row
+        for row in timed
+        if row.point.explains
+    ]
     products = {
         (row.point.devices, dtype_of(row.point, config)): row
-        for row in explaining
+        for row in measured_ablations
         if row.point.part == "peak" and not fault(row)
     }
     rows = [
@@ -122,18 +110,13 @@ def analyse(
         if not row.point.explains
     ]
     parts: dict[str, dict[str, Row]] = {}
-    for row in explaining:
+    for row in measured_ablations:
         parts.setdefault(row.point.explains, {})[row.point.point.removeprefix(f"{row.point.explains}/")] = row
-    rows = [dataclasses.replace(row, explained_by=parts.get(row.point.point, {})) for row in rows]
+    rows = [dataclasses.replace(row, ablations=parts.get(row.point.point, {})) for row in rows]
     model_grows = config.get("weak") == "model"
     return [
         _finish(row, _base(row.point, rows), model_grows=model_grows and row.point.scaling == "weak") for row in rows
     ]
-
-
-def _explaining(row: Row) -> Row:
-    """The row of an ablation. Only its clocks are judged, because it is not a whole step."""
-    return _gated(row, (gates.blocks(row.point, row.timing.clock_ratio),)) if row.timing.step_s.known else row
 
 
 def fault(row: Row) -> str:
@@ -149,15 +132,10 @@ def _alone(row: Row, config: dict[str, Any], machine: dict[str, Any] | None, pro
     point, timing = row.point, row.timing
     if not timing.step_s.known:
         return row
-    use = utilisation.utilisation(point, timing.step_s.value, dtype=dtype_of(point, config), machine=machine)
+    use = roofline.utilisation(point, timing.step_s.value, dtype=dtype_of(point, config), machine=machine)
     if product is not None:
-        use = utilisation.beside_product(use, row, product)
-    return _gated(dataclasses.replace(row, use=use), step_gates.judge(point, timing.inside, use))
-
-
-def _gated(row: Row, results: tuple[Gate, ...]) -> Row:
-    gate, reason = gates.verdict(results)
-    return dataclasses.replace(row, gates=results, gate=gate, gate_reason=reason)
+        use = roofline.with_product(use, row, product)
+    return dataclasses.replace(row, use=use).gated(gates.judge_step(point, timing.inside, use))
 
 
 def dtype_of(point: MeasuredPoint, config: dict[str, Any]) -> str:
@@ -219,26 +197,13 @@ def _finish(row: Row, base: Row | None, *, model_grows: bool) -> Row:
     if not (row.timing.step_s.has_interval and base.timing.step_s.has_interval):
         speedup = UNKNOWN
     finished = dataclasses.replace(
-        row,
-        base=base.point,
-        base_step_s=base.timing.step_s.value,
-        work=work,
-        speedup=speedup,
-        efficiency=speedup.times(1 / relative),
+        row, base=base.point, base_step_s=base.timing.step_s.value, work=work, speedup=speedup,
+        efficiency=speedup.times(1 / relative), speedup_draws=draws,
         paired=len(set(row.point.units) & set(base.point.units)) >= MIN_ROUNDS,
-        speedup_draws=draws,
-    )
+    )  # fmt: skip
     if row.point is not base.point:
-        finished = _gated(finished, (*row.gates, step_gates.not_above_ideal(finished.efficiency)))
+        finished = finished.gated((*row.gates, gates.not_above_ideal(finished.efficiency)))
     return dataclasses.replace(finished, notes=_notes(finished, base))
-
-
-def _excess(point: MeasuredPoint) -> list[str]:
-    """A note on the bytes that a step sends beyond the expected bytes, if that is not an error."""
-    checks = point.record.checks if point.record else ()
-    total = sum(each.bytes for each in point.record.passport.collectives) if point.record else 0
-    excess = [check.excess_bytes for check in checks if check.ok and check.excess_bytes]
-    return [f"excess: {bytes_:,} of {total:,} bytes of collectives are beyond the expected bytes" for bytes_ in excess]
 
 
 def _notes(row: Row, base: Row | None) -> tuple[str, ...]:
@@ -253,9 +218,16 @@ def _notes(row: Row, base: Row | None) -> tuple[str, ...]:
     if base is not None and not point.oversubscribed and row.timing.step_s.known:
         notes.extend(_pairing(row, base))
     if not point.oversubscribed:
-        notes.extend([] if row.gate == "refused" else _above_ideal(row.efficiency))
+        if row.gate != "refused" and row.efficiency.lo > 1:
+            notes.append("efficiency above 1 beyond its interval: look for a slow base (caches, memory, small batch)")
+        elif row.gate != "refused" and not row.efficiency.has_interval and row.efficiency.value > 1:
+            notes.append("efficiency above 1, without an interval to judge it")
         notes.extend(_shared_threads(row))
-    notes.extend(_excess(point))
+    for check in point.record.checks if point.record else ():
+        if check.ok and check.excess_bytes:  # not an error
+            total = sum(each.bytes for each in point.record.passport.collectives) if point.record else 0
+            beyond = f"{check.excess_bytes:,} of {total:,} bytes of collectives are beyond the expected bytes"
+            notes.append(f"excess: {beyond}")
     notes.extend([point.repetition] if point.repetition else [])
     notes.extend([] if point.oversubscribed else unsettled(point))
     if row.timing.clock_note:
@@ -270,15 +242,14 @@ def _pairing(row: Row, base: Row) -> list[str]:
     measured = f"{shared} of its {row.timing.rounds} rounds are shared with its base {base.point.point}"
     if row.paired:
         return [f"{measured}: its speed-up uses only these"]
-    return (
-        [f"speed-up without interval, and in no fit: {measured}, so drift does not cancel"] if row.speedup.known else []
-    )
+    note = f"speed-up without interval, and in no fit: {measured}, so drift does not cancel"
+    return [note] if row.speedup.known else []
 
 
 def _shared_threads(row: Row) -> list[str]:
     """A note that devices of one CPU process share XLA's thread pool (docs/metrics, Threads). Not needed if a waterfall
     shows it as contention."""
-    point, local = row.point, row.explained_by.get("local")
+    point, local = row.point, row.ablations.get("local")
     if local is not None and not fault(local):
         return []
     if point.platform != "cpu" or point.devices <= point.processes or not row.efficiency.hi < 1:
@@ -286,9 +257,20 @@ def _shared_threads(row: Row) -> list[str]:
     return ["some of this loss is XLA's shared CPU thread pool, not the strategy"]
 
 
-def _above_ideal(efficiency: Estimate) -> list[str]:
-    if efficiency.has_interval and efficiency.lo > 1:
-        return ["efficiency above 1 beyond its interval: look for a slow base (caches, memory, small batch)"]
-    if not efficiency.has_interval and efficiency.value > 1:
-        return ["efficiency above 1, without an interval to judge it"]
-    return []
+def half_widths(rows: Sequence[Row]) -> Iterable[tuple[float, str]]:
+    """(half width, point) for each claim of the run.
+
+    The claims are the efficiencies. Without any, as on one device, they are the ratios of each step time to the first
+    point's. A single point claims its step time.
+    """
+    claims = [  # the report may make a claim about these points, so that their intervals should be narrow
+        row
+        for row in rows
+        if row.timing.step_s.known and not (row.point.oversubscribed or row.gate == "refused" or row.point.explains)
+    ]
+    found = [(row, row.efficiency) for row in claims if row.base is not None and row.base is not row.point]
+    if not found and claims:
+        first, *others = claims
+        ratios = [(row, paired_ratio.ratio(row, first)) for row in others] or [(first, first.timing.step_s)]
+        found = [(row, ratio.times(1 / ratio.value)) for row, ratio in ratios if ratio.known]
+    return [(estimate.half_width, row.point.point) for row, estimate in found if estimate.has_interval]

@@ -17,12 +17,12 @@ from typing import Any
 import numpy as np
 from scipy import special
 
-from jaxbench.analysis.intervals import MIN_PROCESSES, MIN_ROUNDS, Estimate, Unit, estimate
-from jaxbench.analysis.paired_ratio import Timed
 from jaxbench.analysis.quantities import times
 from jaxbench.analysis.scaling import Row, fault
-from jaxbench.analysis.timing import measure as timing_of
 from jaxbench.records.schema import RoundRecord
+from jaxbench.statistics.bootstrap import MIN_PROCESSES, MIN_ROUNDS, Estimate, Unit, estimate
+from jaxbench.statistics.paired_ratio import Timed
+from jaxbench.statistics.timing import measure as timing_of
 
 LEAST = 0.01  # a process that is slower by less than this is not called slow, however certain that is
 CHANCE = 0.05  # the largest probability that one of several equal processes is called slow
@@ -75,7 +75,7 @@ def of(row: Row) -> Stragglers | None:
     processes share cores."""
     if row.point.oversubscribed or not usable(row):
         return None
-    local = row.explained_by.get("local")
+    local = row.ablations.get("local")
     alone = pace(local) if local is not None and not fault(local) and usable(local) else None
     return Stragglers(step=pace(row), local=alone)
 

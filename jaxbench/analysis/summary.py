@@ -3,22 +3,22 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from jaxbench.analysis import sharing, stragglers
+from jaxbench.analysis import lever_results, stragglers
 from jaxbench.analysis.alpha_beta import AlphaBetaFit, group_of
 from jaxbench.analysis.arms import ArmResult
-from jaxbench.analysis.batches import Latency
 from jaxbench.analysis.case_rows import CaseRow
-from jaxbench.analysis.cases import CasePoint
-from jaxbench.analysis.points import MeasuredPoint
+from jaxbench.analysis.lever_results import Latency, SharingResult
+from jaxbench.analysis.points import CasePoint, MeasuredPoint
+from jaxbench.analysis.quantities import devices, scaled
 from jaxbench.analysis.scaling import Row
-from jaxbench.analysis.sharing import SharingResult
 from jaxbench.analysis.stragglers import Stragglers
-from jaxbench.analysis.timing import Timing
 from jaxbench.analysis.waterfall import Waterfall
 from jaxbench.records.schema import CaseRecord, CompileReport, PointRecord
+from jaxbench.statistics.timing import Timing
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -81,18 +81,13 @@ def entries(
     explained = {waterfall.point.point: waterfall for waterfall in waterfalls}
     return [
         Entry(
-            row=row, arm=compared.get(row.point.point), fit=_fit(row, lines), latency=calls.get(row.point.point),
+            row=row, arm=compared.get(row.point.point), latency=calls.get(row.point.point),
+            fit=lines.get(group_of(row.point)) if isinstance(row, CaseRow) and row.point.payload_bytes else None,
             waterfall=explained.get(row.point.point), stragglers=stragglers.of(row) if isinstance(row, Row) else None,
-            sharing=sharing.of(row) if isinstance(row, Row) else None,
+            sharing=lever_results.sharing_of(row) if isinstance(row, Row) else None,
         )
         for row in rows
     ]  # fmt: skip
-
-
-def _fit(row: Row | CaseRow, lines: dict[tuple[object, ...], AlphaBetaFit]) -> AlphaBetaFit | None:
-    if isinstance(row, Row) or not row.point.payload_bytes:
-        return None
-    return lines.get(group_of(row.point))
 
 
 def state(status: str, check_ok: bool | None, gate: str = "") -> str:
@@ -114,3 +109,38 @@ def gradient_bytes(row: Row) -> int | None:
         return None
     reduced = [c for c in row.point.record.passport.collectives if c.kind == "all-reduce"]
     return sum(c.bytes - c.scalar_bytes for c in reduced)
+
+
+def real_share(row: Row) -> float:
+    """The share of a step's tokens that its loss counts; NaN if the loss does not weight tokens."""
+    return row.point.fact("real_share")
+
+
+def tokens_per_second(row: Row) -> float:
+    """All tokens per second, including padding; NaN if examples are not sequences, or without times."""
+    return row.timing.examples_per_s.value * row.point.fact("tokens")
+
+
+def real_tokens_per_second(row: Row) -> float:
+    return tokens_per_second(row) * real_share(row)
+
+
+def token_sentences(rows: list[Row]) -> list[str]:
+    """Real and all tokens per second for each strategy, scaling and arm, on its smallest and largest device counts."""
+    families: dict[str, list[Row]] = {}
+    for row in rows:
+        if math.isfinite(real_tokens_per_second(row)) and not row.point.oversubscribed:
+            name = ", ".join(filter(None, (f"{row.point.strategy} {row.point.scaling}", row.point.arm)))
+            families.setdefault(name, []).append(row)
+    lines = []
+    for name, family in families.items():
+        ends = family[:: max(1, len(family) - 1)]
+        lines.append(f"{name}: {'; '.join(map(_sentence, ends))}.")
+    return lines
+
+
+def _sentence(row: Row) -> str:
+    real, total = (
+        scaled(value, "").replace(" ", "") for value in (real_tokens_per_second(row), tokens_per_second(row))
+    )
+    return f"{real} real of {total} tokens/s ({100 * real_share(row):.3g} %) on {devices(row.point.devices)}"

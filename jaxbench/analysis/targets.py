@@ -8,14 +8,13 @@ censored, their mean is a lower limit.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from scipy import special
 
-from jaxbench.analysis.intervals import UNKNOWN, Estimate
 from jaxbench.records.trainings import GRID, Trained
+from jaxbench.statistics.bootstrap import UNKNOWN, Estimate, over_seeds
 
 LEAST_BATCHES = 3  # the fewest batches for a fit of two numbers
 REACH = 16.0  # the knee is searched from the smallest batch / REACH to the largest batch x REACH
@@ -100,21 +99,6 @@ class Curve:
         return min(known, key=lambda place: place.seconds.value, default=None)
 
 
-def over_seeds(values: Iterable[float | None]) -> Estimate:
-    """The geometric mean with its 95 % interval (Student's t on the logarithms). A single value has no interval.
-
-    None values are left out. UNKNOWN without any value.
-    """
-    logs = [math.log(value) for value in values if value is not None and value > 0]
-    if not logs:
-        return UNKNOWN
-    mean = float(np.mean(logs))
-    if len(logs) < 2:
-        return Estimate(value=math.exp(mean))
-    half = float(special.stdtrit(len(logs) - 1, 0.975) * np.std(logs, ddof=1) / math.sqrt(len(logs)))
-    return Estimate(value=math.exp(mean), lo=math.exp(mean - half), hi=math.exp(mean + half))
-
-
 def fit_knee(batches: Sequence[float], steps: Sequence[float]) -> tuple[float, float]:
     """(least, knee) of steps = least (1 + knee / batch), by least squares of logarithms.
 
@@ -138,11 +122,8 @@ def fit_knee(batches: Sequence[float], steps: Sequence[float]) -> tuple[float, f
 def curves(trained: Sequence[Trained]) -> list[Curve]:
     """One curve for each (model, rule), in the order of the trainings, without the learning-rate grid."""
     shown = [one for one in trained if one.rule != GRID]
-    return [_curve(*key, [one for one in shown if (one.model, one.rule) == key]) for key in _keys(shown)]
-
-
-def _keys(trained: Sequence[Trained]) -> list[tuple[str, str]]:
-    return list(dict.fromkeys((one.model, one.rule) for one in trained))
+    keys = dict.fromkeys((one.model, one.rule) for one in shown)
+    return [_curve(*key, [one for one in shown if (one.model, one.rule) == key]) for key in keys]
 
 
 def _curve(model: str, rule: str, trained: list[Trained]) -> Curve:

@@ -21,21 +21,23 @@ from typing import Any
 
 import numpy as np
 
-from jaxbench.analysis import bubble, paired_ratio, predicted, stragglers
-from jaxbench.analysis.intervals import UNKNOWN, Estimate
-from jaxbench.analysis.paired_ratio import SharedTimes
+from jaxbench.analysis import alpha_beta, stragglers
 from jaxbench.analysis.points import MeasuredPoint
 from jaxbench.analysis.scaling import Row, fault
+from jaxbench.levers import ACCUMULATE, MESH, SCHEDULE
+from jaxbench.statistics import paired_ratio
+from jaxbench.statistics.bootstrap import UNKNOWN, Estimate
+from jaxbench.statistics.paired_ratio import SharedTimes
 
-EXTRA_WORK, SMALLER_SHARE, SHARED_MACHINE = "extra work", "smaller share", "shared machine"
+EXTRA_WORK, SMALLER_BATCH, CONTENTION = "extra work", "smaller share", "shared machine"
 STAGE_WORK, SLOWEST_PROCESS = "work of a stage", "slowest process"
 BUBBLE, INPUT, COMMUNICATION = "pipeline bubble", "waiting for input", "communication"
-NOT_EXPLAINED = "not explained"
+UNEXPLAINED = "not explained"
 # Records and comparison.json keep the names above. Sentences and figures use the terms that a reader would search for.
-CALLED = {SMALLER_SHARE: "smaller per-device batch", SHARED_MACHINE: "contention", NOT_EXPLAINED: "unexplained"}
+TERMS = {SMALLER_BATCH: "smaller per-device batch", CONTENTION: "contention", UNEXPLAINED: "unexplained"}
 NAMES = (
-    EXTRA_WORK, SMALLER_SHARE, STAGE_WORK, SHARED_MACHINE, SLOWEST_PROCESS, BUBBLE, INPUT, COMMUNICATION,
-    NOT_EXPLAINED,
+    EXTRA_WORK, SMALLER_BATCH, STAGE_WORK, CONTENTION, SLOWEST_PROCESS, BUBBLE, INPUT, COMMUNICATION,
+    UNEXPLAINED,
 )  # fmt: skip
 PARTS = ("alone", "local", "schedule", "communication")
 RESIDENT = "resident"  # the ablation of a step that waits for input: the same step with its input on the devices
@@ -65,7 +67,7 @@ class Factor:
     lost: Estimate
 
     @property
-    def clear(self) -> bool:
+    def resolved(self) -> bool:
         """Whether the interval of the loss excludes 0; without an interval, whether it is at least half a point."""
         if self.lost.has_interval:
             return self.lost.lo > 0 or self.lost.hi < 0
@@ -74,7 +76,7 @@ class Factor:
     @property
     def negligible(self) -> bool:
         """Whether the interval contains 0 and ends within `SMALL` of it. Such a factor gets no bar or words."""
-        return not self.clear and not max(-self.lost.lo, self.lost.hi) >= SMALL
+        return not self.resolved and not max(-self.lost.lo, self.lost.hi) >= SMALL
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -121,8 +123,7 @@ class Waterfall:
         if self.missing and None in found:
             return UNKNOWN
         if len(found) == 1 and found[0] is not None:
-            lost = found[0].lost
-            return Estimate(value=lost.value / 100, lo=lost.lo / 100, hi=lost.hi / 100)
+            return found[0].lost.over(100)
         return Estimate(value=sum(factor.lost.value for factor in found if factor is not None) / 100)
 
 
@@ -139,9 +140,9 @@ def find(
     for row in rows:
         base = by_point.get(row.base.point) if row.base is not None else None
         explains = base is not None and base is not row and base.point.devices == 1
-        judged = row.believed and row.efficiency.known and row.gate != "refused" and not row.point.oversubscribed
-        if base is not None and explains and judged and set(row.explained_by) & set(PARTS):
-            found.append(_of(base, row, predicted.communication_s(row.point, card, workers)))
+        judged = not row.wrong and row.efficiency.known and row.gate != "refused" and not row.point.oversubscribed
+        if base is not None and explains and judged and set(row.ablations) & set(PARTS):
+            found.append(_of(base, row, alpha_beta.communication_s(row.point, card, workers)))
     return [one for one in found if one.efficiency.has_interval]
 
 
@@ -150,7 +151,7 @@ def _of(base: Row, row: Row, predicted_s: float) -> Waterfall:
     shared = paired_ratio.times([base, row, *usable.values()])
     times = dict(zip(("one", "all", *usable), np.column_stack([shared.step_s, shared.draws]), strict=True))
     # In weak scaling of the batch, the base runs the per-device batch, so its time is the time alone.
-    same_share = "alone" not in row.explained_by and row.work == row.point.devices
+    same_share = "alone" not in row.ablations and row.work == row.point.devices
     if same_share:
         times["alone"] = times["one"]
     values, communication = _factors(base, row, times)
@@ -158,26 +159,25 @@ def _of(base: Row, row: Row, predicted_s: float) -> Waterfall:
     ratio = np.array([both.step_s[0] / both.step_s[1], *(both.draws[0] / both.draws[1])])
     whole = row.work / row.point.devices * ratio
     rest = whole / np.prod(list(values.values()), axis=0) if values else whole
-    steps = {name: values[name] for name in NAMES if name in values} | {NOT_EXPLAINED: rest}
-    needless = {"alone": same_share, "schedule": bubble.stages(row.point) == 1}
-    missing = [_why_missing(row, name) for name in PARTS if name not in usable and not needless.get(name)]
-    if any(RESIDENT in side.explained_by for side in (base, row)):
-        missing += [_why_missing(side, RESIDENT) for side in (base, row) if not _measured(side, RESIDENT)]
+    steps = {name: values[name] for name in NAMES if name in values} | {UNEXPLAINED: rest}
+    needless = {"alone": same_share, "schedule": stages(row.point) == 1}
+    missing = [(row, name) for name in PARTS if name not in usable and not needless.get(name)]
+    if any(RESIDENT in side.ablations for side in (base, row)):
+        missing += [(side, RESIDENT) for side in (base, row) if _fault(side, RESIDENT)]
+    reasons = tuple(f"{side.point.point}/{name} ({_fault(side, name)})" for side, name in missing)
     return Waterfall(
         row=row, base=base, efficiency=shared.estimate(whole[0], whole[1:]), factors=_steps(shared, steps),
-        predicted_s=predicted_s, missing=tuple(missing), rounds=shared.rounds,
+        predicted_s=predicted_s, missing=reasons, rounds=shared.rounds,
         **{name: shared.estimate(value[0], value[1:]) for name, value in communication.items()},
     )  # fmt: skip
-
-
-def _measured(row: Row, part: str) -> bool:
-    return part in row.explained_by and not _fault(row, part)
 
 
 def _fault(row: Row, part: str) -> str:
     """Why an ablation cannot be used, as a clause; "" if it can. A loss that compares all examples of the global batch
     does less work for a part of the batch than a device does for its part of the loss."""
-    found = row.explained_by[part]
+    found = row.ablations.get(part)
+    if found is None:
+        return "it was not planned"
     if why := fault(found):
         return why
     counts = [each.point.record.passport.product_flops_per_step for each in (found, row) if each.point.record]
@@ -191,11 +191,11 @@ def _fault(row: Row, part: str) -> str:
 
 def _usable(base: Row, row: Row) -> dict[str, Row]:
     """The rows with times for the factors, by their names in `_factors`."""
-    usable = {name: row.explained_by[name] for name in PARTS if _measured(row, name)}
+    usable = {name: row.ablations[name] for name in PARTS if not _fault(row, name)}
     if "local" in usable and (mean := stragglers.averaged(usable["local"])) is not None:
         usable["mean"] = mean
-    if _measured(base, RESIDENT) and _measured(row, RESIDENT):
-        usable |= {"one resident": base.explained_by[RESIDENT], "all resident": row.explained_by[RESIDENT]}
+    if not (_fault(base, RESIDENT) or _fault(row, RESIDENT)):
+        usable |= {"one resident": base.ablations[RESIDENT], "all resident": row.ablations[RESIDENT]}
     return usable
 
 
@@ -213,10 +213,10 @@ def _factors(base: Row, row: Row, times: dict[str, np.ndarray]) -> tuple[dict[st
     one, all_ = unfed
     factors[INPUT] = (all_ / times["all"]) / (one / times["one"])
     if "alone" in times:
-        alone = one if "alone" not in row.explained_by else times["alone"]
+        alone = one if "alone" not in row.ablations else times["alone"]
         factors[EXTRA_WORK] = same * _extra_work(base, row, float(row.work * one[0] / (n * alone[0])))
         # A stage has the micro-batches of one device, so its products are not smaller: there are fewer or more of them.
-        share = STAGE_WORK if bubble.stages(row.point) == n > 1 else SMALLER_SHARE
+        share = STAGE_WORK if stages(row.point) == n > 1 else SMALLER_BATCH
         factors[share] = row.work * one / (n * alone) / factors[EXTRA_WORK]
     if "local" in times:
         local, mean = times.get("schedule", times["local"]), times.get("mean", times["local"])
@@ -224,7 +224,7 @@ def _factors(base: Row, row: Row, times: dict[str, np.ndarray]) -> tuple[dict[st
         factors[BUBBLE] = times["local"] / local
         factors[SLOWEST_PROCESS] = mean / times["local"]
         if "alone" in times:
-            factors[SHARED_MACHINE] = alone / mean
+            factors[CONTENTION] = alone / mean
         seen = all_ - local
         if "communication" in times:
             seen = np.clip(seen, 0, times["communication"])
@@ -240,7 +240,7 @@ def _unfed(base: Row, row: Row, times: dict[str, np.ndarray]) -> tuple[np.ndarra
     failed. Older records have a waited share instead."""
     if "all resident" in times:
         return times["one resident"], times["all resident"]
-    if any(RESIDENT in side.explained_by for side in (base, row)):
+    if any(RESIDENT in side.ablations for side in (base, row)):
         return None
     waits = [float(np.nan_to_num(each.point.outcome("waited_share"))) for each in (base, row)]
     return times["one"] * (1 - waits[0]), times["all"] * (1 - waits[1])
@@ -261,9 +261,9 @@ def _extra_work(base: Row, row: Row, measured: float) -> float:
     idle ticks. It is also 1 if products do not dominate the base's time, as for boosted trees, which have the same
     products for any number of rows. measured: the same ratio from times.
     """
-    if bubble.stages(row.point) > 1:
+    if stages(row.point) > 1:
         return 1.0
-    alone = row.explained_by.get("alone")
+    alone = row.ablations.get("alone")
     counts = [each.point.record.passport.product_flops_per_step for each in (base, alone) if each and each.point.record]
     if len(counts) < 2 or not all(counts):
         return 1.0
@@ -290,6 +290,33 @@ def _estimate(shared: SharedTimes, value: np.ndarray) -> Estimate:
     return shared.estimate(float(value[0]), value[1:])
 
 
-def _why_missing(row: Row, part: str) -> str:
-    why = _fault(row, part) if part in row.explained_by else "it was not planned"
-    return f"{row.point.point}/{part} ({why})"
+CHUNKS = {"interleaved": 2}  # V, the chunks of blocks per stage; 1 for all other schedules
+
+
+def idle_share(stages: float, parts: float, chunks: int = 1) -> float:
+    """The idle share of all slots of a schedule: (K - 1) / (V M + K - 1) (Huang et al., arXiv:1811.06965)."""
+    return (stages - 1) / (chunks * parts + stages - 1)
+
+
+def stages(point: MeasuredPoint) -> int:
+    """K, the number of stages: the size of the mesh axis `stage`; 1 without that axis."""
+    for axis in MESH.of(point.levers).split(","):
+        name, _, size = axis.partition("=")
+        if name == "stage":
+            return int(size)
+    return point.devices if point.strategy == "pipeline" else 1
+
+
+def micro_batches(point: MeasuredPoint) -> int:
+    """M, the number of micro-batches."""
+    return ACCUMULATE.of(point.levers)
+
+
+def chunks(point: MeasuredPoint) -> int:
+    """V, the chunks of blocks per stage."""
+    return CHUNKS.get(SCHEDULE.of(point.levers), 1)
+
+
+def bubble_share(point: MeasuredPoint) -> float:
+    """The share of time that a stage of this point waits for work; 0 without stages."""
+    return idle_share(stages(point), micro_batches(point), chunks(point))

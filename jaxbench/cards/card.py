@@ -20,10 +20,8 @@ import numpy as np
 from rich.console import Console
 from rich.text import Text
 
-from jaxbench.analysis import case_rows, machine_card, scaling, spread, summary
-from jaxbench.analysis.cases import CasePoint
-from jaxbench.analysis.intervals import MIN_ROUNDS
-from jaxbench.analysis.points import MeasuredPoint
+from jaxbench.analysis import case_rows, machine_profile, scaling, summary
+from jaxbench.analysis.points import CasePoint, MeasuredPoint
 from jaxbench.cards.redact import redact
 from jaxbench.errors import UserError
 from jaxbench.records import documents, schema
@@ -31,6 +29,8 @@ from jaxbench.records.documents import SHA256, AtLeastOne
 from jaxbench.records.store import CONFIG, MANIFEST, RECORDS, RunFolder, read_json, write_atomic, write_json
 from jaxbench.report import columns
 from jaxbench.report.table import records
+from jaxbench.statistics import variance
+from jaxbench.statistics.bootstrap import MIN_ROUNDS
 from jaxbench.verdicts import comparable
 from jaxbench.verdicts.comparable import FinishedRun
 
@@ -155,9 +155,9 @@ def make(run: Path) -> dict[str, Any]:
       UserError: it is not a run folder, it is damaged or of another schema, or it holds no measurement.
     """
     measured = comparable.read(run)
-    machine = machine_card.read(run / machine_card.NAME)
+    machine = machine_profile.read(run / machine_profile.NAME)
     why_not = "the run has no machine.json: 'jaxbench machine' makes one, and later runs take it with them."
-    if machine is not None and (why_not := machine_card.matches(machine, measured.manifest)):
+    if machine is not None and (why_not := machine_profile.matches(machine, measured.manifest)):
         machine = None
     folder = RunFolder(run)
     folder.records()  # fills `notes` with what it skipped
@@ -268,11 +268,11 @@ def _name(run: FinishedRun) -> dict[str, Any]:
 def _points(run: FinishedRun, machine: dict[str, Any] | None) -> list[dict[str, Any]]:
     """One entry per point, including failed and missing points. Unknown numbers are None.
 
-    machine: the peaks and links of its machine (`machine_card.read`), or None.
+    machine: the peaks and links of its machine (`machine_profile.read`), or None.
     """
     training = [point for point in (*run.points, *run.explaining) if isinstance(point, MeasuredPoint)]
     cases = [point for point in run.points if isinstance(point, CasePoint)]
-    known = spread.read(run.path)
+    known = variance.read(run.path)
     rows: list[Any] = (
         scaling.analyse(training, config=run.config, machine=machine, spread=known)
         if training

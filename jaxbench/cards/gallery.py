@@ -15,19 +15,17 @@ from typing import Any
 from rich.console import Console
 from rich.text import Text
 
-from jaxbench.analysis.intervals import Estimate
 from jaxbench.analysis.summary import state as state_of
 from jaxbench.cards import card as cards_lib
 from jaxbench.cards.card import Card
 from jaxbench.errors import UserError, did_you_mean
 from jaxbench.report.drawing import canvas
 from jaxbench.report.drawing.marks import Mark
-from jaxbench.report.figures import cards as figure
-from jaxbench.report.figures.cards import CardCurve
+from jaxbench.report.figures.runs import CardCurve, draw_cards
 from jaxbench.report.findings import OVERSUBSCRIBED
-from jaxbench.report.numbers import milliseconds, share
-from jaxbench.report.table import ALWAYS, TEXT, Cell, Column, Table, TableRow, fill
-from jaxbench.report.verdicts.words import clean
+from jaxbench.report.sentences.comparison import clean
+from jaxbench.report.table import ALWAYS, TEXT, Cell, Column, Table, TableRow, fill, milliseconds, share
+from jaxbench.statistics.bootstrap import Estimate
 
 FOLDER = Path("cards")
 
@@ -251,11 +249,11 @@ def _draw(shown: Sequence[GalleryRow], folder: Path, filters: Sequence[str]) -> 
     if cases := sorted({row.fields["experiment"] for row in shown if row.card.of_cases}):
         left_out.append(f"not drawn, because kernels, transfers and links have no efficiency: {', '.join(cases)}")
     title = "Efficiency of all result cards" + (f" with {' '.join(filters)}" if filters else "")
-    files = canvas.render(lambda: figure.draw(curves, title=printable(title), further=left_out))
+    files = canvas.render(lambda: draw_cards(curves, title=printable(title), further=left_out))
     if not files:
         return [f"The figure was not drawn: no card {'that matches ' if filters else ''}has two device counts."]
     try:
-        canvas.write(files, folder, figure.NAME)
+        canvas.write(files, folder, draw_cards.name)
     except OSError as error:
         raise UserError(f"cannot write the figure into '{folder}' ({error.strerror}).") from error
-    return [f"Figure: {folder / figure.NAME}.svg, .pdf, .png", *(f"In the figure {reason}." for reason in left_out)]
+    return [f"Figure: {folder / draw_cards.name}.svg, .pdf, .png", *(f"In the figure {reason}." for reason in left_out)]

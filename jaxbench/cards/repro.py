@@ -24,12 +24,9 @@ from rich.text import Text
 
 from jaxbench import config as config_lib
 from jaxbench import discovery
-from jaxbench.analysis import allocation, scaling
-from jaxbench.analysis.cases import CasePoint
-from jaxbench.analysis.intervals import UNKNOWN, Estimate
-from jaxbench.analysis.points import MeasuredPoint
+from jaxbench.analysis import scaling
+from jaxbench.analysis.points import CasePoint, MeasuredPoint
 from jaxbench.analysis.scaling import Row
-from jaxbench.analysis.spread import Spread
 from jaxbench.cards import card as cards_lib
 from jaxbench.cards.card import Card
 from jaxbench.cards.gallery import machine as machine_name
@@ -37,8 +34,10 @@ from jaxbench.cards.gallery import printable
 from jaxbench.errors import UserError, did_you_mean
 from jaxbench.records import identity
 from jaxbench.records.documents import flatten
-from jaxbench.report.numbers import milliseconds, ratio
-from jaxbench.report.table import ALWAYS, TEXT, Column, fill
+from jaxbench.report.table import ALWAYS, TEXT, Column, fill, milliseconds, ratio
+from jaxbench.statistics import looks
+from jaxbench.statistics.bootstrap import UNKNOWN, Estimate
+from jaxbench.statistics.variance import RunVariance
 from jaxbench.verdicts import calibration, comparable, judge
 from jaxbench.verdicts import ratio as ratios
 from jaxbench.verdicts.comparable import FinishedRun, NotComparable
@@ -87,7 +86,12 @@ class PointAgreement:
 
 
 def agree(
-    card: FinishedRun, now: FinishedRun, spreads: tuple[Spread, Spread], *, same_machine: bool, margin: float = MARGIN
+    card: FinishedRun,
+    now: FinishedRun,
+    spreads: tuple[RunVariance, RunVariance],
+    *,
+    same_machine: bool,
+    margin: float = MARGIN,
 ) -> list[PointAgreement]:
     """The verdicts on all points of both runs, the card's points first.
 
@@ -210,8 +214,8 @@ _WORDS = {
 
 
 def show_agreement(
-    card: Card, answers: list[PointAgreement], spreads: tuple[Spread, Spread], console: Console, *, same_machine: bool,
-    margin: float,
+    card: Card, answers: list[PointAgreement], spreads: tuple[RunVariance, RunVariance], console: Console, *,
+    same_machine: bool, margin: float,
 ) -> None:  # fmt: skip
     console.print()
     console.print(Text(f"{printable(card.path.name)}, rerun", style="bold"))
@@ -299,7 +303,7 @@ def repro(card_path: Path, workdir: Path, console: Console, *, experiment: str =
         notes.insert(0, f"The source of the experiment differs ({hashes}), which may explain differences.")
     for sentence in (*other_machine(card, here), *notes):
         console.print(Text(sentence, style="yellow"), soft_wrap=True)
-    runner.run(name, config, workdir, console, allocation.look)
+    runner.run(name, config, workdir, console, looks.look)
     return compare(card, then, workdir, console, margin)
 
 

@@ -6,11 +6,11 @@
 
 from __future__ import annotations
 
-import csv
 import functools
 import re
 from dataclasses import dataclass
-from importlib import resources
+
+from jaxbench.catalog import rows
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -26,10 +26,8 @@ class OptionSet:
 @functools.cache
 def sets() -> dict[str, OptionSet]:
     """Every set by its name."""
-    text = resources.files("jaxbench.catalog").joinpath("compiler_options.csv").read_text(encoding="utf-8")
-    rows = csv.DictReader(text.splitlines())
     fields = ("name", "platform", "options", "source")
-    return {row["name"]: OptionSet(**{field: row[field] for field in fields}) for row in rows}
+    return {row["name"]: OptionSet(**{field: row[field] for field in fields}) for row in rows("compiler_options.csv")}
 
 
 def names(platform: str) -> list[str]:

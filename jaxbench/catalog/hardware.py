@@ -1,20 +1,24 @@
 # Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
-"""Peaks of known devices, per JAX device.
+"""Peaks of known devices, per JAX device; their links, and the shares of their peaks that programs have reached.
 
 ``hardware.csv`` has one row per chip, board or die, in the units of its column names, with its sources and the fields
 that no source confirmed. ``device_kinds.csv`` maps each ``jax.Device.device_kind`` to a row and to the number of JAX
 devices that share it (a TPU v3 chip is two). An unlisted kind is unknown: there is no fuzzy matching, because a wrong
 peak is worse than none.
+
+For forecasts, ``links.csv`` has alpha and bytes per second of one device on one link, ``ceilings.csv`` clocks and the
+shares of the peaks that large products, attention and memory have reached, and ``forecast_errors.csv`` the errors of
+forecasts for a family of hardware.
 """
 
 from __future__ import annotations
 
-import csv
 import functools
 import math
 import re
 from dataclasses import dataclass
-from importlib import resources
+
+from jaxbench.catalog import rows
 
 # The column that bounds a matrix product at XLA's default precision. For float32 this is TF32 on GPUs that have it, and
 # bfloat16 passes on TPUs (documentation of jax.lax.Precision.DEFAULT).
@@ -183,16 +187,70 @@ def _link(row: dict[str, str], *, share: int) -> Link | None:
     )
 
 
-def _read(name: str) -> list[dict[str, str]]:
-    text = resources.files("jaxbench.catalog").joinpath(name).read_text(encoding="utf-8")
-    return list(csv.DictReader(text.splitlines()))
-
-
 @functools.cache
 def _rows() -> dict[str, dict[str, str]]:
-    return {row["name"]: row for row in _read("hardware.csv")}
+    return {row["name"]: row for row in rows("hardware.csv")}
 
 
 @functools.cache
 def _kinds() -> dict[str, dict[str, str]]:
-    return {_normal(row["device_kind"]): row for row in _read("device_kinds.csv")}
+    return {_normal(row["device_kind"]): row for row in rows("device_kinds.csv")}
+
+
+@dataclass(frozen=True, kw_only=True)
+class KnownLink:
+    """A link of one device.
+
+    alpha_s: seconds per message; for "ici", per hop. bytes_per_s: the rate at which one device sends; for "ici", one
+    direction of one link. ring: a side of a TPU slice is a ring if its length is a multiple of this number of chips.
+    pod: the chips of the largest slice. ring and pod are 0 without a torus. grade: measured | published | derived |
+    assumed.
+    """
+
+    alpha_s: float
+    bytes_per_s: float
+    ring: int
+    pod: int
+    grade: str
+    source: str
+
+
+@dataclass(frozen=True)
+class MethodError:
+    """The error of forecasts for a family of hardware.
+
+    error: relative, as a share of the forecast. ends: the ends of the band to which it applies: both, for a band from
+    all communication hidden to none hidden; slow, for a band that begins where all is hidden, because no published run
+    was faster. kernel_s: the shortest mean kernel of the published runs. A program with shorter kernels has a bound
+    instead of a band.
+    """
+
+    error: float
+    ends: str
+    kernel_s: float
+    source: str
+
+
+def link(device: str, name: str, kind: str = "") -> KnownLink | None:
+    """The link of a row of hardware.csv; None: unknown. kind: a collective, which may have a row of its own."""
+    found = [row for row in rows("links.csv") if (row["device"], row["link"]) == (device, name)]
+    for wanted in (kind, ""):
+        for row in found:
+            if row["kinds"] == wanted:
+                return KnownLink(
+                    alpha_s=float(row["alpha_s"]), bytes_per_s=float(row["bytes_per_s"] or 0),
+                    ring=int(row["ring"] or 0), pod=int(row["pod"] or 0), grade=row["grade"], source=row["source"],
+                )  # fmt: skip
+    return None
+
+
+def ceiling(device: str, quantity: str) -> float | None:
+    """clock_hz of a TPU; product_share, attention_share, memory_share of a GPU; None: unknown."""
+    values = [row["value"] for row in rows("ceilings.csv") if (row["device"], row["quantity"]) == (device, quantity)]
+    return float(values[0]) if values else None
+
+
+def forecast_error(family: str) -> MethodError:
+    """The errors of forecasts for "tpu" or "gpu"."""
+    (row,) = (row for row in rows("forecast_errors.csv") if row["family"] == family)
+    return MethodError(float(row["error"]), row["ends"], float(row["kernel_s"]), row["source"])

@@ -3,14 +3,13 @@
 
 from __future__ import annotations
 
-import csv
 import io
 import itertools
 from dataclasses import dataclass
 from importlib import resources
 from typing import TYPE_CHECKING
 
-from jaxbench.catalog import hardware
+from jaxbench.catalog import hardware, rows
 from jaxbench.errors import UserError, did_you_mean
 
 if TYPE_CHECKING:
@@ -171,19 +170,12 @@ def same_week() -> list[str]:
 
 def read(id: str) -> Published:
     """Reads one published table. Raises UserError for an unknown id."""
-    sources = _sources()
+    sources = {row["id"]: row for row in rows("published/SOURCES.csv")}
     if id not in sources:
         raise UserError(f"unknown published series '{id}': {did_you_mean(id, sources)}")
     import pandas as pd  # late: every verb and every worker loads this file, and few read a table
 
-    head, _, table = _text(f"{id}.csv").partition("\n")
+    text = resources.files("jaxbench.catalog").joinpath("published", f"{id}.csv").read_text(encoding="utf-8")
+    head, _, table = text.partition("\n")
     project = sources[id]["paper_or_project"]
     return Published(frame=pd.read_csv(io.StringIO(table)), project=project, confirmed="status=unconfirmed" not in head)
-
-
-def _sources() -> dict[str, dict[str, str]]:
-    return {row["id"]: row for row in csv.DictReader(_text("SOURCES.csv").splitlines())}
-
-
-def _text(name: str) -> str:
-    return resources.files("jaxbench.catalog").joinpath("published", name).read_text(encoding="utf-8")

@@ -7,14 +7,11 @@ module has the shapes of their slices.
 
 from __future__ import annotations
 
-import csv
-import functools
 import math
 from dataclasses import dataclass
-from importlib import resources
 from typing import Any
 
-from jaxbench.catalog import hardware
+from jaxbench.catalog import hardware, rows
 from jaxbench.errors import UserError, did_you_mean
 
 HOST_GPUS = 8  # GPUs of one host, connected by NVLink
@@ -97,29 +94,24 @@ def parse(text: str) -> Target:
     if not all(side.isdecimal() and int(side) > 0 for side in sides):
         raise UserError(f"--target={text} does not say how many devices: write, for example, {_example(name)}.")
     shape = tuple(map(int, sides))
-    return _gpu(text, name, shape) if name in _gpus() else _tpu(text, name, shape)
-
-
-def _gpu(text: str, name: str, shape: tuple[int, ...]) -> Target:
     count = math.prod(shape)
-    if len(shape) != 1 or (count > HOST_GPUS and count % HOST_GPUS):
-        raise UserError(f"--target={text}: give the number of GPUs, 1 to 8 or a multiple of 8, such as {name}:16.")
-    row = _gpus()[name]
-    kind, memory = row["device_kind"], int(row["memory_bytes"])
-    return Target(text=text, name=name, platform="gpu", device_kind=kind, devices=count, shape=(), memory_bytes=memory)
-
-
-def _tpu(text: str, name: str, shape: tuple[int, ...]) -> Target:
-    kind, dims = TPUS[name]
-    whole = all(side % most == 0 or math.prod(shape) < 4 for side, most in zip(shape, _HOST_CHIPS, strict=False))
-    if len(shape) != dims or not whole:
-        raise UserError(f"--target={text} is not a slice: {name} has {dims} dimensions, such as {_example(name)}.")
-    peak = hardware.find(kind)
-    assert peak is not None and peak.memory_bytes is not None  # the catalogue has every chip in TPUS
+    if name in TPUS:
+        kind, dims = TPUS[name]
+        whole = all(side % most == 0 or count < 4 for side, most in zip(shape, _HOST_CHIPS, strict=False))
+        if len(shape) != dims or not whole:
+            raise UserError(f"--target={text} is not a slice: {name} has {dims} dimensions, such as {_example(name)}.")
+        peak = hardware.find(kind)
+        assert peak is not None and peak.memory_bytes is not None  # the catalogue has every chip in TPUS
+        memory = peak.memory_bytes
+    else:
+        if len(shape) != 1 or (count > HOST_GPUS and count % HOST_GPUS):
+            raise UserError(f"--target={text}: give the number of GPUs, 1 to 8 or a multiple of 8, such as {name}:16.")
+        row = _gpus()[name]
+        kind, memory = row["device_kind"], int(row["memory_bytes"])
+    platform, shape = ("tpu", shape) if name in TPUS else ("gpu", ())
     return Target(
-        text=text, name=name, platform="tpu", device_kind=kind, devices=math.prod(shape), shape=shape,
-        memory_bytes=peak.memory_bytes,
-    )  # fmt: skip
+        text=text, name=name, platform=platform, device_kind=kind, devices=count, shape=shape, memory_bytes=memory
+    )
 
 
 def _example(name: str) -> str:
@@ -146,7 +138,5 @@ device_description_str: "{row["device_kind"]}"
 """
 
 
-@functools.cache
 def _gpus() -> dict[str, dict[str, str]]:
-    text = resources.files("jaxbench.catalog").joinpath("gpu_targets.csv").read_text()
-    return {row["name"]: row for row in csv.DictReader(text.splitlines())}
+    return {row["name"]: row for row in rows("gpu_targets.csv")}

@@ -17,7 +17,7 @@ VERB = Verb(
 
 
 def main(arguments: list[str], workdir: Path, console: Console) -> int:
-    from jaxbench.analysis.intervals import MIN_PROCESSES
+    from jaxbench.statistics.bootstrap import MIN_PROCESSES
     from jaxbench.verdicts import comparable
 
     if not (FLAGS.run and FLAGS.name):

@@ -41,15 +41,15 @@ VERB = Verb(
 
 def main(arguments: list[str], workdir: Path, console: Console) -> int:
     """Measures the experiment against itself, in many processes."""
-    from jaxbench.analysis import allocation
     from jaxbench.runner import run as runner
+    from jaxbench.statistics import looks
     from jaxbench.verdicts import calibration, comparable
 
     (experiment,) = arguments
     count, least = FLAGS.config.measure.processes, calibration.MIN_CALIBRATION_PROCESSES
     if count < least:
         raise UserError(f"--config.measure.processes={count} is too few to calibrate with: use at least {least}.")
-    runner.run(experiment, FLAGS.config, workdir, console, allocation.look)
+    runner.run(experiment, FLAGS.config, workdir, console, looks.look)
     run = comparable.read(workdir)
     time = datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds")
     name = str(run.config["experiment"])

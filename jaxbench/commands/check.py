@@ -23,13 +23,13 @@ VERB = Verb(
 def main(arguments: list[str], workdir: Path, console: Console) -> int:
     """Reruns with the baseline's config, and compares."""
     from jaxbench import config as config_lib
-    from jaxbench.analysis import allocation
-    from jaxbench.analysis.intervals import MIN_PROCESSES
     from jaxbench.commands.calibrate import MAX_THRESHOLD, MIN_THRESHOLD, too_noisy
     from jaxbench.commands.compare import answer
     from jaxbench.machine import manifest
     from jaxbench.records import identity
     from jaxbench.runner import run as runner
+    from jaxbench.statistics import looks
+    from jaxbench.statistics.bootstrap import MIN_PROCESSES
     from jaxbench.verdicts import calibration, comparable, comparison, judge
 
     (experiment,) = arguments
@@ -53,7 +53,7 @@ def main(arguments: list[str], workdir: Path, console: Console) -> int:
         with config.unlocked():
             config.measure.processes = max(processes, MIN_PROCESSES)
             config.measure.rounds = max(rounds, config.measure.processes)
-    runner.run(experiment, config, workdir, console, allocation.look)
+    runner.run(experiment, config, workdir, console, looks.look)
     margin = max(MIN_THRESHOLD, known.threshold)
     found = comparison.compare(path, workdir, judge.METRICS["step_s"], margin=margin)
     return answer(found, workdir, f"{experiment} against {name}", console)

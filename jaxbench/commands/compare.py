@@ -51,7 +51,7 @@ def _compare_trainings(a: Path, b: Path, folder: Path | None, flag: flags.FlagVa
     from jaxbench.records import trainings
     from jaxbench.records.store import write_atomic
     from jaxbench.report.drawing import canvas
-    from jaxbench.report.figures import learning as figure
+    from jaxbench.report.figures.runs import draw_learning
     from jaxbench.verdicts import comparison, judge
 
     sides = trainings.read_curves(a), trainings.read_curves(b)
@@ -60,10 +60,12 @@ def _compare_trainings(a: Path, b: Path, folder: Path | None, flag: flags.FlagVa
         console.print(answer.sentence, highlight=False, soft_wrap=True)
     if folder is not None:
         drawn = {f"{which}: {path.name}": side for which, path, side in zip("AB", (a, b), sides, strict=True)}
-        files = canvas.render(lambda: figure.draw(drawn, title=f"{a.name} against {b.name}"))
-        canvas.write(files, folder / "figures", figure.NAME)
+        files = canvas.render(lambda: draw_learning(drawn, title=f"{a.name} against {b.name}"))
+        canvas.write(files, folder / "figures", draw_learning.name)
         write_atomic(folder / "summary.md", "".join(f"- {answer.sentence}\n" for answer in found))
-        console.print(f"\nWritten to {folder}: summary.md, figures/{figure.NAME}.svg", highlight=False, soft_wrap=True)
+        console.print(
+            f"\nWritten to {folder}: summary.md, figures/{draw_learning.name}.svg", highlight=False, soft_wrap=True
+        )
     return judge.EXIT[found[0].verdict]
 
 
@@ -77,19 +79,19 @@ def margin_of(flag: flags.FlagValues) -> float:
 def answer(found: Comparison, folder: Path | None, name: str, console: Console) -> int:
     """Prints the verdict, and writes it into the folder for people and for CI. Returns the exit code."""
     from jaxbench.records.store import write_atomic, write_json
+    from jaxbench.report import comparison
     from jaxbench.report.drawing import canvas
-    from jaxbench.report.figures import factors as side_by_side
-    from jaxbench.report.figures import verdicts as figure
-    from jaxbench.report.verdicts import data, markdown, terminal, xml
+    from jaxbench.report.figures.runs import draw_verdicts
+    from jaxbench.report.figures.training import draw_factors
 
-    terminal.show(found, console)
+    comparison.show(found, console)
     if folder is not None:
         folder.mkdir(parents=True, exist_ok=True)
-        write_json(folder / "comparison.json", data.as_json(found))
-        write_atomic(folder / "junit.xml", xml.junit(found, name))
-        write_atomic(folder / "summary.md", markdown.markdown(found, name))
+        write_json(folder / "comparison.json", comparison.as_json(found))
+        write_atomic(folder / "junit.xml", comparison.junit(found, name))
+        write_atomic(folder / "summary.md", comparison.markdown(found, name))
         files = ["summary.md", "comparison.json", "junit.xml"]
-        for which, draw in (("comparison", figure.draw), ("waterfalls", side_by_side.draw)):
+        for which, draw in (("comparison", draw_verdicts), ("waterfalls", draw_factors)):
             drawn = canvas.render(partial(draw, found))
             canvas.write(drawn, folder / "figures", which)
             files += [f"figures/{which}.svg"] if drawn else []

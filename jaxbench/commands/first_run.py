@@ -18,12 +18,12 @@ VERB = Verb(
 
 
 def main(arguments: list[str], workdir: Path, console: Console) -> int:
-    from jaxbench.first_run import session
+    from jaxbench.suites import first_run as suite
 
     if FLAGS.dry_run:
-        session.dry_run(console)
+        suite.dry_run(console)
         return 0
-    ok = session.first_run(workdir, console)
+    ok = suite.first_run(workdir, console)
     files = f"{workdir / 'first-run.html'}, {workdir / 'first-run.json'}"
     console.print(f"\nTo attach to an issue: {files}", soft_wrap=True)
     return 0 if ok else 1

@@ -20,7 +20,7 @@ VERB = Verb(
 
 
 def main(arguments: list[str], workdir: Path, console: Console) -> int:
-    from jaxbench.papers import session
+    from jaxbench.suites.papers import session
 
     (id,) = arguments
     if id == "list":

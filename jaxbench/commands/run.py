@@ -33,12 +33,12 @@ VERB = Verb(
 
 
 def main(arguments: list[str], workdir: Path, console: Console, followers: Followers | None = None) -> int:
-    from jaxbench.analysis import allocation
     from jaxbench.commands.report import report
     from jaxbench.machine_command import add_links, adopt
     from jaxbench.records.store import RunFolder
     from jaxbench.runner import compile_only
     from jaxbench.runner import run as runner
+    from jaxbench.statistics import looks
     from jaxbench.verdicts import calibration
 
     (experiment,) = arguments
@@ -52,7 +52,7 @@ def main(arguments: list[str], workdir: Path, console: Console, followers: Follo
         return report(workdir, console)
     if FLAGS.dry_run:
         return 0 if runner.dry_run(experiment, FLAGS.config, console, followers) else 1
-    runner.run(experiment, FLAGS.config, workdir, console, allocation.look, followers)
+    runner.run(experiment, FLAGS.config, workdir, console, looks.look, followers)
     meter.stop()
     if FLAGS.config.get("measures") == "cases" and FLAGS.preset != "smoke":
         add_links(workdir, console)
@@ -119,15 +119,16 @@ class Meter:
 
     def show(self, workdir: Path, console: Console) -> None:
         """Prints the cost of a thousand steps of each point and of the training to target, and the joules."""
-        from jaxbench.analysis import points, price, scaling, spread
+        from jaxbench.analysis import goodput, points, scaling
         from jaxbench.records.store import RunFolder
+        from jaxbench.statistics import variance
 
         if self._per_hour is None:
             return
         run = RunFolder(workdir)
         config = run.config()
-        rows = scaling.analyse(points.load(run), config=config, spread=spread.read(run.path))
-        known = price.steps_to_target(workdir, config)
+        rows = scaling.analyse(points.load(run), config=config, spread=variance.read(run.path))
+        known = goodput.steps_to_target(workdir, config)
         console.print(f"\nAt {self._per_hour:g} an hour for this machine", style="bold", highlight=False)
-        for sentence in price.sentences(rows, self._per_hour, known, self._used, self._wall_s):
+        for sentence in goodput.price_sentences(rows, self._per_hour, known, self._used, self._wall_s):
             console.print(f"  {sentence}", highlight=False, soft_wrap=True)

@@ -27,11 +27,11 @@ from typing import Any
 import numpy as np
 from scipy import special
 
-from jaxbench.analysis.intervals import Draws, Estimate, estimate
 from jaxbench.digits import digits
 from jaxbench.doctor.finding import DoctorFinding, Result, check, graded
 from jaxbench.machine.cores import physical_cores
 from jaxbench.machine.manifest import ONE_THREAD
+from jaxbench.statistics.bootstrap import BootstrapSamples, Estimate, estimate
 from jaxbench.verdicts.sequential import autocorrelation
 
 SIZE = 256  # rows of each matrix: three float32 matrices take 768 KiB
@@ -137,7 +137,7 @@ def worth(rates: CoreRates) -> Estimate:
     """Median over rounds of (mean rate together / mean rate alone), with its confidence interval over rounds."""
     share = rates.together.mean(axis=1) / rates.alone.mean(axis=1)
     units = range(len(share))
-    return estimate(*Draws(units).centre(share, np.arange(len(share)), units), rounds=len(share))
+    return estimate(*BootstrapSamples(units).centre(share, np.arange(len(share)), units), rounds=len(share))
 
 
 def contention(seconds: float = 5.0) -> list[DoctorFinding]:

@@ -14,8 +14,8 @@ import re
 from dataclasses import dataclass
 from typing import Any
 
-from jaxbench.analysis import predicted
-from jaxbench.catalog import hardware, links
+from jaxbench.analysis import alpha_beta
+from jaxbench.catalog import hardware
 from jaxbench.catalog.targets import HOST_GPUS, Target
 from jaxbench.errors import UserError
 from jaxbench.records.schema import Collective
@@ -101,10 +101,10 @@ class Carded:
     card: dict[str, Any]
 
     def seconds(self, collective: Collective, stride: int) -> float:
-        spreads = [predicted.group_of(link) for link in self.card["links"]]
+        spreads = [alpha_beta.link_group(link) for link in self.card["links"]]
         # Of the measured groups, the one over the most hosts and processes: a forecast is for more than one host holds.
         hosts, processes = max(((c, b) for a, b, c in spreads if a == collective.group), default=(1, 1))
-        seconds = predicted.seconds(collective, collective.group, self.card, processes, hosts)
+        seconds = alpha_beta.collective_s(collective, collective.group, self.card, processes, hosts)
         if math.isnan(seconds):
             raise UserError(
                 f"the profile has no {collective.kind} among {collective.group} devices: measure that many with "
@@ -121,20 +121,20 @@ def of(target: Target, *, between: AlphaBetaLink | None = None) -> Network:
     peak = hardware.find(target.device_kind)
     name = peak.name if peak is not None else ""
     if target.platform == "tpu":
-        found = links.find(name, "ici")
-        if found is None:
+        link = hardware.link(name, "ici")
+        if link is None:
             raise UserError(f"--targets={target.text}: the catalogue has no links of {target.device_kind}: use v5e.")
-        if target.devices > found.pod:
+        if target.devices > link.pod:
             raise UserError(
-                f"--targets={target.text} is larger than a slice of {target.name} can be: use at most {found.pod}."
+                f"--targets={target.text} is larger than a slice of {target.name} can be: use at most {link.pod}."
             )
-        return Torus(shape=target.shape, link=_link(found), ring=found.ring)
-    inside = {kind: links.find(name, "nvlink", kind) for kind in ("", "all-reduce")}
-    outside = links.find(name, "network")
-    known = {kind: _link(found) for kind, found in inside.items() if found is not None}
-    if not known:
+        return Torus(shape=target.shape, link=_link(link), ring=link.ring)
+    inside = {kind: hardware.link(name, "nvlink", kind) for kind in ("", "all-reduce")}
+    outside = hardware.link(name, "network")
+    links = {kind: _link(link) for kind, link in inside.items() if link is not None}
+    if not links:
         raise UserError(f"--targets={target.text}: the catalogue has no links of {target.device_kind}: use h100.")
-    return Hosts(host=HOST_GPUS, inside=known, between=between or (_link(outside) if outside else None))
+    return Hosts(host=HOST_GPUS, inside=links, between=between or (_link(outside) if outside else None))
 
 
 def parse(text: str) -> AlphaBetaLink:
@@ -145,7 +145,7 @@ def parse(text: str) -> AlphaBetaLink:
     rate = float(match[1]) * _POWERS[match[2]] / 8
     if match[3]:
         return AlphaBetaLink(alpha_s=float(match[3]) / (1e6 if match[4] == "us" else 1e3), bytes_per_s=rate)
-    assumed, slow = links.find("cpu", "network"), links.find("cpu", "slow network")
+    assumed, slow = hardware.link("cpu", "network"), hardware.link("cpu", "slow network")
     assert assumed is not None
     assert slow is not None
     return AlphaBetaLink(alpha_s=assumed.alpha_s, bytes_per_s=rate, slowest_alpha_s=slow.alpha_s)
@@ -160,5 +160,5 @@ def slowest(network: Network) -> Network:
     )
 
 
-def _link(found: links.KnownLink) -> AlphaBetaLink:
-    return AlphaBetaLink(alpha_s=found.alpha_s, bytes_per_s=found.bytes_per_s)
+def _link(link: hardware.KnownLink) -> AlphaBetaLink:
+    return AlphaBetaLink(alpha_s=link.alpha_s, bytes_per_s=link.bytes_per_s)

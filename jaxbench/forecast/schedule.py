@@ -125,7 +125,7 @@ class _Reader:
             trips = self._module.trip_count(line)
             yield Loop(trips or 1, tuple(self.events(line.body)), known=trips is not None)
         elif line.opcode == "conditional":
-            yield from max((tuple(self.events(name)) for name in line.branches), key=_work_s, default=())
+            yield from max((tuple(self.events(name)) for name in line.branches), key=work_s, default=())
         elif line.opcode == "call":
             for name in line.called:
                 yield from self.events(name)
@@ -191,7 +191,8 @@ def _is_waited_for(collective: Instruction) -> bool:
     return not collective.opcode.endswith("-start") or '"is_sync":true' in collective.rest
 
 
-def _work_s(events: tuple[Event, ...]) -> float:
+def work_s(events: tuple[Event, ...]) -> float:
+    """The seconds of all work, without communication."""
     return sum(event.seconds * count for event, count in every(events) if isinstance(event, Cost))
 
 

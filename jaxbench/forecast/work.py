@@ -13,7 +13,7 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from jaxbench.catalog import hardware, links
+from jaxbench.catalog import hardware
 from jaxbench.hlo import product_flops
 from jaxbench.hlo.module import Array, Instruction, Module
 
@@ -75,7 +75,7 @@ def chip(device_kind: str) -> Chip | None:
     peak = hardware.find(device_kind)
     if peak is None or peak.memory_bytes_per_s is None:
         return None
-    share = {name: links.ceiling(peak.name, f"{name}_share") for name in ("product", "memory", "attention")}
+    share = {name: hardware.ceiling(peak.name, f"{name}_share") for name in ("product", "memory", "attention")}
     rates = {name: peak.rate(name) for name in _DTYPES.values()}
     known = {name: rate.flop_per_s for name, rate in rates.items() if rate is not None}
     if "bfloat16" not in known:
@@ -85,7 +85,7 @@ def chip(device_kind: str) -> Chip | None:
         products=tuple((name, (share["product"] or 1.0) * rate) for name, rate in known.items()),
         peak_flop_per_s=known["bfloat16"],
         attention_flop_per_s=(share["attention"] or _ATTENTION) * known["bfloat16"],
-        clock_hz=links.ceiling(peak.name, "clock_hz"),
+        clock_hz=hardware.ceiling(peak.name, "clock_hz"),
     )
 
 

@@ -23,7 +23,7 @@ from jaxbench.parallel.optimizer import unused_gradients
 from jaxbench.parallel.program import Program
 from jaxbench.parallel.rng_keys import PARTS
 from jaxbench.records.schema import Collective, CompileReport, Verdict
-from jaxbench.workloads import examples, sharding_context, weighted
+from jaxbench.workloads import sharding_context, weighted
 from jaxbench.workloads.adapters.pure import zeros
 from jaxbench.workloads.base import KEY, Batch, CollectiveBounds, PyTree, TrainWorkload
 from jaxbench.workloads.jaxprs import equations, numbered, reached
@@ -413,7 +413,7 @@ def weights(workload: TrainWorkload) -> int:
 
 def gathered(workload: TrainWorkload, examples_given: int) -> int:
     """The number of elements that a loss gathers from a device with `examples_given` examples."""
-    with examples.recorded_sizes() as sizes:
+    with sharding_context.recorded_sizes() as sizes:
         _loss_of_part(workload, examples_given)
     return sum(sizes)
 

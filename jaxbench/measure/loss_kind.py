@@ -52,10 +52,10 @@ class LossKind:
     """The result of `find`.
 
     name: one of the constants above. gathers: the loss gathers the examples of the other parts itself
-    (`workloads.examples`, statistics of the global batch), so it is correct in parts too unless its name says no.
-    ignored: the indices, out of EXAMPLES, of the examples that it does not use. unread: the fields of an example that
-    do not change it. state: the paths of the model's state for which the states of the parts do not combine to that of
-    the whole batch (`rng_keys.together`).
+    (`sharding_context.gathered`, statistics of the global batch), so it is correct in parts too unless its name says
+    no. ignored: the indices, out of EXAMPLES, of the examples that it does not use. unread: the fields of an example
+    that do not change it. state: the paths of the model's state for which the states of the parts do not combine to
+    that of the whole batch (`rng_keys.together`).
     """
 
     name: str

@@ -40,7 +40,7 @@ from jaxbench.parallel.program import (
     update,
     without,
 )
-from jaxbench.workloads import positions, sharding_context
+from jaxbench.workloads import sharding_context
 from jaxbench.workloads.base import Batch, CollectiveBounds, DeviceShare, Metrics, PyTree, TrainWorkload
 from jaxbench.workloads.jaxprs import interpret
 
@@ -135,7 +135,9 @@ def require(workload: TrainWorkload, sizes: Sizes, *, sequence: bool = False) ->
             "splits them: use off."
         )
     if partition is not None:
-        positions.require_even(partition.positions, context=context, sequence=tensor if sequence else 1)
+        sharding_context.require_even_positions(
+            partition.positions, context=context, sequence=tensor if sequence else 1
+        )
 
 
 def mean_axes(sizes: Sizes) -> tuple[str, ...]:

@@ -15,9 +15,9 @@ from jaxbench.catalog import published
 from jaxbench.digits import digits
 from jaxbench.errors import UserError
 from jaxbench.records.store import write_atomic
-from jaxbench.report import page, terminal
+from jaxbench.report import page
 from jaxbench.report.drawing import canvas
-from jaxbench.report.figures import advice as figure
+from jaxbench.report.figures.forecasts import clock, draw_advice
 from jaxbench.report.page import Page, Picture, Section
 from jaxbench.report.table import ALWAYS, TEXT, Column, Table, fill, to_csv
 
@@ -46,7 +46,7 @@ def _price(line: Line) -> str:
 def _columns(document: Line) -> tuple[Column, ...]:
     money = next((line["currency"] for line in document["candidates"]), "")
     unit = document["job"]["unit"]
-    unit_of_time, scale = figure.clock(document["candidates"])
+    unit_of_time, scale = clock(document["candidates"])
     deadline = [] if document["job"]["deadline_s"] is None else [
         Column("in time", lambda line: line["meets_deadline"], kind=TEXT, terminal=ALWAYS)
     ]  # fmt: skip
@@ -75,8 +75,8 @@ def write(folder: Path, console: Console) -> None:
     except (OSError, ValueError) as error:
         raise UserError(f"'{folder}' has no readable {FILE}: make one with 'jaxbench advise'.") from error
     lines, columns = document["candidates"], _columns(document)
-    files = canvas.render(lambda: figure.draw(lines, document["job"], title=_title(document)))
-    pictures = [Picture(name="advise", svg=files["svg"], caption=figure.CAPTION)] if files else []
+    files = canvas.render(lambda: draw_advice(lines, document["job"], title=_title(document)))
+    pictures = [Picture(name="advise", svg=files["svg"], caption=draw_advice.caption)] if files else []
     brief = fill(columns, [line for line in lines if line["best"]])
     made = _page(document, fill(columns, lines), brief, pictures)
     try:
@@ -85,7 +85,7 @@ def write(folder: Path, console: Console) -> None:
         write_atomic(folder / PAGE, page.render(made))
     except OSError as error:
         raise UserError(f"cannot write the advice into '{folder}' ({error.strerror}).") from error
-    terminal.show(made, console)
+    page.show(made, console)
     console.print(f"\nPage, figure and table: {folder / PAGE}", highlight=False, soft_wrap=True)
 
 
@@ -120,7 +120,7 @@ def _answers(document: Line) -> list[str]:
     lines = [line for line in document["candidates"] if line["meets_deadline"] != "no"]
     if not lines:
         return ["No candidate fits and ends by the deadline." if document["candidates"] else "No candidate fits."]
-    unit, scale = figure.clock(document["candidates"])
+    unit, scale = clock(document["candidates"])
     sentences = []
     for grade, how in (
         ("estimated", "Cheapest by an estimate"),

@@ -14,7 +14,7 @@ from rich.console import Console
 from jaxbench.errors import UserError, did_you_mean
 from jaxbench.records import launched
 from jaxbench.records.store import RunFolder, write_atomic
-from jaxbench.report import case_findings, compiled_findings, findings, lever_findings, page, terminal, views
+from jaxbench.report import case_findings, compiled_findings, findings, lever_findings, page, views
 from jaxbench.report.findings import Findings
 
 
@@ -67,7 +67,7 @@ def _report(findings: Findings, console: Console | None) -> list[str]:
     made = findings.page(views.pictures(findings))
     write_atomic(findings.path / "report.html", page.render(made))
     if console is not None:
-        terminal.show(made, console)
+        page.show(made, console)
     return findings.shortfalls() if findings.rows else ["The plan asks for no points."]
 
 

@@ -8,31 +8,18 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from jaxbench.analysis import (
-    alpha_beta,
-    call_split,
-    case_headline,
-    case_rows,
-    cases,
-    crossings,
-    normal,
-    spread,
-    summary,
-    ways_to_target,
-)
+from jaxbench.analysis import alpha_beta, case_comparisons, case_rows, headline, points, summary
 from jaxbench.analysis.alpha_beta import AlphaBetaFit
-from jaxbench.analysis.call_split import CallSplit
+from jaxbench.analysis.case_comparisons import CallSplit, Crossing, HalfPerformance, PublishedVerdict, Way
 from jaxbench.analysis.case_rows import CaseRow
-from jaxbench.analysis.crossings import Crossing, HalfPerformance
-from jaxbench.analysis.normal import PublishedVerdict
 from jaxbench.analysis.summary import Entry
-from jaxbench.analysis.ways_to_target import Way
 from jaxbench.records.store import RunFolder
 from jaxbench.report import columns, table
 from jaxbench.report.findings import Findings, legend, of_folder
 from jaxbench.report.page import Page, Picture
-from jaxbench.report.row_sentences import notes, refusals
+from jaxbench.report.sentences.rows import notes, refusals
 from jaxbench.report.table import Table, take
+from jaxbench.statistics import variance
 
 TITLES = {
     "curves": "from latency to throughput",
@@ -95,7 +82,7 @@ class CaseFindings(Findings):
             "Refused by the gates": refusals(self.rows),
             "Not measured": self.left_out,
             "Notes": [*self.repairs, *notes(self.rows)],
-            "Crossings": crossings.sentences(self.crossings, self.knees),
+            "Crossings": [*(one.sentence for one in self.crossings), *(one.sentence for one in self.knees)],
             "Where the time goes": [split.sentence for split in self.splits],
             "Training to a target": [way.sentence for way in self.ways],
             "Fits": alpha_beta.sentences(self.fits),
@@ -111,25 +98,25 @@ class CaseFindings(Findings):
 
 def find(run: RunFolder) -> CaseFindings:
     """Reads and analyses a run folder. Raises UserError if it is no run of cases, is damaged or has another schema."""
-    loaded, common = cases.load(run), of_folder(run)
+    loaded, common = points.load_cases(run), of_folder(run)
     manifest = common["manifest"]
     plan = manifest["plan"]
     view = str(plan.get("view", ""))
-    rows = case_rows.analyse(loaded, manifest=manifest, machine=common["card"], spread=spread.read(run.path))
+    rows = case_rows.analyse(loaded, manifest=manifest, machine=common["card"], spread=variance.read(run.path))
     fits = alpha_beta.fit_all(rows)
-    crossed = crossings.find(rows) if view in crossings.VIEWS else []
+    crossed = case_comparisons.find_crossings(rows) if view in case_comparisons.VIEWS else []
     return CaseFindings(
         **common,
         experiment=str(plan.get("experiment", "")),
         view=view,
-        headlines=case_headline.headlines(view, rows, fits, crossed, cache_bytes=manifest.get("cache_bytes")),
+        headlines=headline.case_headlines(view, rows, fits, crossed, cache_bytes=manifest.get("cache_bytes")),
         rows=rows,
         fits=fits,
         crossings=crossed,
-        knees=crossings.knees(rows) if view in crossings.VIEWS else [],
-        normal=normal.judge(view, rows, manifest=manifest),
-        splits=call_split.find(rows) if view == "versus" else [],
-        ways=ways_to_target.find(rows) if view == "versus" else [],
+        knees=case_comparisons.knees(rows) if view in case_comparisons.VIEWS else [],
+        normal=case_comparisons.judge_published(view, rows, manifest=manifest),
+        splits=case_comparisons.find_splits(rows) if view == "versus" else [],
+        ways=case_comparisons.find_ways(rows) if view == "versus" else [],
         left_out=[str(sentence).removeprefix("Left out: ") for sentence in plan.get("left_out") or ()],
     )
 

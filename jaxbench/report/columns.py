@@ -14,15 +14,30 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from jaxbench.analysis import load, quantities, tokens, waterfall
-from jaxbench.analysis.headline import devices
-from jaxbench.analysis.intervals import Estimate
+from jaxbench.analysis import load, quantities, summary, waterfall
+from jaxbench.analysis.quantities import devices
 from jaxbench.analysis.scaling import Row
 from jaxbench.analysis.summary import Entry, gradient_bytes
 from jaxbench.levers import LEVERS
-from jaxbench.report import definitions, table
-from jaxbench.report.numbers import giga, milliseconds, ratio, share, throughput, time
-from jaxbench.report.table import ALWAYS, DISTINCT, TEXT, Column, Get, Kind, Position, Table, take
+from jaxbench.report import page, table
+from jaxbench.report.table import (
+    ALWAYS,
+    DISTINCT,
+    TEXT,
+    Column,
+    Get,
+    Kind,
+    Position,
+    Table,
+    giga,
+    milliseconds,
+    ratio,
+    share,
+    short_time,
+    take,
+    throughput,
+)
+from jaxbench.statistics.bootstrap import Estimate
 
 T, L, C = Kind.TRAINING, Kind.LEVERS, Kind.CASES
 ID, QUALITY = Position.IDENTITY, Position.QUALITY
@@ -69,7 +84,7 @@ def _lost(*names: str) -> Get:
     return lambda entry: entry.waterfall and entry.waterfall.lost(*names)
 
 
-_NAMED = waterfall.SMALLER_SHARE, waterfall.SHARED_MACHINE, waterfall.COMMUNICATION  # factors with their own columns
+_NAMED = waterfall.SMALLER_BATCH, waterfall.CONTENTION, waterfall.COMMUNICATION  # factors with their own columns
 _OTHER = tuple(name for name in waterfall.NAMES if name not in _NAMED)
 
 
@@ -140,7 +155,7 @@ def _peak_shown(entry: Entry) -> Estimate | None:
 
 
 def _seconds(value: float) -> str:
-    return time(Estimate(value=value))
+    return short_time(Estimate(value=value))
 
 
 def _percent(part: float) -> str:
@@ -169,8 +184,8 @@ COLUMNS: tuple[Column, ...] = (
         _Shown("size", _size, on=C, part=ID, terminal=ALWAYS)),
     _Shown("state", "state", on=T | L | C, kind=TEXT, style=str, part=QUALITY, terminal=ALWAYS, definition="verdicts"),
     *_defined_in("time-per-step",
-        _Shown("time per call", "timing.step_s", time, short="per call", on=C, terminal=ALWAYS, interval=2)),
-    _Shown("per iteration of the loop", "row.loop_s", time, on=C, definition="two-clocks-of-a-case"),
+        _Shown("time per call", "timing.step_s", short_time, short="per call", on=C, terminal=ALWAYS, interval=2)),
+    _Shown("per iteration of the loop", "row.loop_s", short_time, on=C, definition="two-clocks-of-a-case"),
     *_defined_in("time-per-step",
         Column("step_s", "timing.step_s", milliseconds, unit="s", bounds=True, heading="ms per step", on=T | L,
                terminal=ALWAYS, interval=2),
@@ -259,12 +274,12 @@ COLUMNS: tuple[Column, ...] = (
                unit="FLOP", heading="compiler's FLOPs", on=L),
         _outcome("final_loss", 3), _outcome("final_accuracy", 4), _outcome("steps"), _outcome("skipped_steps"),
         _outcome("waited_share", 4)),
-    _Shown("p50 of a call", "latency.p50", time, on=L, definition="inference"),
-    _Shown("p99 of a call", "latency.p99", time, on=L, definition="inference"),
+    _Shown("p50 of a call", "latency.p50", short_time, on=L, definition="inference"),
+    _Shown("p99 of a call", "latency.p99", short_time, on=L, definition="inference"),
     *_defined_in("throughput",
-        Column("tokens_per_s", _training(tokens.per_second), unit="tokens/s"),
-        Column("real_tokens_per_s", _training(tokens.real_per_second), unit="tokens/s"),
-        Column("real_share", _training(tokens.real_share), unit="1")),
+        Column("tokens_per_s", _training(summary.tokens_per_second), unit="tokens/s"),
+        Column("real_tokens_per_s", _training(summary.real_tokens_per_second), unit="tokens/s"),
+        Column("real_share", _training(summary.real_share), unit="1")),
     Column("mfu_unmasked", _training(lambda row: row.use.mfu_unmasked(row.point)), unit="1",
         definition="flops-of-attention"),
     *_defined_in("time-per-step", Column("measured_s", _measured_s, _seconds, unit="s", heading="timed", on=T | L | C,
@@ -285,8 +300,8 @@ COLUMNS: tuple[Column, ...] = (
         Column("loss_after", _training(lambda row: row.point.loss_after), "{:.4g}".format, unit="1",
                heading="loss after", on=T, part=QUALITY)),
     *_defined_in("waterfall",
-        Column("lost_smaller_share", _lost(waterfall.SMALLER_SHARE), unit="1", bounds=True),
-        Column("lost_shared_machine", _lost(waterfall.SHARED_MACHINE), unit="1", bounds=True),
+        Column("lost_smaller_share", _lost(waterfall.SMALLER_BATCH), unit="1", bounds=True),
+        Column("lost_shared_machine", _lost(waterfall.CONTENTION), unit="1", bounds=True),
         Column("lost_communication", _lost(waterfall.COMMUNICATION), unit="1", bounds=True),
         Column("lost_other", _lost(*_OTHER), unit="1")),
     *_defined_in("communication-alone-and-hidden",
@@ -334,7 +349,7 @@ def rate(view: str) -> Column | None:
 def documentation() -> Table:
     """The table of these columns for docs/metrics. Columns with the same unit and section share a line."""
     groups: list[list[Column]] = []
-    sections = definitions.sections()
+    sections = page.definitions()
     for column in FILE:
         alike = groups and (groups[-1][0].unit, groups[-1][0].definition) == (column.unit, column.definition)
         groups[-1].append(column) if alike else groups.append([column])

@@ -84,14 +84,6 @@ def _of_record(function: Callable[[CompiledRecord], Any]) -> Callable[[CompiledR
     return lambda row: function(row.record) if row.record is not None else None
 
 
-def _axes(record: CompiledRecord) -> str:
-    return ",".join(f"{axis}={size}" for axis, size in record.mesh.items())
-
-
-def _bytes(record: CompiledRecord) -> int:
-    return sum(each.bytes for each in record.collectives)
-
-
 def _sent(row: CompiledRow) -> str | None:
     return None if row.record is None else gigabytes(row.wire_bytes) if row.wire_bytes else "nothing"
 
@@ -118,7 +110,7 @@ COLUMNS = (
     Column("scaling", _planned("scaling")),
     Column("devices", _planned("devices"), on=ANY),
     Column("global_batch", _planned("global_batch")),
-    Column("mesh", _of_record(_axes)),
+    Column("mesh", _of_record(lambda record: ",".join(f"{axis}={size}" for axis, size in record.mesh.items()))),
     Column("status", "status", on=ANY, heading="state", kind=TEXT, style=_good, terminal=3),
     Column("reason", "reason"),
     Column("peak_bytes", "record.peak_bytes", gigabytes, on=ANY, heading="memory", terminal=ALWAYS),
@@ -126,7 +118,7 @@ COLUMNS = (
     Column("device_memory_bytes", "memory_bytes"),
     Column("fits", "fits", lambda fits: "yes" if fits else "NO", on=ANY, style=_good, terminal=ALWAYS),
     Column("collectives", _of_record(lambda record: compiled.describe_collectives(record.collectives))),
-    Column("bytes", _of_record(_bytes)),
+    Column("bytes", _of_record(lambda record: sum(each.bytes for each in record.collectives))),
     Column("wire_bytes", lambda row: row.record and row.wire_bytes, shown=_sent, on=ANY, heading="sent per step",
            terminal=ALWAYS),
     Column("closed_form", "right", lambda right: "equal" if right else "DIFFERS", on=ANY, heading="expected bytes",

@@ -9,30 +9,29 @@ from pathlib import Path
 from typing import Any, ClassVar
 
 from jaxbench.analysis import (
-    advice,
-    fits,
     loss_sentences,
-    machine_card,
+    machine_profile,
     points,
     scaling,
-    spread,
+    scaling_laws,
     stragglers,
     summary,
-    tokens,
     waterfall,
 )
-from jaxbench.analysis.fits import Fit
 from jaxbench.analysis.headline import headlines
-from jaxbench.analysis.intervals import MIN_ROUNDS
 from jaxbench.analysis.scaling import Control, Row
+from jaxbench.analysis.scaling_laws import Fit
 from jaxbench.analysis.summary import Entry
 from jaxbench.analysis.waterfall import Waterfall
 from jaxbench.records.store import RunFolder
-from jaxbench.report import columns, machine_state, rounds, table
-from jaxbench.report.folds import fold
+from jaxbench.report import columns, table
+from jaxbench.report.details import fold
 from jaxbench.report.page import Fold, Page, Picture, Section, sections
-from jaxbench.report.row_sentences import base_lines, excused, notes, refusals, shortfalls, utilisation
+from jaxbench.report.sentences import machine
+from jaxbench.report.sentences.rows import base_lines, excused, notes, refusals, shortfalls, utilisation
 from jaxbench.report.table import Table
+from jaxbench.statistics import variance
+from jaxbench.statistics.bootstrap import MIN_ROUNDS
 
 LEGEND = "Medians with 95 % bootstrap confidence intervals."
 NO_INTERVAL = (
@@ -89,8 +88,8 @@ class Findings:
         return [row.point for row in self.rows]
 
     def sections(self) -> list[Section]:
-        load, machine = (of(self.manifest, self.points()) for of in (machine_state.warnings, machine_state.description))
-        return sections({**self.sentences(), "Load": load, "Machine": machine})
+        load, about = (of(self.manifest, self.points()) for of in (machine.warnings, machine.description))
+        return sections({**self.sentences(), "Load": load, "Machine": about})
 
     def folds(self) -> list[Fold]:
         """The details of each point."""
@@ -149,12 +148,12 @@ class TrainingFindings(Findings):
         return {
             **of_steps(self),
             "Why not 100 %": loss_sentences.sentences(self.waterfalls),
-            "What would help": advice.sentences(self.waterfalls),
+            "What would help": loss_sentences.advice(self.waterfalls),
             "Communication": loss_sentences.communication(self.waterfalls),
             "Base": base_lines(self.rows),
             "Notes": [*self.repairs, *notes(self.rows), *(control.sentence for control in self.controls)],
-            "Rounds": rounds.sentences(self.manifest, self.points(), self.controls, self.rows),
-            "Scaling laws": fits.sentences(self.fits),
+            "Rounds": machine.of_rounds(self.manifest, self.points(), self.controls, self.rows),
+            "Scaling laws": scaling_laws.sentences(self.fits),
         }
 
 
@@ -165,7 +164,7 @@ def of_steps(run: Findings) -> dict[str, Sequence[str]]:
         "Not supported": excused(run.rows, run.config),
         "Refused by the gates": refusals(run.rows),
         "Stragglers": stragglers.sentences(run.rows, run.manifest.get("workers", {})),
-        "Real tokens": tokens.sentences(run.rows),
+        "Real tokens": summary.token_sentences(run.rows),
         "Utilisation": utilisation(run.rows),
     }
 
@@ -173,14 +172,14 @@ def of_steps(run: Findings) -> dict[str, Sequence[str]]:
 def find(run: RunFolder) -> TrainingFindings:
     """Reads and analyses a run folder. Raises UserError if it is not one, is damaged or has another schema."""
     loaded, common = points.load(run), of_folder(run)
-    rows = scaling.analyse(loaded, config=common["config"], machine=common["card"], spread=spread.read(run.path))
+    rows = scaling.analyse(loaded, config=common["config"], machine=common["card"], spread=variance.read(run.path))
     controls = scaling.controls(rows)
     return TrainingFindings(
         **common,
         experiment=rows[0].point.experiment if rows else str(common["manifest"]["plan"].get("experiment", "")),
         headlines=headlines(rows, controls),
         rows=rows,
-        fits=fits.fit_all(rows),
+        fits=scaling_laws.fit_all(rows),
         controls=controls,
         waterfalls=waterfall.find(rows, common["card"], common["manifest"].get("workers")),
     )
@@ -189,8 +188,8 @@ def find(run: RunFolder) -> TrainingFindings:
 def of_folder(run: RunFolder) -> dict[str, Any]:
     """The fields of `Findings` that come from the folder itself. A profile of another machine is not used."""
     config, manifest = run.config(), run.manifest()
-    card = machine_card.read(run.path / machine_card.NAME)
-    why_not = machine_card.matches(card, manifest) if card is not None else ""
+    card = machine_profile.read(run.path / machine_profile.NAME)
+    why_not = machine_profile.matches(card, manifest) if card is not None else ""
     return {
         "path": run.path,
         "config": config,

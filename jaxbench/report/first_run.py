@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -11,11 +11,15 @@ from rich.console import Console
 from rich.text import Text
 
 from jaxbench import __version__
+from jaxbench.analysis import quantities
 from jaxbench.analysis.expectations import CANNOT_TELL, NO, YES
 from jaxbench.errors import UserError
+from jaxbench.records import identity
 from jaxbench.records.store import write_atomic
-from jaxbench.report import card_table, first_run_tables, page
+from jaxbench.report import machine as machine_page
+from jaxbench.report import page
 from jaxbench.report.page import Picture
+from jaxbench.report.table import FOLD, NUMBER, TEXT, Cell, Table, facts, plain
 
 PAGE = "first-run.html"
 ABOUT = (
@@ -47,22 +51,22 @@ def write(folder: Path, document: Document) -> None:
 
 def render(document: Document, pictures: list[Picture]) -> str:
     """The page as HTML. Everything that comes from the run is escaped; the figures are this package's own."""
-    items = first_run_tables.items(document)
-    heading = f"First run on {card_table.machine_name(document['machine'])}"
+    entries = items(document)
+    heading = f"First run on {machine_page.machine_name(document['machine'])}"
     made = dict(
         name=heading,
         heading=heading,
         headlines=headlines(document),
-        alarm=any(item["agrees"] == NO for item in items),
+        alarm=any(item["agrees"] == NO for item in entries),
         about=ABOUT,
-        against=first_run_tables.against(items),
-        table=first_run_tables.expectations(items),
-        grid=first_run_tables.grid(document),
+        against=against(entries),
+        table=expectations(entries),
+        grid=grid(document),
         pictures=pictures,
-        machine=first_run_tables.machine(document),
+        machine=machine(document),
         commands=commands(document),
         unfinished=any(about["outcome"] != "done" for about in document["parts"].values()),
-        parts=first_run_tables.parts(document["parts"]),
+        parts=parts(document["parts"]),
         made_from="first-run.json",
     )
     sources = [("The machine and its software", page.pretty(document["machine"]))]
@@ -71,17 +75,17 @@ def render(document: Document, pictures: list[Picture]) -> str:
 
 def headlines(document: Document) -> list[str]:
     """Sentences on how many expectations are met, and on parts that were not measured. The first is the answer."""
-    items = first_run_tables.items(document)
-    counts = {word: sum(item["agrees"] == word for item in items) for word in (YES, NO, CANNOT_TELL)}
+    entries = items(document)
+    counts = {word: sum(item["agrees"] == word for item in entries) for word in (YES, NO, CANNOT_TELL)}
     unfinished = [
         about for about in document["parts"].values() if about["outcome"] in ("skipped", "stopped", "not yet")
     ]
     if counts[NO]:
-        answer = f"Not everything is as expected: {counts[NO]} of {len(items)} expectations are NOT met."
+        answer = f"Not everything is as expected: {counts[NO]} of {len(entries)} expectations are NOT met."
     elif unfinished:
-        answer = f"Nothing contradicts expectations so far: {counts[YES]} of {len(items)} expectations are met."
+        answer = f"Nothing contradicts expectations so far: {counts[YES]} of {len(entries)} expectations are met."
     else:
-        answer = f"Everything that can be judged is as expected: {counts[YES]} of {len(items)} expectations are met."
+        answer = f"Everything that can be judged is as expected: {counts[YES]} of {len(entries)} expectations are met."
     unknown = f" {counts[CANNOT_TELL]} cannot be judged, for the reasons below." if counts[CANNOT_TELL] else ""
     sentences = [answer + unknown]
     if unfinished:
@@ -106,7 +110,7 @@ def show(document: Document, console: Console) -> None:
     for sentence in headlines(document):
         console.print(Text(sentence, style="bold"))
     for word in (NO, CANNOT_TELL):
-        for item in first_run_tables.items(document):
+        for item in items(document):
             if item["agrees"] == word:
                 why = "; ".join(item["why"][:2]) or item["found"]
                 console.print(
@@ -117,3 +121,128 @@ def show(document: Document, console: Console) -> None:
 def _pictures(folder: Path) -> list[Picture]:
     files = [(folder / f"{name}.svg", name.replace("/figures/", "-"), caption) for name, caption in FIGURES]
     return [Picture(name=name, svg=file.read_bytes(), caption=text) for file, name, text in files if file.is_file()]
+
+
+# The question of each stage, in the order of the page.
+STAGES = {
+    "smoke": "Is every strategy right with every model?",
+    "machine": "Are the machine's own numbers possible?",
+    "scaling": "Are the scaling numbers possible?",
+    "profile": "Does a profile add up?",
+    "levers": "Does every other experiment on a training step run?",
+}
+_UNITS = {"machine": "cases"}  # what a stage's items count; "programs" in other stages
+_KINDS = {YES: "ok", NO: "no", CANNOT_TELL: "missing"}
+_OUTCOMES = {"done": "ok", "amiss": "no", "refused": "no", "broken": "no"}
+_NAMED = 3  # a line names at most this many runs; with more, the rest are counted
+_SENTENCES = 5  # an item shows at most this many reasons; the rest are counted
+Item = Mapping[str, Any]
+
+
+def items(document: Mapping[str, Any]) -> list[Item]:
+    """Every item of the document, in the order of the parts."""
+    return [item for run in document["parts"] for item in document["found"].get(run, {}).get("items", [])]
+
+
+def against(items: Sequence[Item]) -> Table:
+    """Each item that is not as expected, with its reasons and its folder."""
+    contrary = [item for item in items if item["agrees"] == NO]
+    rows = [(item["expected"], item["found"], why(item), item["run"]) for item in contrary]
+    return plain({"expected": FOLD, "found": FOLD, "why": FOLD, "folder": TEXT}, rows)
+
+
+def expectations(items: Sequence[Item]) -> Table:
+    """Every expectation of every stage. Runs that agree share a line."""
+    rows: list[tuple[str | Cell, ...]] = []
+    for stage, question in STAGES.items():
+        of_stage = [item for item in items if item["stage"] == stage]
+        groups: dict[tuple[str, str], list[Item]] = {}
+        for item in of_stage:
+            groups.setdefault((item["expected"], item["agrees"]), []).append(item)
+        order = list(dict.fromkeys(expected for expected, _ in groups))
+        ordered = sorted(
+            groups.items(), key=lambda entry: order.index(entry[0][0])
+        )  # one expectation's answers together
+        for number, ((expected, agrees), group) in enumerate(ordered):
+            asked = question if not number else ""
+            rows.append((asked, expected, _found(group), Cell(agrees, _KINDS[agrees]), _where(group)))
+    headings = {"question": FOLD, "expected": FOLD, "found": FOLD, "agrees": TEXT, "folder": FOLD}
+    return plain(headings, rows, first=lambda row: bool(row[0]))
+
+
+def _found(group: Sequence[Item]) -> str:
+    if len(group) == 1:
+        return ". ".join(filter(None, (group[0]["found"], group[0]["detail"], why(group[0]))))
+    if group[0]["agrees"] == YES:
+        right, judged = (sum(item[count] for item in group) for count in ("right", "judged"))
+        counted = f"{right} of {judged} {_UNITS.get(group[0]['stage'], 'programs')}"
+        details = [f"{item['about']}: {item['detail']}" for item in group if item["detail"]]
+        return ". ".join((counted, *details)) if len(group) <= _NAMED else counted
+    return " ".join(dict.fromkeys(f"{item['about']}: {why(item) or item['found']}" for item in group))
+
+
+def _where(group: Sequence[Item]) -> str:
+    names = [item["run"] for item in group]
+    return ", ".join(names) if len(names) <= _NAMED else f"{', '.join(names[:2])} and {len(names) - 2} more"
+
+
+def why(item: Item) -> str:
+    """The first reasons why an item does not agree."""
+    reasons = "; ".join(item["why"][:_SENTENCES])
+    more = len(item["why"]) - _SENTENCES
+    return f"{reasons}; and {more} more" if more > 0 else reasons
+
+
+def grid(document: Mapping[str, Any]) -> Table:
+    """A table of models by strategies: whether each combination is correct."""
+    grids = {run: result["grid"] for run, result in document["found"].items() if result.get("grid")}
+    rows = {document["parts"][run]["about"]: answers for run, answers in grids.items()}
+    strategies = sorted({strategy for answers in rows.values() for strategy in answers})
+    lines = [(model, *(_answer(answers.get(strategy)) for strategy in strategies)) for model, answers in rows.items()]
+    note = (
+        "A strategy distributes one training step over devices. yes: it compiles, runs, ends with the parameters that "
+        "one device computes, and communicates as expected. Empty: the strategy does not support this model."
+    )
+    return plain(dict.fromkeys(("model", *strategies), TEXT), lines, note=note)
+
+
+def _answer(answer: str | None) -> Cell:
+    return Cell(answer, _KINDS[answer]) if answer else Cell("")
+
+
+def machine(document: Mapping[str, Any]) -> Table:
+    """The machine, its software, and its measured peaks."""
+    about, versions = document["machine"], document["machine"].get("versions", {})
+    memory = about.get("device_memory_bytes") or about.get("memory_bytes")
+    git = about.get("git") or {}
+    source = f", {identity.commit(git)}" if git else ""
+    accelerators = f"{about.get('devices')} x {about.get('device_kind')} ({about.get('platform')})"
+    pairs = [
+        ("started", str(document.get("begun", ""))),
+        ("devices", accelerators if about.get("platform") != "cpu" else "no accelerator: fake devices on the CPU"),
+        ("processor", f"{about.get('cpu_model')}, {about.get('cores')} cores usable"),
+        ("memory", quantities.payload(memory) if memory else "unknown"),
+        (
+            "software",
+            f"jaxbench {versions.get('jaxbench')}{source}, jax {versions.get('jax')}, jaxlib {versions.get('jaxlib')}",
+        ),
+        ("system", f"{about.get('os')}, Python {about.get('python')}"),
+    ]
+    card = document.get("card")
+    measured = [("measured", sentence) for sentence in machine_page.headlines(card)] if card else []
+    return facts([*pairs, *measured], FOLD)
+
+
+def parts(abouts: Mapping[str, Mapping[str, Any]]) -> Table:
+    """Every command, how it ended and how long it took."""
+    rows: list[tuple[str | Cell, ...]] = []
+    for run, about in abouts.items():
+        outcome = Cell(about["outcome"], _OUTCOMES.get(about["outcome"], "missing"))
+        message = "" if about["outcome"] == "done" else about["said"]
+        command = f"jaxbench {' '.join(about['words'])}"
+        rows.append((run, outcome, f"{about['seconds']:.0f}", message, command))
+    total = sum(about["seconds"] for about in abouts.values())
+    rows.append(("all", "", f"{total:.0f}", "", ""))
+    note = "done: measured and correct. amiss: measured, but not all correct. Each folder has its own page."
+    headings = {"folder": TEXT, "outcome": TEXT, "seconds": NUMBER, "message": FOLD, "command": FOLD}
+    return plain(headings, rows, first=lambda row: row[0] == "all", note=note)

@@ -14,9 +14,9 @@ from jaxbench.errors import UserError
 from jaxbench.records import forecasts
 from jaxbench.records.forecasts import COMPILED, ForecastRecord
 from jaxbench.records.store import write_atomic
-from jaxbench.report import page, terminal
+from jaxbench.report import page
 from jaxbench.report.drawing import canvas
-from jaxbench.report.figures import forecast as figure
+from jaxbench.report.figures.forecasts import draw_forecast
 from jaxbench.report.page import Page, Picture, Purpose, Section
 from jaxbench.report.table import ALWAYS, TEXT, Column, Table, fill, to_csv
 
@@ -71,9 +71,12 @@ def write(folder: Path, console: Console, answer: str = "") -> None:
     """
     records = forecasts.read(folder)
     table = fill(_COLUMNS, records, group=lambda record: record.target.partition(":")[0])
-    files = canvas.render(lambda: figure.draw(records, title=_title(records)))
+    files = canvas.render(lambda: draw_forecast(records, title=_title(records)))
     made = _page(
-        records, table, [Picture(name="forecast", svg=files["svg"], caption=figure.CAPTION)] if files else [], answer
+        records,
+        table,
+        [Picture(name="forecast", svg=files["svg"], caption=draw_forecast.caption)] if files else [],
+        answer,
     )
     try:
         canvas.write(files, folder / "figures", "forecast")
@@ -81,7 +84,7 @@ def write(folder: Path, console: Console, answer: str = "") -> None:
         write_atomic(folder / PAGE, page.render(made))
     except OSError as error:
         raise UserError(f"cannot write the forecast into '{folder}' ({error.strerror}).") from error
-    terminal.show(made, console)
+    page.show(made, console)
     console.print(f"\nPage, figure and table: {folder / PAGE}", highlight=False, soft_wrap=True)
 
 

@@ -8,32 +8,21 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from jaxbench.analysis import (
-    arms,
-    batches,
-    lever_headline,
-    max_batch,
-    memory_by_depth,
-    phases,
-    points,
-    scaling,
-    spread,
-    summary,
-)
+from jaxbench.analysis import arms, lever_results, points, scaling, studies, summary
 from jaxbench.analysis.arms import ArmGroup, ArmResult
-from jaxbench.analysis.batches import Knee, Latency
-from jaxbench.analysis.headline import devices
-from jaxbench.analysis.max_batch import Search
-from jaxbench.analysis.memory_by_depth import Law
-from jaxbench.analysis.phases import Phases
+from jaxbench.analysis.lever_results import Knee, Latency, Phases
+from jaxbench.analysis.quantities import devices
 from jaxbench.analysis.scaling import Row
+from jaxbench.analysis.studies import Law, Search
 from jaxbench.analysis.summary import Entry
 from jaxbench.levers import LEVERS, PART
 from jaxbench.records.store import RunFolder
-from jaxbench.report import columns, rounds, table
+from jaxbench.report import columns, table
 from jaxbench.report.findings import Findings, legend, of_folder, of_steps, unit
-from jaxbench.report.row_sentences import notes, timed
+from jaxbench.report.sentences import machine
+from jaxbench.report.sentences.rows import notes, timed
 from jaxbench.report.table import Table
+from jaxbench.statistics import variance
 
 _VIEWS = {"ladder": "ladder", **{name: lever.view for name, lever in LEVERS.items()}}
 TITLES = {
@@ -104,7 +93,7 @@ class LeverFindings(Findings):
             "Compiler options": compiler_sets(self.manifest),
             "Inconclusive": unclear(self.arms),
             "Notes": [*self.repairs, *notes(self.rows)],
-            "Rounds": rounds.sentences(self.manifest, self.points(), rows=self.rows),
+            "Rounds": machine.of_rounds(self.manifest, self.points(), rows=self.rows),
             "Phases": [one.sentence for one in self.phases],
             "Largest batch": [self.search.sentence] if self.search is not None else [],
             "Memory by depth": [law.sentence for law in self.laws],
@@ -116,16 +105,16 @@ def find(run: RunFolder) -> LeverFindings:
     loaded, common = points.load(run), of_folder(run)
     plan = common["manifest"]["plan"]
     swept = [str(name) for name in plan.get("swept") or ()]
-    rows = scaling.analyse(loaded, config=common["config"], machine=common["card"], spread=spread.read(run.path))
+    rows = scaling.analyse(loaded, config=common["config"], machine=common["card"], spread=variance.read(run.path))
     places = arms.analyse(rows, swept)
     view = view_of(swept, places)
     facts: dict[str, Any] = {
-        "phases": phases.find(places),
-        "knees": [knee for place in places if (knee := batches.knee(place))] if view == "batch" else [],
-        "latencies": batches.latencies(places),
+        "phases": lever_results.find_phases(places),
+        "knees": [knee for place in places if (knee := lever_results.knee(place))] if view == "batch" else [],
+        "latencies": lever_results.latencies(places),
     }
-    search = max_batch.read(run.path)
-    headlines = lever_headline.headlines(view, places, **facts)
+    search = studies.read_search(run.path)
+    headlines = lever_results.headlines(view, places, **facts)
     return LeverFindings(
         **common,
         **facts,
@@ -136,7 +125,7 @@ def find(run: RunFolder) -> LeverFindings:
         rows=rows,
         places=places,
         search=search,
-        laws=memory_by_depth.read(run.path),
+        laws=studies.read_remat_law(run.path),
     )
 
 
@@ -146,7 +135,7 @@ def view_of(swept: Sequence[str], places: Sequence[ArmGroup]) -> str:
     parts = {PART.of(arm.point.levers) for place in places for arm in place.arms}
     if parts == {"inference"} and list(swept) == ["batch"]:
         return "inference"
-    if "part" in swept and set(swept) <= {"part", "batch"} and len(parts & set(phases.PARTS)) > 1:
+    if "part" in swept and set(swept) <= {"part", "batch"} and len(parts & set(lever_results.PREFIXES)) > 1:
         return "phases"
     return _VIEWS.get(swept[0], "arms") if len(swept) == 1 and parts != {"inference"} else "arms"
 

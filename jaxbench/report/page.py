@@ -1,9 +1,5 @@
 # Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
-"""The self-contained HTML page: a single file without requests and without scripts.
-
-A page is plain data (`Page`), and the terminal shows the same data (`terminal`). `findings`, `lever_findings` and
-`case_findings` compute its content.
-"""
+"""What a page shows, and how it becomes HTML and a print on the terminal."""
 
 from __future__ import annotations
 
@@ -11,16 +7,21 @@ import enum
 import functools
 import json
 import re
-from collections.abc import Mapping, Sequence
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import Any
 
 import jinja2
+from markdown_it import MarkdownIt
+from markdown_it.token import Token
+from rich.console import Console
+from rich.padding import Padding
+from rich.text import Text
 
 from jaxbench import __version__
 from jaxbench.command_form import as_typed
-from jaxbench.report import definitions
-from jaxbench.report.strip import Strip
 from jaxbench.report.table import Table
 
 
@@ -98,6 +99,14 @@ class Picture:
 
 
 @dataclass(frozen=True, kw_only=True)
+class Timeline:
+    """SVG elements, made from numbers alone, and their caption."""
+
+    svg: str
+    caption: str
+
+
+@dataclass(frozen=True, kw_only=True)
 class Fold:
     """The details of one point, collapsed on the page. strip, raw: its samples as a drawing and as a table. hidden: how
     many rounds `raw` leaves out."""
@@ -108,7 +117,7 @@ class Fold:
     detail: str = ""
     tables: tuple[Table, ...] = ()
     notes: tuple[str, ...] = ()
-    strip: Strip | None = None
+    strip: Timeline | None = None
     raw: Table | None = None
     hidden: int = 0
 
@@ -151,7 +160,7 @@ class Page:
         tables = [self.table, *(table for fold in self.folds for table in (*fold.tables, fold.raw) if table)]
         anchors = {self.definition, *(section.definition for section in self.sections)}
         anchors.update(column.definition for table in tables if table.lines for column in table.columns)
-        return definitions.used(frozenset(anchors))
+        return used(frozenset(anchors))
 
 
 def render(page: Page) -> str:
@@ -192,3 +201,110 @@ def inline(svg: bytes, name: str) -> str:
 def pretty(value: Any) -> str:
     """The value as indented JSON."""
     return json.dumps(value, indent=1, sort_keys=True, ensure_ascii=False)
+
+
+SHORTFALLS = 6  # how many sentences on shortfalls are shown
+NOTES = 5  # how many sentences of all other sections are shown together; the page has all
+
+
+def show(page: Page, console: Console) -> None:
+    """Prints the page. Text from the run is never interpreted as markup."""
+    table = page.brief or page.table
+    console.print()
+    if page.alarm:  # in the first line, so that it is easy to find in a log
+        why = next(part.sentences[0] for part in page.sections if part.purpose is Purpose.SHORTFALL)
+        console.print(Text(f"Failed: {why}", style="bold red"))
+    console.print(Text(page.heading, style="bold"))
+    for sentence in page.headlines:
+        console.print(Text(sentence))
+    console.print()
+    console.print(table.terminal(console.width))
+    console.print()
+    console.print(Text(table.note, style="dim"))
+    for part in page.sections:
+        if part.purpose is Purpose.SHORTFALL:
+            more = len(part.sentences) - SHORTFALLS
+            rest = [f"and {more} more on the page."] if more > 0 else []
+            section(part.heading, [*part.sentences[:SHORTFALLS], *rest], console)
+    _print_notes([part for part in page.sections if part.purpose is Purpose.NOTE], console)
+
+
+def _print_notes(parts: Sequence[Section], console: Console) -> None:
+    """Prints notes: the first sentence of every section, then the second of each, until there are `NOTES`."""
+    turns = sorted((nr, at) for at, part in enumerate(parts) for nr in range(len(part.sentences)))
+    shown = Counter(at for _, at in turns[:NOTES])
+    for at, count in sorted(shown.items()):
+        section(parts[at].heading, parts[at].sentences[:count], console)
+    if len(turns) > NOTES:
+        console.print(Text(f"And {len(turns) - NOTES} more on the page.", style="dim"))
+
+
+def section(heading: str, sentences: Sequence[str], console: Console) -> None:
+    """Prints sentences under a heading."""
+    console.print(Text(heading, style="bold"))
+    console.print(*(Padding(Text(sentence), (0, 0, 0, 2)) for sentence in sentences), sep="")
+
+
+_PREFIX = "def-"  # starts the ids of definitions on a page, because figures have ids, too
+
+
+@dataclass(frozen=True, kw_only=True)
+class Definition:
+    """A section of docs/metrics/. file: the file's name. text: its Markdown, without the heading."""
+
+    file: str
+    anchor: str
+    heading: str
+    text: str
+
+
+def definitions() -> dict[str, Definition]:
+    """Every section of docs/metrics/ by its anchor, in the order of the files. Anchors are unique across files."""
+    definitions = {}
+    for file in sorted(_folder().glob("*.md")):
+        parts = re.split(r"^##+ (.*)$", file.read_text(encoding="utf-8"), flags=re.MULTILINE)
+        for heading, text in zip(parts[1::2], parts[2::2], strict=True):
+            anchor = re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-")
+            plain = heading.replace("`", "")
+            definitions[anchor] = Definition(file=file.name, anchor=anchor, heading=plain, text=text.strip())
+    return definitions
+
+
+@functools.cache
+def used(anchors: frozenset[str]) -> tuple[tuple[str, str, str], ...]:
+    """(id, heading, HTML) of the sections with these anchors, in the order of the files.
+
+    A link to another section or to another file becomes plain text.
+    """
+    chosen = [definition for anchor, definition in definitions().items() if anchor in anchors]
+    return tuple((_PREFIX + each.anchor, each.heading, _definition_html(each.text, anchors)) for each in chosen)
+
+
+def _definition_html(text: str, anchors: Iterable[str]) -> str:
+    """Markdown as HTML. HTML inside the Markdown is escaped."""
+    markdown = MarkdownIt("commonmark", {"html": False}).enable("table")
+    tokens = markdown.parse(text)
+    for token in tokens:
+        if token.children:
+            token.children = _linked(token.children, anchors)
+    return str(markdown.renderer.render(tokens, markdown.options, {}))
+
+
+def _linked(tokens: list[Token], anchors: Iterable[str]) -> list[Token]:
+    """The tokens of a line without links to sections that are not on the page."""
+    kept, leads = [], False
+    for token in tokens:
+        if token.type == "link_open":
+            file, _, anchor = str(token.attrs["href"]).partition("#")
+            leads = "/" not in file and anchor in anchors
+            token.attrs = {"href": f"#{_PREFIX}{anchor}"}
+        if leads or token.type not in ("link_open", "link_close"):
+            kept.append(token)
+    return kept
+
+
+def _folder() -> Path:
+    # A wheel has the folder inside the package; in a checkout it is next to the package.
+    package = Path(__file__).resolve().parents[1]
+    bundled = package / "_bundled" / "docs" / "metrics"
+    return bundled if bundled.is_dir() else package.parent / "docs" / "metrics"

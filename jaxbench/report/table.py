@@ -1,7 +1,8 @@
 # Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
 """The suite's only table: columns are declared once and rendered on the terminal, in a page, as CSV and as Markdown.
 
-A `Column` defines how to get a value from a row and how to format it. `fill` makes a `Table` from rows.
+A `Column` defines how to get a value from a row and how to format it. `fill` makes a `Table` from rows. Numbers in
+cells have three digits, then the interval; they are "" if the value is unknown.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ import io
 import math
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass
+from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -21,7 +23,8 @@ from rich import table as rich_table
 from rich.cells import cell_len
 from rich.text import Text
 
-from jaxbench.analysis.intervals import Estimate
+from jaxbench.analysis.quantities import interval, percent
+from jaxbench.statistics.bootstrap import Estimate
 
 Get = str | tuple[str, ...] | Callable[[Any], Any]
 NUMBER, TEXT, FOLD = "", "text", "fold"  # FOLD: a text that may wrap
@@ -350,3 +353,66 @@ def _written(value: Any) -> str:
     if not isinstance(value, str | int | float | np.number):
         raise TypeError(f"{value!r} is a {type(value).__name__}: a CSV cell is text, a number, a boolean or empty.")
     return f"{value:.9g}" if isinstance(value, float | np.floating) else str(value)
+
+
+_UNITS = ((1.0, "s"), (1e-3, "ms"), (1e-6, "µs"), (1e-9, "ns"))
+_SIZES = ((1e9, "G"), (1e6, "M"), (1e3, "k"), (0.0, ""))
+
+
+def milliseconds(estimate: Estimate) -> str:
+    """Milliseconds with three or more digits: "12.3 [12.1, 12.4]"."""
+    return _scaled(estimate, 1e-3)
+
+
+def short_time(estimate: Estimate) -> str:
+    """A time with value and interval in the same unit: "12.3 [12.1, 12.4] µs"."""
+    if not estimate.known:
+        return ""
+    size, unit = next(((s, u) for s, u in _UNITS if estimate.value >= s), _UNITS[-1])
+    return f"{_scaled(estimate, size)} {unit}"
+
+
+def giga(estimate: Estimate) -> str:
+    """Billions: "12.3 [12.1, 12.4]"."""
+    return interval(estimate, partial(_digits, size=1e9))
+
+
+def ratio(estimate: Estimate) -> str:
+    """A ratio: "1.82 [1.79, 1.85]"; "1" for the base of the ratio."""
+    if not estimate.known:
+        return ""
+    if not estimate.has_interval or estimate.lo == estimate.hi:  # the base is exactly 1 in every bootstrap sample
+        return "1" if estimate.value == 1 else f"{estimate.value:.2f}"
+    return interval(estimate, "{:.2f}".format)
+
+
+def share(estimate: Estimate) -> str:
+    """Percent: "91 [89, 93]"."""
+    if estimate.value < 0.005 and not estimate.has_interval:
+        return "<1"
+    return percent(estimate).replace(" %", "")
+
+
+def throughput(value: float) -> str:
+    """Three digits with an SI prefix: "20.8k"; "" if not finite."""
+    if not math.isfinite(value):
+        return ""
+    size, prefix = next((s, p) for s, p in _SIZES if value >= s or not s)
+    return f"{value / (size or 1):#.3g}".removesuffix(".") + prefix
+
+
+def _scaled(estimate: Estimate, size: float) -> str:
+    if not estimate.known:
+        return ""
+    value = estimate.value / size
+    places = max(0, 2 - math.floor(math.log10(abs(value)))) if value else 2
+    between = f" [{estimate.lo / size:.{places}f}, {estimate.hi / size:.{places}f}]" if estimate.has_interval else ""
+    return f"{value:.{places}f}{between}"
+
+
+def _digits(value: float, *, size: float) -> str:
+    """Three digits, no exponent: "0.0123", "12.3", "1230"."""
+    value /= size
+    if value == 0 or not math.isfinite(value):
+        return ""
+    return f"{value:.2g}" if abs(value) < 1e-4 else f"{value:.{max(0, 2 - math.floor(math.log10(abs(value))))}f}"

@@ -11,18 +11,18 @@ from typing import Any
 from rich.console import Console
 
 from jaxbench.analysis import targets as analysis
-from jaxbench.analysis.intervals import Estimate
 from jaxbench.analysis.targets import Curve, SeedGroup
 from jaxbench.digits import digits
 from jaxbench.errors import UserError
 from jaxbench.records import trainings
 from jaxbench.records.store import RunFolder, write_atomic
 from jaxbench.records.trainings import Trained
-from jaxbench.report import page, terminal
+from jaxbench.report import page
 from jaxbench.report.drawing import canvas
-from jaxbench.report.figures import targets as figure
+from jaxbench.report.figures.runs import draw_targets
 from jaxbench.report.page import Page, Picture, Purpose, Section
 from jaxbench.report.table import ALWAYS, TEXT, Column, fill, to_csv
+from jaxbench.statistics.bootstrap import Estimate
 
 PAGE, CSV, DEFINITION = "report.html", "targets.csv", "time-to-target"
 # Other programs read these names; new ones are appended.
@@ -43,23 +43,23 @@ def write(folder: Path, console: Console | None = None, *, look: Mapping[str, An
     curves = analysis.curves(trained)
     config = RunFolder(folder).config()
     title = f"{config.get('experiment', folder.name)}: steps and time to a target"
-    files = canvas.render(lambda: figure.draw(curves, title=title), canvas.look_of(config, look))
+    files = canvas.render(lambda: draw_targets(curves, title=title), canvas.look_of(config, look))
     made = _page(folder, title, trained, curves, files)
     try:
         write_atomic(folder / CSV, to_csv(_FILE, trained))
-        canvas.write(files, folder / "figures", figure.NAME)
+        canvas.write(files, folder / "figures", draw_targets.name)
         write_atomic(folder / PAGE, page.render(made))
     except OSError as error:
         raise UserError(f"cannot write the page into '{folder}' ({error.strerror}).") from error
     if console is not None:
-        terminal.show(made, console)
+        page.show(made, console)
         console.print(f"\nPage, figure and table: {folder / PAGE}", highlight=False, soft_wrap=True)
 
 
 def _page(
     folder: Path, title: str, trained: Sequence[Trained], curves: Sequence[Curve], files: dict[str, bytes]
 ) -> Page:
-    pictures = [Picture(name=figure.NAME, svg=files["svg"], caption=figure.CAPTION)] if files else []
+    pictures = [Picture(name=draw_targets.name, svg=files["svg"], caption=draw_targets.caption)] if files else []
     places = [place for curve in curves for place in curve.places]
     sections = []
     if lost := [_not_reached(place) for place in places if place.censored]:

@@ -18,10 +18,9 @@ from jaxbench.errors import UserError
 from jaxbench.records import trainings
 from jaxbench.records.store import RunFolder, read_json, write_atomic
 from jaxbench.records.trainings import LABELS, Start
-from jaxbench.report import page, terminal
+from jaxbench.report import page
 from jaxbench.report.drawing import canvas
-from jaxbench.report.figures import goodput as figure
-from jaxbench.report.figures import learning
+from jaxbench.report.figures.runs import draw_goodput, draw_learning
 from jaxbench.report.page import Page, Picture, Section
 from jaxbench.report.table import NUMBER, TEXT, Table, plain
 
@@ -45,20 +44,20 @@ def write(folder: Path, console: Console | None = None, *, look: Mapping[str, An
         raise UserError(f"'{folder}' has no {trainings.LEDGER}: give the folder of a 'jaxbench train'.")
     trainings.require_possible(starts)
     faults = _faults(folder / FAULTS)
-    costs = goodput.measured(starts)
+    costs = goodput.measured_costs(starts)
     config = RunFolder(folder).config()
     name, looks = str(config.get("experiment", folder.name)), canvas.look_of(config, look)
     spent, forecast = trainings.totals(starts), _forecast(starts, costs, faults)
     title = f"{name}: where the time of its training went"
     try:
         pictures = _curves(folder, name, looks)
-        files = canvas.render(lambda: figure.draw(spent, costs, title=title, forecast=forecast and forecast[1]), looks)
-        canvas.write(files, folder / "figures", figure.NAME)
+        files = canvas.render(lambda: draw_goodput(spent, costs, title=title, forecast=forecast and forecast[1]), looks)
+        canvas.write(files, folder / "figures", draw_goodput.name)
         made = Page(
             name=name,
             heading=title,
             headlines=[_answer(spent, starts), *_expected(spent, faults, forecast)],
-            pictures=[*pictures, Picture(name=figure.NAME, svg=files["svg"], caption=figure.CAPTION)],
+            pictures=[*pictures, Picture(name=draw_goodput.name, svg=files["svg"], caption=draw_goodput.caption)],
             table=_table(spent),
             sections=_sections(costs, faults),
             definition=GOODPUT,
@@ -69,7 +68,7 @@ def write(folder: Path, console: Console | None = None, *, look: Mapping[str, An
     except OSError as error:
         raise UserError(f"cannot write the page into '{folder}' ({error.strerror}).") from error
     if console is not None:
-        terminal.show(made, console)
+        page.show(made, console)
     return trainings.goodput(spent) / forecast[1] if forecast else None
 
 
@@ -78,11 +77,11 @@ def _curves(folder: Path, name: str, looks: canvas.Look) -> list[Picture]:
     if not trainings.is_training(folder):
         return []
     title = f"{name}: loss and accuracy of its training"
-    files = canvas.render(lambda: learning.draw({name: [trainings.read_curve(folder)]}, title=title), looks)
+    files = canvas.render(lambda: draw_learning({name: [trainings.read_curve(folder)]}, title=title), looks)
     if not files:
         return []
-    canvas.write(files, folder / "figures", learning.NAME)
-    return [Picture(name=learning.NAME, svg=files["svg"], caption=learning.CAPTION)]
+    canvas.write(files, folder / "figures", draw_learning.name)
+    return [Picture(name=draw_learning.name, svg=files["svg"], caption=draw_learning.caption)]
 
 
 def _faults(path: Path) -> dict[str, float]:
@@ -152,7 +151,7 @@ def _sections(costs: Costs | None, faults: dict[str, float]) -> list[Section]:
     if faults:
         best = goodput.daly(costs.checkpoint_s, faults["mtbf_s"])
         first = goodput.young(costs.checkpoint_s, faults["mtbf_s"])
-        gain = goodput.expected(costs.at_interval(best), faults["mtbf_s"])
+        gain = goodput.expected_goodput(costs.at_interval(best), faults["mtbf_s"])
         sentences.insert(
             1,
             f"With one kill every {faults['mtbf_s']:g} s the best interval is {digits(best)} s (Daly 2006; "

@@ -25,8 +25,9 @@ from jaxbench.levers.compiler import COMPILER, Options, require_platform
 from jaxbench.machine.start import settle_jax
 from jaxbench.parallel import data_parallel
 from jaxbench.parallel.program import Program, keep_barriers, without
-from jaxbench.workloads import inspection, keys
+from jaxbench.workloads import inspection
 from jaxbench.workloads import levers as transforms
+from jaxbench.workloads.adapters import pure
 from jaxbench.workloads.base import KEY, TrainWorkload
 from jaxbench.workloads.levers.freeze import stateful
 from jaxbench.workloads.optimizers import warmed
@@ -54,7 +55,7 @@ def build_workload(config: ConfigDict, experiment: str, *, grown: int = 1) -> Tr
     settle_jax()
     if not isinstance(workload, TrainWorkload):
         raise UserError(f"build(config) of '{experiment}' returned {type(workload).__name__}, not a TrainWorkload.")
-    return dataclasses.replace(workload, init=keys.either_form(workload.init), loss=keys.either_form(workload.loss))
+    return dataclasses.replace(workload, init=pure.either_form(workload.init), loss=pure.either_form(workload.loss))
 
 
 def inspected(config: ConfigDict, experiment: str) -> TrainWorkload:

@@ -17,10 +17,10 @@ import jax
 from ml_collections import ConfigDict
 
 from jaxbench import discovery, levers
+from jaxbench import input as feeds
 from jaxbench.config import counts
 from jaxbench.errors import UserError
-from jaxbench.hlo.collective_counts import concurrent_collectives
-from jaxbench.input import feed as feeds
+from jaxbench.hlo.module import parse
 from jaxbench.levers import EXECUTION, INPUT, PART
 from jaxbench.machine.mesh import on_host
 from jaxbench.machine.start import require_threads
@@ -46,7 +46,7 @@ from jaxbench.runner import ablation
 from jaxbench.runner.arm import Arms, build_program, compiler_options, inspected, require_options
 from jaxbench.runner.plan import Point
 from jaxbench.runner.proof import Proof, require_micro_batchable
-from jaxbench.workloads.adapters import named_axes
+from jaxbench.workloads.adapters import flax_models
 from jaxbench.workloads.base import Batch, Dataset, TrainWorkload
 from jaxbench.workloads.data import own
 
@@ -116,7 +116,7 @@ class Compiler:
                 compiled = dataclasses.replace(compiled, report=report)
             self._compile_s[compiled.sha256] = compiled.report.compile_s
             # Before the first run: a program with too few threads would hang, not fail.
-            require_threads(point.devices // len(program.members.processes), concurrent_collectives(compiled.module))
+            require_threads(point.devices // len(program.members.processes), compiled.concurrent)
             _require_one_program(program.members, compiled)
             if point.explains:
                 report = ablation.compile_report(point, compiled.report, self.devices[0].platform)
@@ -423,7 +423,7 @@ class Bench(Compiler):
                 supply,
                 steps=ready.steps,
                 folder=folder + here,
-                module=ready.compiled.module,
+                module=parse(ready.compiled.hlo),
                 point=point,
                 worker=self.worker,
             )
@@ -538,7 +538,7 @@ class Bench(Compiler):
             outcome=outcome,
             facts=facts,
             loss=self.proof.loss_kind.label,
-            annotations=named_axes.sentence(self.plain.init),
+            annotations=flax_models.named_axes_sentence(self.plain.init),
             **point.to_json(),
         )
 

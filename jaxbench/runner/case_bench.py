@@ -26,8 +26,15 @@ from jaxbench.processes.group import ProcessGroup
 from jaxbench.processes.server import stage
 from jaxbench.records.schema import CaseRecord, CompiledRecord, RoundRecord, Verdict
 from jaxbench.runner.placement import Placement
-from jaxbench.workloads.cases import VIEWS, CaseSet, CollectiveWorkload, KernelWorkload, TransferWorkload
-from jaxbench.workloads.payloads import COLLECTIVES, TRANSFERS
+from jaxbench.workloads.cases import (
+    COLLECTIVES,
+    TRANSFERS,
+    VIEWS,
+    CaseSet,
+    CollectiveWorkload,
+    KernelWorkload,
+    TransferWorkload,
+)
 
 MAX_STEPS = 2**14
 CHECKED_STEPS = 2  # the second step runs on the result of the first

@@ -3,7 +3,7 @@
 
 With measure.rounds=auto, rounds are added until a look at their confidence intervals, or the time budget, ends the run.
 The plan in the manifest says whether the run has ended. So an interrupted run continues, and a run that has ended stays
-ended. The caller passes the look itself (`analysis.allocation`), because this package must not import the analysis.
+ended. The caller passes the look itself (`statistics.looks`), because this package must not import the analysis.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ class Looked(Protocol):
     def to_json(self) -> dict[str, Any]: ...
 
 
-Look = Callable[..., Looked]  # analysis.allocation.look
+Look = Callable[..., Looked]  # statistics.looks.look
 
 
 @dataclass(frozen=True)

@@ -120,7 +120,7 @@ def run(
 ) -> None:
     """Measures every point of the sweep that the folder lacks. Raises UserError. An interrupt loses nothing.
 
-    look: decides when measure.rounds=auto has enough rounds (`analysis.allocation.look`). followers: the other
+    look: decides when measure.rounds=auto has enough rounds (`statistics.looks.look`). followers: the other
     processes of a launch.
     """
     asked = ask(experiment, config, console, followers)

@@ -40,8 +40,8 @@ from jaxbench.runner.bench import Bench
 from jaxbench.runner.plan import Point
 from jaxbench.runner.progress import heartbeat
 from jaxbench.runner.run import absolute
-from jaxbench.workloads import needs
-from jaxbench.workloads.adapters import named_axes
+from jaxbench.workloads import inspection
+from jaxbench.workloads.adapters import flax_models
 from jaxbench.workloads.base import PyTree, TrainWorkload
 
 DEVICES = (1, 2, 8)
@@ -221,7 +221,7 @@ def describe(bench: Bench) -> dict[str, Any]:
         "draws": draws,
         "state_numbers": _numbers(model_state),
         "training": _training(plain),
-        "notes": [sentence] if (sentence := named_axes.sentence(plain.init)) else [],
+        "notes": [sentence] if (sentence := flax_models.named_axes_sentence(plain.init)) else [],
         "strategies": [name for name in parallel.of_model(plain) if name != NEEDS_A_MESH],
     }
 
@@ -251,7 +251,7 @@ def attempt(bench: Bench, placed: dict[str, Any]) -> dict[str, Any]:
 def _training(workload: TrainWorkload) -> str:
     """A sentence that says whether the model can also be trained, or what it lacks."""
     try:
-        needs.require(workload)
+        inspection.require_trainable(workload)
     except UserError as error:
         return str(error)
     return f"'{workload.name}' can also be trained: jaxbench train."

@@ -4,7 +4,7 @@
 A checkpoint is a folder named by its step: the canonical state as orbax writes it, a flat {name: array}, and a seal
 with the sha256 of each file and of all values. Orbax alone would read some flipped bits as numbers. With several
 processes, each writes its part of the arrays, and the first one seals the checkpoint. Any number of processes may read
-it.
+it. Two bitwise equal trainings have the same hash.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ import os
 import re
 import shutil
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
@@ -34,8 +34,43 @@ from jaxbench.errors import UserError
 from jaxbench.parallel.program import TrainState
 from jaxbench.processes.group import ProcessGroup
 from jaxbench.records.store import write_atomic
-from jaxbench.training.digest import named_leaves, sha256, shapes
 from jaxbench.training.folder import writing
+from jaxbench.workloads.base import PyTree
+
+
+def params_sha256(params: PyTree) -> str:
+    """Hex sha256 over the leaves in the order of their names: name, dtype, shape and bytes (little-endian, C order)."""
+    return sha256(named_leaves(params))
+
+
+def to_host(tree: PyTree) -> PyTree:
+    """A copy in host memory: a view would change when the next step reuses a donated buffer."""
+    return jax.tree.map(lambda leaf: np.array(leaf), tree)
+
+
+def named_leaves(tree: PyTree) -> dict[str, np.ndarray]:
+    """{"params.hidden.kernel": array}, in the tree's own order."""
+    pairs, _ = jax.tree_util.tree_flatten_with_path(tree)
+    named = {jax.tree_util.keystr(path, simple=True, separator="."): leaf for path, leaf in pairs}
+    if len(named) < len(pairs):
+        raise ValueError("two leaves of the tree have the same name")
+    return named
+
+
+def sha256(leaves: Mapping[str, Any]) -> str:
+    """`params_sha256` of named leaves."""
+    digest = hashlib.sha256()
+    for name in sorted(leaves):
+        leaf = np.ascontiguousarray(leaves[name]).reshape(np.shape(leaves[name]))  # shape () had become (1,)
+        digest.update(f"{name}\0{leaf.dtype.name}\0{leaf.shape}\0".encode())
+        digest.update(leaf.tobytes())
+    return digest.hexdigest()
+
+
+def shapes(leaves: Mapping[str, Any]) -> dict[str, str]:
+    """{"params.hidden.kernel": "float32[784, 128]"}"""
+    return {name: f"{np.dtype(leaf.dtype).name}{list(leaf.shape)}" for name, leaf in leaves.items()}
+
 
 FORMAT = 1
 STATE = "state"
@@ -128,8 +163,11 @@ class Writer:
     def _commit(self, written: ocp.AsyncResponse[None], part: Path, header: str, saved: float) -> None:
         written.result()
         if self._members.leads:
-            files = {name: _file_sha256(part / name) for name in _files(part)}
-            _write_seal(part, {**json.loads(header), "files": files})
+            names = sorted(str(file.relative_to(part)) for file in part.rglob("*") if file.is_file())
+            files = {name: _file_sha256(part / name) for name in names}
+            text = json.dumps({**json.loads(header), "files": files})
+            digest = hashlib.sha256(text.encode()).hexdigest()
+            write_atomic(part / SEAL, json.dumps({"header": text, "sha256": digest}))
             # The rename is atomic: a kill leaves either a complete checkpoint or a .part, which the next start removes.
             os.rename(part, part.with_suffix(""))
             self._on_sealed(time.perf_counter() - saved)
@@ -259,11 +297,6 @@ def _on_disk(path: Path, error: OSError) -> _Damaged:
     return _Damaged(f"{Path(error.filename or path).name}: {error.strerror}")
 
 
-def _write_seal(path: Path, header: Header) -> None:
-    text = json.dumps(header)
-    write_atomic(path / SEAL, json.dumps({"header": text, "sha256": hashlib.sha256(text.encode()).hexdigest()}))
-
-
 def _read_seal(path: Path) -> Header:
     try:
         sealed = json.loads((path / SEAL).read_text())
@@ -280,10 +313,6 @@ def _read_seal(path: Path) -> Header:
             "jaxbench that wrote it, or a new --workdir."
         )
     return header
-
-
-def _files(path: Path) -> list[str]:
-    return sorted(str(file.relative_to(path)) for file in path.rglob("*") if file.is_file())
 
 
 def _file_sha256(path: Path) -> str:

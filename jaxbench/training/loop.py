@@ -2,14 +2,17 @@
 """The training loop: steps, an evaluation after each epoch, checkpoints, and a clean end on a signal.
 
 Several processes run it together. Each reads its own rows of a batch. The first process evaluates, and decides when to
-end.
+end. One process gets the request to stop, and all of them act on it at the same step.
 """
 
 from __future__ import annotations
 
 import contextlib
+import signal
+import threading
 import time
 from collections.abc import Callable, Iterator
+from types import FrameType, TracebackType
 from typing import Any
 
 import jax
@@ -22,18 +25,83 @@ from jaxbench.hlo.module import parse
 from jaxbench.machine.start import require_threads
 from jaxbench.parallel import multihost
 from jaxbench.parallel.program import Program, TrainState
+from jaxbench.processes.group import ProcessGroup
 from jaxbench.runner.arm import compiler_options
-from jaxbench.training.account import Account
-from jaxbench.training.checkpoint import Restored, Writer
-from jaxbench.training.digest import to_host
-from jaxbench.training.evaluate import Evaluator
-from jaxbench.training.metrics import EpochMeans, MetricLog
-from jaxbench.training.noise import NoiseMeter
+from jaxbench.training.checkpoint import Restored, Writer, to_host
+from jaxbench.training.folder import Session
+from jaxbench.training.ledger import TimeLedger
+from jaxbench.training.metrics import EpochMeans, Evaluator, MetricLog, NoiseMeter
 from jaxbench.training.plan import Plan
-from jaxbench.training.session import Session
-from jaxbench.training.stop import Agreed, Stop
 from jaxbench.workloads.base import Dataset, TrainWorkload
 from jaxbench.workloads.data import order
+
+LOOK_S, MOST_STEPS = 0.5, 1000  # between two exchanges of the processes; each takes a thousandth of a second
+
+
+class Stop:
+    """Turns the first SIGTERM or Ctrl-C into a request; the second acts at once.
+
+    name: that of the signal, or None. signals: those that it listens to; () if another process listens and calls `ask`.
+    """
+
+    def __init__(self, *signals: signal.Signals) -> None:
+        self.name: str | None = None
+        self._signals = signals
+        self._before: dict[signal.Signals, Any] = {}
+
+    def ask(self, name: str) -> None:
+        self.name = name
+
+    def __enter__(self) -> Stop:
+        if threading.current_thread() is threading.main_thread():  # elsewhere Python sets no handlers
+            for number in self._signals:
+                self._before[number] = signal.signal(number, self._request)
+        return self
+
+    def _request(self, number: int, frame: FrameType | None) -> None:
+        self.ask(signal.Signals(number).name)
+        self._restore()  # so that a second signal acts at once
+
+    def _restore(self) -> None:
+        while self._before:
+            signal.signal(*self._before.popitem())
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._restore()  # so that a second signal acts at once
+
+
+def of_signals() -> Stop:
+    return Stop(signal.SIGTERM, signal.SIGINT)
+
+
+class Agreed:
+    """The request to stop, agreed on by all processes: a process that continued alone would wait forever.
+
+    The processes exchange their requests about every LOOK_S, at steps that they agree on in advance. A single process
+    checks its request at every step.
+    """
+
+    def __init__(self, stop: Stop, members: ProcessGroup, clock: Callable[[], float] = time.perf_counter):
+        self.name: str | None = None
+        self._stop, self._members, self._clock = stop, members, clock
+        self._looked = clock()
+        self._last = self._next = 0
+
+    def at(self, step: int) -> str | None:
+        """The signal that ends the training after this step, or None. All processes call this at each step."""
+        if self._members.alone:
+            self.name = self._stop.name
+        elif step >= self._next and self.name is None:
+            now = self._clock()
+            step_s = (now - self._looked) / max(1, step - self._last)
+            ahead = max(1, min(MOST_STEPS, int(LOOK_S / max(step_s, 1e-6)))) if self._last else 1
+            answers = self._members.all_gather([self._stop.name, ahead])
+            self.name = next((name for name, _ in answers if name), None)
+            # The leader's estimate counts for all, so the next exchange is at the same step everywhere.
+            self._looked, self._last, self._next = now, step, step + answers[0][1]
+        return self.name
 
 
 class Clock:
@@ -64,7 +132,7 @@ class TrainLoop:
         self,
         workload: TrainWorkload,
         program: Program,
-        account: Account,
+        ledger: TimeLedger,
         *,
         plan: Plan,
         data: Dataset,
@@ -77,27 +145,27 @@ class TrainLoop:
         """
         options = compiler_options(session.levers, program)
         self.clock = Clock(restored.progress.get("elapsed_s", 0.0), restored.progress.get("compile_s", 0.0))
-        self.program, self.plan, self.data, self.account = program, plan, data, account
+        self.program, self.plan, self.data, self.ledger = program, plan, data, ledger
         self.members = program.members
         self.means = EpochMeans(**restored.progress.get("means", {}))
         with jax.set_mesh(program.mesh):
             if restored.state is not None:
-                with account.doing("restore"):
+                with ledger.doing("restore"):
                     self.state = jax.block_until_ready(program.load(restored.state))
             else:
-                with self.clock.compiling(), account.doing("compile"):
+                with self.clock.compiling(), ledger.doing("compile"):
                     self.state = jax.block_until_ready(program.init(jax.random.PRNGKey(plan.seed)))
             batch = program.put(self._rows(np.arange(plan.batch)))
-            with self.clock.compiling(), account.doing("compile"):
+            with self.clock.compiling(), ledger.doing("compile"):
                 # Ahead of time: an executable cannot retrace, and compiling is timed separately from the first step.
                 compiled = program.step.lower(self.state, batch).compile(options or None)
         require_threads(program.mesh.size, concurrent_collectives(parse(compiled.as_text())))
         self._step: Callable[[Any, Any], tuple[Any, Any]] = compiled
         host = self._host_state()
-        self.step = account.step = int(host.step)
+        self.step = ledger.step = int(host.step)
         self._newest: Any = None  # something that the newest step returned
         device = program.mesh.devices.flat[0]
-        with self.clock.compiling(), account.doing("compile"):
+        with self.clock.compiling(), ledger.doing("compile"):
             if self.members.leads:
                 state: dict[str, Any] = {"params": host.params, "model_state": host.model_state, "device": device}
                 self.evaluate = Evaluator(workload, data.test, **state)
@@ -112,8 +180,8 @@ class TrainLoop:
         It returns once the last checkpoint is on the disk. facts: JSON that every checkpoint stores in addition to the
         progress of the loop.
         """
-        account, agreed = self.account, Agreed(stop, self.members)
-        with stop, _progress(console) as bar, account.doing("steps"):
+        ledger, agreed = self.ledger, Agreed(stop, self.members)
+        with stop, _progress(console) as bar, ledger.doing("steps"):
             task = bar.add_task("", total=self.plan.steps, completed=self.step)
             while True:
                 # Ends with an epoch, an evaluation, a signal, or a checkpoint that is due: only one place saves.
@@ -122,10 +190,10 @@ class TrainLoop:
                     epoch = (self.step - 1) // self.plan.steps_per_epoch + 1
                     bar.update(task, completed=self.step, description=f"epoch {epoch}")
                 jax.block_until_ready(self.state)  # so that no step is counted as a part of the checkpoint
-                with account.doing("checkpoint"):
+                with ledger.doing("checkpoint"):
                     host = self._host_state()
                 if self.plan.evaluates(self.step):
-                    with account.doing("evaluation"):
+                    with ledger.doing("evaluation"):
                         self._evaluated(host, log)
                         self.members.barrier()  # the other processes wait here
                     bar.refresh()
@@ -135,9 +203,9 @@ class TrainLoop:
                 finished = self.members.broadcast(self.plan.finished(self.step, log.rows))
                 if not (agreed.name or finished or self.plan.saves(self.step)):
                     continue  # an evaluation between two checkpoints: after a kill it is done again, from the older one
-                account.write(saving=True)  # a restart from this checkpoint keeps the steps up to here
+                ledger.write(saving=True)  # a restart from this checkpoint keeps the steps up to here
                 means = self.means.to_json()
-                with account.doing("checkpoint"):
+                with ledger.doing("checkpoint"):
                     writer.save(host, {"rows": log.rows, "means": means, **facts, **self.clock.to_json()})
                     if agreed.name or finished:
                         writer.wait()
@@ -154,18 +222,18 @@ class TrainLoop:
                 self.state, metrics = self._step(self.state, batch)
             self._newest = metrics["loss"]
             self.step += 1
-            self.account.step = self.step
+            self.ledger.step = self.step
             yield metrics
             if agreed.at(self.step) or self.plan.saves(self.step) or self.plan.evaluates(self.step):
                 return
 
     def _batch(self, rows: np.ndarray) -> Any:
         """Reads a batch and puts it on the devices. They wait for it if they finish the previous step first."""
-        with self.account.doing("input"):
+        with self.ledger.doing("input"):
             batch = self.program.put(self._rows(rows))
             # The devices were still busy when the batch was ready, so reading it cost no time.
             if self._newest is not None and not self._newest.is_ready():
-                self.account.rename("steps")
+                self.ledger.rename("steps")
             return batch
 
     def _rows(self, rows: np.ndarray) -> Any:

@@ -1,24 +1,37 @@
 # Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
-"""The metrics of a training: means over an epoch, one row per epoch in metrics.jsonl and, on request, TensorBoard."""
+"""The metrics of a training: means over an epoch, the evaluation, the gradient noise scale, and the log of them all.
+
+Source of the gradient noise scale: McCandlish et al. 2018, "An Empirical Model of Large-Batch Training"
+(arXiv:1812.06162), appendix A.1: the squared norms of gradients of two batch sizes give unbiased estimates of |G|^2 and
+of tr(Sigma), the trace of the covariance of one example's gradient. Their ratio tr(Sigma) / |G|^2 is the simple noise
+scale, in examples. It is measured on one device, at the parameters that the training has reached.
+"""
 
 from __future__ import annotations
 
 import json
 import math
+from collections.abc import Callable
 from importlib.util import find_spec
 from pathlib import Path
 from types import TracebackType
 from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
 
 from jaxbench.command_form import with_extra
 from jaxbench.errors import Diverged, UserError
 from jaxbench.parallel import multihost
 from jaxbench.records.store import write_atomic
 from jaxbench.training.folder import writing
-from jaxbench.workloads.base import Metrics
+from jaxbench.training.plan import Plan, Row
+from jaxbench.workloads.base import Batch, Metrics, PyTree, TrainWorkload
+from jaxbench.workloads.data.order import words
+from jaxbench.workloads.weighted import Means
 
 METRICS = "metrics.jsonl"
-Row = dict[str, Any]
 
 
 class EpochMeans:
@@ -56,12 +69,12 @@ class EpochMeans:
 
     def to_json(self) -> dict[str, Any]:
         """The arguments to continue with, ``EpochMeans(**...)``. Waits for the newest step."""
-        self._settle()
+        self._settle()  # the previous step, which has had time to finish
         return {"sums": dict(self._sums), "count": self._count}
 
     def means(self) -> dict[str, float]:
         """Waits for the newest step."""
-        self._settle()
+        self._settle()  # the previous step, which has had time to finish
         return {name: value / self._count for name, value in self._sums.items()}
 
 
@@ -120,3 +133,118 @@ def _board(folder: Path, *, first_step: int) -> Any:
     from tensorboardX import SummaryWriter  # late: an optional extra
 
     return SummaryWriter(str(folder / "tensorboard"), purge_step=first_step or None)
+
+
+CHUNK = 1024  # examples per call; few enough that a float32 mean gives the exact count of correct answers
+
+
+class Evaluator:
+    """Compiled evaluation of one test set on one device, with canonical parameters, for every strategy."""
+
+    def __init__(
+        self, workload: TrainWorkload, test: dict[str, np.ndarray], *, params: PyTree, model_state: PyTree, device: Any
+    ):
+        """Compiles."""
+        self._device = device
+        self._key = jax.device_put(np.zeros(2, np.uint32), device)
+        examples = len(next(iter(test.values())))
+        cuts = [slice(at, min(at + CHUNK, examples)) for at in range(0, examples, CHUNK)]
+        self._sizes = [cut.stop - cut.start for cut in cuts]
+        self._chunks = [jax.device_put({k: v[cut] for k, v in test.items()}, device) for cut in cuts]
+
+        def score(params: PyTree, model_state: PyTree, batch: Any, key: jax.Array) -> dict[str, jax.Array]:
+            if workload.evaluate is not None:
+                return dict(workload.evaluate(params, model_state, batch))
+            loss, (_, others) = workload.loss(params, model_state, batch, key)
+            return {"loss": loss, **others}
+
+        arguments = jax.device_put((params, model_state), device)
+        compiled: dict[int, Callable[..., Any]] = {}  # one for the full chunks, one for the last
+        for size, chunk in zip(self._sizes, self._chunks, strict=True):
+            if size not in compiled:
+                compiled[size] = jax.jit(score).lower(*arguments, chunk, self._key).compile()
+        self._compiled = compiled
+
+    def __call__(self, params: PyTree, model_state: PyTree) -> dict[str, float]:
+        """Means over the test set. `params`, `model_state`: canonical, in host memory."""
+        arguments = jax.device_put((params, model_state), self._device)
+        means = Means()
+        for size, chunk in zip(self._sizes, self._chunks, strict=True):
+            means.add(self._compiled[size](*arguments, chunk, self._key), size)
+        return means.means()
+
+
+PARTS = 8  # small batches: equal parts of the drawn examples. The mean of their gradients is that of the large batch
+DRAWN = 1  # a third word of entropy: makes this draw differ from the order of batches, which has two
+
+
+def unbiased(small: float, large: float, *, small_batch: int, large_batch: int) -> tuple[float, float]:
+    """(|G|^2, tr(Sigma)) from the squared norms of the gradients of two batches, each a mean over its examples.
+
+    |G|^2 = (B |G_B|^2 - b |G_b|^2) / (B - b); tr(Sigma) = (|G_b|^2 - |G_B|^2) / (1/b - 1/B). Both are unbiased, so a
+    single |G|^2 may be negative. Divide averages of the two, never single values.
+    """
+    signal = (large_batch * large - small_batch * small) / (large_batch - small_batch)
+    return signal, (small - large) / (1 / small_batch - 1 / large_batch)
+
+
+class NoiseMeter:
+    """Compiled gradients of parts of the training set."""
+
+    def __init__(
+        self,
+        workload: TrainWorkload,
+        train: dict[str, np.ndarray],
+        *,
+        plan: Plan,
+        params: PyTree,
+        model_state: PyTree,
+        device: Any,
+    ):
+        """Compiles the gradients. Raises UserError when the examples do not divide into parts."""
+        asked = plan.noise_examples
+        if asked % PARTS:
+            raise UserError(f"--config.train.noise_examples={asked} must divide into {PARTS} parts: use {8 * PARTS}.")
+        self._train, self._plan, self._device, self._part = train, plan, device, asked // PARTS
+
+        def gradient(params: PyTree, model_state: PyTree, batch: Batch, key: jax.Array) -> PyTree:
+            return jax.grad(lambda p: workload.mean_loss(p, model_state, batch, key)[0])(params)
+
+        def added(total: PyTree, grads: PyTree) -> tuple[PyTree, jax.Array]:
+            """(the sum of gradients so far, the squared norm of the newest gradient)."""
+            return jax.tree.map(jnp.add, total, grads), square(grads)
+
+        def square(tree: PyTree) -> jax.Array:
+            return sum((jnp.vdot(x, x).astype(jnp.float32) for x in jax.tree.leaves(tree)), jnp.zeros(()))
+
+        arguments = jax.device_put((params, model_state), device)
+        batch, key = self._batch(np.zeros(self._part, np.int64)), self._key(0, 0)
+        self._gradient = jax.jit(gradient).lower(*arguments, batch, key).compile()
+        self._zero = jax.tree.map(lambda x: jnp.zeros(x.shape, x.dtype), arguments[0])
+        self._added = jax.jit(added).lower(self._zero, self._zero).compile()
+        self._square = jax.jit(square).lower(self._zero).compile()
+
+    def _batch(self, rows: np.ndarray) -> Batch:
+        return jax.device_put({name: array[rows] for name, array in self._train.items()}, self._device)
+
+    def _key(self, step: int, part: int) -> jax.Array:
+        return jax.device_put(words(1, self._plan.seed, step, DRAWN, part).view(np.uint32), self._device)
+
+    def __call__(self, params: PyTree, model_state: PyTree, *, step: int) -> dict[str, float]:
+        """Estimates as {"gradient_square": |G|^2, "noise_trace": tr(Sigma)}.
+
+        params, model_state: canonical, in host memory. The examples are drawn with replacement, so they are
+        independent. The draw depends on the seed and the step.
+        """
+        count, examples = self._plan.noise_examples, self._plan.examples
+        drawn = (words(count, self._plan.seed, step, DRAWN) % np.uint64(examples)).astype(np.int64)
+        arguments = jax.device_put((params, model_state), self._device)
+        total, squares = self._zero, []
+        for number, rows in enumerate(drawn.reshape(PARTS, self._part)):
+            grads = self._gradient(*arguments, self._batch(rows), self._key(step, number))
+            total, each = self._added(total, grads)
+            squares.append(each)
+        small = float(np.mean([np.asarray(each) for each in squares]))
+        large = float(self._square(total)) / PARTS**2  # the total is a sum of PARTS means
+        signal, noise = unbiased(small, large, small_batch=self._part, large_batch=count)
+        return {"gradient_square": signal, "noise_trace": noise}

@@ -6,15 +6,17 @@ from __future__ import annotations
 import dataclasses
 import math
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from ml_collections import ConfigDict
 
 from jaxbench.errors import UserError
 from jaxbench.records.trainings import ACCURACY, AUTO, at_target
-from jaxbench.training.metrics import Row
 from jaxbench.workloads.base import Dataset, TrainWorkload
 from jaxbench.workloads.data import own
+
+Row = dict[str, Any]  # of metrics.jsonl
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -26,7 +28,7 @@ class Plan:
       metric: the metric on the test set that must reach the target.
       mode: whether it must be at least ("max") or at most ("min") the target. auto: min for a loss, otherwise max.
       evaluate_every: steps; 0 evaluates after each epoch. The target is reached at an evaluation.
-      noise_examples: the examples from which the gradient noise scale is measured (see `noise`); 0: not measured.
+      noise_examples: the examples from which the gradient noise scale is measured (see `NoiseMeter`); 0: not measured.
       keep: the number of checkpoints on the disk.
       examples: the number of examples in the training split.
     """

@@ -1,14 +1,19 @@
 # Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
-"""`jaxbench train`: from an experiment and a config to a trained model in a folder, in one process or in several."""
+"""`jaxbench train`: from an experiment and a config to a trained model in a folder, in one process or in several.
+
+The number of threads that a process needs follows from its compiled step, but XLA sizes its thread pool when the
+backend starts. A process with too few threads is replaced by a new one that runs the same command with more.
+"""
 
 from __future__ import annotations
 
+import os
 import sys
 import tempfile
 import time
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, NoReturn
 
 from ml_collections import ConfigDict
 from rich.console import Console
@@ -22,13 +27,41 @@ from jaxbench.processes import launch
 from jaxbench.processes.launch import Followers
 from jaxbench.runner import plan
 from jaxbench.runner.run import free_cores
-from jaxbench.training import part, restart
-from jaxbench.training.account import process_begun_ns
 from jaxbench.training.checkpoint import saved_steps
 from jaxbench.training.folder import CHECKPOINTS
-from jaxbench.training.stop import of_signals
-from jaxbench.training.team import Lost, Team
-from jaxbench.training.train import ProcessRole
+from jaxbench.training.ledger import process_begun_ns
+from jaxbench.training.loop import of_signals
+from jaxbench.training.supervisor import Lost, Team
+from jaxbench.training.train import ProcessRole, code_of, levers_of, take
+
+VARIABLE = "JAXBENCH_CONCURRENT_COLLECTIVES"  # passes the number of collectives to the new process
+
+
+def concurrent_collectives() -> int:
+    """The number of collectives of one program for which this process must have threads."""
+    return int(os.environ.get(VARIABLE, start.CONCURRENT_COLLECTIVES))
+
+
+@dataclass(frozen=True)
+class Before:
+    """This process before it starts devices, which pins it to cores and sets environment variables of XLA."""
+
+    environment: dict[str, str] = field(default_factory=lambda: dict(os.environ))
+    cores: set[int] | None = field(
+        default_factory=lambda: os.sched_getaffinity(0) if hasattr(os, "sched_getaffinity") else None
+    )
+
+    def restart(self, collectives: int, workdir: Path, console: Console) -> NoReturn:
+        """Runs the same command again in `workdir`, with threads for `collectives` collectives. Does not return."""
+        text = f"{collectives} collectives of the step can wait at once: starting again with threads for them."
+        console.print(text, highlight=False, soft_wrap=True)
+        console.file.flush()
+        if self.cores is not None:
+            os.sched_setaffinity(0, self.cores)
+        command = [sys.executable, *sys.orig_argv[1:]]
+        if f"--workdir={workdir}" not in command:  # the default is named by the time
+            command.append(f"--workdir={workdir}")
+        os.execve(sys.executable, command, {**self.environment, VARIABLE: str(collectives)})
 
 
 @dataclass(frozen=True)
@@ -62,15 +95,15 @@ def train(
     """
     parallel.load(str(config.train.strategy))
     settings = config_lib.parse(config, parallel.strategy_names(), parallel.of_any_model())
-    part.levers_of(settings)
-    machine, before = manifest_lib.probe(settings.platform), restart.Before()
+    levers_of(settings)
+    machine, before = manifest_lib.probe(settings.platform), Before()
     if followers:
         machine = launch.all_hosts(followers, {**machine, "free_cores": free_cores()}, experiment, config)
     devices, processes = devices_and_processes(settings, machine, config.train.batch)
     setup = {
         "platform": machine["platform"],
         "devices": devices,
-        "concurrent_collectives": restart.concurrent_collectives(),
+        "concurrent_collectives": concurrent_collectives(),
         "experiment": experiment,
         "config": config_lib.plain(config),
         "workdir": str(workdir),
@@ -83,11 +116,14 @@ def train(
             return _together(setup, range(processes), console, faults, followers)
         if faults.elastic:
             raise UserError("--elastic is for several processes: add --config.mesh.processes=2, for example.")
-        return part.code_of(part.take(setup, console, ProcessRole()))
+        return code_of(take(setup, console, ProcessRole()))
     except MoreCollectives as error:
         before.restart(error.count, workdir, console)
     except KeyboardInterrupt:  # the second one, or one before the loop could answer with a checkpoint
-        console.print(_interrupted(workdir), highlight=False, soft_wrap=True)
+        text = f"stopped before the first checkpoint: the same command with --workdir={workdir} starts again."
+        if saved_steps(workdir / CHECKPOINTS):
+            text = f"stopped at once: the same command with --workdir={workdir} continues{_from(workdir)}."
+        console.print(text, highlight=False, soft_wrap=True)
         return 130
 
 
@@ -147,12 +183,6 @@ def _again(workdir: Path, lost: Lost) -> str:
 def _from(workdir: Path) -> str:
     steps = saved_steps(workdir / CHECKPOINTS)
     return f" from the checkpoint at step {steps[0]}" if steps else " from the start"
-
-
-def _interrupted(workdir: Path) -> str:
-    if not saved_steps(workdir / CHECKPOINTS):
-        return f"stopped before the first checkpoint: the same command with --workdir={workdir} starts again."
-    return f"stopped at once: the same command with --workdir={workdir} continues{_from(workdir)}."
 
 
 def devices_and_processes(settings: config_lib.Settings, machine: dict[str, Any], batch: int) -> tuple[int, int]:

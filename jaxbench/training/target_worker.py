@@ -23,10 +23,9 @@ from jaxbench.errors import Diverged
 from jaxbench.processes import server
 from jaxbench.runner.arm import build_workload
 from jaxbench.training.metrics import METRICS
-from jaxbench.training.part import trained
 from jaxbench.training.plan import count, read_data
-from jaxbench.training.train import ProcessRole
-from jaxbench.workloads import needs
+from jaxbench.training.train import ProcessRole, trained
+from jaxbench.workloads import inspection
 
 
 @dataclass(frozen=True)
@@ -50,7 +49,7 @@ def carry_out(trainer: Trainer, request: dict[str, Any]) -> dict[str, Any]:
     if request["do"] == "describe":
         config = ConfigDict(request["config"])
         workload = build_workload(config, request["experiment"])
-        needs.require(workload)
+        inspection.require_trainable(workload)
         return {"examples": count(read_data(workload, seed=config.seed).train)}
     about = {**request, "machine": trainer.machine, "begun_ns": time.time_ns()}
     try:

@@ -3,6 +3,8 @@
 
 The batches, the random key, the optimizer, the rows and the decision to stop are functions of (config, step). So a run
 that was killed and restarted ends with the same bits as an uninterrupted run.
+
+One process of a training starts its devices, builds model and program (`take`), and trains (`train`).
 """
 
 from __future__ import annotations
@@ -15,26 +17,30 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+import jax
 from ml_collections import ConfigDict
 from rich.console import Console
 
-from jaxbench import discovery
+from jaxbench import config as config_lib
+from jaxbench import discovery, native_log, parallel
 from jaxbench.errors import UserError
+from jaxbench.levers import LEVERS
+from jaxbench.machine import start
+from jaxbench.parallel import multihost
 from jaxbench.parallel.layout import canonical_avals
 from jaxbench.parallel.program import Program, TrainState
 from jaxbench.processes.group import ProcessGroup
 from jaxbench.records.trainings import ACCURACY
+from jaxbench.runner.arm import Arms, build_program, inspected, require_options
 from jaxbench.runner.plan import require_equal_parts
-from jaxbench.training.account import Account, summary
-from jaxbench.training.checkpoint import Restored, Writer, restore_latest
-from jaxbench.training.digest import params_sha256
-from jaxbench.training.folder import locked_folder
-from jaxbench.training.loop import TrainLoop, shown
-from jaxbench.training.metrics import MetricLog, Row
-from jaxbench.training.plan import Plan, count, read_data, read_plan
-from jaxbench.training.session import Session, record
-from jaxbench.training.stop import Stop, of_signals
-from jaxbench.workloads import needs
+from jaxbench.runner.proof import Proof, require_micro_batchable
+from jaxbench.training.checkpoint import Restored, Writer, params_sha256, restore_latest
+from jaxbench.training.folder import Session, locked_folder, record
+from jaxbench.training.ledger import TimeLedger, summary
+from jaxbench.training.loop import Stop, TrainLoop, of_signals, shown
+from jaxbench.training.metrics import MetricLog
+from jaxbench.training.plan import Plan, Row, count, read_data, read_plan
+from jaxbench.workloads import inspection
 from jaxbench.workloads.base import Dataset, TrainWorkload
 
 
@@ -52,7 +58,7 @@ class TrainResult:
       elapsed_s: seconds of work, summed over resumes: compiling, training, evaluating and waiting for checkpoints; not
         loading data, nor work that a kill has discarded.
       compile_s: the part of elapsed_s spent compiling.
-      params_sha256: of the parameters, see `digest.params_sha256`.
+      params_sha256: of the parameters, see `params_sha256`.
       notes: a sentence for each checkpoint that could not be used.
     """
 
@@ -73,12 +79,12 @@ class TrainResult:
 class ProcessRole:
     """The role of this process in a training: alone, or in a process group. Its first process writes and prints.
 
-    stop: the request to end. account: the time ledger, once the training has begun.
+    stop: the request to end. ledger: the time ledger, once the training has begun.
     """
 
     members: ProcessGroup = ProcessGroup()
     stop: Stop = field(default_factory=of_signals)
-    account: Account | None = None
+    ledger: TimeLedger | None = None
 
 
 def train(
@@ -89,57 +95,65 @@ def train(
     folder: Path,
     console: Console,
     session: Session,
-    part: ProcessRole | None = None,
+    role: ProcessRole | None = None,
 ) -> TrainResult:
     """Trains to ``config.train.target`` in `folder`, or continues the training that is there.
 
     Args:
-      workload: must satisfy `needs`.
+      workload: must pass `inspection.require_trainable`.
       program_builder: distributes the workload over devices; not called if there is nothing left to train.
       config: seed and train.{batch, epochs, target, checkpoint_every, keep, tensorboard} are used; all of it is stored.
       folder: for config.json, manifest.json, metrics.jsonl, checkpoints/ and, on request, tensorboard/.
       console: for the live progress, one line per epoch, notes and the closing sentences.
       session: this start, for the manifest and the checkpoints.
-      part: the role of this process if there are several. All return the same, except for the clocks.
+      role: that of this process if there are several. All return the same, except for the clocks.
 
     Raises:
       UserError: values or data that do not fit, a folder of another training, no intact checkpoint, a loss that is not
         finite, a full disk, a folder that not all processes see.
     """
-    members = (part := part or ProcessRole()).members
+    members = (role := role or ProcessRole()).members
     console = console if members.leads else Console(file=io.StringIO())
-    needs.require(workload, config.train.get("metric", ACCURACY))
+    inspection.require_trainable(workload, config.train.get("metric", ACCURACY))
     data = read_data(workload, seed=config.seed)
     plan = read_plan(config, count(data.train))
-    with locked_folder(folder, config.to_dict(), members) as checkpoints, _account(folder, session, part) as account:
-        restored = _restore(checkpoints, workload, console, part)
+    with (
+        locked_folder(folder, config.to_dict(), members) as checkpoints,
+        TimeLedger(folder, begun_ns=session.begun_ns, kept=members.leads) as ledger,
+    ):
+        role.ledger = ledger
+        with ledger.doing("restore"):
+            restored = restore_latest(checkpoints, canonical_avals(workload), members)
+        for note in restored.notes:
+            console.print(note, style="yellow", highlight=False, soft_wrap=True)
         rows: list[Row] = restored.progress.get("rows", [])
         facts = _facts(data, session, restored.progress, members)
         with _metric_log(folder, rows, plan, members) as log:
             # Nothing is left to train: the program is not even built, and this start leaves no trace in the ledger.
             if restored.state is not None and plan.finished(restored.step, rows):
-                account.discard()
+                ledger.discard()
                 _record(folder, session, members, step=restored.step)
                 result = _result(plan, restored.state, rows, notes=restored.notes, was_finished=True)
             else:
                 with discovery.explaining(f"the training step of '{workload.name}'"):
-                    program = _build(program_builder, workload, plan)
-                account.from_step = restored.step
+                    program = program_builder(workload)
+                    parts = {"parts": program.parts, "micro_batches": workload.micro_batches}
+                    require_equal_parts("train.batch", plan.batch, **parts)
+                ledger.from_step = restored.step
                 _record(folder, session, members, step=restored.step)
                 _print_start(console, workload, data, plan=plan, restored=restored, session=session)
                 with discovery.explaining(f"the training step of '{workload.name}'"):
                     about: dict[str, Any] = {"plan": plan, "data": data, "restored": restored, "session": session}
-                    loop = TrainLoop(workload, program, account, **about)
-                result = _looped(loop, log, checkpoints, facts, console, part, notes=restored.notes)
-                account.finished = result.finished
+                    loop = TrainLoop(workload, program, ledger, **about)
+                with Writer(checkpoints, keep=plan.keep, on_sealed=ledger.sealed, members=members) as writer:
+                    state, stopped_by = loop.run(log, writer, facts=facts, console=console, stop=role.stop)
+                    rows = members.broadcast(log.rows)
+                ended: dict[str, Any] = {"stopped_by": stopped_by, "clock": loop.clock.to_json()}
+                result = _result(plan, state, rows, notes=restored.notes, **ended)
+                ledger.finished = result.finished
     if members.leads:
         _print_end(console, result, plan, spent=summary(folder))
     return result
-
-
-def _account(folder: Path, session: Session, part: ProcessRole) -> Account:
-    part.account = Account(folder, begun_ns=session.begun_ns, kept=part.members.leads)
-    return part.account
 
 
 @contextlib.contextmanager
@@ -158,33 +172,6 @@ def _record(folder: Path, session: Session, members: ProcessGroup, *, step: int)
         record(folder, session, step=step)
 
 
-def _looped(
-    loop: TrainLoop,
-    log: MetricLog,
-    checkpoints: Path,
-    facts: dict[str, Any],
-    console: Console,
-    part: ProcessRole,
-    *,
-    notes: tuple[str, ...],
-) -> TrainResult:
-    """Runs the loop while its checkpoints are written in the background."""
-    with Writer(checkpoints, keep=loop.plan.keep, on_sealed=loop.account.sealed, members=part.members) as writer:
-        state, stopped_by = loop.run(log, writer, facts=facts, console=console, stop=part.stop)
-        rows = part.members.broadcast(log.rows)
-    return _result(loop.plan, state, rows, notes=notes, stopped_by=stopped_by, clock=loop.clock.to_json())
-
-
-def _restore(checkpoints: Path, workload: TrainWorkload, console: Console, part: ProcessRole) -> Restored:
-    """Reads the newest intact checkpoint, and prints the faults of others."""
-    assert part.account is not None
-    with part.account.doing("restore"):
-        restored = restore_latest(checkpoints, canonical_avals(workload), part.members)
-    for note in restored.notes:
-        console.print(note, style="yellow", highlight=False, soft_wrap=True)
-    return restored
-
-
 def _facts(data: Dataset, session: Session, progress: dict[str, Any], members: ProcessGroup) -> dict[str, Any]:
     """The facts about this training that its checkpoints store.
 
@@ -200,13 +187,6 @@ def _facts(data: Dataset, session: Session, progress: dict[str, Any], members: P
             f"process {wrong[0]} reads other data '{data.name}' than process 0: give all hosts the same files."
         )
     return {"data_sha256": digest, **session.facts()}
-
-
-def _build(builder: Callable[[TrainWorkload], Program], workload: TrainWorkload, plan: Plan) -> Program:
-    """Builds the program. Raises UserError when the batch does not divide over its devices, or into micro-batches."""
-    program = builder(workload)
-    require_equal_parts("train.batch", plan.batch, parts=program.parts, micro_batches=workload.micro_batches)
-    return program
 
 
 def _result(
@@ -269,3 +249,71 @@ def _print_end(console: Console, result: TrainResult, plan: Plan, *, spent: str)
     if result.was_finished:
         text = f"this training had already finished. {text}"
     console.print(text, highlight=False, soft_wrap=True)
+
+
+def take(setup: dict[str, Any], console: Console, role: ProcessRole) -> TrainResult:
+    """Starts the devices and trains. Raises UserError, and MoreCollectives when this process needs more threads.
+
+    setup: "platform", "devices", "concurrent_collectives" and "world" as in `worker`; "experiment", "config",
+    "workdir"; "machine", "command", "begun_ns": of the `Session`.
+    """
+    threads, place = setup["concurrent_collectives"], setup.get("world")
+    with native_log.aside():
+        devices = start.start(setup["platform"], setup["devices"], concurrent_collectives=threads, place=place)
+    result = trained(setup, devices, console, role)
+    console.print(f"params_sha256: {result.params_sha256}", highlight=False, soft_wrap=True)
+    return result
+
+
+def trained(setup: dict[str, Any], devices: list[jax.Device], console: Console, role: ProcessRole) -> TrainResult:
+    """Trains on devices that have started. setup and errors: as in `take`."""
+    config, experiment = ConfigDict(setup["config"]), setup["experiment"]
+    strategy = str(config.train.strategy)
+    levers = levers_of(config_lib.parse(config, parallel.strategy_names(), parallel.of_any_model()))
+    role.members, mine = ProcessGroup.of(devices), multihost.first_here(devices)
+    require_options(levers, mine)
+    session = Session(
+        command=setup["command"],
+        devices=len(devices),
+        processes=len(role.members.processes),
+        strategy=strategy,
+        levers=levers,
+        experiment_file=discovery.experiment_path(experiment).name,
+        experiment_sha256=discovery.digest(experiment),
+        machine=setup["machine"],
+        begun_ns=setup["begun_ns"],
+    )
+    arms = Arms(config, experiment, mine, warmup=max(0, config.train.warmup))
+    plain = inspected(arms.config({}), experiment)
+    proof = Proof(arms, plain, devices, jax.random.PRNGKey(config.seed), own=False)
+
+    def build(workload: TrainWorkload) -> Program:
+        program = build_program(workload, strategy, devices, levers)
+        require_micro_batchable(workload, program, proof.loss_kind)
+        return program
+
+    about: dict[str, Any] = {"config": config, "folder": Path(setup["workdir"]), "console": console}
+    return train(arms.workload(levers), build, **about, session=session, role=role)
+
+
+def code_of(result: TrainResult) -> int:
+    """The exit code: 0 when the target is reached, 1 when it is not, 130 when stopped by a signal."""
+    if result.stopped_by:
+        return 130
+    return 0 if result.reached else 1
+
+
+def levers_of(settings: config_lib.Settings) -> dict[str, str]:
+    """The levers of the training. Raises UserError for several values, or for a value that training cannot use."""
+    if settings.swept:
+        raise UserError(
+            f"--config.lever.{settings.swept[0]} has several values: a training takes one, jaxbench run several."
+        )
+    levers = settings.arms[0].levers
+    for name, lever in LEVERS.items():
+        if lever.untrained and levers[name] != lever.default:
+            raise UserError(
+                f"--config.lever.{name}={levers[name]} is not for training, as {lever.untrained}: leave it at "
+                f"{lever.default}."
+            )
+    return levers

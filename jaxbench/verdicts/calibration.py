@@ -19,13 +19,13 @@ from typing import Any
 
 import numpy as np
 
-from jaxbench.analysis import spread as spreads
-from jaxbench.analysis.intervals import MIN_PROCESSES
-from jaxbench.analysis.spread import ASSUMED, CALIBRATED, Spread
 from jaxbench.errors import UserError
 from jaxbench.records import identity
 from jaxbench.records.documents import decode, sealed, unsealed
 from jaxbench.records.store import read_json, write_json
+from jaxbench.statistics import variance as spreads
+from jaxbench.statistics.bootstrap import MIN_PROCESSES
+from jaxbench.statistics.variance import ASSUMED, CALIBRATED, RunVariance
 from jaxbench.verdicts import judge
 from jaxbench.verdicts.judge import FASTER, SLOWER
 from jaxbench.verdicts.ratio import Side
@@ -94,14 +94,14 @@ class Calibration:
         return math.sqrt(float(np.mean(np.var(logs, axis=1, ddof=1))))
 
     @property
-    def spread(self) -> Spread:
+    def spread(self) -> RunVariance:
         """The variation between processes and between sessions. The latter is assumed below MIN_SESSIONS sessions."""
         count = len(self.sessions)
         many = f" in {count} sessions, the newest" if count > 1 else " in 1 session," if count else ""
         source = f"calibrated on this machine with {self.experiment}{many} at {self.time}"
         if math.isnan(self.session_sd):
-            return Spread(sd=self.sd, df=self.df, source=source)
-        return Spread(
+            return RunVariance(sd=self.sd, df=self.df, source=source)
+        return RunVariance(
             sd=self.sd, df=self.df, session_sd=self.session_sd, session_df=len(self.sessions) - 1,
             session_kind=CALIBRATED, source=source,
         )  # fmt: skip
@@ -235,7 +235,7 @@ def adopt(run: Path, manifest: Mapping[str, Any], experiment: str, folder: Path 
         write_json(target, sealed(asdict(known)))
 
 
-def spread_of(manifest: Mapping[str, Any], experiment: str, folder: Path = FOLDER) -> Spread:
+def spread_of(manifest: Mapping[str, Any], experiment: str, folder: Path = FOLDER) -> RunVariance:
     """This machine's calibrated spread, or ASSUMED without a calibration."""
     known, unsure = _find(manifest, experiment, folder)
     return ASSUMED if known is None else dataclasses.replace(known.spread, source=known.spread.source + unsure)

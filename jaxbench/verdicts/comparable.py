@@ -18,13 +18,13 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from jaxbench.analysis import case_rows, cases, gates, points, scaling, spread
-from jaxbench.analysis.cases import CasePoint
-from jaxbench.analysis.points import MeasuredPoint
+from jaxbench.analysis import case_rows, gates, points, scaling
+from jaxbench.analysis.points import CasePoint, MeasuredPoint
 from jaxbench.errors import UserError, did_you_mean
 from jaxbench.records import identity
 from jaxbench.records.documents import flatten
 from jaxbench.records.store import CONFIG, MANIFEST, RECORDS, RunFolder
+from jaxbench.statistics import variance
 from jaxbench.verdicts.calibration import FOLDER
 from jaxbench.verdicts.ratio import Sample, Side, of_rounds
 
@@ -89,7 +89,7 @@ def read(path: Path) -> FinishedRun:
         manifest, config = folder.manifest(), folder.config()
         plan = manifest.get("plan")
         of_cases = isinstance(plan, dict) and plan.get("measures") == "cases"
-        loaded = cases.load(folder) if of_cases else points.load(folder)
+        loaded = points.load_cases(folder) if of_cases else points.load(folder)
     except UserError as error:
         raise NotComparable(str(error)) from error
     if not any(point.rounds for point in loaded):
@@ -224,7 +224,7 @@ def impossible(run: FinishedRun, which: str = "") -> dict[tuple[str, str], str]:
     """{(which, point id): reason} of the points with a physically impossible result, as a gate found it."""
     every: Any = [*run.points, *run.explaining]
     training = [point for point in every if isinstance(point, MeasuredPoint)]
-    known = spread.read(run.path)
+    known = variance.read(run.path)
     rows: Any = (
         scaling.analyse(training, config=run.config, spread=known)
         if training

@@ -18,19 +18,20 @@ from pathlib import Path
 
 import numpy as np
 
-from jaxbench.analysis import scaling, spread, waterfall
-from jaxbench.analysis.intervals import UNKNOWN, Estimate
+from jaxbench.analysis import scaling, waterfall
 from jaxbench.analysis.points import MeasuredPoint
-from jaxbench.analysis.waterfall import CALLED, NAMES, NOT_EXPLAINED, Waterfall
+from jaxbench.analysis.waterfall import NAMES, TERMS, UNEXPLAINED, Waterfall
 from jaxbench.errors import UserError
 from jaxbench.records.trainings import LearningCurve, position
+from jaxbench.statistics import variance
+from jaxbench.statistics.bootstrap import UNKNOWN, Estimate
 from jaxbench.verdicts import calibration, comparable, judge
 from jaxbench.verdicts.comparable import FinishedRun, LeftOut
 from jaxbench.verdicts.judge import ALPHA, CANNOT_TELL, EXIT, FASTER, SLOWER, Answer, Answers, Metric, decide
 from jaxbench.verdicts.ratio import Ratio, of_seeds
 
 ONE_DEVICE = "one device"
-_FACTOR_NAMES = {**CALLED, ONE_DEVICE: "the time on one device", NOT_EXPLAINED: "the unexplained factor"}
+_FACTOR_NAMES = {**TERMS, ONE_DEVICE: "the time on one device", UNEXPLAINED: "the unexplained factor"}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -75,7 +76,7 @@ def _waterfalls(run: FinishedRun, across: Sequence[str]) -> dict[str, Waterfall]
     if not run.explaining:
         return {}
     training = [point for point in (*run.points, *run.explaining) if isinstance(point, MeasuredPoint)]
-    rows = scaling.analyse(training, config=run.config, spread=spread.read(run.path))
+    rows = scaling.analyse(training, config=run.config, spread=variance.read(run.path))
     return {comparable.name_of(one.point, across): one for one in waterfall.find(rows)}
 
 

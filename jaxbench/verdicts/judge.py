@@ -21,12 +21,13 @@ import dataclasses
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 
-from jaxbench.analysis.intervals import MIN_PROCESSES, UNKNOWN, Estimate
-from jaxbench.analysis.spread import CALIBRATED, Spread
 from jaxbench.errors import UserError, did_you_mean
+from jaxbench.statistics.bootstrap import MIN_PROCESSES, UNKNOWN, Estimate
+from jaxbench.statistics.variance import CALIBRATED, RunVariance
 from jaxbench.verdicts import ratio as ratios
 from jaxbench.verdicts.ratio import Ratio, Sample, Side
 
@@ -63,6 +64,13 @@ def metric_named(name: str) -> Metric:
     return METRICS[name]
 
 
+class Both(NamedTuple):
+    """A count of A, and of B."""
+
+    a: int
+    b: int
+
+
 @dataclass(frozen=True, kw_only=True)
 class Answer:
     """One question and its answer.
@@ -81,8 +89,8 @@ class Answer:
     b: float = math.nan
     ratio: Estimate = UNKNOWN
     why: str = ""
-    processes: tuple[int, int] = (0, 0)
-    rounds: tuple[int, int] = (0, 0)
+    processes: Both = Both(0, 0)
+    rounds: Both = Both(0, 0)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -94,7 +102,7 @@ class Answers:
     margin: float
     points: tuple[Answer, ...]
     overall: Answer
-    spread: Spread
+    spread: RunVariance
     looks: int | None = None  # the looks of a sequential test so far; None: two finished runs, judged once
     autocorrelation: float = math.nan  # in a sequential test: between neighbouring pairs, over all points
 
@@ -106,7 +114,7 @@ class Answers:
 EXIT = {SAME: 0, FASTER: 0, SLOWER: 1, CANNOT_TELL: 2}
 
 
-def judge(a: Side, b: Side, metric: Metric, spread: Spread, *, margin: float = MARGIN) -> Answers:
+def judge(a: Side, b: Side, metric: Metric, spread: RunVariance, *, margin: float = MARGIN) -> Answers:
     """Judges B against A, for each point and overall.
 
     a, b: samples of the same points, at least one. spread: the run-to-run variance to assume or as calibrated. margin:
@@ -135,7 +143,13 @@ def per_example(side: Side) -> Side:
 
 
 def _answer(
-    name: str, times: Ratio, sides: tuple[Sample, Sample], metric: Metric, margin: float, alpha: float, spread: Spread
+    name: str,
+    times: Ratio,
+    sides: tuple[Sample, Sample],
+    metric: Metric,
+    margin: float,
+    alpha: float,
+    spread: RunVariance,
 ) -> Answer:
     few = min(side.count for side in sides) < MIN_PROCESSES and spread.kind != CALIBRATED
     verdict = CANNOT_TELL if few else decide(times, alpha, margin)
@@ -157,8 +171,8 @@ def make_answer(
         b=values[1],
         ratio=ratio.estimate(shown) if shown and math.isfinite(times.se) else Estimate(value=math.exp(ratio.log)),
         why=why,
-        processes=(sides[0].count, sides[1].count),
-        rounds=(sides[0].rounds, sides[1].rounds),
+        processes=Both(sides[0].count, sides[1].count),
+        rounds=Both(sides[0].rounds, sides[1].rounds),
     )
 
 
@@ -174,7 +188,7 @@ def decide(times: Ratio, alpha: float, margin: float) -> str:
     return CANNOT_TELL
 
 
-def help_for(times: Ratio, alpha: float, margin: float, sides: Sequence[Sample], spread: Spread) -> str:
+def help_for(times: Ratio, alpha: float, margin: float, sides: Sequence[Sample], spread: RunVariance) -> str:
     """What would decide the question if the ratio stays the same, as a clause."""
     half, limit = times.half(alpha), math.log1p(margin)
     if not math.isfinite(half):

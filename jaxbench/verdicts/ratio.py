@@ -33,9 +33,9 @@ from dataclasses import dataclass
 import numpy as np
 from scipy import special
 
-from jaxbench.analysis.intervals import MIN_PROCESSES, Estimate
-from jaxbench.analysis.spread import Spread
 from jaxbench.records.schema import RoundRecord
+from jaxbench.statistics.bootstrap import MIN_PROCESSES, Estimate
+from jaxbench.statistics.variance import RunVariance
 
 DRAWS = 2000
 
@@ -74,8 +74,9 @@ class Sample:
         return Sample(processes=times, names=self.names)
 
     def only(self, which: Sequence[int]) -> Sample:
-        """The sample with only these of its processes."""
-        processes, names = tuple(self.processes[i] for i in which), tuple(self.names[i] for i in which)
+        """The sample with only these of its processes; numbers of processes that it lacks are ignored."""
+        some = [i for i in which if i < self.count]
+        processes, names = tuple(self.processes[i] for i in some), tuple(self.names[i] for i in some)
         return Sample(processes=processes, names=names, work=self.work)
 
     def log_medians(self) -> np.ndarray:
@@ -138,14 +139,14 @@ class Ratio:
         return dataclasses.replace(self, log=-self.log)
 
 
-def draw(side: Side, spread: Spread, seed: int) -> dict[str, Drawn]:
+def draw(side: Side, spread: RunVariance, seed: int) -> dict[str, Drawn]:
     """The bootstrap samples of each point of one run. Points without samples are left out."""
     random = np.random.default_rng(seed)
     resampled: dict[tuple[str, ...], np.ndarray] = {}  # points measured by the same processes share their draws
     return {name: _draw(sample, spread, random, resampled) for name, sample in side.items() if sample.processes}
 
 
-def _draw(sample: Sample, spread: Spread, random: np.random.Generator, resampled: dict) -> Drawn:
+def _draw(sample: Sample, spread: RunVariance, random: np.random.Generator, resampled: dict) -> Drawn:
     count = sample.count
     if count >= MIN_PROCESSES:
         if sample.names not in resampled:
@@ -188,7 +189,7 @@ def _medians(rounds: Sequence[np.ndarray], chosen: np.ndarray) -> np.ndarray:
     return np.nanmedian(table[chosen].reshape(len(chosen), -1), axis=1)
 
 
-def ratio(a: Sequence[Drawn], b: Sequence[Drawn], sessions: Spread | None = None) -> Ratio:
+def ratio(a: Sequence[Drawn], b: Sequence[Drawn], sessions: RunVariance | None = None) -> Ratio:
     """B's time over A's as the geometric mean over points. a, b: the same points in the same order.
 
     sessions: the variation between sessions, because A and B are two of them. None adds nothing, as for a ratio of two

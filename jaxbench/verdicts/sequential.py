@@ -24,7 +24,7 @@ import math
 
 import numpy as np
 
-from jaxbench.analysis.spread import Spread
+from jaxbench.statistics.variance import RunVariance
 from jaxbench.verdicts import judge as judges
 from jaxbench.verdicts.judge import ALPHA, CANNOT_TELL, OVERALL, SAME, Answer, Answers, Metric, decide, wanted
 from jaxbench.verdicts.ratio import Ratio, Sample, Side
@@ -33,7 +33,7 @@ LOOKS = (6, 8, 11, 15, 20, 27, 36, 48, 64, 86, 115, 153, 204)  # the numbers of 
 SAME_PAIRS = 11
 FLOOR = 0.01  # the least standard deviation between pairs that is used, on the logarithmic scale
 MAX_AUTOCORRELATION = 0.97  # larger estimates count as this one, so that the effective number of pairs stays above 0
-SEEN = Spread(sd=math.nan, df=math.nan, source="seen in the pairs of processes")
+SEEN = RunVariance(sd=math.nan, df=math.nan, source="seen in the pairs of processes")
 
 
 def share(look: int) -> float:

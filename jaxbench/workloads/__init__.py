@@ -4,12 +4,10 @@
 from jaxbench.workloads.adapters import from_equinox, from_functions, from_haiku, from_linen, from_nnx
 from jaxbench.workloads.base import Dataset, Field, TrainWorkload
 from jaxbench.workloads.cases import CaseSet, CollectiveWorkload, KernelWorkload, TransferWorkload
-from jaxbench.workloads.data.hugging_face import hugging_face
-from jaxbench.workloads.examples import first, gathered
-from jaxbench.workloads.losses import classification, evaluation, prediction
-from jaxbench.workloads.losses_contrastive import contrastive
-from jaxbench.workloads.losses_sequence import next_token, score
+from jaxbench.workloads.data.own import hugging_face
+from jaxbench.workloads.losses import classification, contrastive, evaluation, next_token, prediction, score
 from jaxbench.workloads.optimizers import make_optimizer
+from jaxbench.workloads.sharding_context import first, gathered
 from jaxbench.workloads.sums.adapt import from_sums
 from jaxbench.workloads.weighted import WeightedMean
 

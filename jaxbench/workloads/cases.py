@@ -12,11 +12,14 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Any
 
+import jax
 import jax.numpy as jnp
 import numpy as np
 
-from jaxbench import config_fields
+from jaxbench import config as config_lib
+from jaxbench import config_fields, discovery
 from jaxbench.errors import UserError
+from jaxbench.workloads.base import KEY, TrainWorkload
 
 # The report has one set of figures for each view.
 VIEWS = ("curves", "matmul", "stream", "dispatch", "fusion", "linalg", "transfer", "collectives", "versus")
@@ -185,24 +188,29 @@ def typed(text: str) -> bool:
     return not text.strip().startswith("auto")
 
 
-def kernel_grid(name: str, kernels: Any, config: Any, auto: Iterable[int], *, view: str = "") -> CaseSet:
-    """All cases of a module of kernels (its OPS, DTYPES, IMPLS and `cases`) that `config` asks for, by size.
+@dataclass(frozen=True)
+class KernelGrid:
+    """Kernels of every combination of operation, number format, size and implementation.
 
-    auto: the default sizes. view: `name` by default. Raises UserError for an illegal choice.
+    cases: (operation, format, size, implementations) -> its kernels.
     """
-    impls = choose("impls", config.impls, kernels.IMPLS)
-    return CaseSet(
-        name=name,
-        view=view or name,
-        cases=tuple(
+
+    ops: tuple[str, ...]
+    dtypes: tuple[str, ...]
+    impls: tuple[str, ...]
+    cases: Callable[[str, str, int, tuple[str, ...]], Iterable[KernelWorkload]]
+
+    def chosen(self, name: str, config: Any, auto: Iterable[int], *, view: str = "") -> CaseSet:
+        """The cases that `config` asks for. auto: the default sizes. view: `name` by default. Raises UserError."""
+        impls = choose("impls", config.impls, self.impls)
+        cases = (
             case
-            for op in choose("ops", config.ops, kernels.OPS)
-            for dtype in choose("dtypes", config.dtypes, kernels.DTYPES)
+            for op in choose("ops", config.ops, self.ops)
+            for dtype in choose("dtypes", config.dtypes, self.dtypes)
             for size in sizes("sizes", config.sizes, auto)
-            for case in kernels.cases(op, dtype, size, impls)
-        ),
-        typed=typed(config.sizes),
-    )
+            for case in self.cases(op, dtype, size, impls)
+        )
+        return CaseSet(name=name, view=view or name, cases=tuple(cases), typed=typed(config.sizes))
 
 
 _UNITS = {"Ki": 2**10, "Mi": 2**20, "Gi": 2**30, "k": 10**3, "M": 10**6, "G": 10**9}
@@ -217,3 +225,58 @@ def _size(field: str, word: str, text: str) -> int:
     if not (1 <= value < math.inf and value == int(value)):
         raise UserError(f"--config.{field}={text}: '{word}' is not a size: write 1024, 1e6, 64Ki or 16Mi, for example.")
     return int(value)
+
+
+COLLECTIVES = ("all_reduce", "all_gather", "reduce_scatter", "all_to_all", "broadcast", "ppermute")
+TRANSFERS = ("host_to_device", "device_to_host", "device_to_device")
+
+
+def gradient_sizes(experiment: str) -> list[int]:
+    """The distinct sizes in bytes of a model's gradients (one for each parameter array) and their sum, ascending.
+
+    Only shapes are computed: no device is used and no backend is started.
+
+    Args:
+      experiment: name or path of a training experiment, which is built with its default config.
+
+    Raises:
+      UserError: there is no such experiment, or it trains nothing.
+    """
+    module = discovery.load_experiment(experiment)
+    config = config_lib.compose(experiment, module, discovery.load_preset("auto"))
+    # Building cases with sizes_from would recurse.
+    workload = None if "measures" in config else module.build(config)
+    if not isinstance(workload, TrainWorkload):
+        *names, last = config_lib.training_experiments()
+        choices = f"{', '.join(names)} or {last}" if names else last
+        raise UserError(f"--config.sizes_from={experiment} is not a training experiment: choose {choices}.")
+    params, _ = jax.eval_shape(workload.init, KEY)
+    sizes = [math.prod(leaf.shape) * leaf.dtype.itemsize for leaf in jax.tree.leaves(params)]
+    return sorted({*sizes, sum(sizes)})
+
+
+# Allowed error of a vectorized exp or tanh, in units in the last place. Two forms of GELU differ by far more (5e-4).
+ULPS = 128
+
+
+def itemsize(dtype: str) -> int:
+    """Bytes of one number."""
+    return jnp.dtype(dtype).itemsize
+
+
+def epsilon(dtype: str) -> float:
+    """The distance from 1 to the next number, twice the relative error of one rounding; 0 for integers."""
+    return float(jnp.finfo(dtype).eps) if jnp.issubdtype(dtype, jnp.floating) else 0.0
+
+
+def in_place(function: Callable[..., np.ndarray]) -> Callable[..., Callable[[], np.ndarray]]:
+    """The `prepare` of a kernel, for a function (arguments ..., out=) -> out.
+
+    `out` is allocated outside the timed region.
+    """
+
+    def prepare(*arrays: np.ndarray) -> Callable[[], np.ndarray]:
+        out = np.empty_like(arrays[0])
+        return lambda: function(*arrays, out=out)
+
+    return prepare

@@ -47,8 +47,8 @@ def least_share(function: Callable[..., Any], *avals: Any) -> float:
     A conditional counts as its cheapest branch, a loop of unknown length as nothing.
     """
     jaxpr = jax.make_jaxpr(function)(*avals).jaxpr
-    whole = sum(flops for _, flops in _products(jaxpr, _most))
-    return sum(flops for _, flops in _products(jaxpr, _least)) / whole if whole else 1.0
+    most, least = (sum(flops for _, flops in _products(jaxpr, pick)) for pick in (max, min))
+    return least / most if most else 1.0
 
 
 def dot_flop_shares(function: Callable[..., Any], *avals: Any) -> dict[str, float]:
@@ -62,38 +62,24 @@ def dot_flop_shares(function: Callable[..., Any], *avals: Any) -> dict[str, floa
 Product = tuple[str, float]  # the number format of the operands, the wider if they differ; FLOPs
 
 
-def _every(name: str, bodies: list[list[Product]]) -> list[Product]:
-    """All products: of every branch of a conditional, and of every loop."""
-    return [product for body in bodies for product in body]
-
-
-def _most(name: str, bodies: list[list[Product]]) -> list[Product]:
-    return max(bodies, key=_total, default=[]) if name == "cond" else _every(name, bodies)
-
-
-def _least(name: str, bodies: list[list[Product]]) -> list[Product]:
-    if name == "while":
-        return []
-    return min(bodies, key=_total, default=[]) if name == "cond" else _every(name, bodies)
-
-
-def _total(products: list[Product]) -> float:
-    return sum(flops for _, flops in products)
-
-
-def _products(jaxpr: Any, taken: Callable[[str, list[list[Product]]], list[Product]] = _every) -> Iterator[Product]:
+def _products(jaxpr: Any, pick: Callable[..., list[Product]] | None = None) -> Iterator[Product]:
     """Every product and convolution of a jaxpr.
 
-    taken: (the name of an equation, the products of each function that it runs) -> the products that count.
+    pick: the branch of a conditional that counts, `max` or `min` by FLOPs; None: all of them. With `min`, a loop of
+    unknown length counts as nothing.
     """
     for equation in jaxpr.eqns:
         name = equation.primitive.name
         if name in _COUNTS:
             lhs, rhs = (operand.aval.dtype for operand in equation.invars[:2])
             yield jnp.promote_types(lhs, rhs).name, _COUNTS[name](equation)
+        if name == "while" and pick is min:
+            continue
+        bodies = [[*_products(each, pick)] for each, _ in inner(equation)]
+        if name == "cond" and pick is not None:
+            bodies = [pick(bodies, key=lambda products: sum(flops for _, flops in products))]
         repeats = equation.params["length"] if name == "scan" else 1
-        bodies = [[*_products(each, taken)] for each, _ in inner(equation)]
-        yield from ((dtype, repeats * flops) for dtype, flops in taken(name, bodies))
+        yield from ((dtype, repeats * flops) for products in bodies for dtype, flops in products)
 
 
 def _count_product(equation: Any) -> float:

@@ -3,6 +3,10 @@
 
 Its functions are traced with shapes only, which needs no device and little time. An error names the user's own file and
 line, and a legal alternative.
+
+Two draws from one random key give equal or dependent numbers. A key is reported only if two of the user's own lines, or
+one repeated line, use it directly. Loops inside a program and libraries are not checked. (JAX's experimental key
+checker takes every unknown operation for a draw.)
 """
 
 from __future__ import annotations
@@ -20,8 +24,10 @@ import numpy as np
 
 from jaxbench import discovery
 from jaxbench.errors import UserError
-from jaxbench.workloads import keys, weighted
+from jaxbench.workloads import weighted
 from jaxbench.workloads.base import KEY, Field, PyTree, TrainWorkload
+from jaxbench.workloads.jaxprs import CALLS, inner
+from jaxbench.workloads.levers.freeze import stateful
 
 CALL = "a model is called as `y, model_state = model.apply(params, model_state, x, key)`"
 LOSS = "a loss returns (scalar, (model_state, metrics))"
@@ -211,7 +217,7 @@ def _require_loss(workload: TrainWorkload, params: PyTree, model_state: PyTree, 
             )
     metrics(found, where)
     _require_state(where, model_state, new_state)
-    if twice := keys.drawn_twice(jaxpr):
+    if twice := drawn_twice(jaxpr):
         (file, line), (again_file, again) = twice
         other = f"line {line}" if file == again_file else f"'{file}', line {line}"
         raise UserError(
@@ -291,3 +297,97 @@ def _miscalled(error: Exception) -> bool:
         return True
     found = discovery.line_of(error)
     return "tuple" in str(error) and found is not None and ".apply(" in Path(found[0]).read_text()
+
+
+def require_trainable(workload: TrainWorkload, metric: str = "accuracy") -> None:
+    """Raises UserError with a list of what is missing: data, an inference mode for a model with state, the metric.
+
+    For a model with batch statistics or random streams, the loss in training mode is no evaluation of the model.
+    """
+    params, model_state = jax.eval_shape(workload.init, KEY)
+    missing = []
+    if workload.data is None:
+        missing.append("`data` to train on, such as data=(train, test), two dicts of arrays by field")
+    if workload.evaluate is None and stateful(model_state):
+        missing.append(
+            "`evaluate`, a function of (params, model_state, batch) that returns the metrics in inference mode with "
+            f"'{metric}' among them, because it has state such as batch statistics"
+        )
+    elif metric not in (names := _metric_names(workload, params, model_state)):
+        source = "loss" if workload.evaluate is None else "evaluate"
+        other = f" (or train to another: --config.train.metric={names[0]})" if names else ""
+        missing.append(f"'{metric}' among the metrics of its {source}, which are {names}{other}")
+    if missing:
+        raise UserError(
+            f"'{workload.name}' can be measured but not trained to a target: its TrainWorkload needs "
+            f"{', and '.join(missing)}."
+        )
+
+
+def _metric_names(workload: TrainWorkload, params: object, model_state: object) -> list[str]:
+    """The names of the metrics by which training is evaluated. Raises UserError unless they are scalars."""
+    batch = workload.batch_avals(8)
+    if workload.evaluate is not None:
+        found, _ = traced(workload, "evaluate", params, model_state, batch)
+        return metrics(found, f"the evaluate of '{workload.name}'")
+    (_, (_, found)), _ = traced(workload, "loss", params, model_state, batch, KEY)
+    return ["loss"] + metrics(found, f"the loss of '{workload.name}'")
+
+
+Line = tuple[str, int]  # file, line
+
+_DRAWS = {"random_bits", "random_split", "random_gamma"}
+_SAME_KEY = {"random_wrap", "random_unwrap", "convert_element_type", "copy"}
+
+
+def drawn_twice(jaxpr: Any) -> tuple[Line, Line] | None:
+    """(line of the first draw, line of the second) of the first key used twice in a jaxpr, or None.
+
+    Args:
+      jaxpr: of a forward pass, as ``jax.make_jaxpr(function)(...).jaxpr``.
+    """
+    reuses: list[tuple[Line, Line]] = []
+    _drawn_inputs(jaxpr, reuses)
+    return reuses[0] if reuses else None
+
+
+def _drawn_inputs(jaxpr: Any, reuses: list[tuple[Line, Line]]) -> set[int]:
+    """The indices of the inputs that a jaxpr draws from. Appends keys that it draws from twice to `reuses`."""
+    names: dict[Any, Any] = {}  # variable that holds another form of a key -> the key
+    drawn: dict[Any, list[Line]] = {}  # key -> stack of its first draw
+    for equation in jaxpr.eqns:
+        inputs = [None if hasattr(x, "val") else names.get(x, x) for x in equation.invars]  # None: a literal
+        if equation.primitive.name in _SAME_KEY:
+            names[equation.outvars[0]] = inputs[0]
+            continue
+        traceback = equation.source_info.traceback  # innermost first
+        frames = [(frame.file_name, frame.line_num) for frame in traceback.frames] if traceback is not None else []
+        for place in _draws_from(equation, reuses):
+            reuse = _reuse(drawn.get(inputs[place]), frames)
+            if reuse is not None:
+                reuses.append(reuse)
+            drawn.setdefault(inputs[place], frames)
+    return {place for place, x in enumerate(jaxpr.invars) if x in drawn}
+
+
+def _draws_from(equation: Any, reuses: list[tuple[Line, Line]]) -> set[int]:
+    """The indices of the inputs that an equation draws from. A backward pass may repeat forward draws."""
+    if equation.params.get("differentiated") or "transpose" in str(equation.source_info.name_stack):
+        return set()
+    if equation.primitive.name in _DRAWS:
+        return {0}
+    if equation.primitive.name not in CALLS:
+        return set()
+    # A call with other inputs than its body, such as a scan with constants, cannot be followed by index.
+    called = [each for each, _ in inner(equation) if len(each.invars) == len(equation.invars)]
+    return _drawn_inputs(called[0], reuses) if called else set()
+
+
+def _reuse(first: list[Line] | None, second: list[Line]) -> tuple[Line, Line] | None:
+    """The user's lines of two draws from one key; None if a library draws twice for one line."""
+    if first is None:
+        return None
+    lines = [next((line for line in frames if discovery.is_theirs(line[0])), None) for frames in (first, second)]
+    if lines[0] is None or lines[1] is None or (lines[0] == lines[1] and first != second):
+        return None
+    return lines[0], lines[1]

@@ -1,5 +1,8 @@
 # Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
-"""Losses for a TrainWorkload: plain or weighted means over the given examples."""
+"""Losses for a TrainWorkload: plain or weighted means over the given examples.
+
+Axes: B examples given, G of the global batch, T positions, V vocabulary, D width, C columns of a block.
+"""
 
 from __future__ import annotations
 
@@ -9,9 +12,12 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 
-from jaxbench.workloads import weighted
+from jaxbench.errors import UserError
+from jaxbench.workloads import sharding_context, weighted
 from jaxbench.workloads.adapters import PureModel
 from jaxbench.workloads.base import Batch, Metrics, PyTree
+from jaxbench.workloads.sharding_context import gathered
+from jaxbench.workloads.weighted import WeightedMean
 
 Inputs = str | tuple[str, ...]  # a field of the batch, or several
 
@@ -69,3 +75,170 @@ def _metrics(logits: jax.Array, label: jax.Array, weight: jax.Array | None) -> M
     cross_entropy = -jnp.sum(target * jax.nn.log_softmax(logits), axis=-1)
     correct = (jnp.argmax(logits, axis=-1) == label).astype(jnp.float32)
     return {"loss": weighted.mean(cross_entropy, weight), "accuracy": weighted.mean(correct, weight)}
+
+
+def next_token(
+    model: PureModel,
+    *,
+    tokens: str = "tokens",
+    weights: str | None = None,
+    penalty: Callable[[PyTree], tuple[jax.Array, Metrics]] | None = None,
+) -> Callable[..., Any]:
+    """Cross-entropy (natural logarithm) and accuracy of logits (B, T, V) for ``batch[tokens]``, integers (B, T + 1).
+
+    The model reads the first T tokens and predicts the last T, or those of the last T on this device. The arithmetic is
+    float32.
+
+    weights: the field with the weight of each of the last T tokens, (B, T). Loss and accuracy are then WeightedMeans,
+      and "real_share", the share of tokens with a weight other than 0, is a further metric.
+    penalty: model state -> (a term that the model adds to the loss, further metrics).
+
+    Raises:
+      UserError: both weights and a penalty, which is a mean over sequences and cannot be added to a weighted mean.
+    """
+    if weights is not None and penalty is not None:
+        raise UserError(
+            "a mixture of experts adds a mean over sequences to the loss, which cannot be added to a mean over real "
+            "tokens: use --config.model.experts=0, or --config.data.pad='' without padding."
+        )
+
+    def loss(params: Any, model_state: Any, batch: Batch, key: jax.Array) -> Any:
+        logits, model_state = model.apply(
+            params, model_state, sharding_context.own_positions(batch[tokens][:, :-1]), key
+        )
+        value, metrics = score(logits, batch, tokens=tokens, weights=weights)
+        if penalty is not None:
+            assert not isinstance(value, WeightedMean)  # refused above
+            more, further = penalty(model_state)
+            value, metrics = value + more, metrics | further
+        return value, (model_state, metrics)
+
+    return loss
+
+
+def score(
+    logits_BTV: jax.Array, batch: Batch, *, tokens: str = "tokens", weights: str | None = None
+) -> tuple[jax.Array | WeightedMean, Metrics]:
+    """(mean cross-entropy, metrics) of a device's logits for the last T of ``batch[tokens]``.
+
+    weights: as in `next_token`.
+    """
+    loss_BT, hit_BT = per_position(logits_BTV, sharding_context.own_positions(batch[tokens][:, 1:]))
+    if weights is None:
+        return jnp.mean(loss_BT), {"accuracy": jnp.mean(hit_BT)}
+    weight_BT = sharding_context.own_positions(batch[weights]).astype(jnp.float32)
+    real_share = jnp.mean((weight_BT != 0).astype(jnp.float32))
+    loss, accuracy = weighted.mean(loss_BT, weight_BT), weighted.mean(hit_BT, weight_BT)
+    return loss, {"accuracy": accuracy, "real_share": real_share}
+
+
+def per_position(logits_BTV: jax.Array, next_BT: jax.Array) -> tuple[jax.Array, jax.Array]:
+    """(cross-entropy, 1 where the first largest logit is the next token's, else 0), both float32 (B, T).
+
+    A comparison, not indexing, selects the next token's logit: a sharded batch stays sharded, and the comparison fuses
+    into the sum. Two plain reductions find the largest logit, because a CPU vectorizes them but not `argmax`.
+
+    If the vocabulary is split over devices, each device has the logits of its part. The devices exchange four numbers
+    for each position, but no logits.
+    """
+    logits_BTV = logits_BTV.astype(jnp.float32)
+    axis, vocab = sharding_context.current().tensor, logits_BTV.shape[-1]
+    number_BTV = jax.lax.broadcasted_iota(jnp.int32, logits_BTV.shape, 2)
+    if axis is not None:
+        number_BTV = number_BTV + jax.lax.axis_index(axis) * vocab
+        vocab *= jax.lax.axis_size(axis)
+    picked_BT = jnp.sum(jnp.where(number_BTV == next_BT[..., None], logits_BTV, 0.0), axis=-1)
+    most_BT = _over_parts(jax.lax.pmax, jnp.max(jax.lax.stop_gradient(logits_BTV), axis=-1))
+    sum_BT = _over_parts(jax.lax.psum, jnp.sum(jnp.exp(logits_BTV - most_BT[..., None]), axis=-1))
+    log_sum_BT = most_BT + jnp.log(sum_BT)
+    first_BT = jnp.min(jnp.where(logits_BTV == most_BT[..., None], number_BTV, vocab), axis=-1)
+    first_BT = _over_parts(jax.lax.pmin, first_BT)
+    picked_BT = _over_parts(jax.lax.psum, picked_BT)
+    return log_sum_BT - picked_BT, (first_BT == next_BT).astype(jnp.float32)
+
+
+def _over_parts(reduction: Callable[..., jax.Array], found_BT: jax.Array) -> jax.Array:
+    """Reduces each device's values over all parts of the vocabulary."""
+    axis = sharding_context.current().tensor
+    return found_BT if axis is None else reduction(found_BT, axis)
+
+
+def last_position(model: PureModel, *, tokens: str = "tokens") -> Callable[..., Any]:
+    """The `predict` of a TrainWorkload: logits (B, V) after the first T of ``batch[tokens]``, (B, T + 1)."""
+    return lambda params, model_state, batch: model.predict(params, model_state, batch[tokens][:, :-1])[:, -1]
+
+
+def contrastive(
+    model: PureModel, *, inputs: tuple[str, str], columns: int = 0, remat: str = "none"
+) -> Callable[..., Any]:
+    """The loss of a model that maps a dictionary of the fields `inputs` to (x_BD, y_BD, scale).
+
+    x_BD and y_BD are unit features of both kinds; scale is the factor (inverse temperature) of their products.
+
+    A device compares its examples with all others, which is B x G products of each kind. It gathers the features of all
+    examples, not the examples. columns: the number of columns of the similarity matrix that are computed at a time if
+    the lever `remat` is block.
+
+    The loss raises UserError, when it is first traced, for any `remat` but none and block.
+    """
+
+    def loss(params: PyTree, model_state: PyTree, batch: Batch, key: jax.Array) -> tuple[jax.Array, Any]:
+        held = _columns_at_once(remat, columns)
+        (x_BD, y_BD, scale), model_state = model.apply(params, model_state, given(batch, inputs), key)
+        own_B = scale * jnp.sum(x_BD.astype(jnp.float32) * y_BD.astype(jnp.float32), axis=-1)
+        others_B = log_sums(scale * x_BD, gathered(y_BD), held) + log_sums(scale * y_BD, gathered(x_BD), held)
+        return jnp.mean(others_B / 2 - own_B), (model_state, {})
+
+    return loss
+
+
+def _columns_at_once(remat: str, columns: int) -> int:
+    """The number of columns at a time, 0 for all. Checked while tracing: a config may hold several values."""
+    if remat not in ("none", "block"):
+        raise UserError(
+            f"--config.lever.remat={remat} does not apply to a contrastive loss, which computes its similarity "
+            "matrix whole or in blocks: use none or block."
+        )
+    return columns if remat == "block" else 0
+
+
+def log_sums(x_BD: jax.Array, y_GD: jax.Array, columns: int = 0) -> jax.Array:
+    """log of sum over g of exp(<x_b, y_g>), float32 (B,).
+
+    It is computed in blocks of at most `columns` columns, with a running sum scaled by the largest product so far
+    (Milakov and Gimelshein, arXiv:1805.02867). The backward pass recomputes each block. The size of a block divides the
+    examples of one device, because XLA would gather a block that spans devices once more.
+    """
+    if not columns:
+        return jax.nn.logsumexp((x_BD @ y_GD.T).astype(jnp.float32), axis=-1)
+
+    @jax.checkpoint
+    def add(so_far: tuple[jax.Array, jax.Array], y_CD: jax.Array) -> tuple[tuple[jax.Array, jax.Array], None]:
+        most_B, sum_B = so_far
+        products_BC = (x_BD @ y_CD.T).astype(jnp.float32)
+        more_B = jnp.maximum(most_B, jnp.max(jax.lax.stop_gradient(products_BC), axis=-1))
+        sum_B = sum_B * jnp.exp(most_B - more_B) + jnp.sum(jnp.exp(products_BC - more_B[:, None]), axis=-1)
+        return (more_B, sum_B), None
+
+    own = len(x_BD) // sharding_context.current().parts
+    held = max(size for size in range(1, min(columns, own) + 1) if own % size == 0)
+    nothing_B = jnp.zeros_like(x_BD[:, 0], jnp.float32)
+    (most_B, sum_B), _ = jax.lax.scan(add, (nothing_B - jnp.inf, nothing_B), y_GD.reshape(-1, held, y_GD.shape[1]))
+    return most_B + jnp.log(sum_B)
+
+
+def retrieval(model: PureModel, *, inputs: tuple[str, str]) -> Callable[..., Metrics]:
+    """The `evaluate` of a TrainWorkload: the loss and "accuracy".
+
+    The accuracy is how often the nearest example of the second kind has the same label as the example of the first.
+    """
+
+    def evaluate(params: PyTree, model_state: PyTree, batch: Batch) -> Metrics:
+        x_BD, y_BD, scale = model.predict(params, model_state, given(batch, inputs))
+        products_BB = scale * (x_BD @ y_BD.T).astype(jnp.float32)
+        both_B = jax.nn.logsumexp(products_BB, axis=0) + jax.nn.logsumexp(products_BB, axis=1)
+        nearest_B = batch["label"][jnp.argmax(products_BB, axis=1)]
+        right_B = (nearest_B == batch["label"]).astype(jnp.float32)
+        return {"loss": jnp.mean(both_B / 2 - jnp.diagonal(products_BB)), "accuracy": jnp.mean(right_B)}
+
+    return evaluate

@@ -1,10 +1,19 @@
 # Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
-"""How the examples and the parameters of a loss are distributed over devices.
+"""How the examples, positions and parameters of a loss are distributed over devices.
 
 A loss is independent of devices, but a few layers are not. For example, batch normalization computes the statistics of
 each device's examples differently under `jit`, where the loss sees the whole batch, and under `shard_map`, where it
 sees one device's part. Tensor-parallel layers are another example. The code that traces a loss sets the context, and
 layers read it.
+
+A loss that compares each example with every other one gathers them with `gathered`. If the loss is given the whole
+batch, that changes nothing. If a strategy gives it one device's part, `gathered` is an all-gather. Its gradient is a
+reduce-scatter, which returns to each device the gradient of its examples from the losses of all devices.
+
+Over the axis `context` of n devices a sequence is cut into 2 n equal chunks, and device i has chunks i and 2 n - 1 - i.
+In causal attention a late chunk attends to many positions and an early chunk to few. Each device has one of each kind,
+so all have equal work. Brandon et al., "Striped Attention", arXiv:2311.09431, describe the imbalance; the pairing is
+that of Llama 3, arXiv:2407.21783, section 3.3.2.
 """
 
 from __future__ import annotations
@@ -15,6 +24,12 @@ from contextvars import ContextVar
 from dataclasses import dataclass
 from typing import Any
 
+import jax
+import jax.numpy as jnp
+from jax.sharding import PartitionSpec
+
+from jaxbench.errors import UserError
+
 
 @dataclass(frozen=True)
 class ShardingContext:
@@ -24,7 +39,7 @@ class ShardingContext:
     axis: the mapped axis, or axes, over which other devices have the rest of the batch; None: the batch is whole.
     tensor: mapped axis that splits heads, hidden units and vocabulary: a layer is given its device's parameters.
     sequence: whether positions are split over `tensor` between the tensor-parallel products.
-    context: mapped axis that splits positions everywhere, in the order of `workloads.positions`.
+    context: mapped axis that splits positions everywhere, in the order of `own_positions`.
     expert: mapped axis that splits the experts of a mixture.
     """
 
@@ -53,3 +68,72 @@ def over(**fields: Any) -> Iterator[None]:
         yield
     finally:
         _current.reset(token)
+
+
+_gathered_sizes: ContextVar[list[int] | None] = ContextVar("gathered", default=None)
+
+
+def gathered(x: jax.Array) -> jax.Array:
+    """(examples given, ...) -> (examples of the global batch, ...), in the batch's order."""
+    axis, recorded = current().axis, _gathered_sizes.get()
+    if recorded is not None:
+        recorded.append(x.size)
+    if axis is not None:
+        return jax.lax.all_gather(x, axis, tiled=True)
+    # Explicit sharding has no product of two arrays split over the same axis, so one of them must be replicated.
+    return jax.sharding.reshard(x, PartitionSpec()) if any(jax.typeof(x).sharding.spec) else x
+
+
+def first(x: jax.Array) -> jax.Array | int:
+    """The index in the global batch of the first example of `x`, (examples given, ...)."""
+    axis = current().axis
+    return 0 if axis is None else jax.lax.axis_index(axis) * x.shape[0]
+
+
+@contextlib.contextmanager
+def recorded_sizes() -> Iterator[list[int]]:
+    """Collects the size of each array that a loss gathers. Trace the loss inside this context."""
+    sizes: list[int] = []
+    token = _gathered_sizes.set(sizes)
+    try:
+        yield sizes
+    finally:
+        _gathered_sizes.reset(token)
+
+
+def require_even_positions(positions: int, *, context: int = 1, sequence: int = 1) -> None:
+    """Raises UserError unless `positions` can be split over `context` and over `sequence` devices."""
+    for axis, devices, chunks in (("context", context, 2 * context), ("tensor", sequence, sequence)):
+        if devices > 1 and positions % chunks:
+            near = max(chunks, round(positions / chunks) * chunks)
+            raise UserError(
+                f"{positions} positions cannot be split over {devices} devices of the axis {axis}, which need "
+                f"{chunks} equal chunks: use --config.model.context={near}, for example."
+            )
+
+
+def own_positions(x: jax.Array, axis: int = 1) -> jax.Array:
+    """This device's chunks of an array with whole sequences along `axis`; `x` itself if positions are not split."""
+    name = current().context
+    if name is None:
+        return x
+    devices, index = jax.lax.axis_size(name), jax.lax.axis_index(name)
+    size = x.shape[axis] // (2 * devices)
+    early = jax.lax.dynamic_slice_in_dim(x, index * size, size, axis)
+    late = jax.lax.dynamic_slice_in_dim(x, (2 * devices - 1 - index) * size, size, axis)
+    return jnp.concatenate([early, late], axis)
+
+
+def global_count(local_positions: int) -> int:
+    """The length of the whole sequence if a device has `local_positions` of its positions."""
+    name = current().context
+    return local_positions * (1 if name is None else jax.lax.axis_size(name))
+
+
+def sequence_shard(x: jax.Array, axis: int = 1) -> jax.Array:
+    """This device's part of `x` under sequence parallelism (between tensor-parallel products), otherwise `x`."""
+    context = current()
+    if not context.sequence or context.tensor is None:
+        return x
+    size = x.shape[axis] // jax.lax.axis_size(context.tensor)
+    return jax.lax.dynamic_slice_in_dim(x, jax.lax.axis_index(context.tensor) * size, size, axis)

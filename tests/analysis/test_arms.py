@@ -1,6 +1,8 @@
 # Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
 """Arms compared with their baseline, phases, knees, latencies and laws, from fabricated records with a known answer."""
 
+from __future__ import annotations
+
 import json
 import math
 from pathlib import Path
@@ -10,12 +12,15 @@ import fabricate_arms as fab
 import numpy as np
 import pytest
 
-from jaxbench.analysis import arms, batches, max_batch, memory_by_depth, phases, points, scaling
+from jaxbench.analysis import arms, lever_results, points, scaling, studies
 from jaxbench.analysis.arms import ArmGroup, ArmResult
-from jaxbench.analysis.intervals import Draws
 from jaxbench.errors import UserError
 from jaxbench.records import store
 from jaxbench.records.store import RunFolder
+from jaxbench.report import lever_findings, views
+from jaxbench.report.drawing import canvas
+from jaxbench.statistics import bootstrap
+from jaxbench.statistics.bootstrap import BootstrapSamples
 
 
 def places(path: Path, made: list[fab.Made], swept: list[str], **facts: Any) -> list[ArmGroup]:
@@ -104,7 +109,7 @@ def test_other_batches_are_compared_per_example(tmp_path: Path) -> None:
 
 def test_phases_are_differences_and_add_up(tmp_path: Path) -> None:
     facts: dict[str, Any] = dict(strategy="shard_map", devices=(1, 2), drift=0.1, noise=0.002, rounds=10)
-    one, two = phases.find(places(tmp_path, fab.parts(), ["part"], **facts))
+    one, two = lever_results.find_phases(places(tmp_path, fab.parts(), ["part"], **facts))
     seconds = {p.name: p.step_s for p in two.phases}
     expected = {"forward": 3e-3, "backward": 6e-3, "update": 1e-3, "communication": 2e-3}
     for name, value in expected.items():
@@ -120,26 +125,26 @@ def test_phases_are_differences_and_add_up(tmp_path: Path) -> None:
 
 def test_a_part_that_was_not_measured_is_in_the_next_phase(tmp_path: Path) -> None:
     made = [arm for arm in fab.parts() if arm.levers["part"] != "local"]
-    (found,) = phases.find(places(tmp_path, made, ["part"], noise=0, drift=0))
+    (found,) = lever_results.find_phases(places(tmp_path, made, ["part"], noise=0, drift=0))
     assert [p.name for p in found.phases] == ["forward", "backward", "update + communication"]
     assert found.phases[2].step_s.value == pytest.approx(1e-3)
 
 
 def test_a_negative_phase_does_not_add_up(tmp_path: Path) -> None:
     made = [fab.arm(4e-3, part="forward"), fab.arm(9e-3, part="gradient"), fab.arm(7e-3, part="step")]
-    (found,) = phases.find(places(tmp_path, made, ["part"], noise=0.001))
+    (found,) = lever_results.find_phases(places(tmp_path, made, ["part"], noise=0.001))
     assert "They do not add up: update + communication has a negative time" in found.sentence
 
 
 def test_no_phases_without_two_parts(tmp_path: Path) -> None:
-    assert phases.find(places(tmp_path / "ladder", fab.ladder(), ["ladder"])) == []
+    assert lever_results.find_phases(places(tmp_path / "ladder", fab.ladder(), ["ladder"])) == []
     made = [fab.parts()[0], fab.arm(0.01, part="step", failed="no")]
-    assert phases.find(places(tmp_path / "one", made, ["part"])) == []
+    assert lever_results.find_phases(places(tmp_path / "one", made, ["part"])) == []
 
 
 def test_the_knee_is_the_smallest_batch_near_the_best(tmp_path: Path) -> None:
     (place,) = places(tmp_path, fab.batch(), ["batch"], noise=0.001)
-    knee = batches.knee(place)
+    knee = lever_results.knee(place)
     assert knee is not None and knee.arm.point.global_batch == 512 and knee.best.point.global_batch == 1024
     assert knee.certain and not knee.rising and knee.below is not None
     rate = {n: n / (1e-3 + 2e-5 * n) for n in (256, 512, 1024)}
@@ -149,15 +154,15 @@ def test_the_knee_is_the_smallest_batch_near_the_best(tmp_path: Path) -> None:
 
 def test_a_throughput_that_still_grows_has_no_knee_yet(tmp_path: Path) -> None:
     (place,) = places(tmp_path, fab.batch()[:4], ["batch"])
-    knee = batches.knee(place)
+    knee = lever_results.knee(place)
     assert knee is not None and knee.rising
-    assert batches.knee(places(tmp_path / "two", fab.batch()[:2], ["batch"])[0]) is None
+    assert lever_results.knee(places(tmp_path / "two", fab.batch()[:2], ["batch"])[0]) is None
 
 
 def test_percentiles_are_of_single_calls(tmp_path: Path) -> None:
     made = [fab.arm(1e-3, batch=1, part="inference", steps=1, blocks=40, slowest=4.0)]
     (place,) = places(tmp_path, made, ["batch"], noise=0.01, drift=0)
-    one = batches.latency(place.arms[0])
+    one = lever_results.latency(place.arms[0])
     samples = np.concatenate([r.block_s for r in place.arms[0].point.rounds])
     assert one.calls == 240 and one.why_not == ""
     assert one.p50.value == pytest.approx(np.median(samples), rel=1e-3)
@@ -169,7 +174,7 @@ def test_too_few_calls_have_no_p99_and_long_blocks_no_latency(tmp_path: Path) ->
     few = fab.arm(1e-3, batch=1, part="inference", steps=1, blocks=10)
     long = fab.arm(1e-3, batch=2, part="inference", steps=20, blocks=40)
     (place,) = places(tmp_path, [few, long], ["batch"])
-    first, second = (batches.latency(arm) for arm in place.arms)
+    first, second = (lever_results.latency(arm) for arm in place.arms)
     assert first.p50.known and not first.p99.known and "60 single calls" in first.why_not
     assert not second.p50.known and "more than one call" in second.why_not
 
@@ -177,34 +182,34 @@ def test_too_few_calls_have_no_p99_and_long_blocks_no_latency(tmp_path: Path) ->
 def test_the_weighted_quantile_is_that_of_the_repeated_samples() -> None:
     random = np.random.default_rng(1)
     owners = np.repeat(np.arange(5), 7)
-    samples, draws = random.exponential(size=35), Draws(range(5), draws=300)
+    samples, draws = random.exponential(size=35), BootstrapSamples(range(5), draws=300)
     for q in (0.5, 0.99):
-        found = batches.quantile(samples, owners, draws.weights, q)
+        found = bootstrap.quantile(samples, owners, draws.weights, q)
         for weights, value in zip(draws.weights[:40], found, strict=False):
             repeated = np.repeat(samples, weights.astype(int)[owners])
             assert value == np.quantile(repeated, q, method="inverted_cdf")
 
 
 def test_a_draw_without_samples_says_nothing() -> None:
-    assert math.isnan(batches.quantile(np.ones(2), np.zeros(2, int), np.zeros((1, 1)), 0.5)[0])
+    assert math.isnan(bootstrap.quantile(np.ones(2), np.zeros(2, int), np.zeros((1, 1)), 0.5)[0])
 
 
 def test_the_search_is_read_and_said(tmp_path: Path) -> None:
-    assert max_batch.read(tmp_path) is None
+    assert studies.read_search(tmp_path) is None
     store.write_json(tmp_path / "search.json", fab.SEARCH)
-    search = max_batch.read(tmp_path)
+    search = studies.read_search(tmp_path)
     assert search is not None and search.largest == 1781 and search.proven[1].peak_bytes is None
     assert "is 1781, as predicted. 1782 was run too and did not fit" in search.sentence
     assert "3.6 % more memory than was measured" in search.sentence
     none = {**fab.SEARCH, "proven": [fab.SEARCH["proven"][1]], "largest": 0, "error": None}  # type: ignore[index]
     store.write_json(tmp_path / "search.json", none)
-    assert "No batch was proven to fit" in str(max_batch.read(tmp_path).sentence)  # type: ignore[union-attr]
+    assert "No batch was proven to fit" in str(studies.read_search(tmp_path).sentence)  # type: ignore[union-attr]
 
 
 def test_the_law_of_depth_is_fitted_in_logarithms(tmp_path: Path) -> None:
-    assert memory_by_depth.read(tmp_path) == []
+    assert studies.read_remat_law(tmp_path) == []
     store.write_json(tmp_path / "remat_law.json", fab.LAW)
-    laws = {law.remat: law for law in memory_by_depth.read(tmp_path)}
+    laws = {law.remat: law for law in studies.read_remat_law(tmp_path)}
     assert laws["none"].slope.value == pytest.approx(1, abs=1e-3)
     assert laws["sqrt"].slope.value == pytest.approx(0.5, abs=1e-3)
     x, y = np.log(np.array(laws["block"].sizes)).T
@@ -213,13 +218,63 @@ def test_the_law_of_depth_is_fitted_in_logarithms(tmp_path: Path) -> None:
     assert laws["block"].slope.hi - slope == pytest.approx(3.182 * math.sqrt(covariance[0, 0]), rel=1e-3), "t, 3 df"
     rows = [{"remat": "none", "blocks": 4, "temp_bytes": 9}, {"remat": "eager", "blocks": 4, "temp_bytes": None}]
     store.write_json(tmp_path / "remat_law.json", {"rows": rows})
-    (single,) = memory_by_depth.read(tmp_path)
+    (single,) = studies.read_remat_law(tmp_path)
     assert not single.slope.known and "no exponent" in single.sentence
 
 
 @pytest.mark.parametrize("text", ["", "{", "[]", '{"rows": [{"remat": 1}]}', json.dumps({"tried": 3})])
 def test_damaged_files_end_in_one_sentence(tmp_path: Path, text: str) -> None:
-    for name, read in (("search.json", max_batch.read), ("remat_law.json", memory_by_depth.read)):
+    for name, read in (("search.json", studies.read_search), ("remat_law.json", studies.read_remat_law)):
         (tmp_path / name).write_text(text)
         with pytest.raises(UserError, match=f"{name} is damaged"):
             read(tmp_path)
+
+
+@pytest.fixture
+def found(tmp_path: Path) -> lever_findings.LeverFindings:
+    return lever_findings.find(RunFolder(fab.folder(tmp_path / "run", "sharing")))
+
+
+def test_jains_index() -> None:
+    rates = np.array([[1.0, 1.0, 3.0], [1.0, 0.0, 1.0]])
+    assert lever_results.jain(rates).tolist() == pytest.approx([1, 0.5, 16 / 20])
+
+
+def test_the_throughput_is_of_all_and_the_time_of_the_slowest(found: lever_findings.LeverFindings) -> None:
+    alone, both, four = found.arms
+    assert both.ratio.value == pytest.approx(1.6, rel=0.02)
+    assert both.speedup.value == pytest.approx(2 / 1.6, rel=0.02) and both.verdict == "faster"
+    rate = both.timing.examples_per_s.value / alone.timing.examples_per_s.value
+    assert rate == pytest.approx(2 / 1.6, rel=0.02)
+    assert both.row.use.flop_per_s / alone.row.use.flop_per_s == pytest.approx(rate)
+    shared = lever_results.sharing_of(both.row)
+    assert lever_results.sharing_of(alone.row) is None and shared is not None
+    assert shared.relative == pytest.approx((1, 0.75))
+    assert shared.fairness.value == pytest.approx((1 + 4 / 3) ** 2 / (2 * (1 + 16 / 9)))
+    assert four.speedup.value == pytest.approx(1, rel=0.02) and lever_results.sharing_of(four.row).fairness.value == 1  # type: ignore[union-attr]
+    assert found.entries()[1].stragglers is None, "each waits for nobody"
+
+
+def test_it_is_said_and_drawn(found: lever_findings.LeverFindings) -> None:
+    said, _ = found.headlines
+    assert said.startswith("2 trainings at once: 1.2") and said.endswith("index of their rates is 0.980.")
+    with canvas.style():
+        figure = views.figures()["sharing"].draw(found)
+    assert figure is not None and [axes.get_xlabel() for axes in figure.axes] == 3 * ["trainings at once"]
+    dots = [line for line in figure.axes[1].lines if line.get_marker() == "."]
+    assert [len(line.get_ydata()) for line in dots] == [2, 4]
+    assert list(dots[0].get_ydata()) == pytest.approx([1.6, 1.2], rel=0.02)
+
+
+def test_trainings_with_and_without_mps_are_two_lines(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(fab.RUNS, "sharing", (fab.sharing_mps, ["trainings"]))
+    run = lever_findings.find(RunFolder(fab.folder(tmp_path / "run", "sharing")))
+    with canvas.style():
+        figure = views.figures()["sharing"].draw(run)
+    assert figure is not None
+    (legend,) = figure.legends
+    assert [text.get_text() for text in legend.get_texts()][:2] == ["without MPS", "with MPS"]
+    # Of the times over alone: 1, 1.6 and 4 without, 1.2 and 2 with.
+    joined = [line for line in figure.axes[1].lines if line.get_linestyle() == "-" and len(line.get_ydata()) > 1]
+    times = [[round(float(y), 1) for y in line.get_ydata()] for line in joined]
+    assert [1.0, 1.6, 4.0] in times and [1.2, 2.0] in times

@@ -8,10 +8,10 @@ from typing import Any
 import fabricate_cases as fab
 import pytest
 
-from jaxbench.analysis import case_rows, cases
+from jaxbench.analysis import case_rows, points
 from jaxbench.analysis.case_rows import CaseRow
-from jaxbench.analysis.intervals import Estimate
 from jaxbench.records.store import RunFolder
+from jaxbench.statistics.bootstrap import Estimate
 
 EXACT: dict[str, Any] = {"noise": 0.0, "drift": 0.0}
 H200: dict[str, Any] = {"platform": "gpu", "device_kind": "NVIDIA H200"}
@@ -19,7 +19,7 @@ H200: dict[str, Any] = {"platform": "gpu", "device_kind": "NVIDIA H200"}
 
 def analyse(path: Path, *made: fab.Made, machine: dict[str, Any] | None = None, **facts: Any) -> list[CaseRow]:
     run = RunFolder(fab.case_folder(path, made, **facts))
-    return case_rows.analyse(cases.load(run), manifest=run.manifest(), machine=machine)
+    return case_rows.analyse(points.load_cases(run), manifest=run.manifest(), machine=machine)
 
 
 def test_exact_times_give_exact_rates(tmp_path: Path) -> None:
@@ -30,7 +30,7 @@ def test_exact_times_give_exact_rates(tmp_path: Path) -> None:
     assert row.flop_per_s.value == pytest.approx(1e11)
     assert row.bytes_per_s.value == pytest.approx(6e8)
     assert not (row.algbw.known or row.busbw.known)
-    assert row.headline and row.notes == ()
+    assert row.quotable and row.notes == ()
 
 
 def test_rates_are_of_calls_never_of_the_loop(tmp_path: Path) -> None:
@@ -95,10 +95,10 @@ def test_the_loop_is_paired_with_the_calls_of_its_round(tmp_path: Path) -> None:
 
 def test_a_round_without_a_loop_leaves_the_others_theirs(tmp_path: Path) -> None:
     run = RunFolder(fab.case_folder(tmp_path, [fab.matmul(512, call_s=1e-2)], **EXACT))
-    (point,) = cases.load(run)
+    (point,) = points.load_cases(run)
     first, *others = point.rounds
     bare = type(first)(**{**vars(first), "loop_steps": 0, "loop_s": (), "double_loop_s": ()})
-    point = cases.CasePoint(**{**vars(point), "rounds": (bare, *others)})
+    point = points.CasePoint(**{**vars(point), "rounds": (bare, *others)})
     (row,) = case_rows.analyse([point], manifest=run.manifest(), machine=None)
     assert row.loop_s.value == pytest.approx(1e-2) and row.timing.rounds == 5
 
@@ -181,7 +181,7 @@ def test_an_unmeasured_value_has_no_gate(tmp_path: Path) -> None:
         fab.matmul(128, call_s=1.0, rounds=0, recorded=False, failure="out of memory"),
     )
     for row in (missing, failed):
-        assert (row.gate, row.gates, row.gate_reason, row.headline) == ("", (), "", False)
+        assert (row.gate, row.gates, row.gate_reason, row.quotable) == ("", (), "", False)
         assert row.flop_per_s == Estimate() or not row.flop_per_s.known
 
 
@@ -193,7 +193,7 @@ def test_only_passed_and_reportable_rows_are_for_headlines(tmp_path: Path) -> No
         fab.collective("all_reduce", 1024, 8, call_s=1e-3, oversubscribed=True),
         fab.matmul(256, call_s=1e-4, zeros=1.0),
     )
-    assert [row.headline for row in (good, partial, crowded, lying)] == [True, False, False, False]
+    assert [row.quotable for row in (good, partial, crowded, lying)] == [True, False, False, False]
     assert [row.gate for row in (good, partial, crowded, lying)] == ["passed", "passed", "passed", "refused"]
     assert "more devices than cores" in crowded.notes[0]
 

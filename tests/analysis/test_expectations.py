@@ -12,7 +12,7 @@ import fabricate
 import fabricate_cases as cases_of
 import pytest
 
-from jaxbench.analysis import case_expectations, case_rows, cases, expectations, points, scaling
+from jaxbench.analysis import case_rows, expectations, points, scaling
 from jaxbench.analysis.expectations import CANNOT_TELL, NO, YES, Item
 from jaxbench.analysis.scaling import Row
 from jaxbench.records import schema
@@ -171,13 +171,13 @@ def judged(folder: Path, made: Sequence[cases_of.Made], **facts: Any) -> tuple[l
         cases_of.case_folder(folder, made, view="matmul", rounds=4, noise=0, drift=0, machine=None, **facts)
     )
     manifest = run.manifest()
-    return case_rows.analyse(cases.load(run), manifest=manifest, machine=None), manifest
+    return case_rows.analyse(points.load_cases(run), manifest=manifest, machine=None), manifest
 
 
 def test_cases_that_are_right_agree(tmp_path: Path) -> None:
     found, manifest = judged(tmp_path, [cases_of.matmul(n, call_s=0.1) for n in (512, 1024)])
-    assert [item.agrees for item in case_expectations.of_cases(found)] == [YES] * 3
-    peak = case_expectations.of_peak(found, manifest)
+    assert [item.agrees for item in expectations.of_cases(found)] == [YES] * 3
+    peak = expectations.of_peak(found, manifest)
     assert peak.agrees == CANNOT_TELL and "catalogue has no peak" in peak.why[0]
 
 
@@ -190,7 +190,7 @@ def test_wrong_refused_and_failed_cases_are_no(tmp_path: Path) -> None:
         dataclasses.replace(good, record=cases_of.record(point="a", checks=(bad,), wrong=3)),
         dataclasses.replace(good, record=cases_of.record(point="b"), failure="out of memory", rounds=0),
     ]
-    runs, right, gates = case_expectations.of_cases(judged(tmp_path, made)[0])
+    runs, right, gates = expectations.of_cases(judged(tmp_path, made)[0])
     assert [item.agrees for item in (runs, right, gates)] == [NO] * 3
     assert "b: measure: out of memory" in runs.why and "a: result: 3 values are wrong" in right.why
     assert len(gates.why) == 1 and gates.why[0].startswith("matmul/float32/256x256x256/jit: two clocks")
@@ -201,6 +201,6 @@ def test_the_peak(share: float, agrees: str, tmp_path: Path) -> None:
     facts = dict(platform="gpu", device_kind="NVIDIA H100 80GB HBM3")
     made = cases_of.matmul(8192, call_s=2 * 8192**3 / (share * 989.4e12), dtype="bfloat16", **facts)
     found, manifest = judged(tmp_path, [made], manifest=facts)
-    item = case_expectations.of_peak(found, manifest)
+    item = expectations.of_peak(found, manifest)
     assert item.agrees == agrees, item
     assert "bfloat16" in item.found and f"{100 * share:.0f} % of" in item.found

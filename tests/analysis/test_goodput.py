@@ -1,17 +1,21 @@
 # Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
-"""Young's, Daly's and the expected goodput, against published numbers and a seeded simulation."""
+"""Goodput under failures, and prices."""
 
 from __future__ import annotations
 
 import dataclasses
+import json
 
 import numpy as np
 import pytest
+from ml_collections import ConfigDict
 
 from jaxbench.analysis import goodput
 from jaxbench.analysis.goodput import Costs
+from jaxbench.commands.run import Meter
 from jaxbench.errors import UserError
 from jaxbench.records.trainings import KINDS, Save, Start
+from jaxbench.statistics.bootstrap import Estimate
 
 COSTS = Costs(interval_s=30.0, checkpoint_s=2.0, latency_s=5.0, restart_s=20.0, down_s=3.0, useful=0.9)
 
@@ -45,12 +49,12 @@ def test_youngs_interval_by_hand():
 
 def test_the_best_interval_is_best():
     best = goodput.daly(COSTS.checkpoint_s, 600)
-    shares = [goodput.expected(COSTS.at_interval(best * factor), 600) for factor in (0.8, 1.0, 1.25)]
+    shares = [goodput.expected_goodput(COSTS.at_interval(best * factor), 600) for factor in (0.8, 1.0, 1.25)]
     assert max(shares) == shares[1]
 
 
 def test_without_failures_only_checkpoints_cost():
-    assert goodput.expected(COSTS, 1e12) == pytest.approx(0.9 * 30 / 32)
+    assert goodput.expected_goodput(COSTS, 1e12) == pytest.approx(0.9 * 30 / 32)
 
 
 @pytest.mark.parametrize("mtbf_s", [60.0, 300.0, 3000.0])
@@ -58,10 +62,10 @@ def test_without_failures_only_checkpoints_cost():
 def test_a_simulation_agrees_within_two_percent(mtbf_s, latency_s):
     """20,000 simulated long trainings each: the sampling error is below 1 %."""
     costs = dataclasses.replace(COSTS, latency_s=latency_s)
-    intervals = int(20_000 * goodput.expected(costs, mtbf_s) * mtbf_s / (costs.useful * costs.interval_s))
+    intervals = int(20_000 * goodput.expected_goodput(costs, mtbf_s) * mtbf_s / (costs.useful * costs.interval_s))
     useful_s = intervals * costs.useful * costs.interval_s
     assert useful_s / simulated(costs, mtbf_s, intervals=intervals) == pytest.approx(
-        goodput.expected(costs, mtbf_s), rel=0.02
+        goodput.expected_goodput(costs, mtbf_s), rel=0.02
     )
 
 
@@ -87,7 +91,7 @@ def test_costs_are_means_of_the_account():
 
     killed = start(0, 0, 25, [(10, 10), (20, 20)], start=4, compile=6, steps=25, checkpoint=2, input=5)
     ended = start(44, 20, 30, [(30, 10)], start=5, compile=6, restore=1, steps=10, checkpoint=1, evaluation=10)
-    assert goodput.measured([killed, ended]) == Costs(
+    assert goodput.measured_costs([killed, ended]) == Costs(
         interval_s=pytest.approx(30 / 3 / 0.7),
         checkpoint_s=1.0,
         latency_s=1.0,
@@ -95,7 +99,7 @@ def test_costs_are_means_of_the_account():
         down_s=2.0,
         useful=pytest.approx(0.7),
     )
-    assert goodput.measured([]) is None
+    assert goodput.measured_costs([]) is None
 
 
 @pytest.mark.parametrize(
@@ -103,7 +107,7 @@ def test_costs_are_means_of_the_account():
     [
         (lambda: goodput.young(0, 100), "checkpoint_s=0 is not a positive number"),
         (lambda: goodput.daly(1, float("nan")), "mtbf_s=nan is not a positive number"),
-        (lambda: goodput.expected(COSTS.at_interval(-1), 100), "interval_s=-1 is not a positive number"),
+        (lambda: goodput.expected_goodput(COSTS.at_interval(-1), 100), "interval_s=-1 is not a positive number"),
         (lambda: goodput.at_devices(COSTS, devices=0, failures_per_device_hour=1), "devices=0 is not"),
         (
             lambda: goodput.at_devices(COSTS, devices=8, failures_per_device_hour=-1),
@@ -114,3 +118,51 @@ def test_costs_are_means_of_the_account():
 def test_a_value_that_is_not_positive_is_named(wrong, sentence):
     with pytest.raises(UserError, match=sentence):
         wrong()
+
+
+CONFIG = {"experiment": "cnn", "model": {"width": 16}}
+
+
+def test_a_thousand_steps_worked_by_hand():
+    cost = goodput.of_steps(Estimate(value=0.36, lo=0.18, hi=0.72), 1000, 2.5)
+    assert (cost.value, cost.lo, cost.hi) == pytest.approx((0.25, 0.125, 0.5))
+
+
+def training(folder, *, batch=32, accuracies=(0.5, 0.98, 0.99), **config):
+    folder.mkdir()
+    clocks = {"elapsed_s": 1.0, "compile_s": 0.0}
+    rows = [{"step": 100 * (at + 1), "test_accuracy": value, **clocks} for at, value in enumerate(accuracies)]
+    (folder / "metrics.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    about = {**CONFIG, "seed": 0, "train": {"target": 0.97, "batch": batch}, **config}
+    (folder / "config.json").write_text(json.dumps(about))
+
+
+def test_the_steps_to_the_target_come_from_a_training_next_to_the_run(tmp_path):
+    training(tmp_path / "a")
+    training(tmp_path / "b", accuracies=(0.2, 0.3, 0.98))
+    training(tmp_path / "c", batch=64, accuracies=(0.2, 0.3))  # never reached
+    training(tmp_path / "d", batch=128, experiment="mlp")
+    training(tmp_path / "e", batch=256, model={"width": 8})
+    (tmp_path / "f").mkdir()
+    (tmp_path / "f" / "metrics.jsonl").write_text("{")
+    run = tmp_path / "run"
+    run.mkdir()
+    assert goodput.steps_to_target(run, CONFIG) == {32: 200}
+
+
+def test_energy_is_said_only_where_a_counter_was_read():
+    (said,) = goodput.price_sentences([], 2.5, {}, {"package-0": 600.0, "GPU 0": 900.0}, 10.0)
+    assert "by package-0, GPU 0: 1,500 J in 10 s, 150 W on average" in said
+    (said,) = goodput.price_sentences([], 2.5, {}, {}, 10.0)
+    assert said.startswith("Energy: unknown")
+
+
+@pytest.mark.parametrize("per_hour", [0.0, -1.0, float("inf"), float("nan")])
+def test_a_price_is_above_zero(per_hour):
+    with pytest.raises(UserError, match="is not a price: use 2.50"):
+        Meter(per_hour, ConfigDict())
+
+
+def test_a_case_has_no_steps():
+    with pytest.raises(UserError, match="needs a model"):
+        Meter(1.0, ConfigDict({"measures": "cases"}))

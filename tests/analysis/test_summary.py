@@ -12,7 +12,7 @@ import fabricate
 import fabricate_cases as fab
 import pytest
 
-from jaxbench.analysis import alpha_beta, case_rows, cases, points, scaling, summary
+from jaxbench.analysis import alpha_beta, case_rows, points, scaling, summary
 from jaxbench.records import schema, store
 from jaxbench.records.store import RunFolder
 from jaxbench.report import columns, table
@@ -26,7 +26,7 @@ def read(text: str) -> list[dict[str, str]]:
 
 def of_cases(path: Path, *made: fab.Made, machine: dict[str, Any] | None = None) -> list[dict[str, str]]:
     run = RunFolder(fab.case_folder(path, made, **EXACT))
-    rows = case_rows.analyse(cases.load(run), manifest=run.manifest(), machine=machine)
+    rows = case_rows.analyse(points.load_cases(run), manifest=run.manifest(), machine=machine)
     return read(table.to_csv(columns.FILE, summary.entries(rows, fits=alpha_beta.fit_all(rows))))
 
 
@@ -114,7 +114,7 @@ def test_the_compiler_s_bytes_are_the_bytes_of_a_training_step(tmp_path: Path) -
 
 def test_unknown_values_are_none(tmp_path: Path) -> None:
     run = RunFolder(fab.case_folder(tmp_path, [fab.matmul(64, call_s=1e-4)], rounds=1))
-    rows = case_rows.analyse(cases.load(run), manifest=run.manifest(), machine=None)
+    rows = case_rows.analyse(points.load_cases(run), manifest=run.manifest(), machine=None)
     (record,) = table.records(columns.FILE, summary.entries(rows))
     assert record["strategy"] is None and record["step_s_lo"] is None
     assert isinstance(run.records()[0], schema.CaseRecord)

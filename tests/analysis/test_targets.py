@@ -11,6 +11,7 @@ import pytest
 
 from jaxbench.analysis import targets
 from jaxbench.records.trainings import GRID, Trained
+from jaxbench.statistics import bootstrap
 
 DIMENSIONS, TRACE = 200, 50.0  # of a quadratic; tr(Sigma) of one example's gradient
 FROM, TO = 1.0, 0.05  # the squared distance from the optimum, at the start and at the target
@@ -89,7 +90,7 @@ def test_the_noise_scale_divides_averages_over_steps():
 
 
 def test_the_interval_over_seeds_is_students():
-    found = targets.over_seeds([1.0, math.e, math.e**2])
+    found = bootstrap.over_seeds([1.0, math.e, math.e**2])
     assert found.value == pytest.approx(math.e)
     assert math.log(found.hi) - 1 == pytest.approx(4.3027 / math.sqrt(3), rel=1e-4)
-    assert not targets.over_seeds([3.0]).has_interval and not targets.over_seeds([None]).known
+    assert not bootstrap.over_seeds([3.0]).has_interval and not bootstrap.over_seeds([None]).known

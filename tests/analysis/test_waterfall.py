@@ -14,11 +14,11 @@ import numpy as np
 import pytest
 from fabricate_losses import Loss
 
-from jaxbench.analysis import advice, loss_sentences, machine_card, points, predicted, scaling, waterfall
-from jaxbench.analysis.intervals import Estimate
+from jaxbench.analysis import alpha_beta, loss_sentences, machine_profile, points, scaling, waterfall
 from jaxbench.analysis.waterfall import NAMES, Waterfall
 from jaxbench.records import schema, store
 from jaxbench.records.store import RunFolder
+from jaxbench.statistics.bootstrap import Estimate
 
 USUAL = Loss(share=0.97, machine=0.91, communication=0.92)
 LINK = {"op": "all_reduce", "dtype": "float32", "devices": 2, "mesh": "2", "axis": "x", "oversubscribed": False}
@@ -60,10 +60,10 @@ def test_a_known_loss_is_found_in_its_factor_and_in_no_other(tmp_path: Path, nam
     loss, value = ALONE[name]
     one = only(tmp_path, loss, noise=0.01)
     found = one.factor(name)
-    assert found is not None and found.clear and found.value.value == pytest.approx(value, abs=0.01)
+    assert found is not None and found.resolved and found.value.value == pytest.approx(value, abs=0.01)
     if name not in ("extra work", "slowest process"):  # counted, or fabricated without noise: no interval
         assert found.value.lo <= value <= found.value.hi
-    others = {factor.name for factor in one.factors if factor.clear} - {name}
+    others = {factor.name for factor in one.factors if factor.resolved} - {name}
     assert others == ({"communication"} if name == "not explained" else set())
     assert whole(one) == pytest.approx(one.row.efficiency.value, rel=1e-12)
     assert sum(factor.lost.value for factor in one.factors) == pytest.approx(100 * (1 - one.efficiency.value))
@@ -71,7 +71,7 @@ def test_a_known_loss_is_found_in_its_factor_and_in_no_other(tmp_path: Path, nam
 
 def test_records_of_before_resident_input_have_what_one_block_waited(tmp_path: Path) -> None:
     one = only(tmp_path, Loss(waited=0.12), noise=0.01)
-    assert [factor.name for factor in one.factors if factor.clear] == ["waiting for input"]
+    assert [factor.name for factor in one.factors if factor.resolved] == ["waiting for input"]
     assert one.factor("waiting for input").value == Estimate(value=pytest.approx(0.88))  # type: ignore[union-attr]
     assert whole(one) == pytest.approx(one.row.efficiency.value, rel=1e-12)
 
@@ -87,7 +87,7 @@ def test_the_work_of_a_stage_is_no_smaller_share_and_no_extra_work(tmp_path: Pat
     """In a pipeline's loop the count of products uses the most expensive work of each tick, also for idle ticks."""
     loss = Loss(extra=0.8, share=0.9, idle=1 / 5)
     one = only(tmp_path, loss, strategies=("pipeline",), levers={"accumulate": "4"})
-    assert [factor.name for factor in one.factors if factor.clear] == ["work of a stage", "pipeline bubble"]
+    assert [factor.name for factor in one.factors if factor.resolved] == ["work of a stage", "pipeline bubble"]
     assert one.factor("work of a stage").value.value == pytest.approx(0.72, abs=0.01)  # type: ignore[union-attr]
     (said,) = loss_sentences.sentences([one])
     assert "28 to stages that do more than a K-th of the work" in said
@@ -96,13 +96,13 @@ def test_the_work_of_a_stage_is_no_smaller_share_and_no_extra_work(tmp_path: Pat
 def test_a_smaller_batch_that_is_not_a_share_of_the_work_explains_nothing(tmp_path: Path) -> None:
     """As with a contrastive loss: half of the batch has a quarter of the similarity matrix."""
     base, row = rows_of(fab.folder(tmp_path, {2: Loss(machine=0.9)}))
-    alone = row.explained_by["alone"]
+    alone = row.ablations["alone"]
     record = alone.point.record
     passport = dataclasses.replace(record.passport, product_flops_per_step=0.35 * fab.FLOPS)
     point = dataclasses.replace(alone.point, record=dataclasses.replace(record, passport=passport))
-    parts = {**row.explained_by, "alone": dataclasses.replace(alone, point=point)}
-    (one,) = waterfall.find([base, dataclasses.replace(row, explained_by=parts)])
-    assert [factor.name for factor in one.factors if factor.clear] == ["not explained"]
+    parts = {**row.ablations, "alone": dataclasses.replace(alone, point=point)}
+    (one,) = waterfall.find([base, dataclasses.replace(row, ablations=parts)])
+    assert [factor.name for factor in one.factors if factor.resolved] == ["not explained"]
     assert one.missing == (
         "shard_map/strong/2/alone (a smaller batch has 0.70x the products of a device's part of the step)",
     )
@@ -132,11 +132,11 @@ def test_flops_count_only_where_products_dominate_the_time(
 ) -> None:
     """These products do not shrink with the batch, so their FLOPs suggest that half of the work is extra."""
     base, row = rows_of(fab.folder(tmp_path, {2: Loss(share=share, machine=0.95)}, peak=True))
-    parts = {**row.explained_by, "alone": with_products(row.explained_by["alone"], products)}
-    row = dataclasses.replace(with_products(row, 2 * products), explained_by=parts)
+    parts = {**row.ablations, "alone": with_products(row.ablations["alone"], products)}
+    row = dataclasses.replace(with_products(row, 2 * products), ablations=parts)
     (one,) = waterfall.find([with_products(base, products), row])
     assert not one.missing
-    found = {factor.name: factor.value.value for factor in one.factors if factor.clear}
+    found = {factor.name: factor.value.value for factor in one.factors if factor.resolved}
     assert found.get("extra work", 1.0) == extra
     assert found.get("smaller share", 1.0) == pytest.approx(share / extra, abs=0.01)
     assert whole(one) == pytest.approx(one.row.efficiency.value, rel=1e-12)
@@ -148,20 +148,20 @@ def test_a_bubble_is_measured_and_compared_with_its_formula(tmp_path: Path) -> N
     one = only(tmp_path, loss, **settings)  # type: ignore[arg-type]
     bubble, communication = one.factor("pipeline bubble"), one.factor("communication")
     assert bubble is not None and bubble.value.has_interval and bubble.value.value == pytest.approx(0.75, abs=0.005)
-    assert communication is None or not communication.clear
+    assert communication is None or not communication.resolved
     (said,) = loss_sentences.sentences([one])
     assert (
         "23 to the pipeline's bubble (25 % of the time, 20 % of the schedule)" in said
     )  # two stages, four micro-batches
     mixed = dataclasses.replace(one.point, strategy="hybrid", levers={**one.point.levers, "mesh": "data=2,stage=4"})
-    assert waterfall.bubble.of(mixed) == pytest.approx(3 / 7)
+    assert waterfall.bubble_share(mixed) == pytest.approx(3 / 7)
 
 
 def test_a_bubble_that_was_not_measured_is_named_and_not_explained(tmp_path: Path) -> None:
     place = "pipeline/strong/2/schedule"
     one = only(tmp_path, Loss(idle=1 / 4, collectives=0.1), strategies=("pipeline",), without=(place,))
     assert one.factor("pipeline bubble") is None and one.missing == (f"{place} (build: no such part)",)
-    assert one.factor("not explained").clear  # type: ignore[union-attr]
+    assert one.factor("not explained").resolved  # type: ignore[union-attr]
 
 
 def test_all_at_once_have_the_efficiency_as_their_product(tmp_path: Path) -> None:
@@ -178,7 +178,7 @@ def test_all_at_once_have_the_efficiency_as_their_product(tmp_path: Path) -> Non
 
 def test_weak_scaling_of_the_batch_has_no_smaller_share(tmp_path: Path) -> None:
     one = made(tmp_path, scalings=("strong", "weak"))["shard_map/weak/2"]
-    assert [factor.name for factor in one.factors if factor.clear] == ["shared machine", "communication"]
+    assert [factor.name for factor in one.factors if factor.resolved] == ["shared machine", "communication"]
     assert one.lost("smaller share") == Estimate(value=0.0) and not one.missing
 
 
@@ -200,7 +200,7 @@ def test_a_missing_part_takes_away_its_factors_and_nothing_else(tmp_path: Path) 
     for part, gone in lost.items():
         for which in ({"without": (f"{place}/{part}",)}, {"wrong": (f"{place}/{part}",)}):
             one = only(tmp_path / part / next(iter(which)), USUAL, **which)
-            names = {factor.name for factor in one.factors if factor.clear}
+            names = {factor.name for factor in one.factors if factor.resolved}
             assert names == {"smaller share", "shared machine", "communication"} - gone | (
                 {"not explained"} if gone else set()
             )
@@ -215,7 +215,7 @@ def test_points_that_explain_are_in_no_table_and_make_no_run_red(tmp_path: Path)
     path = fab.folder(tmp_path, {2: USUAL}, without=("shard_map/strong/2/alone",), wrong=("shard_map/strong/2/local",))
     loaded, rows = points.load(RunFolder(path)), rows_of(path)
     assert len(loaded) == 5 and [row.point.point for row in rows] == ["shard_map/strong/1", "shard_map/strong/2"]
-    assert {name: scaling.fault(part) for name, part in rows[1].explained_by.items()} == {
+    assert {name: scaling.fault(part) for name, part in rows[1].ablations.items()} == {
         "alone": "build: no such part", "local": "parameters: differ from those of one device", "communication": "",
     }  # fmt: skip
 
@@ -237,7 +237,7 @@ def test_rows_without_a_waterfall(tmp_path: Path) -> None:
     assert not waterfall.find([base, dataclasses.replace(row, point=crowded)])
     assert not waterfall.find([base, dataclasses.replace(row, point=dataclasses.replace(row.point, check_ok=False))])
     assert not waterfall.find([larger, row])
-    assert not waterfall.find([base, dataclasses.replace(row, explained_by={})])
+    assert not waterfall.find([base, dataclasses.replace(row, ablations={})])
 
 
 @pytest.mark.parametrize(("rounds", "explained"), [(4, 0), (5, 1)])
@@ -286,17 +286,17 @@ def test_strategies_are_named_where_there_are_several(tmp_path: Path) -> None:
 def test_the_prediction_of_alpha_and_beta(tmp_path: Path) -> None:
     card = fabricate_cases.card(links=[{**LINK, "dtype": "bfloat16", "alpha_s": 1.0}, LINK])
     store.write_json(tmp_path / "card.json", card)
-    assert machine_card.read(tmp_path / "card.json") == card
+    assert machine_profile.read(tmp_path / "card.json") == card
     one = only(tmp_path / "run", USUAL, sent=(400_000,))
-    assert predicted.communication_s(one.point, card) == pytest.approx(12 * 2e-5 + 4e5 / 2e9)
+    assert alpha_beta.communication_s(one.point, card) == pytest.approx(12 * 2e-5 + 4e5 / 2e9)
     (told,) = loss_sentences.communication([dataclasses.replace(one, predicted_s=0.00044)])
     assert "the collectives alone take" in told and told.endswith("of the machine profile predict 440 µs.")
     wide = {**LINK, "devices": 2, "bus_bytes_per_s": 1.0}
     others = [{**wide, "group_processes": 2}, {**wide, "group_processes": 2, "group_hosts": 2}, LINK]
     with_others = fabricate_cases.card(links=others)
-    assert predicted.communication_s(one.point, with_others) == predicted.communication_s(one.point, card)
+    assert alpha_beta.communication_s(one.point, with_others) == alpha_beta.communication_s(one.point, card)
     elsewhere = fabricate_cases.card(links=[{**LINK, "devices": 4}])
-    assert not np.isfinite([predicted.communication_s(one.point, each) for each in (None, elsewhere)]).any()
+    assert not np.isfinite([alpha_beta.communication_s(one.point, each) for each in (None, elsewhere)]).any()
 
 
 @pytest.mark.parametrize(("hosts", "bandwidth"), [(("a", "a"), 1e9), (("a", "b"), 1e8), ((), 1e9)])
@@ -309,13 +309,13 @@ def test_two_hosts_are_predicted_by_the_link_between_hosts(
     assert one.record is not None
     record = dataclasses.replace(one.record, processes=2)
     workers = {record.worker: {"hosts": list(hosts)} if hosts else {}}
-    found = predicted.communication_s(dataclasses.replace(one, record=record), card, workers)
+    found = alpha_beta.communication_s(dataclasses.replace(one, record=record), card, workers)
     assert found == pytest.approx(12 * 2e-5 + 4e5 / bandwidth)
     passport = dataclasses.replace(
         record.passport, collectives=(dataclasses.replace(record.passport.collectives[0], group=2),)
     )
     of_four = dataclasses.replace(record, devices=4, passport=passport)
-    assert np.isnan(predicted.communication_s(dataclasses.replace(one, record=of_four), card, workers))
+    assert np.isnan(alpha_beta.communication_s(dataclasses.replace(one, record=of_four), card, workers))
 
 
 def test_a_point_that_explains_is_read_back() -> None:
@@ -330,30 +330,32 @@ def test_a_point_that_explains_is_read_back() -> None:
 
 def test_advice_names_the_batch_at_which_a_smaller_share_stops_costing(tmp_path: Path) -> None:
     losses = {2: Loss(), 4: Loss(share=0.9), 8: Loss(share=0.7)}
-    (said,) = advice.sentences(list(made(tmp_path, losses).values()))
+    (said,) = loss_sentences.advice(list(made(tmp_path, losses).values()))
     assert said == (
         "shard_map strong: a per-device batch of 32 images costs 30 points on 8 devices; 128 images cost less than 1 "
         "point (on 2 devices). Use a global batch of 1024 instead of 256 on 8 devices."
     )
-    (said,) = advice.sentences(list(made(tmp_path / "more", {2: Loss(share=0.8)}).values()))
+    (said,) = loss_sentences.advice(list(made(tmp_path / "more", {2: Loss(share=0.8)}).values()))
     assert "(128) still loses time: run with --config.explain=more" in said
-    (said,) = advice.sentences(list(made(tmp_path / "most", {2: Loss(share=0.8)}, more=1.1, noise=0.0002).values()))
+    (said,) = loss_sentences.advice(
+        list(made(tmp_path / "most", {2: Loss(share=0.8)}, more=1.1, noise=0.0002).values())
+    )
     assert "(128) still loses time: one device is 1.10 x [1." in said
     assert said.endswith("] as fast with a batch of 512 as with 256.")
 
 
 def test_advice_on_communication(tmp_path: Path) -> None:
     none_hidden = Loss(communication=1 / 1.5, collectives=0.5)
-    (said,) = advice.sentences(list(made(tmp_path / "a", {2: none_hidden}).values()))
+    (said,) = loss_sentences.advice(list(made(tmp_path / "a", {2: none_hidden}).values()))
     assert "of the communication is hidden on 2 devices: improve the overlap" in said
     assert "would regain at most 33 points" in said
     hidden = Loss(communication=1 / 1.2, collectives=1.5)
     two = made(tmp_path / "b", {2: hidden}, strategies=("shard_map", "zero1"), sent=(2_000_000, 1_500_000))
     lossless = dataclasses.replace(two["zero1/strong/2"], factors=())
-    (said,) = advice.sentences([two["shard_map/strong/2"], lossless])
+    (said,) = loss_sentences.advice([two["shard_map/strong/2"], lossless])
     assert said.startswith("shard_map strong: its collectives alone take")
     assert said.endswith("a device sends 2.00 MB per step, and 1.50 MB with zero1.")
-    (said,) = advice.sentences([two["zero1/strong/2"]])
+    (said,) = loss_sentences.advice([two["zero1/strong/2"]])
     assert said.endswith("a device sends 1.50 MB per step, and no other strategy of this run sends less.")
 
 
@@ -371,21 +373,21 @@ def test_gradients_between_processes_on_cpus_are_to_be_sent_as_one(
     point = dataclasses.replace(
         one.row.point, record=dataclasses.replace(record, processes=processes, passport=passport)
     )
-    found = " ".join(advice.sentences([dataclasses.replace(one, row=dataclasses.replace(one.row, point=point))]))
+    found = " ".join(loss_sentences.advice([dataclasses.replace(one, row=dataclasses.replace(one.row, point=point))]))
     assert ("--config.lever.reduction=fused" in found) == bool(said) and said in found
 
 
 def test_other_advice_has_its_number_too(tmp_path: Path) -> None:
     loss = Loss(idle=1 / 5, machine=0.8, waited=0.2)
     every = made(tmp_path, {2: loss}, strategies=("pipeline",), levers={"accumulate": "4"})
-    machine, bubble, waiting = advice.sentences(list(every.values()))
+    machine, bubble, waiting = loss_sentences.advice(list(every.values()))
     assert "Each step takes 1.25x as long when all devices run" in machine
     assert "with 4 micro-batches 20 % of the schedule of 2 stages is idle. With 16 it would be 6 %" in bubble
     assert "waiting for input costs" in waiting and "on 2 devices (the step waits 20 % of its time)" in waiting
 
 
 def test_no_advice_within_the_noise(tmp_path: Path) -> None:
-    assert not advice.sentences(list(made(tmp_path, {2: Loss(machine=0.995)}, noise=0.05).values()))
+    assert not loss_sentences.advice(list(made(tmp_path, {2: Loss(machine=0.995)}, noise=0.05).values()))
 
 
 def test_the_peak_is_that_of_a_large_product_in_the_same_rounds(tmp_path: Path) -> None:

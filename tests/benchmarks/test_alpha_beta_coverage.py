@@ -4,10 +4,10 @@
 import numpy as np
 
 from benchmarks import alpha_beta_coverage as coverage
-from jaxbench.analysis.intervals import Draws
+from jaxbench.statistics.bootstrap import BootstrapSamples
 
 PROCESS = np.arange(10) // 2
-DRAWS = Draws(range(10), [(unit, str(number)) for unit, number in enumerate(PROCESS)])
+DRAWS = BootstrapSamples(range(10), [(unit, str(number)) for unit, number in enumerate(PROCESS)])
 
 
 def test_intervals_contain_the_line_that_was_simulated():

@@ -10,7 +10,7 @@ import pytest
 
 from benchmarks import forecasts
 from benchmarks.forecasts import Judged
-from jaxbench.catalog import links, targets
+from jaxbench.catalog import hardware, targets
 from jaxbench.forecast import network
 
 RESULTS = Path(__file__).parents[2] / forecasts.RESULTS / forecasts.FILE
@@ -97,9 +97,9 @@ def test_the_catalogues_errors_are_what_the_results_show():
     rows = forecasts.read(RESULTS)
     for platform in forecasts.GOALS:
         some = [row for row in rows if row.platform == platform]
-        error = links.error(platform).error
+        error = hardware.forecast_error(platform).error
         assert error == pytest.approx(forecasts.widening([forecasts.miss(row) for row in some]), abs=0.005)
         shortest = min((row.kernel_s for row in some if row.kernel_s), default=0.0)
-        assert links.error(platform).kernel_s == pytest.approx(shortest, rel=0.01)
+        assert hardware.forecast_error(platform).kernel_s == pytest.approx(shortest, rel=0.01)
         inside = [low <= row.published_s <= high for row in some for low, high in [row.band(error + 0.005)]]
         assert sum(inside) >= forecasts.IN_BAND * len(inside)

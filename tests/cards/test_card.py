@@ -17,7 +17,7 @@ from rich.console import Console
 
 from cards import card_cases
 from jaxbench.analysis import points, scaling
-from jaxbench.analysis.machine_card import SCHEMA as MACHINE_SCHEMA
+from jaxbench.analysis.machine_profile import SCHEMA as MACHINE_SCHEMA
 from jaxbench.cards import card
 from jaxbench.errors import UserError
 from jaxbench.records import schema

@@ -14,14 +14,13 @@ from fabricate_cases import case_folder, matmul
 from rich.console import Console
 
 from cards import card_cases
-from jaxbench.analysis.intervals import Estimate
 from jaxbench.cards import card as cards
 from jaxbench.cards import gallery
 from jaxbench.errors import UserError
 from jaxbench.report.drawing import canvas, marks
 from jaxbench.report.drawing.marks import Mark
-from jaxbench.report.figures import cards as figure
-from jaxbench.report.figures.cards import CardCurve
+from jaxbench.report.figures.runs import CardCurve, draw_cards
+from jaxbench.statistics.bootstrap import Estimate
 
 
 @pytest.fixture(scope="module")
@@ -150,7 +149,7 @@ def line(
 
 def test_the_figure_draws_what_it_is_given() -> None:
     with canvas.style():
-        drawn = figure.draw([line(), line("zero3", state="hollow"), line(state="wrong", machine="n")], title="all")
+        drawn = draw_cards([line(), line("zero3", state="hollow"), line(state="wrong", machine="n")], title="all")
     assert drawn is not None
     (axes,) = [axes for axes in drawn.axes if axes.axison]
     curves = [one for one in axes.lines if one.get_linestyle() == "-" and len(one.get_xdata()) == 3]
@@ -164,7 +163,7 @@ def test_the_figure_draws_what_it_is_given() -> None:
 
 
 def test_the_figure_needs_two_device_counts() -> None:
-    assert figure.draw([line(devices=(1,))], title="all") is None
+    assert draw_cards([line(devices=(1,))], title="all") is None
 
 
 def test_no_two_of_many_lines_look_alike() -> None:
@@ -173,5 +172,5 @@ def test_no_two_of_many_lines_look_alike() -> None:
 
 @pytest.mark.usefixtures("every_format")
 def test_the_same_figure_has_the_same_bytes() -> None:
-    first, second = (canvas.render(lambda: figure.draw([line()], title="all")) for _ in range(2))
+    first, second = (canvas.render(lambda: draw_cards([line()], title="all")) for _ in range(2))
     assert first == second and math.isfinite(len(first["png"]))

@@ -1,5 +1,5 @@
 # Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
-"""Time, cost and energy of a training on each candidate, against cases worked by hand."""
+"""Advice: prices, ranges of time and cost, what fits, and the page."""
 
 from __future__ import annotations
 
@@ -15,13 +15,12 @@ from rich.console import Console
 from jaxbench import advise_command, commands, forecast_command
 from jaxbench.analysis.compiled import CompiledRow
 from jaxbench.catalog import hardware, targets
-from jaxbench.catalog.prices import Price
 from jaxbench.errors import UserError
 from jaxbench.forecast import advice, estimate, network
-from jaxbench.forecast.advice import Candidate, TrainingBudget
+from jaxbench.forecast.advice import Candidate, Price, TrainingBudget
 from jaxbench.records.store import write_json
 from jaxbench.report import advice as page
-from jaxbench.report.figures import advice as figure
+from jaxbench.report.figures.forecasts import draw_advice
 
 TODAY = datetime.date(2026, 11, 24)
 PRICE = Price(
@@ -141,7 +140,7 @@ def test_the_page_keeps_the_grades_apart_and_marks_old_prices(tmp_path):
 def test_one_hardware_may_have_estimates_and_bounds():
     """More devices have shorter kernels: the figure draws the two grades as two lines."""
     found = advice.candidates([at(16), in_kernels(at(64), 1e6)], [PRICE], JOB)
-    drawn = figure.draw(advice.lines(found, TODAY), dataclasses.asdict(JOB), title="t")
+    drawn = draw_advice(advice.lines(found, TODAY), dataclasses.asdict(JOB), title="t")
     assert drawn is not None
     (legend,) = drawn.legends
     assert [text.get_text().endswith(", at best") for text in legend.get_texts()] == [False, True]
@@ -210,3 +209,53 @@ def test_a_model_of_blocks_is_sharded_unless_asked_otherwise():
     commands.load("advise").prepare(config)
     assert (config.scaling, config.strategy, config.lever.remat) == ("weak", "fsdp", "block")
     assert config.accelerator_batch == 1
+
+
+HEAD = ",".join(advice.COLUMNS)
+GOOD = "NVIDIA H100 SXM,Mine,2.00,USD/device-hour,2026-11-01,700,an invoice"
+
+
+def test_the_catalogue_can_be_read_and_names_its_sources():
+    found = advice.read_prices()
+    assert {price.device for price in found} <= set(hardware.names())
+    assert all(price.source and 0 < price.per_device_hour < 100 for price in found)
+    assert [price.watts for price in found if price.device == "Google TPU v5p"] == [None]  # not published
+
+
+def test_a_price_is_old_after_a_year(tmp_path):
+    path = tmp_path / "mine.csv"
+    path.write_text(f"{HEAD}\n{GOOD}\n")
+    (mine,) = advice.read_prices(path)
+    assert (mine.per_device_hour, mine.currency, mine.watts) == (2.0, "USD", 700.0)
+    assert not mine.old(datetime.date(2027, 11, 1))
+    assert mine.old(datetime.date(2027, 11, 2))
+
+
+@pytest.mark.parametrize(
+    ("text", "sentence"),
+    [
+        (
+            f"{HEAD}\n{GOOD.replace('USD/device-hour', '')}\n",
+            "line 2: unit '' is not the unit of a price: write USD",
+        ),
+        (f"{HEAD}\n{GOOD.replace('/device-hour', '')}\n", "unit 'USD' is not the unit of a price"),
+        (f"{HEAD.replace('unit,', '')}\n", "has no column 'unit'"),
+        (f"{HEAD}\n", "has no prices"),
+        (f"{HEAD}\n{GOOD.replace('2.00', 'two')}\n", "price 'two' is not a number above 0"),
+        (f"{HEAD}\n{GOOD.replace('2.00', '-2')}\n", "price '-2' is not a number above 0"),
+        (f"{HEAD}\n{GOOD.replace('H100 SXM', 'H100 SXN')}\n", "did you mean 'NVIDIA H100 SXM'"),
+        (f"{HEAD}\n{GOOD.replace('2026-11-01', 'today')}\n", "date 'today' is not a day"),
+        (f"{HEAD}\n{GOOD.replace('an invoice', '')}\n", "line 2 has no source"),
+        (f"{HEAD}\n{GOOD}\n{GOOD.replace('USD', 'EUR')}\n", "has prices in EUR and USD"),
+    ],
+)
+def test_a_wrong_file_is_one_sentence(tmp_path, text, sentence):
+    path = tmp_path / "mine.csv"
+    path.write_text(text)
+    with pytest.raises(UserError, match=sentence):
+        advice.read_prices(path)
+
+
+def test_a_file_that_is_not_there_is_one_sentence(tmp_path):
+    with pytest.raises(UserError, match="cannot be read"):
+        advice.read_prices(tmp_path / "nowhere.csv")

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from scipy import optimize
 
-from jaxbench.catalog import hardware, links, published, targets
+from jaxbench.catalog import hardware, published, targets
 from jaxbench.errors import UserError
 from jaxbench.forecast import network
 from jaxbench.forecast.network import AlphaBetaLink, Hosts, Torus
@@ -81,7 +81,7 @@ def test_the_catalogues_links_are_the_fits_of_the_published_series(column, group
     unit = wire.max()  # least squares of (line - t) / t, as in the catalogue; published medians hardly scatter
     (alpha, scaled), _ = optimize.nnls(np.stack([1 / seconds, wire / unit / seconds], axis=1), np.ones(len(wire)))
     inverse = scaled / unit
-    known = links.find(device, link, "all-reduce")
+    known = hardware.link(device, link, "all-reduce")
     assert known is not None
     assert known.alpha_s == pytest.approx(alpha, rel=0.02)
     assert known.bytes_per_s == pytest.approx(1 / inverse / adapters, rel=0.01)
@@ -90,7 +90,7 @@ def test_the_catalogues_links_are_the_fits_of_the_published_series(column, group
 def test_the_catalogues_link_is_never_faster_than_the_data_sheet():
     for name in ("Google TPU v5e", "Google TPU v5p", "Google TPU v6e (Trillium)"):
         kind = next(jax_name for jax_name, _ in targets.TPUS.values() if hardware.find(jax_name).name == name)
-        known, peak = links.find(name, "ici"), hardware.find(kind)
+        known, peak = hardware.link(name, "ici"), hardware.find(kind)
         ports = 6 if name.endswith("v5p") else 4
         assert known.bytes_per_s * ports == pytest.approx(peak.link.unidirectional_bytes_per_s)
 

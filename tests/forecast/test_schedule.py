@@ -9,7 +9,7 @@ import compiled_cases as cases
 import pytest
 from thin import thin
 
-from jaxbench.catalog import hardware, links, targets
+from jaxbench.catalog import hardware, targets
 from jaxbench.forecast import network, schedule, work
 from jaxbench.forecast.schedule import Loop, Send, Wait
 from jaxbench.forecast.work import Chip, Cost
@@ -223,11 +223,11 @@ def test_a_gpus_rates_are_what_was_measured_and_a_tpus_are_its_peaks():
     for name in ("a100:8", "h100:8", "h200:8", "b200:8"):
         kind = targets.parse(name).device_kind
         chip, peak = work.chip(kind), hardware.find(kind)
-        product, attention = (links.ceiling(peak.name, f"{each}_share") for each in ("product", "attention"))
+        product, attention = (hardware.ceiling(peak.name, f"{each}_share") for each in ("product", "attention"))
         assert 0.5 < product < 1.0 and 0.1 < attention < product
         assert dict(chip.products)["bfloat16"] == pytest.approx(product * chip.peak_flop_per_s)
         assert chip.attention_flop_per_s == pytest.approx(attention * chip.peak_flop_per_s)
-        memory = links.ceiling(peak.name, "memory_share")
+        memory = hardware.ceiling(peak.name, "memory_share")
         assert chip.memory_bytes_per_s == pytest.approx((memory or 1.0) * peak.memory_bytes_per_s)
     tpu = work.chip(targets.parse("v5e:2x4").device_kind)
     assert dict(tpu.products)["bfloat16"] == tpu.peak_flop_per_s

@@ -14,7 +14,7 @@ from doorway import environment
 
 from jaxbench.errors import UserError
 from jaxbench.machine import cores, manifest, start
-from jaxbench.workloads.models import conv
+from jaxbench.workloads.models import image_layers
 
 
 def in_child(code: str) -> dict:
@@ -89,5 +89,5 @@ def test_tracing_for_a_mesh_is_for_its_devices_not_for_the_host(monkeypatch):
     assert start.traced_for() == "tpu"
     x, kernel = jnp.ones((1, 28, 28, 1)), jnp.ones((5, 5, 1, 4))
     options = {"dimension_numbers": ("NHWC", "HWIO", "NHWC")}
-    traced = jax.make_jaxpr(lambda x: conv.convolution(x, kernel, (1, 1), ((2, 2), (2, 2)), **options))(x)
+    traced = jax.make_jaxpr(lambda x: image_layers.convolution(x, kernel, (1, 1), ((2, 2), (2, 2)), **options))(x)
     assert "custom_vjp" not in str(traced)  # the variants that are faster on a CPU are not used on a TPU

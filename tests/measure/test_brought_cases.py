@@ -23,7 +23,8 @@ from jaxbench.measure import check, expected_communication, loss_kind, reference
 from jaxbench.measure.loss_kind import ACROSS, CONSTANT, HIDDEN, MEAN, LossKind
 from jaxbench.runner.arm import inspected
 from jaxbench.runner.proof import require_loss, require_micro_batchable
-from jaxbench.workloads import Field, TrainWorkload, from_linen, from_nnx, gathered, keys
+from jaxbench.workloads import Field, TrainWorkload, from_linen, from_nnx, gathered
+from jaxbench.workloads.adapters import pure
 
 FOLDER = Path(__file__).parent.parent / "brought_cases"
 
@@ -226,7 +227,7 @@ def test_models_get_typed_keys():
         assert jax.dtypes.issubdtype(key.dtype, jax.dtypes.prng_key)
         return jax.random.key_data(key)
 
-    given = keys.either_form(typed)
+    given = pure.either_form(typed)
     assert jnp.array_equal(given(KEY), KEY) and jnp.array_equal(given(jax.random.key(0)), KEY)
 
 

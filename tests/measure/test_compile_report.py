@@ -10,7 +10,7 @@ from workload_cases import KEY, experiment_workload, linear_workload
 from jaxbench import config as config_lib
 from jaxbench import parallel
 from jaxbench.measure.compile_report import compile_step, example_flops
-from jaxbench.workloads.models import conv
+from jaxbench.workloads.models import image_layers
 
 
 @pytest.mark.parametrize("strategy", parallel.of_any_model())
@@ -32,7 +32,9 @@ def test_phases_and_memory(strategy):
     "name", sorted(set(config_lib.training_experiments()) - {"gpt"})
 )  # causal: test_models_sequence
 def test_formula_equals_the_jaxpr(name, monkeypatch):
-    monkeypatch.setattr(conv, "_rewritten", lambda x, kernel, _: conv._plain(x, kernel))  # fewer products
+    monkeypatch.setattr(
+        image_layers, "_rewritten", lambda x, kernel, _: image_layers._plain(x, kernel)
+    )  # fewer products
     workload = experiment_workload(name)
     counted = example_flops(dataclasses.replace(workload, flops_per_example=None), 16)
     assert example_flops(workload, 16) == pytest.approx(counted, rel=0.01)

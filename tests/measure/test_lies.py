@@ -18,7 +18,8 @@ from fabricate_cases import card, peak
 
 from jaxbench import config as config_lib
 from jaxbench import discovery
-from jaxbench.analysis import case_rows, cases
+from jaxbench.analysis import case_rows
+from jaxbench.analysis import points as case_points
 from jaxbench.analysis.case_rows import CaseRow
 from jaxbench.measure import runnable
 from jaxbench.measure.runnable import Runnable
@@ -113,7 +114,7 @@ def measure(
     manifest = {**machine, "plan": {**plan, "rounds": 3, "blocks": 1, "points": [points[0].to_json()]}}
     write_json(run.path / "manifest.json", manifest)
     peaks = [peak("flop_per_s", 2, flop_per_s, op="matmul"), peak("bytes_per_s", 2, 1e12, op="triad", level="memory")]
-    (row,) = case_rows.analyse(cases.load(run), manifest=manifest, machine=card(peaks=peaks))
+    (row,) = case_rows.analyse(case_points.load_cases(run), manifest=manifest, machine=card(peaks=peaks))
     return row
 
 

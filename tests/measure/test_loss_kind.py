@@ -19,7 +19,7 @@ from jaxbench.measure.loss_kind import ACROSS, HIDDEN, MEAN, PARTLY, SUM, UNTRIE
 from jaxbench.parallel.strategies import jit_auto, pmap, shard_map
 from jaxbench.runner.proof import require_loss, require_micro_batchable
 from jaxbench.workloads import Field, TrainWorkload, WeightedMean, gathered
-from jaxbench.workloads.examples import first
+from jaxbench.workloads.sharding_context import first
 
 
 def regression(score, *, noise: bool = False) -> TrainWorkload:

@@ -14,8 +14,7 @@ from jaxbench.measure import runnable
 from jaxbench.measure.clock import Timer
 from jaxbench.parallel.chain import feed_back
 from jaxbench.workloads import TransferWorkload
-from jaxbench.workloads.cases import Array, KernelWorkload
-from jaxbench.workloads.payloads import TRANSFERS
+from jaxbench.workloads.cases import TRANSFERS, Array, KernelWorkload
 
 
 def tanh(elements: int = 1000, *, dtype: str = "float32", **changes) -> KernelWorkload:

@@ -16,7 +16,7 @@ from workload_cases import TINY
 
 from jaxbench import config as config_lib
 from jaxbench import discovery, levers
-from jaxbench.analysis import records_by_point
+from jaxbench.analysis import point_records
 from jaxbench.measure import step_facts
 from jaxbench.records import schema
 from jaxbench.runner import bench
@@ -80,7 +80,7 @@ class Measured:
         self.checks = {v.name: v for v in record.checks}
         self.after = {v.name: v for v in rounds[0].checks}
         lines = [schema.from_json(schema.to_json(line)) for line in (record, *rounds)]
-        self.ok, self.reason = records_by_point.check(records_by_point.collect(lines)["p"])
+        self.ok, self.reason = point_records.check(point_records.collect(lines)["p"])
 
     @property
     def wrong(self) -> set[str]:

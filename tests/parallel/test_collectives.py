@@ -24,7 +24,7 @@ from jaxbench.parallel import chain as chain_lib
 from jaxbench.parallel import collectives
 from jaxbench.parallel.chain import Chain
 from jaxbench.workloads import CollectiveWorkload
-from jaxbench.workloads.payloads import COLLECTIVES
+from jaxbench.workloads.cases import COLLECTIVES
 
 WHOLE, ALONG_X, ALONG_Y, ONE = ((8,), "x"), ((2, 4), "x"), ((2, 4), "y"), ((1,), "x")
 GROUPINGS = [WHOLE, ALONG_X, ALONG_Y]

@@ -15,8 +15,8 @@ from jaxbench import parallel
 from jaxbench.errors import UserError
 from jaxbench.measure import check, reference
 from jaxbench.measure.compile_report import example_flops
-from jaxbench.workloads import TrainWorkload, losses_contrastive
-from jaxbench.workloads.examples import gathered
+from jaxbench.workloads import TrainWorkload, losses
+from jaxbench.workloads.sharding_context import gathered
 
 CHANGES = {"optimizer.name": "sgd", "optimizer.learning_rate": 0.5}
 
@@ -51,7 +51,7 @@ def apart(strategy: str, whole: reference.Reference) -> float:
 def test_a_mean_of_what_devices_find_in_their_parts_is_another_loss(
     strategy: str, whole: reference.Reference, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(losses_contrastive, "gathered", lambda x: x)
+    monkeypatch.setattr(losses, "gathered", lambda x: x)
     assert apart(strategy, whole) > 1e-2
 
 
@@ -59,7 +59,7 @@ def test_a_mean_of_what_devices_find_in_their_parts_is_another_loss(
 def test_a_gather_without_its_gradient_is_wrong(
     strategy: str, whole: reference.Reference, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(losses_contrastive, "gathered", lambda x: jax.lax.stop_gradient(gathered(x)))
+    monkeypatch.setattr(losses, "gathered", lambda x: jax.lax.stop_gradient(gathered(x)))
     assert apart(strategy, whole) > 1e-3
 
 
@@ -94,7 +94,7 @@ def features(params: dict, batch: dict) -> tuple[np.ndarray, np.ndarray, float]:
 
 def test_by_blocks_the_gradient_is_the_same_and_the_matrix_is_never_whole() -> None:
     x, y = (jax.random.normal(key, (size, 8)) for key, size in zip(jax.random.split(KEY), (96, 192), strict=True))
-    loss = {c: lambda x, y, c=c: jnp.mean(losses_contrastive.log_sums(x, y, c)) for c in (0, 24)}
+    loss = {c: lambda x, y, c=c: jnp.mean(losses.log_sums(x, y, c)) for c in (0, 24)}
     grads = {c: jax.grad(function, argnums=(0, 1))(x, y) for c, function in loss.items()}
     jax.tree.map(lambda a, b: np.testing.assert_allclose(a, b, atol=1e-6), grads[0], grads[24])
     held = {c: jax.jit(jax.grad(f, argnums=(0, 1))).lower(x, y).compile().as_text() for c, f in loss.items()}

@@ -85,7 +85,7 @@ def test_gpt_2s_vocabulary_is_padded_and_others_are_unchanged():
     def shape(**changes):
         config = discovery.load_experiment("gpt").get_config().model
         config.update(changes)
-        return gpt.shape(config)
+        return gpt.dimensions(config)
 
     for preset, found in gpt.PRESETS.items():
         assert shape(preset=preset).rows == (50304 if found.vocab == 50257 else found.vocab)

@@ -21,7 +21,7 @@ from jaxbench.errors import UserError
 from jaxbench.measure import reference as references
 from jaxbench.parallel.strategies import pipeline
 from jaxbench.workloads import TrainWorkload, from_nnx
-from jaxbench.workloads.losses_sequence import next_token
+from jaxbench.workloads.losses import next_token
 from jaxbench.workloads.models import gpt
 from jaxbench.workloads.weighted import WeightedMean
 
@@ -32,7 +32,7 @@ SHAPE = {"preset": "tiny", "layers": 2, "width": 16, "heads": 2, "context": 64}
 @pytest.fixture(scope="module", autouse=True)
 def few_bytes() -> Any:
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("jaxbench.workloads.data.language.DEFAULT_BYTES", 400_000)
+        patch.setattr("jaxbench.workloads.data.text.LANGUAGE_BYTES", 400_000)
         yield
 
 

@@ -16,11 +16,11 @@ from report import runs
 from rich.console import Console
 from thin import thin
 
-from jaxbench.analysis.intervals import Estimate
 from jaxbench.errors import UserError
 from jaxbench.records import store
 from jaxbench.records.store import RunFolder
-from jaxbench.report import build, case_findings, folds, numbers, terminal
+from jaxbench.report import build, case_findings, details, page, table
+from jaxbench.statistics.bootstrap import Estimate
 
 HOSTILE = '<script>alert("x")</script>&{{ 7 * 7 }}'
 
@@ -177,7 +177,7 @@ def test_ids_of_one_figure_are_not_those_of_another(collectives: tuple[str, str]
 
 @runs.undrawn()
 def test_the_page_shows_both_clocks_the_gates_and_raw_samples(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(folds, "RAW_ROUNDS", 8)
+    monkeypatch.setattr(details, "RAW_ROUNDS", 8)
     text = html(runs.folder(tmp_path, "matmul", [fab.matmul(512, call_s=0.01), fab.matmul(256, call_s=0.01)]))
     for said in (
         "per iteration of the loop",
@@ -201,7 +201,7 @@ def test_oversubscribed_rows_are_marked(collectives: tuple[str, str]) -> None:
 def test_the_terminal_table_fits(tmp_path: Path, view: str, width: int) -> None:
     findings = runs.findings(tmp_path, view)
     with open(tmp_path / "out.txt", "w") as file:
-        terminal.show(findings.page([]), Console(width=width, file=file))
+        page.show(findings.page([]), Console(width=width, file=file))
     text = (tmp_path / "out.txt").read_text()
     assert max(map(len, text.splitlines())) <= width
     assert "…" not in text, "no number is cut"
@@ -237,7 +237,7 @@ def test_a_short_run_is_shown_whole(tmp_path: Path) -> None:
     [(12.34e-6, "12.3 µs"), (0.9996, "1000 ms"), (3.2e-9, "3.20 ns"), (12.0, "12.0 s"), (float("nan"), "")],
 )
 def test_times_have_three_digits_and_a_unit(value: float, text: str) -> None:
-    assert numbers.time(Estimate(value=value)) == text
+    assert table.short_time(Estimate(value=value)) == text
 
 
 @runs.undrawn()

@@ -22,23 +22,20 @@ from jaxbench.catalog import published
 from jaxbench.report import views
 from jaxbench.report.case_findings import CaseFindings
 from jaxbench.report.drawing import canvas, marks, notes
-from jaxbench.report.figures import (
-    alpha_beta,
-    busbw,
-    call_split,
-    curves,
-    devices,
-    dispatch,
-    fusion,
-    linalg,
-    matmul,
-    versus,
-    ways_to_target,
+from jaxbench.report.figures.kernels import (
+    MATMUL_LIMIT,
+    draw_curves,
+    draw_devices,
+    draw_dispatch,
+    draw_fusion,
+    draw_linalg,
+    draw_matmul,
+    draw_stream,
 )
-from jaxbench.report.figures import stream as stream_figure
-from jaxbench.report.figures import transfer as transfer_figure
+from jaxbench.report.figures.links import draw_alpha_beta, draw_busbw, draw_transfer
+from jaxbench.report.figures.versus import draw_call_split, draw_versus, draw_ways_to_target
 
-FIGURES = {name: module.VIEWS for name, module in views.figures().items()}
+FIGURES = {name: plot.views for name, plot in views.figures().items()}
 EVERY = [(view, name) for view in runs.VIEWS for name, shown in FIGURES.items() if f"cases/{view}" in shown]
 NOTHING = {("fusion", "roofline")}  # its fabricated kernels state no FLOPs
 
@@ -104,7 +101,7 @@ def test_refused_and_wrong_rows_are_crosses_off_the_line(tmp_path: Path) -> None
     states = {row.point.point: (row.gate, row.point.check_ok) for row in found.rows}
     assert states["gelu/float32/10000000/jit"] == ("refused", True)
     assert states["gelu/float32/10000000/numpy"] == ("refused", False)
-    figure = drawn(curves, found)
+    figure = drawn(draw_curves, found)
     for title in ("gelu: time per call", "gelu: elements/s"):
         axes = panel(figure, title)
         series = [line for line in joined(axes) if line.get_linestyle() == "-"]
@@ -116,7 +113,7 @@ def test_refused_and_wrong_rows_are_crosses_off_the_line(tmp_path: Path) -> None
 
 
 def test_crossings_and_half_of_the_best_rate_are_marked_and_named(tmp_path: Path) -> None:
-    figure = drawn(curves, runs.findings(tmp_path, "curves"))
+    figure = drawn(draw_curves, runs.findings(tmp_path, "curves"))
     assert "a  10k: jit passes numpy" in texts(figure) and "n½ jit: " in texts(figure)
     dotted = [line for line in joined(panel(figure, "gelu: time per call")) if line.get_linestyle() != "-"]
     assert xs(dotted) == {10_000}
@@ -125,17 +122,17 @@ def test_crossings_and_half_of_the_best_rate_are_marked_and_named(tmp_path: Path
 
 
 def test_every_series_differs_without_colour(tmp_path: Path) -> None:
-    figure = drawn(curves, runs.findings(tmp_path, "curves"))
+    figure = drawn(draw_curves, runs.findings(tmp_path, "curves"))
     assert len({h.get_marker() for h in figure.legends[0].legend_handles}) == 2
 
 
 def test_intervals_are_error_bars(tmp_path: Path) -> None:
-    figure = drawn(curves, runs.findings(tmp_path, "curves"))
+    figure = drawn(draw_curves, runs.findings(tmp_path, "curves"))
     assert len(panel(figure, "gelu: time per call").containers) == 2
 
 
 def test_oversubscribed_groups_are_hollow_and_say_what_they_prove(tmp_path: Path) -> None:
-    figure = drawn(busbw, runs.findings(tmp_path, "collectives"))
+    figure = drawn(draw_busbw, runs.findings(tmp_path, "collectives"))
     axes = panel(figure, "all-gather")
     hollow = [line for line in axes.lines if line.get_markerfacecolor() == "white"]
     filled = [line for line in axes.lines if line.get_marker() in marks.MARKERS and line not in hollow]
@@ -144,14 +141,14 @@ def test_oversubscribed_groups_are_hollow_and_say_what_they_prove(tmp_path: Path
 
 
 def test_one_device_has_no_bus(tmp_path: Path) -> None:
-    figure = drawn(busbw, runs.findings(tmp_path, "collectives"))
+    figure = drawn(draw_busbw, runs.findings(tmp_path, "collectives"))
     assert "1 device" not in texts(figure)
     alone = fab.alpha_beta("all_reduce", 1, [2**10, 2**20], alpha_s=1e-5, beta=1e9)
-    assert busbw.draw(runs.findings(tmp_path / "alone", "collectives", alone)) is None
+    assert draw_busbw(runs.findings(tmp_path / "alone", "collectives", alone)) is None
 
 
 def test_published_series_are_hollow_dotted_grey_and_not_rescaled(tmp_path: Path) -> None:
-    figure = drawn(busbw, runs.findings(tmp_path, "collectives"))
+    figure = drawn(draw_busbw, runs.findings(tmp_path, "collectives"))
     axes = panel(figure, "all-reduce: bus bandwidth")
     behind = marked(axes, color=marks.PALE)
     table = published.read("allreduce_busbw").frame
@@ -165,7 +162,7 @@ def test_published_series_are_hollow_dotted_grey_and_not_rescaled(tmp_path: Path
 
 def test_alpha_beta_shows_the_fit_and_what_it_leaves_over(tmp_path: Path) -> None:
     found = runs.findings(tmp_path, "collectives")
-    figure = drawn(alpha_beta, found)
+    figure = drawn(draw_alpha_beta, found)
     above, below = figure.axes[0], figure.axes[2]
     fit = next(f for f in found.fits if f.place.op == "all_reduce" and f.place.devices == 2 and f.place.mesh == "2")
     fits = [line for line in joined(above) if len(line.get_xdata()) == 100]
@@ -175,14 +172,14 @@ def test_alpha_beta_shows_the_fit_and_what_it_leaves_over(tmp_path: Path) -> Non
 
 
 def test_too_many_pairs_are_thinned_and_it_says_so(tmp_path: Path) -> None:
-    figure = drawn(alpha_beta, runs.findings(tmp_path, "transfer"))
+    figure = drawn(draw_alpha_beta, runs.findings(tmp_path, "transfer"))
     assert "device to device: 3 of 12 groups, from the slowest to the fastest" in texts(figure)
     assert "GPU 1 → GPU 3" in texts(figure), "the slowest is one of them"
 
 
 def test_slow_pairs_are_framed_and_named(tmp_path: Path) -> None:
     found = runs.findings(tmp_path, "transfer")
-    figure = drawn(transfer_figure, found)
+    figure = drawn(draw_transfer, found)
     heat = panel(figure, "GB/s, largest payload")
     assert [t.get_text() for t in heat.get_yticklabels()] == ["host", "GPU 0", "GPU 1", "GPU 2", "GPU 3"]
     (frame,) = [patch for patch in heat.patches if isinstance(patch, Rectangle)]
@@ -195,7 +192,7 @@ def test_slow_pairs_are_framed_and_named(tmp_path: Path) -> None:
 def test_lines_are_the_pairs_with_the_most_payloads(tmp_path: Path) -> None:
     every = runs.transfer(2)
     kept = [m for m in every if m.record.payload_bytes == 2**28 or "gpu:0" in (m.record.source, m.record.target)]
-    figure = drawn(transfer_figure, runs.findings(tmp_path, "transfer", kept))
+    figure = drawn(draw_transfer, runs.findings(tmp_path, "transfer", kept))
     legend = [t.get_text() for t in figure.legends[0].get_texts()]
     assert legend == ["host → GPU 0", "GPU 0 → host", "GPU 0 → GPU 1", "GPU 1 → GPU 0"]
 
@@ -205,12 +202,12 @@ def test_a_refused_pair_is_a_cross_and_not_slow(tmp_path: Path) -> None:
     made[0] = fab.transfer("host_to_device", 2**28, "host", "gpu:0", call_s=0.05, fixed_s=20.0, **runs.GPU)
     found = runs.findings(tmp_path, "transfer", made)
     assert [row.gate for row in found.rows] == ["refused", "passed", "passed"]
-    heat = panel(drawn(transfer_figure, found), "GB/s, largest payload")
+    heat = panel(drawn(draw_transfer, found), "GB/s, largest payload")
     assert sorted(t.get_text() for t in heat.texts)[-1] == "x" and not heat.patches
 
 
 def test_the_cache_and_the_memory_plateau_are_marked(tmp_path: Path) -> None:
-    figure = drawn(stream_figure, runs.findings(tmp_path, "stream"))
+    figure = drawn(draw_stream, runs.findings(tmp_path, "stream"))
     assert "cache 32 MiB" in texts(figure) and "4 x cache" in texts(figure)
     (axes,) = figure.axes
     assert {32 * 2**20, 128 * 2**20} <= xs([line for line in joined(axes) if line.get_color() == marks.GREY])
@@ -225,12 +222,12 @@ def test_launch_bound_sizes_claim_no_bandwidth(tmp_path: Path) -> None:
     made[0] = fab.stream("copy", 2**10, bytes_per_s=2e9, loop_s=1e-7)
     found = runs.findings(tmp_path, "stream", made)
     (bound,) = [row for row in found.rows if row.launch_bound]
-    figure = drawn(stream_figure, found)
+    figure = drawn(draw_stream, found)
     (axes,) = figure.axes
     (points,) = [line for line in axes.get_lines() if line.get_color() == marks.PALE and len(line.get_xdata())]
     assert list(points.get_xdata()) == [bound.point.bytes_moved] and points.get_linestyle() == "None"
     assert bound.point.bytes_moved not in xs(joined(axes)) and "launch-bound" in texts(figure)
-    assert "launch-bound" not in texts(drawn(stream_figure, runs.findings(tmp_path / "none", "stream")))
+    assert "launch-bound" not in texts(drawn(draw_stream, runs.findings(tmp_path / "none", "stream")))
 
 
 def test_a_line_that_misses_is_dashed(tmp_path: Path) -> None:
@@ -238,43 +235,43 @@ def test_a_line_that_misses_is_dashed(tmp_path: Path) -> None:
     line = fab.alpha_beta("all_reduce", 2, sizes, alpha_s=2e-5, beta=4e9, cores=2)
     bent = [*line[:-1], fab.collective("all_reduce", sizes[-1], 2, call_s=3 * sizes[-1] / 4e9, cores=2)]
     for name, made, style in (("right", line, "-"), ("bent", bent, "--")):
-        figure = drawn(alpha_beta, runs.findings(tmp_path / name, "collectives", made))
+        figure = drawn(draw_alpha_beta, runs.findings(tmp_path / name, "collectives", made))
         (fit,) = [each for each in figure.axes[0].get_lines() if len(each.get_xdata()) == 100]
         assert fit.get_linestyle() == style and ("alpha and beta describe nothing" in texts(figure)) is (style == "--")
 
 
 def test_without_a_known_cache_there_is_no_mark(tmp_path: Path) -> None:
-    figure = drawn(stream_figure, runs.findings(tmp_path, "stream", manifest={"cache_bytes": None}))
+    figure = drawn(draw_stream, runs.findings(tmp_path, "stream", manifest={"cache_bytes": None}))
     assert "cache" not in texts(figure)
 
 
 def test_squares_are_a_curve_under_the_peak_and_other_shapes_are_bars(tmp_path: Path) -> None:
-    figure = drawn(matmul, runs.findings(tmp_path, "matmul", machine=fab.card()))
+    figure = drawn(draw_matmul, runs.findings(tmp_path, "matmul", machine=fab.card()))
     left, right = panel(figure, "n x n x n: FLOP/s"), panel(figure, "other shapes: FLOP/s")
     assert {256, 512, 1024} <= xs(joined(left))
     assert any(np.allclose(line.get_ydata(), 1e11, rtol=0.01) for line in joined(left)), "the card's peak"
     names = [t.get_text() for t in right.get_yticklabels()]
-    assert len(names) == matmul.LIMIT and "64x32x32x32" in names and names[0] == "2560x64x64", "fastest of each kind"
-    assert f"{matmul.LIMIT} of 21 other shapes" in texts(figure)
+    assert len(names) == MATMUL_LIMIT and "64x32x32x32" in names and names[0] == "2560x64x64", "fastest of each kind"
+    assert f"{MATMUL_LIMIT} of 21 other shapes" in texts(figure)
     assert "dashed: the peak of float32 100 GFLOP/s" in texts(figure)
 
 
 def test_bars_begin_at_zero_unless_times_differ_too_much(tmp_path: Path) -> None:
-    near = drawn(dispatch, runs.findings(tmp_path / "near", "dispatch")).axes[0]
+    near = drawn(draw_dispatch, runs.findings(tmp_path / "near", "dispatch")).axes[0]
     assert near.get_xscale() == "linear" and near.get_xlim()[0] == 0
-    far = drawn(dispatch, runs.findings(tmp_path / "far", "dispatch", runs.dispatch(slowest_s=3e-3))).axes[0]
+    far = drawn(draw_dispatch, runs.findings(tmp_path / "far", "dispatch", runs.dispatch(slowest_s=3e-3))).axes[0]
     assert far.get_xscale() == "log" and far.get_xlim()[1] > 3e-3
     assert [t.get_text() for t in far.get_yticklabels()] == ["empty, pipelined", "empty, sync", "tiny, sync"]
 
 
 def test_a_refused_bar_is_a_cross(tmp_path: Path) -> None:
     made = [*runs.dispatch()[:2], runs.removed(runs.dispatch(slowest_s=3e-3)[2])]
-    figure = drawn(dispatch, runs.findings(tmp_path, "dispatch", made))
+    figure = drawn(draw_dispatch, runs.findings(tmp_path, "dispatch", made))
     assert "refused" in texts(figure) and len([p for p in figure.axes[0].patches if p.get_width() > 0]) == 2
 
 
 def test_fusion_shows_time_bytes_and_the_speedup(tmp_path: Path) -> None:
-    figure = drawn(fusion, runs.findings(tmp_path, "fusion"))
+    figure = drawn(draw_fusion, runs.findings(tmp_path, "fusion"))
     assert "chain, 1M: time" in texts(figure) and "bytes that must move" in texts(figure)
     assert "64.0 MB" in texts(figure) and "8.00 MB" in texts(figure)
     speedups = panel(figure, "speed-up over op by op")
@@ -283,7 +280,7 @@ def test_fusion_shows_time_bytes_and_the_speedup(tmp_path: Path) -> None:
 
 
 def test_linalg_shows_how_the_others_compare_with_jit(tmp_path: Path) -> None:
-    figure = drawn(linalg, runs.findings(tmp_path, "linalg"))
+    figure = drawn(draw_linalg, runs.findings(tmp_path, "linalg"))
     titles = [axes.get_title(loc="left") for axes in figure.axes]
     assert [title for title in titles if title] == ["lu", "qr", "cholesky", "svd", "eigh"]
     ratios = [axes for axes in figure.axes if not axes.get_title(loc="left")]
@@ -297,12 +294,12 @@ def test_versus_shows_latency_and_throughput_over_numpy_and_what_others_publishe
     tmp_path: Path,
 ) -> None:
     found = runs.findings(tmp_path, "versus")
-    figure = drawn(versus, found)
+    figure = drawn(draw_versus, found)
     latency, throughput = figure.axes
     assert "0.001 x" in texts(latency) and "0.5 x" in texts(latency) and "4 x" in texts(throughput)
     assert "boosted trees" not in texts(figure) and "ResNet" not in texts(figure), "of a model of another kind"
     trees = [dataclasses.replace(m, record=dataclasses.replace(m.record, op="gbdt")) for m in runs.versus()]
-    with_trees = drawn(versus, runs.findings(tmp_path / "trees", "versus", trees))
+    with_trees = drawn(draw_versus, runs.findings(tmp_path / "trees", "versus", trees))
     assert "boosted trees, Ryzen 7 2700 vs 1080 Ti" in texts(with_trees) and "2.9 x" in texts(with_trees.axes[1])
     (headline,) = found.headlines
     assert headline.startswith("mlp: shortest time for 1 row: ") and " µs (numpy on" in headline
@@ -313,28 +310,28 @@ def test_versus_shows_latency_and_throughput_over_numpy_and_what_others_publishe
 
 def test_a_call_is_split_with_one_row_and_with_the_most(tmp_path: Path) -> None:
     found = runs.findings(tmp_path, "versus")
-    figure = drawn(call_split, found)
+    figure = drawn(draw_call_split, found)
     one, most = (panel(figure, title) for title in ("1 row: latency", "4,096 rows: throughput"))
     widths = [patch.get_width() for patch in one.patches]
     assert np.allclose(widths, [40, 10, 50], atol=4) and "µs" in texts(one)
     assert "it may take no time" in texts(figure) and most.patches[0].get_facecolor()[:3] == (1, 1, 1)
     _, second = found.sentences()["Where the time goes"]
     assert "transfer cannot tell (-" in second
-    assert call_split.draw(runs.findings(tmp_path / "none", "versus", runs.versus()[:3])) is None
+    assert draw_call_split(runs.findings(tmp_path / "none", "versus", runs.versus()[:3])) is None
 
 
 def test_trainings_to_a_target_have_times_and_speedups_with_their_seeds(tmp_path: Path) -> None:
     found = runs.findings(tmp_path, "versus")
-    figure = drawn(ways_to_target, found)
+    figure = drawn(draw_ways_to_target, found)
     times, ratios = figure.axes
     assert "mlp: jit on 1 core" in texts(times) and "2 x" in texts(ratios) and "n = 3 seeds" in texts(figure)
     assert len(found.sentences()["Training to a target"]) == 2
-    assert ways_to_target.draw(runs.findings(tmp_path / "none", "versus", runs.versus()[:3])) is None
+    assert draw_ways_to_target(runs.findings(tmp_path / "none", "versus", runs.versus()[:3])) is None
 
 
 def test_cpu_against_accelerator_only_where_both_are(tmp_path: Path) -> None:
-    assert devices.draw(runs.findings(tmp_path / "cpu", "curves")) is None
-    figure = drawn(devices, runs.findings(tmp_path / "both", "curves", runs.both(), manifest=runs.GPU_MANIFEST))
+    assert draw_devices(runs.findings(tmp_path / "cpu", "curves")) is None
+    figure = drawn(draw_devices, runs.findings(tmp_path / "both", "curves", runs.both(), manifest=runs.GPU_MANIFEST))
     assert [t.get_text() for t in figure.axes[0].get_yticklabels()] == ["gelu float32 1M"], "the largest size of both"
     assert "10.0 x" in texts(figure) or "10 x" in texts(figure) or "9.9" in texts(figure)
 

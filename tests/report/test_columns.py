@@ -21,13 +21,12 @@ from report import runs
 from rich.console import Console
 
 from jaxbench import levers
-from jaxbench.analysis.intervals import Estimate
 from jaxbench.records import store
 from jaxbench.records.store import RunFolder
-from jaxbench.report import case_findings, columns, definitions, findings, lever_findings, table
+from jaxbench.report import case_findings, columns, findings, lever_findings, page, table
 from jaxbench.report.findings import Findings
-from jaxbench.report.numbers import ratio
-from jaxbench.report.table import ALWAYS, TEXT, Cell, Column
+from jaxbench.report.table import ALWAYS, TEXT, Cell, Column, ratio
+from jaxbench.statistics.bootstrap import Estimate
 
 HERE = Path(__file__).parent
 METRICS = HERE.parents[1] / "docs" / "metrics"
@@ -61,7 +60,7 @@ def sections() -> dict[str, str]:
 
 def test_every_column_of_a_table_leads_to_a_definition() -> None:
     assert {column.definition for column in columns.COLUMNS} <= set(sections())
-    assert list(sections()) == list(definitions.sections()), "the page reads the same headings"
+    assert list(sections()) == list(page.definitions()), "the page reads the same headings"
 
 
 @pytest.mark.parametrize("column", columns.FILE, ids=lambda column: column.name)

@@ -32,8 +32,9 @@ from jaxbench.records.trainings import Trained
 from jaxbench.report import build, views
 from jaxbench.report.drawing import canvas, marks, placing
 from jaxbench.report.drawing.canvas import Look
-from jaxbench.report.drawing.labels import display
-from jaxbench.report.figures import forecast, goodput, targets
+from jaxbench.report.drawing.notes import display
+from jaxbench.report.figures.forecasts import draw_forecast
+from jaxbench.report.figures.runs import draw_goodput, draw_targets
 from jaxbench.report.findings import Findings
 
 Make = Callable[[Path], Path]
@@ -234,7 +235,7 @@ def test_a_colour_is_a_device_count_in_every_panel_of_time_to_target() -> None:
         for devices in (1, 2)
         for seed in (0, 1, 2)
     ]
-    figure = laid_out(lambda: targets.draw(curves.curves(made), title="time_to_target: steps and time to a target"))
+    figure = laid_out(lambda: draw_targets(curves.curves(made), title="time_to_target: steps and time to a target"))
     assert figure is not None and not overlaps(figure) and not cut(figure)
     said = words(figure)
     assert "n = 3 seeds" in said and "95 % confidence intervals" in said
@@ -258,12 +259,12 @@ def test_an_axis_with_units_on_its_ticks_names_no_other(tmp_path: Path, name: st
 
 def test_an_empty_figure_is_not_drawn() -> None:
     one = fabricate_forecasts.at(8)
-    assert forecast.draw([one], title="Forecast") is None, "a forecast of one target"
-    both = laid_out(lambda: forecast.draw([one, fabricate_forecasts.at(64)], title="Forecast"))
+    assert draw_forecast([one], title="Forecast") is None, "a forecast of one target"
+    both = laid_out(lambda: draw_forecast([one, fabricate_forecasts.at(64)], title="Forecast"))
     assert both is not None and not overlaps(both) and not cut(both)
     costs = Costs(interval_s=2.0, checkpoint_s=0.1, latency_s=0.2, restart_s=3.0, down_s=0.1, useful=0.9)
     for seconds, panels in ((8, 1), (3600, 2)):
-        figure = laid_out(lambda seconds=seconds: goodput.draw({"steps": seconds * 10**9}, costs, title="mlp: goodput"))  # type: ignore[misc]
+        figure = laid_out(lambda seconds=seconds: draw_goodput({"steps": seconds * 10**9}, costs, title="mlp: goodput"))  # type: ignore[misc]
         assert figure is not None and len(figure.axes) == panels, f"{seconds} s of work say what they say"
 
 

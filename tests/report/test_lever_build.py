@@ -17,7 +17,7 @@ from thin import thin
 from jaxbench.errors import UserError
 from jaxbench.records import store
 from jaxbench.records.store import RunFolder
-from jaxbench.report import build, lever_findings, terminal, views
+from jaxbench.report import build, lever_findings, page, views
 from jaxbench.report.drawing import canvas
 from jaxbench.report.lever_findings import LeverFindings
 
@@ -184,7 +184,7 @@ def test_hostile_names_are_escaped_everywhere(tmp_path: Path) -> None:
 def test_the_terminal_table_fits(tmp_path: Path, kind: str, width: int) -> None:
     findings = find(tmp_path, kind)
     with open(tmp_path / "out.txt", "w") as file:
-        terminal.show(findings.page([]), Console(width=width, file=file))
+        page.show(findings.page([]), Console(width=width, file=file))
     text = (tmp_path / "out.txt").read_text()
     assert max(map(len, text.splitlines())) <= width
     assert "baseline" in text and "Baseline" in text

@@ -16,7 +16,8 @@ from jaxbench.records import store
 from jaxbench.records.store import RunFolder
 from jaxbench.report import lever_findings, views
 from jaxbench.report.drawing import canvas, marks, notes
-from jaxbench.report.figures import ladder, precision, remat, search
+from jaxbench.report.figures.levers import difference, factors
+from jaxbench.report.figures.memory import draw_remat, draw_search, front
 from jaxbench.report.lever_findings import LeverFindings
 
 
@@ -95,7 +96,7 @@ def test_published_overheads_are_hollow_dashed_and_cited(tmp_path: Path) -> None
 
 def test_the_front_is_what_no_other_beats_in_both(tmp_path: Path) -> None:
     arms = findings(tmp_path, "remat").places[0].arms
-    assert [arm.label for arm in remat.front(arms)] == ["block", "dots_saveable", "none"]
+    assert [arm.label for arm in front(arms)] == ["block", "dots_saveable", "none"]
 
 
 def test_the_law_has_its_exponent_and_two_guides(tmp_path: Path) -> None:
@@ -105,7 +106,7 @@ def test_the_law_has_its_exponent_and_two_guides(tmp_path: Path) -> None:
     assert {"n", "√n"} <= {text.get_text() for text in figure.axes[2].texts}
     bare = fab.lever_folder(tmp_path / "bare", fab.remat(), ["remat"])
     with canvas.style():
-        without = remat.draw(lever_findings.find(RunFolder(bare)))
+        without = draw_remat(lever_findings.find(RunFolder(bare)))
     assert without is not None and len(without.axes) == 2
 
 
@@ -116,7 +117,7 @@ def test_accuracy_differences_are_next_to_published_ones(tmp_path: Path) -> None
     published = [line for line in last.lines if line.get_markerfacecolor() == "white"]
     assert [round(line.get_xdata()[0], 2) for line in published] == [0.16, 0.03, 0.10, -0.01, 0.28, 0.12]
     places = findings(tmp_path / "more", "precision").places
-    values = {arm.label: precision.difference(arm) for arm in places[0].arms}
+    values = {arm.label: difference(arm) for arm in places[0].arms}
     assert values["bfloat16"].value == pytest.approx(-0.2) and not values["default"].known
 
 
@@ -128,7 +129,7 @@ def test_without_a_training_there_is_no_accuracy(tmp_path: Path) -> None:
 
 def test_rung_factors_are_over_the_rung_before(tmp_path: Path) -> None:
     (place,) = findings(tmp_path, "ladder", noise=0, drift=0).places
-    first, *others = ladder.factors(place)
+    first, *others = factors(place)
     assert not first.known
     assert [f.value for f in others] == pytest.approx([5, 20 / 7, 14 / 13.97, 13.97 / 8])
 
@@ -137,7 +138,7 @@ def test_a_rung_after_a_failed_one_has_no_factor(tmp_path: Path) -> None:
     arms = fab.ladder()
     arms[2] = dataclasses.replace(arms[2], failed="no")
     (place,) = findings(tmp_path, "ladder", arms=arms).places
-    assert [f.known for f in ladder.factors(place)] == [False, True, False, False, True]
+    assert [f.known for f in factors(place)] == [False, True, False, False, True]
     assert "failed" in texts(draw(tmp_path / "drawn", "ladder", arms=arms))
 
 
@@ -145,9 +146,9 @@ def test_the_knee_is_named_and_the_search_has_its_limit(tmp_path: Path) -> None:
     assert "knee 512" in texts(draw(tmp_path, "batch"))
     found = findings(tmp_path / "more", "batch")
     with canvas.style():
-        figure = search.draw(found)
+        figure = draw_search(found)
     assert figure is not None
-    assert found.search is not None and found.search.sentence in search.caption(found)
+    assert found.search is not None and found.search.sentence in draw_search.more(found)
     said = texts(figure)
     assert "✓" in said and "✗" in said and "limit, 2.00 GB" in said and "half of the memory that was free" in said
 
@@ -182,4 +183,4 @@ def test_the_search_without_proofs_can_be_drawn(tmp_path: Path) -> None:
     fab.lever_folder(tmp_path, fab.batch(), ["batch"])
     store.write_json(tmp_path / "search.json", {**fab.SEARCH, "proven": [], "largest": 0, "error": None})
     found = lever_findings.find(RunFolder(tmp_path))
-    assert canvas.render(lambda: search.draw(found))["svg"]
+    assert canvas.render(lambda: draw_search(found))["svg"]

@@ -15,10 +15,10 @@ from fabricate_cases import Made
 from report import runs
 from rich.console import Console
 
-from jaxbench.analysis import machine_card
+from jaxbench.analysis import machine_profile
 from jaxbench.errors import UserError
 from jaxbench.records.store import RunFolder, write_json
-from jaxbench.report import build, card_table, machine
+from jaxbench.report import build, machine
 
 HOSTILE = "<b>cpu</b>&{{ 1 }}"
 
@@ -40,7 +40,7 @@ def made(
         cases = (changes or {}).get(view, runs.VIEWS[view]())
         named = [dataclasses.replace(m, record=dataclasses.replace(m.record, experiment=view)) for m in cases]
         found.append(runs.folder(folder / view, view, named, rounds=4, **facts))
-    card = machine_card.build([RunFolder(path) for path in found])
+    card = machine_profile.build([RunFolder(path) for path in found])
     for path in found:
         write_json(path / "machine.json", card)
         if reports:
@@ -124,8 +124,8 @@ def test_of_many_copies_the_terminal_shows_the_ends_and_the_page_all(tmp_path: P
         }
         for i in range(1, 9)
     ]
-    assert len([number for number in card_table.rows(card) if number.what == "d2d"]) == 8
-    assert len(card_table.brief(card).lines) == len(card["peaks"]) + 2
+    assert len([number for number in machine.numbers(card) if number.what == "d2d"]) == 8
+    assert len(machine.brief(card).lines) == len(card["peaks"]) + 2
 
 
 def test_hostile_names_are_escaped(tmp_path: Path) -> None:

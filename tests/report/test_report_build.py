@@ -20,7 +20,7 @@ from thin import thin
 
 from jaxbench.errors import UserError
 from jaxbench.records import schema, store
-from jaxbench.report import build, folds, page, terminal
+from jaxbench.report import build, details, page
 from jaxbench.report.findings import find
 
 HOSTILE = '<script>alert("x")</script>&{{ 7 * 7 }}'
@@ -161,7 +161,7 @@ def test_no_request_can_leave_the_page(tmp_path: Path) -> None:
 
 @runs.undrawn()
 def test_raw_samples_are_capped_and_it_says_so(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(folds, "RAW_ROUNDS", 16)
+    monkeypatch.setattr(details, "RAW_ROUNDS", 16)
     fabricate.run_folder(tmp_path, rounds=5, devices=(1, 2))
     build.write(tmp_path)
     html = (tmp_path / "report.html").read_text()
@@ -172,7 +172,7 @@ def test_raw_samples_are_capped_and_it_says_so(tmp_path: Path, monkeypatch: pyte
 def test_the_terminal_table_fits(tmp_path: Path, width: int) -> None:
     findings = find(store.RunFolder(fabricate.run_folder(tmp_path, strategies=("jit_explicit",), cores=2)))
     with open(tmp_path / "out.txt", "w") as file:
-        terminal.show(findings.page([]), Console(width=width, file=file))
+        page.show(findings.page([]), Console(width=width, file=file))
     text = (tmp_path / "out.txt").read_text()
     assert max(map(len, text.splitlines())) <= width
     assert "base" in text and "efficiency" in text and "Amdahl" in text
@@ -187,7 +187,7 @@ def test_the_terminal_has_five_notes_of_all_sections_and_counts_the_others(tmp_p
         for at, (of, count) in enumerate([*sizes, (page.Purpose.NOTE, 3)])
     ]
     console = Console(width=80, file=io.StringIO())
-    terminal.show(dataclasses.replace(made, sections=parts), console)
+    page.show(dataclasses.replace(made, sections=parts), console)
     lines = [line.strip() for line in console.file.getvalue().splitlines()]  # type: ignore[attr-defined]
     assert lines[lines.index("Part 0") :] == [
         "Part 0", "amiss 0.0", "amiss 0.1", "Part 1", "note 1.0", "note 1.1", "Part 3", "note 3.0", "Part 4",

@@ -18,7 +18,7 @@ from jaxbench.catalog import published
 from jaxbench.errors import UserError
 from jaxbench.records.store import RunFolder
 from jaxbench.report.drawing import axes, canvas, marks, notes
-from jaxbench.report.figures import scaling as figures
+from jaxbench.report.figures.training import draw_scaling, of_rows
 from jaxbench.report.findings import find
 
 
@@ -32,11 +32,11 @@ P100 = (TABLE, ["InceptionV3", "ResNet-50", "ResNet-152", "AlexNet", "VGG16"])
 
 def draw(rows: list[Row], **options: Any) -> Figure:
     with canvas.style():
-        return figures.of_rows(rows, title="cnn", **options)
+        return of_rows(rows, title="cnn", **options)
 
 
 def rendered(rows: list[Row], **options: Any) -> dict[str, bytes]:
-    return canvas.render(lambda: figures.of_rows(rows, title="cnn", **options))
+    return canvas.render(lambda: of_rows(rows, title="cnn", **options))
 
 
 def texts(figure: Figure) -> str:
@@ -186,7 +186,7 @@ NAMES = [r"my$\bad$x", "a" * 300, "$", "/long/path" * 30, "_", "{}", "x\ny", "[b
 def test_names_are_text_and_stay_inside_the_figure(tmp_path: Path, name: str) -> None:
     rows = rows_of(tmp_path, strategies=(name, "b"), experiment=name)
     with canvas.style():
-        figure = figures.of_rows(rows, title=f"{name}: training throughput")
+        figure = of_rows(rows, title=f"{name}: training throughput")
         figure.draw_without_rendering()
         legend = figure.legends[0].get_window_extent()
     panel, dots = figure.axes[0].get_window_extent(), canvas.DPI / 100
@@ -211,7 +211,7 @@ def test_published_curves_are_of_the_same_kind_of_model(
 ) -> None:
     run = fabricate.run_folder(tmp_path, experiment=experiment, config={"report": {"overlay": overlay}})
     with canvas.style():
-        said = texts(figures.draw(find(RunFolder(run))))
+        said = texts(draw_scaling(find(RunFolder(run))))
     assert [name for name in P100[1] if name in said.split("\n")] == names
     assert ("P100" in said) == bool(names)
 
@@ -224,7 +224,7 @@ def test_an_overlay_of_an_unknown_model_is_refused() -> None:
 def test_an_unknown_overlay_is_refused(tmp_path: Path) -> None:
     with pytest.raises(UserError, match="did you mean 'tf_dgx1_p100_synth'"):
         config = {"report": {"overlay": "tf_dgx1_p100_sinth"}}
-        figures.draw(find(RunFolder(fabricate.run_folder(tmp_path, config=config))))
+        draw_scaling(find(RunFolder(fabricate.run_folder(tmp_path, config=config))))
 
 
 @pytest.mark.parametrize(

@@ -17,12 +17,12 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from report import runs
 
-from jaxbench.analysis.intervals import Estimate
 from jaxbench.records import store
-from jaxbench.report import build, earlier_runs
+from jaxbench.report import build
 from jaxbench.report.drawing import canvas, notes
-from jaxbench.report.drawing.roofline_points import Spot, of_cases
 from jaxbench.report.figures import roofline
+from jaxbench.report.figures.roofline import Spot, of_cases
+from jaxbench.statistics.bootstrap import Estimate
 
 GPU_CARD = fab.card()
 GPU_CARD["machine"] |= runs.GPU
@@ -165,7 +165,7 @@ def test_earlier_runs_of_the_same_machine_are_in_the_background(tmp_path: Path) 
         build.write(runs.folder(tmp_path / "machine-1" / "stream", "stream"))
         build.write(runs.folder(tmp_path / "other", "matmul", [stranger], manifest={"cpu_model": "Another CPU"}))
     here = runs.folder(tmp_path / "here", "curves", machine=fab.card())
-    spots = earlier_runs.spots(here)
+    spots = roofline.earlier_spots(here)
     assert {s.label for s in spots} == {"matmul", "cnn", "stream"} and {s.kind for s in spots} == {"earlier"}
     step = next(s for s in spots if s.label == "cnn")
     assert step.at == pytest.approx(3.2e9 / 4e8)
@@ -182,7 +182,7 @@ def test_rows_that_may_not_be_believed_are_no_background(tmp_path: Path) -> None
     ]
     build.write(runs.folder(tmp_path / "matmul", "matmul", made))
     here = runs.folder(tmp_path / "here", "curves")
-    (spot,) = earlier_runs.spots(here)
+    (spot,) = roofline.earlier_spots(here)
     assert spot.at == pytest.approx(512 / 6)
 
 
@@ -191,7 +191,7 @@ def test_rows_that_may_not_be_believed_are_no_background(tmp_path: Path) -> None
 def test_a_damaged_sibling_is_passed_over(tmp_path: Path, spoil: str) -> None:
     build.write(runs.folder(tmp_path / "matmul", "matmul"))
     (tmp_path / "matmul" / ("summary.csv" if "," in spoil or "\x00" in spoil else store.MANIFEST)).write_text(spoil)
-    assert earlier_runs.spots(runs.folder(tmp_path / "here", "curves")) == []
+    assert roofline.earlier_spots(runs.folder(tmp_path / "here", "curves")) == []
 
 
 @runs.undrawn()
@@ -205,4 +205,4 @@ def test_a_training_step_on_accelerators_is_per_device(tmp_path: Path) -> None:
     text = (tmp_path / "cnn" / "summary.csv").read_text().replace(",cpu,", ",gpu,")
     (tmp_path / "cnn" / "summary.csv").write_text(text)
     here = runs.folder(tmp_path / "here", "curves", manifest=runs.GPU)
-    assert np.allclose(sorted(s.value.value for s in earlier_runs.spots(here)), totals)
+    assert np.allclose(sorted(s.value.value for s in roofline.earlier_spots(here)), totals)

@@ -14,13 +14,15 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from thin import thin
 
-from jaxbench.analysis import max_sequence
+from jaxbench.analysis import studies
 from jaxbench.records import schema, store
 from jaxbench.records.store import RunFolder
 from jaxbench.report import findings
 from jaxbench.report.drawing import canvas, marks, notes
 from jaxbench.report.drawing.families import received_bytes
-from jaxbench.report.figures import context, tensor, zero
+from jaxbench.report.figures import memory
+from jaxbench.report.figures.memory import draw_zero
+from jaxbench.report.figures.model_parallel import draw_context, draw_tensor
 from jaxbench.report.findings import Findings
 
 PARAMETERS = 1_000
@@ -82,7 +84,7 @@ def spread_material(path: Path, *, strategy: str = "tensor", **facts: Any) -> Fi
 def context_material(path: Path, *, search: bool = True, **facts: Any) -> Findings:
     fabricate.run_folder(path, strategies=("context",), scalings=("strong",), **facts)
     if search:
-        store.write_json(path / max_sequence.FILE, LONGEST)
+        store.write_json(path / studies.LONGEST, LONGEST)
     return change(path, lambda record: record)
 
 
@@ -124,15 +126,15 @@ def published_points(axes: Axes) -> list[list[float]]:
 
 
 def test_zero_has_the_bytes_of_the_formulas(tmp_path: Path) -> None:
-    axes = draw(zero, zero_material(tmp_path, cores=2)).axes[0]
-    for style, stage in enumerate(zero.STAGES):
+    axes = draw(draw_zero, zero_material(tmp_path, cores=2)).axes[0]
+    for style, stage in enumerate(memory.STAGES):
         assert marked(axes, style) == pytest.approx({n: stage.per_parameter(n) for n in (1, 2, 4, 8)})
         assert not hollow(axes, style), "bytes are exact on fake devices too"
-    assert [stage.formula for stage in zero.STAGES] == ["16", "4 + 12/N", "2 + 14/N", "16/N"]
+    assert [stage.formula for stage in memory.STAGES] == ["16", "4 + 12/N", "2 + 14/N", "16/N"]
 
 
 def test_zero_overlays_the_table_in_bytes_a_parameter(tmp_path: Path) -> None:
-    figure = draw(zero, zero_material(tmp_path))
+    figure = draw(draw_zero, zero_material(tmp_path))
     theirs = published_points(figure.axes[0])
     assert theirs[0] == [16.0, 7.0, 4.747, 4.187, 4.053, 4.013] and theirs[2][-1] == 0.016
     said = texts(figure)
@@ -141,31 +143,32 @@ def test_zero_overlays_the_table_in_bytes_a_parameter(tmp_path: Path) -> None:
 
 
 def test_zero_of_another_precision_has_no_published_lines(tmp_path: Path) -> None:
-    figure = draw(zero, zero_material(tmp_path, precision="float32"))
+    figure = draw(draw_zero, zero_material(tmp_path, precision="float32"))
     assert not published_points(figure.axes[0]) and "Rajbhandari" not in texts(figure)
     assert marked(figure.axes[0], 3)[8] == 2
 
 
 def test_zero_says_how_far_from_the_formulas(tmp_path: Path) -> None:
     made = zero_material(tmp_path)
-    assert zero.worst(made.rows) == pytest.approx(0, abs=1e-12)
+    assert memory.worst(made.rows) == pytest.approx(0, abs=1e-12)
     one = next(row for row in made.rows if row.point.strategy == "fsdp" and row.point.devices == 4)
     assert one.point.record is not None
     one.point.record.facts["state_bytes"] += 40
-    assert zero.worst(made.rows) == pytest.approx(0.01)
+    assert memory.worst(made.rows) == pytest.approx(0.01)
 
 
 def test_zero_without_gradients_is_no_figure(tmp_path: Path) -> None:
-    assert zero.draw(zero_material(tmp_path, gradients=False)) is None
+    assert draw_zero(zero_material(tmp_path, gradients=False)) is None
 
 
 def test_model_parallel_strategies_have_no_stage() -> None:
-    assert zero.stage("tensor") is None and zero.stage("shard_map") is zero.DP and zero.stage("fsdp") is zero.PARAMETERS
+    assert memory.stage("tensor") is None and memory.stage("shard_map") is memory.DP
+    assert memory.stage("fsdp") is memory.PARAMETERS
 
 
 def test_tensor_has_percents_speedups_and_bytes(tmp_path: Path) -> None:
     made = spread_material(tmp_path, cores=2)
-    weak, strong, sent = draw(tensor, made).axes
+    weak, strong, sent = draw(draw_tensor, made).axes
     law = fabricate.amdahl(0.05)
     assert marked(weak, 0) == pytest.approx({n: 100 * law("weak", n) / n for n in (1, 2, 4, 8)})
     assert marked(strong, 0) == pytest.approx({n: law("strong", n) for n in (1, 2, 4, 8)})
@@ -175,7 +178,7 @@ def test_tensor_has_percents_speedups_and_bytes(tmp_path: Path) -> None:
 
 
 def test_tensor_overlays_megatron(tmp_path: Path) -> None:
-    figure = draw(tensor, spread_material(tmp_path))
+    figure = draw(draw_tensor, spread_material(tmp_path))
     weak, strong, sent = figure.axes
     assert published_points(weak) == [[100, 95, 82, 77], [96, 83, 79, 74]]
     assert published_points(strong) == [[1, 1.64, 2.34, 2.98]] and not published_points(sent)
@@ -183,26 +186,26 @@ def test_tensor_overlays_megatron(tmp_path: Path) -> None:
 
 
 def test_published_speedups_are_over_one_device(tmp_path: Path) -> None:
-    figure = draw(tensor, spread_material(tmp_path, devices=(2, 4)))
+    figure = draw(draw_tensor, spread_material(tmp_path, devices=(2, 4)))
     assert not published_points(figure.axes[1]) and "these over 2 devices" in texts(figure)
 
 
 def test_tensor_leaves_out_what_was_not_timed(tmp_path: Path) -> None:
-    figure = draw(tensor, spread_material(tmp_path, scalings=("strong",)))
+    figure = draw(draw_tensor, spread_material(tmp_path, scalings=("strong",)))
     assert [axes.get_title(loc="left")[:6] for axes in figure.axes] == ["strong", "MB rec"]
-    bytes_alone = draw(tensor, spread_material(tmp_path / "untimed", rounds=0))
+    bytes_alone = draw(draw_tensor, spread_material(tmp_path / "untimed", rounds=0))
     assert len(bytes_alone.axes) == 1 and "Shoeybi" not in texts(bytes_alone)
     none = spread_material(tmp_path / "none")
-    assert tensor.draw(dataclasses.replace(none, rows=[])) is None
+    assert draw_tensor(dataclasses.replace(none, rows=[])) is None
 
 
 def test_a_wrong_point_is_a_cross(tmp_path: Path) -> None:
-    figure = draw(tensor, spread_material(tmp_path, wrong=("tensor/strong/8",)))
+    figure = draw(draw_tensor, spread_material(tmp_path, wrong=("tensor/strong/8",)))
     assert 8 not in marked(figure.axes[1], 0) and notes.WRONG in texts(figure)
 
 
 def test_context_has_lengths_memory_and_times(tmp_path: Path) -> None:
-    figure = draw(context, context_material(tmp_path, devices=(1, 2, 4), cores=2))
+    figure = draw(draw_context, context_material(tmp_path, devices=(1, 2, 4), cores=2))
     lengths, memory, times = figure.axes
     assert [marked(lengths, style) for style in range(3)] == [{1: 64}, {2: 120}, {4: 240}]
     guide = next(line for line in lengths.lines if list(line.get_ydata()) == [64, 128, 256])
@@ -216,7 +219,7 @@ def test_context_has_lengths_memory_and_times(tmp_path: Path) -> None:
 
 def test_context_times_are_the_medians(tmp_path: Path) -> None:
     made = context_material(tmp_path, search=False, devices=(1, 2, 4), noise=0, drift=0)
-    (times,) = draw(context, made).axes
+    (times,) = draw(draw_context, made).axes
     law = fabricate.amdahl(0.05)
     for style, n in enumerate((1, 2, 4)):
         assert marked(times, style) == pytest.approx({n: 0.0123 / law("strong", n)})
@@ -224,16 +227,16 @@ def test_context_times_are_the_medians(tmp_path: Path) -> None:
 
 def test_context_leaves_out_panels_without_data(tmp_path: Path) -> None:
     searched = context_material(tmp_path, rounds=0, devices=(1, 2, 4))
-    assert len(draw(context, searched).axes) == 2
-    (tmp_path / max_sequence.FILE).unlink()
-    assert context.draw(searched) is None
+    assert len(draw(draw_context, searched).axes) == 2
+    (tmp_path / studies.LONGEST).unlink()
+    assert draw_context(searched) is None
 
 
 @pytest.mark.full
 @pytest.mark.usefixtures("every_format")
-@pytest.mark.parametrize("module", thin([zero, tensor, context], 1))
+@pytest.mark.parametrize("module", thin([draw_zero, draw_tensor, draw_context], 1))
 def test_three_formats_with_the_same_bytes_every_time(tmp_path: Path, module: Any) -> None:
-    make = {zero: zero_material, tensor: spread_material, context: context_material}[module]
+    make = {draw_zero: zero_material, draw_tensor: spread_material, draw_context: context_material}[module]
     made = make(tmp_path)
     first, second = (canvas.render(lambda: module.draw(made)) for _ in range(2))
     assert first == second and set(first) == {"svg", "pdf", "png"}

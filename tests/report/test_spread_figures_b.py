@@ -12,12 +12,14 @@ from matplotlib.figure import Figure
 from matplotlib.patches import Rectangle
 from thin import thin
 
+from jaxbench.analysis import waterfall
 from jaxbench.catalog import published
 from jaxbench.records import schema
 from jaxbench.records.store import RunFolder
 from jaxbench.report import findings
 from jaxbench.report.drawing import canvas, marks, notes
-from jaxbench.report.figures import hybrid, moe, pipeline
+from jaxbench.report.figures import model_parallel
+from jaxbench.report.figures.model_parallel import draw_hybrid, draw_moe, draw_pipeline, ranked
 from jaxbench.report.findings import Findings
 
 WHITE = (1.0, 1.0, 1.0, 1.0)
@@ -52,7 +54,7 @@ def made(path: Path, entries: list[dict[str, Any]], *, rounds: int = ROUNDS) -> 
 
 def stages(k: int, m: int, name: str = "gpipe", *, cores: int = 2, **changes: Any) -> dict[str, Any]:
     """A pipeline with the theoretical idle share, and the throughput that follows from it."""
-    share = pipeline.idle(k, m, pipeline.CHUNKS.get(name, 1))
+    share = waterfall.idle_share(k, m, waterfall.CHUNKS.get(name, 1))
     facts: dict[str, Any] = dict(
         strategy="pipeline", devices=k, arm=f"accumulate={m}, schedule={name}", oversubscribed=k > cores,
         levers={"accumulate": str(m), "schedule": name}, facts={"busy_share": 1 - share},
@@ -89,9 +91,9 @@ MOES = [
     experts("fsdp", 4, {"all-gather": 7, "reduce-scatter": 2}),
 ]
 RUNS: dict[str, tuple[Any, list[dict[str, Any]]]] = {
-    "pipeline": (pipeline, PIPELINES),
-    "hybrid": (hybrid, MESHES),
-    "moe": (moe, MOES),
+    "pipeline": (draw_pipeline, PIPELINES),
+    "hybrid": (draw_hybrid, MESHES),
+    "moe": (draw_moe, MOES),
 }
 
 
@@ -127,7 +129,7 @@ def test_the_bytes_are_the_same_every_time(tmp_path: Path, kind: str) -> None:
     module, entries = RUNS[kind]
     material = made(tmp_path, entries)
     first, second = (canvas.render(lambda: module.draw(material)) for _ in range(2))
-    assert first == second and set(first) == {"svg", "pdf", "png"} and module.CAPTION
+    assert first == second and set(first) == {"svg", "pdf", "png"} and module.caption
 
 
 @pytest.mark.parametrize("kind", RUNS)
@@ -152,16 +154,16 @@ def test_a_wrong_point_is_crossed_out(tmp_path: Path, kind: str) -> None:
 
 
 def test_the_idle_share_is_filled_and_on_the_line_of_theory(tmp_path: Path) -> None:
-    axes = drawn(pipeline, made(tmp_path, PIPELINES)).axes[0]
+    axes = drawn(draw_pipeline, made(tmp_path, PIPELINES)).axes[0]
     found = marked(axes, "s")  # M = 4
     assert [y for _, y, _ in found[::2]] == pytest.approx([0, 20, 100 * 3 / 7, 100 * 7 / 11])
     assert all(filled for *_, filled in found)
-    assert pipeline.idle(4, 4, 2) == pytest.approx(3 / 11)
+    assert waterfall.idle_share(4, 4, 2) == pytest.approx(3 / 11)
 
 
 def test_throughput_is_over_two_stages_and_one_micro_batch(tmp_path: Path) -> None:
     entries = [entry for entry in PIPELINES if entry["levers"]["schedule"] == "gpipe"]
-    figure = drawn(pipeline, made(tmp_path, entries, rounds=5))  # fewer give no ratio
+    figure = drawn(draw_pipeline, made(tmp_path, entries, rounds=5))  # fewer give no ratio
     found = marked(figure.axes[1], "s")
     theory = published.read("gpipe_analytic").frame.set_index("M").loc[4, ["K2", "K4", "K8"]]
     assert [x for x, *_ in found] == [1, 2, 4, 8]
@@ -173,12 +175,12 @@ def test_throughput_is_over_two_stages_and_one_micro_batch(tmp_path: Path) -> No
 
 
 def test_without_its_base_there_is_no_throughput(tmp_path: Path) -> None:
-    figure = drawn(pipeline, made(tmp_path, [stages(4, 4), stages(8, 4)]))
+    figure = drawn(draw_pipeline, made(tmp_path, [stages(4, 4), stages(8, 4)]))
     assert "was not timed" in texts(figure) and "Huang" not in texts(figure)
 
 
 def test_scratch_memory_is_that_of_the_most_stages(tmp_path: Path) -> None:
-    axes = drawn(pipeline, made(tmp_path, PIPELINES)).axes[2]
+    axes = drawn(draw_pipeline, made(tmp_path, PIPELINES)).axes[2]
     assert marked(axes, "v") == [(1, 1e6, True), (4, 4e6, True)]  # gpipe
     assert marked(axes, "P") == [(1, 8e6, True), (4, 8e6, True)]  # 1f1b
     assert "K = 8" in axes.get_title(loc="left")
@@ -186,8 +188,8 @@ def test_scratch_memory_is_that_of_the_most_stages(tmp_path: Path) -> None:
 
 def test_meshes_are_ranked_by_time(tmp_path: Path) -> None:
     material = made(tmp_path, MESHES)
-    assert [hybrid.mesh(row) for row in hybrid.ranked(material.rows)] == ["data=2, tensor=2", "data=4", "stage=4"]
-    figure = drawn(hybrid, material)
+    assert [model_parallel.mesh(row) for row in ranked(material.rows)] == ["data=2, tensor=2", "data=4", "stage=4"]
+    figure = drawn(draw_hybrid, material)
     assert [bar.get_width() for bar in bars_of(figure.axes[0])] == pytest.approx([10.1, 20.2, 30.3])
     assert [bar.get_width() for bar in bars_of(figure.axes[1])] == pytest.approx([2, 3] * 3), "state, then the rest"
     assert [bar.get_width() for bar in bars_of(figure.axes[2])] == pytest.approx([12, 9, 3])
@@ -195,7 +197,7 @@ def test_meshes_are_ranked_by_time(tmp_path: Path) -> None:
 
 
 def test_oversubscribed_meshes_are_ranked_by_bytes(tmp_path: Path) -> None:
-    figure = drawn(hybrid, made(tmp_path, [{**entry, "oversubscribed": True} for entry in MESHES]))
+    figure = drawn(draw_hybrid, made(tmp_path, [{**entry, "oversubscribed": True} for entry in MESHES]))
     assert [bar.get_width() for bar in bars_of(figure.axes[2])] == pytest.approx([3, 9, 12])
     assert all(bar.get_facecolor() == WHITE for bar in bars_of(figure.axes[0]))
     assert not any(bar.get_facecolor() == WHITE for axes in figure.axes[1:] for bar in bars_of(axes))
@@ -209,13 +211,13 @@ def test_a_mesh_that_failed_is_named_with_its_reason(tmp_path: Path) -> None:
         mesh("tensor=3", 1, 1, failed=reason),
         mesh("stage=2,data=2", 0.01, 2, facts={"busy_share": 0.8}),
     ]
-    said = texts(drawn(hybrid, made(tmp_path, entries)))
+    said = texts(drawn(draw_hybrid, made(tmp_path, entries)))
     assert "not drawn: tensor=3: heads do not divide" in said and "…" in said
     assert "meshes with stages leave 20 % of their schedule idle" in said
 
 
 def test_the_state_of_experts_and_what_travels(tmp_path: Path) -> None:
-    figure = drawn(moe, made(tmp_path, MOES))
+    figure = drawn(draw_moe, made(tmp_path, MOES))
     state, sent = figure.axes
     ours = [line for line in state.lines if line.get_marker() == "o"]
     assert [list(line.get_ydata()) for line in ours] == [[8e6, 4e6, 2e6]]

@@ -15,7 +15,7 @@ from jaxbench.records import trainings
 from jaxbench.records.trainings import LearningCurve, Trained
 from jaxbench.report import targets
 from jaxbench.report.drawing import canvas
-from jaxbench.report.figures import learning
+from jaxbench.report.figures.runs import draw_learning
 
 
 def made(batch: int, seed: int, *, reached: bool = True, rule: str = "linear") -> Trained:
@@ -80,11 +80,11 @@ def test_the_curves_of_a_training_show_each_row():
     )  # fmt: skip
     one = LearningCurve(name="a", experiment="mlp", batch=8, target=0.75, seed=0, rows=rows)
     drawn = []
-    canvas.render(lambda: drawn.append(learning.draw({"a": [one]}, title="t")) or drawn[0])
+    canvas.render(lambda: drawn.append(draw_learning({"a": [one]}, title="t")) or drawn[0])
     loss, accuracy = drawn[0].axes[1], drawn[0].axes[4]  # over examples
     assert [list(line.get_ydata()) for line in loss.lines] == [[2, 1, 2 / 3], [1, 1 / 2, 1 / 3]]
     assert list(accuracy.lines[0].get_xdata()) == [80, 160, 240] and accuracy.lines[1].get_ydata()[0] == 0.75
-    assert learning.draw({"a": [dataclasses.replace(one, rows=())]}, title="t") is None
+    assert draw_learning({"a": [dataclasses.replace(one, rows=())]}, title="t") is None
 
 
 def test_energy_and_price_are_the_last_columns_and_empty_where_unknown(folder):

@@ -17,17 +17,19 @@ from jaxbench.workloads.cases import VIEWS
 
 FOLDER = Path(figures.__path__[0])
 NEW = """
-VIEWS, CAPTION, ORDER = ("training",), "a test", -1
-def draw(run):
+from jaxbench.report.drawing.plot import plot
+@plot("brand_new", views=("training",), order=-1)
+def draw_brand_new(run):
+    "a test"
     return None if run.experiment == "empty" else __import__("matplotlib.figure").figure.Figure()
 """
 
 
-@pytest.mark.parametrize("name", sorted(path.stem for path in FOLDER.glob("*.py") if path.stem != "__init__"))
-def test_every_file_is_a_figure(name: str) -> None:
-    module = views.figures()[name]
-    assert module.CAPTION.endswith(".") and callable(module.draw)
-    assert {view.partition("/")[0] for view in module.VIEWS} <= {"training", "levers", "cases", "compiled"}
+@pytest.mark.parametrize("name", views.figures())
+def test_every_figure_has_a_caption_and_runs(name: str) -> None:
+    plot = views.figures()[name]
+    assert plot.caption.endswith(".")
+    assert {view.partition("/")[0] for view in plot.views} <= {"training", "levers", "cases", "compiled"}
 
 
 def test_every_view_that_something_asks_for_has_a_figure() -> None:

@@ -23,7 +23,7 @@ from jaxbench.runner import trial
 from jaxbench.runner.bench import Bench
 from jaxbench.runner.plan import Point
 from jaxbench.workloads import from_nnx
-from jaxbench.workloads.adapters import named_axes
+from jaxbench.workloads.adapters import flax_models
 
 CASES = ROOT / "tests" / "brought_cases"
 KEY = jax.random.PRNGKey(0)
@@ -165,5 +165,5 @@ def test_arrays_of_an_nnx_model_may_have_keys_that_are_tuples() -> None:
 
 
 def test_an_init_of_a_model_that_names_no_axes_has_nothing_to_say() -> None:
-    assert named_axes.sentence(from_nnx(lambda rngs: nnx.Linear(2, 3, rngs=rngs)).init) == ""
-    assert named_axes.sentence(optax.sgd(0.1).init) == ""
+    assert flax_models.named_axes_sentence(from_nnx(lambda rngs: nnx.Linear(2, 3, rngs=rngs)).init) == ""
+    assert flax_models.named_axes_sentence(optax.sgd(0.1).init) == ""

@@ -6,7 +6,7 @@ from __future__ import annotations
 import pytest
 from rich.console import Console
 
-from jaxbench.analysis import max_sequence as reader
+from jaxbench.analysis import studies as reader
 from jaxbench.errors import UserError
 from jaxbench.runner import studies
 from jaxbench.runner.plan import Point
@@ -46,7 +46,7 @@ def search(folder, monkeypatch, *, limit, model=None):
     config = {"search": "context", "depths": "", "model": {"context": 64} if model is None else model}
     about = {"experiment": "context_parallel", "config": config, "folder": folder, "console": Console(quiet=True)}
     studies.run(Study(points=points, limit=MemoryLimit(bytes=limit, source="a test"), **about))
-    return reader.read(folder)
+    return reader.read_longest(folder)
 
 
 def test_it_is_exact_to_an_eighth_and_in_few_compilations(tmp_path, monkeypatch):
@@ -75,7 +75,7 @@ def test_an_impossible_search_is_refused(tmp_path, monkeypatch):
 
 
 def test_a_damaged_file_is_a_sentence(tmp_path):
-    (tmp_path / reader.FILE).write_text('{"rows": 3}')
+    (tmp_path / reader.LONGEST).write_text('{"rows": 3}')
     with pytest.raises(UserError, match="is damaged"):
-        reader.read(tmp_path)
-    assert reader.read(tmp_path / "nowhere") is None
+        reader.read_longest(tmp_path)
+    assert reader.read_longest(tmp_path / "nowhere") is None

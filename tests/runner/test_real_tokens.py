@@ -20,11 +20,11 @@ from experiment_cases import composed, measure
 from ml_collections import ConfigDict
 from workload_cases import KEY, experiment_workload
 
-from jaxbench.analysis import points, scaling, summary, tokens
+from jaxbench.analysis import points, scaling, summary
 from jaxbench.analysis.scaling import Row
 from jaxbench.records.store import RunFolder
 from jaxbench.report import columns, findings, table
-from jaxbench.training import evaluate
+from jaxbench.training import metrics
 from jaxbench.workloads import from_nnx
 from jaxbench.workloads.models import gpt
 
@@ -34,7 +34,7 @@ CONTEXT = 64
 @pytest.fixture(scope="module", autouse=True)
 def few_bytes() -> Any:
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("jaxbench.workloads.data.language.DEFAULT_BYTES", 400_000)
+        patch.setattr("jaxbench.workloads.data.text.LANGUAGE_BYTES", 400_000)
         yield
 
 
@@ -50,10 +50,10 @@ def test_a_measured_step_says_its_share_which_is_the_texts(pad: str) -> None:
 
 def test_training_weighs_each_real_token_of_the_test_set_once(monkeypatch: pytest.MonkeyPatch) -> None:
     workload = experiment_workload("gpt", **{"data.pad": "padded", "model.context": CONTEXT})
-    monkeypatch.setattr(evaluate, "CHUNK", 200)
+    monkeypatch.setattr(metrics, "CHUNK", 200)
     test = {name: array[:500] for name, array in workload.data().test.items()}
     params, _ = workload.init(KEY)
-    found = evaluate.Evaluator(workload, test, params=params, model_state={}, device=jax.devices()[0])(params, {})
+    found = metrics.Evaluator(workload, test, params=params, model_state={}, device=jax.devices()[0])(params, {})
 
     shape = ConfigDict({"preset": "tiny", "layers": 2, "width": 16, "heads": 2, "context": CONTEXT})
     model, given = from_nnx(partial(gpt.GPT, shape)), test["tokens"][:, :-1]
@@ -79,7 +79,7 @@ def summary_of(rows: list[Row]) -> pd.DataFrame:
 
 def test_the_report_has_real_tokens_and_all_tokens(tmp_path: Path) -> None:
     made = rows(tmp_path, tokens=8.0, real_share=0.25)
-    (said,) = tokens.sentences(made)
+    (said,) = summary.token_sentences(made)
     assert (
         said == "shard_map strong: 40.0k real of 160k tokens/s (25 %) on 1 device; 80.0k real of 320k tokens/s "
         "(25 %) on 2 devices."
@@ -91,7 +91,7 @@ def test_the_report_has_real_tokens_and_all_tokens(tmp_path: Path) -> None:
 
 def test_without_weights_all_tokens_are_said_and_no_real_ones(tmp_path: Path) -> None:
     made = rows(tmp_path, tokens=8.0)
-    assert not tokens.sentences(made) and math.isnan(tokens.real_per_second(made[0]))
+    assert not summary.token_sentences(made) and math.isnan(summary.real_tokens_per_second(made[0]))
     csv = summary_of(made)
     assert list(csv.tokens_per_s) == pytest.approx([160_000, 320_000]) and csv.real_tokens_per_s.isna().all()
     headings = [section.heading for section in findings.find(RunFolder(tmp_path)).sections()]

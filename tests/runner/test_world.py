@@ -14,7 +14,7 @@ from jaxbench.records.store import RunFolder
 from jaxbench.runner import placement
 from jaxbench.runner.case_bench import build_cases
 from jaxbench.runner.plan import Point
-from jaxbench.workloads.payloads import COLLECTIVES
+from jaxbench.workloads.cases import COLLECTIVES
 
 MOE = {"model.experts": 2}
 # (experiment, changes of its config, strategy, levers)

@@ -24,8 +24,7 @@ from thin import thin
 from jaxbench.errors import UserError
 from jaxbench.parallel.program import TrainState
 from jaxbench.training import checkpoint
-from jaxbench.training.checkpoint import Writer, restore_latest
-from jaxbench.training.digest import params_sha256, to_host
+from jaxbench.training.checkpoint import Writer, params_sha256, restore_latest, to_host
 
 PROGRESS = {"rows": [{"epoch": 1, "test_accuracy": 0.1 + 0.2}], "elapsed_s": 1 / 3}
 

@@ -27,10 +27,9 @@ from jaxbench.config import compose
 from jaxbench.errors import Diverged, UserError
 from jaxbench.parallel import of_any_model
 from jaxbench.training import loop as train_loop
-from jaxbench.training import run
-from jaxbench.training.evaluate import Evaluator
-from jaxbench.training.metrics import EpochMeans, MetricLog
-from jaxbench.workloads import needs
+from jaxbench.training import metrics, run
+from jaxbench.training.metrics import EpochMeans, Evaluator, MetricLog
+from jaxbench.workloads import inspection
 
 STEPS = 4 * STEPS_PER_EPOCH
 
@@ -295,10 +294,8 @@ def test_a_training_that_diverges_later_names_the_learning_rate() -> None:
 
 
 def test_the_test_accuracy_is_exact_over_several_chunks(tmp_path, monkeypatch):
-    from jaxbench.training import evaluate
-
     whole = train_toy(tmp_path / "one", epochs=1)
-    monkeypatch.setattr(evaluate, "CHUNK", 7)
+    monkeypatch.setattr(metrics, "CHUNK", 7)
     assert train_toy(tmp_path / "many", epochs=1).score == whole.score
     assert (whole.score * 50) % 1 == pytest.approx(0)
 
@@ -339,7 +336,7 @@ def test_state_without_evaluate_is_refused_and_no_state_needs_none(tmp_path):
     test, params = clusters().test, toy.init(jax.random.PRNGKey(0))[0]
     evaluator = Evaluator(stateless, test, params=params, model_state={}, device=jax.devices()[0])
     assert sorted(evaluator(params, {})) == ["accuracy", "loss"]
-    needs.require(dataclasses.replace(stateless, data=clusters))
+    inspection.require_trainable(dataclasses.replace(stateless, data=clusters))
 
 
 def test_an_evaluate_without_accuracy_is_named(tmp_path):
@@ -371,7 +368,7 @@ def test_an_impatient_ctrl_c_says_what_is_kept(tmp_path, monkeypatch, saved, sen
         (tmp_path / "checkpoints" / str(step)).mkdir(parents=True)
     monkeypatch.setattr(run.manifest_lib, "probe", lambda platform: {"platform": "cpu", "cores": 2, "devices": 1})
     monkeypatch.setattr(run.start, "start", lambda platform, count, **about: jax.devices()[:count])
-    monkeypatch.setattr(run.part, "train_workload", interrupted)
+    monkeypatch.setattr("jaxbench.training.train.train", interrupted)
     config = compose("mlp", discovery.load_experiment("mlp"), discovery.load_preset("auto"))
     text = io.StringIO()
     assert run.train("mlp", config, tmp_path, Console(file=text, width=200)) == 130

@@ -19,7 +19,7 @@ from workload_cases import TINY
 from jaxbench import config as config_lib
 from jaxbench import discovery
 from jaxbench.errors import MoreCollectives, Unsupported, UserError
-from jaxbench.training import restart, run
+from jaxbench.training import run
 
 HYBRID = {"train.strategy": "hybrid", "lever.mesh": "data=2,tensor=2"}
 MACHINE = {"platform": "cpu", "devices": 1, "device_kinds": ["cpu"], "device_kind": "cpu", "cores": 4}
@@ -36,7 +36,7 @@ def built(monkeypatch):
 
     monkeypatch.setattr(run.manifest_lib, "probe", lambda platform: MACHINE)
     monkeypatch.setattr(run.start, "start", lambda platform, devices, **about: jax.devices()[:devices])
-    monkeypatch.setattr(run.part, "train_workload", take)
+    monkeypatch.setattr("jaxbench.training.train.train", take)
 
     def build(experiment, **changes):
         config = config_lib.compose(experiment, discovery.load_experiment(experiment), TINY)
@@ -125,9 +125,9 @@ def test_such_a_step_is_trained_by_another_process_with_threads_for_it(tmp_path,
 
     monkeypatch.setattr(run.manifest_lib, "probe", lambda platform: MACHINE)
     monkeypatch.setattr(run.start, "start", lambda *_, **about: started.append(about) or jax.devices()[:1])
-    monkeypatch.setattr(run.part, "train_workload", too_few)
-    monkeypatch.setattr(restart.os, "execve", execve)
-    monkeypatch.setattr(restart.sys, "orig_argv", ["python", "-m", "jaxbench", "train", "mlp"])
+    monkeypatch.setattr("jaxbench.training.train.train", too_few)
+    monkeypatch.setattr(run.os, "execve", execve)
+    monkeypatch.setattr(run.sys, "orig_argv", ["python", "-m", "jaxbench", "train", "mlp"])
     config = config_lib.compose("mlp", discovery.load_experiment("mlp"), TINY)
     with pytest.raises(SystemExit):
         run.train("mlp", config, tmp_path / "new", Console(file=io.StringIO()))
@@ -137,7 +137,7 @@ def test_such_a_step_is_trained_by_another_process_with_threads_for_it(tmp_path,
         monkeypatch.setenv(name, environment[name])
     with pytest.raises(SystemExit):
         run.train("mlp", config, tmp_path / "new", Console(file=io.StringIO()))
-    assert [about["concurrent_collectives"] for about in started] == [restart.start.CONCURRENT_COLLECTIVES, 53]
+    assert [about["concurrent_collectives"] for about in started] == [run.start.CONCURRENT_COLLECTIVES, 53]
 
 
 def test_micro_batches_that_do_not_divide_are_refused(tmp_path):

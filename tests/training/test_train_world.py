@@ -1,5 +1,7 @@
 # Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
-"""`jaxbench train` in several processes: in real groups one process is killed, stopped or fails at a given step."""
+"""`jaxbench train` in several processes: one is killed, stopped or fails at a given step; and their agreement."""
+
+from __future__ import annotations
 
 import json
 import os
@@ -9,13 +11,18 @@ import subprocess
 import time
 from pathlib import Path
 
+import numpy as np
 import pytest
 from doorway import command, environment
 
-from jaxbench.machine import start
+from jaxbench.errors import UserError
+from jaxbench.parallel import multihost
 from jaxbench.records import trainings
+from jaxbench.training import folder
 from jaxbench.training.checkpoint import saved_steps
-from jaxbench.training.watch import Watch
+from jaxbench.training.loop import Agreed, Stop
+from jaxbench.training.run import Faults
+from jaxbench.training.supervisor import Watch
 
 # A linear classifier. Before its n-th batch, process p executes the file "<this file>.p", once: "kill 9".
 MODEL = """
@@ -119,7 +126,7 @@ def ranks() -> list[int]:
             own = (path / "environ").read_bytes().split(b"\0")
         except OSError:
             continue
-        if MINE in own and b"jaxbench.training.rank" in words:
+        if MINE in own and b"jaxbench.training.worker" in words:
             found.append(int(path.name))
     return found
 
@@ -329,9 +336,71 @@ def test_which_process_is_lost(beats, now, words):
     for second in range(int(now) + 1):
         for process, beat in enumerate(beats):
             if beat is not None:
-                watch.heard(process, dict(zip(("kind", "step", "turns"), beat, strict=True)), float(second))
+                watch.heard(process, dict(zip(("kind", "step", "ticks"), beat, strict=True)), float(second))
     found = watch.fault(now)
     if words is None:
         assert found is None
     else:
         assert found is not None and found[0] == words[0] and re.match(words[1], found[1])
+
+
+class Two:
+    """The first of two processes; the answers of the second are scripted."""
+
+    alone, leads, processes = False, True, (0, 1)
+
+    def __init__(self, other):
+        self.other, self.asked = other, 0
+
+    def led(self, call):
+        return call()
+
+    def gathered(self, value):
+        self.asked += 1
+        return [value, self.other]
+
+
+def test_a_folder_that_another_process_does_not_see_is_refused(tmp_path):
+    with (
+        pytest.raises(UserError, match="process 1 does not see what process 0 wrote into"),
+        folder.locked_folder(tmp_path / "run", {}, Two(other=False)),
+    ):
+        pass
+    assert not list((tmp_path / "run").glob("seen-*"))
+    with folder.locked_folder(tmp_path / "run", {}, Two(other=True)) as checkpoints:
+        assert checkpoints == Path(tmp_path / "run" / "checkpoints")
+
+
+def test_a_signal_of_one_process_is_seen_at_a_step_that_all_look_at():
+    """Steps of 0.1 s: they look at the first step, at the second, then every 5 steps."""
+    now = [0.0]
+    stop, members = Stop(), Two(other=[None, 1])
+    agreed = Agreed(stop, members, clock=lambda: now[0])
+    seen = []
+    for step in range(1, 16):
+        now[0] = step / 10
+        before = members.asked
+        if step == 9:
+            stop.ask("SIGTERM")
+        ended = agreed.at(step)
+        seen += [step] if members.asked > before else []
+        if ended:
+            break
+    assert seen == [1, 2, 7, 12] and agreed.name == "SIGTERM"
+
+
+def test_rows_are_read_only_where_they_are_needed():
+    array, numbers = np.arange(60).reshape(10, 6), np.array([7, 1, 3, 9])
+    rows = multihost.Rows(array, numbers)
+    assert rows.shape == (4, 6)
+    assert (rows[slice(2, 4), slice(0, 3)] == array[[3, 9], :3]).all()
+    stacked = rows.reshape(2, 2, 6)
+    assert stacked.shape == (2, 2, 6)
+    assert (stacked[slice(1, 2), slice(None), slice(None)] == array[[[3, 9]]]).all()
+    assert (np.asarray(rows) == array[numbers]).all()
+
+
+@pytest.mark.parametrize("seconds", [0.0, float("inf"), float("nan")])
+def test_a_limit_that_is_none_is_refused(seconds):
+    with pytest.raises(UserError, match="--fault_timeout="):
+        Faults(timeout_s=seconds)

@@ -9,14 +9,14 @@ from typing import Any
 
 import numpy as np
 
-from jaxbench.analysis.spread import ASSUMED, CALIBRATED, Spread
+from jaxbench.statistics.variance import ASSUMED, CALIBRATED, RunVariance
 from jaxbench.verdicts import judge, ratio, sequential
 from jaxbench.verdicts.comparable import LeftOut
 from jaxbench.verdicts.comparison import Comparison
 from jaxbench.verdicts.judge import METRICS
 from jaxbench.verdicts.ratio import Sample
 
-STEADY = Spread(
+STEADY = RunVariance(
     sd=0.03, df=7, session_sd=0.002, session_df=9, session_kind=CALIBRATED, source="calibrated here"
 )  # fmt: skip
 HOSTILE = "<script>alert(1)</script>|a]]>\x00\x1b[31m\u202e\ud800\uffff é 日本 `x` **b** &amp; [red]$y$"

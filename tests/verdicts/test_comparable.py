@@ -15,8 +15,8 @@ import pytest
 from doorway import jaxbench
 from thin import thin
 
-from jaxbench.analysis import spread
 from jaxbench.errors import UserError
+from jaxbench.statistics import variance
 from jaxbench.verdicts import calibration, comparable
 from jaxbench.verdicts.comparable import NotComparable
 
@@ -333,7 +333,7 @@ def test_a_calibration_of_one_session_from_before_is_read_and_said(tmp_path):
     found = calibration.spread_of({"platform": "cpu"}, "cnn", tmp_path)
     assert (found.sd, found.kind, found.session_sd, found.session_kind) == (0.01, "calibrated", 0.03, "assumed")
     calibration.adopt(tmp_path, {"platform": "cpu"}, "cnn", tmp_path)
-    assert spread.read(tmp_path) == found
+    assert variance.read(tmp_path) == found
 
 
 def test_a_copy_is_no_second_run(tmp_path):

@@ -23,13 +23,10 @@ from markdown_it import MarkdownIt
 from rich.console import Console
 from verdicts.comparisons import CASES, HOSTILE, MIXED, compared, renamed
 
+from jaxbench.report.comparison import as_json, json_schema, junit, markdown, show
 from jaxbench.report.drawing import canvas
-from jaxbench.report.figures import verdicts as figure
-from jaxbench.report.verdicts import notes, words
-from jaxbench.report.verdicts.data import as_json, json_schema
-from jaxbench.report.verdicts.markdown import markdown
-from jaxbench.report.verdicts.terminal import show
-from jaxbench.report.verdicts.xml import junit
+from jaxbench.report.figures.runs import _VERDICTS_STYLES, LIMIT, draw_verdicts, selected, ticks
+from jaxbench.report.sentences import comparison as words
 from jaxbench.verdicts import judge, sequential
 from jaxbench.verdicts import ratio as ratios
 from jaxbench.verdicts.comparison import Comparison
@@ -190,7 +187,7 @@ def test_notes_say_where_the_spread_comes_from_only_where_it_is_used() -> None:
 @pytest.mark.parametrize("case", ["normal", "one point", "hundred"])
 def test_levels_add_up_to_alpha(case: str) -> None:
     answers = CASES[case].answers
-    point, overall = (level.decides for level in notes.levels(answers))
+    point, overall = (level.decides for level in words.levels(answers))
     assert point and overall
     assert math.isclose(len(answers.points) * (1 - point) + (1 - overall), judge.ALPHA)
 
@@ -208,7 +205,7 @@ def test_levels_are_those_that_decide(
 
     monkeypatch.setattr(module, "decide", spy)
     answers = compared(factors, paired=paired, processes=8).answers
-    point, overall = (level.decides for level in notes.levels(answers))
+    point, overall = (level.decides for level in words.levels(answers))
     assert point and overall
     assert all(math.isclose(alpha, 1 - point) for alpha in alphas[: len(factors)])
     assert math.isclose(alphas[-1], 1 - overall)
@@ -220,7 +217,7 @@ def test_pairs_say_how_often_one_looked_and_never_95_percent() -> None:
     assert "autocorrelation of neighbouring pairs: " in text
     assert "95 %" not in text and "B / A [interval]" in text
     answers = CASES["pairs"].answers
-    point, overall = notes.levels(answers)
+    point, overall = words.levels(answers)
     assert point.decides == point.shown == 1 - 0.05 * 6 / (3 * math.pi) ** 2 / 2 / 6
     assert as_json(CASES["pairs"])["paired"] and as_json(CASES["pairs"])["spread"]["sd"] is None
     assert "after 6 pairs" in terminal(CASES["few pairs"])
@@ -243,31 +240,31 @@ def test_ratios_are_written_to_their_precision(value: float, lo: float, hi: floa
 
 @every
 def test_figure_is_drawn(case: str) -> None:
-    made = figure.draw(CASES[case])
+    made = draw_verdicts(CASES[case])
     assert made is not None
-    rows = min(len(CASES[case].answers.points), figure.LIMIT)
+    rows = min(len(CASES[case].answers.points), LIMIT)
     assert len(made.axes[0].get_yticks()) == rows + (rows > 1)
 
 
 def test_figure_renders_any_name_and_each_verdict_has_its_own_mark() -> None:
     for case in ("hostile", "normal"):
-        assert set(canvas.render(lambda case=case: figure.draw(CASES[case]))) == set(canvas.FORMATS)
-    looks = {(marker, inside == "white") for _, marker, inside in figure._STYLES.values()}
+        assert set(canvas.render(lambda case=case: draw_verdicts(CASES[case]))) == set(canvas.FORMATS)
+    looks = {(marker, inside == "white") for _, marker, inside in _VERDICTS_STYLES.values()}
     assert len(looks) == 4
 
 
 def test_many_points_are_chosen_and_said() -> None:
     answers = CASES["hundred"].answers
-    shown = figure.selected(answers.points)
-    assert len(shown) == figure.LIMIT and shown == [p for p in answers.points if p in shown]
+    shown = selected(answers.points)
+    assert len(shown) == LIMIT and shown == [p for p in answers.points if p in shown]
     assert all(p in shown for p in answers.points if p.verdict == SLOWER)
-    made = figure.draw(CASES["hundred"])
+    made = draw_verdicts(CASES["hundred"])
     assert made is not None and "40 of 100 points" in str(made._supxlabel.get_text())
 
 
 @pytest.mark.parametrize(("low", "high"), [(0.97, 1.03), (0.999, 1.001), (0.5, 1.9), (0.1, 30.0), (1.0, 1.06)])
 def test_ticks_are_few_and_round(low: float, high: float) -> None:
-    found = figure.ticks(low, high)
+    found = ticks(low, high)
     assert 2 <= len(found) <= 9 and all(low <= tick <= high * 1.0000001 for tick in found)
     if low < 1 < high:
         assert any(math.isclose(tick, 1) for tick in found)

@@ -14,7 +14,7 @@ from thin import thin
 
 from benchmarks import verdicts as simulations
 from jaxbench import ab
-from jaxbench.analysis.spread import ASSUMED, CALIBRATED, Spread
+from jaxbench.statistics.variance import ASSUMED, CALIBRATED, RunVariance
 from jaxbench.verdicts import judge, ratio, sequential
 from jaxbench.verdicts.judge import CANNOT_TELL, FASTER, SAME, SLOWER
 from jaxbench.verdicts.ratio import Ratio, of_times
@@ -67,7 +67,7 @@ def test_the_autocorrelation_of_pairs_is_seen_and_doubted():
     assert sequential.correlation(np.ones(6))[0] == 0
 
 
-STEADY = Spread(sd=0.003, df=14, session_sd=0.002, session_df=9, session_kind=CALIBRATED, source="calibrated")
+STEADY = RunVariance(sd=0.003, df=14, session_sd=0.002, session_df=9, session_kind=CALIBRATED, source="calibrated")
 
 
 def side(effect=1.0, *, processes=4, rounds=3, noise=0.002, seed=0, work=1.0):

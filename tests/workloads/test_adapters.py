@@ -1,17 +1,22 @@
 # Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
-"""A model written in NNX, Linen, Equinox, Haiku or as plain functions becomes the same pure functions."""
+"""A model written in NNX, Linen, Equinox, Haiku or as plain functions becomes the same pure functions.
+
+The libraries' own batch normalization uses the whole global batch, for any placement on devices. Random draws of a
+model come from the given key, in training, and are not state.
+"""
+
+from __future__ import annotations
 
 import sys
 from functools import partial
 
-import adapter_models
 import equinox as eqx
 import haiku as hk
 import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from adapter_models import DROPOUT, EXAMPLE, NORMED, PLAIN, STATELESS
+from adapter_models import DROPOUT, EXAMPLE, NORMED, PLAIN, RATE, STATELESS, workload
 from flax import linen as nn
 from flax import nnx
 from thin import KINDS, thin
@@ -19,12 +24,13 @@ from workload_cases import KEY, one_device
 
 from jaxbench import parallel
 from jaxbench.errors import UserError
-from jaxbench.measure import check
+from jaxbench.measure import check, reference
 from jaxbench.measure.compile_report import compile_step
+from jaxbench.parallel.program import jit_once
 from jaxbench.workloads import from_equinox, from_functions, from_haiku, from_linen, from_nnx
+from jaxbench.workloads.levers import accumulate
 
 X = jnp.ones((3, 6))
-workload = adapter_models.workload
 
 
 @pytest.mark.parametrize("style", PLAIN)
@@ -219,3 +225,235 @@ def test_a_library_that_is_not_installed_is_one_sentence(monkeypatch, style, pac
     monkeypatch.setitem(sys.modules, style, None)
     with pytest.raises(UserError, match=f"from_{style} needs the package {package}, which is not installed"):
         DROPOUT[style]()
+
+
+BATCH = 16
+
+
+class Block(nn.Module):
+    """A layer created in `setup`, inside a block that is recomputed."""
+
+    def setup(self):
+        self.dense, self.norm = nn.Dense(6), nn.BatchNorm(momentum=0.9)
+
+    def __call__(self, x, train):
+        return nn.relu(self.norm(self.dense(x), use_running_average=not train))
+
+
+class Blocks(nn.Module):
+    @nn.compact
+    def __call__(self, x, train):
+        for _ in range(2):
+            x = nn.remat(Block, static_argnums=2)()(x, train)
+        return nn.Dense(4)(x)
+
+
+class Repeated(nnx.Module):
+    """Three layers in one loop."""
+
+    def __init__(self, rngs):
+        @nnx.split_rngs(splits=3)
+        @nnx.vmap(in_axes=0, out_axes=0)
+        def made(rngs):
+            return nnx.Sequential(nnx.Linear(6, 6, rngs=rngs), nnx.BatchNorm(6, momentum=0.9, rngs=rngs))
+
+        self.layers, self.logits = made(rngs), nnx.Linear(6, 4, rngs=rngs)
+
+    def __call__(self, x):
+        @nnx.scan(in_axes=(nnx.Carry, 0), out_axes=nnx.Carry)
+        def forward(x, layer):
+            return nnx.relu(layer(x))
+
+        return self.logits(forward(x, self.layers))
+
+
+MODELS = {**NORMED, "remat": lambda: from_linen(Blocks(), EXAMPLE), "scan": lambda: from_nnx(Repeated)}
+
+
+@pytest.fixture(scope="module", params=thin([*MODELS], 2))
+def case(request):
+    mine = workload(MODELS[request.param]())
+    batch = mine.synthetic(KEY, BATCH)
+    batch["x"] = batch["x"] + jnp.linspace(-3, 3, BATCH)[:, None]  # devices have different examples
+    state = reference.initial_state(mine, KEY, device=jax.devices()[0])
+    _, (moved, _) = jit_once(mine.loss)(state.params, state.model_state, batch, KEY)
+    return mine, batch, one_device(mine, batch), moved
+
+
+PLACES = [("jit_auto", 8), ("fsdp", 2), ("pmap", 2), ("shard_map", 8), ("zero2", 2)]
+
+
+@pytest.mark.parametrize(("strategy", "devices"), thin(PLACES, 1))
+def test_every_strategy_gives_one_devices_parameters_and_statistics(case, strategy, devices):
+    mine, batch, expected, moved = case
+    program = parallel.build(strategy, mine, jax.devices()[:devices])
+    verdict = check.judge(check.train(program, program.step, KEY, batch), expected, mine)
+    assert verdict.ok, verdict.reason
+    with jax.set_mesh(program.mesh):
+        after, _ = program.step(program.init(KEY), program.put(batch))
+        found = program.export(after).model_state
+    jax.tree.map(lambda a, b: np.testing.assert_allclose(a, b, rtol=1e-4, atol=1e-6), found, moved)
+
+
+@pytest.mark.full
+@pytest.mark.parametrize("style", NORMED)
+@pytest.mark.parametrize("strategy", ["jit_auto", "shard_map"])
+def test_micro_batches_are_normalised_each_over_all_devices(style, strategy):
+    mine = accumulate(workload(NORMED[style]()), 2)
+    batch = mine.synthetic(KEY, BATCH)
+    program = parallel.build(strategy, mine, jax.devices()[:2])
+    verdict = check.judge(check.train(program, program.step, KEY, batch), one_device(mine, batch), mine)
+    assert verdict.ok, verdict.reason
+
+
+def test_the_model_that_was_given_is_left_as_it_was():
+    module = nn.BatchNorm(use_running_average=False)
+    mine = workload(from_linen(module, jax.ShapeDtypeStruct((1, 6), jnp.float32)))
+    program = parallel.build("shard_map", mine, jax.devices()[:2])
+    with jax.set_mesh(program.mesh):
+        program.step(program.init(KEY), program.put({"x": np.ones((4, 6), "f"), "y": np.zeros(4, "i")}))
+    assert module.axis_name is None
+
+
+OTHER = jax.random.PRNGKey(1)
+MANY_X = jnp.ones((64, 6))
+
+
+@pytest.mark.parametrize("style", DROPOUT)
+def test_training_draws_by_its_key_and_inference_does_not_draw(style):
+    model = DROPOUT[style]()
+    params, model_state = model.init(KEY)
+    assert model_state == {}
+    y, after = model.apply(params, {}, MANY_X, KEY)
+    assert after == {}
+    np.testing.assert_array_equal(model.apply(params, {}, MANY_X, KEY)[0], y)
+    assert not np.allclose(model.apply(params, {}, MANY_X, OTHER)[0], y)
+    assert len(np.unique(y, axis=0)) > 32  # each example has its own mask
+    inferred = model.predict(params, {}, MANY_X)
+    np.testing.assert_allclose(inferred, jnp.broadcast_to(inferred[:1], inferred.shape), rtol=1e-6)
+
+
+@pytest.mark.parametrize("style", DROPOUT)
+def test_a_loss_hands_its_key_on(style):
+    mine = workload(DROPOUT[style]())
+    params, batch = mine.init(KEY)[0], mine.synthetic(KEY, 8)
+    losses = [mine.loss(params, {}, batch, key)[0] for key in (KEY, KEY, OTHER)]
+    assert losses[0] == losses[1] != losses[2]
+    assert mine.evaluate(params, {}, batch)["loss"] not in losses
+
+
+@pytest.mark.parametrize("style", ["nnx", "linen", "functions"])
+def test_a_model_that_draws_says_that_it_needs_a_key(style):
+    model = DROPOUT[style]()
+    with pytest.raises(UserError, match=r"the loss's key, model.apply\(params, model_state, x, key\)"):
+        model.apply(model.init(KEY)[0], {}, MANY_X)
+    assert model.predict(model.init(KEY)[0], {}, MANY_X).shape == (64, 4)
+
+
+# Linen's dropout does not specify the sharding of its mask, which explicit sharding requires.
+TAKES = [
+    (way, style) for way in parallel.of_any_model() for style in DROPOUT if (way, style) != ("jit_explicit", "linen")
+]
+
+
+@pytest.mark.parametrize(("strategy", "style"), thin(TAKES, TAKES[::16]))
+def test_every_strategy_trains_what_draws(strategy, style):
+    mine = workload(DROPOUT[style]())
+    program = parallel.build(strategy, mine, jax.devices()[:2])
+    batch = mine.synthetic(KEY, 8)
+    one, other = (check.train(program, program.step, key, batch).params for key in (KEY, OTHER))
+    assert reference.relative_l2(one, other) > 1e-3  # not so if anything is not finite
+
+
+def test_devices_draw_by_keys_of_their_own():
+    """The same example twice on each of two devices: four masks."""
+    seen = []
+
+    class Net(nnx.Module):
+        def __init__(self, rngs):
+            self.layer, self.dropout = nnx.Linear(6, 4, rngs=rngs), nnx.Dropout(RATE, rngs=rngs)
+
+        def __call__(self, x):
+            mask = self.dropout(jnp.ones((len(x), 64)))
+            jax.debug.callback(lambda mask: seen.extend(map(bytes, np.asarray(mask))), mask)
+            return self.layer(x)
+
+    mine = workload(from_nnx(Net))
+    program = parallel.build("shard_map", mine, jax.devices()[:2])
+    batch = {"x": np.ones((4, 6), np.float32), "y": np.zeros(4, np.int32)}
+    with jax.set_mesh(program.mesh):
+        jax.block_until_ready(program.step(program.init(KEY), program.put(batch)))
+    jax.effects_barrier()
+    assert len(seen) == len(set(seen)) == 4
+
+
+class LinenStreams(nn.Module):
+    """Returns the numbers that it draws."""
+
+    @nn.compact
+    def __call__(self, x):
+        kinds = [nn.Dropout(0.5, deterministic=False)(jnp.ones(32))]
+        kinds += [jax.random.normal(self.make_rng(name), (32,)) for name in ("noise", "mixup")]
+        return jnp.stack(kinds)
+
+
+class NnxStreams(nnx.Module):
+    def __init__(self, rngs):
+        self.first, self.second = nnx.Dropout(0.5, rngs=rngs), nnx.Dropout(0.5, rngs=rngs)
+        self.rngs = rngs
+
+    def __call__(self, x):
+        noise = [jax.random.normal(draw(), (32,)) for draw in (self.rngs.noise, self.rngs.mixup)]
+        return jnp.stack([self.first(jnp.ones(32)), self.second(jnp.ones(32)), *noise])
+
+
+class NnxGiven(nnx.Module):
+    def __call__(self, x, rngs):
+        return jax.random.normal(rngs.noise(), (1, 32))
+
+
+def streams():
+    return {
+        "linen": from_linen(LinenStreams(), EXAMPLE),
+        "nnx": from_nnx(lambda rngs: NnxStreams(nnx.Rngs(noise=0, mixup=1, dropout=2))),
+        "given": from_nnx(lambda rngs: NnxGiven()),
+    }
+
+
+@pytest.mark.parametrize("style", ["linen", "nnx", "given"])
+def test_each_stream_has_a_key_of_its_own(style):
+    model = streams()[style]
+    params, model_state = model.init(KEY)
+    assert params == model_state == {}
+    y, _ = model.apply({}, {}, MANY_X, KEY)
+    other, _ = model.apply({}, {}, MANY_X, OTHER)
+    assert len(np.unique(y, axis=0)) == len(y) and (y != other).any(axis=1).all()
+    np.testing.assert_array_equal(model.apply({}, {}, MANY_X, KEY)[0], y)
+    np.testing.assert_array_equal(model.predict({}, {}, MANY_X), model.predict({}, {}, MANY_X))
+
+
+def test_a_linen_module_that_looks_for_its_stream_finds_it():
+    class Net(nn.Module):
+        @nn.compact
+        def __call__(self, x):
+            return nn.Dropout(RATE, deterministic=not self.has_rng("dropout"))(x)
+
+    y, _ = from_linen(Net(), EXAMPLE).apply({}, {}, MANY_X, KEY)
+    assert (y == 0).any()
+
+
+def test_layers_that_are_mapped_over_draw_apart():
+    class Row(nnx.Module):
+        def __init__(self, rngs):
+            @nnx.split_rngs(splits=3)
+            @nnx.vmap(in_axes=0, out_axes=0)
+            def made(rngs):
+                return nnx.Dropout(0.5, rngs=rngs)
+
+            self.layers = made(rngs)
+
+        def __call__(self, x):
+            return nnx.vmap(lambda layer, x: layer(x), in_axes=(0, None), out_axes=0)(self.layers, jnp.ones(32))
+
+    y, _ = from_nnx(Row).apply({}, {}, MANY_X, KEY)
+    assert y.shape == (3, 32) and len(np.unique(y, axis=0)) == 3

@@ -180,11 +180,11 @@ def test_a_folder_without_a_hugging_face_dataset_is_named(tmp_path, monkeypatch)
 
 
 def test_everything_missing_for_training_is_named_at_once(tmp_path):
-    from jaxbench.workloads import needs
+    from jaxbench.workloads import inspection
 
     path = brought.write(tmp_path)
     with pytest.raises(UserError) as caught:
-        needs.require(brought.build(path))
+        inspection.require_trainable(brought.build(path))
     assert "needs `data` to train on" in str(caught.value) and ", and `evaluate`, a function of" in str(caught.value)
     stateless = (
         ('({"mean": mean}, {"accuracy"', '({}, {"precise"'),
@@ -195,8 +195,8 @@ def test_everything_missing_for_training_is_named_at_once(tmp_path):
     with pytest.raises(
         UserError, match=r"`data` .*, and 'accuracy' among the metrics of its loss, which are \['loss', 'precise'\]"
     ):
-        needs.require(made)
+        inspection.require_trainable(made)
     judged = dataclasses.replace(
         made, data=ARRAYS, evaluate=lambda params, model_state, batch: {"accuracy": jnp.ones(())}
     )
-    needs.require(judged)
+    inspection.require_trainable(judged)

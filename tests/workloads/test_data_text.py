@@ -9,7 +9,7 @@ import pytest
 
 from jaxbench.errors import UserError
 from jaxbench.workloads.base import Splits
-from jaxbench.workloads.data import language, sources, text
+from jaxbench.workloads.data import text
 
 SOURCE = b'''"""A module.
 
@@ -36,12 +36,12 @@ class C: pass
 
 @pytest.fixture(autouse=True)
 def less(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(text, "DEFAULT_BYTES", 400_000)
-    monkeypatch.setattr(language, "DEFAULT_BYTES", 400_000)
+    monkeypatch.setattr(text, "LABELLED_BYTES", 400_000)
+    monkeypatch.setattr(text, "LANGUAGE_BYTES", 400_000)
 
 
 def texts(path: str, *, length: int = 8, classes: int = 5, seed: int = 0) -> Splits:
-    return text.load(path, seed=seed, length=length, classes=classes)
+    return text.load_labelled(path, seed=seed, length=length, classes=classes)
 
 
 def words(split: dict[str, np.ndarray]) -> list[bytes]:
@@ -86,14 +86,14 @@ def test_the_standard_library_is_the_same_twice_and_its_splits_share_no_line() -
 
 
 def test_the_sources_are_whole_files_without_tests() -> None:
-    files = sources.python_sources(400_000)
+    files = text.python_sources(400_000)
     assert 400_000 <= sum(map(len, files)) < 800_000
-    train, test = sources.by_file(files)
+    train, test = text.by_file(files)
     assert len(train) + len(test) == len(files) and not set(train) & set(test)
 
 
 def test_a_python_without_sources_is_named(monkeypatch: pytest.MonkeyPatch, tmp_path) -> None:
-    monkeypatch.setattr(sources.sysconfig, "get_paths", lambda: {"stdlib": str(tmp_path)})
+    monkeypatch.setattr(text.sysconfig, "get_paths", lambda: {"stdlib": str(tmp_path)})
     with pytest.raises(UserError, match="without the sources of its library: give --config.data.path"):
         texts("")
 
@@ -164,31 +164,31 @@ def test_pieces_follow_each_other_and_overlap_by_the_byte_that_is_only_predicted
     content = {"a.txt": "0123456789", "b.py": "abcdefghij", "c.md": "klm"}
     for name, words_ in content.items():
         (tmp_path / name).write_text(words_)
-    data = language.load(str(tmp_path), context=4, vocab=256)
+    data = text.load_language(str(tmp_path), context=4, vocab=256)
     assert words(data.test) == [b"01234", b"45678"]
     assert words(data.train) == [b"abcde", b"efghi", b"ijklm"]
     assert data.train["tokens"].dtype == np.int32 and data.name == tmp_path.name
 
 
 def test_the_standard_library_as_bytes() -> None:
-    data = language.load("", context=64, vocab=300)
+    data = text.load_language("", context=64, vocab=300)
     assert data.train["tokens"].shape[1] == 65 and len(data.test["tokens"]) > 100
     assert 0 <= data.train["tokens"].min() and data.train["tokens"].max() < 256
 
 
 def test_text_that_cannot_be_learned_is_named(tmp_path) -> None:
     with pytest.raises(UserError, match="--config.model.vocab=99 cannot hold bytes: it must be at least 256"):
-        language.load("", context=4, vocab=99)
+        text.load_language("", context=4, vocab=99)
     with pytest.raises(UserError, match="'/nowhere' does not exist: give a folder of text files"):
-        language.load("/nowhere", context=4, vocab=256)
+        text.load_language("/nowhere", context=4, vocab=256)
     (tmp_path / "a.txt").write_text("long enough for it")
     with pytest.raises(UserError, match="holds 1 files that end in .txt, .py, .md: at least 2 are needed"):
-        language.load(str(tmp_path), context=4, vocab=256)
+        text.load_language(str(tmp_path), context=4, vocab=256)
     with pytest.raises(UserError, match="a.txt' is not a folder"):
-        language.load(str(tmp_path / "a.txt"), context=4, vocab=256)
+        text.load_language(str(tmp_path / "a.txt"), context=4, vocab=256)
     (tmp_path / "b.txt").write_text("no")
     with pytest.raises(UserError, match="the train files of .* hold 2 bytes: at least 5 are needed"):
-        language.load(str(tmp_path), context=4, vocab=256)
+        text.load_language(str(tmp_path), context=4, vocab=256)
 
 
 def documents(tmp_path) -> None:
@@ -199,7 +199,7 @@ def documents(tmp_path) -> None:
 
 def test_padded_documents_have_a_row_each_and_what_fills_it_weighs_nothing(tmp_path) -> None:
     documents(tmp_path)
-    data = language.load(str(tmp_path), context=5, vocab=256, pad="padded")
+    data = text.load_language(str(tmp_path), context=5, vocab=256, pad="padded")
     assert words(data.train) == [b"ab", b"012345", b"5678", b"wxyz"]
     assert data.train["real"].tolist() == [[1, 0, 0, 0, 0], [1] * 5, [1, 1, 1, 0, 0], [1, 1, 1, 0, 0]]
     assert data.train["real"].dtype == np.int32 and data.name.endswith("padded documents")
@@ -207,23 +207,23 @@ def test_padded_documents_have_a_row_each_and_what_fills_it_weighs_nothing(tmp_p
 
 def test_packed_documents_follow_each_other_and_no_target_crosses_a_border(tmp_path) -> None:
     documents(tmp_path)
-    data = language.load(str(tmp_path), context=7, vocab=256, pad="packed")
+    data = text.load_language(str(tmp_path), context=7, vocab=256, pad="packed")
     assert words(data.train) == [b"ab", b"01234567", b"78wxyz"]
     assert data.train["real"].tolist() == [[1, 0, 0, 0, 0, 0, 0], [1] * 7, [1, 0, 1, 1, 1, 0, 0]]
 
 
-@pytest.mark.parametrize("pad", language.PADS)
+@pytest.mark.parametrize("pad", text.PADS)
 def test_documents_hold_the_whole_text_and_each_target_once(pad: str) -> None:
-    files = sources.by_file(sources.python_sources(400_000))[1]
-    data = language.load("", context=64, vocab=256, pad=pad)
-    asked = [pair for file in files for text in language.documents(file) for pair in zip(text, text[1:], strict=False)]
+    files = text.by_file(text.python_sources(400_000))[1]
+    data = text.load_language("", context=64, vocab=256, pad=pad)
+    asked = [pair for file in files for whole in text.documents(file) for pair in zip(whole, whole[1:], strict=False)]
     tokens, real = data.test["tokens"], data.test["real"].astype(bool)
     assert list(zip(tokens[:, :-1][real], tokens[:, 1:][real], strict=True)) == asked
 
 
 def test_synthetic_rows_have_the_share_of_all_even_in_a_small_batch() -> None:
-    real = language.load("", context=64, vocab=256, pad="padded").train["real"]
-    drawn = [np.asarray(language.draw_weights(real, jax.random.PRNGKey(seed), 16)) for seed in range(3)]
+    real = text.load_language("", context=64, vocab=256, pad="padded").train["real"]
+    drawn = [np.asarray(text.draw_weights(real, jax.random.PRNGKey(seed), 16)) for seed in range(3)]
     assert all(rows.shape == (16, 64) and abs(rows.mean() - real.mean()) < 0.03 for rows in drawn)
     assert (drawn[0] != drawn[1]).any() and {*drawn[0].sum(1)} < {*real.sum(1)}
     shares = np.stack(drawn).sum(axis=2)
@@ -234,6 +234,6 @@ def test_no_document_to_learn_from_is_named(tmp_path) -> None:
     (tmp_path / "a.txt").write_text("long enough")
     (tmp_path / "b.txt").write_text("a\n\nb\n\nc")
     with pytest.raises(UserError, match="the train files of .* hold no paragraph of 2 bytes"):
-        language.load(str(tmp_path), context=4, vocab=256, pad="packed")
+        text.load_language(str(tmp_path), context=4, vocab=256, pad="packed")
     with pytest.raises(UserError, match="--config.data.pad=full is unknown"):
-        language.load(str(tmp_path), context=4, vocab=256, pad="full")
+        text.load_language(str(tmp_path), context=4, vocab=256, pad="full")

@@ -1,5 +1,9 @@
 # Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
-"""Models of sequences, tables and graphs agree with PyTorch, the papers and the formulas."""
+"""Models of sequences, tables and graphs agree with PyTorch, the papers and the formulas.
+
+Llama's shapes for gpt: a gated perceptron, shared keys and values, a separate head width. Recomputation changes the
+stored values and nothing else.
+"""
 
 from __future__ import annotations
 
@@ -11,20 +15,23 @@ import jax.numpy as jnp
 import numpy as np
 import optax
 import pytest
+from flax import nnx
 from ml_collections import ConfigDict
 from thin import thin
+from workload_cases import KEY, experiment_workload
 
 from benchmarks import references
 from benchmarks.references import sequence
 from jaxbench import discovery, levers, parallel
-from jaxbench.errors import UserError
+from jaxbench.errors import Unsupported, UserError
 from jaxbench.machine.start import run_once_options
+from jaxbench.measure import expected_communication
 from jaxbench.measure.compile_report import compile_step
 from jaxbench.workloads import TrainWorkload, flops, from_nnx
-from jaxbench.workloads.losses_sequence import score
-from jaxbench.workloads.models import gcn, gpt, lstm, per_device, recsys, textcnn
+from jaxbench.workloads.losses import score
+from jaxbench.workloads.models import attention, blocks, gpt, lstm, sharded_layers
 
-KEY = jax.random.PRNGKey(0)
+gcn, recsys, textcnn = (discovery.load_experiment(name) for name in ("gcn", "recsys", "textcnn"))
 NAMES = ["gpt", "lstm", "textcnn", "recsys", "gcn"]
 
 
@@ -99,7 +106,7 @@ def test_attention_counts_half_of_the_products_that_are_computed() -> None:
 def test_parameters_of_the_published_models(preset: str, parameters: int) -> None:
     config = discovery.load_experiment("gpt").get_config().model
     config.preset = preset
-    found = gpt.shape(config)
+    found = gpt.dimensions(config)
     config.layers = 1  # one block for all: they are equal
     one = jax.eval_shape(from_nnx(partial(gpt.GPT, config)).init, KEY)[0]
     count = sum(leaf.size for leaf in jax.tree.leaves(one))
@@ -118,7 +125,7 @@ def test_parameters_of_the_published_models(preset: str, parameters: int) -> Non
 )
 def test_a_shape_that_cannot_be_is_one_sentence(changes: dict, message: str) -> None:
     with pytest.raises(UserError, match=message):
-        gpt.shape(small("gpt", **changes).model)
+        gpt.dimensions(small("gpt", **changes).model)
 
 
 def test_a_position_sees_itself_and_what_came_before() -> None:
@@ -255,11 +262,11 @@ def test_a_tied_table_gives_one_gradient_on_any_number_of_groups() -> None:
     table, tokens = jnp.array(random.standard_normal((9, 4))), jnp.array(random.integers(0, 9, (6, 5)))
 
     def loss(table: jax.Array) -> jax.Array:
-        tied = per_device.Tied(table, tokens)
+        tied = sharded_layers.Tied(table, tokens)
         return jnp.sum(jnp.sin(tied.scores(jnp.cos(tied.rows()))))
 
     whole = once(jax.grad(loss))(table)
-    with per_device.sharding_context.over(parts=3):
+    with sharded_layers.sharding_context.over(parts=3):
         np.testing.assert_allclose(once(lambda t: jax.grad(loss)(t))(table), whole, rtol=1e-5, atol=1e-5)
 
 
@@ -277,3 +284,180 @@ def test_the_gradient_of_the_residual_stream_is_not_computed_again_in_every_bloc
     assert max_read(1) == max_read(3)
     monkeypatch.setattr(gpt, "materialized_gradient", lambda x: x)
     assert max_read(1) < max_read(3)  # if this fails, XLA has improved and `materialized_gradient` can go
+
+
+LLAMA = {
+    "model.layers": 1, "model.width": 16, "model.heads": 4, "model.kv_heads": 2, "model.head_width": 8,
+    "model.hidden": 24, "model.gated": 1, "model.rms": 1, "model.vocab": 32, "model.context": 8,
+}  # fmt: skip
+
+
+def config(**changes: object) -> ConfigDict:
+    return ConfigDict({"preset": "tiny", **{name.removeprefix("model."): value for name, value in changes.items()}})
+
+
+def test_the_flops_and_parameters_of_each_product():
+    t, d, heads, kv, hidden, vocab = 8, 16, 4 * 8, 2 * 8, 24, 32
+    products = [t * d * (heads + 2 * kv), t * t * heads, t * heads * d, 3 * t * d * hidden, t * d * vocab]
+    assert gpt.layer_flops(config(**LLAMA)) == [2 * product for product in products]
+    params, _ = experiment_workload("gpt", **LLAMA).init(KEY)
+    kernels = [leaf.size for path, leaf in jax.tree.leaves_with_path(params) if "kernel" in jax.tree_util.keystr(path)]
+    assert not any("bias" in jax.tree_util.keystr(path) for path, _ in jax.tree.leaves_with_path(params))
+    assert sum(kernels) == d * (heads + 2 * kv) + heads * d + 3 * d * hidden
+
+
+def test_heads_that_share_keys_are_as_if_each_had_a_copy():
+    shape = gpt.dimensions(config(**LLAMA))
+    from flax import nnx
+
+    shared = gpt.Attention(shape, "plain", nnx.Rngs(0))
+    own = gpt.Attention(gpt.dimensions(config(**{**LLAMA, "model.kv_heads": 4})), "plain", nnx.Rngs(1))
+    kernel = shared.grouped.kernel[...]  # (width, heads of keys, their two queries, keys and values, head width)
+    q, k, v = kernel[:, :, :2].reshape(16, 4, 8), *(jnp.repeat(kernel[:, :, at], 2, axis=1) for at in (2, 3))
+    own.qkv.kernel.set_value(jnp.stack([q, k, v], axis=1))
+    own.out.kernel.set_value(shared.out.kernel[...])
+    x = jax.random.normal(KEY, (2, 8, 16))
+    np.testing.assert_allclose(shared(x), own(x), rtol=1e-5, atol=1e-6)
+
+
+@pytest.mark.parametrize("sequence", thin([True, False], 1))
+def test_its_products_split_over_tensor(sequence):
+    workload = experiment_workload("gpt", **LLAMA)
+    program = parallel.load("hybrid").build(workload, jax.devices()[:2], sizes={"tensor": 2}, sequence=sequence)
+    check = expected_communication.judge(workload, program, compile_step(workload, program, 4).report, 4)
+    assert check.ok, check
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"kv_heads": 3, "heads": 4}, "kv_heads=3 does not divide the 4 heads: use 2"),
+        ({"gated": 2}, "gated=2 is not 0 or 1"),
+        ({"rms": 2}, "rms=2 is not 0 or 1"),
+        ({"gated": 1, "experts": 4}, "the model has experts"),
+    ],
+)
+def test_shapes_that_do_not_fit(changes, message):
+    with pytest.raises(UserError, match=message):
+        gpt.dimensions(config(**changes))
+
+
+def test_the_kernel_is_plain_attention_on_a_cpu_and_names_what_it_does_not_take():
+    with pytest.raises(UserError, match=r"attention=flsh is unknown: did you mean 'flash'"):
+        gpt.kernel(config(attention="flsh"))
+    with pytest.raises(Unsupported, match=r"multiples of 128, and this model has 8 and 8: use plain"):
+        attention.flash_kernels((1, 4, 8, 8))
+    q, k, v = jax.random.normal(KEY, (3, 1, 1, 128, 128))
+    plain, flash = (attention.causal(q, k, v, kernel) for kernel in attention.KERNELS)
+    np.testing.assert_array_equal(plain, flash)
+
+
+def test_the_tpus_kernel_computes_the_same():
+    """Interpreted, because there is no TPU."""
+    from jax.experimental.pallas.ops.tpu.splash_attention import splash_attention_kernel as splash
+
+    q, k, v = jax.random.normal(KEY, (3, 1, 2, 256, 128))
+    made = splash.make_splash_mha
+
+    def interpreted(*args, **settings):
+        return made(*args, **settings, interpret=True)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(splash, "make_splash_mha", interpreted)
+        actual = attention.flash_kernels(q.shape)["tpu"](q * 128**-0.5, k, v)
+    np.testing.assert_allclose(actual, attention.causal(q, k, v), rtol=2e-2, atol=2e-3)
+
+
+DEPTH, WIDTH, BATCH = 9, 16, 1024
+# Otherwise XLA's CPU compiler drops the barriers, and merges recomputed values with the first computation.
+KEEP_BARRIERS = {"xla_disable_hlo_passes": "cse_barrier_expander"}
+HERE = ("none", "sqrt", "block", "dots_saveable")  # a CPU has no second memory for offloading
+
+
+class Block(nnx.Module):
+    """x + t(W t(x)) with t(x) = tanh(tanh(x)), and a count of the calls, as a stand-in for batch statistics."""
+
+    def __init__(self, rngs: nnx.Rngs):
+        self.linear = nnx.Linear(WIDTH, WIDTH, rngs=rngs)
+        self.calls = nnx.BatchStat(jnp.zeros(()))
+
+    def __call__(self, x):
+        self.calls.set_value(self.calls[...] + 1)
+        return x + jnp.tanh(jnp.tanh(self.linear(jnp.tanh(jnp.tanh(x)))))
+
+
+class Row(nnx.Module):
+    def __init__(self, remat: str, depth: int, rngs: nnx.Rngs):
+        self.blocks = nnx.List(Block(rngs) for _ in range(depth))
+        self.remat = remat
+
+    def __call__(self, x):
+        return blocks.run(self.blocks, x, self.remat)
+
+
+def stack_gradient(remat: str, depth: int = DEPTH):
+    """(jitted gradient and state after one call, its arguments)."""
+    model = from_nnx(lambda rngs: Row(remat, depth, rngs))
+
+    def loss(params, model_state, x):
+        y, model_state = model.apply(params, model_state, x)
+        return jnp.mean(y**2), model_state
+
+    arguments = *model.init(jax.random.PRNGKey(0)), jax.random.normal(jax.random.PRNGKey(1), (BATCH, WIDTH))
+    return jax.jit(jax.grad(loss, has_aux=True)), arguments
+
+
+@pytest.fixture(scope="module")
+def compiled():
+    made = {}
+    for remat in HERE:
+        function, arguments = stack_gradient(remat)
+        made[remat] = function.lower(*arguments).compile(KEEP_BARRIERS), arguments
+    return made
+
+
+@pytest.mark.parametrize("remat", HERE[1:])
+def test_gradients_and_state_are_the_same(compiled, remat):
+    def called(name):
+        function, arguments = compiled[name]
+        return function(*arguments)
+
+    (grads, state), (expected, expected_state) = called(remat), called("none")
+    jax.tree.map(lambda a, b: np.testing.assert_allclose(a, b, rtol=1e-4, atol=1e-7), grads, expected)
+    jax.tree.map(np.testing.assert_array_equal, state, expected_state)
+    assert all(leaf == 1 for leaf in jax.tree.leaves(state))  # recomputation does not count twice
+
+
+def test_memory_falls(compiled):
+    held = {name: step.memory_analysis().temp_size_in_bytes for name, (step, _) in compiled.items()}
+    assert held["sqrt"] < held["none"] / 2
+    assert held["block"] < held["none"] / 1.5
+    assert held["dots_saveable"] < held["none"]
+
+
+def test_recomputed_values_are_really_computed_again(compiled):
+    flops = {name: step.cost_analysis()["flops"] for name, (step, _) in compiled.items()}
+    product = 2.0 * BATCH * WIDTH**2
+    again = {name: (found - flops["none"]) / (DEPTH * product) for name, found in flops.items()}
+    assert again["block"] == pytest.approx(1, abs=0.2)  # a second forward pass
+    assert again["dots_saveable"] == pytest.approx(0, abs=0.2)
+
+
+@pytest.mark.parametrize(("count", "size"), [(1, 1), (4, 2), (16, 4), (17, 5)])
+def test_groups_are_of_about_the_root_of_their_count(count, size):
+    assert blocks.group_size(count, "sqrt") == size
+    assert blocks.group_size(count, "block") == 1
+
+
+def test_a_last_group_may_be_smaller():
+    function, arguments = stack_gradient("sqrt", depth=3)
+    expected, _ = stack_gradient("none", depth=3)
+    jax.tree.map(
+        lambda a, b: np.testing.assert_allclose(a, b, rtol=1e-4, atol=1e-7), function(*arguments), expected(*arguments)
+    )
+
+
+def test_an_unknown_word_names_a_near_one():
+    function, arguments = stack_gradient("blok")
+    with pytest.raises(UserError, match="did you mean 'block'"):
+        function.lower(*arguments)

@@ -1,24 +1,38 @@
 # Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
-"""The vision models match the published ones: sizes, work, and PyTorch's numbers for the same weights."""
+"""The vision models match the published ones: sizes, work, and PyTorch's numbers for the same weights.
+
+The rewritten convolutions agree with the plain one. Batch normalization follows PyTorch's definition, over the examples
+that the config chooses.
+"""
 
 from __future__ import annotations
 
+import dataclasses
 import functools
 import math
+from functools import partial
 
 import jax
 import jax.numpy as jnp
 import numpy as np
+import optax
 import pytest
-from thin import thin
+from flax import nnx
+from thin import KINDS, thin
 
 from benchmarks import references
 from benchmarks.references import vision
 from jaxbench import config as config_lib
-from jaxbench import discovery
+from jaxbench import discovery, parallel
 from jaxbench.errors import UserError
 from jaxbench.machine.start import run_once_options
-from jaxbench.workloads import TrainWorkload, flops
+from jaxbench.measure import check, loss_kind, reference
+from jaxbench.parallel.program import gradients, jit_once
+from jaxbench.runner.proof import Proof
+from jaxbench.workloads import Field, TrainWorkload, classification, flops, from_nnx, sharding_context
+from jaxbench.workloads.losses import evaluation
+from jaxbench.workloads.models import blocks, image_layers
+from jaxbench.workloads.models.image_layers import BatchNorm
 
 KEY = jax.random.PRNGKey(0)
 NAMES = ("alexnet", "vgg16", "resnet18", "resnet50", "resnet164", "vit")
@@ -134,8 +148,8 @@ def test_pytorch_has_the_same_logits_and_gradients(name):
     loss, logits, gradient = references.load(name)
     found_loss, found_logits, found_gradient = vision.answer(name)
     assert found_gradient.keys() == gradient.keys()
-    assert references.relative_l2({"logits": found_logits}, {"logits": logits}) <= 1e-5
-    assert references.relative_l2(found_gradient, gradient) <= 1e-5
+    assert reference.relative_l2({"logits": found_logits}, {"logits": logits}) <= 1e-5
+    assert reference.relative_l2(found_gradient, gradient) <= 1e-5
     assert found_loss == pytest.approx(loss, rel=1e-5)
     assert all(np.abs(value).max() > 0 for value in gradient.values())
 
@@ -195,3 +209,257 @@ def test_only_small_images_have_data(tmp_path):
         mine = build(name, **{"model.stem": "cifar", "data.path": str(tmp_path / "absent")})
         with pytest.raises(UserError, match="absent' does not exist"):
             mine.data()
+
+
+def arrays(side, inputs, outputs, kernel):
+    x, w, y = (
+        jax.random.normal(jax.random.PRNGKey(i), shape)
+        for i, shape in enumerate(
+            [(3, side, side, inputs), (kernel, kernel, inputs, outputs), (3, side, side, outputs)]
+        )
+    )
+    return x, w, y
+
+
+@pytest.mark.parametrize(
+    ("side", "inputs", "outputs", "kernel", "case"),
+    thin(
+        [(8, 1, 6, 5, "columns"), (4, 5, 6, 3, "places"), (12, 1, 3, 3, "columns"), (4, 1, 2, 7, "columns")]
+        + [(7, 3, 4, 5, "places")],
+        2,
+    ),
+)
+def test_values_and_gradients_are_those_of_the_plainconvolution(side, inputs, outputs, kernel, case):
+    x, w, y = arrays(side, inputs, outputs, kernel)
+    plain, plain_gradients = jax.vjp(image_layers._plain, x, w)
+    mine, gradients = jax.vjp(lambda x, w: image_layers._rewritten(x, w, case), x, w)
+    for found, expected in zip((mine, *gradients(y)), (plain, *plain_gradients(y)), strict=True):
+        assert jnp.linalg.norm(found - expected) <= 1e-5 * jnp.linalg.norm(expected)
+
+
+@pytest.mark.parametrize(
+    ("side", "inputs", "outputs", "kernel", "strides", "dtype", "taken"),
+    [
+        (28, 1, 16, 5, 1, jnp.float32, "columns"),
+        (28, 1, 16, 5, 2, jnp.float32, None),
+        (28, 1, 16, 5, 1, jnp.bfloat16, None),
+        (30, 1, 16, 5, 1, jnp.float32, None),  # no whole groups of columns
+        (28, 3, 16, 5, 1, jnp.float32, None),
+        (7, 256, 256, 3, 1, jnp.float32, "places"),
+        (8, 256, 256, 3, 1, jnp.float32, None),
+        (7, 256, 128, 3, 1, jnp.float32, None),
+    ],
+)
+def test_rewritten_convolutions(side, inputs, outputs, kernel, strides, dtype, taken, monkeypatch):
+    seen = []
+    monkeypatch.setattr(image_layers, "_rewritten", lambda x, w, case: seen.append(case) or image_layers._plain(x, w))
+    x, w = (jnp.zeros(shape, dtype) for shape in [(1, side, side, inputs), (kernel, kernel, inputs, outputs)])
+    edge = (kernel // 2, kernel // 2)
+    numbers = {"dimension_numbers": ("NHWC", "HWIO", "NHWC")}
+    jax.eval_shape(lambda: image_layers.convolution(x, w, (strides, strides), (edge, edge), **numbers))
+    assert seen == ([taken] if taken else [])
+
+
+@pytest.mark.parametrize(("inputs", "outputs", "stride"), [(3, 5, 1), (5, 3, 1), (5, 3, 2)])
+def test_a_1x1_is_a_product_with_its_narrower_factor_copied(inputs, outputs, stride):
+    x, w, _ = arrays(8, inputs, outputs, 1)
+    strides, none = (stride, stride), ((0, 0), (0, 0))
+
+    def mine(x, w):
+        return image_layers._product(x, w, strides, none, precision=None)
+
+    def plain(x, w):
+        return jax.lax.conv_general_dilated(x, w, strides, none, dimension_numbers=("NHWC", "HWIO", "NHWC"))
+
+    expected, plain_gradients = jax.vjp(plain, x, w)
+    found, gradients = jax.vjp(mine, x, w)
+    d_y = jax.random.normal(jax.random.PRNGKey(3), expected.shape)
+    for one, other in zip((found, *gradients(d_y)), (expected, *plain_gradients(d_y)), strict=True):
+        assert jnp.linalg.norm(one - other) <= 1e-5 * jnp.linalg.norm(other)
+    products = [eqn.outvars[0].aval.shape for eqn in jax.make_jaxpr(gradients)(d_y).eqns if "dot" in eqn.primitive.name]
+    assert (3, 5) in products and (5, 3) not in products
+
+
+BATCH = 16
+STATISTICS = ("device", "global")
+
+
+def images(mean=0.0, deviation=1.0, dtype=np.float32):
+    return jnp.asarray(np.random.default_rng(0).normal(mean, deviation, (BATCH, 3, 3, 2)), dtype)
+
+
+def by_numpy(x, groups=1):
+    """float64, each of `groups` parts by itself: (y, mean over groups of the mean, and of the variance)."""
+    parts = np.split(np.float64(x), groups)
+    axes = (0, 1, 2)
+    y = [(p - p.mean(axes)) / np.sqrt(p.var(axes) + 1e-5) for p in parts]
+    return np.concatenate(y), np.mean([p.mean(axes) for p in parts], 0), np.mean([p.var(axes) for p in parts], 0)
+
+
+@pytest.mark.parametrize(("statistics", "parts", "groups"), [("device", 1, 1), ("device", 4, 4), ("global", 4, 1)])
+def test_values_and_running_statistics(statistics, parts, groups):
+    norm, x = BatchNorm(2, statistics=statistics), images(3, 2)
+    with sharding_context.over(parts=parts):
+        y = norm(x)
+    expected, mean, variance = by_numpy(x, groups)
+    np.testing.assert_allclose(y, expected, atol=1e-5)
+    np.testing.assert_allclose(norm.mean[...], 0.1 * mean, rtol=1e-5)
+    np.testing.assert_allclose(norm.variance[...], 0.9 + 0.1 * variance, rtol=1e-5)
+    norm.eval()
+    inferred = norm(x)
+    np.testing.assert_allclose(inferred, (x - 0.1 * mean) / np.sqrt(0.9 + 0.1 * variance + 1e-5), rtol=1e-4, atol=1e-5)
+    np.testing.assert_allclose(norm.mean[...], 0.1 * mean, rtol=1e-5)  # inference moves nothing
+
+
+def test_scale_and_bias_are_applied():
+    norm = BatchNorm(2, statistics="device")
+    norm.scale[...], norm.bias[...] = jnp.array([2.0, 3.0]), jnp.array([-1.0, 5.0])
+    np.testing.assert_allclose(norm(images()), by_numpy(images())[0] * [2, 3] + [-1, 5], atol=1e-5)
+
+
+def test_a_small_variance_about_a_large_mean_keeps_its_digits():
+    """The mean of squares minus the square of the mean, in float32, would give 0 or less here."""
+    x = images(3000, 0.1)
+    np.testing.assert_allclose(BatchNorm(2, statistics="device")(x), by_numpy(x)[0], atol=5e-3)
+
+
+def test_bfloat16_in_bfloat16_out_and_statistics_in_float32():
+    norm, x = BatchNorm(2, statistics="device"), images(20, 1, jnp.bfloat16)
+    y = norm(x)
+    assert y.dtype == jnp.bfloat16 and norm.mean[...].dtype == jnp.float32
+    np.testing.assert_allclose(np.float64(y), by_numpy(x.astype(jnp.float32))[0], rtol=2**-8, atol=1e-5)
+    np.testing.assert_allclose(norm.mean[...], 0.1 * np.float64(x.astype(jnp.float32)).mean((0, 1, 2)), rtol=1e-5)
+
+
+def test_an_unknown_choice_names_a_near_one():
+    with pytest.raises(UserError, match="no statistics 'globl': did you mean 'global'"):
+        BatchNorm(2, statistics="globl")
+
+
+class Net(nnx.Module):
+    """Two normalised layers, as a block that can be recomputed."""
+
+    def __init__(self, statistics, remat, rngs):
+        self.blocks = nnx.List(Layer(statistics, rngs) for _ in range(2))
+        self.logits, self.remat = nnx.Linear(6, 4, rngs=rngs), remat
+
+    def __call__(self, x):
+        return self.logits(jnp.mean(blocks.run(self.blocks, x, self.remat), axis=(1, 2)))
+
+
+class Layer(nnx.Module):
+    def __init__(self, statistics, rngs):
+        self.conv = nnx.Conv(6, 6, (3, 3), rngs=rngs)
+        self.norm = BatchNorm(6, statistics=statistics)
+
+    def __call__(self, x):
+        return nnx.relu(self.norm(self.conv(x))) + x
+
+
+def workload(statistics, remat="none"):
+    model = from_nnx(partial(Net, statistics, remat))
+    return TrainWorkload(
+        name="normed",
+        init=model.init,
+        loss=classification(model),
+        optimizer=optax.sgd(0.1, momentum=0.9),
+        example={"image": Field((5, 5, 6)), "label": Field((), jnp.int32, classes=4)},
+        evaluate=evaluation(model),
+        predict=lambda params, model_state, batch: model.predict(params, model_state, batch["image"]),
+    )
+
+
+def on_one_device(mine, parts):
+    start = reference.initial_state(mine, KEY, device=jax.devices()[0])
+    return reference.reference(
+        mine, start, mine.synthetic(KEY, BATCH), device=jax.devices()[0], layout=reference.BatchLayout(parts)
+    )
+
+
+@pytest.fixture(scope="module", params=STATISTICS)
+def case(request):
+    mine = workload(request.param)
+    return mine, on_one_device(mine, 8)
+
+
+@pytest.mark.parametrize("strategy", thin(parallel.of_any_model(), KINDS[1:2]))
+def test_every_strategy_gives_one_devices_parameters_and_statistics(case, strategy):
+    mine, expected = case
+    batch = mine.synthetic(KEY, BATCH)
+    program = parallel.build(strategy, mine, jax.devices())
+    verdict = check.judge(check.train(program, program.step, KEY, batch), expected, mine)
+    assert verdict.ok, verdict.reason
+    state = reference.initial_state(mine, KEY, device=jax.devices()[0])
+    with sharding_context.over(parts=8):
+        _, moved, _ = jit_once(partial(gradients, mine))(state, batch)
+    with jax.set_mesh(program.mesh):
+        after, _ = program.step(program.init(KEY), program.put(batch))
+        found = program.export(after).model_state
+    jax.tree.map(lambda a, b: np.testing.assert_allclose(a, b, rtol=1e-5, atol=1e-6), found, moved)
+
+
+@pytest.mark.full
+def test_the_two_choices_are_two_functions_and_one_without_other_devices():
+    ends = {(s, parts): on_one_device(workload(s), parts).end.params for s in STATISTICS for parts in (1, 8)}
+    assert reference.relative_l2(ends["device", 8], ends["global", 8]) > 1e-3
+    assert reference.relative_l2(ends["device", 1], ends["global", 1]) == 0
+    assert reference.relative_l2(ends["global", 8], ends["global", 1]) == 0
+
+
+@pytest.mark.parametrize("remat", thin(["sqrt", "block", "dots_saveable"], 1))
+def test_recomputation_changes_neither_gradients_nor_statistics(remat):
+    """For several strategies in one process: a trace cached for one must not serve another."""
+    plain, recomputed = workload("device"), workload("device", remat)
+    state = reference.initial_state(plain, KEY, device=jax.devices()[0])
+    batch = plain.synthetic(KEY, BATCH)
+    for parts in (1, 8):
+        with sharding_context.over(parts=parts):
+            expected = jit_once(partial(gradients, plain))(state, batch)
+            found = jit_once(partial(gradients, recomputed))(state, batch)
+        jax.tree.map(lambda a, b: np.testing.assert_allclose(a, b, rtol=1e-4, atol=1e-6), found, expected)
+    still = jax.tree.map(np.array_equal, found[1], state.model_state)
+    assert not any(jax.tree.leaves(still))
+
+
+def test_inference_uses_what_training_left():
+    mine = workload("device")
+    state = reference.initial_state(mine, KEY, device=jax.devices()[0])
+    batch = mine.synthetic(KEY, BATCH)
+    _, moved, _ = jit_once(partial(gradients, mine))(state, batch)
+    logits = mine.predict(state.params, moved, batch)
+    one = {k: v[:1] for k, v in batch.items()}
+    np.testing.assert_allclose(mine.predict(state.params, moved, one), logits[:1], rtol=1e-5, atol=1e-6)
+    metrics = mine.evaluate(state.params, moved, batch)
+    expected = optax.softmax_cross_entropy_with_integer_labels(logits, batch["label"]).mean()
+    np.testing.assert_allclose(metrics["loss"], expected, rtol=1e-6)
+    assert metrics["accuracy"] == np.mean(np.argmax(logits, -1) == batch["label"])
+    assert dataclasses.replace(mine, evaluate=None).predict is mine.predict
+
+
+def test_parts_of_a_batch_with_separate_statistics_give_the_one_device_result():
+    """So one accelerator need not hold the activations of a batch for many devices."""
+    mine = dataclasses.replace(workload("device"), independent=True)
+    start, batch = reference.initial_state(mine, KEY, device=jax.devices()[0]), mine.synthetic(KEY, BATCH)
+    seen = []
+
+    def jit(function):
+        def call(*arguments):
+            seen.extend(len(one["label"]) for one in arguments if isinstance(one, dict) and "label" in one)
+            return jit_once(function)(*arguments)
+
+        return call
+
+    whole = on_one_device(mine, 8)
+    parts = reference.reference(
+        mine, start, batch, device=jax.devices()[0], layout=reference.BatchLayout(8), apart=True, jit=jit
+    )
+    assert set(seen) == {BATCH // 8}
+    assert reference.relative_l2(parts.end.params, whole.end.params) < 1e-5
+
+
+@pytest.mark.parametrize(("kind", "independent"), [("device", True), ("global", False)])
+def test_only_statistics_of_their_own_may_be_found_part_by_part(kind, independent):
+    mine = dataclasses.replace(workload(kind), independent=independent)
+    proof = Proof(None, mine, jax.devices()[:1], KEY, own=True)
+    proof.loss_kind = loss_kind.LossKind(name=loss_kind.MEAN)  # it may seem so, because detection uses four examples
+    assert proof._in_parts(mine) == independent

@@ -15,7 +15,7 @@ from jaxbench import config as config_lib
 from jaxbench import discovery
 from jaxbench.errors import UserError
 from jaxbench.workloads import CaseSet, CollectiveWorkload, TransferWorkload
-from jaxbench.workloads.payloads import COLLECTIVES, TRANSFERS, gradient_sizes
+from jaxbench.workloads.cases import COLLECTIVES, TRANSFERS, gradient_sizes
 
 HEADER = "from ml_collections import ConfigDict\n"
 
@@ -42,7 +42,7 @@ def test_sizes_that_two_arrays_share_are_listed_once_and_ascend() -> None:
 def test_no_backend_is_started() -> None:
     code = (
         "from jax._src import xla_bridge\n"
-        "from jaxbench.workloads.payloads import gradient_sizes\n"
+        "from jaxbench.workloads.cases import gradient_sizes\n"
         "assert gradient_sizes('cnn')\n"
         "assert not xla_bridge.backends_are_initialized()\n"
     )
@@ -66,7 +66,7 @@ def test_an_experiment_that_trains_nothing_is_refused_with_those_that_do() -> No
 
 def test_one_that_asks_for_itself_is_refused_before_it_is_built(tmp_path: Path) -> None:
     (tmp_path / "mine.py").write_text(
-        f"{HEADER}from jaxbench.workloads.payloads import gradient_sizes\n"
+        f"{HEADER}from jaxbench.workloads.cases import gradient_sizes\n"
         "def get_config():\n    return ConfigDict({'measures': 'cases'})\n"
         "def build(config):\n    return gradient_sizes(__file__)\n"
     )

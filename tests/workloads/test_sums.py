@@ -1,23 +1,30 @@
 # Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
-"""Sums over rows: strategies agree with one device and send only the sums, and each model is right."""
+"""Sums over rows: strategies agree with one device and send only the sums, and each model is right.
+
+Boosted trees are compared with a plain reference that reads every row, and with LightGBM if it is installed.
+"""
 
 from __future__ import annotations
 
 import dataclasses
+from pathlib import Path
 
 import experiment_cases
 import jax
 import numpy as np
 import pytest
 from thin import thin
+from tree_cases import DEPTH, ROWS, SETTINGS, grown, table
+from workload_cases import experiment_workload
 
+from benchmarks import sums_growing
 from jaxbench import levers
 from jaxbench.commands import new
 from jaxbench.errors import Unsupported, UserError
 from jaxbench.parallel.program import create_state, gradients, update
 from jaxbench.runner import arm
-from jaxbench.workloads import Field, from_sums
-from jaxbench.workloads.sums import kmeans, regression, tables
+from jaxbench.workloads import Field, from_sums, sharding_context
+from jaxbench.workloads.sums import forest, kmeans, regression, tables, trees
 
 STRATEGIES = ("jit_auto", "jit_explicit", "shard_map", "pmap")
 
@@ -150,10 +157,217 @@ def test_sums_that_are_none_are_refused_in_one_sentence():
         ([[1.0, np.nan], [1.0, 2.0]], [0, 1], "the column number 2 has no finite number in 1 of 2 rows"),
         ([[1.0], [2.0]], [1, 1], "one class only, 1:"),
         (np.zeros((0, 3)), [], "has no rows"),
-        (np.zeros(3), [1, 2, 3], "shape"),
     ],
 )
 def test_a_bad_table_is_refused_in_one_sentence(columns, target, words):
     columns = np.array(columns, dtype=object) if isinstance(columns, list) else columns
     with pytest.raises(UserError, match=words):
-        tables.checked(columns, target, classes=True)
+        tables.checked(columns, np.asarray(target))
+
+
+def derivatives(loss, margin, target):
+    if loss == "squared":
+        return margin - target, np.ones_like(margin)
+    odds = 1 / (1 + np.exp(-margin))
+    return odds - target, odds * (1 - odds)
+
+
+@pytest.mark.parametrize("loss", trees.LOSSES)
+def test_trees_are_those_of_a_plain_reference(loss):
+    settings = trees.TreeSettings(columns=4, depth=DEPTH, l2=1 / ROWS, min_hessian=2 / ROWS, rate=0.3, loss=loss)
+    rows = table()
+    bins, target = rows[:, :-1], rows[:, -1].astype(float)
+    ours, margin = sums_growing.fit(settings, rows, 4), np.zeros(ROWS)
+    for count in range(1, 5):
+        margin = margin + grown(settings, bins, *derivatives(loss, margin, target))
+        np.testing.assert_allclose(sums_growing.margins(settings, ours[:count], bins), margin, atol=2e-5)
+
+
+def test_trees_do_not_depend_on_the_devices_nor_on_the_parts_of_the_rows():
+    settings = trees.TreeSettings(columns=4, depth=DEPTH, l2=1 / ROWS, min_hessian=2 / ROWS)
+    rows = table()  # 300 rows do not divide over 8 devices
+    one, eight = (sums_growing.grower(settings, rows, devices)(2) for devices in (1, 8))
+    for name in ("column", "bin", "value"):
+        np.testing.assert_allclose(eight[1][name], one[1][name], atol=1e-6)
+    batch = {"row": rows, "margin": np.zeros(ROWS, np.float32)}
+    whole = trees.local(settings, trees.init(settings), batch)
+    with sharding_context.over(parts=3):
+        parts = trees.local(settings, trees.init(settings), batch)
+    np.testing.assert_allclose(parts["first"], whole["first"], atol=1e-5)
+
+
+def test_the_derivatives_are_those_of_the_loss():
+    margin, target = np.linspace(-3, 3, 7), np.array([0, 1, 0, 1, 1, 0, 1.0])
+    for loss in trees.LOSSES:
+        value = lambda m, loss=loss: trees.derivatives(loss, m, target)[0].sum()  # noqa: E731
+        _, first, second = trees.derivatives(loss, margin, target)
+        np.testing.assert_allclose(first, jax.grad(value)(margin), rtol=1e-5)
+        np.testing.assert_allclose(second, jax.jvp(jax.grad(value), (margin,), (np.ones(7),))[1], rtol=1e-4)
+
+
+def test_a_node_without_a_gain_keeps_its_rows_together():
+    rows = table()
+    rows[:, -1] = 1  # one class: each split gains almost nothing, and min_hessian forbids the rest
+    settings = trees.TreeSettings(columns=4, depth=DEPTH, l2=1 / ROWS, min_hessian=1.0)
+    (tree,) = sums_growing.fit(settings, rows, 1)
+    assert np.all(np.asarray(tree["column"]) == -1)
+    values = sums_growing.margins(settings, [tree], rows[:, :-1])
+    assert np.ptp(values) == 0 and values[0] > 0
+
+
+def test_bins_hold_equally_many_rows_and_new_rows_fall_into_them():
+    columns = np.random.default_rng(0).standard_normal((5120, 2))
+    cuts = trees.edges(columns)
+    counts = np.bincount(trees.binned(columns, cuts)[:, 0], minlength=trees.BINS)
+    assert counts.min() >= 19 and counts.max() <= 21
+    assert trees.binned(np.array([[-9.0, 9.0]]), cuts).tolist() == [[0, 255]]
+
+
+@pytest.mark.parametrize("strategy", ["shard_map", pytest.param("jit_explicit", marks=pytest.mark.full)])
+def test_devices_send_the_histograms_alone(strategy):
+    config = experiment_cases.composed("gbdt", batch=64, strategy=strategy, scaling="strong", explain="off")
+    config.mesh.devices = "2"
+    (record,) = experiment_cases.measure("gbdt", config)
+    numbers = 2 * 2 ** (3 - 1) * tables.COLUMNS * trees.BINS
+    assert record.passport.expected_gradient_bytes == 4 * numbers
+    (collectives,) = [check for check in record.checks if check.name == "collectives"]
+    assert collectives.ok and collectives.value == numbers
+
+
+def test_wrong_settings_are_one_sentence():
+    with pytest.raises(UserError, match="--config.model.loss=hinge is unknown: use logistic or squared"):
+        trees.TreeSettings(columns=4, loss="hinge")
+    with pytest.raises(UserError, match="--config.model.depth=40 is not a depth of 1 to 10"):
+        trees.TreeSettings(columns=4, depth=40)
+
+
+@pytest.mark.full
+def test_as_accurate_as_lightgbm():
+    lightgbm = pytest.importorskip("lightgbm")
+    from benchmarks import sums_peers, sums_ways
+
+    ours, theirs = (sums_peers.accuracy(fit, rows=8000, trees=20) for fit in (sums_ways.boosted, sums_ways.lightgbm))
+    assert lightgbm and abs(ours - theirs) <= 0.005
+
+
+@pytest.mark.full
+def test_a_forest_of_unlike_trees_is_better_than_one_and_as_good_as_scikit_learns():
+    ensemble = pytest.importorskip("sklearn.ensemble")
+    raw, other = (
+        np.asarray(tables.higgs_like(jax.random.PRNGKey(seed), rows)) for seed, rows in ((0, 4000), (1, 8000))
+    )
+    cuts = trees.edges(raw[:, :-1])
+    rows = np.column_stack([trees.binned(raw[:, :-1], cuts), raw[:, -1].astype(np.uint8)])
+    bins, truth = trees.binned(other[:, :-1], cuts), other[:, -1] > 0
+    of = forest.settings(columns=tables.COLUMNS, depth=6, min_rows=1e-3)
+    grown = sums_growing.fit_forest(of, rows, count=24, tried=5)
+    (one, *_), all_ = (jax.tree.map(lambda leaf: leaf[:1], grown),), grown
+    accuracy = [np.mean((forest.predicted(of, each, bins) > 0.5) == truth) for each in (one, all_)]
+    theirs = ensemble.RandomForestClassifier(24, max_depth=6, max_features=5, min_samples_leaf=4, random_state=0)
+    theirs = theirs.fit(raw[:, :-1], raw[:, -1]).score(other[:, :-1], other[:, -1])
+    assert accuracy[1] > accuracy[0] + 0.01 and abs(accuracy[1] - theirs) < 0.02
+
+
+def test_each_node_of_a_forest_chooses_among_its_own_columns():
+    of = forest.settings(columns=tables.COLUMNS, depth=3, min_rows=1e-3)
+    rows = np.asarray(trees.drawn(jax.random.PRNGKey(0), 500))
+    roots = np.asarray(sums_growing.fit_forest(of, rows, count=24, tried=1)["column"])[:, 0]
+    assert len(set(roots)) > 8 and roots.min() >= 0
+    counted = np.asarray(forest.counts(jax.random.PRNGKey(0), 4000, 3))
+    assert abs(counted.mean() - 1) < 0.05 and abs(counted.var() - 1) < 0.1
+
+
+def trained(of: trees.Ensemble, rows: np.ndarray, steps: int) -> dict:
+    """The state after a number of steps on the whole table."""
+
+    @jax.jit
+    def step(state):
+        sums = trees.ensemble_local(of, state, {"row": rows})
+        return trees.ensemble_update(of, state, {name: sums[name] / len(rows) for name in ("first", "second")})
+
+    state = trees.init_ensemble(of.tree, of.rounds, of.outputs)
+    for _ in range(steps):
+        state = step(state)
+    return state
+
+
+def test_on_the_whole_table_its_trees_are_those_of_the_measured_step() -> None:
+    of, rows = trees.Ensemble(tree=SETTINGS, rounds=3), table()
+    state = trained(of, rows, 3 * DEPTH + 2)  # two levels more than fit
+    expected = sums_growing.margins(SETTINGS, sums_growing.fit(SETTINGS, rows, 3), rows[:, :-1])
+    found = trees.ensemble_margins(of, state["grown"], rows[:, :-1].astype(np.int32))
+    np.testing.assert_allclose(found[:, 0], expected, atol=2e-5)
+    assert float(state["count"]) == 3
+
+
+def test_several_classes_are_those_of_a_plain_reference() -> None:
+    rows = table()
+    rows[:, -1] += rows[:, 2] > 11  # three classes
+    bins, is_class = rows[:, :-1], np.eye(3)[rows[:, -1]]
+    of, margin = trees.Ensemble(tree=SETTINGS, rounds=2, classes=3), np.zeros((ROWS, 3))
+    for _ in range(2):
+        share = np.exp(margin) / np.exp(margin).sum(axis=1, keepdims=True)
+        each = [grown(SETTINGS, bins, (share - is_class)[:, k], (share * (1 - share))[:, k]) for k in range(3)]
+        margin = margin + np.stack(each, axis=1)
+    found = trees.ensemble_margins(of, trained(of, rows, 2 * DEPTH)["grown"], bins.astype(np.int32))
+    np.testing.assert_allclose(found, margin, atol=2e-5)
+
+
+@pytest.mark.parametrize(
+    "name", [*tables.CARRIED[:1], *(pytest.param(n, marks=pytest.mark.full) for n in tables.CARRIED[1:])]
+)
+def test_it_learns_a_table_of_scikit_learns(name: str) -> None:
+    changes = {"model.trees": 10, "model.table": name, "model.depth": 3, "model.rate": 0.3}
+    workload = experiment_workload("gbdt", **changes)
+    data = workload.data()
+    state = create_state(workload, jax.random.PRNGKey(0))
+
+    @jax.jit
+    def step(state):
+        grads, model_state, _ = gradients(workload, state, data.train)
+        return update(workload, state, grads, model_state)
+
+    for _ in range(10 * 3):
+        state = step(state)
+    metrics = workload.evaluate(state.params, state.model_state, data.test)
+    assert float(metrics["accuracy"]) > 0.88 and set(data.train) == {"row"}
+    rows = len(data.train["row"]) + len(data.test["row"])
+    assert rows == {"breast_cancer": 569, "digits": 1797, "iris": 150, "wine": 178}[name]
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("a,b,class\n1,2,0\n3,4,1\n", None),
+        ("a,b,class\n1,two,0\n3,4,1\n", "the column b has text"),
+        ("a,b,class\n1,,0\n3,4,1\n", "the column b has no finite number in 1 of 2 rows"),
+        ("a,b,class\n1,2,1\n3,4,1\n", "one class only, 1:"),
+        ("a,b,class\n", "has no rows"),
+        ("class\n1\n", "has 1 column"),
+        ("", "cannot be read as a table"),
+    ],
+)
+def test_a_csv_of_ones_own(tmp_path: Path, text: str, words: str | None) -> None:
+    path = tmp_path / "mine.csv"
+    path.write_text(text)
+    if words is None:
+        found = tables.load(tables.DRAWN, str(path))
+        assert found.name == "mine.csv" and found.classes == 2 and found.rows.tolist() == [[1, 2, 0], [3, 4, 1]]
+        return
+    with pytest.raises(UserError, match=words):
+        tables.load(tables.DRAWN, str(path))
+
+
+@pytest.mark.parametrize(
+    ("changes", "words"),
+    [
+        ({"model.table": "iris"}, "a table is for a whole training"),
+        ({"model.trees": 5, "model.table": "irsi"}, "did you mean 'iris'"),
+        ({"model.trees": 5000}, "--config.model.trees=5000 is not a number of 1 to 1000"),
+        ({"model.trees": 5, "model.loss": "squared"}, "--config.model.loss=squared is not for training"),
+        ({"model.trees": 5, "data.path": "mine.npz"}, "mine.npz is not a table"),
+    ],
+)
+def test_wrong_settings_of_a_training_are_one_sentence(changes: dict, words: str) -> None:
+    with pytest.raises(UserError, match=words):
+        experiment_workload("gbdt", **changes)

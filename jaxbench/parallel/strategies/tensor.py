@@ -2,7 +2,7 @@
 """Tensor parallelism: every device has every example and computes its part of each product.
 
 Each block needs two all-reduces of activations in the forward pass and two in the backward pass; see
-workloads/models/tensor_parallel.py.
+workloads/models/sharded_layers.py.
 """
 
 from __future__ import annotations

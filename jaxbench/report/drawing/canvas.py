@@ -25,7 +25,7 @@ from matplotlib.layout_engine import ConstrainedLayoutEngine
 
 from jaxbench.records.store import write_atomic
 from jaxbench.report.drawing import placing
-from jaxbench.report.drawing.labels import display
+from jaxbench.report.drawing.notes import display
 
 FORMATS = ("svg", "pdf", "png")
 DPI = 200  # of the PNG

@@ -10,10 +10,10 @@ from typing import Any
 from matplotlib.axes import Axes
 from matplotlib.lines import Line2D
 
-from jaxbench.analysis.intervals import Estimate
 from jaxbench.analysis.scaling import Row
 from jaxbench.report.drawing import marks, notes
 from jaxbench.report.drawing.canvas import short
+from jaxbench.statistics.bootstrap import Estimate
 
 Value = Callable[[Row], Estimate]
 
@@ -64,7 +64,7 @@ def fact(row: Row, name: str) -> float:
     return float(row.point.record.facts.get(name, math.nan)) if row.point.record is not None else math.nan
 
 
-def passport(row: Row, name: str) -> float:
+def compile_report(row: Row, name: str) -> float:
     """A number from the compile report, such as `temp_bytes`; NaN: unknown."""
     value = getattr(row.point.record.passport, name) if row.point.record is not None else None
     return math.nan if value is None else float(value)

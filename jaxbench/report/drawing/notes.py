@@ -1,12 +1,15 @@
 # Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
-"""The footnotes of figures: sample sizes, error bars, and the meaning of hollow and crossed-out marks."""
+"""Words in figures: labels of ids, and footnotes. Records, JSON and CSV keep the ids."""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from typing import Any
 
-from jaxbench.analysis.intervals import MIN_ROUNDS
+from jaxbench.analysis.quantities import payload
+from jaxbench.analysis.waterfall import SLOWEST_PROCESS, STAGE_WORK, TERMS
+from jaxbench.statistics.bootstrap import MIN_ROUNDS
 
 HOLLOW = "hollow: oversubscribed (more devices than cores); proves correctness, not speed"
 FAKE = "fake devices beyond the cores prove bytes and arithmetic, never speed"
@@ -72,3 +75,39 @@ def rest(shown: int, every: int, which: str) -> list[str]:
 def _span(values: Sequence[int]) -> str:
     low, high = min(values), max(values)
     return f"{low}" if low == high else f"{low} to {high}"
+
+
+_WORDS = {
+    **TERMS,
+    SLOWEST_PROCESS: "straggler",
+    STAGE_WORK: "stage imbalance",
+    "jit+copies": "jit incl. copies",
+    "op_by_op": "op by op",
+}
+_OPERATIONS = re.compile(r"\b(all_(?:reduce|gather|to_all)|reduce_scatter|(?:host|device)_to_(?:host|device))\b")
+_POINT = re.compile(r"([\w+]+)/(strong|weak)/(\d+)(/?)")
+_CASE = re.compile(r"^[\w+]+/[a-z]+\d+/")
+_LEVER = re.compile(
+    r"\b([a-z]{5,}|mesh)=(?=\S)"
+)  # a lever and its value; a mesh such as "data=2" stays in the field's notation
+_AXES = ("data", "tensor", "stage", "context", "expert")
+_RATE = re.compile(r"\b(\d+)([kmg])bit\b")
+_SIZE = re.compile(r"\b(\d+)B\b")
+_DEVICE = re.compile(r"\b(cpu|gpu|tpu):(\d+)")
+
+
+def display(name: str) -> str:
+    """An id in words: "jit_auto/strong/1" -> "jit_auto, strong, 1 device"; "all_reduce" -> "all-reduce"."""
+    if name in _WORDS:
+        return _WORDS[name]
+    name = _POINT.sub(lambda m: f"{m[1]}, {m[2]}, {m[3]} device{'s' * (m[3] != '1')}{', ' * bool(m[4])}", name)
+    if _CASE.match(name):
+        name = name.replace("/", ", ")
+    name = _LEVER.sub(lambda m: m[0] if m[1] in _AXES else f"{m[1]}: ", name)
+    name = _RATE.sub(lambda m: f"{m[1]} {m[2].upper() if m[2] != 'k' else 'k'}bit/s", name)
+    name = _SIZE.sub(lambda m: payload(float(m[1])), name).replace("->", " → ")
+    name = _DEVICE.sub(lambda m: f"{m[1].upper()} {m[2]}", name)
+    for id in ("jit+copies", "op_by_op"):
+        name = name.replace(id, _WORDS[id])
+    name = re.sub(r"\bcores(\d+)\b", lambda m: f"{m[1]} core{'s' * (m[1] != '1')}", name)
+    return _OPERATIONS.sub(lambda m: m[1].replace("_", " " if "device" in m[1] else "-"), name)

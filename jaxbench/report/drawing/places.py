@@ -10,11 +10,10 @@ from typing import Any
 from matplotlib.axes import Axes
 
 from jaxbench.analysis.arms import ArmGroup, ArmResult, arms_of
-from jaxbench.analysis.intervals import Estimate
 from jaxbench.report.drawing import marks, notes
-from jaxbench.report.drawing.axes import zero_axis
 from jaxbench.report.drawing.canvas import short
 from jaxbench.report.drawing.marks import Mark
+from jaxbench.statistics.bootstrap import Estimate
 
 Value = Callable[[ArmResult], Estimate]
 Show = Callable[[Estimate], str]
@@ -84,13 +83,6 @@ def rows(
         if mark.value.known:
             made.append(mark if show is None else replace(mark, text=show(mark.drawn)))
     return made
-
-
-def hbars(axes: Axes, places: Sequence[ArmGroup], value: Value, show: Show, *, room: float = 1.3) -> None:
-    """Draws bars from 0: a row for each arm, a bar for each group. room: the axis's end over the longest bar."""
-    made = rows(places, value, show)
-    marks.hbars(axes, made, thick=0.68 / len(places))
-    zero_axis(axes, "x", max((mark.end for mark in made), default=0.0), room=room, max_ticks=4)
 
 
 def dots(axes: Axes, places: Sequence[ArmGroup], value: Value, show: Show | None = None) -> None:

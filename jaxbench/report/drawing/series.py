@@ -10,13 +10,13 @@ from typing import Any
 
 from matplotlib.axes import Axes
 
-from jaxbench.analysis import paired_ratio
 from jaxbench.analysis.case_rows import CaseRow
-from jaxbench.analysis.headline import devices
-from jaxbench.analysis.intervals import UNKNOWN, Estimate
+from jaxbench.analysis.quantities import devices
 from jaxbench.report.drawing import marks
 from jaxbench.report.drawing.axes import entitle
 from jaxbench.report.drawing.canvas import Sheet, short
+from jaxbench.statistics import paired_ratio
+from jaxbench.statistics.bootstrap import UNKNOWN, Estimate
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -107,7 +107,7 @@ PARTS: dict[str, Callable[[CaseRow], str]] = {
 def naming(rows: Sequence[CaseRow], parts: Sequence[str], *, always: str = "") -> dict[str, str]:
     """{point: name}. A name has `always` and the parts in which the rows differ, or else the first part.
 
-    "jit", "jit on gpu", "jit, float32 on 1 core": as in `analysis.crossings`.
+    "jit", "jit on gpu", "jit, float32 on 1 core": as in `analysis.case_comparisons`.
     """
     values = {part: [PARTS[part](row) for row in rows] for part in parts}
     telling = [part for part in parts if part == always or len(set(values[part]) - {""}) > 1] or list(parts[:1])

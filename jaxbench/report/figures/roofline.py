@@ -2,35 +2,41 @@
 """The roofline (Williams, Waterman and Patterson 2009): attainable and measured performance.
 
 The ceilings are the rates that `matmul` and `stream` measured on this machine. A program above them was measured
-wrongly; a program far below them can become faster. Catalogue peaks, if known, are dashed.
-"""
+wrongly; a program far below them can become faster. Catalogue peaks, if known, are dashed."""
 
 from __future__ import annotations
 
+import contextlib
+import csv
+import json
 import math
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, NamedTuple
 
 import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from matplotlib.lines import Line2D
 from matplotlib.text import Text
 
-from jaxbench.analysis.scaling import dtype_of
-from jaxbench.report import earlier_runs
+from jaxbench.analysis import quantities, roofline
+from jaxbench.analysis.case_rows import CaseRow
+from jaxbench.analysis.quantities import devices
+from jaxbench.analysis.roofline import Ceilings
+from jaxbench.analysis.scaling import Row, dtype_of
+from jaxbench.records import identity
+from jaxbench.records.store import MANIFEST
 from jaxbench.report.case_findings import CaseFindings
-from jaxbench.report.drawing import marks, notes, roofline_ceilings
+from jaxbench.report.drawing import marks, notes
 from jaxbench.report.drawing.axes import entitle, log_axis, plain, si
-from jaxbench.report.drawing.kit import GREY, PALE, Axes, Figure, Line2D, Sheet, short
-from jaxbench.report.drawing.roofline_ceilings import Roof
-from jaxbench.report.drawing.roofline_points import Spot, of_cases, of_training
+from jaxbench.report.drawing.canvas import Sheet, short
+from jaxbench.report.drawing.marks import DASHES, GREY, PALE, Mark, exact
+from jaxbench.report.drawing.plot import plot
+from jaxbench.report.drawing.series import naming
 from jaxbench.report.findings import Findings
 
-VIEWS = ("training", *(f"cases/{view}" for view in ("curves", "matmul", "stream", "fusion", "linalg")))
-ORDER = 2
-CAPTION = (
-    "Attainable FLOP/s against arithmetic intensity (FLOP per byte). Thick: the best matrix product and the best "
-    "streaming rate measured on this machine; thin: other precisions and the caches; dashed: catalogue peaks. The "
-    "distance of a point below the roof is its headroom."
-)
 DEPTH = 10**5.5  # highest ceiling over the panel's bottom: points further down show only the overhead of a call
 BELOW_RIDGE = 8.0  # the x axis starts at least this factor left of the ridge, so that the memory roof's rise is visible
 _PAPER: Any = dict(facecolor="white", edgecolor="none", alpha=0.75, pad=0.3)
@@ -43,12 +49,19 @@ _MEANING = {  # by state or kind
 }
 
 
-def draw(run: Findings | CaseFindings) -> Figure | None:
-    """Draws the run's kernels or training steps under the ceilings of the machine profile; None without a profile."""
+@plot(
+    "roofline",
+    views=("training", *(f"cases/{view}" for view in ("curves", "matmul", "stream", "fusion", "linalg"))),
+    order=2,
+)
+def draw_roofline(run: Findings | CaseFindings) -> Figure | None:
+    """Attainable FLOP/s against arithmetic intensity (FLOP per byte). Thick: the best matrix product and the best
+    streaming rate measured on this machine; thin: other precisions and the caches; dashed: catalogue peaks. The
+    distance of a point below the roof is its headroom."""
     if run.card is None or not run.rows:
         return None
     if isinstance(run, CaseFindings):
-        spots, what = [*of_cases(run.rows), *earlier_runs.spots(run.path)], "kernels"
+        spots, what = [*of_cases(run.rows), *earlier_spots(run.path)], "kernels"
         dtypes = [row.point.dtype for row in run.rows]
         dtype = max(dict.fromkeys(dtypes), key=dtypes.count)
     else:
@@ -64,7 +77,7 @@ def under(spots: Sequence[Spot], *, card: dict[str, Any], title: str, dtype: str
       dtype: the number format with the thick FLOP/s ceiling.
     """
     own = [spot for spot in spots if spot.kind != "earlier"]
-    known = {p: steep for p in dict.fromkeys(s.platform for s in own) if (steep := roofline_ceilings.steep(card, p))}
+    known = {p: steep for p in dict.fromkeys(s.platform for s in own) if (steep := steep_ceilings(card, p))}
     if not known:
         return None
     sheet = Sheet(len(known), heights=3.3)
@@ -74,9 +87,9 @@ def under(spots: Sequence[Spot], *, card: dict[str, Any], title: str, dtype: str
     for axes, (platform, steep) in zip(sheet.panels[:, 0], known.items(), strict=True):
         where = platform if len(known) > 1 else ""
         here = [spot for spot in spots if spot.platform == platform]
-        flat = roofline_ceilings.flat(card, platform, dtype)
+        flat = flat_ceilings(card, platform, dtype)
         inside = [spot for spot in here if spot.value.value >= _top(flat, here) / DEPTH] or here
-        slopes += [(axes, text) for text in _ceilings(axes, flat, steep, inside)]
+        slopes += [(axes, text) for text in _draw_ceilings(axes, flat, steep, inside)]
         for spot in inside:
             if spot.kind != "earlier":
                 marks.line(axes, [spot], place=styles[spot.label])
@@ -105,7 +118,7 @@ def _top(flat: Sequence[Roof], spots: Sequence[Spot]) -> float:
     return max((roof.value for roof in flat), default=4 * max(spot.value.value for spot in spots))
 
 
-def _ceilings(axes: Axes, flat: Sequence[Roof], steep: Sequence[Roof], spots: Sequence[Spot]) -> list[Text]:
+def _draw_ceilings(axes: Axes, flat: Sequence[Roof], steep: Sequence[Roof], spots: Sequence[Spot]) -> list[Text]:
     """Draws all ceilings and sets the axes. Returns the names of the diagonals, for rotation after the layout."""
     rates, values, top = [one.value for one in steep], [spot.value.value for spot in spots], _top(flat, spots)
     left, right = _reach([spot.at for spot in spots], ridge=top / min(rates))
@@ -165,3 +178,164 @@ def _angle(axes: Axes) -> float:
     x, y = axes.get_xlim()[0], axes.get_ylim()[0]
     start, end = axes.transData.transform([(x, y), (x * 10, y * 10)])
     return float(np.degrees(np.arctan2(end[1] - start[1], end[0] - start[0])))
+
+
+_PEAK: Any = {**DASHES, "zorder": 1}
+_HEAVY, _THIN = (dict[str, Any](color="black", linestyle="-", zorder=2, linewidth=width) for width in (1.4, 0.7))
+
+
+class Roof(NamedTuple):
+    """One ceiling. value: FLOP/s, or bytes/s for a diagonal. label: its name and value. style: its line's style."""
+
+    label: str
+    value: float
+    style: dict[str, Any]
+
+
+def flat_ceilings(card: dict[str, Any], platform: str, main: str) -> list[Roof]:
+    """The FLOP/s ceilings of each precision on the largest measured number of cores. `main` is drawn heavy."""
+    peaks = [peak for peak in card["peaks"] if (peak["platform"], peak["quantity"]) == (platform, "flop_per_s")]
+    roofs = []
+    for dtype in dict.fromkeys([main, *(peak["dtype"] for peak in peaks)]):
+        measured, catalogued = (ceiling.flop.rate for ceiling in _machine_ceilings(card, platform, dtype))
+        roofs.append((f"{dtype} {quantities.flops(measured)}", measured, _HEAVY if dtype == main else _THIN))
+        roofs.append((f"{dtype} peak {quantities.flops(catalogued)}", catalogued, _PEAK))
+    return [Roof(*roof) for roof in roofs if math.isfinite(roof[1])]
+
+
+def steep_ceilings(card: dict[str, Any], platform: str) -> list[Roof]:
+    """The bytes/s ceilings, steepest first; [] if no bandwidth is known."""
+    measured, catalogued = _machine_ceilings(card, platform, "")
+    named = [
+        ("memory", measured.memory.rate, _HEAVY),
+        ("cache", measured.cache.rate, _THIN),
+        ("memory peak", catalogued.memory.rate, _PEAK),
+    ]
+    known = [(name, rate, style) for name, rate, style in named if math.isfinite(rate)]
+    return [
+        Roof(f"{name} {quantities.per_second(rate)}", rate, style)
+        for name, rate, style in sorted(known, key=lambda roof: -roof[1])
+    ]
+
+
+def _machine_ceilings(card: dict[str, Any], platform: str, dtype: str) -> tuple[Ceilings, Ceilings]:
+    """(measured ceilings, catalogued ceilings)."""
+    cores = [peak["cores"] for peak in card["peaks"] if peak["platform"] == platform]
+    measured = roofline.measured_ceilings(card, platform, max(filter(None, cores), default=0), dtype)
+    return measured, roofline.catalogued_ceilings(platform, str(card["machine"].get("device_kind", "")), dtype)
+
+
+MOST_LABELS = 8  # up to this many series, device counts are separate; more would make the legend as large as the panel
+
+
+@dataclass(frozen=True, kw_only=True)
+class Spot(Mark):
+    """One measured program under the roof.
+
+    Attributes:
+      at: its arithmetic intensity: analytic FLOP of a call over the bytes that it must move.
+      value: FLOP/s of one accelerator, or of all CPU cores.
+      label: the name of its series in the legend; for an earlier run, its experiment.
+      kind: "kernel" | "training" | "earlier".
+    """
+
+    label: str
+    platform: str
+    kind: str = "kernel"
+
+
+def of_cases(rows: Sequence[CaseRow]) -> list[Spot]:
+    """The spots of kernels with both FLOPs and bytes. A series is an operation."""
+    able = [r for r in rows if r.point.flops and r.point.bytes_moved and r.flop_per_s.known]
+    names = naming(able, ("op", "impl", "dtype", "platform", "cores"), always="op")
+    if len(set(names.values())) > 14:  # more than a legend can hold and a reader can distinguish
+        names = naming(able, ("op",))
+    return [
+        Spot(
+            at=(row.point.flops or 0) / (row.point.bytes_moved or 1), value=row.flop_per_s, state=marks.state(row),
+            label=names[row.point.point], platform=row.point.platform, n=marks.n_of(row),
+        )
+        for row in able
+    ]  # fmt: skip
+
+
+def of_training(rows: Sequence[Row]) -> list[Spot]:
+    """The spots of training steps with bytes counted by the compiler. A series is a strategy or, if there are few, a
+    strategy and device count. On an accelerator, FLOP/s are per device.
+    """
+    spots = []
+    of_count = len({(row.point.strategy, row.point.devices) for row in rows}) <= MOST_LABELS
+    for row in rows:
+        record, use = row.point.record, row.use
+        moved = record.passport.compiler_bytes_per_step if record is not None else None
+        if not moved or not use.flop_per_s > 0 or not row.timing.step_s.known:
+            continue
+        share = 1 if row.point.platform == "cpu" else row.point.devices
+        spots.append(
+            Spot(
+                at=use.flops_per_step / moved, value=row.timing.step_s.under(use.flops_per_step / share),
+                state=marks.state(row), label=", ".join([row.point.strategy, *[devices(row.point.devices)] * of_count]),
+                platform=row.point.platform, kind="training", n=marks.n_of(row),
+            )
+        )  # fmt: skip
+    return spots
+
+
+LIMIT = 40  # read at most this many folders, newest first
+
+
+def earlier_spots(path: Path) -> list[Spot]:
+    """One spot for each valid number in the ``summary.csv`` of the folders next to `path`, by experiment.
+
+    Runs of `jaxbench machine`, one folder deeper, count, too. A folder is skipped if it is not a run, is of another
+    machine or cannot be read, because these spots are only background.
+    """
+    this_machine = _manifest(path)
+    if this_machine is None:
+        return []
+    here = path.resolve()
+    folders = [file.parent for pattern in ("*", "*/*") for file in here.parent.glob(f"{pattern}/summary.csv")]
+    runs = [folder for folder in folders if folder != here and (folder / MANIFEST).is_file()]
+    newest = sorted(runs, key=lambda folder: ((folder / MANIFEST).stat().st_mtime, folder.name), reverse=True)[:LIMIT]
+    return [spot for folder in sorted(newest) for spot in _of_folder(folder, this_machine)]
+
+
+def _of_folder(folder: Path, this_machine: dict[str, Any]) -> Iterator[Spot]:
+    manifest = _manifest(folder)
+    if manifest is None or identity.hardware(manifest, this_machine):
+        return
+    with contextlib.suppress(OSError, ValueError, csv.Error):
+        with open(folder / "summary.csv", newline="", encoding="utf-8") as file:
+            yield from filter(None, map(_spot, list(csv.DictReader(file))))
+
+
+def _spot(line: dict[str, str]) -> Spot | None:
+    """The spot of a row; None if it is wrong, oversubscribed or refused, or has no FLOPs or bytes."""
+    good = line.get("status") == "ok" and line.get("check_ok") == "true" and line.get("oversubscribed") == "false"
+    flops = _number(line.get("flops")) or _number(line.get("flops_per_step"))
+    moved, rate = _number(line.get("bytes_moved")), _number(line.get("flop_per_s"))
+    if not good or line.get("gate") == "refused" or not (flops > 0 and moved > 0 and rate > 0):
+        return None
+    platform = line.get("platform") or ""
+    share = 1 if platform == "cpu" or line.get("op") else max(1.0, _number(line.get("devices")))
+    return Spot(
+        label=line.get("experiment") or "", at=flops / moved, value=exact(rate / share), platform=platform,
+        kind="earlier",
+    )  # fmt: skip
+
+
+def _number(text: str | None) -> float:
+    """The number; 0 if the text is not a finite number."""
+    try:
+        value = float(text or 0)
+    except ValueError:
+        return 0.0
+    return value if math.isfinite(value) else 0.0
+
+
+def _manifest(folder: Path) -> dict[str, Any] | None:
+    try:
+        value = json.loads((folder / MANIFEST).read_text(encoding="utf-8"))
+    except (OSError, ValueError):
+        return None
+    return value if isinstance(value, dict) else None

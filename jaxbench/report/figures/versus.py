@@ -1,31 +1,36 @@
 # Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
-"""CPU against accelerator: the speed-up of each implementation and device over NumPy, and published speed-ups."""
+"""Figures of the comparison of XLA with NumPy and Python."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 
-from jaxbench.analysis import paired_ratio
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+
+from jaxbench.analysis.case_comparisons import SPLIT_NAMES, CallSplit
 from jaxbench.analysis.case_rows import CaseRow
+from jaxbench.analysis.quantities import seconds
 from jaxbench.catalog import published
 from jaxbench.report.case_findings import CaseFindings
 from jaxbench.report.drawing import marks, notes, series
-from jaxbench.report.drawing.kit import Axes, Figure, Mark, Sheet, entitle, log_axis, plain, short
+from jaxbench.report.drawing.axes import entitle, log_axis, plain, seconds_tick
+from jaxbench.report.drawing.canvas import Sheet, short
+from jaxbench.report.drawing.marks import Mark
+from jaxbench.report.drawing.plot import plot
+from jaxbench.report.drawing.shapes import Panel, log, rows
+from jaxbench.statistics import paired_ratio
 
-VIEWS = ("cases/versus",)
-ORDER = -1
-CAPTION = (
-    "Speed-up over NumPy on one core. Left: the time of a call with the smallest batch (latency). Right: rows per "
-    "second with the largest batch (throughput). Below, hollow: published speed-ups of an accelerator over CPUs with "
-    "the same kind of model, from other machines and drawn unscaled."
-)
 BASE = "numpy"
 # By operation: (the published job of the same kind, its source).
 PUBLISHED = {"gbdt": ("boosted trees", "XGBoost's notes"), "resnet164": ("ResNet-164", "DAWNBench, 2017")}
 
 
-def draw(run: CaseFindings) -> Figure | None:
-    """Draws two panels. None unless something was measured in addition to NumPy on one core."""
+@plot("versus", views=("cases/versus",), order=-1)
+def draw_versus(run: CaseFindings) -> Figure | None:
+    """Speed-up over NumPy on one core. Left: the time of a call with the smallest batch (latency). Right: rows per
+    second with the largest batch (throughput). Below, hollow: published speed-ups of an accelerator over CPUs with the
+    same kind of model, from other machines and drawn unscaled."""
     rows = [row for row in run.rows if row.point.elements and row.timing.step_s.known and not _repeats(row)]
     names = series.naming(rows, ("impl", "platform", "cores"))
     lines: dict[str, list[list[Mark]]] = {}  # by label: (marks of the smallest batch, marks of the largest)
@@ -38,7 +43,7 @@ def draw(run: CaseFindings) -> Figure | None:
                 if base is not None and row is not base:
                     label = short(f"{op}: {names[row.point.point]}")
                     at = list(lines).index(label) if label in lines else len(lines)
-                    lines.setdefault(label, [[], []])[column] += _marks(at, row, base, style)
+                    lines.setdefault(label, [[], []])[column] += _versus_marks(at, row, base, style)
     if not lines:
         return None
     sources = dict(PUBLISHED[op] for op in series.operations(rows) if op in PUBLISHED)
@@ -62,7 +67,7 @@ def _repeats(row: CaseRow) -> bool:
     return row.point.impl == "python" and row.point.cores != 1
 
 
-def _marks(at: int, row: CaseRow, base: CaseRow, style: int) -> list[Mark]:
+def _versus_marks(at: int, row: CaseRow, base: CaseRow, style: int) -> list[Mark]:
     ratio = paired_ratio.ratio(base, row)
     mark = Mark(at=at, value=ratio, state=marks.state(row), style=style, text=f"{ratio.value:.2g} x")
     return [mark] if ratio.known else []
@@ -73,3 +78,74 @@ def _published(axes: Axes, pairs: Sequence[published.PublishedSpeedup], *, start
     marks.published(axes, [pair.speedup for pair in pairs], list(places), shape="D", joined=False)
     for place, pair in zip(places, pairs, strict=True):
         marks.write(axes, pair.speedup, place, f"{pair.speedup:.2g} x")
+
+
+ROOM = 24  # percent of a panel that the name of a part needs to fit inside its bar
+
+
+@plot("call_split", views=("cases/versus",), order=1)
+def draw_call_split(run: CaseFindings) -> Figure | None:
+    """Each bar is one XLA call with its data on the host (jit+copies), in percent of the call's time, which is written
+    next to it. Transfer: sending the arguments and fetching the result. Start: the time of a nearly empty program with
+    the same arguments. Work: the rest. Without copies, data stay on the device and there is no transfer. NumPy and
+    Python neither send nor start anything, so all of their time is work."""
+    if not run.splits:
+        return None
+    places = list(dict.fromkeys((one.op, one.where) for one in run.splits))
+    sheet = Sheet(1, 2)
+    for column, (axes, what) in enumerate(zip(sheet.panels[0], ("latency", "throughput"), strict=True)):
+        shown = [one for one in run.splits if one.largest == bool(column)]
+        for one in shown:
+            _bar(axes, places.index((one.op, one.where)), one)
+        sizes = sorted({one.rows for one in shown})
+        rows = " to ".join(f"{size:,}" for size in dict.fromkeys(sizes[:1] + sizes[-1:]))
+        entitle(axes, f"{rows} row{'s' * (sizes != [1])}: {what}", x="% of the time of a call")
+        axes.set_xlim(0, 128)
+        axes.set_xticks([0, 25, 50, 75, 100])
+        sheet.names(axes, [short(f"{op} on {where}", 34) for op, where in places], shown=not column)
+    handles = [marks.bar_handle(style, name) for style, name in enumerate(SPLIT_NAMES)]
+    return sheet.finish(f"{run.experiment}: where the time of a call goes", handles, _notes(run.splits))
+
+
+def _bar(axes: Axes, at: int, one: CallSplit) -> None:
+    """Draws one bar. A part below 0 has no length; a part that may be 0 is white, with its name if that fits."""
+    lengths = [max(0.0, part.value) for part in one.parts]
+    parts = [100 * length / sum(lengths) for length in lengths]
+    for place, (name, told) in enumerate(zip(SPLIT_NAMES, one.resolved, strict=True)):
+        if not told and parts[place] > ROOM:
+            marks.write(axes, sum(parts[:place]), at, f"{name}?")
+    styles = [style if told else None for style, told in enumerate(one.resolved)]
+    marks.write(axes, marks.stack(axes, at, list(zip(parts, styles, strict=True))), at, seconds(one.whole.value))
+
+
+def _notes(splits: Sequence[CallSplit]) -> list[str]:
+    untold = not all(told for one in splits for told in one.resolved)
+    told = ["white, dashed: the 95 % confidence interval of that part includes 0, so it may take no time"]
+    return ["bars: medians", *told * untold]
+
+
+@plot("ways_to_target", views=("cases/versus",), order=2)
+def draw_ways_to_target(run: CaseFindings) -> Figure | None:
+    """Left: time from initialization to the target accuracy, without compilation; mean over seeds with its 95 %
+    confidence interval. Right: speed-up over NumPy on one core, paired by seed."""
+    if not run.ways:
+        return None
+    jobs = list(dict.fromkeys(way.job for way in run.ways))
+    times, ratios = [], []
+    for at, way in enumerate(run.ways):
+        style, state = jobs.index(way.job), "solid" if way.reached == way.seeds else "refused"
+        times.append(Mark(at=at, value=way.time, state=state, style=style, text=seconds(way.time.value)))
+        if way.speedup.known:
+            ratios.append(Mark(at=at, value=way.speedup, style=style, text=f"{way.speedup.value:.2g} x"))
+    ends = [end for mark in times for end in (mark.value.value, mark.end)]
+    time_axis = log("x", seconds_tick, max_ticks=5, span=[min(ends) / 2, 2.5 * max(ends)])
+    ratio_axis = log("x", max_ticks=5, span=[0.1, 10.0])
+    missed = ["small grey x: a seed did not reach the target, so the true time is longer"]
+    n = f"{notes.BARS} of the mean; {notes.n_of([(way.seeds,) for way in run.ways])}"
+    return rows(
+        f"{run.experiment}: training to a target",
+        [short(f"{way.job.removeprefix('train_')}: {way.name}", 34) for way in run.ways], [
+            Panel(title="time to the target", made=times, axis=time_axis),
+            Panel(title="speed-up over NumPy on one core", made=ratios, axis=ratio_axis, level=1.0),
+        ], remarks=[n, *missed * any(way.reached < way.seeds for way in run.ways)],
+    )  # fmt: skip

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import functools
 import importlib
 import inspect
 import zlib
@@ -16,7 +17,6 @@ import numpy as np
 
 from jaxbench.command_form import with_extra
 from jaxbench.errors import UserError
-from jaxbench.workloads import keys
 from jaxbench.workloads.base import PyTree
 
 # The arguments that tell a model whether it is trained, and their values in training.
@@ -57,8 +57,33 @@ class PureModel:
 
     def predict(self, params: PyTree, model_state: PyTree, x: Any) -> Any:
         """y in inference: no dropout, running statistics. Random numbers, if any, are the same at each call."""
-        run = keys.either_form(lambda key: self.run(params, model_state, x, key, False))
+        run = either_form(lambda key: self.run(params, model_state, x, key, False))
         return run(jax.random.PRNGKey(0))[0]
+
+
+def either_form(function: Any) -> Callable[..., Any]:
+    """Wraps `function` so that a key given as words (uint32), its last argument, arrives as a typed key.
+
+    A typed key is what ``jax.random.key`` returns. `function` gets the words if it works only with them: older code
+    expects a key to be an array of numbers.
+    """
+    words_work: bool | None = None  # None: not known yet
+
+    def call(*arguments: Any) -> Any:
+        nonlocal words_work
+        *others, words = arguments
+        # Decided at the first call: trying the typed key each time would trace the function twice.
+        if words_work or words is None or jax.dtypes.issubdtype(words.dtype, jax.dtypes.prng_key):
+            return function(*arguments)
+        try:
+            result, words_work = function(*others, jax.random.wrap_key_data(words)), False
+        except (TypeError, ValueError, IndexError):  # how JAX refuses a key of the other form
+            if words_work is not None:
+                raise
+            result, words_work = function(*arguments), True
+        return result
+
+    return functools.wraps(function)(call) if callable(function) else function
 
 
 def required(key: jax.Array | None) -> jax.Array:
@@ -104,3 +129,35 @@ def library(name: str, package: str) -> Any:
         raise UserError(
             f"from_{name} needs the package {package}, which is not installed: {with_extra('adapters')}."
         ) from error
+
+
+def from_functions(init: Callable[[jax.Array], Any], apply: Callable[..., Any]) -> PureModel:
+    """The PureModel of two functions. The signature of `apply` determines the kind of model:
+
+    - ``apply(params, x) -> y``, with ``init(key) -> params``
+    - ``apply(params, x, key) -> y`` for a model that draws random numbers, with the same `init`
+    - ``apply(params, model_state, x, key) -> (y, model_state)``, with ``init(key) -> (params, model_state)``
+
+    Arguments may have any name. An argument named `train` (or as in `pure.TRAINING`) is passed by name: True in
+    training, False in inference. Arguments with default values are ignored, except `key`.
+
+    Raises:
+      UserError: `apply` takes other arguments.
+    """
+    takes = parameters(apply)
+    empty = inspect.Parameter.empty
+    positional = [name for name, x in takes.items() if name not in TRAINING and (x.default is empty or name == "key")]
+    if len(positional) not in (2, 3, 4):
+        raise UserError(
+            "from_functions: apply takes (params, x), (params, x, key) or (params, model_state, x, key), and yours "
+            f"takes ({', '.join(positional)})."
+        )
+    stateful, draws = len(positional) == 4, len(positional) > 2
+
+    def run(params: PyTree, model_state: PyTree, x: Any, key: jax.Array | None, training: bool) -> tuple[Any, PyTree]:
+        variables = (params, model_state) if stateful else (params,)
+        key_argument = {positional[-1]: required(key)} if draws else {}
+        y = apply(*variables, x, **key_argument, **mode(takes, training=training))
+        return y if stateful else (y, model_state)
+
+    return PureModel(init if stateful else lambda key: (init(key), {}), run)

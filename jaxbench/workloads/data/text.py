@@ -1,30 +1,88 @@
 # Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
-"""Texts with labels: a folder, a CSV file, or lines of the standard library labelled by kind of line."""
+"""Texts: with labels, or in rows of bytes for a model that predicts the next one.
+
+On every machine, without a network, there are the sources of Python's standard library.
+"""
 
 from __future__ import annotations
 
 import ast
 import csv
 import io
+import platform
+import re
+import sysconfig
 import warnings
-from collections.abc import Iterable, Iterator
+import zlib
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 
+import jax
+import jax.numpy as jnp
 import numpy as np
 
-from jaxbench.errors import UserError
+from jaxbench.errors import UserError, did_you_mean
 from jaxbench.workloads.base import Splits
-from jaxbench.workloads.data import sources
 from jaxbench.workloads.data.order import permutation
 
+MAX_BYTES = 2**28  # limit for the user's own text, which is held in memory as int32
+NOT_OURS = {"test", "tests", "idle_test", "site-packages", "dist-packages", "__pycache__", "lib2to3", "ensurepip"}
+NAME = f"Python {platform.python_version()}'s standard library"
+TEST_EVERY = 10  # every tenth file is in the test split
+
+
+def python_sources(max_bytes: int) -> list[bytes]:
+    """Whole files in a fixed order that mixes subjects, without tests, until they hold `max_bytes`.
+
+    The order is by a checksum of the path inside the library, so it is the same for any installation.
+
+    Raises:
+      UserError: this Python comes without sources.
+    """
+    folder = Path(sysconfig.get_paths()["stdlib"])
+    paths = (path.relative_to(folder) for path in folder.rglob("*.py"))
+    names = (path.as_posix() for path in paths if NOT_OURS.isdisjoint(path.parts))
+    ordered = sorted(names, key=lambda name: (zlib.crc32(name.encode()), name))
+    found, size = [], 0
+    for name in ordered:
+        if size >= max_bytes:
+            break
+        found.append((folder / name).read_bytes())
+        size += len(found[-1])
+    if len(found) < 2 * TEST_EVERY:
+        raise UserError("this Python comes without the sources of its library: give --config.data.path.")
+    return found
+
+
+def by_file(files: Sequence[bytes]) -> tuple[list[bytes], list[bytes]]:
+    """(train, test), split by file, so that no test text is seen in training."""
+    train = [file for i, file in enumerate(files) if i % TEST_EVERY]
+    return train, list(files[::TEST_EVERY])
+
+
+def read_files(paths: Sequence[Path], where: Path | str) -> list[bytes]:
+    """The user's own files. Raises UserError for more than MAX_BYTES, and for a file that cannot be read."""
+    check_size(where, sum(path.stat().st_size for path in paths))
+    try:
+        return [path.read_bytes() for path in paths]
+    except OSError as error:
+        raise UserError(f"{error.filename} cannot be read ({error.strerror}).") from error
+
+
+def check_size(where: Path | str, size: int) -> None:
+    """Raises UserError for more than MAX_BYTES."""
+    if size > MAX_BYTES:
+        raise UserError(f"'{where}' holds {size} bytes of text: at most {MAX_BYTES} are legal.")
+
+
 KINDS = ("code", "comment", "definition", "docstring", "import")
-DEFAULT_BYTES = 3 * 2**20  # from the standard library
+LABELLED_BYTES = 3 * 2**20  # from the standard library
 TEST_FRACTION = 0.2
 
 Labelled = list[tuple[bytes, int]]
 
 
-def load(path: str, *, seed: int, length: int, classes: int) -> Splits:
+def load_labelled(path: str, *, seed: int, length: int, classes: int) -> Splits:
     """Loads the texts that `path` names.
 
     Each split has "tokens", int32 (N, length), the first bytes of each text padded with 0, and "label", int32 (N,).
@@ -43,11 +101,11 @@ def load(path: str, *, seed: int, length: int, classes: int) -> Splits:
     """
     if not path:
         train, test = (_shuffled(part, seed) for part in _python_lines())
-        name, found = f"kinds of lines in {sources.NAME}", len(KINDS)
+        name, found = f"kinds of lines in {NAME}", len(KINDS)
     else:
         source = Path(path).expanduser()
         if source.is_dir():
-            pairs = _folder(source)
+            pairs = _labelled_folder(source)
         elif source.is_file() and source.suffix == ".csv":
             pairs = _csv(source)
         else:
@@ -91,17 +149,17 @@ def _split(pairs: Labelled, seed: int, path: str) -> tuple[Labelled, Labelled]:
     return _shuffled(train, seed), _shuffled(test, seed)
 
 
-def _folder(source: Path) -> list[tuple[bytes, str]]:
+def _labelled_folder(source: Path) -> list[tuple[bytes, str]]:
     paths = sorted(source.glob("*/*.txt"))
     classes = {path.parent.name for path in paths}
     if len(classes) < 2:
         raise UserError(f"'{source}' has {len(classes)} folders with .txt files: there must be one for each class.")
-    texts = sources.read_files(paths, source)
+    texts = read_files(paths, source)
     return [(text, path.parent.name) for text, path in zip(texts, paths, strict=True)]
 
 
 def _csv(source: Path) -> list[tuple[bytes, str]]:
-    sources.check_size(source, source.stat().st_size)
+    check_size(source, source.stat().st_size)
     try:
         rows = csv.DictReader(io.StringIO(source.read_text(encoding="utf-8-sig"), newline=""), strict=True)
         missing = {"text", "label"} - set(rows.fieldnames or ())
@@ -127,7 +185,7 @@ def _python_lines() -> tuple[Labelled, Labelled]:
     """(train, test), with every distinct line once, so that no test line can be memorized."""
     seen: set[bytes] = set()
     parts = []
-    for files in sources.by_file(sources.python_sources(DEFAULT_BYTES)):
+    for files in by_file(python_sources(LABELLED_BYTES)):
         new: dict[bytes, int] = {}
         for file in files:
             for text, label in kinds(file):
@@ -187,3 +245,116 @@ def _mark(node: ast.AST, kind: dict[int, str | None]) -> None:
 
 def _span(node: ast.AST) -> range:
     return range(node.lineno, (node.end_lineno or node.lineno) + 1)  # type: ignore[attr-defined]
+
+
+BYTES = 256
+SUFFIXES = (".txt", ".py", ".md")
+LANGUAGE_BYTES = 2**20  # from the standard library
+PADS = ("padded", "packed")
+DRAWN_ROWS = 2**12  # rows for drawing synthetic batches
+BLANK_LINE = re.compile(rb"\n[ \t]*\n")
+
+
+def load_language(path: str, *, context: int, vocab: int, pad: str = "") -> Splits:
+    """Loads the text that `path` names, split by file.
+
+    Each split has "tokens", int32 (N, context + 1) in [0, 256). With `pad` it also has "real", int32 (N, context): 1
+    where tokens[i + 1] continues the document of tokens[i], 0 where it begins another or is padding.
+
+    Args:
+      path: "" for a megabyte of the standard library's sources, or a folder of .txt, .py or .md files. Every tenth of
+        these, sorted by path, is in the test split.
+      context: positions of the model.
+      vocab: size of the model's vocabulary.
+      pad: "": all files concatenated. "padded": one document per row. "packed": as many whole documents as fit a row; a
+        model may attend to the previous document, as in GPT-3 (Brown et al., arXiv:2005.14165, section 2.2). A
+        text or document longer than a row continues in the next row, which repeats the last byte.
+
+    Raises:
+      UserError: `vocab` is below 256, `path` does not exist or has no text, the text is too short or too long, or `pad`
+        is unknown.
+    """
+    weights(pad)
+    if vocab < BYTES:
+        raise UserError(f"--config.model.vocab={vocab} cannot hold bytes: it must be at least {BYTES}.")
+    if not path:
+        files, name = python_sources(LANGUAGE_BYTES), f"a megabyte of {NAME}"
+    else:
+        files, name = _folder(Path(path).expanduser(), path), Path(path).name
+    train, test = by_file(files)
+    if pad:
+        rows = _rows(train, context, pad, "train", name), _rows(test, context, pad, "test", name)
+        return Splits(*rows, f"{name}, {pad} documents")
+    return Splits(_cut(train, context, "train", name), _cut(test, context, "test", name), name)
+
+
+def weights(pad: str) -> str | None:
+    """The field with the weights of the targets, or None. Raises UserError for an unknown `pad`."""
+    if pad and pad not in PADS:
+        raise UserError(f"--config.data.pad={pad} is unknown: {did_you_mean(pad, PADS)}")
+    return "real" if pad else None
+
+
+def draw_weights(real_NT: np.ndarray, key: jax.Array, batch: int) -> jax.Array:
+    """Draws `batch` rows of "real" for synthetic tokens, int32 (batch, T), with the share of real tokens of all N rows.
+
+    The draw is stratified: one row from each of `batch` equal parts of the rows sorted by share, so a small batch has
+    nearly the share of all rows. The rows are then shuffled.
+    """
+    ordered = real_NT[np.argsort(real_NT.sum(axis=1), kind="stable")]
+    table = ordered[np.linspace(0, len(ordered) - 1, min(len(ordered), DRAWN_ROWS)).astype(int)].astype(np.uint8)
+    position_key, shuffle_key = jax.random.split(key)
+    parts = (jnp.arange(batch) + jax.random.uniform(position_key, (batch,))) / batch
+    rows = jnp.minimum((parts * len(table)).astype(jnp.int32), len(table) - 1)
+    return jnp.asarray(table)[jax.random.permutation(shuffle_key, rows)].astype(jnp.int32)
+
+
+def _folder(folder: Path, path: str) -> list[bytes]:
+    if not folder.is_dir():
+        problem = "is not a folder" if folder.exists() else "does not exist"
+        raise UserError(
+            f"config.data.path '{path}' {problem}: give a folder of text files, or '' for Python's sources."
+        )
+    paths = sorted(file for file in folder.rglob("*") if file.suffix in SUFFIXES and file.is_file())
+    if len(paths) < 2:
+        raise UserError(f"'{path}' holds {len(paths)} files that end in {', '.join(SUFFIXES)}: at least 2 are needed.")
+    return read_files(paths, path)
+
+
+def _cut(files: Sequence[bytes], context: int, part: str, name: str) -> dict[str, np.ndarray]:
+    """All files concatenated and cut into rows that overlap by one byte, without the remainder."""
+    text = np.frombuffer(b"".join(files), np.uint8)
+    count = (len(text) - 1) // context
+    if count < 1:
+        raise UserError(f"the {part} files of '{name}' hold {len(text)} bytes: at least {context + 1} are needed.")
+    starts = np.arange(count)[:, None] * context
+    return {"tokens": text[starts + np.arange(context + 1)].astype(np.int32)}
+
+
+def documents(file: bytes) -> list[bytes]:
+    """The paragraphs of a file, except those of a single byte, which have nothing to predict."""
+    return [document for document in BLANK_LINE.split(file) if len(document) > 1]
+
+
+def _rows(files: Sequence[bytes], context: int, pad: str, part: str, name: str) -> dict[str, np.ndarray]:
+    """All documents in rows of context + 1 bytes."""
+    rows: list[list[bytes]] = []
+    free = 0
+    for document in (document for file in files for document in documents(file)):
+        for start in range(0, len(document) - 1, context):
+            piece = document[start : start + context + 1]
+            if pad == "padded" or len(piece) > free:
+                rows.append([])
+                free = context + 1
+            rows[-1].append(piece)
+            free -= len(piece)
+    if not rows:
+        raise UserError(f"the {part} files of '{name}' hold no paragraph of 2 bytes: give a longer text.")
+    tokens, real = np.zeros((len(rows), context + 1), np.int32), np.zeros((len(rows), context), np.int32)
+    for i, pieces in enumerate(rows):
+        text = b"".join(pieces)
+        tokens[i, : len(text)] = np.frombuffer(text, np.uint8)
+        ends = np.cumsum([len(piece) for piece in pieces])
+        real[i, : len(text) - 1] = 1
+        real[i, ends[:-1] - 1] = 0  # the first byte of the next document is not predicted
+    return {"tokens": tokens, "real": real}

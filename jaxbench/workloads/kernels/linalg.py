@@ -17,11 +17,8 @@ import jax.numpy as jnp
 import numpy as np
 import scipy.linalg
 
-from jaxbench.workloads.cases import Array, KernelWorkload
-from jaxbench.workloads.kernels.precision import epsilon, itemsize
+from jaxbench.workloads.cases import Array, KernelGrid, KernelWorkload, epsilon, itemsize
 
-IMPLS = ("jit", "numpy", "scipy")
-DTYPES = ("float32", "float64")
 # LAPACK's own tests accept a factorization with a residual below 30 n epsilon, relative to the matrix.
 LAPACK_RATIO = 30
 
@@ -109,10 +106,9 @@ FACTORISATIONS = {
         residuals=_svd_residuals,
     ),
 }
-OPS = tuple(FACTORISATIONS)
 
 
-def cases(op: str, dtype: str, n: int, impls: tuple[str, ...] = IMPLS) -> Iterator[KernelWorkload]:
+def cases(op: str, dtype: str, n: int, impls: tuple[str, ...]) -> Iterator[KernelWorkload]:
     """One factorization of an n x n matrix, by XLA and by its library on the host."""
     factorisation = FACTORISATIONS[op]
     library, on_host = factorisation.host
@@ -128,16 +124,12 @@ def cases(op: str, dtype: str, n: int, impls: tuple[str, ...] = IMPLS) -> Iterat
             bytes_moved=float(factorisation.matrices * size),
             arguments=(Array((n, n), dtype, draw=factorisation.draw),),
             function=factorisation.jax if impl == "jit" else None,
-            prepare=_prepare(on_host) if impl != "jit" else None,
+            prepare=(lambda a: lambda: on_host(a)) if impl != "jit" else None,
             wrong=_wrong(factorisation.residuals, LAPACK_RATIO * n * epsilon(dtype)),
             host=impl != "jit",
             result_bytes=factorisation.matrices * size,
             in_flight_bytes=2 * size,
         )
-
-
-def _prepare(factorise: Callable[[np.ndarray], Any]) -> Callable[[np.ndarray], Callable[[], Any]]:
-    return lambda a: lambda: factorise(a)
 
 
 def _wrong(
@@ -150,3 +142,6 @@ def _wrong(
         return sum(int(np.sum(~(np.abs(r) <= limit))) for r in residuals(factors, arguments[0]))
 
     return wrong
+
+
+LINALG = KernelGrid(tuple(FACTORISATIONS), ("float32", "float64"), ("jit", "numpy", "scipy"), cases)

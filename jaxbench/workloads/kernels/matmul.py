@@ -22,8 +22,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from jaxbench.catalog import published
-from jaxbench.workloads.cases import Array, KernelWorkload
-from jaxbench.workloads.kernels.precision import epsilon, itemsize
+from jaxbench.workloads.cases import Array, KernelWorkload, epsilon, itemsize
 
 IMPLS = ("jit", "numpy", "numpy-untiled", "numpy-tiled", "jit-untiled", "jit-tiled")
 DTYPES = ("float32", "bfloat16", "float16", "float64", "int8", "float8_e4m3fn", "float8_e5m2")

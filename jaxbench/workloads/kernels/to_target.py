@@ -67,7 +67,7 @@ def _digits(*shape: int) -> tuple[np.ndarray, ...]:
 
 @functools.cache
 def _texts() -> tuple[np.ndarray, ...]:
-    splits = text.load("", seed=0, length=versus.LENGTH, classes=versus.KINDS)
+    splits = text.load_labelled("", seed=0, length=versus.LENGTH, classes=versus.KINDS)
     return tuple(part[name] for part in (splits.train, splits.test) for name in ("tokens", "label"))
 
 

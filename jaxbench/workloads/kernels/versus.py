@@ -28,7 +28,7 @@ from jaxbench.workloads.cases import Array, KernelWorkload
 from jaxbench.workloads.flops import conv2d, dense, training
 from jaxbench.workloads.kernels import by_hand
 
-WAITED, START = PARTS = ("waited", "start")  # analysis/call_split.py reads these names
+WAITED, START = PARTS = ("waited", "start")  # analysis/case_comparisons.py reads these names
 IMPLS = ("python", "numpy", "jit", "jit+copies", *PARTS)
 DTYPES = ("float32",)
 PYTHON_MAX = 16  # rows, for which a call of Python's takes about a second
@@ -176,7 +176,7 @@ def cases(op: str, dtype: str, rows: int, impls: tuple[str, ...] = IMPLS) -> Ite
     """The implementations of one job at one size. Python's numbers are double precision."""
     job = JOBS[op]
     prepares = {
-        "python": job.python, "numpy": _called(job.numpy), "jit+copies": _with_copies(job.jax),
+        "python": job.python, "numpy": lambda *arrays: lambda: job.numpy(*arrays), "jit+copies": _with_copies(job.jax),
         WAITED: _waited_for(job.jax), START: _waited_for(_little(job)),
     }  # fmt: skip
     arrays = job.arrays(rows)
@@ -209,10 +209,6 @@ def cases(op: str, dtype: str, rows: int, impls: tuple[str, ...] = IMPLS) -> Ite
 def _little(job: Routine) -> Callable[..., Any]:
     """The program of "start": arrays -> a tuple with one number of an argument for each result of the job."""
     return lambda *arrays: tuple(array.ravel()[0] for array in arrays[: max(1, job.parameters)])
-
-
-def _called(function: Callable[..., Any]) -> Callable[..., Callable[[], Any]]:
-    return lambda *arrays: lambda: function(*arrays)
 
 
 def _with_copies(function: Callable[..., Any]) -> Callable[..., Callable[[], Any]]:

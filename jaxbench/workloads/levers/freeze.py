@@ -50,7 +50,12 @@ def apply(workload: TrainWorkload, pattern: str) -> TrainWorkload:
         evaluate=workload.evaluate and with_frozen(workload.evaluate),
         predict=workload.predict and with_frozen(workload.predict),
     )
-    return dataclasses.replace(frozen, flops_per_example=_flops(workload, frozen), masked_flops_per_example=0.0)
+    # FLOPs of training the rest. Frozen layers need no gradient of their weights; layers before the first trained layer
+    # need none of their inputs. A workload's own figure is scaled by the remaining share of the products.
+    remaining = _products(frozen)
+    if workload.flops_per_example is not None:
+        remaining *= workload.flops_per_example / _products(workload)
+    return dataclasses.replace(frozen, flops_per_example=remaining, masked_flops_per_example=0.0)
 
 
 def stateful(model_state: PyTree) -> bool:
@@ -94,17 +99,6 @@ def _some(names: list[str]) -> str:
 
 def _merge(trainable: PyTree, frozen: PyTree) -> PyTree:
     return jax.tree.map(lambda t, f: f if t is None else t, trainable, frozen, is_leaf=lambda x: x is None)
-
-
-def _flops(workload: TrainWorkload, frozen: TrainWorkload) -> float:
-    """FLOPs of training the rest: the workload's own figure, if any, times the remaining share of the products.
-
-    Frozen layers need no gradient of their weights. Layers before the first trained layer need none of their inputs.
-    """
-    remaining = _products(frozen)
-    if workload.flops_per_example is None:
-        return remaining
-    return workload.flops_per_example * remaining / _products(workload)
 
 
 def _products(workload: TrainWorkload) -> float:

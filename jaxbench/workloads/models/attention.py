@@ -3,22 +3,26 @@
 
 If it is split, keys and values travel around the ring of devices, and each device attends to those that it currently
 has (Liu et al., "Ring Attention", arXiv:2310.01889), with the online softmax of Milakov and Gimelshein,
-arXiv:1805.02867. In the order of `workloads.positions` each device computes 3 products of chunks with its own keys and
+arXiv:1805.02867. In the order of `sharding_context` each device computes 3 products of chunks with its own keys and
 2 with those of any other device: all have equal work, and little of it is masked. The backward pass sends keys and
 values around again together with their gradients, so no device stores those of another.
+
+JAX's own kernels, "splash attention" for TPUs and a Triton kernel for NVIDIA GPUs, never write the scores to memory
+(Dao et al., "FlashAttention", arXiv:2205.14135).
 
 Axes: B examples, N heads, T query positions, S key positions, H head width; c: positions of a chunk.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import jax
 import jax.numpy as jnp
 
+from jaxbench.errors import Unsupported
 from jaxbench.workloads import sharding_context
-from jaxbench.workloads.models import attention_kernel
 
 KERNELS = ("plain", "flash")
 Arrays = tuple[jax.Array, ...]
@@ -27,7 +31,7 @@ Arrays = tuple[jax.Array, ...]
 def causal(q_BNTH: jax.Array, k_BNTH: jax.Array, v_BNTH: jax.Array, kernel: str = "plain") -> jax.Array:
     """softmax(q k^T / sqrt(H)) v over this and earlier positions, (B, N, T, H). The softmax is float32.
 
-    kernel: "plain" writes the scores to memory. "flash" does not, on a TPU or an NVIDIA GPU (`attention_kernel.py`); on
+    kernel: "plain" writes the scores to memory. "flash" does not, on a TPU or an NVIDIA GPU; on
     a CPU it is the same as plain. Raises UserError for sizes that the kernels do not take.
     """
     q_BNTH = q_BNTH * q_BNTH.shape[-1] ** -0.5
@@ -36,7 +40,7 @@ def causal(q_BNTH: jax.Array, k_BNTH: jax.Array, v_BNTH: jax.Array, kernel: str 
         return _ring(axis)(q_BNTH, k_BNTH, v_BNTH)
     if kernel == "plain":
         return _plain(q_BNTH, k_BNTH, v_BNTH)
-    kernels = attention_kernel.causal(q_BNTH.shape)
+    kernels = flash_kernels(q_BNTH.shape)
     return jax.lax.platform_dependent(q_BNTH, k_BNTH, v_BNTH, **kernels, cpu=_plain)
 
 
@@ -206,3 +210,51 @@ def _gradients(
         dk = _add_to_half(dk, key, jnp.einsum("bnts,bnth->bnsh", d_scores, queries).astype(jnp.float32))
         dq = _add_to_half(dq, query, jnp.einsum("bnts,bnsh->bnth", d_scores, keys).astype(jnp.float32))
     return dq, (dk, dv)
+
+
+_BLOCK = {"tpu": 512, "cuda": 64}  # positions of a block of scores
+_LANES = 128  # the kernels' positions and heads have multiples of a TPU vector's lanes
+Attend = Callable[[jax.Array, jax.Array, jax.Array], jax.Array]
+
+
+def flash_kernels(shape: tuple[int, ...]) -> dict[str, Attend]:
+    """By platform, the function (q, k, v) -> attention; all have this shape (B, N, T, H), and q is already scaled.
+
+    Each imports its kernel when it is traced, because the import takes a second that other models need not spend.
+    Raises Unsupported for sizes that the kernels do not take.
+    """
+    _, heads, positions, width = shape
+    if positions % min(_BLOCK["tpu"], positions) or positions % _LANES or width % _LANES:
+        raise Unsupported(
+            f"--config.model.attention=flash needs positions and a head width that are multiples of {_LANES}, and this "
+            f"model has {positions} and {width}: use plain."
+        )
+    if sharding_context.current().tensor is not None:
+        raise Unsupported("--config.model.attention=flash has no kernel for heads split over tensor: use plain.")
+
+    def tpu(q_BNTH: jax.Array, k_BNTH: jax.Array, v_BNTH: jax.Array) -> jax.Array:
+        from jax.experimental.pallas.ops.tpu.splash_attention import splash_attention_kernel as splash
+        from jax.experimental.pallas.ops.tpu.splash_attention import splash_attention_mask as masks
+
+        sizes = _block_sizes(splash, ("q", "kv", "kv_compute", "q_dkv", "kv_dkv", "kv_dkv_compute"), "tpu", positions)
+        mask = masks.MultiHeadMask([masks.CausalMask((positions, positions))] * heads)
+        kernel = splash.make_splash_mha(
+            mask, head_shards=1, q_seq_shards=1, block_sizes=splash.BlockSizes(**sizes, use_fused_bwd_kernel=True)
+        )
+        return jax.vmap(kernel)(q_BNTH, k_BNTH, v_BNTH)
+
+    def cuda(q_BNTH: jax.Array, k_BNTH: jax.Array, v_BNTH: jax.Array) -> jax.Array:
+        from jax.experimental.pallas.ops.gpu import attention as triton
+
+        sizes = _block_sizes(triton, ("q", "k", "q_dkv", "kv_dkv", "q_dq", "kv_dq"), "cuda", positions)
+        q, k, v = (x.transpose(0, 2, 1, 3) for x in (q_BNTH, k_BNTH, v_BNTH))
+        mixed = triton.mha(q, k, v, None, sm_scale=1.0, causal=True, block_sizes=triton.BlockSizes(**sizes))
+        return mixed.transpose(0, 2, 1, 3)
+
+    return {"tpu": tpu, "cuda": cuda}
+
+
+def _block_sizes(module: Any, names: tuple[str, ...], platform: str, positions: int) -> dict[str, Any]:
+    """The arguments of a kernel's BlockSizes, all equal."""
+    known = module.BlockSizes.__dataclass_fields__
+    return {f"block_{name}": min(_BLOCK[platform], positions) for name in names if f"block_{name}" in known}

@@ -4,14 +4,27 @@
 Radford et al., "Language Models are Unsupervised Multitask Learners", 2019, without dropout. Settings add the products
 of Llama: a gated perceptron (Shazeer, arXiv:2002.05202) and fewer heads of keys and values (Ainslie et al.,
 arXiv:2305.13245).
+
+A mixture of experts can replace the perceptron of each block: each position is routed to one expert. Fedus et al.,
+"Switch Transformers", arXiv:2101.03961: a position goes to the expert with the largest router probability, and the
+output of the expert is multiplied by that probability. Positions beyond the capacity of an expert are dropped (the
+residual stream remains), and a loss term balances the load. The capacity is per sequence, as for the groups of Lepikhin
+et al., "GShard", arXiv:2006.16668, so dropping does not depend on the sharding of the batch.
+
+`partition` splits the model over devices: the axes of its parameters, the communication of its layers, and its pipeline
+stages.
+
 Axes: B examples, T positions (S those attended to), D width, N heads, K heads of keys and values, H head width, F
-hidden width, V vocabulary.
+hidden width, V vocabulary, E experts (after the exchange, those of a device), C capacity. In the formulas: b examples
+of a micro-batch on a device, t positions, d width, l blocks; act = b t d numbers.
 """
 
 from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from functools import partial
+from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -19,13 +32,15 @@ from flax import nnx
 from ml_collections import ConfigDict
 
 from jaxbench.errors import UserError, did_you_mean
-from jaxbench.workloads import positions
+from jaxbench.workloads import sharding_context
+from jaxbench.workloads.adapters import from_nnx
+from jaxbench.workloads.base import Batch, CollectiveBounds, DeviceShare, Metrics, Partition, PyTree, Stages
 from jaxbench.workloads.flops import dense
+from jaxbench.workloads.fusion_fence import materialized_gradient
+from jaxbench.workloads.losses import score
 from jaxbench.workloads.models import blocks
 from jaxbench.workloads.models.attention import KERNELS, causal
-from jaxbench.workloads.models.materialized_gradient import materialized_gradient
-from jaxbench.workloads.models.mixture import Mixture, capacity
-from jaxbench.workloads.models.tensor_parallel import Vocabulary, column, columns, row
+from jaxbench.workloads.models.sharded_layers import Vocabulary, column, columns, row
 
 EXPANSION = 4  # hidden width of a block's perceptron, in widths
 
@@ -83,7 +98,7 @@ PRESETS = {
 }
 
 
-def shape(config: ConfigDict) -> Dimensions:
+def dimensions(config: ConfigDict) -> Dimensions:
     """The shape of ``config.preset``, with each number that is not 0 in the config replaced.
 
     Raises:
@@ -179,6 +194,80 @@ class Perceptron(nnx.Module):
         return row(self.down, jax.nn.gelu(column(self.up, x_BTD), approximate=True))
 
 
+CAPACITY_FACTOR = 1.25  # Switch's default: total capacity of all experts / positions of the sequence
+BALANCE = 0.01  # weight of the balance loss, Switch's alpha
+
+
+def capacity(context: int, experts: int) -> int:
+    """The number of positions of one sequence of length `context` that one expert takes."""
+    return math.ceil(CAPACITY_FACTOR * context / experts)
+
+
+class Routing(nnx.Variable):
+    """(share of positions dropped, balance loss) of the latest call, float32 (2,)."""
+
+
+class Mixture(nnx.Module):
+    """A mixture of experts in place of a block's perceptron, (B, T, D) to (B, T, D)."""
+
+    def __init__(self, shape: Dimensions, rngs: nnx.Rngs):
+        width, hidden, experts = shape.width, shape.between, shape.experts
+        self.capacity, self.experts = capacity(shape.context, experts), experts
+        draw, narrow = jax.random.normal, math.sqrt(2 * shape.layers)  # as `_linear` draws its kernels
+        self.router = nnx.Param(0.02 * draw(rngs.params(), (width, experts)))
+        self.up_kernel = nnx.Param(0.02 * draw(rngs.params(), (experts, width, hidden)))
+        self.up_bias = nnx.Param(jnp.zeros((experts, hidden)))
+        self.down_kernel = nnx.Param(0.02 / narrow * draw(rngs.params(), (experts, hidden, width)))
+        self.down_bias = nnx.Param(jnp.zeros((experts, width)))
+        self.routing = Routing(jnp.zeros(2))
+
+    def __call__(self, x_BTD: jax.Array) -> jax.Array:
+        # float32 also for a model in bfloat16: a rounded probability could change the chosen expert.
+        probability_BTE = jax.nn.softmax((x_BTD @ self.router[...]).astype(jnp.float32))
+        slot_BTEC, share, balance = routed(probability_BTE, self.capacity)
+        self.routing[...] = jnp.stack([1 - share, balance])
+        # Positions are moved to slots by a product with zeros and ones, so no shape depends on the routing.
+        slot_BTEC = slot_BTEC.astype(x_BTD.dtype)
+        inputs_BECD = _exchanged(jnp.einsum("btec,btd->becd", slot_BTEC, x_BTD), outward=True)
+        hidden = jnp.einsum("becd,edf->becf", inputs_BECD, self.up_kernel[...]) + self.up_bias[...][:, None]
+        outputs = jnp.einsum("becf,efd->becd", jax.nn.gelu(hidden, approximate=True), self.down_kernel[...])
+        outputs_BECD = _exchanged(outputs + self.down_bias[...][:, None], outward=False)
+        # The choice itself has no gradient: the prediction's loss trains the router through this factor.
+        probability_BT1 = jnp.max(probability_BTE, -1, keepdims=True).astype(x_BTD.dtype)
+        return probability_BT1 * jnp.einsum("btec,becd->btd", slot_BTEC, outputs_BECD)
+
+
+def routed(probability_BTE: jax.Array, capacity: int) -> tuple[jax.Array, jax.Array, jax.Array]:
+    """(1 where a position has a slot of an expert, (B, T, E, C); share of positions with a slot; balance loss).
+
+    Slots are assigned in the order of positions. The balance loss is E times a sum over experts: the share of positions
+    routed to the expert times its mean probability. It is 1 if all experts are used equally (Switch, equation 4), and
+    is averaged over B.
+    """
+    experts = probability_BTE.shape[-1]
+    chosen_BTE = jax.nn.one_hot(jnp.argmax(probability_BTE, -1), experts)
+    before_BTE = jnp.cumsum(chosen_BTE, 1) - chosen_BTE  # earlier positions with the same expert
+    slot_BT = jnp.sum(before_BTE * chosen_BTE, -1).astype(jnp.int32)
+    slot_BTEC = chosen_BTE[..., None] * jax.nn.one_hot(slot_BT, capacity)[:, :, None]  # no slot beyond the capacity
+    balance = experts * jnp.mean(jnp.sum(jnp.mean(chosen_BTE, 1) * jnp.mean(probability_BTE, 1), -1))
+    return slot_BTEC, jnp.mean(jnp.sum(slot_BTEC, (2, 3))), balance
+
+
+def _exchanged(x_BECD: jax.Array, *, outward: bool) -> jax.Array:
+    """Sends inputs to their experts, (B, E, C, D) to (B of all devices, E of this device, C, D), or outputs back."""
+    axis = sharding_context.current().expert
+    if axis is None:
+        return x_BECD
+    return jax.lax.all_to_all(x_BECD, axis, *((1, 0) if outward else (0, 1)), tiled=True)
+
+
+def balance_loss(model_state: Any) -> tuple[jax.Array, dict[str, jax.Array]]:
+    """(term of the loss, {"dropped": share of positions dropped}) of the latest call of a model with mixtures."""
+    leaves = [leaf for path, leaf in jax.tree.leaves_with_path(model_state) if "routing" in jax.tree_util.keystr(path)]
+    dropped, balance = jnp.mean(jnp.stack(leaves), 0)
+    return BALANCE * len(leaves) * balance, {"dropped": dropped}
+
+
 class Block(nnx.Module):
     """x + attention(norm(x)), then x + perceptron(norm(x))."""
 
@@ -186,7 +275,7 @@ class Block(nnx.Module):
         self.norm_attention = norm(shape, rngs)
         self.attention = Attention(shape, kernel, rngs)
         self.norm_perceptron = norm(shape, rngs)
-        self.perceptron = _mixture(shape, rngs) if shape.experts else Perceptron(shape, rngs)
+        self.perceptron = Mixture(shape, rngs) if shape.experts else Perceptron(shape, rngs)
 
     def __call__(self, x_BTD: jax.Array) -> jax.Array:
         x_BTD = materialized_gradient(x_BTD)
@@ -198,8 +287,8 @@ class GPT(nnx.Module):
     """Token numbers (B, T), T at most the context, to logits (B, T, V)."""
 
     def __init__(self, config: ConfigDict, rngs: nnx.Rngs, *, remat: str = "none"):
-        """config: what `shape` reads. remat: as `blocks.run` takes it."""
-        sizes = shape(config)
+        """config: what `dimensions` reads. remat: as `blocks.run` takes it."""
+        sizes = dimensions(config)
         normal = jax.random.normal
         words = 0.02 * normal(rngs.params(), (sizes.vocab, sizes.width))
         padding = sizes.rows - sizes.vocab
@@ -217,8 +306,8 @@ class GPT(nnx.Module):
 
 def embedded(embedding: Vocabulary, positions_TD: jax.Array, local_positions: int) -> jax.Array:
     """The first block's input, (B, T, D). local_positions: number of positions on a device."""
-    place_TD = positions.local(positions_TD[: positions.global_count(local_positions)], axis=0)
-    return embedding.rows() + positions.sequence_shard(place_TD, axis=0)
+    place_TD = sharding_context.own_positions(positions_TD[: sharding_context.global_count(local_positions)], axis=0)
+    return embedding.rows() + sharding_context.sequence_shard(place_TD, axis=0)
 
 
 def norm(shape: Dimensions, rngs: nnx.Rngs) -> nnx.LayerNorm | nnx.RMSNorm:
@@ -229,14 +318,6 @@ def norm(shape: Dimensions, rngs: nnx.Rngs) -> nnx.LayerNorm | nnx.RMSNorm:
     if shape.rms:
         return nnx.RMSNorm(shape.width, epsilon=1e-5, rngs=rngs)
     return nnx.LayerNorm(shape.width, epsilon=1e-5, use_fast_variance=False, rngs=rngs)
-
-
-def _mixture(shape: Dimensions, rngs: nnx.Rngs) -> Mixture:
-    places, deviations = capacity(shape.context, shape.experts), (0.02, 0.02 / math.sqrt(2 * shape.layers))
-    return Mixture(
-        width=shape.width, hidden=shape.between, experts=shape.experts, capacity=places,
-        deviations=deviations, rngs=rngs,
-    )  # fmt: skip
 
 
 def _linear(
@@ -256,7 +337,7 @@ def layer_flops(config: ConfigDict, *, causal: bool = True) -> list[float]:
     embedding lookup and the padding of the vocabulary do not count. With experts, each position counts one expert and
     the router.
     """
-    sizes = shape(config)
+    sizes = dimensions(config)
     t, d = sizes.context, sizes.width
     inner, kv = sizes.heads * sizes.head, (sizes.kv_heads or sizes.heads) * sizes.head
     attention = 2 * t * dense(inner, t) / (2 if causal else 1)
@@ -264,3 +345,109 @@ def layer_flops(config: ConfigDict, *, causal: bool = True) -> list[float]:
     block = [t * dense(d, inner + 2 * kv), attention, t * dense(inner, d), perceptron]
     block += [t * dense(d, sizes.experts)] if sizes.experts else []
     return [*block * sizes.layers, t * dense(d, sizes.vocab)]
+
+
+# Logical axes by dimension. All else (positions, norms, biases of row-parallel products, router) is replicated.
+AXES: dict[str, tuple[str | None, ...]] = {
+    "tokens": ("vocab", None),
+    "blocks/*/attention/qkv/kernel": (None, None, "heads", None),
+    "blocks/*/attention/qkv/bias": (None, "heads", None),
+    "blocks/*/attention/grouped/kernel": (None, "heads", None, None),
+    "blocks/*/attention/grouped/bias": ("heads", None, None),
+    "blocks/*/attention/out/kernel": ("heads", None, None),
+    "blocks/*/perceptron/up/kernel": (None, "hidden"),
+    "blocks/*/perceptron/up/bias": ("hidden",),
+    "blocks/*/perceptron/gate/kernel": (None, "hidden"),
+    "blocks/*/perceptron/gate/bias": ("hidden",),
+    "blocks/*/perceptron/down/kernel": ("hidden", None),
+}
+# The perceptron of a block with experts, which replaces that of AXES.
+EXPERTS: dict[str, tuple[str | None, ...]] = {
+    "blocks/*/perceptron/up_kernel": ("experts", None, None),
+    "blocks/*/perceptron/up_bias": ("experts", None),
+    "blocks/*/perceptron/down_kernel": ("experts", None, None),
+    "blocks/*/perceptron/down_bias": ("experts", None),
+}
+
+
+def partition(config: ConfigDict, *, remat: str = "none", weights: str | None = None) -> Partition:
+    """The Partition of a GPT. config: as `dimensions` reads it. remat: the lever. weights: as in
+    `losses.next_token`."""
+    sizes = dimensions(config)
+    dense = {path: axes for path, axes in AXES.items() if "perceptron" not in path}
+    return Partition(
+        axes={**dense, **EXPERTS} if sizes.experts else AXES,
+        collective_bounds=partial(collective_bounds, sizes, recomputed=remat != "none"),
+        positions=sizes.context,
+        stages=None if sizes.experts else pipeline_stages(config, remat, weights),
+    )
+
+
+def collective_bounds(shape: Dimensions, share: DeviceShare, *, recomputed: bool) -> CollectiveBounds:
+    """The expected communication of one forward and backward pass on one device."""
+    positions_held = share.examples * shape.context // share.over("context")  # positions of all examples on a device
+    bounds: CollectiveBounds = {}
+    if share.over("tensor") > 1:
+        bounds |= _tensor(shape, share, positions_held, recomputed=recomputed)
+    ring = share.over("context")
+    if ring > 1:
+        part = positions_held * shape.heads * shape.head // share.over("tensor")  # keys, or values, of one block
+        # Keys and values travel the ring in both passes. In the backward pass their gradients return to their device.
+        once, back = 2 * (ring - 1) * part, (2 * (ring - 1) + 2 * ring) * part
+        bounds["collective-permute"] = _times(shape.layers, once + back, recomputed * once)
+    if share.over("expert") > 1:
+        sent = share.examples * shape.experts * capacity(shape.context, shape.experts) * shape.width
+        bounds["all-to-all"] = _times(shape.layers, 4 * sent, recomputed * 2 * sent)
+    return bounds
+
+
+def _tensor(shape: Dimensions, share: DeviceShare, positions_held: int, *, recomputed: bool) -> CollectiveBounds:
+    """The expected communication over `tensor`.
+
+    There are four sums of activations for each block, one for the embedding lookup, one for the gradient of the scores'
+    input, and four numbers per position for the loss. If positions are split, each sum becomes a reduce-scatter and an
+    all-gather. The gradients of replicated parameters are then summed, because each device has only some positions.
+    """
+    act, blocks = positions_held * shape.width, share.blocks or shape.layers
+    backward = "backward" in share.passes
+    loss, more = backward * 4 * positions_held, backward * recomputed * 2 * blocks
+    sums = len(share.passes) * (2 * blocks + 1)
+    if not share.sequence:
+        return {"all-reduce": (sums * act + loss, (sums + more) * act + loss)}
+    norm, bias = (1, 0) if shape.rms else (2, 1)  # vectors of a normalisation, and of a product that is split by rows
+    vectors = shape.layers * 2 * (norm + bias) + norm
+    partly = (vectors + shape.context // share.over("context")) * shape.width
+    size = share.over("tensor")
+    return {
+        "all-gather": (sums * act, (sums + more) * act),
+        "reduce-scatter": (sums * act // size, (sums + more) * act // size),
+        "all-reduce": (loss + partly, loss + partly),
+    }
+
+
+def _times(count: int, least: int, more: int) -> tuple[int, int]:
+    return count * least, count * (least + more)
+
+
+def pipeline_stages(config: ConfigDict, remat: str, weights: str | None = None) -> Stages:
+    """The blocks, with the embedding as prologue and the norm, scores and loss as epilogue."""
+    sizes = dimensions(config)
+    block = from_nnx(partial(Block, sizes, kernel(config)))
+    last_norm = from_nnx(partial(norm, sizes))
+
+    def first(params: PyTree, x: Any, batch: Batch, key: jax.Array) -> jax.Array:
+        del x, key
+        tokens = sharding_context.own_positions(batch["tokens"][:, :-1])
+        return embedded(Vocabulary(params["tokens"], tokens), params["positions"], tokens.shape[1])
+
+    def middle(params: PyTree, x: jax.Array, batch: Batch, key: jax.Array) -> jax.Array:
+        del batch, key
+        return block.apply(params, {}, x)[0]
+
+    def last(params: PyTree, x: jax.Array, batch: Batch, key: jax.Array) -> tuple[Any, Metrics]:
+        del key
+        tokens = sharding_context.own_positions(batch["tokens"][:, :-1])
+        logits = Vocabulary(params["tokens"], tokens, sizes.vocab).scores(last_norm.apply(params["norm"], {}, x)[0])
+        return score(logits, batch, weights=weights)
+
+    return Stages(first=first, block=middle, last=last, remat=remat)

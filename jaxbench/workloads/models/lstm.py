@@ -18,7 +18,7 @@ from flax import nnx
 from ml_collections import ConfigDict
 
 from jaxbench.workloads.flops import dense
-from jaxbench.workloads.models.per_device import by_device, copies, join, rows, split
+from jaxbench.workloads.models.sharded_layers import by_device, copies, join, rows, split
 
 VOCAB = 256
 
@@ -119,7 +119,7 @@ def _shifted(x_T: jax.Array) -> jax.Array:
 
 
 def _open_forget_gates(key: jax.Array, shape: tuple[int, ...], dtype: Any, **_: Any) -> jax.Array:
-    """The initial bias: 1 for the forget gates, so a state lasts at first (Jozefowicz et al., ICML 2015), else 0."""
+    """The initial bias: 1 for the forget gates, so a state lasts at first (Jozefowicz et al., ICML 2015)."""
     width = shape[0] // 4
     return jnp.zeros(shape, dtype).at[width : 2 * width].set(1)
 

@@ -16,7 +16,7 @@ from ml_collections import ConfigDict
 
 from jaxbench.errors import UserError
 from jaxbench.workloads.flops import dense, training
-from jaxbench.workloads.models.per_device import rows
+from jaxbench.workloads.models.sharded_layers import rows
 
 BYTES = 256
 MAX_LOG_SCALE = math.log(100)  # CLIP's limit

@@ -5,18 +5,28 @@ Each tree counts each row as often as a bootstrap would draw it: Poisson(1) time
 2001). Each node may split by a random share of the columns. A tree is that of `trees` with the squared loss, a rate of
 1 and margins of 0. Its leaves are means, and the gain of a split is the reduction of the variance, which for two
 classes is half of Gini's impurity.
+
+A whole training has rounds of trees, each grown level by level, all trees of a round at once. Its state is that of
+`trees.training`. Each row carries the number of times that each tree counts it, so the bootstrap is the same in every
+strategy and after every restart.
+
+Axes: R rows, C columns.
 """
 
 from __future__ import annotations
 
 import functools
+import math
+from dataclasses import dataclass
 from typing import Any
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 
-from jaxbench.workloads.base import Batch, Field, TrainWorkload
+from jaxbench.errors import UserError
+from jaxbench.workloads.base import Batch, Field, Metrics, PyTree, Splits, TrainWorkload
+from jaxbench.workloads.data.order import words
 from jaxbench.workloads.sums import tables, trees
 from jaxbench.workloads.sums.adapt import from_sums
 
@@ -83,22 +93,102 @@ def workload(name: str, *, count: int, depth: int, tried: int, min_rows: float, 
     )
 
 
-def fit(of: trees.TreeSettings, table: np.ndarray, *, count: int, tried: int, seed: int = 0) -> trees.State:
-    """All trees, grown on one device like in the measured step. table: bins, then the target."""
-    rows = {"row": jnp.asarray(table), "drawn": counts(jax.random.PRNGKey(seed), len(table), count)}
-
-    @jax.jit
-    def level(state: trees.State) -> trees.State:
-        sums = local(of, state, rows)
-        return update(of, tried, state, {key: sums[key] / len(table) for key in ("first", "second")})
-
-    state = init(of, count)
-    for _ in range(of.depth):
-        state = level(state)
-    return state
-
-
 def predicted(of: trees.TreeSettings, state: trees.State, bins: np.ndarray) -> np.ndarray:
     """The mean over all trees of the mean target of a row's leaf, (rows,)."""
     each = jax.vmap(lambda tree: trees.predicted(of, tree, jnp.asarray(bins)))(state)
     return np.asarray(jnp.mean(each, axis=0))
+
+
+State = trees.EnsembleState
+
+
+@dataclass(frozen=True, kw_only=True)
+class Forest:
+    """tree: the settings of each tree. at_once: trees of a round. tried: the number of columns tried for a split."""
+
+    tree: trees.TreeSettings
+    at_once: int
+    rounds: int
+    tried: int
+
+    def __post_init__(self) -> None:
+        if not 1 <= self.rounds <= 1000:
+            raise UserError(f"--config.model.rounds={self.rounds} is not a number of 1 to 1000: use 4.")
+        if not 1 <= self.tried <= self.tree.columns:
+            raise UserError(
+                f"--config.model.tried={self.tried} is not a number of 1 to {self.tree.columns}, the table's columns: "
+                f"use {max(1, round(self.tree.columns**0.5))}."
+            )
+
+
+def training_local(of: Forest, state: State, rows: Batch) -> dict[str, jax.Array]:
+    """The histograms of the round's trees; "loss": the squared error of the trees that are grown."""
+    first = jnp.minimum(state["count"], of.rounds - 1).astype(jnp.int32) * of.at_once
+    drawn = jax.lax.dynamic_slice_in_dim(rows["drawn"], first, of.at_once, axis=1)
+    sums = local(of.tree, state["growing"], {"row": rows["row"], "drawn": drawn})
+    error_R = share(of, state, rows["row"][:, :-1]) - rows["row"][:, -1].astype(jnp.float32)
+    return {**sums, "loss": jnp.sum(error_R**2)}
+
+
+def training_update(of: Forest, state: State, sums: dict[str, jax.Array]) -> State:
+    growing = update(of.tree, of.tried, state["growing"], sums, seed=state["count"].astype(jnp.int32))
+    return trees.joined_ensemble(state, growing, of.rounds)
+
+
+def share(of: Forest, state: State, bins_RC: jax.Array) -> jax.Array:
+    """The share of class 1 in each row's leaves, (rows,): the mean over all trees that are grown; 0 without any."""
+
+    def add(sum_R: jax.Array, round_: State) -> tuple[jax.Array, None]:
+        each = jax.vmap(functools.partial(trees.predicted, of.tree), in_axes=(0, None))(round_, bins_RC)
+        return sum_R + jnp.sum(each, axis=0), None
+
+    sum_R, _ = jax.lax.scan(add, jnp.zeros(len(bins_RC)), state["grown"])
+    return sum_R / (of.at_once * jnp.maximum(state["count"], 1))
+
+
+def evaluate(of: Forest, params: PyTree, model_state: PyTree, rows: Batch) -> Metrics:
+    share_R, target_R = share(of, params["state"], rows["row"][:, :-1]), rows["row"][:, -1].astype(jnp.float32)
+    right_R = (share_R > 0.5) == (target_R > 0.5)
+    return {"loss": jnp.mean((share_R - target_R) ** 2), "accuracy": jnp.mean(right_R.astype(jnp.float32))}
+
+
+def training(
+    name: str, table: tables.Table, *, count: int, rounds: int, depth: int, tried: int, min_rows: float, seed: int
+) -> TrainWorkload:
+    """The training of a random forest on a table.
+
+    count: trees of a round. seed: of the split and of the bootstraps. Raises UserError for more than two classes.
+    """
+    if table.classes > 2:
+        raise UserError(
+            f"{table.name} has {table.classes} classes, and a forest's leaves here are shares of one: give a table of "
+            "two, such as breast_cancer, or train gbdt."
+        )
+    columns = table.rows.shape[1] - 1
+    tree = settings(columns=columns, depth=depth, min_rows=min_rows)
+    of = Forest(tree=tree, at_once=count, rounds=rounds, tried=tried)
+    all_ = count * rounds
+    drawn = Field((all_,), jnp.uint8, classes=MAX_COUNT, draw=lambda key, rows: counts(key, rows, all_))
+    return from_sums(
+        name=name,
+        init=lambda key: trees.init_ensemble(tree, rounds, count),
+        local=functools.partial(training_local, of),
+        update=functools.partial(training_update, of),
+        evaluate=functools.partial(evaluate, of),
+        data=lambda: split(table, all_, seed),
+        example={"row": trees.row_field(table), "drawn": drawn},
+        tolerance=1e-3,
+        tolerance_reason="float32 sums are in another order; a split must be the same one",
+    )
+
+
+def split(table: tables.Table, count: int, seed: int) -> Splits:
+    """`trees.split_table` with a further field: the number of times that each of `count` trees counts a row."""
+    binned = trees.split_table(table, seed)
+    below = np.cumsum([math.exp(-1) / math.factorial(k) for k in range(MAX_COUNT - 1)])  # cumulative Poisson(1)
+    parts = []
+    for number, part in enumerate((binned.train, binned.test)):  # the counts of test rows mean nothing
+        shape = len(part["row"]), count
+        counts = np.searchsorted(below, words(math.prod(shape), seed, number) / 2**64)
+        parts.append({**part, "drawn": counts.reshape(shape).astype(np.uint8)})
+    return Splits(train=parts[0], test=parts[1], name=binned.name)

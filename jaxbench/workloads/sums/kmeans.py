@@ -63,17 +63,22 @@ def drawn(key: jax.Array, rows: int, *, clusters: int, columns: int) -> jax.Arra
 
 
 def workload(name: str, *, clusters: int, columns: int, **facts: Any) -> TrainWorkload:
-    """k-means with `clusters` centers. FLOPs per row: two products of 2 k columns, for distances and sums."""
+    """k-means with `clusters` centers, of drawn rows unless `facts` replace them.
+
+    FLOPs per row: two products of 2 k columns, for distances and sums.
+    """
+    drawing = {
+        "init": lambda key: {"centers": SPREAD * jax.random.normal(key, (clusters, columns))},
+        "example": {"row": Field((columns,), draw=lambda key, n: drawn(key, n, clusters=clusters, columns=columns))},
+    }
     return from_sums(
         name=name,
-        init=lambda key: {"centers": SPREAD * jax.random.normal(key, (clusters, columns))},
         local=local,
         update=update,
-        example={"row": Field((columns,), draw=lambda key, n: drawn(key, n, clusters=clusters, columns=columns))},
         flops_per_example=4.0 * clusters * columns,
         tolerance=1e-3,
         tolerance_reason="a row as near to two centers may go to either, and float32 sums are in another order",
-        **facts,
+        **{**drawing, **facts},
     )
 
 
@@ -97,17 +102,14 @@ def training(name: str, table: tables.Table, *, clusters: int, seed: int) -> Tra
         inertia = jnp.mean(nearest(params["state"]["centers"], batch["row"])[0])
         return {"loss": inertia, "accuracy": 1 - inertia / variance}
 
-    return from_sums(
-        name=name,
+    return workload(
+        name,
+        clusters=clusters,
+        columns=rows.shape[1],
         init=lambda key: {"centers": jnp.asarray(spread_out(rows, clusters, seed))},
-        local=local,
-        update=update,
+        example={"row": Field((rows.shape[1],))},
         evaluate=evaluate,
         data=Splits({"row": rows}, {"row": rows}, table.name),
-        example={"row": Field((rows.shape[1],))},
-        flops_per_example=4.0 * clusters * rows.shape[1],
-        tolerance=1e-3,
-        tolerance_reason="a row as near to two centers may go to either, and float32 sums are in another order",
     )
 
 

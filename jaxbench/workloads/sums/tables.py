@@ -49,7 +49,7 @@ def load(name: str, path: str = "", *, seed: int = 0) -> Table:
     from sklearn import datasets  # late: it takes a second to import
 
     columns, target = getattr(datasets, f"load_{name}")(return_X_y=True)
-    return _coded(name, checked(columns, target, classes=True))
+    return _coded(name, checked(columns, target))
 
 
 def given(config: Any) -> bool:
@@ -88,7 +88,7 @@ def _of_csv(path: Path) -> Table:
     if read.shape[1] < 2:
         raise UserError(f"--config.data.path={path} has {read.shape[1]} column: give at least one more than the class.")
     names = tuple(map(str, read.columns))
-    return _coded(path.name, checked(read.iloc[:, :-1].to_numpy(), read.iloc[:, -1], classes=True, names=names))
+    return _coded(path.name, checked(read.iloc[:, :-1].to_numpy(), read.iloc[:, -1].to_numpy(), names))
 
 
 def _coded(name: str, rows: np.ndarray) -> Table:
@@ -113,23 +113,16 @@ def higgs_like(key: jax.Array, rows: int) -> jax.Array:
     return jnp.concatenate([x_RC, jax.random.bernoulli(classes, odds)[:, None].astype(jnp.float32)], axis=1)
 
 
-def checked(columns: Any, target: Any, *, classes: bool, names: tuple[str, ...] = ()) -> np.ndarray:
-    """A table as float32 (rows, columns + 1), the target last. columns: (rows, columns). target: (rows,).
+def checked(columns: np.ndarray, target: np.ndarray, names: tuple[str, ...] = ()) -> np.ndarray:
+    """A table as float32 (rows, columns + 1), the class last. columns: (rows, columns). target: (rows,).
 
-    classes: whether the target is a class. Raises UserError for a table without rows, with text or missing values, or
-    with one class only.
+    Raises UserError for a table without rows, with text or missing values, or with one class only.
     """
-    columns, target = np.asarray(columns), np.asarray(target)
-    if columns.ndim != 2 or target.shape != columns.shape[:1]:
-        raise UserError(
-            f"a table has columns of shape {columns.shape} and a target of shape {target.shape}: give (rows, columns) "
-            "and (rows,)."
-        )
     if not len(columns):
         raise UserError("the table has no rows: give at least 2.")
     numbers = [_number(columns[:, i], names[i] if names else f"number {i + 1}") for i in range(columns.shape[1])]
     table = np.stack([*numbers, _number(target, names[-1] if names else "target")], axis=1)
-    if classes and len(np.unique(table[:, -1])) < 2:
+    if len(np.unique(table[:, -1])) < 2:
         raise UserError(f"the target has one class only, {table[0, -1]:g}: give rows of at least two classes.")
     return table
 
@@ -139,20 +132,10 @@ def _number(column: np.ndarray, name: str) -> np.ndarray:
     try:
         numbers = column.astype(np.float32)
     except (TypeError, ValueError) as error:
-        text = next(value for value in column if not _is_number(value))
-        raise UserError(
-            f"the column {name} has text ({text!r}): give numbers, such as a code for each word."
-        ) from error
+        raise UserError(f"the column {name} has text ({error}): give numbers, such as a code for each word.") from error
     if missing := np.count_nonzero(~np.isfinite(numbers)):
         raise UserError(
             f"the column {name} has no finite number in {missing:,} of {len(column):,} rows: fill them, such "
             "as with the column's median, or leave the rows out."
         )
     return numbers
-
-
-def _is_number(value: Any) -> bool:
-    try:
-        return isinstance(float(value), float)
-    except (TypeError, ValueError):
-        return False

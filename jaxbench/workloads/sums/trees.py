@@ -8,6 +8,14 @@ of the values of the earlier trees. `local` sums the first and second derivative
 The gain of a split into L and R is G_L^2 / (H_L + l2) + G_R^2 / (H_R + l2) - G^2 / (H + l2), and a leaf's value is
 -rate x G / (H + l2) (equations 5 to 7 there, without their factor 1/2 and the cost of a leaf). Sums are per row of the
 table, and so is l2. After its last level a tree starts again, so every step does the same work.
+
+In a whole training of boosted trees (`training`) the state holds every tree, and a step grows one level of the newest
+trees. The margin is computed from the trees that are already grown, so a row needs no further data. Any batch of rows
+makes a step (Friedman, "Stochastic gradient boosting", 2002), and a checkpoint needs only the state. With more than two
+classes, each class has a tree in every round, and the loss is the cross-entropy of their softmax, with the diagonal of
+its second derivatives.
+
+Axes: R rows, C columns, N nodes, O outputs (1 for two classes, otherwise one for each class), T rounds of trees.
 """
 
 from __future__ import annotations
@@ -23,7 +31,7 @@ import numpy as np
 
 from jaxbench.errors import UserError
 from jaxbench.workloads import sharding_context
-from jaxbench.workloads.base import Batch, Field, TrainWorkload
+from jaxbench.workloads.base import Batch, Field, Metrics, PyTree, Splits, TrainWorkload
 from jaxbench.workloads.sums import tables
 from jaxbench.workloads.sums.adapt import from_sums
 
@@ -138,7 +146,7 @@ def update(settings: TreeSettings, state: State, sums: dict[str, jax.Array], all
     }
 
 
-class Splits(NamedTuple):
+class NodeSplits(NamedTuple):
     """The split of each node: its column and its bin, float32, and the values of leaves made of its two sides.
 
     Rows up to the bin go to the left; column -1 sends all rows to the left.
@@ -149,9 +157,12 @@ class Splits(NamedTuple):
     values_N2: jax.Array
 
 
-def best_splits(settings: TreeSettings, sums: dict[str, jax.Array], allowed: jax.Array | None = None) -> Splits:
+def best_splits(settings: TreeSettings, sums: dict[str, jax.Array], allowed: jax.Array | None = None) -> NodeSplits:
     """The split with the largest gain for each node of `sums`. A node without a gain sends all its rows to the left."""
-    left, right, whole = _sides(sums)
+    # (G, H) of the left side of each split, of the right side, and of the whole node, (nodes, columns, BINS or 1).
+    left = cumulated(sums["first"]), cumulated(sums["second"])
+    whole = left[0][:, :, -1:], left[1][:, :, -1:]
+    right = whole[0] - left[0], whole[1] - left[1]
     # Twice the fall of the loss, to second order: G^2 / (H + l2) of both sides, minus that of the node.
     gain_NCB = sum(g**2 / (h + settings.l2) for g, h in (left, right)) - whole[0] ** 2 / (whole[1] + settings.l2)
     legal = jnp.minimum(left[1], right[1]) >= settings.min_hessian
@@ -170,18 +181,11 @@ def best_splits(settings: TreeSettings, sums: dict[str, jax.Array], allowed: jax
     splits_N = there(gain_NCB) > 0
     whole_N = _value(settings, *(each[:, 0, 0] for each in whole))
     values = [jnp.where(splits_N, _value(settings, there(g), there(h)), whole_N) for g, h in (left, right)]
-    return Splits(
+    return NodeSplits(
         column_N=jnp.where(splits_N, column_N, -1).astype(jnp.float32),
         bin_N=jnp.where(splits_N, bin_N, 0).astype(jnp.float32),
         values_N2=jnp.stack(values, axis=1),
     )
-
-
-def _sides(sums: dict[str, jax.Array]) -> tuple[tuple[jax.Array, jax.Array], ...]:
-    """(G, H) of the left side of each split, of the right side, and of the whole node, (nodes, columns, BINS or 1)."""
-    left = cumulated(sums["first"]), cumulated(sums["second"])
-    whole = left[0][:, :, -1:], left[1][:, :, -1:]
-    return left, (whole[0] - left[0], whole[1] - left[1]), whole
 
 
 def cumulated(sums_NCB: jax.Array) -> jax.Array:
@@ -256,3 +260,140 @@ def binned(columns: np.ndarray, cuts: np.ndarray) -> np.ndarray:
 def predicted(settings: TreeSettings, tree: State, bins: jax.Array) -> jax.Array:
     """The value of a grown tree for each row, (rows,)."""
     return tree["value"][_node(tree, bins, levels=settings.depth, until=settings.depth)]
+
+
+KEPT = ("column", "bin", "value")  # the arrays kept of a grown tree
+
+EnsembleState = dict[str, Any]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Ensemble:
+    """tree: the settings of each tree. rounds: the number of trees for every output. classes: those of the target."""
+
+    tree: TreeSettings
+    rounds: int
+    classes: int = 2
+
+    def __post_init__(self) -> None:
+        if not 1 <= self.rounds <= 1000:
+            raise UserError(f"--config.model.trees={self.rounds} is not a number of 1 to 1000: use 50.")
+        if self.tree.loss != "logistic":
+            raise UserError(
+                f"--config.model.loss={self.tree.loss} is not for training to an accuracy: use logistic, which is the "
+                "softmax's for more than two classes."
+            )
+
+    @property
+    def outputs(self) -> int:
+        return 1 if self.classes == 2 else self.classes
+
+
+def init_ensemble(tree: TreeSettings, rounds: int, at_once: int) -> EnsembleState:
+    """The state before the first step: room for `rounds` rounds of `at_once` trees, none grown yet."""
+    one = init(tree)
+    grown = {name: one[name] for name in KEPT}
+    return {
+        "growing": jax.tree.map(lambda leaf: jnp.broadcast_to(leaf, (at_once, *leaf.shape)), one),
+        "grown": jax.tree.map(lambda leaf: jnp.broadcast_to(leaf, (rounds, at_once, *leaf.shape)), grown),
+        "count": jnp.zeros(()),
+    }
+
+
+def ensemble_margins(of: Ensemble, grown: EnsembleState, bins_RC: jax.Array) -> jax.Array:
+    """The sum of all grown trees for each row, (R, O). A tree that is not grown yet contributes 0."""
+    given = functools.partial(predicted, of.tree)
+
+    def add(sum_OR: jax.Array, round_: EnsembleState) -> tuple[jax.Array, None]:
+        return sum_OR + jax.vmap(given, in_axes=(0, None))(round_, bins_RC), None
+
+    return jax.lax.scan(add, jnp.zeros((of.outputs, len(bins_RC))), grown)[0].T
+
+
+def output_derivatives(margin_RO: jax.Array, target_R: jax.Array) -> tuple[jax.Array, jax.Array, jax.Array]:
+    """The loss of each row, and its first and second derivatives with respect to each output, (R, O)."""
+    if margin_RO.shape[1] == 1:
+        loss, first, second = derivatives("logistic", margin_RO[:, 0], target_R.astype(jnp.float32))
+        return loss, first[:, None], second[:, None]
+    is_class = jax.nn.one_hot(target_R, margin_RO.shape[1])
+    share = jax.nn.softmax(margin_RO)
+    loss = -jnp.sum(is_class * jax.nn.log_softmax(margin_RO), axis=1)
+    return loss, share - is_class, share * (1 - share)
+
+
+def ensemble_local(of: Ensemble, state: EnsembleState, rows: Batch) -> dict[str, jax.Array]:
+    bins_RC, target_R = rows["row"][:, :-1], rows["row"][:, -1].astype(jnp.int32)
+    loss_R, first_RO, second_RO = output_derivatives(ensemble_margins(of, state["grown"], bins_RC), target_R)
+
+    def of_output(tree: State, first_R: jax.Array, second_R: jax.Array) -> dict[str, jax.Array]:
+        return histograms(of.tree, tree, bins_RC, first_R, second_R)
+
+    return {**jax.vmap(of_output)(state["growing"], first_RO.T, second_RO.T), "loss": jnp.sum(loss_R)}
+
+
+def ensemble_update(of: Ensemble, state: EnsembleState, sums: dict[str, jax.Array]) -> EnsembleState:
+    """Grows a level of the newest trees. After their last level they join the others, until all rounds are grown."""
+    growing = jax.vmap(functools.partial(update, of.tree))(state["growing"], sums)
+    return joined_ensemble(state, growing, of.rounds)
+
+
+def joined_ensemble(state: EnsembleState, growing: EnsembleState, rounds: int) -> EnsembleState:
+    """The next state: trees that have all their levels join those that are grown, up to `rounds` rounds."""
+    is_grown = growing["level"][0] == 0
+    place = jnp.where(is_grown, state["count"], rounds).astype(jnp.int32)  # outside: dropped
+    grown = {name: state["grown"][name].at[place].set(growing[name], mode="drop") for name in KEPT}
+    return {"growing": growing, "grown": grown, "count": jnp.minimum(state["count"] + is_grown, rounds)}
+
+
+def ensemble_evaluate(of: Ensemble, params: PyTree, model_state: PyTree, rows: Batch) -> Metrics:
+    margin_RO = ensemble_margins(of, params["state"]["grown"], rows["row"][:, :-1])
+    target_R = rows["row"][:, -1].astype(jnp.int32)
+    found_R = jnp.argmax(margin_RO, axis=1) if of.outputs > 1 else (margin_RO[:, 0] > 0).astype(jnp.int32)
+    loss_R, _, _ = output_derivatives(margin_RO, target_R)
+    return {"loss": jnp.mean(loss_R), "accuracy": jnp.mean((found_R == target_R).astype(jnp.float32))}
+
+
+def training(name: str, table: tables.Table, *, rounds: int, seed: int, **tree: Any) -> TrainWorkload:
+    """The training of boosted trees on a table.
+
+    tree: fields of `trees.TreeSettings`, without its columns. seed: of the split. Raises UserError for wrong settings.
+    """
+    columns = table.rows.shape[1] - 1
+    of = Ensemble(tree=TreeSettings(columns=columns, **tree), rounds=rounds, classes=table.classes)
+    return from_sums(
+        name=name,
+        init=lambda key: init_ensemble(of.tree, of.rounds, of.outputs),
+        local=functools.partial(ensemble_local, of),
+        update=functools.partial(ensemble_update, of),
+        evaluate=functools.partial(ensemble_evaluate, of),
+        data=lambda: split_table(table, seed),
+        example={"row": row_field(table)},
+        tolerance=1e-3,
+        tolerance_reason="float32 sums are in another order; a split must be the same one",
+    )
+
+
+def split_table(table: tables.Table, seed: int) -> Splits:
+    """The table as bins, with the edges of the training rows. A fifth of the rows is for testing."""
+    train, test = tables.divided(table, seed)
+    cuts = edges(train[:, :-1])
+    return Splits(_binned(train, cuts), _binned(test, cuts), table.name)
+
+
+def _binned(rows: np.ndarray, edges: np.ndarray) -> dict[str, np.ndarray]:
+    return {"row": np.column_stack([binned(rows[:, :-1], edges), rows[:, -1].astype(np.uint8)])}
+
+
+def row_field(table: tables.Table) -> Field:
+    """The fields of a row: its bins and its class.
+
+    For compiling and checks, synthetic rows are drawn: uniform bins, and a class that follows the first column.
+    """
+    columns = table.rows.shape[1] - 1
+
+    def drawn(key: jax.Array, rows: int) -> jax.Array:
+        bins = jax.random.randint(key, (rows, columns), 0, BINS)
+        target = bins[:, :1] * table.classes // BINS
+        return jnp.concatenate([bins, target], axis=1).astype(jnp.uint8)
+
+    return Field((columns + 1,), jnp.uint8, classes=BINS, draw=drawn)

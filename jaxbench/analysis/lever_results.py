@@ -1,0 +1,499 @@
+# Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
+"""Results of a lever sweep: sharing, batches, latency, phases, and the headlines, or why there is none."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from jaxbench.analysis.arms import ArmGroup, ArmResult, arms_of
+from jaxbench.analysis.headline import lacking, too_short
+from jaxbench.analysis.quantities import interval, percent, scaled, seconds, times
+from jaxbench.analysis.scaling import Row
+from jaxbench.statistics import paired_ratio
+from jaxbench.statistics.bootstrap import UNKNOWN, Estimate, estimate, quantile
+
+
+@dataclass(frozen=True, kw_only=True)
+class SharingResult:
+    """How trainings share their devices.
+
+    Attributes:
+      relative: for each training, its time over the slowest's: the median over rounds of its median block.
+      fairness: Jain's index of their rates: 1 if all are equally fast, 1 / k if one of k gets everything.
+    """
+
+    relative: tuple[float, ...]
+    fairness: Estimate = UNKNOWN
+
+
+def sharing_of(row: Row) -> SharingResult | None:
+    """The sharing of a row's trainings; None for one training, and without rounds."""
+    count = row.point.trainings
+    pairs = zip(row.point.units, row.point.rounds, strict=True)
+    usable = [(unit, each) for unit, each in pairs if count > 1 and len(each.process_block_s) == count]
+    if not usable:
+        return None
+    units, rounds = zip(*usable, strict=True)
+    blocks = [np.array(each.process_block_s) for each in rounds]
+    samples = np.concatenate([jain(1 / each) for each in blocks])
+    owners = np.repeat(np.arange(len(blocks)), [each.shape[1] for each in blocks])
+    value, drawn = row.timing.draws.centre(samples, owners, units)
+    of_rounds = np.array([np.median(each / each.max(axis=0), axis=1) for each in blocks])
+    return SharingResult(
+        relative=tuple(np.median(of_rounds, axis=0).tolist()),
+        fairness=estimate(value, np.minimum(drawn, 1), rounds=len(units)),
+    )
+
+
+def jain(rates: np.ndarray) -> np.ndarray:
+    """Jain's index of fairness of each column: (sum x)^2 / (k sum x^2). rates: (k, n). Returns (n,)."""
+    return np.asarray(rates.sum(axis=0) ** 2 / (len(rates) * (rates**2).sum(axis=0)))
+
+
+def sharing_sentences(arms: Sequence[ArmResult]) -> list[str]:
+    """A sentence for each arm with several trainings."""
+    lines = []
+    for arm in arms:
+        if arm.speedup.known and (found := sharing_of(arm.row)) is not None:
+            unclear = f" (inconclusive: {arm.why})" if arm.verdict == "cannot tell" else ""
+            lines.append(
+                f"{arm.label} trainings at once: {times(arm.speedup)} the throughput of running them in sequence"
+                f"{unclear}; a step of the slowest takes {times(arm.ratio)} as long, and Jain's index of their rates "
+                f"is {found.fairness.value:.3f}."
+            )
+    return lines
+
+
+NEAR = 0.9  # above this share of the best throughput, a larger batch makes steps longer and gains little
+MIN_LATENCIES = 100  # with fewer single calls, the 99th percentile would be the maximum
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Knee:
+    """The smallest measured batch with at least `NEAR` of the best throughput of its group.
+
+    Attributes:
+      share: its throughput over the best throughput, from the rounds that both share.
+      below: the next smaller measured batch and its share; None if the knee is the smallest.
+      rising: the largest batch is the best by a factor above 1 / NEAR, so the true knee may be larger.
+      certain: the whole interval of `share` is above NEAR, and the whole interval of the smaller batch is below it.
+    """
+
+    place: ArmGroup
+    arm: ArmResult
+    best: ArmResult
+    share: Estimate
+    below: ArmResult | None
+    below_share: Estimate
+    rising: bool
+
+    @property
+    def certain(self) -> bool:
+        smaller = self.below is None or (self.below_share.has_interval and self.below_share.hi < NEAR)
+        return smaller and (self.arm is self.best or (self.share.has_interval and self.share.lo >= NEAR))
+
+
+def knee(place: ArmGroup) -> Knee | None:
+    """The knee of a group of arms that differ only in the batch; None with fewer than three batches."""
+    arms = sorted((arm for arm in place.arms if arm.usable), key=lambda arm: arm.point.global_batch)
+    if len({arm.point.global_batch for arm in arms}) < 3:
+        return None
+    best = max(arms, key=lambda arm: arm.point.global_batch / arm.timing.step_s.value)
+    shares = [Estimate(value=1.0) if arm is best else place.speedup(arm, best) for arm in arms]
+    index = next(i for i, share in enumerate(shares) if share.value >= NEAR)
+    rising = best is arms[-1] and shares[-2].value < NEAR
+    return Knee(
+        place=place, arm=arms[index], best=best, share=shares[index], below=arms[index - 1] if index else None,
+        below_share=shares[index - 1] if index else UNKNOWN, rising=rising,
+    )  # fmt: skip
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Latency:
+    """Percentiles of the wall time of single calls, in seconds. why_not: why p99 or both are unknown."""
+
+    arm: ArmResult
+    calls: int
+    p50: Estimate = UNKNOWN
+    p99: Estimate = UNKNOWN
+    why_not: str = ""
+
+
+def latency(arm: ArmResult) -> Latency:
+    """The latency of an arm, from blocks of one call only: a longer block is an average and has no percentiles."""
+    rounds = [(unit, r) for unit, r in zip(arm.point.units, arm.point.rounds, strict=True) if r.steps == 1]
+    if not rounds:
+        why = "its blocks have more than one call" if arm.point.rounds else "it was not measured"
+        return Latency(arm=arm, calls=0, why_not=why)
+    samples = np.concatenate([r.block_s for _, r in rounds])
+    owners = np.repeat(np.arange(len(rounds)), [len(r.block_s) for _, r in rounds])
+    draws, units = arm.timing.draws, [unit for unit, _ in rounds]
+    weights, differing = draws.of(units), draws.differing(arm.point.point, units)
+
+    def percentile(q: float) -> Estimate:
+        value = float(np.quantile(samples, q, method="inverted_cdf"))
+        drawn = draws.widened(value, quantile(samples, owners, weights, q), units)
+        return estimate(value, drawn * differing, rounds=len(rounds))
+
+    if len(samples) >= MIN_LATENCIES:
+        return Latency(arm=arm, calls=len(samples), p50=percentile(0.5), p99=percentile(0.99))
+    why = f"{len(samples)} single calls, and a 99th percentile needs {MIN_LATENCIES}"
+    return Latency(arm=arm, calls=len(samples), p50=percentile(0.5), why_not=why)
+
+
+def latencies(places: Sequence[ArmGroup]) -> list[tuple[ArmGroup, list[Latency]]]:
+    """For every group, the latencies of its inference arms, by batch."""
+    results = []
+    for place in places:
+        arms = [arm for arm in place.arms if arm.point.levers.get("part") == "inference"]
+        arms.sort(key=lambda arm: arm.point.global_batch)
+        if arms:
+            results.append((place, [latency(arm) for arm in arms]))
+    return results
+
+
+PREFIXES = ("forward", "gradient", "local", "step")
+PHASE_NAMES = ("forward", "backward", "update", "communication")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Phase:
+    """The difference of two prefixes of a step: backward = gradient - forward, communication = step - local.
+
+    name: "update + communication" if the prefix between them was not measured. indices: which of `PHASE_NAMES` it has.
+    """
+
+    name: str
+    indices: tuple[int, ...]
+    step_s: Estimate
+    share: Estimate  # relative to the longest measured prefix
+
+    @property
+    def above_zero(self) -> bool:
+        """Whether the whole interval is above 0."""
+        return self.step_s.has_interval and self.step_s.lo > 0
+
+
+@dataclass(frozen=True, kw_only=True)
+class Phases:
+    """The phases of one arm group and setting of the other levers. They add up to `whole` by construction.
+
+    Attributes:
+      setting: such as "batch=64" if the run has several settings.
+      whole: the time of the longest measured prefix. last: its name.
+      rounds: the number of rounds that all prefixes share.
+    """
+
+    place: ArmGroup
+    setting: str
+    phases: list[Phase]
+    whole: Estimate
+    last: str
+    rounds: int
+    arms: list[ArmResult]
+
+    @property
+    def name(self) -> str:
+        return ", ".join(filter(None, [self.place.name, self.setting]))
+
+    @property
+    def quotable(self) -> bool:
+        return all(arm.quotable for arm in self.arms)
+
+    @property
+    def sentence(self) -> str:
+        """The phases with their intervals and shares, and whether each is above 0, as sentences."""
+        parts = [
+            f"{p.name} {interval(p.step_s, _signed_seconds)} ({percent(p.share, fine=False)})" for p in self.phases
+        ]
+        begin = f"{self.name}: " if self.name else ""
+        return (
+            f"{begin}{interval(self.whole, _signed_seconds)} per {self.last} = {' + '.join(parts)}. {self._verdict()}"
+        )
+
+    def _verdict(self) -> str:
+        negative = [p.name for p in self.phases if p.step_s.has_interval and p.step_s.hi < 0]
+        unclear = [p.name for p in self.phases if not p.above_zero and p.name not in negative]
+        if not self.whole.has_interval:
+            return f"Whether they add up is unknown: there are too few shared rounds ({self.rounds}) for an interval."
+        if negative:
+            verb = "has a negative time" if len(negative) == 1 else "have negative times"
+            return f"They do not add up: {' and '.join(negative)} {verb}, so a part is not a prefix of the next."
+        if unclear:
+            return f"Inconclusive, because the interval contains 0: {' and '.join(unclear)}."
+        return "They add up: every interval is above 0."
+
+
+def find_phases(places: Sequence[ArmGroup]) -> list[Phases]:
+    """The phases of every arm group and setting with at least two measured prefixes."""
+    results = []
+    for place in places:
+        settings: dict[tuple[tuple[str, str], ...], list[ArmResult]] = {}
+        for arm in place.arms:
+            if arm.point.levers.get("part") in PREFIXES and arm.usable:
+                others = tuple(item for item in sorted(arm.point.levers.items()) if item[0] != "part")
+                settings.setdefault(others, []).append(arm)
+        varying = {item for others in settings for item in others if any(item not in other for other in settings)}
+        for others, arms in settings.items():
+            by_part = {arm.point.levers["part"]: arm for arm in reversed(arms)}
+            ordered = [by_part[part] for part in PREFIXES if part in by_part]
+            if len(ordered) > 1:
+                setting = ", ".join(f"{name}={value}" for name, value in others if (name, value) in varying)
+                results.append(_phases(place, setting, ordered))
+    return results
+
+
+def _phases(place: ArmGroup, setting: str, arms: list[ArmResult]) -> Phases:
+    measured = paired_ratio.times(arms)
+    step_s = np.concatenate([[0.0], measured.step_s])
+    draws = np.concatenate([np.zeros_like(measured.draws[:1]), measured.draws])
+    stops = [-1, *(PREFIXES.index(arm.point.levers["part"]) for arm in arms)]
+    phases = []
+    for i in range(1, len(stops)):
+        indices = tuple(range(stops[i - 1] + 1, stops[i] + 1))
+        value, drawn = step_s[i] - step_s[i - 1], draws[i] - draws[i - 1]
+        phases.append(
+            Phase(
+                name=" + ".join(PHASE_NAMES[index] for index in indices),
+                indices=indices,
+                step_s=measured.estimate(value, drawn),
+                share=measured.estimate(value / step_s[-1], drawn / draws[-1]),
+            )
+        )
+    whole = measured.estimate(float(step_s[-1]), draws[-1])
+    last = arms[-1].point.levers["part"]
+    return Phases(
+        place=place, setting=setting, phases=phases, whole=whole, last=last, rounds=measured.rounds, arms=arms
+    )
+
+
+def _signed_seconds(value: float) -> str:
+    return seconds(value) if value >= 0 else f"-{seconds(-value)}"
+
+
+MAX_PLACES = 3  # with more groups, only the largest valid device count of each strategy and scaling is reported
+MAX_ARMS = 6
+SELECTED = "selected and measured on the same rounds, so probably optimistic"  # if the best of more arms is reported
+
+
+def headlines(
+    view: str,
+    places: Sequence[ArmGroup],
+    *,
+    phases: Sequence[Phases] = (),
+    knees: Sequence[Knee] = (),
+    latencies: Sequence[tuple[ArmGroup, list[Latency]]] = (),
+) -> list[str]:
+    """The headline sentences of a view; without any, one sentence that starts with "No headline" and the reason.
+
+    They use only quotable arms with a quotable baseline, and state a difference only if its whole interval supports it.
+    """
+    shown = _shown(places)
+    if view == "phases":
+        sentences = [each.sentence for each in phases if each.quotable and each.place in shown]
+    elif view == "batch":
+        timed = [knee for knee in knees if knee.arm.timing.step_s.has_interval]
+        sentences = [_knee(knee) for knee in timed if knee.place in shown and knee.arm.quotable]
+    elif view == "inference":
+        sentences = [_prefix(place) + text for place, many in latencies if place in shown if (text := _latencies(many))]
+    elif view == "ladder":
+        sentences = [_prefix(place) + text for place in shown if (text := _ladder(place))]
+    elif view == "sharing":
+        sentences = [_prefix(place) + text for place in shown for text in sharing_sentences(pairs(place))]
+    elif view == "compiler":
+        sentences = [_prefix(place) + text for place in shown if (text := _ranking(place))]
+    else:
+        sentences = [_prefix(place) + text for place in shown for text in _compared(place, _SAY.get(view, _general))]
+    return sentences or [too_short(arms_of(places)) or f"No headline: {_why_not(places)}."]
+
+
+def _shown(places: Sequence[ArmGroup]) -> list[ArmGroup]:
+    quotable = [place for place in places if any(arm.quotable for arm in place.arms)]
+    if len(quotable) <= MAX_PLACES:
+        return quotable
+    largest: dict[tuple[str, str], ArmGroup] = {}
+    for place in sorted(quotable, key=lambda place: place.devices):
+        largest[place.strategy, place.scaling] = place
+    return list(largest.values())
+
+
+def _prefix(place: ArmGroup) -> str:
+    return f"{place.name}: " if place.name else ""
+
+
+def pairs(place: ArmGroup) -> list[ArmResult]:
+    """The arms that can be compared: the arm and its baseline are valid and measured."""
+    arms = (arm for arm in place.arms if arm.verdict not in ("", "baseline"))
+    return [arm for arm in arms if arm.quotable and arm.baseline.quotable and arm.ratio.known]
+
+
+def _compared(place: ArmGroup, say: Callable[[ArmResult, str], str]) -> list[str]:
+    arms, base = pairs(place), arm_name(place.arms[0])
+    if len(arms) <= MAX_ARMS:
+        return [say(arm, base) for arm in arms]
+    fastest = max(arms, key=lambda arm: arm.speedup.value)
+    return [f"The fastest of {len(arms)} arms ({SELECTED}): {say(fastest, base)}"]
+
+
+def _ranking(place: ArmGroup) -> str:
+    """The arms by verdict, fastest first, each with its time over the baseline's; "" without comparable arms."""
+    arms = sorted(pairs(place), key=lambda arm: arm.ratio.value)
+    parts = []
+    for verdict, words in (("faster", "faster"), ("slower", "slower"), ("cannot tell", "no difference shown")):
+        named = [f"{arm.label} {_ratio(arm.ratio)}" for arm in arms if arm.verdict == verdict]
+        caveat = f" ({SELECTED})" if named and verdict == "faster" and len(arms) > MAX_ARMS else ""
+        parts.append(f"{words}{caveat}: {', '.join(named)}" if named else "")
+    text = "; ".join(filter(None, parts))
+    return f"Time over that of {place.arms[0].label}: {text}." if text else ""
+
+
+def arm_name(arm: ArmResult) -> str:
+    """The arm's name in a sentence: the value alone if it is clear, such as "bfloat16", else "lever=value"."""
+    return (
+        arm.label if arm.point.arm in (f"precision={arm.label}", f"remat={arm.label}") else arm.point.arm or arm.label
+    )
+
+
+def _time(arm: ArmResult, base: str) -> str:
+    """A clause: "bfloat16 takes 0.61 [0.59, 0.63] of default's time", or that the comparison is inconclusive."""
+    same = arm.point.examples == arm.baseline.point.examples
+    value, quantity = (arm.ratio, "time") if same else (arm.speedup.under(1.0), "time per example")
+    ratio = _ratio(value)
+    if arm.verdict == "cannot tell":
+        return f"{arm_name(arm)} vs {base}: inconclusive ({ratio} of its {quantity}; {arm.why})"
+    return f"{arm_name(arm)} takes {ratio} of {base}'s {quantity}"
+
+
+def _ratio(value: Estimate) -> str:
+    ends = f" [{value.lo:.2f}, {value.hi:.2f}]" if value.has_interval else ""
+    return f"{value.value:.2f}{ends}"
+
+
+def _sentence(*parts: str) -> str:
+    return f"{'; '.join(filter(None, parts))}."
+
+
+def _outcome(arm: ArmResult) -> str:
+    """The result of its short training and of the baseline's. There is one training each, so no interval."""
+    for name, words in (("final_accuracy", "final accuracy"), ("final_loss", "final loss")):
+        value, baseline = arm.outcome(name), arm.baseline.point.outcome(name)
+        if math.isfinite(value) and math.isfinite(baseline):
+            skipped = arm.outcome("skipped_steps")
+            skips = f", {skipped:.0f} of {arm.outcome('steps'):.0f} steps skipped" if skipped > 0 else ""
+            return f"{words} {value:.3f} vs {baseline:.3f} (one training each{skips})"
+    return ""
+
+
+def _general(arm: ArmResult, base: str) -> str:
+    memory = f"its memory is {arm.memory_ratio:.2f} of {base}'s" if math.isfinite(arm.memory_ratio) else ""
+    return _sentence(_time(arm, base), memory, _outcome(arm))
+
+
+def _remat(arm: ArmResult, base: str) -> str:
+    temp = arm.baseline.point.temp_bytes
+    share = arm.temp_bytes / temp if temp else math.nan
+    memory = f"{share:.2f} of {base}'s scratch memory" if math.isfinite(share) else ""
+    extra = arm.ratio
+    between = f" [{100 * (extra.lo - 1):.0f}, {100 * (extra.hi - 1):.0f}]" if extra.has_interval else ""
+    if arm.verdict == "cannot tell":
+        return _sentence(_time(arm, base), f"it holds {memory}" if memory else "")
+    costs = f"{100 * (extra.value - 1):+.0f} %{between} time"
+    return f"{arm_name(arm)} holds {memory} at {costs}." if memory else f"{arm_name(arm)}: {costs} over {base}."
+
+
+def _freeze(arm: ArmResult, base: str) -> str:
+    record, other = arm.point.record, arm.baseline.point.record
+    if record is None or other is None:
+        return _general(arm, base)
+    passport, baseline = record.passport, other.passport
+    counts = (passport.product_flops_per_step, baseline.product_flops_per_step)
+    flops = f"{counts[0] / counts[1]:.2f} of the compiled program's products" if counts[0] and counts[1] else ""
+    share = f"{100 * (1 - passport.parameters / baseline.parameters):.0f} % fewer trained parameters"
+    return _sentence(_time(arm, base), share, flops, _outcome(arm))
+
+
+def bound(arm: ArmResult) -> Estimate:
+    """The share of the step that waits for input: 1 - T(baseline) / T(arm)."""
+    value = arm.ratio.under(1.0)
+    return Estimate(value=1 - value.value, lo=1 - value.hi, hi=1 - value.lo)
+
+
+def _inputs(arm: ArmResult, base: str) -> str:
+    share = percent(bound(arm), fine=False)
+    if arm.verdict == "slower":
+        return f"{arm_name(arm)} spends {share} of the step on input that {base} does not need."
+    if arm.verdict == "faster":
+        return f"{arm_name(arm)} is no slower than {base}: {_ratio(arm.ratio)} of its time."
+    return f"{arm_name(arm)} vs {base}: inconclusive ({share} of the step is spent on input; {arm.why})."
+
+
+_SAY: dict[str, Callable[[ArmResult, str], str]] = {"remat": _remat, "freeze": _freeze, "inputs": _inputs}
+
+
+def _knee(knee: Knee) -> str:
+    """A sentence on the batch above which a larger batch gains little throughput."""
+    arm, best = knee.arm, knee.best
+    step, rate = interval(arm.timing.step_s, seconds), scaled(best.timing.examples_per_s.value, "")
+    unit = best.point.record.unit if best.point.record is not None else "examples"
+    of_best = f"of the best throughput, {rate.strip()} {unit}/s at batch {best.point.global_batch}"
+    if knee.rising:
+        return f"{_prefix(knee.place)}Throughput still grows at the largest batch, {best.point.global_batch}: no knee."
+    if arm is best:
+        text = f"Throughput is best at batch {best.point.global_batch} ({rate.strip()} {unit}/s, {step} per step);"
+        text += " smaller batches reach less than 90 % of it."
+    else:
+        text = f"The knee is batch {arm.point.global_batch}: {percent(knee.share, fine=False)} {of_best}, at {step}."
+    if knee.certain:
+        return f"{_prefix(knee.place)}{text}"
+    return f"{_prefix(knee.place)}{text} Inconclusive: an interval contains 90 %, so it may be a neighbouring batch."
+
+
+def _latencies(latencies: Sequence[Latency]) -> str:
+    """The latencies of the smallest and the largest batch."""
+    quotable = [each for each in latencies if each.arm.quotable and each.p50.known]
+    parts = []
+    for each in dict.fromkeys((quotable[0], quotable[-1])) if quotable else ():
+        p99 = f", p99 {interval(each.p99, seconds)}" if each.p99.known else f", no p99 ({each.why_not})"
+        unit = each.arm.point.record.unit if each.arm.point.record is not None else "examples"
+        rate = scaled(each.arm.timing.examples_per_s.value, "").strip()
+        parts.append(f"batch {each.arm.point.global_batch}: p50 {interval(each.p50, seconds)}{p99}, {rate} {unit}/s")
+    return f"{'; '.join(parts)}." if parts else ""
+
+
+def _ladder(place: ArmGroup) -> str:
+    """A sentence on the speed-up from the first rung to the last, and on the rung that gains most."""
+    arms = pairs(place)
+    if not arms or arms[-1] is not place.arms[-1]:
+        return ""
+    top, first = arms[-1], place.arms[0]
+    text = f"The whole ladder is {_ratio(top.speedup)} x as fast as {first.label}"
+    if top.verdict == "cannot tell":
+        text = f"The whole ladder vs {first.label}: inconclusive"
+    steps = [
+        (place.speedup(b, a), b) for a, b in zip(place.arms, place.arms[1:], strict=False) if a.usable and b.usable
+    ]
+    gains = [(value, arm) for value, arm in steps if value.has_interval and value.lo > 1]
+    if gains:
+        value, arm = max(gains, key=lambda one: one[0].value)
+        text += f"; the rung that gains most is {arm.label}, {_ratio(value)} x"
+    unclear = [arm.label for value, arm in steps if not value.has_interval or value.lo <= 1 <= value.hi]
+    slower = [arm.label for value, arm in steps if value.has_interval and value.hi < 1]
+    return _sentence(
+        text, f"inconclusive: {', '.join(unclear)}" if unclear else "", f"slower: {', '.join(slower)}" if slower else ""
+    )
+
+
+def _why_not(places: Sequence[ArmGroup]) -> str:
+    arms = arms_of(places)
+    if why := lacking(arms):
+        return why
+    if not any(arm.quotable for arm in arms):
+        return f"a gate refused {arms[0].point.point}, {arms[0].row.gate_reason}"
+    bad_baselines = {arm.baseline.point.point for arm in arms if arm.quotable and not arm.baseline.quotable}
+    if bad_baselines:
+        return f"the baseline {sorted(bad_baselines)[0]} has no trustworthy times"
+    return "no two arms can be compared"

@@ -1,0 +1,214 @@
+# Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
+"""The machine profile, machine.json: measured peaks, launch costs, alpha and beta.
+
+It contains only rows that passed every gate. Links may be oversubscribed and are then marked.
+"""
+
+from __future__ import annotations
+
+import datetime
+import math
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from jaxbench.analysis import alpha_beta, case_rows, points, roofline
+from jaxbench.analysis.alpha_beta import AlphaBetaFit
+from jaxbench.analysis.case_rows import CaseRow
+from jaxbench.errors import UserError
+from jaxbench.records import identity
+from jaxbench.records.documents import decode, sealed, unsealed
+from jaxbench.records.store import RunFolder, read_json
+from jaxbench.statistics import paired_ratio, variance
+from jaxbench.statistics.bootstrap import Estimate
+
+SCHEMA = 1
+NAME = "machine.json"
+FACTS = ("platform", "device_kind", "devices", "cores", "cpu_model", "memory_bytes", "cache_bytes", "identity")
+_LISTS = {  # the lists of a profile, and the fields that each entry must have
+    "peaks": ("quantity", "dtype", "platform", "cores", "level", "value"),
+    "launch": ("op", "impl", "platform", "cores", "value"),
+    "links": ("op", "dtype", "devices", "oversubscribed", "alpha_s", "beta_bytes_per_s"),
+    "transfers": ("op", "source", "target", "payload_bytes", "value"),
+}
+
+
+def build(runs: list[RunFolder]) -> dict[str, Any]:
+    """Makes the profile from finished runs of one machine: of matmul, stream, dispatch, collectives and transfer.
+
+    Raises:
+      UserError: there is no run, a run is damaged or did not measure cases, or the runs are of different machines.
+    """
+    if not runs:
+        raise UserError("a machine profile needs at least one run: give the folders of 'jaxbench run matmul', ...")
+    card: dict[str, Any] = {"schema": SCHEMA, "made": datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds")}
+    first = runs[0].manifest()
+    card["machine"] = {name: first[name] for name in FACTS if name in first}
+    card["machine"]["versions"] = first.get("versions", {})
+    card["made_of"] = [run.manifest().get("started", "") for run in runs]
+    card |= {name: [] for name in _LISTS}
+    for run in runs:
+        manifest = run.manifest()
+        if why := matches(card, manifest):
+            raise UserError(f"'{run.path}' and '{runs[0].path}' were measured on different machines: {why}")
+        rows = case_rows.analyse(
+            points.load_cases(run), manifest=manifest, machine=None, spread=variance.read(run.path)
+        )
+        _add(card, run.path.name, str(manifest["plan"].get("view", "")), rows)
+    return sealed(card)
+
+
+def _add(card: dict[str, Any], run: str, view: str, rows: list[CaseRow]) -> None:
+    good = [row for row in rows if row.quotable]
+    if view == "matmul":
+        card["peaks"] += _peaks(run, "flop_per_s", good, lambda row: row.point.flops, lambda row: "")
+    elif view == "stream":
+        cache = card["machine"]["cache_bytes"]  # the processor's
+
+        def level(row: CaseRow) -> str:
+            return roofline.memory_level(row.point.bytes_moved or 0, cache if row.point.platform == "cpu" else None)
+
+        card["peaks"] += _peaks(run, "bytes_per_s", good, lambda row: row.point.bytes_moved, level)
+    elif view == "dispatch":
+        for row in good:  # seconds per call
+            facts = {name: getattr(row.point, name) for name in ("op", "impl", "platform", "cores", "point")}
+            card["launch"].append({**facts, "run": run, **_numbers("", row.timing.step_s), "rounds": row.timing.rounds})
+    elif view == "collectives":
+        links = [_link(run, fit) for fit in alpha_beta.fit_all(rows) if not fit.why_not]
+        # Links within one process are measured better by a run of a single process.
+        between = [link for link in links if (link["group_processes"] or 1) > 1]
+        card["links"] = _replaced(card["links"], between or links)
+    elif view == "transfer":
+        largest = {}  # bytes per second at the largest payload
+        for row in sorted(good, key=lambda row: row.point.payload_bytes or 0):
+            largest[row.point.op, row.point.source, row.point.target] = row
+        for row in largest.values():
+            facts = {name: getattr(row.point, name) for name in ("op", "source", "target", "payload_bytes")}
+            rate = row.timing.step_s.under(float(row.point.payload_bytes or 0))
+            numbers = {**_numbers("", rate), "rounds": row.timing.rounds}
+            card["transfers"].append({**facts, **numbers, "point": row.point.point, "run": run})
+
+
+def _peaks(
+    run: str,
+    quantity: str,
+    rows: list[CaseRow],
+    work: Callable[[CaseRow], float | None],
+    level: Callable[[CaseRow], str],
+) -> list[dict[str, Any]]:
+    """The best row of each (dtype, platform, cores, level), as an entry. Its "again" is the rate on the rounds that did
+    not select it.
+
+    A peak should bound what was measured. So if a row reached a higher rate over all of its rounds, that rate counts.
+    """
+    groups: dict[tuple[Any, ...], list[CaseRow]] = {}
+    for row in rows:
+        groups.setdefault((row.point.dtype, row.point.platform, row.point.cores, level(row)), []).append(row)
+    entries = []
+    for (dtype, platform, cores, where), group in groups.items():
+        best = paired_ratio.best(group, work)
+        if best is None:
+            continue
+        fastest = max(group, key=lambda row: (work(row) or 0) / row.timing.step_s.value)
+        again, reached = best.rate.value, fastest.timing.step_s.under(work(fastest) or 0)
+        if reached.value > again:
+            note = f"the fastest of {len(group)} on all rounds"
+            best = paired_ratio.Best(row=fastest, rate=reached, rounds=fastest.timing.rounds, note=note)
+        p = best.row.point
+        facts = {"quantity": quantity, "dtype": dtype, "platform": platform, "cores": cores, "level": where}
+        which = {"op": p.op, "impl": p.impl, "shape": p.shape, "elements": p.elements, "point": p.point, "run": run}
+        entries.append({**facts, **which, **_numbers("", best.rate), "again": again})
+        entries[-1] |= {"rounds": best.rounds, "note": best.note}
+    return entries
+
+
+def _link(run: str, fit: AlphaBetaFit) -> dict[str, Any]:
+    """An entry with alpha and beta. Its bus_bytes_per_s is beta as bus bandwidth; None for one device."""
+    names = ("op", "dtype", "devices", "mesh", "axis", "oversubscribed", "group_processes", "group_hosts")
+    facts = {name: getattr(fit.place, name) for name in names}
+    bus = fit.beta_bytes_per_s.value * fit.bus_factor
+    return {
+        **facts,
+        **_numbers("alpha_s", fit.alpha_s),
+        **_numbers("beta_bytes_per_s", fit.beta_bytes_per_s),
+        "bus_bytes_per_s": bus if math.isfinite(bus) else None,
+        "misfit": fit.misfit,
+        "run": run,
+    }
+
+
+def with_links(card: dict[str, Any], newer: dict[str, Any]) -> dict[str, Any]:
+    """A profile with the links of a newer profile of the same machine. They replace its links of the same groups."""
+    links = _replaced(card["links"], newer["links"])
+    whole = {**card, "links": links, "made_of": [*card["made_of"], *newer["made_of"]]}
+    return sealed(whole)
+
+
+def _replaced(links: list[dict[str, Any]], newer: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    groups = {_group(link) for link in newer}
+    return [link for link in links if _group(link) not in groups] + newer
+
+
+def _group(link: dict[str, Any]) -> tuple[Any, ...]:
+    """The operation and the group of a link. Links of older profiles are within one process."""
+    where = tuple(link.get(name) for name in ("op", "dtype", "devices", "mesh", "axis"))
+    return (*where, link.get("group_processes") or 1, link.get("group_hosts") or 1)
+
+
+def _numbers(name: str, value: Estimate) -> dict[str, float | None]:
+    """{"value", "lo", "hi"}, or {name, name_lo, name_hi} for a name; lo and hi are None without an interval."""
+    keys = (name, f"{name}_lo", f"{name}_hi") if name else ("value", "lo", "hi")
+    ends = (value.lo, value.hi) if value.has_interval else (None, None)
+    return dict(zip(keys, (value.value, *ends), strict=True))
+
+
+def read(path: Path) -> dict[str, Any] | None:
+    """The profile; None without a file. Raises UserError if it is damaged or of another schema."""
+    if not path.exists():
+        return None
+    return read_json(path, _checked, "delete it or run 'jaxbench machine' again.")
+
+
+def _checked(card: Any) -> dict[str, Any]:
+    decode(dict[str, Any], card)
+    if card.get("schema") != SCHEMA:
+        reason = f"a {NAME} has schema {card.get('schema')}, this jaxbench reads schema {SCHEMA}"
+        raise UserError(f"{reason}: run 'jaxbench machine' again.")
+    unsealed(card)
+    if not isinstance(card.get("made_of"), list) or not isinstance(card.get("machine"), dict):
+        raise ValueError("it does not say from which runs it was made, and on which machine")
+    for name, fields in _LISTS.items():
+        for number, entry in enumerate(decode(tuple[dict[str, Any], ...], card.get(name)), start=1):
+            if missing := [field for field in fields if field not in entry]:
+                raise ValueError(f"entry {number} of its {name} has no {missing[0]}")
+            for field in {"value", "alpha_s", "beta_bytes_per_s"} & entry.keys():
+                if not isinstance(value := entry[field], int | float) or not 0 <= value < math.inf:
+                    raise ValueError(f"entry {number} of its {name} has {field} {value!r}")
+    return dict(card)
+
+
+BUSY = 1.5  # if an interval reaches this many times its peak, the machine was busy
+SCALES = 1.2  # matrix products on all cores should be at least this many times as fast as on one
+
+
+def doubts(card: dict[str, Any]) -> list[str]:
+    """Sentences on why the profile should be made again; [] for a good profile."""
+    sentences = []
+    for peak in card["peaks"]:
+        what = f"{peak['dtype']} {peak['op']} on {peak['cores']} cores"
+        same = [p for p in card["peaks"] if all(p[n] == peak[n] for n in ("quantity", "dtype", "platform", "level"))]
+        one_core = [p["value"] for p in same if p["cores"] == 1 < peak["cores"]]
+        if peak["quantity"] == "flop_per_s" and one_core and peak["value"] < SCALES * max(one_core):
+            sentences.append(f"{what} is hardly faster than on one: the machine was busy, or its cores are shared")
+        elif peak["hi"] is not None and peak["hi"] > BUSY * peak["value"]:
+            sentences.append(f"{what} reached {peak['hi'] / peak['value']:.1f} times its own peak in some rounds")
+    return [f"{sentence}; run 'jaxbench machine' again while the machine is idle." for sentence in sentences]
+
+
+def matches(card: dict[str, Any], manifest: dict[str, Any]) -> str:
+    """A sentence on how the profile's machine differs from the machine of `manifest`; "" if it is the same.
+
+    Another kernel does not count as another machine, because the peaks stay the same.
+    """
+    found = identity.hardware(card["machine"], manifest)
+    return f"it is from another machine ({identity.sentence(found)})." if found else ""

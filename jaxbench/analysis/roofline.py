@@ -1,0 +1,460 @@
+# Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
+"""The limits of a device (roofline), the work of a case or of a training step, and the share that it reaches."""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+import re
+from dataclasses import dataclass
+from typing import Any
+
+from jaxbench.analysis import quantities
+from jaxbench.analysis.points import CasePoint, MeasuredPoint
+from jaxbench.catalog import hardware
+from jaxbench.statistics import paired_ratio
+from jaxbench.statistics.bootstrap import UNKNOWN, Estimate
+from jaxbench.statistics.paired_ratio import Timed
+
+CACHES = 4  # a working set larger than this many last-level caches is in memory
+UNKNOWN_CACHE_BYTES = 2**30  # the same limit when the size of the cache is unknown
+
+
+@dataclass(frozen=True, kw_only=True)
+class Ceiling:
+    """One limit, per second. rate: NaN when unknown.
+
+    Attributes:
+      source: "catalogue" (the vendor's peak) | "measured" (the best rate in the machine profile) | "" (unknown).
+      room: the upper end of a measured rate's interval over the rate. A value within it does not exceed the ceiling.
+    """
+
+    rate: float = math.nan
+    source: str = ""
+    room: float = 1.0
+
+
+@dataclass(frozen=True, kw_only=True)
+class Ceilings:
+    """The limits of one device, or of the cores that a CPU process may use.
+
+    Attributes:
+      flop: FLOP/s of matrix products in one dtype.
+      memory, cache: bytes/s of streaming from memory, and from the last-level cache or a nearer cache.
+      link: bytes/s from one device to the others, in one direction. Only from the catalogue, because the best measured
+        collective does not limit another one.
+    """
+
+    flop: Ceiling = Ceiling()
+    memory: Ceiling = Ceiling()
+    cache: Ceiling = Ceiling()
+    link: Ceiling = Ceiling()
+
+
+def ceilings_of(*, card: dict[str, Any] | None, platform: str, device_kind: str, cores: int, dtype: str) -> Ceilings:
+    """Each ceiling from the catalogue if it is there, otherwise from the machine profile.
+
+    Args:
+      card: the machine profile (`machine_profile.read`), or None.
+      platform, device_kind, cores: where the case runs. Only CPU peaks depend on the number of cores.
+      dtype: the dtype of the peak `flop`. Bandwidths are the same for every dtype.
+    """
+    catalogue = vars(catalogued_ceilings(platform, device_kind, dtype))
+    known = {name: ceiling for name, ceiling in catalogue.items() if ceiling.source}
+    return dataclasses.replace(measured_ceilings(card, platform, cores, dtype), **known)
+
+
+def catalogued_ceilings(platform: str, device_kind: str, dtype: str) -> Ceilings:
+    """The catalogue's ceilings. It has no cache bandwidths. For a CPU all are unknown, because its device kind is not a
+    model name."""
+    peak = hardware.find(device_kind)
+    if peak is None or peak.kind != platform:
+        return Ceilings()
+    rate = peak.rate(dtype)
+    rates = {
+        "flop": rate.flop_per_s if rate is not None else None,
+        "memory": peak.memory_bytes_per_s,
+        "link": peak.link.unidirectional_bytes_per_s if peak.link is not None else None,
+    }
+    return Ceilings(**{name: Ceiling(rate=value, source="catalogue") for name, value in rates.items() if value})
+
+
+def measured_ceilings(card: dict[str, Any] | None, platform: str, cores: int, dtype: str) -> Ceilings:
+    """The ceilings in the machine profile.
+
+    A CPU peak must have been measured on the same number of cores. If fewer cores were faster (a busy machine, a size
+    that does not split well), their rate counts, because more cores can do at least as much.
+    """
+    if card is None:
+        return Ceilings()
+    peaks = [p for p in card["peaks"] if p["platform"] == platform and (platform != "cpu" or p["cores"] <= cores)]
+    rates = [p for p in peaks if p["quantity"] == "bytes_per_s"]
+    groups = {
+        "flop": [p for p in peaks if p["quantity"] == "flop_per_s" and p["dtype"] == dtype],
+        "memory": [p for p in rates if p["level"] == "memory"],
+        "cache": [p for p in rates if p["level"] == "cache"],
+    }
+    known = {}
+    for name, group in groups.items():
+        best = max(group, key=lambda peak: float(peak["value"]), default={"value": 0})
+        rate = float(best["value"])
+        if rate > 0 and any(platform != "cpu" or p["cores"] == cores for p in group):
+            room = max(1.0, float(best.get("hi") or rate) / rate)
+            known[name] = Ceiling(rate=rate, source="measured", room=room)
+    return Ceilings(**known)
+
+
+def memory_level(working_set_bytes: float, cache_bytes: int | None) -> str:
+    """Where a working set of this size is: "memory" or "cache". cache_bytes: the last-level cache; None: unknown."""
+    limit = CACHES * cache_bytes if cache_bytes else UNKNOWN_CACHE_BYTES
+    return "memory" if working_set_bytes > limit else "cache"
+
+
+# A rate above this many times its ceiling is refused. Vendors round their peaks, and chips run above their nominal
+# clock. A measured peak is itself a measurement from another time. "The cache" is several caches: the machine profile
+# has the bandwidth of the cache that streaming reached, so it bounds only the order of magnitude.
+SLACK = {"catalogue": 1.05, "measured": 1.10, "cache": 2.0}
+RIDGE = 1.0  # FLOPs per byte: if only one ceiling is known, a kernel below this counts as memory-bound
+OWN: dict[str, Any] = {"peaks": []}  # stands for a machine profile that was made from the run itself
+FLOP, BYTES, LINK = "FLOP/s", "B/s", "B/s over the link"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Limit:
+    """The maximum rate of one kind of work.
+
+    Attributes:
+      rate: per second; NaN if unknown.
+      source: as in `Ceiling`.
+      text: the limit in words, or why it is unknown.
+      slack: a value up to this many times `rate` is plausible.
+      no_share: why a share of this limit is meaningless; "" if it is meaningful.
+    """
+
+    rate: float = math.nan
+    source: str = ""
+    text: str = ""
+    slack: float = math.nan
+    no_share: str = ""
+
+    @property
+    def known(self) -> bool:
+        return math.isfinite(self.rate)
+
+    @property
+    def counts(self) -> bool:
+        """Whether a share of it is meaningful."""
+        return self.known and not self.no_share
+
+
+@dataclass(frozen=True, kw_only=True)
+class Demand:
+    """One kind of work of a case.
+
+    Attributes:
+      unit: FLOP, BYTES or LINK.
+      amount: the work of one call. rate: the work per second.
+      limit: its ceiling.
+      dtype: the dtype of the case; integer operations are shown as OP/s.
+    """
+
+    unit: str
+    amount: float
+    rate: Estimate
+    limit: Limit
+    dtype: str = ""
+
+    @property
+    def least_s(self) -> float:
+        """The seconds of one call at the ceiling; NaN if that is unknown."""
+        return self.amount / self.limit.rate
+
+    def shown(self, rate: float) -> str:
+        return quantities.scaled(rate, quantities.operations(self.dtype) if self.unit == FLOP else self.unit)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Rates:
+    """Rates of one case, from its seconds per call; UNKNOWN for work that it does not do."""
+
+    flop_per_s: Estimate = UNKNOWN
+    bytes_per_s: Estimate = UNKNOWN
+    algbw: Estimate = UNKNOWN
+    busbw: Estimate = UNKNOWN
+
+
+def demands(
+    point: CasePoint, rates: Rates, step_s: float, *, manifest: dict[str, Any], machine: dict[str, Any] | None
+) -> tuple[Demand, ...]:
+    """The kinds of work of a case, each with its ceiling. machine: the machine profile, or None."""
+    kind = str(manifest.get("device_kind", "")) if manifest.get("platform") == point.platform else point.platform
+    kind = point.record.device_kind if point.record is not None else kind
+    known = ceilings_of(
+        card=machine, platform=point.platform, device_kind=kind, cores=point.cores or 0, dtype=point.dtype
+    )
+    result = []
+    if rates.flop_per_s.known and point.flops:
+        limit = _flop_limit(point, kind, known.flop, machine)
+        result.append(Demand(unit=FLOP, amount=point.flops, rate=rates.flop_per_s, limit=limit, dtype=point.dtype))
+    if rates.bytes_per_s.known and point.bytes_moved:
+        limit = _bytes_limit(point, kind, known, machine, cache_bytes=manifest.get("cache_bytes"))
+        result.append(Demand(unit=BYTES, amount=point.bytes_moved, rate=rates.bytes_per_s, limit=limit))
+    link_rate = rates.busbw if point.family == "collective" else rates.algbw
+    if link_rate.known:
+        result.append(
+            Demand(unit=LINK, amount=link_rate.value * step_s, rate=link_rate, limit=_link_limit(point, kind))
+        )
+    return tuple(result)
+
+
+@dataclass(frozen=True, kw_only=True)
+class PeakShare:
+    """The share of its peak that a case reaches; UNKNOWN without a peak.
+
+    peak: the peak in words; "" without a peak, and then `why_not` gives the reason. source: as in `Ceiling`.
+    """
+
+    part: Estimate = UNKNOWN
+    peak: str = ""
+    why_not: str = ""
+    source: str = ""
+
+    @property
+    def note(self) -> str:
+        """The peak, or why there is none."""
+        return f"percent of {self.peak}" if self.peak else f"no percentage of peak: {self.why_not}"
+
+
+def share_of_peak(demands: tuple[Demand, ...]) -> PeakShare:
+    """The share of the binding ceiling that a case reaches. The ceiling binds at which a call would take longest."""
+    shared = [d for d in demands if d.limit.counts and _may_bind(d, demands)]
+    if not shared:
+        limits = [d.limit for d in demands if _may_bind(d, demands)]
+        reasons = [limit.text for limit in limits if not limit.no_share] or [limit.no_share for limit in limits]
+        return PeakShare(why_not="; ".join(reasons) or "none of its work has a peak")
+    binding = max(shared, key=lambda d: d.least_s)
+    source = binding.limit.source
+    peak = f"{'catalogued' if source == 'catalogue' else source} peak: {binding.limit.text}"
+    return PeakShare(part=binding.rate.over(binding.limit.rate), peak=peak, source=source)
+
+
+def _may_bind(demand: Demand, demands: tuple[Demand, ...]) -> bool:
+    """Whether this demand may bind. It may not if the other demand is likelier to bind and has an unknown ceiling."""
+    other = next((d for d in demands if {d.unit, demand.unit} == {FLOP, BYTES}), None)
+    if other is None or other.limit.counts:
+        return True
+    flops, moved = (demand, other) if demand.unit == FLOP else (other, demand)
+    computes = flops.amount >= RIDGE * moved.amount
+    return computes if demand.unit == FLOP else not computes
+
+
+def _flop_limit(point: CasePoint, kind: str, ceiling: Ceiling, machine: dict[str, Any] | None) -> Limit:
+    peak = hardware.find(kind)
+    row = peak.rate(point.dtype) if peak is not None else None
+    text = quantities.flops(ceiling.rate, point.dtype)
+    if ceiling.source == "catalogue":
+        assert peak is not None and row is not None
+        return _limit(ceiling, f"{text} ({peak.name}, {row.column}){_doubt(row.verified)}")
+    if ceiling.source == "measured":
+        return _limit(ceiling, f"{text}, this machine's best {point.dtype} matmul {_up_to(point)} (machine.json)")
+    missing = f"the catalogue has no {point.dtype} peak for {peak.name}" if peak else hardware.why_not(kind)
+    return Limit(text=f"{missing}, and {_no_card(machine, f'{point.dtype} matmul {_where(point)}')}")
+
+
+def _limit(ceiling: Ceiling, text: str, *, slack: float | None = None, no_share: str = "") -> Limit:
+    room = (slack or SLACK[ceiling.source]) * ceiling.room
+    return Limit(rate=ceiling.rate, source=ceiling.source, text=text, slack=room, no_share=no_share)
+
+
+def _bytes_limit(
+    point: CasePoint, kind: str, known: Ceilings, machine: dict[str, Any] | None, *, cache_bytes: int | None
+) -> Limit:
+    """The bandwidth limit of a case: of memory, or of a cache that holds its arrays. Transfers also use memory."""
+    copies = point.family == "transfer"
+    touched = float(point.resident_bytes or math.inf) if copies else _touched(point)
+    no_share = "a copy is bound by its link before its memory" if copies else ""
+    if memory_level(touched, cache_bytes if point.platform == "cpu" else None) == "cache":
+        no_share = no_share or "its arrays fit in a cache, and caches have no single bandwidth"
+        if not known.cache.source:
+            return Limit(text="its arrays fit in a cache of unknown bandwidth", no_share=no_share)
+        text = f"{quantities.per_second(known.cache.rate)}, this machine's best from a cache {_up_to(point)}"
+        return _limit(known.cache, f"{text} (machine.json)", slack=SLACK["cache"], no_share=no_share)
+    text = quantities.per_second(known.memory.rate)
+    if known.memory.source == "catalogue":
+        peak = hardware.find(kind)
+        assert peak is not None
+        return _limit(
+            known.memory, f"{text} ({peak.name}, mem_bw_gbps){_doubt(peak.memory_verified)}", no_share=no_share
+        )
+    if known.memory.source == "measured":
+        best = f"this machine's best from memory {_up_to(point)} (machine.json)"
+        return _limit(known.memory, f"{text}, {best}", no_share=no_share)
+    why = f"{hardware.why_not(kind)}, and {_no_card(machine, f'streaming from memory {_where(point)}')}"
+    return Limit(text=why, no_share=no_share)
+
+
+def _touched(point: CasePoint) -> float:
+    """The bytes that a call reads or writes before it returns to the same ones.
+
+    A call that moves more bytes than it holds passes over its arrays several times. Each pass may be in place, so
+    between two passes it may touch no more than one array. A cache may hold that array although it cannot hold all.
+    """
+    moved, held = float(point.bytes_moved or 0), float(point.resident_bytes or math.inf)
+    bits = re.search(r"\d+", point.dtype)
+    return moved if moved <= held else (point.elements or 0) * int(bits[0] if bits else 8) / 8
+
+
+def _link_limit(point: CasePoint, kind: str) -> Limit:
+    """The catalogue's link in one direction, if this case uses it."""
+    if point.platform == "cpu":
+        return Limit(text="CPU devices have no link of their own: they share the machine's memory")
+    peak = hardware.find(kind)
+    link = peak.link if peak is not None else None
+    to_host = "host" in (point.source, point.target)
+    if peak is None:
+        return Limit(text=hardware.why_not(kind))
+    if link is None:
+        return Limit(text=f"the catalogue has no link for {peak.name}")
+    if to_host != link.is_pcie:
+        which = "to other devices" if to_host else "to the host (PCIe)"
+        return Limit(text=f"the only catalogued link of {peak.name} is the one {which}")
+    if link.devices > 1:
+        return Limit(text=f"{link.devices} JAX devices are one {peak.name}, and the link inside it is not catalogued")
+    rate, n = link.unidirectional_bytes_per_s, point.devices
+    text = f"{quantities.per_second(rate)} one way ({peak.name}: {link.note}){_doubt(link.verified)}"
+    if point.op == "all_reduce" and link.reduces_in_network:
+        # If the switch reduces, a device sends its S bytes once and receives the sum once. So algbw may reach the
+        # link's rate. busbw counts the 2(n-1)/n S bytes that a ring must send, so it may reach 2(n-1)/n times that.
+        # Published 8xH200 results reach 473 GB/s of bus bandwidth at 4 GiB and 482 at 16 GiB over 450 GB/s one way.
+        factor = 2 * (n - 1) / n
+        rate, text = factor * rate, f"{factor:.3g} x {text}, with reduction in the network"
+    return Limit(rate=rate, source="catalogue", text=text, slack=SLACK["catalogue"])
+
+
+def _where(point: CasePoint) -> str:
+    return f"on {point.where}" if point.platform == "cpu" else "on this device"
+
+
+def _up_to(point: CasePoint) -> str:
+    """Where a peak was measured. Fewer cores may have reached more (`measured_ceilings`)."""
+    return _where(point).replace("on ", "on up to ") if point.platform == "cpu" and point.cores != 1 else _where(point)
+
+
+def _no_card(machine: dict[str, Any] | None, what: str) -> str:
+    if machine is OWN:
+        return "the machine profile was made from this run"
+    if machine is None:
+        return "this machine has no profile ('jaxbench machine' makes one)"
+    return f"the machine profile has no {what}"
+
+
+def _doubt(verified: bool) -> str:
+    return "" if verified else ", which the catalogue marks as unverified"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Utilisation:
+    """The utilisation of a point's devices. Unknown numbers are NaN.
+
+    Attributes:
+      flop_per_s: model FLOP/s of all devices.
+      mfu: a fraction of their peak.
+      note: the peak, or why there is no mfu.
+      measured_peak_share: without a catalogued peak, a fraction of this machine's measured matmul peak.
+      measured_note: the same in words; "" if unknown.
+      product_share: a fraction of the rate of a large matrix product on the same number of devices in the same rounds.
+      product_flop_per_s: the rate of that product, per device.
+    """
+
+    flops_per_step: float = math.nan
+    flop_per_s: float = math.nan
+    mfu: float = math.nan
+    note: str = ""
+    measured_peak_share: float = math.nan
+    measured_note: str = ""
+    peak: str = ""  # the catalogued peak in words
+    measured_slack: float = math.nan  # a share up to this is plausible
+    product_share: Estimate = UNKNOWN
+    product_flop_per_s: float = math.nan
+
+    def mfu_unmasked(self, point: MeasuredPoint) -> float:
+        """MFU including the FLOPs of masked attention, which `mfu` leaves out; NaN if there are none."""
+        return self.mfu * (1 + point.fact("masked_flops") * point.global_batch / self.flops_per_step)
+
+    @property
+    def product_note(self) -> str:
+        """`product_share` in words: "38 % [37, 39] of a large product's rate here (54 GFLOP/s per ...)", or ""."""
+        if not self.product_share.known:
+            return ""
+        rate = quantities.flops(self.product_flop_per_s)
+        return (
+            f"{quantities.percent(self.product_share)} of a large product's rate here ({rate} per device, in the same "
+            "rounds)"
+        )
+
+    @property
+    def full_note(self) -> str:
+        return "; ".join(filter(None, (self.note, self.measured_note)))
+
+
+def utilisation(
+    point: MeasuredPoint, step_s: float, *, dtype: str, machine: dict[str, Any] | None = None
+) -> Utilisation:
+    """MFU = analytic FLOPs per step / (step_s x devices x peak of one device at `dtype`). Unknown if `dtype` is "".
+
+    Without a catalogued peak: the share of the measured peak. A CPU device counts as one core, up to the number of
+    cores. machine: the profile of the same machine (`machine_profile.read`), or None.
+    """
+    record = point.record
+    if record is None:
+        return Utilisation(note="no MFU: the point has no compile report")
+    flops = record.passport.flops_per_step
+    if not flops > 0:
+        return Utilisation(note="no MFU: the experiment states no FLOPs per step")
+    use = Utilisation(flops_per_step=flops, flop_per_s=point.trainings * flops / step_s)
+    if not dtype:
+        return dataclasses.replace(use, note="no MFU: the config has no model.dtype, so its peak is unknown")
+    peak = hardware.find(record.device_kind)
+    rate = peak.rate(dtype) if peak is not None else None
+    if peak is not None and rate is not None:
+        text = f"peak {rate.flop_per_s / 1e12:g} TFLOP/s per device ({peak.name}, {rate.column})"
+        mfu, note = use.flop_per_s / (point.devices * rate.flop_per_s), f"{text}{_doubt(rate.verified)}"
+        if mfu > 1:
+            note += "; a value above 1 is impossible: the FLOP count, the clock or the peak is wrong"
+        return dataclasses.replace(use, mfu=mfu, note=note, peak=text)
+    missing = f"the catalogue has no {dtype} peak for {peak.name}" if peak else hardware.why_not(record.device_kind)
+    use = dataclasses.replace(use, note=f"no MFU: {missing}")
+    ceiling = measured_ceilings(machine, point.platform, 1, dtype).flop
+    if machine is None or not math.isfinite(ceiling.rate):
+        return use
+    workers, unit = point.devices, "device"
+    if point.platform == "cpu":
+        workers, unit = min(point.devices, int(machine["machine"].get("cores") or point.devices)), "core"
+    share = use.flop_per_s / (workers * ceiling.rate)
+    note = f"{100 * share:.3g} % of this machine's measured matmul peak, {quantities.flops(ceiling.rate)} per {unit}"
+    slack = SLACK["measured"] * ceiling.room
+    return dataclasses.replace(use, measured_peak_share=share, measured_note=note, measured_slack=slack)
+
+
+def with_product(use: Utilisation, row: Timed, product: Timed) -> Utilisation:
+    """Adds the share of the rate of a large matrix product on the same number of devices, over the rounds that both
+    share.
+
+    Without a catalogued peak, that product is the measured peak. It replaces the machine profile's peak, because it was
+    measured at the same time.
+    """
+    record, step_s = product.point.record, product.timing.inside.step_s
+    work = record.passport.flops_per_step if record is not None else 0.0
+    if not work > 0:
+        return use
+    use = dataclasses.replace(use, product_flop_per_s=work / step_s.value / product.point.devices)
+    if not use.flops_per_step > 0:
+        return use
+    share = paired_ratio.ratio(product, row).times(use.flops_per_step / work)
+    use = dataclasses.replace(use, product_share=share)
+    if math.isfinite(use.mfu):
+        return use
+    slack = SLACK["measured"] * (step_s.value / step_s.lo if step_s.has_interval else 1.0)
+    return dataclasses.replace(
+        use, measured_peak_share=share.value, measured_note=use.product_note, measured_slack=slack
+    )

@@ -1,0 +1,282 @@
+# Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
+"""The details of one point on a page: its gates, checks, compile report, raw samples and block timeline."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterator, Sequence
+from itertools import zip_longest
+from typing import Any
+
+import numpy as np
+
+from jaxbench.analysis.case_rows import CaseRow
+from jaxbench.analysis.quantities import seconds
+from jaxbench.analysis.scaling import Row
+from jaxbench.analysis.summary import Entry, gradient_bytes
+from jaxbench.digits import digits
+from jaxbench.records.schema import CaseRecord, PointRecord, ProfileRecord, RoundRecord
+from jaxbench.report.page import Fold, Timeline
+from jaxbench.report.table import FOLD, NUMBER, TEXT, Column, Table, facts, fill, plain
+
+RAW_ROUNDS = 2000  # a page has at most this many rounds of raw samples; records.jsonl has all of them
+IDLE = "idle"
+_SPENT = {"ms per step": NUMBER, "% of the step": NUMBER}
+_GATES = {True: "passed", False: "refused", None: "cannot tell"}
+_CHECKS = {True: "ok", False: "not ok", None: "unchecked"}
+_GOOD = {"passed": "ok", "cannot tell": "unchecked", "ok": "ok"}
+
+
+def _style(word: str) -> str:
+    return _GOOD.get(word, "no")
+
+
+def _small(value: float) -> str:
+    return f"{value:.3g}"
+
+
+def _samples(values: Sequence[float]) -> str:
+    return ", ".join(f"{1e3 * value:.4g}" for value in values)
+
+
+GATES = (
+    Column("gate", "name", kind=TEXT, definition="gates"),
+    Column("verdict", lambda gate: _GATES[gate.passed], kind=TEXT, style=_style),
+    Column("reason", "reason", kind=FOLD),
+)
+CHECKS = (
+    Column("check", "name", kind=TEXT, definition="verdicts"),
+    Column("verdict", lambda check: _CHECKS[None if check.unchecked else check.ok], kind=TEXT, style=_style),
+    Column("value", "value", _small),
+    Column("limit", "limit", _small),
+    Column("reason", "reason", kind=FOLD),
+)
+COLLECTIVES = (
+    Column("collective", "kind", kind=TEXT, definition="the-collectives-check"),
+    Column("count", "count"),
+    Column("bytes", "bytes"),
+    Column("bytes of scalars", "scalar_bytes"),
+)
+SAMPLES = (
+    Column("round", "round", definition="raw-samples-recordsjsonl"),
+    Column("K", "steps"),
+    Column("blocks of K", "block_s", _samples, kind=FOLD),
+    Column("blocks of 2 K", "double_block_s", _samples, kind=FOLD),
+    Column("L, iterations", lambda r: r.loop_steps if r.loop_s else None),
+    Column("loops of L", "loop_s", _samples, kind=FOLD),
+    Column("loops of 2 L", "double_loop_s", _samples, kind=FOLD),
+    Column("warm-up", "warmup_block_s", _samples, kind=FOLD),
+)
+
+
+def fold(entry: Entry, points: int) -> Fold:
+    """The details of one point. points: the number of points on the page, which limits the raw samples of each."""
+    row, point = entry.row, entry.point
+    refusal = row.gate_reason if row.gate == "refused" else ""
+    shown = point.rounds[: max(3, RAW_ROUNDS // max(1, points))]
+    return Fold(
+        name=point.point,
+        state=entry.state,
+        reason=point.reason or refusal,
+        detail=point.failure.detail if point.failure is not None else "",
+        tables=tuple(_tables(entry)),
+        notes=tuple(_notes(entry)),
+        strip=timeline(point.rounds),
+        raw=fill(SAMPLES, shown),
+        hidden=len(point.rounds) - len(shown),
+    )
+
+
+def _notes(entry: Entry) -> Iterator[str]:
+    yield from entry.row.notes
+    if isinstance(entry.row, CaseRow) and entry.row.peak_note:
+        yield entry.row.peak_note
+    if entry.arm is not None and entry.arm.verdict == "cannot tell":
+        yield f"cannot tell: {entry.arm.why}"
+
+
+def _tables(entry: Entry) -> Iterator[Table]:
+    row, record = entry.row, entry.record
+    if row.gates:
+        yield fill(GATES, row.gates)
+    if record is not None:
+        yield fill(CHECKS, (*record.checks, *(check for r in row.point.rounds for check in r.checks)))
+        yield facts(_case_facts(record) if isinstance(record, CaseRecord) else _training_facts(row, record))
+    if isinstance(record, PointRecord):
+        collectives = record.passport.collectives
+        yield fill(COLLECTIVES, collectives, note="" if collectives else "No collectives in the compiled step.")
+    if isinstance(row, Row) and row.point.profile is not None:
+        yield profile_kinds(row.point.profile)
+        yield profile_operations(row.point.profile)
+    if entry.arm is not None:
+        yield facts([(f"lever {name}", value) for name, value in entry.arm.point.levers.items()])
+
+
+def _case_facts(record: CaseRecord) -> list[tuple[str, str]]:
+    compiled = [("compile", record.compile_s), ("one call of an empty program", record.launch_s)]
+    counts = [("FLOP, analytic", record.flops), ("FLOP, by the compiler", record.compiler_flops)]
+    counts += [("bytes moved, analytic", record.bytes_moved), ("bytes moved, by the compiler", record.compiler_bytes)]
+    scratch = [] if record.temp_bytes is None else [("scratch memory", memory_size(record.temp_bytes))]
+    return [
+        *((name, "not measured" if value is None else seconds(value)) for name, value in compiled),
+        *((name, _maybe(value)) for name, value in counts),
+        ("resident memory", memory_size(record.resident_bytes)),
+        *scratch,
+        ("zeros among the inputs", f"{100 * record.zeros:.3g} %"),
+        ("device", f"{record.device_kind} ({record.platform}), {record.cores} core(s), {record.processes} process(es)"),
+    ]
+
+
+def _training_facts(row: Any, record: PointRecord) -> list[tuple[str, str]]:
+    passport = record.passport
+    times = [(name.replace("_", " "), getattr(passport, f"{name}_s")) for name in _PHASES]
+    moved = passport.compiler_bytes_per_step
+    return [
+        *((name, "not timed separately" if value is None else seconds(value)) for name, value in times),
+        *((f"{name} memory per device", memory_size(getattr(passport, f"{name}_bytes"))) for name in _MEMORY),
+        ("parameters", f"{passport.parameters:,}"),
+        *([("the loss is", record.loss)] if record.loss else []),
+        ("model FLOPs per step", f"{passport.flops_per_step:.4g}"),
+        ("compiler's FLOPs per step", _maybe(passport.compiler_flops_per_step)),
+        ("matmul FLOPs in the compiled program", _maybe(passport.product_flops_per_step)),
+        *([] if moved is None else [("compiler's bytes per step", f"{moved:.4g}")]),
+        ("gradient bytes reduced", f"{gradient_bytes(row):,} (expected {passport.expected_gradient_bytes:,})"),
+        ("device", f"{record.device_kind} ({record.platform}), {record.processes} process(es)"),
+    ]
+
+
+_PHASES = ("trace", "lower", "compile", "first_run")
+_MEMORY = ("argument", "output", "temp", "alias", "peak")
+
+
+def memory_size(value: int | None) -> str:
+    """A size: "1.05 MB (1,050,000 bytes)"."""
+    if value is None:
+        return "unknown"
+    for size, unit in ((1e9, "GB"), (1e6, "MB"), (1e3, "kB")):
+        if value >= size:
+            return f"{digits(value / size)} {unit} ({value:,} bytes)"
+    return f"{value:,} bytes"
+
+
+def _maybe(value: float | None) -> str:
+    return "not reported" if value is None else f"{value:.4g}"
+
+
+def profile_kinds(record: ProfileRecord) -> Table:
+    """Milliseconds per step and share of each op category, longest first, idle last."""
+    named = sorted(record.kinds.items(), key=lambda item: (item[0] == IDLE, -item[1]))
+    rows = [(kind, *_spent(seconds, record)) for kind, seconds in named if seconds > 0]
+    rows.append(("all", *_spent(record.wall_s, record)))
+    return plain({"time goes to": TEXT, **_SPENT}, rows, first=lambda row: row[0] == "all", note=_of_profile(record))
+
+
+def profile_operations(record: ProfileRecord) -> Table:
+    """The operations that took longest, by their names in the compiled program."""
+    rows = [(name, kind, *_spent(seconds, record)) for name, kind, seconds in record.top if seconds > 0]
+    note = "" if rows else "No operation of the program ran in the trace."
+    return plain({"operation": FOLD, "kind": TEXT, **_SPENT}, rows, note=note)
+
+
+def _spent(seconds: float, record: ProfileRecord) -> tuple[str, str]:
+    return f"{1e3 * seconds / record.steps:.3g}", f"{100 * seconds / record.wall_s:.1f}"
+
+
+def _of_profile(record: ProfileRecord) -> str:
+    steps = "1 traced step" if record.steps == 1 else f"{record.steps} traced steps"
+    return (
+        f"Mean over devices of {steps}; profiling slows them down. A fusion counts as its most expensive operation. A "
+        f"collective or copy counts only while no operation computes. {record.trace} opens in Perfetto; for "
+        "TensorBoard, install xprof and pass the folder profiles as --logdir."
+    )
+
+
+WIDTH, HEIGHT, EDGE = 1000, 150, 8  # in units of the drawing; EDGE: the distance of marks from its border
+SPEED = 50  # the height of the band of the machine's speed
+LONGEST = 2.0  # a block that takes longer than this many medians is drawn at the upper edge
+
+
+def timeline(rounds: Sequence[RoundRecord]) -> Timeline | None:
+    """The timeline of rounds in the order of measurement; None without a timed block.
+
+    Heights are times per step, linear, from the shortest timed block to the longest or to `LONGEST` medians.
+    """
+    marks = [(number, kind, seconds) for number, each in enumerate(rounds) for kind, seconds, _ in _blocks(each)]
+    probes = [probe for each in rounds for *_, probe in _blocks(each)]
+    timed = [seconds for _, kind, seconds in marks if kind != "warm"]
+    if not timed:
+        return None
+    low, middle, high = min(timed), float(np.median(timed)), max(timed)
+    high = min(high, LONGEST * middle)
+    step = (WIDTH - 2 * EDGE) / max(1, len(marks) - 1)
+    process = _processes(rounds)
+    rules, dots = [], defaultdict(list)
+    for place, (number, kind, value) in enumerate(marks):
+        if place and number != marks[place - 1][0]:
+            rules.append(f"M{EDGE + (place - 0.5) * step:.1f} 0v{HEIGHT}")
+        dots[f"{kind} p{process[number] % 2}"].append(f"M{EDGE + place * step:.1f} {_y(value, low, high):.1f}h0")
+    paths = {"rule": rules, "median": [f"M0 {_y(middle, low, high):.1f}h{WIDTH}"], **dict(sorted(dots.items()))}
+    paths["hollow"] = [each for name, many in dots.items() if name.startswith("warm") for each in many]
+    shapes = "".join(f'<path class="{name}" d="{"".join(many)}"/>' for name, many in paths.items())
+    outside = sum(not low <= seconds <= high for *_, seconds in marks)
+    speed, said = _speed(probes, step)
+    return Timeline(
+        svg=_svg(HEIGHT, "blocks in the order of time", shapes) + speed,
+        caption=_caption(low, middle, high, outside) + said,
+    )
+
+
+def _svg(height: int, label: str, shapes: str) -> str:
+    return f'<svg class="strip" viewBox="0 0 {WIDTH} {height}" role="img" aria-label="{label}">{shapes}</svg>'
+
+
+def _speed(probes: Sequence[float | None], step: float) -> tuple[str, str]:
+    """(a band with the machine's speed at the blocks above it, its caption); ("", "") without probes.
+
+    probes: seconds of the probe before each block.
+    """
+    known = [(place, seconds) for place, seconds in enumerate(probes) if seconds is not None]
+    if not known:
+        return "", ""
+    speeds = np.median([seconds for _, seconds in known]) / np.array([seconds for _, seconds in known])
+    low, high = float(speeds.min()), float(speeds.max())
+    dots = "".join(
+        f"M{EDGE + place * step:.1f} {_y(speed, low, high) * SPEED / HEIGHT:.1f}h0"
+        for (place, _), speed in zip(known, speeds.tolist(), strict=True)
+    )
+    said = (
+        f" The band below is the speed of the machine during the run, from {100 * low:.0f} % of its median (bottom) to "
+        f"{100 * high:.0f} % (top), from a small product before each block. No time is corrected with it."
+    )
+    return _svg(SPEED, "speed of the machine", f'<path class="probe p0" d="{dots}"/>'), said
+
+
+def _caption(low: float, middle: float, high: float, outside: int) -> str:
+    beyond = f"; blocks outside this range, drawn at its edges: {outside}" if outside else ""
+    return (
+        f"Every block in order of time, in ms per step, from {1e3 * low:.4g} (bottom) to {1e3 * high:.4g} (top)"
+        f"{beyond}. The line is the median, {1e3 * middle:.4g}. Circle: K steps; square: 2 K steps; hollow: warm-up, "
+        "which no statistic uses. A thin rule separates rounds; colours alternate between processes."
+    )
+
+
+def _blocks(each: RoundRecord) -> Iterator[tuple[str, float, float | None]]:
+    """(kind, seconds per step, seconds of its probe) of the blocks of a round, in the order in which they ran."""
+    yield from (("warm", seconds / (each.warmup_steps or each.steps), None) for seconds in each.warmup_block_s)
+    probes = iter(each.probe_s)
+    for one, two in zip_longest(each.block_s, each.double_block_s):
+        if one is not None:
+            yield "block", one / each.steps, next(probes, None)
+        if two is not None:
+            yield "double", two / (2 * each.steps), next(probes, None)
+
+
+def _processes(rounds: Sequence[RoundRecord]) -> list[int]:
+    """For each round, the index of its process in order of first appearance."""
+    names = list(dict.fromkeys(each.worker for each in rounds))
+    return [names.index(each.worker) for each in rounds]
+
+
+def _y(seconds: float, low: float, high: float) -> float:
+    share = (min(high, max(low, seconds)) - low) / (high - low) if high > low else 0.5
+    return HEIGHT - EDGE - share * (HEIGHT - 2 * EDGE)

@@ -1,0 +1,522 @@
+# Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
+"""Figures of swept levers: time, throughput, memory and accuracy of the arms of a run."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import replace
+from functools import partial
+from typing import Any
+
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+
+from jaxbench.analysis import lever_results
+from jaxbench.analysis.arms import ArmGroup, ArmResult
+from jaxbench.analysis.lever_results import PHASE_NAMES, PREFIXES, Knee, Phases, bound
+from jaxbench.analysis.quantities import interval, scaled, seconds
+from jaxbench.analysis.summary import gradient_bytes
+from jaxbench.catalog import published
+from jaxbench.levers import ACCUMULATE, TRAININGS
+from jaxbench.report.drawing import marks, notes, places
+from jaxbench.report.drawing.axes import (
+    Show,
+    bar_axis,
+    bytes_tick,
+    entitle,
+    log_axis,
+    plain,
+    seconds_tick,
+    si,
+    zero_axis,
+)
+from jaxbench.report.drawing.canvas import Sheet, short
+from jaxbench.report.drawing.marks import Mark, exact
+from jaxbench.report.drawing.plot import plot
+from jaxbench.report.drawing.shapes import Curve, Panel, bars_from_zero, lines, log, rows
+from jaxbench.report.findings import unit
+from jaxbench.report.lever_findings import LeverFindings
+from jaxbench.statistics.bootstrap import UNKNOWN, Estimate
+
+LIMIT = 40
+
+
+@plot("arms", views=("levers/arms", "levers/compiler"))
+def draw_arms(run: LeverFindings) -> Figure | None:
+    """Time per example divided by the baseline's. The baseline is the first arm of the same strategy, scaling and
+    device count. Arms left of the dashed line are faster; if a confidence interval crosses the line, the comparison is
+    inconclusive. The scale is logarithmic."""
+    known = [(place, number, arm) for number, place in enumerate(run.places) for arm in place.arms if arm.ratio.known]
+    if not any(arm.row is not arm.baseline for _, _, arm in known):
+        return None
+    if run.view == "compiler":  # sets of compiler options have no natural order, so they are ranked by cost
+        known.sort(key=lambda each: (each[1], each[2].row is not each[2].baseline, cost(each[2]).value))
+    shown = known[:LIMIT]
+    made = [Mark(at=y, value=cost(arm), state=marks.state(arm), style=style) for y, (_, style, arm) in enumerate(shown)]
+    ends = [end for mark in made for end in (mark.drawn.lo, mark.end)]
+
+    def verdicts(axes: Axes) -> None:
+        for mark, (_, _, arm) in zip(made, shown, strict=True):
+            marks.beside(axes, mark.at, _text(arm, mark.drawn))
+
+    names = [", ".join(filter(None, [a.label, place.name if len(run.places) > 1 else ""])) for place, _, a in shown]
+    title, axis = "time per example over the baseline's", log("x", max_ticks=8, span=[*ends, 1.0])
+    return rows(
+        f"{run.experiment}: what each setting costs", [short(name, 46) for name in names],
+        [Panel(x=title, made=made, level=1.0, axis=axis, extra=verdicts)], handles=places.handles(run.places),
+        remarks=[*notes.rest(len(shown), len(known), "arms, the first"), *places.remarks(run.places)],
+    )  # fmt: skip
+
+
+def cost(arm: ArmResult) -> Estimate:
+    """Time per example divided by the baseline's."""
+    return arm.ratio.times(arm.baseline.point.examples / arm.point.examples)
+
+
+def _text(arm: ArmResult, value: Estimate) -> str:
+    if arm.row is arm.baseline:
+        return "baseline"
+    return interval(value, "{:.2f}".format) + ("  inconclusive" if arm.verdict == "cannot tell" else "")
+
+
+@plot("accumulate", views=("levers/accumulate",))
+def draw_accumulate(run: LeverFindings) -> Figure | None:
+    """The global batch is the same at every point; a step splits it into more, smaller micro-batches. Left: step time
+    divided by the baseline's. Right: compiled memory per device: total, and scratch memory alone."""
+    if not places.timed(run.places):
+        return None
+    base, dashed = short(run.arms[0].label, 12), {"between": marks.DASHED}
+    memory: list[Curve] = [lambda arm: exact(arm.peak_bytes), (lambda arm: exact(arm.temp_bytes), dashed)]
+    return lines(
+        f"{run.experiment}: gradient accumulation", run.places, lambda arm: ACCUMULATE.of(arm.point.levers), [
+            Panel(title=f"step time over that of {base}", values=[lambda arm: arm.ratio], level=1.0),
+            Panel(title="memory per device", values=memory, axis=log("y", bytes_tick, max_ticks=6)),
+        ], x="micro-batches per step", remarks=places.remarks(run.places),
+        handles=[marks.style_handle("all memory"), marks.style_handle("scratch", linestyle=marks.DASHED)],
+    )  # fmt: skip
+
+
+@plot("batch", views=("levers/batch",))
+def draw_batch(run: LeverFindings) -> Figure | None:
+    """Time per step, throughput and compiled memory over the global batch. The knee is the smallest measured batch with
+    at least 90 % of the best throughput; beyond it a larger batch mostly makes each step longer."""
+    if not places.timed(run.places):
+        return None
+    panels = [
+        Panel(title=title, values=[value], axis=log("y", show, max_ticks=6), extra=extra)
+        for title, value, show, extra in (
+            ("time per step", lambda arm: arm.timing.step_s, seconds_tick, partial(_knees, run.knees, named=False)),
+            (f"{short(unit(run.rows))}/s", lambda arm: arm.timing.examples_per_s, si, partial(_knees, run.knees)),
+            ("memory per device", lambda arm: exact(arm.peak_bytes), bytes_tick, None),
+        )
+    ]
+    return lines(
+        f"{run.experiment}: what a larger batch buys", run.places, lambda arm: arm.point.global_batch, panels,
+        x="global batch", axis=log("x", base=2, max_ticks=6), remarks=places.remarks(run.places, paired=False),
+    )  # fmt: skip
+
+
+def _knees(every: Sequence[Knee], axes: Axes, *, named: bool = True) -> None:
+    """Draws a vertical line at each knee."""
+    knees = [knee for knee in every if knee.arm.quotable and not knee.rising]
+    for number, batch in enumerate(dict.fromkeys(knee.arm.point.global_batch for knee in knees)):
+        axes.axvline(batch, color=marks.GREY, linewidth=0.8, linestyle=":", zorder=1)
+        if not named:
+            continue
+        low, high = axes.get_xlim()
+        right = batch * batch > low * high  # in the right half of the logarithmic axis: the text goes to the left
+        near = "" if all(knee.certain for knee in knees if knee.arm.point.global_batch == batch) else " (or near)"
+        marks.write(
+            axes, batch, 0.03 + 0.08 * number, f"knee {batch}{near}", xycoords=("data", "axes fraction"),
+            xytext=(-3 if right else 3, 0), color=marks.GREY, ha="right" if right else "left", va="bottom",
+        )  # fmt: skip
+
+
+@plot("freeze", views=("levers/freeze",))
+def draw_freeze(run: LeverFindings) -> Figure | None:
+    """Step time and compiled FLOPs, each divided by the baseline's, and gradient bytes per step, over the share of
+    frozen parameters. Gradient bytes are those that the compiled step reduces; on one device, 4 per trained parameter.
+    Gradients still pass through frozen layers above trained ones."""
+    timed = [place for place in run.places if places.timed([place])]
+    if not timed:
+        return None
+    shares = {arm.point.point: 100 * frozen(arm, most(place)) for place in timed for arm in place.arms}
+
+    def zero(axes: Axes, show: Show = plain) -> None:
+        top = axes.dataLim.y1
+        zero_axis(axes, "y", top if math.isfinite(top) else 0, show=show, room=1.1, max_ticks=7)
+
+    return lines(
+        f"{run.experiment}: frozen parameters", timed, lambda arm: shares[arm.point.point], [
+            Panel(title="step time over baseline", values=[lambda arm: arm.ratio], axis=zero, level=1.0),
+            Panel(title="compiled FLOPs over baseline", values=[_flops], axis=zero, level=1.0),
+            Panel(title="gradient bytes", values=[lambda a: exact(gradient(a))], axis=partial(zero, show=bytes_tick)),
+        ], x="parameters frozen, %", axis=lambda axes: axes.set_xlim(-5, 105),
+        remarks=[*places.remarks(timed), _named(timed[0])],
+    )  # fmt: skip
+
+
+def most(place: ArmGroup) -> float:
+    """Trained parameters of the arm that trains the most; NaN if no arm was compiled."""
+    counts = [arm.point.record.passport.parameters for arm in place.arms if arm.point.record is not None]
+    return float(max(counts, default=0)) or math.nan
+
+
+def frozen(arm: ArmResult, whole: float) -> float:
+    """Share (0 to 1) of `whole` parameters that this arm does not train; NaN if unknown."""
+    return 1 - arm.point.record.passport.parameters / whole if arm.point.record is not None else math.nan
+
+
+def gradient(arm: ArmResult) -> float:
+    """Bytes of gradient per step and device; NaN if unknown."""
+    record = arm.point.record
+    if record is None:
+        return math.nan
+    return float(gradient_bytes(arm.row) or 0) if arm.point.devices > 1 else 4.0 * record.passport.parameters
+
+
+def _flops(arm: ArmResult) -> Estimate:
+    record, other = arm.point.record, arm.baseline.point.record
+    if record is None or other is None:
+        return UNKNOWN
+    flops, base = record.passport.product_flops_per_step, other.passport.product_flops_per_step
+    return exact(flops / base) if flops and base else UNKNOWN
+
+
+def _named(place: ArmGroup) -> str:
+    whole = most(place)
+    shares = [f"{short(a.label, 30)} {100 * frozen(a, whole):.3g} %" for a in place.arms if a.timing.step_s.known]
+    return f"frozen: {', '.join(shares)}"
+
+
+@plot("inference", views=("levers/inference", "levers/phases", "levers/arms"), order=1)
+def draw_inference(run: LeverFindings) -> Figure | None:
+    """Left: wall time of a single call from start to result: median and 99th percentile with confidence intervals.
+    Right: examples per second. The 99th percentile needs at least 100 single calls; with fewer it is left out."""
+    if not any(one.arm.timing.step_s.known for _, many in run.latencies for one in many):
+        return None
+    sheet = Sheet(1, 2)
+    left, right = sheet.panels[0]
+    for place, (_, many) in enumerate(run.latencies):
+        for name, style in (("p50", {}), ("p99", dict(between=marks.DASHED, shape="^"))):
+            made = [
+                Mark(at=one.arm.point.global_batch, value=getattr(one, name), state=marks.state(one.arm))
+                for one in many if getattr(one, name).known
+            ]  # fmt: skip
+            marks.line(left, made, place=place, **style)
+        batch, arms = (lambda arm: arm.point.global_batch), [one.arm for one in many]
+        marks.line(right, marks.of(arms, batch, lambda arm: arm.timing.examples_per_s), place=place)
+    for axes, show, title in ((left, seconds_tick, "latency of one call"), (right, si, f"{short(unit(run.rows))}/s")):
+        log_axis(axes, "x", base=2, show=plain, max_ticks=6)
+        log_axis(axes, "y", show=show, max_ticks=6)
+        entitle(axes, title, x="global batch")
+    inferring = [place for place, _ in run.latencies]
+    handles = [
+        marks.style_handle("p50", marker="o"), marks.style_handle("p99", marker="^", linestyle=marks.DASHED)
+    ]  # fmt: skip
+    title = f"{run.experiment}: inference, latency against throughput"
+    remarks = [*_inference_notes(run), *places.remarks(inferring, paired=False)]
+    return sheet.finish(title, [*places.handles(inferring), *handles], remarks)
+
+
+def _inference_notes(run: LeverFindings) -> list[str]:
+    """Notes on missing percentiles: each reason with its batches."""
+    batches: dict[str, list[str]] = {}
+    for _, many in run.latencies:
+        for one in many:
+            if one.why_not and one.arm.timing.step_s.known:
+                batches.setdefault(one.why_not, []).append(str(one.arm.point.global_batch))
+    return [f"no p99 at batch {', '.join(dict.fromkeys(sizes))}: {why}" for why, sizes in batches.items()]
+
+
+OWN = "device"
+
+
+@plot("inputs", views=("levers/inputs",))
+def draw_inputs(run: LeverFindings) -> Figure | None:
+    """Left: throughput relative to data that are already on the devices. Right: the share of the step spent on input, 1
+    - T(device) / T(kind), with its confidence interval, and the share of time in which the step's thread waited for its
+    next batch. If the first is larger, input also costs time without waiting, by copies or shared cores."""
+    if not places.timed(run.places):
+        return None
+    base, style = (
+        short(run.arms[0].label, 14),
+        dict[str, Any](marker="|", color="black", markersize=7, linestyle="none"),
+    )
+    waits = [
+        (100 * arm.outcome("waited_share"), y + 0.24)
+        for arm, _, y in places.beside(run.places, places.labels(run.places), apart=0.5)
+        if math.isfinite(arm.outcome("waited_share"))
+    ]
+
+    def waited(axes: Axes) -> None:
+        if waits:
+            axes.plot(*zip(*waits, strict=True), **style)
+        axes.set_xlim(min(-5.0, axes.dataLim.x0 - 3), max(20.0, 1.25 * axes.dataLim.x1))
+
+    rates = places.rows(run.places, lambda arm: arm.speedup, partial(interval, show="{:.2f}".format))
+    shares = places.rows(run.places, share, lambda value: f"{value.value:z.0f} %", apart=0.5)
+    bars = bars_from_zero(1.45, thick=0.68 / len(run.places))
+    remarks = [] if base == OWN else [f"the baseline is {base}, not data on the device: shares are relative to it"]
+    return rows(
+        f"{run.experiment}: is the step waiting for data?", places.ticks(run.places), [
+            Panel(title=f"throughput over {base}", made=rates, draw=bars, level=1.0),
+            Panel(title="input-bound share of the step, %", made=shares, level=0.0, extra=waited),
+        ], beside=len(run.places), widths=[1.1, 1], remarks=[*remarks, *places.remarks(run.places)],
+        handles=[*places.handles(run.places), *[marks.style_handle("measured waiting", **style)] * bool(waits)],
+    )  # fmt: skip
+
+
+def share(arm: ArmResult) -> Estimate:
+    """Percent of the step spent on input; UNKNOWN for the baseline."""
+    return UNKNOWN if arm.row is arm.baseline or not arm.ratio.known else bound(arm).times(100)
+
+
+@plot("ladder", views=("levers/ladder",))
+def draw_ladder(run: LeverFindings) -> Figure | None:
+    """Each rung includes the rungs above it. Bars: throughput divided by the first rung's. In parentheses: throughput
+    divided by that of the rung before. The axis is logarithmic: compare the ends of the bars, not their lengths."""
+    compared = [place for place in run.places if any(arm.speedup.known for arm in place.arms)]
+    if not compared:
+        return None
+    sheet = Sheet(len(compared))
+    for axes, place in zip(sheet.panels[:, 0], compared, strict=True):
+        _panel(axes, place)
+        sheet.names(axes, [short(arm.label, 32) for arm in place.arms])
+        entitle(axes, place.name if len(compared) > 1 else "")
+    entitle(sheet.panels[-1, 0], x="speed-up over the first rung")
+    what = "rung: speed-up over the rung before it, with its 95 % confidence interval; ?: it contains 1"
+    return sheet.finish(f"{run.experiment}: what each rung gains", notes=[what, *places.remarks(compared)])
+
+
+def factors(place: ArmGroup) -> list[Estimate]:
+    """Speed-up of each rung over the one before; UNKNOWN for the first rung and next to a rung without times."""
+    speedups = [UNKNOWN]
+    for before, arm in zip(place.arms, place.arms[1:], strict=False):
+        speedups.append(place.speedup(arm, before) if before.usable and arm.usable else UNKNOWN)
+    return speedups
+
+
+def _panel(axes: Axes, place: ArmGroup) -> None:
+    made, missing = [], []
+    for y, (arm, factor) in enumerate(zip(place.arms, factors(place), strict=True)):
+        alone = factor.alone() if arm.point.oversubscribed else factor
+        text = f"{arm.speedup.value:.2f} x" + (f"   {_factor(alone)}" if factor.known else "")
+        made.append(Mark(at=y, value=arm.speedup, state=marks.state(arm), text=text))
+        if not arm.speedup.known:
+            missing.append((y, arm.point.status if arm.point.status in ("failed", "unsupported") else "not measured"))
+    made = [mark for mark in made if mark.value.known]
+    start = bar_axis(axes, made, room=0.42)
+    marks.hbars(axes, made, thick=0.68, start=start)
+    marks.unity(axes)
+    for y, why in missing:
+        marks.write(axes, start, y, why)
+
+
+def _factor(value: Estimate) -> str:
+    if not value.has_interval:
+        return f"(rung {value.value:.2f} x)"
+    sure = "" if value.lo > 1 or value.hi < 1 else " ?"
+    return f"(rung {value.value:.2f} x [{value.lo:.2f}, {value.hi:.2f}]{sure})"
+
+
+@plot("phases", views=("levers/phases",))
+def draw_phases(run: LeverFindings) -> Figure | None:
+    """Each phase is the difference in time of two programs, measured in the same rounds, where the second does one
+    phase more: backward = gradient - forward, update = local - gradient, communication = step - local. Left: time; the
+    error bar at the end of a phase is that phase's own. Right: share of the step."""
+    stacks = run.phases
+    if not stacks:
+        return None
+    sheet = Sheet(1, 2, widths=[1.35, 1])
+    left, right = sheet.panels[0]
+    for place, one in enumerate(stacks):
+        _stack(left, place, one)
+    longest = max(one.whole.hi if one.whole.has_interval else one.whole.value for one in stacks)
+    zero_axis(left, "x", longest, show=seconds_tick, room=1.16, max_ticks=6)
+    entitle(left, "time per step")
+    _shares(right, stacks)
+    beside = max(len(one.phases) for one in stacks)
+    for axes in (left, right):
+        sheet.names(axes, [short(one.name, 26) or "step" for one in stacks], beside=beside, shown=axes is left)
+    drawn = {style for one in stacks for phase in one.phases for style in phase.indices}
+    handles = [marks.bar_handle(style, name) for style, name in enumerate(PHASE_NAMES) if style in drawn]
+    remarks = [*_phases_notes(stacks), *places.remarks(run.places, paired=False)]
+    return sheet.finish(f"{run.experiment}: where the step's time goes", handles, remarks)
+
+
+def _stack(axes: Axes, place: int, one: Phases) -> None:
+    """Draws one stack. A negative phase has no length; the notes name it."""
+    parts = [(max(0.0, phase.step_s.value), phase.indices[-1]) for phase in one.phases]
+    end = marks.stack(axes, place, parts, thick=0.62, hollow=not one.quotable)
+    at = 0.0
+    for (width, style), phase in zip(parts, one.phases, strict=True):
+        at += width
+        if phase.step_s.has_interval and one.quotable:
+            reach = [[max(0.0, width - max(0.0, phase.step_s.lo))], [max(0.0, phase.step_s.hi - width)]]
+            axes.errorbar(
+                [at], [place + 0.12 * (style - 1.5)], xerr=reach, linestyle="none", ecolor="black", elinewidth=0.8,
+                capsize=1.8, capthick=0.8, zorder=4,
+            )  # fmt: skip
+    marks.write(axes, max(end, one.whole.hi if one.whole.has_interval else end), place, seconds(one.whole.value))
+
+
+def _shares(axes: Axes, stacks: Sequence[Phases]) -> None:
+    """Draws each phase as a point with its interval, in percent of the step, grouped by arm group."""
+    made = []
+    for place, one in enumerate(stacks):
+        for i, phase in enumerate(one.phases):
+            share, at = phase.share.times(100), place + (i - (len(one.phases) - 1) / 2) * 0.19
+            text = f"{share.value:z.0f} %{'' if phase.above_zero or not one.quotable else ' ?'}"
+            made.append(
+                Mark(
+                    at=at, value=share, style=phase.indices[-1], state="solid" if one.quotable else "hollow", text=text
+                )
+            )
+    marks.dots(axes, made)
+    marks.unity(axes, at=0.0)
+    axes.set_xlim(min(0.0, axes.dataLim.x0) - 3, 1.2 * max(mark.end for mark in made))
+    entitle(axes, "share of the step, %")
+
+
+def _phases_notes(stacks: Sequence[Phases]) -> list[str]:
+    notes = []
+    if any(not phase.above_zero for one in stacks if one.quotable for phase in one.phases):
+        notes.append("?: the interval contains 0, so the phase may take no time at all")
+    every = [phase for one in stacks for phase in one.phases]
+    below = [f"{phase.name} {1e3 * phase.step_s.value:.2g} ms" for phase in every if phase.step_s.value < 0]
+    if below:
+        notes.append(f"negative, so not drawn in the stack: {', '.join(below)}")
+    if any(len(phase.indices) > 1 for phase in every):
+        notes.append(f"a part that was not measured is included in the next phase ({', '.join(PREFIXES)})")
+    return notes
+
+
+SERIES = "micikevicius_table1"
+
+
+@plot("precision", views=("levers/precision",))
+def draw_precision(run: LeverFindings) -> Figure | None:
+    """Speed-up over the baseline, compiled memory of a step, accuracy after a short training from one seed, and its
+    difference from the baseline's. Hollow: published differences between mixed precision and float32 in full ImageNet
+    trainings; compare the sizes of the differences, not the accuracies."""
+    if not places.timed(run.places):
+        return None
+    trained = any(math.isfinite(arm.outcome("final_accuracy")) for arm in run.arms)
+    widths = [1, 1, 0.9, 1] if trained else [1, 1]
+    sheet = Sheet(1, len(widths), widths=widths)
+    panels = sheet.panels[0]
+    thick = 0.68 / len(run.places)
+    speed = places.rows(run.places, lambda arm: arm.speedup, lambda v: f"{v.value:.2f} x")
+    bars_from_zero(1.32, thick=thick)(panels[0], speed)
+    marks.unity(panels[0])
+    entitle(panels[0], "speed-up")
+    memory = places.rows(run.places, lambda arm: exact(arm.peak_bytes / 1e6), lambda v: scaled(v.value * 1e6, "B"))
+    bars_from_zero(1.5, thick=thick)(panels[1], memory)
+    entitle(panels[1], "memory/device, MB")
+    for number, axes in enumerate(panels[:3]):
+        sheet.names(axes, places.ticks(run.places), beside=len(run.places), shown=number == 0)
+    handles, remarks = places.handles(run.places, bars=True), places.remarks(run.places)
+    if trained:
+        _accuracy(panels[2], run.places)
+        sheet.names(panels[3], _differences(panels[3], run.places))
+        panels[3].tick_params(axis="y", labelsize=6.5)
+        handles += [
+            marks.style_handle("measured", color=marks.series_style(0)[0], marker="o", linestyle="none"),
+            marks.published_handle("o", "mixed precision minus float32, published"),
+        ]
+        remarks.append("accuracy: one short training per arm, so no error bar; a difference may be due to the seed")
+        remarks.append(notes.cited(f"{published.read(SERIES).project}, Table 1"))
+    return sheet.finish(f"{run.experiment}: what a number format changes", handles, remarks)
+
+
+def _accuracy(axes: Axes, everywhere: Sequence[ArmGroup]) -> None:
+    places.dots(axes, everywhere, lambda arm: exact(arm.outcome("final_accuracy")), lambda v: f"{v.value:.3f}")
+    low, high = axes.dataLim.x0, axes.dataLim.x1
+    pad = max(high - low, 0.002)
+    axes.set_xlim(low - 0.25 * pad, high + 1.1 * pad)
+    axes.locator_params(axis="x", nbins=4)
+    entitle(axes, "final accuracy")
+
+
+def difference(arm: ArmResult) -> Estimate:
+    """Final accuracy minus the baseline's, in percentage points; UNKNOWN for the baseline and without a training."""
+    record = arm.baseline.point.record
+    if arm.row is arm.baseline or record is None:
+        return UNKNOWN
+    return exact(100 * (arm.outcome("final_accuracy") - record.outcome.get("final_accuracy", math.nan)))
+
+
+def _differences(axes: Axes, everywhere: Sequence[ArmGroup]) -> list[str]:
+    """Draws measured differences above, published ones below. Returns the names of the rows."""
+    ours = [
+        (arm, place, style) for style, place in enumerate(everywhere) for arm in place.arms if difference(arm).known
+    ]
+    marks.dots(
+        axes,
+        [Mark(at=y, value=difference(a), style=style, state=marks.state(a)) for y, (a, _, style) in enumerate(ours)],
+    )
+    frame = published.read(SERIES).frame
+    for y, change in enumerate(frame["mixed"] - frame["fp32"], start=len(ours)):
+        marks.published(axes, [change], [y], shape="o", joined=False)
+        axes.plot([0, change], [y, y], color=marks.PALE, linewidth=0.7, linestyle="--", zorder=1)
+    marks.unity(axes, at=0.0)
+    axes.margins(x=0.15)
+    axes.locator_params(axis="x", nbins=4)
+    entitle(axes, "difference, % points")
+    labels = [", ".join(filter(None, [short(arm.label, 16), short(place.name, 16)])) for arm, place, _ in ours]
+    return [*labels, *map(str, frame["model"])]
+
+
+@plot("sharing", views=("levers/sharing",))
+def draw_sharing(run: LeverFindings) -> Figure | None:
+    """Left: throughput of all trainings together, divided by the throughput when they run one after the other. Middle:
+    step time divided by that of a training alone; small dots are the single trainings, the dashed line is taking turns.
+    Right: Jain's fairness index: 1 if all are equally fast; dashed: its least possible value."""
+    if not places.timed(run.places):
+        return None
+    groups, counts = _by_mps(run.places), sorted({trainings(arm) for arm in run.arms})
+
+    def each(axes: Axes) -> None:
+        for number, place in enumerate(groups):
+            for arm in place.arms:
+                found = lever_results.sharing_of(arm.row)
+                if found is not None and arm.ratio.known:
+                    x, y = [trainings(arm)] * len(found.relative), [arm.ratio.value * one for one in found.relative]
+                    axes.plot(x, y, ".", color=marks.series_style(number)[0], markersize=3, linestyle="none", alpha=0.6)
+        marks.guide(axes, counts, counts)
+
+    def fair(axes: Axes) -> None:
+        marks.guide(axes, counts, [1 / count for count in counts])
+        axes.set_ylim(0, 1.08)
+
+    return lines(
+        f"{run.experiment}: trainings that share devices", groups, trainings, [
+            Panel(title="throughput over one after the other", values=[lambda arm: arm.speedup], level=1.0),
+            Panel(title="time over alone", values=[lambda arm: arm.ratio], extra=each),
+            Panel(title="fairness", values=[fairness], extra=fair),
+        ], x="trainings at once", handles=[marks.guide_handle("taking turns; least fairness")],
+        remarks=places.remarks(run.places),
+    )  # fmt: skip
+
+
+def _by_mps(found: Sequence[ArmGroup]) -> list[ArmGroup]:
+    """Splits each arm group in two: trainings that take turns, and trainings that share a GPU through MPS."""
+    made: list[ArmGroup] = []
+    for place in found:
+        for mps in (False, True):
+            if arms := [arm for arm in place.arms if TRAININGS.of(arm.point.levers).mps == mps]:
+                name = ", ".join(filter(None, (place.name, "with MPS" if mps else "without MPS")))
+                made.append(replace(place, name=name, arms=arms))
+    return made if len(made) > len(found) else list(found)
+
+
+def trainings(arm: ArmResult) -> float:
+    return float(TRAININGS.of(arm.point.levers).at_once)
+
+
+def fairness(arm: ArmResult) -> Estimate:
+    """Jain's index of an arm; a training alone has 1."""
+    found = lever_results.sharing_of(arm.row)
+    return found.fairness if found is not None else Estimate(value=1.0)

@@ -1,0 +1,275 @@
+# Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
+"""Figures of collectives and copies between devices."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from matplotlib.patches import Rectangle
+
+from jaxbench.analysis import quantities
+from jaxbench.analysis.alpha_beta import AlphaBetaFit, group_of
+from jaxbench.analysis.case_rows import CaseRow
+from jaxbench.catalog import published
+from jaxbench.report.case_findings import CaseFindings
+from jaxbench.report.drawing import marks, notes, series
+from jaxbench.report.drawing.axes import entitle, extent, log_axis, plain, seconds_tick
+from jaxbench.report.drawing.canvas import Sheet, short
+from jaxbench.report.drawing.plot import plot
+from jaxbench.report.drawing.series import Series, believed, payload
+
+ALPHA_BETA_LIMIT, MAX_PAIRS = 7, 3  # most device groups, and most copy pairs, that stay readable in one panel
+
+
+@plot("alpha_beta", views=("cases/transfer", "cases/collectives"), order=1)
+def draw_alpha_beta(run: CaseFindings) -> Figure | None:
+    """Time per call with the fitted line t(S) = alpha + S / beta. The latency alpha is the level at the left; the
+    bandwidth beta sets the slope at the right. Below: measured time minus the line. A pattern there means that one line
+    does not fit all sizes. If the line misses a time by 25 % or more it is dashed, and beta is not a bandwidth."""
+    fits = {group_of(fit.place): fit for fit in run.fits if not fit.why_not}
+    rows, left_out = _chosen([row for row in run.rows if row.timing.step_s.known], fits)
+    if not rows:
+        return None
+    every = series.split(rows, ("group", "pair", "dtype"), size=payload)
+    sheet, pairs = series.bands(rows, across=3, heights=(1.95, 1.15))
+    for op, (above, below) in pairs.items():
+        for one in series.of_op(every, op):
+            one.draw(above, payload, series.time, between="none")
+            _fitted(above, below, one, fits)
+        marks.unity(below, at=0, along="y")
+    uppers, lowers = zip(*pairs.values(), strict=True)
+    reach = max(map(abs, [*extent(lowers, "y"), 5.0]))
+    for above, below in pairs.values():
+        log_axis(above, "y", show=seconds_tick, max_ticks=6, span=extent(uppers, "y"))
+        for axes in (above, below):
+            log_axis(axes, "x", base=2, show=quantities.payload, max_ticks=4, span=map(payload, rows))
+        below.set_ylim(-1.15 * reach, 1.15 * reach)
+        entitle(below, x="payload")
+    for axes, label in zip(sheet.panels[:, 0], ["time per call", "measured - line, %"] * len(pairs), strict=False):
+        entitle(axes, y=label)
+    fake = all(row.point.platform == "cpu" for row in rows)
+    handles, remarks = [one.handle() for one in every], [*notes.of_marks(rows, fake=fake), *left_out]
+    if any(fits[group_of(row.point)].poor for row in rows if group_of(row.point) in fits):
+        remarks.append("dashed: the line misses a time by 25 % or more, so its alpha and beta describe nothing")
+    return sheet.finish(f"{run.experiment}: time = alpha + S / beta", handles, remarks)
+
+
+def _chosen(rows: Sequence[CaseRow], fits: dict[Any, AlphaBetaFit]) -> tuple[list[CaseRow], list[str]]:
+    """(rows to draw, notes on groups left out). Of too many groups: the slowest, the fastest and some between."""
+    keep: set[tuple[Any, ...]] = set()
+    left_out = []
+    for op in dict.fromkeys(fit.place.op for fit in fits.values()):
+        matching = (fit for fit in fits.values() if fit.place.op == op)
+        ranked = sorted(matching, key=lambda fit: fit.beta_bytes_per_s.value)
+        count = min(MAX_PAIRS if ranked[0].place.source else ALPHA_BETA_LIMIT, len(ranked))
+        picks = np.unique(np.linspace(0, len(ranked) - 1, count).round().astype(int))
+        keep |= {group_of(ranked[pick].place) for pick in picks}
+        if len(picks) < len(ranked):
+            shown = f"{len(picks)} of {len(ranked)} groups, from the slowest to the fastest"
+            left_out.append(f"{short(op)}: {shown}; the page has all")
+    return [row for row in rows if group_of(row.point) in keep], left_out
+
+
+def _fitted(above: Axes, below: Axes, one: Series, fits: dict[Any, AlphaBetaFit]) -> None:
+    """Draws the fitted line through its series, and the residuals in the panel below."""
+    fit = next((fits[group_of(row.point)] for row in one.rows if group_of(row.point) in fits), None)
+    if fit is None or not fit.residuals:
+        return
+    sizes, residuals = np.array(fit.residuals, dtype=np.float64).T
+    fine = np.geomspace(sizes.min(), sizes.max(), 100)
+    colour, marker = marks.series_style(one.place)
+    between = marks.DASHED if fit.poor else "-"
+    above.plot(fine, fit.seconds_at(fine), color=colour, linewidth=0.9, linestyle=between, zorder=2)
+    below.plot(
+        sizes, 100 * residuals, color=colour, marker=marker,
+        markerfacecolor="white" if fit.place.oversubscribed else colour,
+        linewidth=0.6, markersize=3.2, markeredgewidth=0.9, zorder=3,
+    )  # fmt: skip
+
+
+BESIDE_PUBLISHED = "all_reduce"
+ACROSS = 3
+_NAMES = {"a100x8": "8 A100", "h200x8": "8 H200", "b200x8": "8 B200", "b200x8x4nodes": "4 nodes of 8 B200"}
+
+
+@plot("busbw", views=("cases/collectives",))
+def draw_busbw(run: CaseFindings) -> Figure | None:
+    """Bus bandwidth as nccl-tests defines it: payload divided by time, times the bytes that an ideal algorithm sends
+    per byte of payload. Published series are from other machines and are drawn unscaled."""
+    rows = [row for row in run.rows if row.busbw.known and row.point.payload_bytes]
+    if not rows:
+        return None
+    every = series.split(rows, ("group", "dtype", "platform"), size=payload)
+    operations = series.operations(rows)
+    sheet, panels = _panels(sorted(operations, key=lambda op: op != BESIDE_PUBLISHED))
+    for op, axes in panels.items():
+        of_op = series.of_op(every, op)
+        for place, one in enumerate(of_op):
+            factor = marks.dodge(place, len(of_op))
+            one.draw(axes, lambda row, factor=factor: factor * payload(row), lambda row: row.busbw, scale=1e-9)  # type: ignore[misc]
+    remarks = notes.of_marks(rows, fake=all(row.point.platform == "cpu" for row in rows))
+    wide = panels.pop(BESIDE_PUBLISHED, None)
+    if wide is not None:
+        remarks.append(_behind(wide))
+    spans = {which: extent(panels.values(), which) for which in "xy"}
+    for op, axes in panels.items():
+        log_axis(axes, "x", base=2, show=quantities.payload, max_ticks=4, span=spans["x"])
+        log_axis(axes, "y", show=plain, max_ticks=6, span=spans["y"])
+        entitle(axes, short(op, 24), x="payload")
+    return sheet.finish(f"{run.experiment}: bus bandwidth", [one.handle() for one in every], remarks)
+
+
+def _panels(operations: list[str]) -> tuple[Sheet, dict[str, Axes]]:
+    """Makes one wide panel for all-reduce on top, and small panels for the other collectives below."""
+    first = operations[0] == BESIDE_PUBLISHED
+    rest = operations[first:]
+    down, columns = -(-len(rest) // ACROSS), max(1, min(ACROSS, len(rest)))
+    sheet = Sheet(first + down, columns, heights=[2.7] * first + [1.75] * down)
+    small = list(sheet.panels[first:].flat)
+    for number, axes in enumerate(small):
+        axes.tick_params(labelleft=number % columns == 0)
+        if number >= len(rest):
+            axes.remove()
+    panels = {BESIDE_PUBLISHED: sheet.join(0)} if first else {}
+    for axes in sheet.panels[:, 0]:
+        entitle(axes, y="GB/s")
+    return sheet, panels | dict(zip(rest, small, strict=False))
+
+
+def _behind(axes: Axes) -> str:
+    """Draws the published series behind all-reduce. Returns their citation."""
+    table = published.allreduce()
+    lines = [
+        marks.published(
+            axes,
+            table.index,
+            table[name] / 1e9,
+            shape=marks.series_style(place)[1],
+            label=_NAMES.get(str(name), str(name)),
+        )
+        for place, name in enumerate(table.columns)
+    ]
+    log_axis(axes, "x", base=2, show=quantities.payload, max_ticks=11)
+    log_axis(axes, "y", show=plain, max_ticks=9)
+    marks.end_labels(axes, lines, reach=1.5, size=6.5)
+    entitle(axes, f"{short(BESIDE_PUBLISHED)}: bus bandwidth", x="payload")
+    return notes.cited(f"{published.read('allreduce_busbw').project}; one node of 8, and 4 nodes")
+
+
+SLOW = 0.75  # of the median of the pairs of the same kind
+TRANSFER_LIMIT = 6  # most lines in the panel over payload
+Pair = tuple[str, str]
+
+
+@plot("transfer", views=("cases/transfer",))
+def draw_transfer(run: CaseFindings) -> Figure | None:
+    """Left: GB/s from each source (row) to each target (column) at the largest payload; a thick frame marks a pair
+    below three quarters of the median of its kind. Right: GB/s over payload, for the pairs with the most payloads."""
+    rows = [row for row in run.rows if row.algbw.known and row.point.payload_bytes]
+    if not rows:
+        return None
+    matrix = largest(rows)
+    slow, count = slow_pairs(matrix), len(ends(matrix))
+    sheet = Sheet(1, 2, widths=[1.25 if count > 6 else 1, 1], heights=max(2.4, min(4.0, 1.0 + 0.3 * count)))
+    left, right = sheet.panels[0]
+    _heat(left, matrix, slow)
+    lines, left_out = _lines(rows)
+    every = series.split(lines, ("pair", "dtype"), size=payload)
+    for one in every:
+        one.draw(right, payload, lambda row: row.algbw, scale=1e-9)
+    log_axis(right, "x", base=2, show=quantities.payload, max_ticks=5)
+    log_axis(right, "y", show=plain)
+    entitle(right, "GB/s by payload", x="payload")
+    remarks = [*_slow_notes(slow), *left_out, *notes.of_marks(rows)]
+    return sheet.finish(f"{run.experiment}: copies", [one.handle() for one in every], remarks)
+
+
+def largest(rows: Sequence[CaseRow]) -> list[CaseRow]:
+    """The row with the largest payload of each pair, preferring rows that passed their checks."""
+    best: dict[Pair, CaseRow] = {}
+    for row in sorted(rows, key=lambda row: (believed(row), payload(row))):
+        best[_pair(row)] = row
+    return list(best.values())
+
+
+def slow_pairs(rows: Sequence[CaseRow]) -> list[tuple[CaseRow, float]]:
+    """(row, bandwidth over the median of its kind) of the pairs below SLOW x that median."""
+    slow = []
+    for op in series.operations(rows):
+        alike = [row for row in rows if row.point.op == op and believed(row)]
+        middle = float(np.median([row.algbw.value for row in alike])) if alike else math.nan
+        slow += [(row, row.algbw.value / middle) for row in alike if row.algbw.value < SLOW * middle]
+    return slow
+
+
+def ends(rows: Sequence[CaseRow]) -> list[str]:
+    """All sources and targets of copies: the host first, then devices by number."""
+    names = {name for row in rows for name in _pair(row)}
+    return sorted(names, key=lambda name: (name != "host", [int(n) for n in re.findall(r"\d+", name)], name))
+
+
+def _heat(axes: Axes, rows: Sequence[CaseRow], slow: Sequence[tuple[CaseRow, float]]) -> None:
+    names = ends(rows)
+    where = {row.point.point: (names.index(row.point.target), names.index(row.point.source)) for row in rows}
+    grid = np.full((len(names), len(names)), math.nan)
+    for row in filter(believed, rows):
+        x, y = where[row.point.point]
+        grid[y, x] = row.algbw.value / 1e9
+    top = float(np.nanmax(grid)) if np.isfinite(grid).any() else 1.0
+    edges = np.arange(len(names) + 1) - 0.5  # cells are shapes, not an image, which PDF readers blur when they scale it
+    axes.grid(False)
+    axes.pcolormesh(edges, edges, grid, cmap="Blues", vmin=0, vmax=top * 1.3, edgecolors="white", linewidth=1.2)
+    axes.invert_yaxis()
+    size = 7.0 if len(names) <= 6 else 5.5 if len(names) <= 10 else 4.2
+    for row in rows:
+        x, y = where[row.point.point]
+        rate, mark = row.algbw.value / 1e9, "°" if row.point.oversubscribed else ""
+        text = (f"{rate:.3g}" if rate < 1000 else f"{rate:.0f}") + mark if believed(row) else "x"
+        colour = marks.PALE if not believed(row) else "white" if grid[y, x] > 0.9 * top else "black"
+        axes.text(x, y, text, ha="center", va="center", fontsize=size, color=colour)
+    for row, _ in slow:
+        x, y = where[row.point.point]
+        axes.add_patch(Rectangle((x - 0.46, y - 0.46), 0.92, 0.92, fill=False, edgecolor="black", linewidth=1.6))
+    shown, small = [short(name, 16) for name in names], min(7.0, size + 1)
+    axes.set_xticks(range(len(names)), shown, fontsize=small, rotation=90 if len(names) > 5 else 0)
+    axes.set_yticks(range(len(names)), shown, fontsize=small)
+    axes.tick_params(length=0)
+    axes.spines[:].set_visible(False)
+    entitle(axes, "GB/s, largest payload", x="to", y="from")
+
+
+def _lines(rows: Sequence[CaseRow]) -> tuple[list[CaseRow], list[str]]:
+    """(rows to draw, notes): pairs with the most payloads; if too many, each kind's slowest and fastest pair."""
+    payloads: dict[Pair, set[float]] = {}
+    for row in rows:
+        payloads.setdefault(_pair(row), set()).add(payload(row))
+    longest = max(map(len, payloads.values()))
+    keep = {pair for pair, sizes in payloads.items() if len(sizes) == longest}
+    left_out = []
+    if len(keep) > TRANSFER_LIMIT:
+        ranked = sorted((row for row in largest(rows) if _pair(row) in keep), key=lambda row: row.algbw.value)
+        kinds = [[_pair(row) for row in ranked if row.point.op == op] for op in series.operations(ranked)]
+        keep = {pair for pairs in kinds for pair in (pairs[0], pairs[-1])}
+        left_out = ["right: the slowest and the fastest pair of each kind"]
+    return [row for row in rows if _pair(row) in keep], left_out
+
+
+def _pair(row: CaseRow) -> Pair:
+    return row.point.source, row.point.target
+
+
+def _slow_notes(slow: Sequence[tuple[CaseRow, float]]) -> list[str]:
+    if not slow:
+        return []
+    ranked = sorted(slow, key=lambda pair: pair[1])
+    pairs = [
+        f"{short(row.point.source)} → {short(row.point.target)} ({100 * share:.0f} %)" for row, share in ranked[:8]
+    ]
+    more = f" and {len(ranked) - 8} more" if len(ranked) > 8 else ""
+    return [f"framed: below {100 * SLOW:.0f} % of the median of its kind: {', '.join(pairs)}{more}"]

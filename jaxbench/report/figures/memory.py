@@ -1,0 +1,497 @@
+# Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
+"""Figures of memory and work per device: model state, contrastive losses, rematerialization, the largest batch."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from matplotlib.lines import Line2D
+from matplotlib.ticker import FixedLocator, FuncFormatter, NullLocator
+
+from jaxbench.analysis import studies
+from jaxbench.analysis.arms import ArmGroup, ArmResult
+from jaxbench.analysis.quantities import scaled
+from jaxbench.analysis.scaling import Row
+from jaxbench.analysis.studies import Law, Search, TriedBatch
+from jaxbench.catalog import published
+from jaxbench.report.drawing import families, marks, notes, places
+from jaxbench.report.drawing.axes import (
+    bytes_tick,
+    devices_axis,
+    entitle,
+    log_axis,
+    plain,
+    round_ticks,
+    seconds_tick,
+    si,
+    whole_zero,
+)
+from jaxbench.report.drawing.canvas import Sheet, short
+from jaxbench.report.drawing.families import fact
+from jaxbench.report.drawing.marks import COLOURS, exact
+from jaxbench.report.drawing.plot import plot
+from jaxbench.report.findings import Findings
+from jaxbench.report.lever_findings import LeverFindings
+from jaxbench.statistics.bootstrap import Estimate
+
+TABLE, BILLIONS = "zero_table1", 7.5  # the published table, and its model's size in billions of parameters
+DEGREES = tuple(2**power for power in range(11))  # the range of the published table
+
+
+@dataclass(frozen=True, kw_only=True)
+class ZeroStage:
+    """A ZeRO stage: of 16 bytes per parameter, a device of N keeps `whole + shared / N`.
+
+    Attributes:
+      column: the stage's column in the published table; "" if it has none.
+    """
+
+    name: str
+    whole: float
+    shared: float
+    column: str
+
+    def per_parameter(self, devices: float) -> float:
+        return self.whole + self.shared / devices
+
+    @property
+    def formula(self) -> str:
+        parts = (f"{self.whole:g}" if self.whole else "", f"{self.shared:g}/N" if self.shared else "")
+        return " + ".join(filter(None, parts))
+
+
+DP = ZeroStage(name="DP", whole=16, shared=0, column="")
+OS = ZeroStage(name="P_os", whole=4, shared=12, column="pos_7.5B")
+GRADIENTS = ZeroStage(name="P_os+g", whole=2, shared=14, column="posg_7.5B")
+PARAMETERS = ZeroStage(name="P_os+g+p", whole=0, shared=16, column="posgp_7.5B")
+STAGES = (DP, OS, GRADIENTS, PARAMETERS)
+_OF = {"zero1": OS, "zero2": GRADIENTS, "fsdp": PARAMETERS}
+# Strategies that split the model, not only its data, so ZeRO's formulas do not apply. `parallel.axes` has the same
+# information, but importing it would start jax, which a report must not need.
+_SPLIT_MODELS = ("tensor", "context", "pipeline", "expert", "hybrid")
+
+
+def stage(strategy: str) -> ZeroStage | None:
+    """The ZeRO stage of a data-parallel strategy; None for any other strategy."""
+    return None if strategy in _SPLIT_MODELS else _OF.get(strategy, DP)
+
+
+def per_parameter(row: Row) -> float:
+    """Bytes of state and gradients on one device divided by the model's parameters; NaN if not measured."""
+    if row.point.record is None or not row.point.record.passport.parameters:
+        return math.nan
+    return (fact(row, "state_bytes") + fact(row, "held_gradient_bytes")) / row.point.record.passport.parameters
+
+
+def mixed(row: Row) -> bool:
+    """Whether the row uses mixed precision, so that a parameter takes the formulas' 16 bytes."""
+    return row.point.levers.get("precision") == "mixed"
+
+
+@plot("zero", views=("training/zero", "levers/zero"))
+def draw_zero(run: Findings) -> Figure | None:
+    """Bytes of model state (parameters, gradients, optimizer state) per parameter on one device, over the data-parallel
+    degree. Right axis: the same in GB for a model of 7.5 billion parameters. Measured bytes are the exact sizes of the
+    arrays on the first device."""
+    rows = [row for row in families.compiled(run.rows) if math.isfinite(per_parameter(row))]
+    if not rows:
+        return None
+    sheet = Sheet(heights=2.7)
+    axes = sheet.only()
+    groups = families.families(_once(rows))
+    families.lines(axes, groups, lambda row: exact(per_parameter(row)), exact=True)
+    overlay = all(mixed(row) for row in rows)
+    if overlay:
+        _published(axes)
+    _axes(axes, sorted({*families.counts(rows), *(DEGREES if overlay else ())}))
+    title = f"{run.experiment}: model state per device over data-parallel degree (ZeRO)"
+    return sheet.finish(title, _zero_handles(groups, overlay=overlay), footnotes(rows, overlay=overlay))
+
+
+def _once(rows: Sequence[Row]) -> list[Row]:
+    """One row of each strategy, arm and device count: strong and weak scaling hold the same state."""
+    last = {(row.point.strategy, row.point.arm, row.point.devices): row for row in reversed(rows)}
+    return [row for row in rows if row is last[row.point.strategy, row.point.arm, row.point.devices]]
+
+
+def _published(axes: Axes) -> None:
+    """Draws the formulas as dashed lines, and the table's numbers divided by the model's size."""
+    frame = published.read(TABLE).frame
+    fine = np.geomspace(DEGREES[0], DEGREES[-1], 101)
+    for place, each in enumerate(STAGES):
+        marks.guide(axes, fine, [each.per_parameter(n) for n in fine])
+        if each.column:
+            marks.published(
+                axes, frame["dp"], frame[each.column] / BILLIONS, shape=marks.series_style(place)[1], joined=False
+            )
+
+
+def _axes(axes: Axes, counts: Sequence[int]) -> None:
+    log_axis(axes, "y", show=plain, max_ticks=8)
+    devices_axis(axes, counts, label="data-parallel degree N, devices")
+    axes.xaxis.set_ticks(counts)
+    entitle(axes, "bytes per parameter and device")
+    right = axes.secondary_yaxis("right", functions=(_gigabytes, _bytes))
+    low, high = axes.get_ylim()
+    right.set_yscale("log")
+    right.yaxis.set_major_locator(FixedLocator(round_ticks(low * BILLIONS, high * BILLIONS)))
+    right.yaxis.set_minor_locator(NullLocator())
+    right.yaxis.set_major_formatter(FuncFormatter(lambda value, _: plain(value)))
+    right.set_ylabel(f"GB for {BILLIONS:g} billion parameters")
+    right.spines["right"].set_visible(True)
+
+
+def _gigabytes(per_parameter: Any) -> Any:
+    return np.asarray(per_parameter) * BILLIONS
+
+
+def _bytes(gigabytes: Any) -> Any:
+    return np.asarray(gigabytes) / BILLIONS
+
+
+def _zero_handles(groups: dict[str, list[Row]], *, overlay: bool) -> list[Line2D]:
+    """Legend entries of measured series and published lines; in pairs if both have every stage."""
+    ours = []
+    for place, (name, members) in enumerate(groups.items()):
+        zero_stage = stage(members[0].point.strategy)
+        ours.append(marks.handle(place, short(f"{zero_stage.name}: {name}" if zero_stage else name, 24)))
+    if not overlay:
+        return ours
+    theirs = [
+        marks.guide_handle(
+            f"{each.name}: {each.formula}", **marks.HOLLOW, marker=marks.series_style(place)[1] if each.column else ""
+        )
+        for place, each in enumerate(STAGES)
+    ]
+    pairs = [entry for pair in zip(ours, theirs, strict=False) for entry in pair]
+    return pairs if len(ours) == len(theirs) else [*ours, *theirs]
+
+
+def worst(rows: Sequence[Row]) -> float:
+    """The largest relative error of a measured value against its formula."""
+    errors = [0.0]
+    for row in rows:
+        zero_stage = stage(row.point.strategy)
+        if zero_stage is not None and not row.wrong:
+            errors.append(abs(per_parameter(row) / zero_stage.per_parameter(row.point.devices) - 1))
+    return max(errors)
+
+
+def footnotes(rows: Sequence[Row], *, overlay: bool) -> list[str]:
+    remarks = [f"measured: {notes.EXACT}; on one device nothing is sharded, so all series start at the same point"]
+    if overlay:
+        source = f"{published.read(TABLE).project}, Table 1: {BILLIONS:g} billion parameters, mixed-precision Adam"
+        error = f"measured values are within {100 * worst(rows):.1g} % of the formulas (N does not divide every array)"
+        remarks += [notes.cited(source), error]
+    else:
+        remarks.append("published lines are not drawn: they assume mixed precision, 16 bytes per parameter")
+    return remarks + ([notes.WRONG] if any(row.wrong for row in rows) else [])
+
+
+FLAT = "a mean over examples: flat"
+Families = Mapping[str, Sequence[Row]]
+_STYLES: Any = ("-", marks.DASHED, ":", "-.")  # a line style per arm, if there are several strategies
+
+
+@plot("contrastive", views=("training/contrastive", "levers/contrastive"))
+def draw_contrastive(run: Findings) -> Figure | None:
+    """Weak scaling: every device has the same number of examples. The panels show, for one device, the FLOP of its
+    matrix products, the bytes that it all-gathers, its scratch memory, and the time per step. Dashed: the value on the
+    fewest devices, which a loss that is a mean over examples (as in cnn) would keep."""
+    rows = [row for row in families.compiled(run.rows) if row.point.scaling == "weak"]
+    if not rows:
+        return None
+    groups = families.families(rows)
+    sheet = Sheet(2, 2)
+    work, sent, scratch, time = sheet.panels.flat
+    _growing(work, groups, products, "matmul FLOP per device and step", show=si)
+    _growing(sent, groups, gathered, "MB gathered per device and step")
+    temporary = lambda row: exact(families.compile_report(row, "temp_bytes"))  # noqa: E731
+    _growing(scratch, groups, temporary, "scratch memory per device", show=bytes_tick)
+    _growing(time, groups, lambda row: row.timing.step_s, "time per step", show=seconds_tick, measured=True)
+    title = f"{run.experiment}: each example against the whole global batch, weak scaling"
+    return sheet.finish(title, [*_contrastive_handles(groups), marks.guide_handle(FLAT)], _notes(rows))
+
+
+def _styles(groups: Families) -> list[tuple[int, Any]]:
+    """(style index, line style) of each family: by strategy and arm, or by arm alone for one strategy."""
+    points = [rows[0].point for rows in groups.values()]
+    strategies, arms = (list(dict.fromkeys(getattr(p, name) for p in points)) for name in ("strategy", "arm"))
+    if len(strategies) == 1:
+        return [(place, "-") for place in range(len(points))]
+    return [(strategies.index(p.strategy), _STYLES[arms.index(p.arm) % len(_STYLES)]) for p in points]
+
+
+def _contrastive_handles(groups: Families) -> list[Line2D]:
+    """Legend entries: one per strategy and one per arm, not one per combination."""
+    points, styles = [rows[0].point for rows in groups.values()], _styles(groups)
+    if len({p.strategy for p in points}) == 1:
+        return families.handles(groups)
+    strategies = {p.strategy: place for p, (place, _) in zip(points, styles, strict=True)}
+    arms = {p.arm: style for p, (_, style) in zip(points, styles, strict=True)}
+    entries = [marks.handle(place, short(name, 28)) for name, place in strategies.items()]
+    lines = [marks.style_handle(short(arm, 28), linestyle=style) for arm, style in arms.items()]
+    return [*entries, *(lines if len(lines) > 1 else [])]
+
+
+def products(row: Row) -> Estimate:
+    """FLOP of one device, recomputation included: counted in the compiled program, else by the workload's formula."""
+    assert row.point.record is not None
+    passport = row.point.record.passport
+    return exact((passport.product_flops_per_step or passport.flops_per_step) / row.point.devices)
+
+
+def gathered(row: Row) -> Estimate:
+    """MB in the results of all-gathers on one device; 0 on a single device, where a gather moves nothing."""
+    return exact(families.received(row).get("all-gather", 0.0) / 1e6 if row.point.devices > 1 else 0.0)
+
+
+def _growing(
+    axes: Axes, groups: Families, value: Callable[[Row], Estimate], title: str, *,
+    show: Callable[[float], str] | None = None, measured: bool = False,
+) -> None:  # fmt: skip
+    """Draws a line per family and its flat reference.
+
+    Args:
+      show: writes a tick of a logarithmic axis; None: the axis is linear and starts at 0.
+      measured: the values are times, so oversubscribed points have no reference.
+    """
+    counts = families.counts(row for rows in groups.values() for row in rows)
+    for number, (rows, (place, style)) in enumerate(zip(groups.values(), _styles(groups), strict=True)):
+        factor = marks.dodge(number, len(groups))
+        made = marks.of(rows, lambda row, by=factor: by * row.point.devices, value, exact=not measured)  # type: ignore[misc]
+        marks.line(axes, made, place=place, between=style)
+        known = [row for row in rows if not row.wrong and value(row).known]
+        if known and not (measured and known[0].point.oversubscribed):
+            marks.guide(axes, counts, [value(known[0]).value] * len(counts))
+    if show is not None:
+        log_axis(axes, "y", show=show, max_ticks=5)
+    else:
+        whole_zero(axes)
+    devices_axis(axes, counts)
+    entitle(axes, title)
+
+
+def _notes(rows: Sequence[Row]) -> list[str]:
+    gradients = "gathering also returns gradients: by a reduce-scatter or, if XLA chooses, an all-reduce"
+    return [f"FLOP and {notes.EXACT}", gradients, *families.remarks(rows, rows)]
+
+
+KORTHIKANTI, CHEN = "korthikanti_table4", "chen2016_claims"
+_NAMES = {
+    "full_recompute": "full (22B)",
+    "selective_recompute": "selective (22B)",
+    "selective_plus_sequence": "selective + seq.",
+}
+
+
+@plot("remat", views=("levers/remat",))
+def draw_remat(run: LeverFindings) -> Figure | None:
+    """Left: scratch memory of the compiled step (mostly activations) and step time; lower left is better, and the line
+    joins the Pareto-optimal policies. Middle: extra step time relative to saving all activations, with published costs.
+    Right, if several depths were compiled: scratch memory over the number of blocks."""
+    if not places.timed(run.places):
+        return None
+    widths = [1.1, 1, 1] if run.laws else [1, 1]
+    sheet = Sheet(1, len(widths), widths=widths, heights=2.3)
+    panels = sheet.panels[0]
+    _pareto(panels[0], run.places)
+    sheet.names(panels[1], _overheads(panels[1], run.places), beside=len(run.places))
+    sources = f"{published.read(KORTHIKANTI).project}, Table 4; {published.read(CHEN).project}"
+    remarks = [*places.remarks(run.places), notes.cited(sources)]
+    if run.laws:
+        draw_law(panels[2], run.laws)
+        remarks.append("scratch memory includes gradients, which grow with n under every policy; ±: 95 % of the fit")
+    return sheet.finish(f"{run.experiment}: memory saved and extra time", places.handles(run.places), remarks)
+
+
+def _pareto(axes: Axes, everywhere: Sequence[ArmGroup]) -> None:
+    for number, place in enumerate(everywhere):
+        arms = [arm for arm in place.arms if arm.timing.step_s.known and math.isfinite(arm.temp_bytes)]
+        for arm in arms:
+            marks.line(axes, marks.of([arm], _megabytes, _milliseconds), place=number)
+        best = front(arms)
+        for arm in arms if number == 0 else ():
+            _name(axes, arm, below=arm in best)
+        x, y = [_megabytes(arm) for arm in best], [_milliseconds(arm).value for arm in best]
+        axes.plot(x, y, color=marks.series_style(number)[0], linewidth=0.7, linestyle="--", zorder=1)
+    axes.margins(x=0.22, y=0.2)
+    axes.set_xlim(left=0)
+    entitle(axes, "step time, ms", x="scratch memory per device, MB")
+
+
+def _name(axes: Axes, arm: ArmResult, *, below: bool) -> None:
+    """Writes an arm's name clear of the front's line: below an arm on the front, above any other."""
+    value = _milliseconds(arm)
+    whole = value.has_interval and not arm.point.oversubscribed
+    at = (value.lo if below else value.hi) if whole else value.value
+    side: Any = dict(xytext=(0, -4), va="top") if below else dict(xytext=(0, 4), va="bottom")
+    marks.write(axes, _megabytes(arm), at, short(arm.label, 16), ha="center", **side)
+
+
+def front(arms: Sequence[ArmResult]) -> list[ArmResult]:
+    """Arms on the Pareto front of scratch memory and median time, sorted by memory."""
+    best: list[ArmResult] = []
+    for arm in sorted((a for a in arms if a.usable), key=lambda a: (a.temp_bytes, a.timing.step_s.value)):
+        if not best or arm.timing.step_s.value < best[-1].timing.step_s.value:
+            best.append(arm)
+    return best
+
+
+def _megabytes(arm: ArmResult) -> float:
+    return arm.temp_bytes / 1e6
+
+
+def _milliseconds(arm: ArmResult) -> Estimate:
+    return arm.timing.step_s.times(1e3)
+
+
+def overhead(arm: ArmResult) -> Estimate:
+    """Extra time relative to the baseline, in percent."""
+    value = arm.ratio
+    return Estimate(value=100 * (value.value - 1), lo=100 * (value.lo - 1), hi=100 * (value.hi - 1))
+
+
+def others() -> list[tuple[str, float]]:
+    """(name, extra time in percent) as published."""
+    frame = published.read(KORTHIKANTI).frame.set_index("experiment")["overhead_pct"]
+    claim = published.read(CHEN).frame.set_index("quantity")["value"]["extra_runtime"]
+    return [*((name, float(frame[id])) for id, name in _NAMES.items()), ("sqrt(n), Chen", float(claim))]
+
+
+def _overheads(axes: Axes, everywhere: Sequence[ArmGroup]) -> list[str]:
+    """Draws measured extra times above, published ones below. Returns the names of the rows."""
+    base = short(everywhere[0].arms[0].label, 12)
+    names = [name for name in places.labels(everywhere) if name != everywhere[0].arms[0].label]
+    made = places.rows(everywhere, overhead, lambda value: f"{value.value:+.0f} %", names=names)
+    marks.hbars(axes, made, thick=0.68 / len(everywhere))
+    theirs = others()
+    marks.published_bars(axes, [(len(names) + i, value, f"{value:.0f} %") for i, (_, value) in enumerate(theirs)])
+    low, high = min([0.0, *(mark.value.value for mark in made)]), max([mark.end for mark in made], default=0.0)
+    axes.set_xlim(1.15 * low, 1.3 * max(high, *(value for _, value in theirs)))
+    axes.axvline(0, color="black", linewidth=0.6)
+    entitle(axes, f"extra time over {base}, %")
+    return [*(short(name, 16) for name in names), *(name for name, _ in theirs)]
+
+
+def draw_law(axes: Axes, laws: Sequence[Law]) -> None:
+    """Draws scratch memory over blocks with its fitted slope, and guides of slope 1 and 1/2."""
+    for number, law in enumerate(laws):
+        n, size = np.array(law.sizes).T
+        label = f"{law.remat}: n^{law.slope.value:.2f}" if law.slope.known else law.remat
+        if law.slope.has_interval:
+            label += f" ± {law.slope.hi - law.slope.value:.2f}"
+        colour, marker = marks.series_style(number)
+        axes.plot(n, size, color=colour, marker=marker, linestyle="none", label=label, zorder=3)
+        if law.slope.known:
+            axes.plot(n, np.exp(law.intercept) * n**law.slope.value, color=colour, linewidth=0.9, zorder=2)
+    fitted, guides = axes.lines[:], _guides(axes, laws)
+    log_axis(axes, "x", base=2, show=plain, max_ticks=6)
+    log_axis(axes, "y", show=bytes_tick, max_ticks=5)
+    entitle(axes, "scratch memory", x="blocks")
+    low, high = axes.get_ylim()
+    axes.set_ylim(low, high * (high / low) ** (0.04 + 0.11 * len(laws)))
+    marks.end_labels(axes, guides, reach=1.15, size=6.5)
+    axes.legend(
+        handles=[line for line in fitted if line.get_linestyle() == "None"],
+        loc="upper left",
+        fontsize=6.5,
+        frameon=False,
+        borderpad=0.1,
+        handletextpad=0.2,
+    )
+
+
+def _guides(axes: Axes, laws: Sequence[Law]) -> list[Line2D]:
+    """Draws the guides below all points, so that they are not taken for fits."""
+    every = [size for law in laws for size in law.sizes]
+    first, last = min(n for n, _ in every), max(n for n, _ in every)
+    if first == last:
+        return []
+    start = 0.6 * min(size for _, size in every)
+    ends = [(name, start * (last / first) ** slope) for name, slope in (("n", 1.0), ("√n", 0.5))]
+    return [marks.guide(axes, [first, last], [start, end], label=name) for name, end in ends]
+
+
+_OK, _FAIL, _PREDICTED = COLOURS[2], COLOURS[1], COLOURS[0]
+
+
+def found(run: Findings) -> str:
+    """The result of the run's search; "" without one."""
+    search = studies.read_search(run.path)
+    return "" if search is None else search.sentence
+
+
+@plot("search", views=("training", "levers"), order=4, more=found)
+def draw_search(run: Findings) -> Figure | None:
+    """Left: predicted memory of a step for every compiled batch, and the batches that were then run. Right: predicted
+    and measured memory of the batches that were run."""
+    search = studies.read_search(run.path)
+    if search is None or not search.tried:
+        return None
+    sheet = Sheet(1, 2, widths=[1.3, 1])
+    _predictions(sheet.panels[0, 0], search)
+    _proofs(sheet.panels[0, 1], search)
+    handles = [
+        marks.style_handle("predicted by the compiler", color=_PREDICTED, marker="o"),
+        marks.style_handle("measured", color=_OK, marker="s", linestyle="none"),
+        marks.guide_handle(f"limit, {scaled(search.limit_bytes, 'B')}"),
+    ]
+    counts = f"{len(search.tried)} batches compiled, {len(search.proven)} run once each"
+    remarks = ["✓: ran within the limit; ✗: did not", f"limit: {short(search.limit_source, 90)}. {counts}"]
+    return sheet.finish(f"{run.experiment}: the largest batch that fits is {search.largest}", handles, remarks)
+
+
+def _predictions(axes: Axes, search: Search) -> None:
+    batches, sizes = np.array(search.tried).T
+    axes.plot(batches, sizes, color=_PREDICTED, marker="o", markersize=3, zorder=2)
+    marks.unity(axes, at=search.limit_bytes, along="y")
+    fitted, failed = ([p for p in search.proven if p.ok is ok] for ok in (True, False))
+    for proof in (*sorted(fitted, key=_batch)[-1:], *sorted(failed, key=_batch)[:1]):
+        _verdict(axes, proof.batch, _predicted(search, proof), proof, aside=6)
+    log_axis(axes, "x", base=2, show=plain)
+    log_axis(axes, "y", show=bytes_tick, max_ticks=6, span=[search.limit_bytes])
+    entitle(axes, "memory per device, predicted", x="global batch")
+
+
+def _batch(proof: TriedBatch) -> int:
+    return proof.batch
+
+
+def _verdict(axes: Axes, x: float, y: float, proof: TriedBatch, *, aside: float = 0) -> None:
+    """Writes ✓ or ✗ above the measurement; `aside` moves ✓ to the left and ✗ to the right."""
+    sign, colour, side = ("✓", _OK, -aside) if proof.ok else ("✗", _FAIL, aside)
+    marks.write(axes, x, y, sign, above=True, size=9, xytext=(side, 4), va="baseline", color=colour, weight="bold")
+
+
+def _predicted(search: Search, proof: TriedBatch) -> float:
+    """Predicted memory of a batch, interpolated if that batch was not compiled."""
+    if proof.peak_bytes is not None:
+        return proof.peak_bytes
+    batches, sizes = np.array(search.tried).T
+    return float(np.interp(proof.batch, batches, sizes))
+
+
+def _proofs(axes: Axes, search: Search) -> None:
+    proofs = sorted(search.proven, key=_batch)
+    for place, proof in enumerate(proofs):
+        axes.plot([place], [_predicted(search, proof)], color=_PREDICTED, marker="o", linestyle="none", zorder=3)
+        if proof.measured_bytes:
+            axes.plot([place], [proof.measured_bytes], color=_OK, marker="s", linestyle="none", zorder=3)
+        _verdict(axes, place, max(_predicted(search, proof), proof.measured_bytes or 0, search.limit_bytes), proof)
+    marks.unity(axes, at=search.limit_bytes, along="y")
+    axes.set_xticks(range(len(proofs)), [str(proof.batch) for proof in proofs])
+    axes.set_xlim(-0.6, len(proofs) - 0.4)
+    axes.grid(False, axis="x")
+    low, high = axes.dataLim.y0, axes.dataLim.y1
+    if math.isfinite(low) and high > low:
+        axes.set_ylim(low - 0.2 * (high - low), high + 0.35 * (high - low))
+    axes.yaxis.set_major_formatter(lambda value, _: scaled(value, "B"))
+    axes.locator_params(axis="y", nbins=5, steps=[1, 2, 5, 10])
+    entitle(axes, "predicted and measured", x="batch that was run")

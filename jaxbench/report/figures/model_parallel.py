@@ -1,0 +1,585 @@
+# Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
+"""Figures of strategies that split the model or the sequence over devices."""
+
+from __future__ import annotations
+
+import math
+import textwrap
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from matplotlib.lines import Line2D
+
+from jaxbench.analysis import studies as search
+from jaxbench.analysis.quantities import devices
+from jaxbench.analysis.scaling import Row
+from jaxbench.analysis.waterfall import CHUNKS, idle_share
+from jaxbench.catalog import published
+from jaxbench.levers import ACCUMULATE, SCHEDULE
+from jaxbench.report.drawing import families, marks, notes
+from jaxbench.report.drawing.axes import (
+    bytes_tick,
+    devices_axis,
+    efficiency_axis,
+    empty,
+    entitle,
+    log_axis,
+    plain,
+    seconds_tick,
+    whole_zero,
+    zero_axis,
+)
+from jaxbench.report.drawing.canvas import Sheet, short
+from jaxbench.report.drawing.families import fact, received, received_bytes
+from jaxbench.report.drawing.marks import GREY, Mark, exact
+from jaxbench.report.drawing.plot import plot
+from jaxbench.report.findings import Findings
+from jaxbench.statistics import paired_ratio
+from jaxbench.statistics.bootstrap import UNKNOWN, Estimate
+
+WEAK, STRONG = "megatron2019_weak_scaling", "megatron2019_strong_scaling"
+_WEAK_COLUMNS = (("mp", "D", "Megatron: model"), ("mp_dp", "v", "Megatron: model + data"))
+_STRONG_SHAPE, _STRONG_NAME = "P", "Megatron: strong"
+_STYLES = {"strong": "-", "weak": ":"}
+
+
+@plot("tensor", views=("training/tensor", "levers/tensor"))
+def draw_tensor(run: Findings) -> Figure | None:
+    """Weak: FLOP/s per device for a model that grows with the devices, relative to the smallest device count. Strong:
+    speed-up of one model split over more devices; dashed: linear. MB received: the size of the collective results of a
+    compiled step on one device. Grey, dashed, with markers: Megatron-LM on V100s."""
+    sent = [row for row in families.compiled(run.rows) if math.isfinite(families.received_bytes(row))]
+    if not sent:
+        return None
+    groups = families.families(sent)
+    timed = {scaling: [row for row in _of(sent, scaling) if row.speedup.known] for scaling in ("weak", "strong")}
+    shown = [scaling for scaling in ("weak", "strong") if timed[scaling]]
+    sheet = Sheet(1, len(shown) + 1)
+    panels = dict(zip([*shown, "sent"], sheet.panels[0], strict=True))
+    handles = [*families.handles(groups), *([marks.guide_handle("linear")] if shown else [])]
+    if "weak" in shown:
+        handles += _weak(panels["weak"], groups, timed["weak"])
+    if "strong" in shown:
+        handles += _strong(panels["strong"], groups, timed["strong"])
+    _sent(panels["sent"], groups)
+    remarks = _tensor_notes([*timed["weak"], *timed["strong"]], sent)
+    return sheet.finish(f"{run.experiment}: tensor parallelism", handles, remarks)
+
+
+def _of(rows: Sequence[Row], scaling: str) -> list[Row]:
+    return [row for row in rows if row.point.scaling == scaling]
+
+
+def base(rows: Sequence[Row]) -> int:
+    """The smallest device count that serves as the base of a speed-up of these rows."""
+    return min((row.base.devices for row in rows if row.base is not None), default=1)
+
+
+def _weak(axes: Axes, groups: dict[str, list[Row]], timed: Sequence[Row]) -> list[Line2D]:
+    """Draws the measured and both published series. Returns the legend entries of the published ones."""
+    marks.unity(axes, at=100, along="y")
+    weak = {name: _of(rows, "weak") for name, rows in groups.items()}
+    families.lines(axes, weak, lambda row: row.efficiency.times(100), between=_STYLES["weak"])
+    frame, counts = published.read(WEAK).frame, set(families.counts(timed))
+    for column, shape, _ in _WEAK_COLUMNS:
+        marks.published(axes, frame[f"{column}_gpus"], frame[f"{column}_scaling_pct"], shape=shape)
+        counts |= {int(n) for n in frame[f"{column}_gpus"]}
+    efficiency_axis(axes)
+    entitle(axes, "weak: % of linear scaling" + (f" from {devices(base(timed))}" if base(timed) != 1 else ""))
+    devices_axis(axes, sorted(counts))
+    axes.xaxis.set_ticks([4**power for power in range(5)])  # the axis reaches 512: ticks at all powers of 2 do not fit
+    return [marks.published_handle(shape, name) for _, shape, name in _WEAK_COLUMNS]
+
+
+def _strong(axes: Axes, groups: dict[str, list[Row]], timed: Sequence[Row]) -> list[Line2D]:
+    """Draws the measured series and y = x; the published series only if measured ones are also over one device."""
+    smallest, counts, handles = base(timed), set(families.counts(timed)), []
+    families.lines(axes, {name: _of(rows, "strong") for name, rows in groups.items()}, lambda row: row.speedup)
+    if smallest == 1:
+        frame = published.read(STRONG).frame
+        marks.published(axes, frame["gpus"], frame["speedup"], shape=_STRONG_SHAPE)
+        counts |= {int(n) for n in frame["gpus"]}
+        handles.append(marks.published_handle(_STRONG_SHAPE, _STRONG_NAME))
+    marks.guide(axes, sorted(counts), [count / smallest for count in sorted(counts)])
+    log_axis(axes, "y", base=2, show=plain)
+    entitle(axes, f"strong: speed-up over {devices(smallest)}")
+    devices_axis(axes, sorted(counts))
+    return handles
+
+
+def _sent(axes: Axes, groups: dict[str, list[Row]]) -> None:
+    """Draws megabytes received per device, from 0: one device receives nothing, which a log axis cannot show."""
+    for place, rows in enumerate(groups.values()):
+        for scaling, between in _STYLES.items():
+            families.line(axes, _of(rows, scaling), megabytes, place=place, exact=True, between=between)
+    whole_zero(axes)
+    entitle(axes, "MB received per device and step")
+    devices_axis(axes, families.counts(row for rows in groups.values() for row in rows))
+
+
+def megabytes(row: Row) -> Estimate:
+    return exact(families.received_bytes(row) / 1e6)
+
+
+def _tensor_notes(timed: Sequence[Row], sent: Sequence[Row]) -> list[str]:
+    both = {row.point.scaling for row in sent} == set(_STYLES)
+    received = f"MB received: results of all collectives of a step; {notes.EXACT}"
+    sentences = [*families.remarks(timed, sent), received + ("; solid: strong, dotted: weak" if both else "")]
+    if timed:
+        sentences.append(notes.cited(f"{published.read(WEAK).project}, Tables 1 and 8, Figure 5: V100s"))
+    over = base(_of(timed, "strong"))
+    if over != 1:
+        sentences.append(f"published speed-ups are not drawn: they are over 1 device, these over {devices(over)}")
+    return sentences
+
+
+GPIPE = "gpipe_table2_tpu"
+_PIPELINE_BETWEEN: Any = {"gpipe": "-", "1f1b": (0, (4, 1.5)), "interleaved": ":"}
+_THEORY: Any = dict(color=GREY, linewidth=0.6, zorder=1)
+_FIRST = 4  # first style index of schedules; lower ones are for numbers of micro-batches, so none is shared
+_UNMATCHED = "*"  # marker of published values for a number of micro-batches that was not measured here
+
+
+@plot("pipeline", views=("training/pipeline", "levers/pipeline"))
+def draw_pipeline(run: Findings) -> Figure | None:
+    """K stages, M micro-batches of one global batch. Left: the share of slots without work in the executed schedule
+    (the bubble), with the theoretical line. Middle: throughput relative to gpipe at K = 2, M = 1, with published values
+    and the limit set by idle slots alone. Right: scratch memory of the compiled step at the largest K. More micro-
+    batches are smaller ones, so memory need not grow with M; it depends on how many a stage keeps."""
+    rows = [row for row in families.compiled(run.rows) if row.point.strategy == "pipeline"]
+    if not rows:
+        return None
+    styles = {m: i for i, m in enumerate(sorted({micro_batches(row) for row in rows}))}
+    schedules = [name for name in _PIPELINE_BETWEEN if any(schedule(row) == name for row in rows)]
+    sheet = Sheet(1, 3, heights=2.2)
+    left, middle, right = sheet.panels[0]
+    _idle(left, rows, styles)
+    over = _throughput(middle, rows, styles)
+    _pipeline_memory(right, rows, schedules)
+    remarks = [
+        *families.remarks(rows, rows),
+        "idle share and scratch memory are exact, so their marks are filled even when oversubscribed",
+        "line style: schedule; colour and marker: M (in the right panel: schedule)",
+    ]
+    if {"gpipe", "1f1b"} <= set(schedules):
+        remarks.append("gpipe and 1f1b have the same idle slots, so their idle shares are equal")
+    if over:
+        remarks.append(notes.cited(f"{published.read(GPIPE).project}, Table 2, Transformer on TPUs"))
+    title = f"{run.experiment}: pipelines and their idle share"
+    return sheet.finish(title, _handles(styles, schedules, compared=over), remarks)
+
+
+def schedule(row: Row) -> str:
+    """The pipeline's schedule; gpipe for runs recorded before the setting existed."""
+    return SCHEDULE.of(row.point.levers)
+
+
+def micro_batches(row: Row) -> int:
+    """M, the number of micro-batches."""
+    return ACCUMULATE.of(row.point.levers)
+
+
+def relative(rows: Sequence[Row]) -> dict[str, Estimate]:
+    """Throughput by point, divided by that of gpipe at K = 2, M = 1; {} if that was not measured."""
+    timed = [row for row in rows if row.timing.step_s.known]
+    at = ("gpipe", 2, 1)
+    bases = [row for row in timed if (schedule(row), row.point.devices, micro_batches(row)) == at and not row.wrong]
+    if not bases:
+        return {}
+    base, ratios = bases[0], {}
+    for row in timed:
+        work = row.point.global_batch / base.point.global_batch
+        value = paired_ratio.ratio(base, row).times(work)
+        ratios[row.point.point] = value.alone() if row is base else value
+    return ratios
+
+
+def _idle(axes: Axes, rows: Sequence[Row], styles: Mapping[int, int]) -> None:
+    counts = families.counts(rows)
+    span = _between(min(counts), max(counts))
+    for parts, chunks in _shapes(rows):
+        axes.plot(span, [100 * idle_share(k, parts, chunks) for k in span], **_THEORY)
+    for (parts, name), members in _families(rows).items():
+        families.line(axes, members, _idle_share, place=styles[parts], between=_PIPELINE_BETWEEN[name], exact=True)
+    axes.set_ylim(-4, 104)
+    devices_axis(axes, counts, label="stages K")
+    entitle(axes, "idle share of the schedule, %")
+
+
+def _throughput(axes: Axes, rows: Sequence[Row], styles: Mapping[int, int]) -> bool:
+    """Draws the throughput panel. Returns whether K = 2, M = 1 was timed, so that there is a reference."""
+    counts, values = families.counts(rows), relative(rows)
+    entitle(axes, "throughput, K = 2, M = 1 is 1")
+    if not values:
+        devices_axis(axes, counts, label="stages K")
+        empty(axes, "K = 2, M = 1\nwas not timed")
+        return False
+    span = _between(2, max(8, *counts))
+    for parts, chunks in _shapes(rows):
+        busy = [k * (1 - idle_share(k, parts, chunks)) for k in span]  # 1 at K = 2, M = 1, one chunk
+        axes.plot(span, busy, **_THEORY)
+    for (parts, name), members in _families(rows).items():
+        value = lambda row: values.get(row.point.point, UNKNOWN)  # noqa: E731
+        families.line(axes, members, value, place=styles[parts], between=_PIPELINE_BETWEEN[name])
+    for parts, xs, ys in others():
+        marks.published(axes, xs, ys, shape=marks.series_style(styles[parts])[1] if parts in styles else _UNMATCHED)
+    log_axis(axes, "y", base=2, show=plain)
+    devices_axis(axes, sorted({*counts, 2, 4, 8}), label="stages K")
+    return True
+
+
+def others() -> list[tuple[int, list[int], list[float]]]:
+    """(M, stages, throughputs) as published, divided by the throughput at K = 2, M = 1."""
+    frame, stages = published.read(GPIPE).frame.set_index("M"), [2, 4, 8]
+    return [(int(m), stages, [float(frame.loc[m, f"transformer_K{k}"]) for k in stages]) for m in frame.index]
+
+
+def _pipeline_memory(axes: Axes, rows: Sequence[Row], schedules: Sequence[str]) -> None:
+    stages = max(families.counts(rows))
+    for name in schedules:
+        members = [row for row in rows if schedule(row) == name and row.point.devices == stages]
+        made = marks.of(
+            members, micro_batches, lambda row: exact(families.compile_report(row, "temp_bytes")), exact=True
+        )
+        marks.line(axes, made, place=_pipeline_style(name), between=_PIPELINE_BETWEEN[name])
+    log_axis(axes, "x", base=2, show=plain, max_ticks=6)
+    axes.set_xticks(sorted({micro_batches(row) for row in rows}))
+    log_axis(axes, "y", show=bytes_tick, max_ticks=5)
+    entitle(axes, f"scratch memory a stage, K = {stages}", x="micro-batches M")
+
+
+def _pipeline_style(name: str) -> int:
+    return _FIRST + list(_PIPELINE_BETWEEN).index(name)
+
+
+def _idle_share(row: Row) -> Estimate:
+    return exact(100 * (1 - fact(row, "busy_share")))
+
+
+def _shapes(rows: Sequence[Row]) -> list[tuple[int, int]]:
+    """(M, chunks) of all rows with more than one stage: with K, they determine the theoretical line."""
+    return sorted({(micro_batches(row), CHUNKS.get(schedule(row), 1)) for row in rows if row.point.devices > 1})
+
+
+def _families(rows: Sequence[Row]) -> dict[tuple[int, str], list[Row]]:
+    """Rows by (M, schedule)."""
+    groups: dict[tuple[int, str], list[Row]] = {}
+    for row in rows:
+        if schedule(row) in _PIPELINE_BETWEEN:
+            groups.setdefault((micro_batches(row), schedule(row)), []).append(row)
+    return groups
+
+
+def _between(low: float, high: float) -> list[float]:
+    """Stage counts (not whole numbers) for a smooth line on a logarithmic axis."""
+    return [low * (high / low) ** (i / 40) for i in range(41)]
+
+
+def _handles(styles: Mapping[int, int], schedules: Sequence[str], *, compared: bool) -> list[Line2D]:
+    entries = [marks.handle(style, f"M = {parts}") for parts, style in styles.items()]
+    entries += [marks.handle(_pipeline_style(name), name, between=_PIPELINE_BETWEEN[name]) for name in schedules]
+    entries.append(marks.style_handle("idle slots alone", color=GREY, linewidth=0.6))
+    if compared:
+        entries.append(marks.published_handle(marks.series_style(0)[1], "Huang et al., same markers"))
+        unmatched = [m for m, *_ in others() if m not in styles]
+        entries += [marks.published_handle(_UNMATCHED, f"Huang et al., M = {m}") for m in unmatched]
+    return entries
+
+
+_CONTEXT_BETWEEN: Any = ("-", ":", "--", "-.")  # a line style per strategy; markers are taken by device counts
+
+
+@plot("context", views=("training/context", "levers/context"))
+def draw_context(run: Findings) -> Figure | None:
+    """Left: the longest sequence with a compiled step that fits the memory limit per device, over the number of
+    devices; dashed: proportional to devices. Middle: compiled memory at each length that was tried. Right: time per
+    step at a fixed length, over the number of devices."""
+    longest = search.read_longest(run.path)
+    searched: list[dict[str, Any]] = list(longest["rows"]) if longest is not None else []
+    timed = [row for row in families.compiled(run.rows) if row.point.scaling == "strong" and row.timing.step_s.known]
+    if not searched and not timed:
+        return None
+    counts = sorted({int(row["devices"]) for row in searched} | set(families.counts(timed)))
+    sheet = Sheet(1, 2 * bool(searched) + bool(timed))
+    panels = list(sheet.panels[0])
+    if longest is not None and searched:
+        _longest(panels[0], searched, counts)
+        _tried(panels[1], searched, counts, float(longest["limit_bytes"]))
+    if timed:
+        _times(panels[-1], timed, counts)
+    handles = [marks.handle(place, devices(count)) for place, count in enumerate(counts)]
+    handles += [*_strategies(timed), marks.guide_handle("perfect")]
+    return sheet.finish(f"{run.experiment}: long sequences over devices", handles, _context_notes(longest, timed))
+
+
+def _strategies(timed: Sequence[Row]) -> list[Line2D]:
+    """Legend entries for the line styles of the strategies, if there are several."""
+    names = list(families.families(timed))
+    styles = [_CONTEXT_BETWEEN[place % len(_CONTEXT_BETWEEN)] for place in range(len(names) if len(names) > 1 else 0)]
+    return [marks.style_handle(short(n, 28), color=GREY, linestyle=s) for s, n in zip(styles, names, strict=False)]
+
+
+def _longest(axes: Axes, searched: Sequence[dict[str, Any]], counts: Sequence[int]) -> None:
+    """Draws a point per device count, and the ideal of dividing every byte. Numbers are to the lower right."""
+    rows = sorted(searched, key=lambda row: int(row["devices"]))
+    x, y = [int(row["devices"]) for row in rows], [int(row["longest"]) for row in rows]
+    marks.guide(axes, x, [y[0] * n / x[0] for n in x])
+    axes.plot(x, y, color=GREY, linewidth=0.9, zorder=2)
+    paper: Any = dict(facecolor="white", edgecolor="none", pad=0.4)
+    for n, length in zip(x, y, strict=True):
+        axes.plot([n], [length], linestyle="none", **_context_style(counts, n), zorder=3)
+        marks.write(axes, n, length, f"{length}", xytext=(5, -2), va="top", bbox=paper, zorder=2.5)
+    log_axis(axes, "y", base=2, show=plain)
+    devices_axis(axes, x)
+    axes.set_xlim(right=2.1 * x[-1])  # room for the number of the last point
+    axes.set_ylim(bottom=axes.get_ylim()[0] / 1.2)
+    entitle(axes, "longest sequence that fits")
+
+
+def _context_style(counts: Sequence[int], n: int) -> dict[str, Any]:
+    """Legend entries of the device counts, which have the same style in every panel."""
+    colour, marker = marks.series_style(counts.index(n))
+    return dict(color=colour, marker=marker)
+
+
+def _tried(axes: Axes, searched: Sequence[dict[str, Any]], counts: Sequence[int], limit: float) -> None:
+    """Draws the memory of every compiled length, a line per device count, and the limit."""
+    axes.axhline(limit, color="black", linewidth=0.8, zorder=1)
+    for row in searched:
+        pairs = sorted((int(length), float(peak)) for length, peak in row["tried"])
+        style = _context_style(counts, int(row["devices"]))
+        axes.plot([length for length, _ in pairs], [peak for _, peak in pairs], **style, zorder=3)
+    log_axis(axes, "x", base=2, show=plain, max_ticks=5)
+    log_axis(axes, "y", show=bytes_tick, max_ticks=5, span=(limit,))
+    entitle(axes, f"peak memory; line: limit {bytes_tick(limit)}", x="sequence length")
+
+
+def _times(axes: Axes, timed: Sequence[Row], counts: Sequence[int]) -> None:
+    """Draws strong scaling: a line per strategy, through points in the style of their device count."""
+    for place, rows in enumerate(families.families(timed).values()):
+        good = [row for row in rows if not row.wrong]
+        x, y = [row.point.devices for row in good], [row.timing.step_s.value for row in good]
+        axes.plot(x, y, color=GREY, linewidth=0.9, linestyle=_CONTEXT_BETWEEN[place % len(_CONTEXT_BETWEEN)], zorder=2)
+        if good and not good[0].point.oversubscribed:
+            marks.guide(axes, x, [y[0] * x[0] / n for n in x])
+        for row in rows:
+            families.line(axes, [row], lambda row: row.timing.step_s, place=counts.index(row.point.devices))
+    log_axis(axes, "y", show=seconds_tick, max_ticks=5)
+    devices_axis(axes, families.counts(timed))
+    entitle(axes, "time per step, strong scaling")
+
+
+def _context_notes(longest: dict[str, Any] | None, timed: Sequence[Row]) -> list[str]:
+    remarks, ideals = [], []
+    if longest is not None and longest["rows"]:
+        remarks.append(f"limit: {longest['limit_bytes']:,} bytes per device ({longest['limit_source']})")
+        remarks.append(f"memory as compiled; the search found the longest sequence to within 1/8; {notes.EXACT}")
+        ideals.append("twice the length")
+    if timed:
+        ideals.append("half the time")
+    remarks.append(f"perfect, on twice the devices: {' and '.join(ideals)}")
+    return [*remarks, *families.remarks(timed, timed)]
+
+
+@plot("hybrid", views=("training/hybrid", "levers/hybrid"))
+def draw_hybrid(run: Findings) -> Figure | None:
+    """Each row is one mesh of the same devices. Left: time per step. Middle: compiled memory of one device, split into
+    its shard of the model's state and everything else. Right: bytes received, the size of all collective results of a
+    step on one device."""
+    rows = ranked(families.compiled(run.rows))
+    if not rows:
+        return None
+    sheet = Sheet(1, 3, widths=[1, 1.15, 1])
+    time, memory, received = sheet.panels[0]
+    _bars(time, rows, [row.timing.step_s.times(1e3) for row in rows], title="time per step, ms")
+    _hybrid_memory(memory, rows)
+    sizes = [exact(received_bytes(row) / 1e6) for row in rows]
+    _bars(received, rows, sizes, title="received per step, MB", exactly=True)
+    for axes in sheet.panels[0]:
+        sheet.names(axes, [name(row, rows) for row in rows], shown=axes is time)
+    handles = [marks.bar_handle(1, "model and optimizer state"), marks.bar_handle(4, "everything else, mostly scratch")]
+    title = f"{run.experiment}: meshes of {', '.join(map(devices, families.counts(rows)))}"
+    return sheet.finish(title, handles, [*_remarks(rows), *failures(run.rows)])
+
+
+def ranked(rows: Sequence[Row]) -> list[Row]:
+    """Rows sorted by time, rows without a time last; by received bytes if all times are oversubscribed."""
+    by_bytes = not trusted(rows)
+
+    def key(row: Row) -> tuple[bool, float]:
+        value = received_bytes(row) if by_bytes else row.timing.step_s.value
+        return math.isnan(value), value
+
+    return sorted(rows, key=key)
+
+
+def trusted(rows: Sequence[Row]) -> bool:
+    """Whether any time was measured without oversubscription (on at most as many devices as cores)."""
+    return any(row.timing.step_s.known and not row.point.oversubscribed for row in rows)
+
+
+def mesh(row: Row) -> str:
+    """Such as "data=2, tensor=2"; the strategy's name if the strategy chose the mesh."""
+    value = row.point.levers.get("mesh", "strategy")
+    return row.point.strategy if value == "strategy" else value.replace(",", ", ")
+
+
+def name(row: Row, rows: Sequence[Row]) -> str:
+    """The mesh, and any settings that distinguish it from other rows with the same mesh."""
+    label = mesh(row)
+    same = [other for other in rows if other is not row and mesh(other) == label]
+    if any(other.point.devices != row.point.devices for other in same):
+        label = f"{label} on {row.point.devices}"
+    levers = {lever: value for lever, value in row.point.levers.items() if lever != "mesh"}
+    differing = [value for lever, value in levers.items() if any(o.point.levers.get(lever) != value for o in same)]
+    return short(", ".join([label, *differing]), 34)
+
+
+def failures(rows: Sequence[Row]) -> list[str]:
+    """One footnote on the meshes that did not compile, each with the first words of the reason."""
+    reasons = []
+    for row in (row for row in rows if row.point.record is None):
+        reason = row.point.failure.reason if row.point.failure is not None else row.point.reason
+        reasons.append(f"{mesh(row)}: {textwrap.shorten(reason, 91, placeholder=' …') or 'not measured'}")
+    return [f"not drawn: {'; '.join(dict.fromkeys(reasons))}"] if reasons else []
+
+
+def _hybrid_memory(axes: Axes, rows: Sequence[Row]) -> None:
+    """Draws stacked bars of state and everything else, with their sum as a number."""
+    top = 0.0
+    for place, row in enumerate(rows):
+        peak, state = families.compile_report(row, "peak_bytes") / 1e6, fact(row, "state_bytes") / 1e6
+        if not math.isfinite(peak):
+            continue
+        top = max(top, peak)
+        if row.wrong:
+            marks.cross(axes, peak, place)
+            continue
+        shard = min(state, peak) if math.isfinite(state) else 0.0
+        marks.write(axes, marks.stack(axes, place, [(shard, 1), (peak - shard, 4)]), place, f"{peak:.3g}")
+    _finish(axes, top, "memory per device, MB")
+
+
+def _bars(axes: Axes, rows: Sequence[Row], values: Sequence[Estimate], *, title: str, exactly: bool = False) -> None:
+    """Draws a bar per row. exactly: the values do not depend on speed, so no bar is hollow."""
+    made = [
+        Mark(at=place, value=value, state=marks.state(row, exact=exactly), text=f"{value.value:.3g}")
+        for place, (row, value) in enumerate(zip(rows, values, strict=True)) if value.known
+    ]  # fmt: skip
+    marks.hbars(axes, made)
+    _finish(axes, max((mark.end for mark in made), default=0.0), title)
+
+
+def _finish(axes: Axes, top: float, title: str) -> None:
+    zero_axis(axes, "x", top, room=1.3, max_ticks=4)
+    entitle(axes, title)
+    if not top:
+        empty(axes, "not measured", which="x")
+
+
+def _remarks(rows: Sequence[Row]) -> list[str]:
+    notes = families.remarks(rows, rows)
+    if trusted(rows):
+        notes.append("sorted by time per step")
+    else:
+        notes.append("sorted by bytes received, because oversubscribed times do not show which mesh is faster")
+    notes.append("memory and bytes are exact, so their marks are filled even when oversubscribed")
+    shares = {round(100 * (1 - fact(row, "busy_share"))) for row in rows if math.isfinite(fact(row, "busy_share"))}
+    if shares:
+        low, high = min(shares), max(shares)
+        between = f"{low} %" if low == high else f"{low} to {high} %"
+        notes.append(f"meshes with stages leave {between} of their schedule idle")
+    return notes
+
+
+KINDS = ("all-to-all", "all-gather", "reduce-scatter", "all-reduce", "collective-permute")
+
+
+@plot("moe", views=("training/moe", "levers/moe"))
+def draw_moe(run: Findings) -> Figure | None:
+    """Left: model and optimizer state on one device; grey: divided evenly. Right: bytes that one device receives per
+    step, by kind of collective (the size of the results, including the device's own part). Either tokens travel to
+    their experts and back (all-to-all), or parameters travel to the tokens (all-gather)."""
+    rows = families.compiled(run.rows)
+    if not rows:
+        return None
+    groups = families.families(rows)
+    several = {name: [row for row in members if row.point.devices > 1] for name, members in groups.items()}
+    kinds = _kinds([row for members in several.values() for row in members])
+    sheet = Sheet(1, 2, widths=[1, max(1.0, min(2.2, 0.25 * sum(map(len, several.values()))))], heights=2.4)
+    _state(sheet.panels[0, 0], groups)
+    _received(sheet.panels[0, 1], several, kinds)
+    bars = [marks.bar_handle(style, kind) for kind, style in kinds.items()]
+    handles = [*families.handles(groups), marks.guide_handle("divided evenly"), *bars]
+    remarks = [notes.EXACT, *_dropped(groups), *([notes.WRONG] if any(row.wrong for row in rows) else [])]
+    if any(row.point.devices == 1 for row in rows):
+        remarks.append("on one device nothing is received")
+    return sheet.finish(f"{run.experiment}: a mixture of experts over devices", handles, remarks)
+
+
+def _kinds(rows: Sequence[Row]) -> dict[str, int]:
+    """The style of each kind of collective in the rows. A known kind has the same style in every run."""
+    seen = {kind for row in rows for kind, size in received(row).items() if size}
+    every = [*KINDS, *sorted(seen - set(KINDS))]
+    return {kind: style for style, kind in enumerate(every, start=2) if kind in seen}  # the left panel's lines use 0, 1
+
+
+def _state(axes: Axes, groups: Mapping[str, Sequence[Row]]) -> None:
+    rows = [row for members in groups.values() for row in members]
+    counts = families.counts(rows)
+    families.lines(axes, groups, lambda row: exact(fact(row, "state_bytes")), exact=True)
+    whole = [fact(row, "state_bytes") for row in rows if row.point.devices == counts[0]]
+    whole = [size for size in whole if math.isfinite(size)]
+    if whole and len(counts) > 1:
+        marks.guide(axes, counts, [max(whole) * counts[0] / count for count in counts])
+    log_axis(axes, "y", show=bytes_tick, max_ticks=5)
+    if not any(math.isfinite(fact(row, "state_bytes")) for row in rows):
+        empty(axes, "state was not measured")
+    devices_axis(axes, counts)
+    entitle(axes, "state per device")
+
+
+def _received(axes: Axes, groups: Mapping[str, Sequence[Row]], kinds: Mapping[str, int]) -> None:
+    """Draws a stacked bar per point, with a gap between families."""
+    at, top, ticks = 0.0, 0.0, {}
+    for family, rows in groups.items():
+        for place, row in enumerate(rows):
+            top = max(top, _stack(axes, at + place, row, kinds))
+            ticks[at + place] = str(row.point.devices)
+        if rows:
+            below: Any = dict(xycoords=("data", "axes fraction"), xytext=(0, -18), ha="center", va="top")
+            marks.write(axes, at + (len(rows) - 1) / 2, 0, short(family, 24), size=7.5, **below)
+            at += len(rows) + 0.7
+    axes.set_xticks(list(ticks), list(ticks.values()))
+    axes.tick_params(axis="x", length=0)
+    axes.grid(False, axis="x")
+    zero_axis(axes, "y", top)
+    axes.set_xlabel("devices", labelpad=15)
+    entitle(axes, "received by a device in a step, MB")
+    if not ticks:
+        empty(axes, "one device only:\nnothing is received")
+
+
+def _stack(axes: Axes, at: float, row: Row, kinds: Mapping[str, int]) -> float:
+    """Draws one stacked bar with its height written above it. Returns the height in MB."""
+    sizes = received(row)
+    total = sum(sizes.values()) / 1e6
+    if row.wrong:
+        marks.cross(axes, at, total)
+        return total
+    parts = [(sizes[kind] / 1e6, style) for kind, style in kinds.items() if sizes.get(kind)]
+    marks.write(axes, at, marks.stack(axes, at, parts, thick=0.8, upright=True), f"{total:.3g}", above=True)
+    return total
+
+
+def _dropped(groups: Mapping[str, Sequence[Row]]) -> list[str]:
+    """A note on the share of tokens dropped because their expert was full: per family, over all device counts."""
+    ranges = []
+    for family, rows in groups.items():
+        shares = [100 * fact(row, "dropped") for row in rows if math.isfinite(fact(row, "dropped")) and not row.wrong]
+        if shares:
+            low, high = (f"{value:.1f}" for value in (min(shares), max(shares)))
+            ranges.append(f"{short(family, 24)} {low} %" if low == high else f"{short(family, 24)} {low} to {high} %")
+    return [f"tokens dropped because their expert was full: {', '.join(ranges)}"] if ranges else []

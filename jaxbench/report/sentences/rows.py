@@ -1,0 +1,163 @@
+# Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
+"""Sentences on rows: their faults, notes, bases and utilisation."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any
+
+from jaxbench.analysis import gates, summary
+from jaxbench.analysis.quantities import devices, seconds
+from jaxbench.analysis.scaling import Row
+from jaxbench.levers.compiler import every_set
+
+
+def shortfalls(rows: Sequence[Any], config: dict[str, Any]) -> list[str]:
+    """The reasons why these rows are incomplete or wrong, without duplicates; [] if they are complete and correct.
+
+    A strategy that does not support the model is a shortfall if it was requested by name, or if no other ran.
+    """
+    found = [*impossible(rows), *grouped(rows, _shortfall)]
+    sentences = [f"{names(points)} {'is' if len(points) == 1 else 'are'} {what}." for what, points in found]
+    return sentences if excused(rows, config) else sentences + unsupported(rows)
+
+
+def _shortfall(row: Any) -> list[str]:
+    """[what is wrong with the point, and why]; [] if nothing is."""
+    point = row.point
+    state = summary.state(point.status, point.check_ok)
+    if state in ("ok", "unsupported"):
+        return []
+    what = "recorded as failed" if state == "failed" else point.status if point.status != "ok" else state
+    return [f"{what}: {point.reason}" if point.reason else what]
+
+
+def impossible(rows: Iterable[Any]) -> list[tuple[str, list[str]]]:
+    """(sentence with the first reason, points) for each gate that found an impossible result."""
+    found: dict[str, tuple[str, list[str]]] = {}
+    for row in rows:
+        for gate in gates.impossible(row.gates):
+            found.setdefault(gate.name, (gate.reason, []))[1].append(row.point.point)
+    return [
+        (f"impossible by the gate '{name}': {reason}" + (" at the first point" if len(points) > 1 else ""), points)
+        for name, (reason, points) in found.items()
+    ]
+
+
+def grouped(rows: Iterable[Any], say: Callable[[Any], Iterable[str]]) -> list[tuple[str, list[str]]]:
+    """(sentence without its full stop, points) for each distinct sentence."""
+    points: dict[str, list[str]] = {}
+    for row in rows:
+        for sentence in say(row):
+            points.setdefault(sentence.rstrip("."), []).append(row.point.point)
+    return list(points.items())
+
+
+def notes(rows: Iterable[Any], say: Callable[[Any], Iterable[str]] = lambda row: row.notes) -> list[str]:
+    """Sharding annotations of the model that are ignored; then each distinct note, after the names of its points."""
+    rows = list(rows)
+    ignored = dict.fromkeys(getattr(getattr(row.point, "record", None), "annotations", "") for row in rows)
+    return [*filter(None, ignored), *(f"{names(points)}: {sentence}." for sentence, points in grouped(rows, say))]
+
+
+def refusals(rows: Sequence[Any]) -> list[str]:
+    """Sentences on the rows that a gate refused, by gate. Wrong and impossible results are shortfalls instead."""
+    refused = [row for row in rows if row.gate == "refused" and row.point.check_ok is not False]
+    refused = [row for row in refused if not gates.impossible(row.gates)]
+    refused.sort(key=lambda row: [gate.name for gate in row.gates if gate.passed is False])
+    return [f"{', '.join(points)}: {reason}." for reason, points in grouped(refused, lambda row: [row.gate_reason])]
+
+
+def excused(rows: Sequence[Any], config: dict[str, Any]) -> list[str]:
+    """The sentences of `unsupported` if they are no shortfall, else []. That is so if all strategies were requested and
+    at least one supports the model, or if all sets of compiler options were requested and each strategy supports one.
+    """
+    missing = unsupported(rows)  # only of training steps: a case has no strategy
+    if not missing or all(row.point.status == "unsupported" for row in rows):
+        return []
+    some_left = all(
+        any(row.point.status != "unsupported" for row in rows if row.point.strategy == strategy)
+        for strategy in {row.point.strategy for row in rows}
+    )
+    return missing if config.get("strategy") == "all" or (every_set(config) and some_left) else []
+
+
+def unsupported(rows: Sequence[Any]) -> list[str]:
+    """A sentence for each strategy that does not support the model, at all or at the points named."""
+    by_strategy: dict[str, dict[str, list[str]]] = {}
+    for row in rows:
+        if row.point.status == "unsupported":
+            by_strategy.setdefault(row.point.strategy, {}).setdefault(row.point.reason, []).append(row.point.point)
+    sentences = []
+    for strategy, reasons in by_strategy.items():
+        if all(row.point.status == "unsupported" for row in rows if row.point.strategy == strategy):
+            sentences.append(f"{strategy}: {next(iter(reasons))}")  # the other reasons differ only in sizes
+        else:
+            sentences += [f"{names(points)}: {reason}" for reason, points in reasons.items()]
+    return sentences
+
+
+def base_lines(rows: list[Row]) -> list[str]:
+    """The base of each strategy and scaling, with its absolute time."""
+    return [
+        f"{row.point.strategy} {row.point.scaling}: {devices(row.point.devices)}, {timed(row)}"
+        for row in rows
+        if row.base is not None and row.point is row.base
+    ]
+
+
+def timed(row: Row) -> str:
+    """The absolute time of a base, and the number of its samples."""
+    return (
+        f"{seconds(row.timing.step_s.value)} per step of {row.point.global_batch}, {row.timing.samples} blocks in "
+        f"{row.timing.rounds} rounds."
+    )
+
+
+def utilisation(rows: list[Row]) -> list[str]:
+    """The MFU of each strategy at its smallest and largest device counts, or each reason why there is none.
+
+    Shares of a large product's rate in the same rounds come first. Without them and without a catalogued peak, shares
+    of the measured peak in the machine profile are used.
+    """
+    honest = [row for row in rows if not row.point.oversubscribed]
+    same = [row for row in honest if row.use.product_share.known]
+    beside = [f"{who}: {'; '.join(map(_beside_product, ends))}." for who, ends in _families(same)]
+    known = [row for row in honest if math.isfinite(row.use.mfu)]
+    if known:
+        mfu = [f"{who}: {', '.join(map(_mfu, ends))}; {ends[0].use.note}." for who, ends in _families(known)]
+        return [*beside, *mfu]
+    if beside:
+        return beside
+    shares = [row for row in honest if math.isfinite(row.use.measured_peak_share)]
+    sentences = [f"{who}: {', '.join(map(_measured, ends))}." for who, ends in _families(shares)]
+    reasons = dict.fromkeys(row.use.note for row in rows)
+    return sentences + [f"{reason[:1].upper()}{reason[1:]}." for reason in reasons if reason]
+
+
+def _families(rows: list[Row]) -> list[tuple[str, list[Row]]]:
+    """(name, [first row, last row]) of each strategy, scaling and peak."""
+    families: dict[tuple[str, str, str], list[Row]] = {}
+    for row in rows:
+        note = row.use.note if math.isfinite(row.use.mfu) else ""
+        families.setdefault((row.point.strategy, row.point.scaling, note), []).append(row)
+    return [(f"{s} {scaling}", members[:: max(1, len(members) - 1)]) for (s, scaling, _), members in families.items()]
+
+
+def _beside_product(row: Row) -> str:
+    return f"on {devices(row.point.devices)} {row.use.product_note}"
+
+
+def _measured(row: Row) -> str:
+    share = f"{100 * row.use.measured_peak_share:.3g} % of this machine's measured matmul peak"
+    return f"{share} on {devices(row.point.devices)} ({row.use.flop_per_s / 1e12:.3g} TFLOP/s)"
+
+
+def _mfu(row: Row) -> str:
+    return f"MFU {100 * row.use.mfu:.3g} % on {devices(row.point.devices)} ({row.use.flop_per_s / 1e12:.3g} TFLOP/s)"
+
+
+def names(points: list[str]) -> str:
+    """Up to four names, or the first three and a count."""
+    return ", ".join(points) if len(points) <= 4 else f"{', '.join(points[:3])} and {len(points) - 3} more"

@@ -1,0 +1,173 @@
+# Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
+"""The runs of a paper as their reports read them, each read once; and its trainings to a target."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from types import MappingProxyType
+from typing import Any, TypeVar
+
+import numpy as np
+from scipy import special
+
+from jaxbench.analysis.arms import ArmGroup, ArmResult
+from jaxbench.analysis.scaling import Row
+from jaxbench.analysis.targets import fit_knee, over_seeds
+from jaxbench.errors import UserError
+from jaxbench.records.store import MANIFEST
+from jaxbench.report import build
+from jaxbench.report.case_findings import CaseFindings
+from jaxbench.report.findings import Findings, TrainingFindings
+from jaxbench.report.lever_findings import LeverFindings
+from jaxbench.statistics.bootstrap import UNKNOWN, Estimate
+from jaxbench.suites.command import ASKED, BROKEN, DONE, STOPPED
+from jaxbench.verdicts import judge
+
+F = TypeVar("F", bound=Findings)
+TARGETS = "targets.csv"  # of a run of the experiment time_to_target: one line per training, with these columns:
+COLUMNS = ("model", "batch", "devices", "seed", "rule", "steps", "reached", "accuracy", "noise_scale", "diverged")
+LEARNT = 0.5
+_UNFINISHED = {ASKED: "was not started", STOPPED: "was interrupted", BROKEN: "broke off"}
+
+
+class NotTestable(Exception):
+    """Why a claim has no number here, as a sentence. verdict: of `verdicts.judge`, in place of one on the number."""
+
+    def __init__(self, why: str, verdict: str = judge.NOT_TESTABLE) -> None:
+        super().__init__(why)
+        self.verdict = verdict
+
+
+class Evidence:
+    """The run folders of one paper. folder: of the paper. runs: how they ended, as in paper.json, if that is known."""
+
+    def __init__(self, folder: Path, runs: Mapping[str, Mapping[str, Any]] = MappingProxyType({})) -> None:
+        self.folder, self._runs = folder, runs
+        self._read: dict[str, Findings] = {}
+
+    def path(self, run: str, file: str = MANIFEST) -> Path:
+        """The folder of a run that has `file`. Raises NotTestable: the run did not end, or has no such file."""
+        name = run.partition("/")[0]  # a run of `machine` holds several
+        there = (self.folder / run / file).is_file()
+        about = self._runs.get(name, {"outcome": DONE if there else ASKED})
+        if why := _UNFINISHED.get(about["outcome"]):
+            raise NotTestable(f"The run '{name}' {why}: the same command continues with it.", judge.NOT_MEASURED)
+        if not there:
+            raise NotTestable(f"The run '{run}' has no records. {about['said']}".strip())
+        return self.folder / run
+
+    def training(self, run: str) -> TrainingFindings:
+        """A run over device counts. Raises NotTestable without one, UserError if it is damaged."""
+        return self._find(run, TrainingFindings)
+
+    def levers(self, run: str) -> LeverFindings:
+        """A run that sweeps levers. Raises NotTestable without one, UserError if it is damaged."""
+        return self._find(run, LeverFindings)
+
+    def place(self, run: str) -> ArmGroup:
+        """The first place of a run that sweeps levers. Raises NotTestable without one, UserError if it is damaged."""
+        for place in self.levers(run).places:
+            return place
+        raise NotTestable(f"The run '{run}' has no points yet.")
+
+    def cases(self, run: str) -> CaseFindings:
+        """A run of kernels, transfers or collectives. Raises NotTestable without one, UserError if it is damaged."""
+        return self._find(run, CaseFindings)
+
+    def _find(self, run: str, kind: type[F]) -> F:
+        if run not in self._read:
+            self._read[run] = build.find(self.path(run))
+        report = self._read[run]
+        if not isinstance(report, kind):
+            raise NotTestable(f"The run '{run}' is of another kind: its folder holds '{report.title}'.")
+        return report
+
+    def manifests(self) -> list[dict]:
+        """Of every run that has been read."""
+        return [report.manifest for report in self._read.values()]
+
+
+def most_devices(rows: Iterable[Row]) -> Row:
+    """The quotable row of weak scaling on most devices, more than its base has. Raises NotTestable."""
+    weak = [row for row in rows if row.point.scaling == "weak"]
+    good = [row for row in weak if row.quotable and row.efficiency.known and row.relative_devices > 1]
+    if not good:
+        raise NotTestable("It needs two device counts of at most as many devices as cores, correct and with 5 rounds.")
+    return max(good, key=lambda r: r.point.devices)
+
+
+def arm_of(place: ArmGroup, label: str, *, quotable: bool = False) -> ArmResult:
+    """An arm of a place by its label, measured and correct. Raises NotTestable without one. quotable: a speed, too."""
+    for arm in place.arms:
+        if arm.label == label and (arm.quotable if quotable else arm.usable):
+            return arm
+    what = ", failed its checks or is no honest speed here" if quotable else ", or failed its checks"
+    raise NotTestable(f"The arm '{label}' was not measured{what}.")
+
+
+@dataclass(frozen=True, kw_only=True)
+class TrainingsByBatch:
+    """The trainings of one model on one device under one rule for the learning rate, by batch.
+
+    Attributes:
+      steps: {batch: (seeds,)} to the target. Only batches with all trainings at the target: a training that did not
+        reach it gives only a lower bound of its steps.
+      accuracy: {batch: (seeds,)} of all trainings, as a share.
+      diverged: {batch: how many of its trainings}: the loss was not finite, or the accuracy is below LEARNT times the
+        best batch's. Such a network has not learnt the task, so it says nothing of what a batch costs.
+      noise: (trainings,) gradient noise scale in examples; unknown ones are left out.
+    """
+
+    steps: dict[int, np.ndarray]
+    accuracy: dict[int, np.ndarray]
+    diverged: dict[int, int]
+    noise: np.ndarray
+
+    def knee(self) -> Estimate:
+        """The critical batch B of steps = S (1 + B / batch), fitted to the logarithms of the mean steps (McCandlish
+        2018). Its interval is Student's over seeds: one fit for each. UNKNOWN with fewer than three batches."""
+        seeds = min((len(steps) for steps in self.steps.values()), default=0)
+        if len(self.steps) < 3 or not seeds:
+            return UNKNOWN
+        batches = [float(batch) for batch in self.steps]
+        return over_seeds(fit_knee(batches, [steps[i] for steps in self.steps.values()])[1] for i in range(seeds))
+
+
+def trainings(runs: Evidence, rule: str, run: str = "targets") -> TrainingsByBatch:
+    """The trainings under a rule for the learning rate. Raises NotTestable without any, UserError if damaged."""
+    path = runs.path(run, TARGETS) / TARGETS
+    import pandas as pd  # here: few papers need it
+
+    try:
+        table = pd.read_csv(path)
+    except ValueError as error:
+        raise UserError(f"'{path}' is damaged ({error}): delete it, and the run makes it again.") from error
+    if missing := [name for name in COLUMNS if name not in table]:
+        raise UserError(f"'{path}' is damaged, it has no column '{missing[0]}': the run makes it again.")
+    rows = table[(table["rule"] == rule) & (table["model"] == table["model"].min())]
+    rows = rows[rows["devices"] == rows["devices"].min()]
+    if rows.empty:
+        raise NotTestable(f"No training used the rule '{rule}' for its learning rate.")
+    rows = rows.assign(reached=rows["reached"].astype(str).str.lower().isin(["true", "1", "1.0"]))
+    groups = {int(batch): group for batch, group in sorted(rows.groupby("batch"))}
+    noise = rows["noise_scale"].to_numpy(dtype=float)
+    least = LEARNT * rows.groupby("batch")["accuracy"].mean().max()
+    blown = rows["diverged"].notna() | ~(rows["accuracy"] >= least)  # an unknown accuracy is none
+    return TrainingsByBatch(
+        steps={batch: g["steps"].to_numpy(dtype=float) for batch, g in groups.items() if g["reached"].all()},
+        accuracy={batch: g["accuracy"].to_numpy(dtype=float) for batch, g in groups.items()},
+        diverged={batch: int(blown[g.index].sum()) for batch, g in groups.items()},
+        noise=noise[np.isfinite(noise) & (noise > 0)],
+    )
+
+
+def student(values: np.ndarray) -> Estimate:
+    """The mean with its 95 % Student interval; of a single value, without one."""
+    mean, count = float(np.mean(values)), len(values)
+    if count < 2:
+        return Estimate(value=mean)
+    half = float(special.stdtrit(count - 1, 0.975)) * float(np.std(values, ddof=1)) / math.sqrt(count)
+    return Estimate(value=mean, lo=mean - half, hi=mean + half)

@@ -1,0 +1,208 @@
+# Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
+"""The page of a paper, and the gallery of all papers, from their `paper.json` and figures."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from rich.console import Console
+
+from jaxbench import __version__
+from jaxbench.command_form import as_typed
+from jaxbench.digits import digits
+from jaxbench.errors import UserError
+from jaxbench.records.store import read_document, write_atomic
+from jaxbench.report import first_run, page
+from jaxbench.report import machine as machine_page
+from jaxbench.report.page import Picture
+from jaxbench.report.table import FOLD, TEXT, Cell, Table, plain
+from jaxbench.verdicts.judge import (
+    CANNOT_TELL,
+    CLAIM_VERDICTS,
+    DIVERGED,
+    FAILS,
+    HOLDS,
+    NOT_MEASURED,
+    NOT_TESTABLE,
+)
+
+DOCUMENT, KIND = "paper.json", "jaxbench paper"
+PAGE, FIGURES, FIGURE = "paper.html", "figures", "paper"
+GALLERY, MARKDOWN, GALLERY_FIGURES = "gallery.html", "GALLERY.md", "figures/papers"
+TITLE = "Papers as claims"
+_KINDS = {HOLDS: "ok", FAILS: "no"}
+_COUNTED = {
+    HOLDS: ("holds here", "hold here"),
+    FAILS: ("does not hold here", "do not hold here"),
+    CANNOT_TELL: ("cannot be decided", "cannot be decided"),
+    DIVERGED: ("diverged", "diverged"),
+    NOT_MEASURED: ("is not measured yet", "are not measured yet"),
+    NOT_TESTABLE: ("is not testable here", "are not testable here"),
+}
+ABOUT = (
+    "Each claim is a sentence of the paper with one quantity, measured on this machine. It holds here if the whole "
+    "95 % confidence interval of the quantity is within the claim's limit. It does not hold here if the whole interval "
+    "is outside. Otherwise the runs cannot tell. Dashed and grey: published; coloured: measured here."
+)
+
+
+@dataclass(frozen=True, kw_only=True)
+class PaperEntry:
+    """One paper of a page. command: what makes it again. machine: its name; "" before anything was measured."""
+
+    id: str
+    heading: str
+    citation: str
+    command: str
+    machine: str
+    counts: str
+    pictures: Sequence[Picture]
+    claims: Table
+    runs: Table
+
+
+def read(path: Path) -> dict[str, Any]:
+    """Raises UserError for a file that is no document of a paper."""
+    fields = ("id", "title", "citation", "preset", "runs", "claims", "machine")
+    return read_document(path, KIND, 1, fields, "delete it, and the command makes it again.")
+
+
+def number(claim: Mapping[str, Any]) -> str:
+    """ "0.93 [0.91, 0.95]"; a number without noise stands alone; "" without one."""
+    value, lo, hi = claim["value"], claim["lo"], claim["hi"]
+    if value is None:
+        return ""
+    between = lo is not None and hi is not None and lo != hi
+    return digits(value) + (f" [{digits(lo)}, {digits(hi)}]" if between else "")
+
+
+def command_of(document: Mapping[str, Any]) -> str:
+    """The command that measures the paper again."""
+    preset = "" if document["preset"] == "auto" else f" --preset={document['preset']}"
+    return as_typed(f"jaxbench paper {document['id']}{preset}")
+
+
+def write(folder: Path, document: Mapping[str, Any]) -> None:
+    """Writes `paper.html` into the folder of a paper. Raises UserError if it cannot be written."""
+    made = render(str(document["title"]), [entry(folder, document)], [document], made_from=DOCUMENT)
+    try:
+        write_atomic(folder / PAGE, made)
+    except OSError as error:
+        raise UserError(f"cannot write the page into '{folder}' ({error.strerror}).") from error
+
+
+def render(heading: str, entries: Sequence[PaperEntry], papers: Sequence[Mapping[str, Any]], *, made_from: str) -> str:
+    """The page as HTML. Everything that comes from a run is escaped; the figures are this package's own."""
+    made: dict[str, Any] = dict(name=heading, heading=heading, about=ABOUT, papers=entries, made_from=made_from)
+    made["overview"] = overview(papers) if len(papers) > 1 else None
+    sources = [(f"The machine of {paper['id']}", page.pretty(paper["machine"])) for paper in papers if paper["machine"]]
+    return page.template("papers.html").render(page=made, sources=sources, version=__version__)
+
+
+def entry(folder: Path, document: Mapping[str, Any]) -> PaperEntry:
+    """What the page says of one paper. folder: which holds its figure."""
+    svg = folder / FIGURES / f"{FIGURE}.svg"
+    pictures = [Picture(name=f"paper-{document['id']}", svg=svg.read_bytes())] if svg.is_file() else []
+    return PaperEntry(
+        id=document["id"],
+        heading=document["title"],
+        citation=document["citation"],
+        command=command_of(document),
+        machine=machine(document),
+        counts=counts(document["claims"]),
+        pictures=pictures,
+        claims=claims(document["claims"]),
+        runs=first_run.parts(document["runs"]),
+    )
+
+
+def machine(document: Mapping[str, Any]) -> str:
+    """The name of the machine; "" before anything was measured."""
+    return machine_page.machine_name(document["machine"]) if document["machine"] else ""
+
+
+def counts(judged: Sequence[Mapping[str, Any]]) -> str:
+    """ "2 hold here, 1 is not testable here": how many claims have each verdict."""
+    words = [claim["verdict"] for claim in judged]
+    numbers = [(words.count(verdict), *_COUNTED[verdict]) for verdict in CLAIM_VERDICTS if verdict in words]
+    return ", ".join(f"{n} {one if n == 1 else more}" for n, one, more in numbers) or "no claim was judged"
+
+
+def overview(papers: Sequence[Mapping[str, Any]]) -> Table:
+    """How many claims of each paper have each verdict."""
+    rows: list[tuple[str | Cell, ...]] = []
+    for paper in papers:
+        words = [claim["verdict"] for claim in paper["claims"]]
+        numbers = (str(words.count(verdict) or "") for verdict in CLAIM_VERDICTS)
+        rows.append((str(paper["id"]), str(paper["title"]), *numbers))
+    return plain({"paper": TEXT, "what it measures": FOLD} | dict.fromkeys(CLAIM_VERDICTS, ""), rows)
+
+
+def claims(judged: Sequence[Mapping[str, Any]]) -> Table:
+    """Every claim with its verdict, its number, its limit, and what two cores can show of it."""
+    rows: list[tuple[str | Cell, ...]] = []
+    for claim in judged:
+        value = number(claim)
+        read = f"{claim['quantity']}: {value} ({claim['detail']})" if value else claim["quantity"]
+        verdict = Cell(claim["verdict"], _KINDS.get(claim["verdict"], "missing"))
+        paper = f"{claim['sentence']} ({claim['source']})"
+        rows.append((paper, verdict, read, claim["limit"], claim["why"], claim["here"]))
+    headings = ("claim", "verdict", "quantity", "claimed", "why", "what two cores can show")
+    kinds = dict.fromkeys(headings, FOLD) | {"verdict": TEXT, "claimed": TEXT}
+    return plain(kinds, rows)
+
+
+def gallery(folder: Path, console: Console, docs: Path | None = None) -> None:
+    """Writes gallery.html into `folder`, and GALLERY.md with its figures into `docs`, else into `folder` too.
+
+    Raises:
+      UserError: the folder has no paper, or one that cannot be read; there is no folder `docs`.
+    """
+    if docs is not None and not docs.is_dir():
+        raise UserError(f"--docs={docs} is not a folder: give one that exists, such as docs.")
+    files = sorted(folder.glob(f"*/{DOCUMENT}"))
+    if not files:
+        raise UserError(f"'{folder}' has no paper yet: run one first, such as jaxbench paper rajbhandari2020.")
+    papers = [read(file) for file in files]
+    entries = [entry(file.parent, paper) for file, paper in zip(files, papers, strict=True)]
+    write_atomic(folder / GALLERY, render(TITLE, entries, papers, made_from=f"{len(papers)} paper.json"))
+    console.print(f"Page of {len(papers)} papers: {folder / GALLERY}", highlight=False, soft_wrap=True)
+    docs = docs or folder
+    (docs / GALLERY_FIGURES).mkdir(parents=True, exist_ok=True)
+    for file, paper in zip(files, papers, strict=True):
+        drawn = file.parent / FIGURES / f"{FIGURE}.png"
+        if drawn.is_file():
+            write_atomic(docs / GALLERY_FIGURES / f"{_name(paper)}.png", drawn.read_bytes())
+    write_atomic(docs / MARKDOWN, "\n".join(markdown(papers)) + "\n")
+    console.print(f"For a documentation: {docs / MARKDOWN}", highlight=False, soft_wrap=True)
+
+
+def markdown(papers: Sequence[Mapping[str, Any]]) -> list[str]:
+    """The lines of GALLERY.md."""
+    lines = [
+        f"# {TITLE}",
+        "",
+        ABOUT,
+        "Made by `make gallery`; docs/metrics/suites.md defines the verdicts.",
+        "",
+        *overview(papers).markdown(_escaped),
+        "",
+    ]
+    for paper in papers:
+        lines += [f"## {_name(paper)}: {paper['title']}", "", f"{paper['citation']}", ""]
+        lines += [f"![{paper['title']}]({GALLERY_FIGURES}/{_name(paper)}.png)", ""]
+        where = f", on {machine(paper)}" if paper["machine"] else ""
+        lines += [f"`{command_of(paper)}`{where}: {counts(paper['claims'])}.", ""]
+        lines += [*claims(paper["claims"]).markdown(_escaped), ""]
+    return lines[:-1]
+
+
+def _name(paper: Mapping[str, Any]) -> str:
+    return str(paper["id"]) if paper["preset"] == "auto" else f"{paper['id']}-{paper['preset']}"
+
+
+def _escaped(text: str) -> str:
+    return text.replace("|", "\\|")

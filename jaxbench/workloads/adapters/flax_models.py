@@ -1,0 +1,327 @@
+# Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
+"""Models of Flax NNX and Flax Linen.
+
+The sharding that a model names for its own arrays is ignored: each strategy decides where arrays lie.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+import functools
+import operator
+import re
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+
+from jaxbench.errors import UserError
+from jaxbench.workloads import sharding_context
+from jaxbench.workloads.adapters.pure import PureModel, arguments, mode, parameters, required, stream, zeros
+from jaxbench.workloads.base import KEY, PyTree
+from jaxbench.workloads.jaxprs import numbered
+
+
+def from_nnx(constructor: Callable[[Any], Any]) -> PureModel:
+    """The PureModel of an NNX module. `constructor`: flax.nnx.Rngs -> nnx.Module; its ``__call__`` takes the batch.
+
+    The module's `train()` selects training, its `eval()` inference. Arguments of ``__call__`` named `train`,
+    `deterministic` and so on are passed too, and `rngs`. Random streams are not state: each step draws new ones.
+
+    The graph is split once, here, and not at every call: walking it in Python makes nnx.jit slow to dispatch.
+    """
+    from flax import nnx
+
+    graphs: dict[bool, Any] = {}
+    takes: dict[str, Any] = {}
+    writes_checked = False
+
+    def built() -> tuple[Any, ...]:
+        model = constructor(nnx.Rngs(0))
+        takes.update(parameters(type(model).__call__))
+        model.eval()  # training and inference differ in the graph, not in the values
+        graphs[False], *_ = _split(model)
+        model.train()
+        graphs[True], *values = _split(model)
+        return tuple(values)
+
+    # Not nnx.eval_shape, which loses arrays that are no Variables.
+    with without_named_axes():
+        abstract_params, abstract_rngs, abstract_state = jax.eval_shape(built)
+
+    @functools.partial(jax.jit, inline=True)  # so that JAX caches its trace, which many places need
+    def init(key: jax.Array) -> tuple[PyTree, PyTree]:
+        with without_named_axes():
+            _, params, _, model_state = _split(constructor(nnx.Rngs(key)))
+        return nnx.to_pure_dict(params), nnx.to_pure_dict(model_state)
+
+    def run(params: PyTree, model_state: PyTree, x: Any, key: jax.Array | None, training: bool) -> tuple[Any, PyTree]:
+        nonlocal writes_checked
+
+        def called(params: PyTree) -> tuple[Any, Any, PyTree]:
+            """(the model, y, the parameters of the model after the call)."""
+            rngs = _filled(abstract_rngs, _stream_values(nnx.to_pure_dict(abstract_rngs), key))
+            streams = {} if key is None or "rngs" not in takes else {"rngs": nnx.Rngs(stream(key, "rngs"))}
+            values = _filled(abstract_params, params), rngs, _filled(abstract_state, model_state)
+            model = nnx.merge(graphs[training], *values)
+            _normalise_over(model, sharding_context.current().axis)
+            with without_named_axes():
+                y = model(*arguments(x), **mode(takes, training=training), **streams)
+            return model, y, _restricted(params, nnx.to_pure_dict(nnx.state(model, nnx.Param)))
+
+        model, y, after = called(params)
+        if training and not writes_checked:
+            _refuse_writes(params, after, lambda params: called(params)[2])
+            writes_checked = True
+        kinds = nnx.Not(nnx.Any(nnx.Param, nnx.RngState, nnx.Intermediate))  # Intermediate: sown values are not state
+        return y, _restricted(nnx.to_pure_dict(abstract_state), nnx.to_pure_dict(nnx.state(model, kinds)))
+
+    named = ((path, leaf.get_metadata("out_sharding", None)) for path, leaf in nnx.to_flat_state(abstract_params))
+    return PureModel(with_axes_noted(init, {"/".join(map(str, path)): axes for path, axes in named if axes}), run)
+
+
+def _refuse_writes(before: PyTree, after: PyTree, again: Callable[[PyTree], PyTree]) -> None:
+    """Raises UserError for a parameter that the model itself changes: a step would lose what it wrote.
+
+    again: before -> after. It is traced only where a transformation inside the model, such as nnx.remat, returned all
+    parameters as new arrays.
+    """
+    # Most models return the very arrays that they were given, which needs no tracing.
+    same = map(operator.is_, jax.tree.leaves(before), jax.tree.leaves(after))
+    if all(same):
+        return
+    values = numbered(jax.make_jaxpr(again)(before).jaxpr)
+    for place, (path, _) in enumerate(jax.tree.leaves_with_path(before)):
+        if values[place] != ("argument", place):
+            raise UserError(
+                f"the model writes into its parameter '{jax.tree_util.keystr(path, simple=True, separator='/')}' while "
+                "it is called, and a step keeps only what the optimizer changes: compute with the new value without "
+                "assigning it to the nnx.Param, or keep it in an nnx.Variable of another type."
+            )
+
+
+def _restricted(wanted: PyTree, found: PyTree) -> PyTree:
+    """The entries of `found` that are also in `wanted`: variables that each call creates are not state."""
+    if not isinstance(wanted, dict):
+        return found
+    return {name: _restricted(wanted[name], found[name]) for name in wanted if name in found}
+
+
+def _split(model: Any) -> tuple[Any, Any, Any, Any]:
+    """(graph, parameters, random streams, everything else)."""
+    from flax import nnx
+
+    graph, params, *rest = nnx.split(model, nnx.Param, nnx.RngState, ...)
+    return graph, params, rest[0], rest[1]
+
+
+def _filled(abstract: Any, values: PyTree) -> Any:
+    """A copy of an nnx.State with its leaves replaced by `values`.
+
+    Flax's own function for this does not take tuples as keys, which nnx.WeightNorm has.
+    """
+    from flax import nnx
+
+    flat = nnx.to_flat_state(abstract)
+    found = [functools.reduce(lambda at, name: at[name], path, values) for path, _ in flat]
+    filled = zip(flat, found, strict=True)
+    return nnx.from_flat_state([(path, x.replace(new) if hasattr(x, "replace") else new) for (path, x), new in filled])
+
+
+def _stream_values(rngs: PyTree, key: jax.Array | None) -> PyTree:
+    """Values for a model's random streams: a key from the stream's path in the model, and a count of 0."""
+
+    def value(path: Any, leaf: Any) -> jax.Array:
+        if not jax.dtypes.issubdtype(leaf.dtype, jax.dtypes.prng_key):
+            return jnp.zeros(leaf.shape, leaf.dtype)
+        new = stream(required(key), jax.tree_util.keystr(path, simple=True, separator="/"))
+        new = new if jax.dtypes.issubdtype(new.dtype, jax.dtypes.prng_key) else jax.random.wrap_key_data(new)
+        return jax.random.split(new, leaf.shape) if leaf.shape else new  # several keys for vmapped layers
+
+    return jax.tree.map_with_path(value, rngs)
+
+
+def _normalise_over(model: Any, axis: Any) -> None:
+    """Makes Flax's batch normalization take the statistics of the global batch, as under all strategies.
+
+    axis: the mapped axis over which other devices have the rest of the batch.
+    """
+    from flax import nnx
+
+    if axis is None:
+        return
+    for _, module in nnx.iter_modules(model):
+        if isinstance(module, nnx.BatchNorm) and module.axis_name is None:
+            module.axis_name = axis
+
+
+Run = Callable[..., tuple[Any, PyTree]]
+
+
+def from_linen(module: Any, example: PyTree) -> PureModel:
+    """The PureModel of a Linen module. `module`: flax.linen.Module.
+
+    `example`: shape and dtype (jax.ShapeDtypeStruct) of the input batch, or a tuple or dictionary of several. The
+    number of examples does not matter.
+
+    Arguments of ``__call__``, or fields of the module, named `train`, `deterministic` and so on are passed, and all
+    random streams that it asks for. Its state is the collections that it needs, not those that it only sows into.
+    """
+    from flax import linen as nn
+
+    inputs, fields = arguments(example), {field.name for field in dataclasses.fields(module)}
+    takes = set(parameters(type(module).__call__)) - fields  # Flax accepts it from only one of the two
+    modules = {t: module.clone(**mode(fields, training=t)) for t in (False, True)}
+
+    def boxed(key: jax.Array) -> PyTree:
+        return modules[True].init(key, *zeros(inputs), **mode(takes, training=True))
+
+    def variables(key: jax.Array) -> PyTree:
+        with without_named_axes():
+            return nn.meta.unbox(boxed(key))
+
+    def call(values: PyTree, x: Any, rngs: dict[str, jax.Array], training: bool) -> tuple[Any, PyTree]:
+        mutable = [name for name in values if name != "params"]
+        flags = mode(takes, training=training)
+        with without_named_axes(), nn.intercept_methods(_adapted(sharding_context.current().axis)):
+            return modules[training].apply(values, *arguments(x), rngs=rngs, mutable=mutable, **flags)
+
+    avals = jax.eval_shape(variables, KEY)
+    streams = _streams(call, avals, inputs)
+    needed = _needed(call, avals, inputs, streams)
+
+    def init(key: jax.Array) -> tuple[PyTree, PyTree]:
+        initial = variables(key)
+        return initial.get("params", {}), {name: initial[name] for name in needed}
+
+    def run(params: PyTree, model_state: PyTree, x: Any, key: jax.Array | None, training: bool) -> tuple[Any, PyTree]:
+        # A module may check for a dropout stream before it asks for one.
+        names = () if key is None and not streams else ("dropout", *streams)
+        rngs = {name: stream(required(key), name) for name in names}
+        y, changed = call({"params": params, **model_state}, x, rngs, training)
+        return y, {**model_state, **changed}
+
+    return PureModel(with_axes_noted(init, _axes(jax.eval_shape(boxed, KEY).get("params", {}))), run)
+
+
+def _axes(boxed: PyTree) -> dict[str, Any]:
+    """The mesh axes that a model names, by parameter."""
+    from flax import linen as nn
+
+    found = jax.tree.leaves_with_path(boxed, is_leaf=lambda leaf: isinstance(leaf, nn.Partitioned))
+    named = [(path, leaf.names) for path, leaf in found if isinstance(leaf, nn.Partitioned)]
+    return {jax.tree_util.keystr(path, simple=True, separator="/"): names for path, names in named}
+
+
+def _streams(call: Run, avals: PyTree, inputs: PyTree) -> tuple[str, ...]:
+    """The random streams that a module asks for in training, found by tracing it and adding each missing one."""
+    from flax import errors
+
+    found: list[str] = []
+    while True:
+        try:
+            _trace(call, avals, inputs, found)
+            return tuple(found)
+        except errors.InvalidRngError as error:
+            # Flax names the missing stream only in its message.
+            missing = re.search(r'PRNG for "([^"]+)"', str(error))
+            if missing is None or missing[1] in found:
+                raise
+            found.append(missing[1])
+
+
+def _needed(call: Run, avals: PyTree, inputs: PyTree, streams: tuple[str, ...]) -> tuple[str, ...]:
+    """The collections without which a module does not run. Collections that it only sows into are not among them."""
+    from flax import errors
+
+    found = []
+    for name in avals:
+        try:
+            if name != "params":
+                _trace(call, {other: aval for other, aval in avals.items() if other != name}, inputs, streams)
+        except (errors.FlaxError, AttributeError, TypeError):  # the last two: a missing variable is read
+            found.append(name)
+    return tuple(found)
+
+
+def _trace(call: Run, avals: PyTree, inputs: PyTree, streams: Any) -> None:
+    rngs = dict.fromkeys(streams, KEY)
+    jax.eval_shape(lambda *given: call(*given, training=True), avals, inputs, rngs)
+
+
+def _adapted(axis: Any) -> Callable[..., Any]:
+    """An interceptor of Flax's layers.
+
+    Batch normalization takes the statistics of the global batch, so it is the same function under all strategies.
+    Dropout draws its mask with the sharding of its input if that is explicit. axis: the mapped axis over which other
+    devices have the rest of the batch.
+    """
+    from flax import linen as nn
+
+    def interceptor(call: Callable[..., Any], args: Any, kwargs: Any, context: Any) -> Any:
+        layer = context.module
+        if context.method_name == "__call__" and isinstance(layer, nn.Dropout):
+            return _dropped(layer, call, *args, **kwargs)
+        normalises = isinstance(layer, nn.BatchNorm) and context.method_name == "__call__"
+        if axis is None or not normalises or layer.axis_name is not None:
+            return call(*args, **kwargs)
+        assert layer.scope is not None  # it is being called
+        return layer.clone(parent=layer.scope.rewound(), axis_name=axis)(*args, **kwargs)
+
+    return interceptor
+
+
+def _dropped(layer: Any, call: Callable[..., Any], inputs: Any, deterministic: Any = None, rng: Any = None) -> Any:
+    """Dropout with a mask that has the sharding of its input. call: Flax's own dropout, which does not shard it."""
+    from flax import linen as nn
+
+    sharding = jax.typeof(inputs).sharding
+    fixed = nn.merge_param("deterministic", layer.deterministic, deterministic)
+    if not any(sharding.spec) or fixed or not 0 < layer.rate < 1:
+        return call(inputs, deterministic=deterministic, rng=rng)
+    drop = nn.Dropout(layer.rate, layer.broadcast_dims, deterministic=False)
+    masked = jax.sharding.auto_axes(lambda x, rng: drop.apply({}, x, rng=rng), out_sharding=sharding)
+    return masked(inputs, layer.make_rng(layer.rng_collection) if rng is None else rng)
+
+
+@contextlib.contextmanager
+def without_named_axes() -> Iterator[None]:
+    """A context in which Flax ignores the mesh axes of a model's variables and its constraints on activations.
+
+    They name axes of the model's own mesh, which the mesh of a strategy does not have.
+    """
+    from flax import nnx
+    from flax.core import meta
+
+    original = meta.get_global_mesh
+    meta.get_global_mesh = lambda: None  # Linen asks it before each constraint, and has no switch
+    try:
+        with nnx.use_eager_sharding(False):
+            yield
+    finally:
+        meta.get_global_mesh = original
+
+
+def with_axes_noted(init: Callable[..., Any], names: Mapping[str, Any]) -> Callable[..., Any]:
+    """`init` with the removed axes attached: path of a parameter -> its axis names."""
+
+    def initial(key: Any) -> Any:
+        return init(key)
+
+    initial.axes = {path: ", ".join(map(str, axes)) for path, axes in names.items()}  # type: ignore[attr-defined]
+    return initial
+
+
+def named_axes_sentence(init: Callable[..., Any]) -> str:
+    """A sentence about the axes that were removed from the model of `init`; "" if none were."""
+    axes: dict[str, str] = getattr(init, "axes", {})
+    if not axes:
+        return ""
+    more = f"; and {len(axes) - 4} more" if len(axes) > 4 else ""
+    named = "; ".join(f"{path}: {names}" for path, names in list(axes.items())[:4])
+    return (
+        f"The model names mesh axes for {len(axes)} of its parameters ({named}{more}). They are ignored, because each "
+        "strategy decides where arrays lie."
+    )

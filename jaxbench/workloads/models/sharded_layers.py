@@ -1,0 +1,274 @@
+# Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
+"""Layers with parameters that are split over devices, or that are copied once to each device.
+
+**One copy per device** of parameters that are used more than once, so that their gradient is communicated once. Under
+`jit` a gradient with several terms (such as that of tied input and output embeddings) would be summed over devices term
+by term. A gradient that sums over two axes, one of them split, has no sharding of its own. Here the batch is reshaped
+to (devices, examples of each, ...), and the parameter is broadcast along the first axis. All terms are added on the
+device, and the only sum over devices is the gradient of the broadcast. Each device still has one copy. If the loss sees
+only one device's examples (`shard_map`, `pmap`, one device), there is one group.
+
+**Tensor parallelism**: products, and a vocabulary, split over the devices of the axis `tensor`. Shoeybi et al.,
+"Megatron-LM", arXiv:1909.08053: a first product is split by columns, so each device computes its own outputs from the
+whole input. The next is split by rows, so each device computes a partial sum of the whole output. An all-reduce follows
+the second product; in the backward pass an all-reduce follows the first. If positions are split between the products
+(Korthikanti et al., arXiv:2205.05198), each all-reduce becomes a reduce-scatter and an all-gather. Without a split this
+is the plain product. The backward pass needs no code: `shard_map` knows which arrays are the same on all devices
+(*invariant*), and the gradient of such an array is a sum over devices.
+
+**Dense layers** with ReLU between them, split in pairs: the first layer of a pair by its outputs, the second by its
+inputs. A last layer without a partner is replicated. After convolutions this is the mixture of Krizhevsky, "One weird
+trick for parallelizing convolutional neural networks", arXiv:1404.5997: each device computes the convolutions of its
+own examples, then gathers the features of all devices' examples, and applies its part of the dense layers to them. So
+the gradients of split dense layers are not sent.
+
+Axes: P devices, B examples, T positions, D width, F features, V rows of a table or of a vocabulary, or those on a
+device.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+import jax
+import jax.numpy as jnp
+from flax import nnx
+from jax.sharding import NamedSharding, PartitionSpec
+
+from jaxbench.errors import UserError
+from jaxbench.workloads import sharding_context
+from jaxbench.workloads.base import CollectiveBounds, DeviceShare, Partition
+
+
+def split(x: jax.Array) -> jax.Array:
+    """(B, ...) to (P, B / P, ...): each contiguous group of a sharded batch is on one device."""
+    parts = sharding_context.current().parts
+    return x.reshape(parts, x.shape[0] // parts, *x.shape[1:])
+
+
+def join(x: jax.Array) -> jax.Array:
+    """(P, B / P, ...) to (B, ...)."""
+    return x.reshape(-1, *x.shape[2:])
+
+
+def copies(parameter: jax.Array, like: jax.Array) -> jax.Array:
+    """`parameter` for each group of `like`, a result of `split`: (P, *parameter.shape), on the group's device."""
+    axes = tuple(range(1, parameter.ndim + 1))
+    out = _sharding(like, axes=parameter.ndim + 1)
+    return jax.lax.broadcast_in_dim(parameter, (like.shape[0], *parameter.shape), axes, out_sharding=out)
+
+
+def by_device(function: Callable[..., jax.Array], *arrays: jax.Array) -> jax.Array:
+    """`function` of each group of `arrays`, (P, ...). One group is not vmapped: a batch of one product is slower."""
+    if arrays[0].shape[0] == 1:
+        return function(*(array[0] for array in arrays))[None]
+    return jax.vmap(function)(*arrays)
+
+
+def rows(table_VD: jax.Array, numbers: jax.Array) -> jax.Array:
+    """``table_VD[numbers]``, (*numbers.shape, D), for one table that all devices share.
+
+    With explicit sharding a lookup needs an output sharding: that of the numbers.
+    """
+    return table_VD.at[numbers].get(out_sharding=_sharding(numbers, axes=numbers.ndim + 1))
+
+
+class Tied:
+    """A table for lookup and scoring, such as the tied input and output embedding of a language model."""
+
+    def __init__(self, table_VD: jax.Array, numbers_BT: jax.Array):
+        """numbers_BT: integers in [0, V)."""
+        self._numbers = split(numbers_BT)
+        self._table = copies(table_VD, self._numbers)
+
+    def rows(self) -> jax.Array:
+        """The rows of the given numbers, (B, T, D)."""
+        if self._table.shape[0] == 1:
+            return rows(self._table[0], join(self._numbers))
+        return join(jax.vmap(lambda table, numbers: table[numbers])(self._table, self._numbers))
+
+    def scores(self, x_BTD: jax.Array) -> jax.Array:
+        """The product of `x_BTD` with every row, (B, T, V)."""
+        if self._table.shape[0] == 1:
+            return x_BTD @ self._table[0].T
+        return join(jax.vmap(lambda x, table: x @ table.T)(split(x_BTD), self._table))
+
+
+def _sharding(like: jax.Array, *, axes: int) -> NamedSharding | None:
+    """The sharding of an array with `axes` axes, the first split like that of `like`; None: not explicit."""
+    sharding = jax.typeof(like).sharding
+    if not any(sharding.spec):
+        return None
+    return NamedSharding(sharding.mesh, PartitionSpec(sharding.spec[0], *[None] * (axes - 1)))
+
+
+def column(layer: nnx.Linear | nnx.LinearGeneral, x_BTD: jax.Array) -> jax.Array:
+    """The layer at every position, (B, T, D) or (B, D) to (..., *outputs), or this device's outputs if it is split.
+
+    Examples and positions form one axis, so the gradient of the kernel sums over one axis. XLA's CPU compiler does this
+    product almost three times as fast as a product over two axes.
+    """
+    return columns((layer,), x_BTD)[0]
+
+
+def columns(layers: Sequence[nnx.Linear | nnx.LinearGeneral], x_BTD: jax.Array) -> list[jax.Array]:
+    """`column` of several layers with a common input, which is gathered once; its gradient is summed once."""
+    x_BTD, axis = _whole(x_BTD), sharding_context.current().tensor
+    split = axis is not None and any(_varies(layer.kernel[...], axis) for layer in layers)
+    if split and not _varies(x_BTD, axis):  # a layer that is whole on every device has a result that is the same on all
+        x_BTD = jax.lax.pcast(x_BTD, axis, to="varying")
+    return [_product(layer, x_BTD) for layer in layers]
+
+
+def _varies(x: jax.Array, axis: str | None) -> bool:
+    """Whether the devices of the axis have different parts of the array."""
+    return axis in jax.typeof(x).manual_axis_type.varying
+
+
+def _product(layer: nnx.Linear | nnx.LinearGeneral, x_BTD: jax.Array) -> jax.Array:
+    kernel, outputs = layer.kernel[...], layer.kernel.shape[1:]
+    y = x_BTD.reshape(-1, x_BTD.shape[-1]) @ kernel.reshape(kernel.shape[0], -1)
+    y = y if layer.bias is None else y + layer.bias[...].reshape(-1)
+    y = y.reshape(*x_BTD.shape[:-1], -1)  # in two steps: JAX cannot infer the explicit sharding of a single reshape
+    return y.reshape(*x_BTD.shape[:-1], *outputs)
+
+
+def row(layer: nnx.Linear | nnx.LinearGeneral, x: jax.Array) -> jax.Array:
+    """The layer at every position, (B, T, *inputs) to (B, T, D), or (B, *inputs) to (B, D).
+
+    If the layer is split, `x` has the inputs of this device.
+    """
+    kernel = layer.kernel[...]
+    width, positions = kernel.shape[-1], x.shape[: x.ndim - kernel.ndim + 1]
+    x = x.reshape(*positions, -1)
+    y = x.reshape(-1, x.shape[-1]) @ kernel.reshape(-1, width)
+    if sharding_context.current().tensor is None:
+        return (y if layer.bias is None else y + layer.bias[...]).reshape(*positions, width)
+    y = _summed(y.reshape(*positions, width))
+    return y if layer.bias is None else y + layer.bias[...]
+
+
+class Vocabulary:
+    """A table for lookup and scoring (tied input and output embedding). Its rows may be split over devices."""
+
+    def __init__(self, table_VD: jax.Array, numbers_BT: jax.Array, words: int | None = None):
+        """numbers_BT: integers in [0, words).
+
+        words: number of rows that are words; None: all. The rest is padding, with which the table divides over devices.
+        It is never looked up or predicted, and its gradient is zero.
+        """
+        self._table, self._numbers, self._words = table_VD, numbers_BT, words
+        self._axis = sharding_context.current().tensor
+        self._tied = None if self._axis else Tied(table_VD, numbers_BT)
+
+    def rows(self) -> jax.Array:
+        """The rows of the given numbers, (B, T, D), summed over devices: each contributes its own rows."""
+        if self._tied is not None:
+            return self._tied.rows()
+        number = self._numbers - first_row(self._table.shape[0])
+        is_local = (number >= 0) & (number < self._table.shape[0])
+        looked_up = self._table[jnp.where(is_local, number, 0)]
+        return _summed(jnp.where(is_local[..., None], looked_up, 0))
+
+    def scores(self, x_BTD: jax.Array) -> jax.Array:
+        """The product of `x_BTD` with every word, (B, T, words), or with a device's rows of a split table, (B, T, V).
+
+        In a split table the score of padding is so low that it does not count in a softmax.
+        """
+        if self._tied is not None:
+            scores = self._tied.scores(x_BTD)
+            return scores if self._words in (None, scores.shape[-1]) else scores[..., : self._words]
+        scores, local_rows = _whole(x_BTD) @ self._table.T, self._table.shape[0]
+        if self._words in (None, local_rows * jax.lax.axis_size(self._axis)):
+            return scores
+        number = first_row(local_rows) + jnp.arange(local_rows)
+        return jnp.where(number < self._words, scores, jnp.finfo(scores.dtype).min)
+
+
+def first_row(rows: int) -> jax.Array:
+    """The index of the first row of a device that has `rows` rows of a vocabulary split over `tensor`."""
+    axis = sharding_context.current().tensor
+    assert axis is not None
+    return jax.lax.axis_index(axis) * rows
+
+
+def _whole(x_BTD: jax.Array) -> jax.Array:
+    context = sharding_context.current()
+    if context.tensor is None or not context.sequence:
+        return x_BTD
+    return jax.lax.all_gather(x_BTD, context.tensor, axis=1, tiled=True)
+
+
+def _summed(x_BTD: jax.Array) -> jax.Array:
+    context = sharding_context.current()
+    assert context.tensor is not None
+    if context.sequence:
+        return jax.lax.psum_scatter(x_BTD, context.tensor, scatter_dimension=1, tiled=True)
+    return jax.lax.psum(x_BTD, context.tensor)
+
+
+Named = tuple[str, int, int]  # the path of a layer's parameters, its inputs and its outputs
+
+
+def apply_dense(layers: Sequence[nnx.Linear], x_BF: jax.Array) -> jax.Array:
+    """(B, features) to (B, outputs of the last layer)."""
+    for number, layer in enumerate(layers):
+        x_BF = nnx.relu(x_BF) if number else x_BF
+        x_BF = (row if number % 2 else column)(layer, x_BF)
+    return x_BF
+
+
+def own_examples(x_BHWC: jax.Array) -> jax.Array:
+    """The examples for which this device of the axis `tensor` computes the convolutions: an equal part, or all.
+
+    Raises UserError for examples that do not divide.
+    """
+    axis = sharding_context.current().tensor
+    if axis is None:
+        return x_BHWC
+    devices, examples = jax.lax.axis_size(axis), x_BHWC.shape[0]
+    if examples % devices:
+        raise UserError(
+            f"the {examples} examples of a step do not divide over the {devices} devices of the mesh axis {axis}, and "
+            f"each device computes the convolutions of its own: use {-(-examples // devices) * devices}, for example."
+        )
+    part = examples // devices
+    return jax.lax.dynamic_slice_in_dim(x_BHWC, jax.lax.axis_index(axis) * part, part)
+
+
+def all_examples(x_BF: jax.Array) -> jax.Array:
+    """The features of all examples, gathered from those of `own_examples`.
+
+    In the backward pass each device gets the sum of the gradients of its own examples' features.
+    """
+    axis = sharding_context.current().tensor
+    return x_BF if axis is None else jax.lax.all_gather(x_BF, axis, tiled=True)
+
+
+def dense_partition(layers: Sequence[Named], *, convolutions: str = "") -> Partition:
+    """The Partition of the layers. convolutions: the pattern of the parameters before them; "" if there are none.
+
+    The forward pass sums the outputs of each pair over devices. The backward pass sums the gradient of each pair's
+    input, except the first: that is the example itself, or the features that were gathered.
+    """
+    axes: dict[str, tuple[str | None, ...]] = {}
+    pairs = [*zip(layers[::2], layers[1::2], strict=False)]
+    for (first, _, _), (second, _, _) in pairs:
+        axes[f"{first}/kernel"], axes[f"{first}/bias"] = (None, "hidden"), ("hidden",)
+        axes[f"{second}/kernel"] = ("hidden", None)
+    summed = sum(second[2] for _, second in pairs) + sum(first[1] for first, _ in pairs[1:])
+    gathered = layers[0][1] if convolutions else 0
+
+    def collective_bounds(share: DeviceShare) -> CollectiveBounds:
+        devices = share.over("tensor")
+        if devices == 1:
+            return {}
+        sent, features = summed * share.examples, gathered * share.examples
+        bounds: CollectiveBounds = {"all-reduce": (sent, sent)}
+        if gathered:
+            bounds |= {"all-gather": (features, features), "reduce-scatter": (features // devices,) * 2}
+        return bounds
+
+    return Partition(
+        axes=axes, collective_bounds=collective_bounds, own_examples=(convolutions,) if convolutions else ()
+    )

@@ -1,0 +1,261 @@
+# Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
+"""Which points the next rounds visit, when a run ends by itself, and what the page says about it."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import math
+import time
+from datetime import UTC, datetime, timedelta
+
+import fabricate
+import numpy as np
+import pytest
+
+from jaxbench.analysis import points, scaling
+from jaxbench.records import store
+from jaxbench.records.schema import RoundRecord
+from jaxbench.records.store import RunFolder
+from jaxbench.report import findings
+from jaxbench.report.sentences import machine
+from jaxbench.statistics import looks
+from jaxbench.statistics.bootstrap import OPTIONAL_STOPPING, BootstrapSamples
+from jaxbench.statistics.timing import elapsed_s
+
+BEGUN = datetime(2026, 11, 25, tzinfo=UTC)
+WHOLE = ("jit_auto/strong/1", "jit_auto/strong/2", "jit_auto/weak/1", "jit_auto/weak/2")
+PARTS = ("jit_auto/strong/2/alone", "jit_auto/strong/2/local")
+OVERSUBSCRIBED = "jit_auto/strong/4"
+
+
+def planned(names, budget_s=60.0):
+    """The plan of these points, and of one that shares cores."""
+    points = []
+    for name in (*names, OVERSUBSCRIBED):
+        strategy, scaling, devices, *part = name.split("/")
+        explains = name.rpartition("/")[0] if part else ""
+        points.append({
+            "point": name, "strategy": strategy, "scaling": scaling, "devices": int(devices), "arm": "",
+            "global_batch": 64 * (int(devices) if scaling == "weak" else 1), "explains": explains,
+            "oversubscribed": name == OVERSUBSCRIBED,
+        })  # fmt: skip
+    return {"points": points, "auto": {"budget_s": budget_s}}
+
+
+def measured(names, rounds, noise, *, sets=4, first=0, every_s=1.0, seed=0):
+    """The records of rounds that visit all of these points. noise: standard deviation of the logarithm of each."""
+    random, made = np.random.default_rng(seed), []
+    for r in range(first, first + rounds):
+        for name in names:
+            seconds = 0.1 * math.exp(noise.get(name, 0.01) * random.standard_normal())
+            worker = f"session0/cpu{name.split('/')[2]}#{r % sets}"
+            when = (BEGUN + timedelta(seconds=every_s * r)).isoformat()
+            made.append(RoundRecord(
+                point=name, round=r, steps=1, block_s=(seconds,), double_block_s=(), warmup_block_s=(), settled=True,
+                compilations=0, worker=worker, time=when,
+            ))  # fmt: skip
+    return made
+
+
+def look(names, records, budget_s=60.0, **how):
+    return looks.look(planned(names, budget_s), records, sets=4, **how)
+
+
+def test_the_first_rounds_visit_everything_but_what_shares_cores():
+    found = look((*WHOLE, *PARTS), [])
+    assert (found.ended, found.visits) == ("", (*WHOLE, *PARTS))
+    assert math.isinf(found.half_width) and found.spent_s == 0
+
+
+def test_a_quiet_run_ends_when_it_has_enough_rounds():
+    names = (*WHOLE, *PARTS)
+    early = look(names, measured(names, 16, {}))
+    assert early.half_width < looks.HALF_WIDTH and early.ended == "" and set(early.visits) == set(WHOLE)
+    late = look(names, measured(names, 32, {}))
+    assert (late.ended, late.visits) == ("precise", ())
+    assert late.to_json()["half_width"] == round(late.half_width, 5) and late.to_json()["rounds"] == 32
+
+
+def test_the_widest_claim_gets_the_next_rounds():
+    found = look(WHOLE, measured(WHOLE, 40, {"jit_auto/weak/2": 0.3}))
+    assert found.ended == "" and found.claims[0].point == "jit_auto/weak/2"
+    assert found.visits == ("jit_auto/weak/1", "jit_auto/weak/2")
+
+
+def test_claims_that_are_almost_as_wide_are_narrowed_together():
+    """With twice the devices and the same time the efficiency is a half, and so is the width of its interval."""
+    found = look(WHOLE, measured(WHOLE, 40, {"jit_auto/weak/2": 0.2, "jit_auto/strong/2": 0.4}))
+    assert set(found.visits) == set(WHOLE)
+
+
+def test_the_budget_ends_a_noisy_run_before_the_rounds_that_would_exceed_it():
+    records = measured(WHOLE, 40, {"jit_auto/weak/2": 0.3})
+    assert look(WHOLE, records, budget_s=42.0).ended == "budget"
+    assert look(WHOLE, records, budget_s=44.5).ended == ""
+
+
+def test_points_that_explain_others_get_what_their_factor_needs():
+    """One factor is resolved after a few rounds; one indistinguishable from 1 gets every third round until then."""
+    names, noise = (*WHOLE, *PARTS), {"jit_auto/strong/2": 0.3, PARTS[0]: 0.3, PARTS[1]: 0.01}
+    few = look(names, measured(WHOLE, 32, noise) + measured(PARTS, 8, noise, first=4))
+    assert PARTS[0] in few.visits and PARTS[1] in few.visits  # no interval excludes 1
+    quiet = {"jit_auto/weak/2": 0.3}
+    resolved = look(names, measured(WHOLE, 40, quiet) + measured(PARTS, 8, quiet, first=4))
+    assert not set(PARTS) & set(resolved.visits)
+
+
+def test_where_noise_lasts_a_narrow_interval_does_not_end_the_run():
+    """All rounds may lie in the same spell. Then all claims continue together, because they need time, not visits."""
+    records, random = measured(WHOLE, 36, {}), np.random.default_rng(0)
+    slow = dict(enumerate(np.exp(0.02 * np.repeat(random.standard_normal(6), 6))))
+    lasting = [dataclasses.replace(r, block_s=(r.block_s[0] * slow[r.round],)) for r in records]
+    assert look(WHOLE, records).ended == "precise"
+    found = look(WHOLE, lasting)
+    assert found.half_width < looks.HALF_WIDTH and (found.ended, found.visits) == ("", WHOLE)
+
+
+def test_failed_points_are_not_visited_again_and_without_claims_nothing_is():
+    records = measured(WHOLE, 12, {})
+    found = look(WHOLE, records, failed=("jit_auto/weak/2", "jit_auto/weak/1"))
+    assert found.visits == WHOLE[:2]
+    assert look(WHOLE, records, failed=WHOLE).ended == "nothing"
+
+
+def test_one_point_alone_claims_its_time():
+    found = look(WHOLE[:1], measured(WHOLE[:1], 40, {}, seed=1))
+    assert (found.ended, found.to_json()["point"]) == ("precise", WHOLE[0])
+
+
+def test_the_noise_of_a_claim_does_not_depend_on_the_order_of_equal_sets():
+    """The half-width agrees with the report on the same rounds."""
+    records = measured(WHOLE, 40, {"jit_auto/weak/2": 0.1})
+    (weak,) = (claim for claim in look(WHOLE, records).claims if claim.point == "jit_auto/weak/2")
+    logs = [np.log([r.block_s[0] for r in records if r.point == name]) for name in ("jit_auto/weak/1", weak.point)]
+    naive = 1.96 * np.std(logs[0] - logs[1]) / 40**0.5
+    assert naive < weak.half_width < 4 * naive
+
+
+def test_a_look_is_fast():
+    names = (*WHOLE, *(f"jit_auto/{s}/2/{part}" for s in ("strong", "weak") for part in ("a", "b", "c", "d")))
+    records = measured(names, 60, {"jit_auto/weak/2": 0.3})
+    look(names, records)
+    began = time.process_time()
+    look(names, records)
+    assert time.process_time() - began < 0.05
+
+
+def test_points_without_stated_flops_are_compared_by_their_examples():
+    """Boosted trees state no FLOPs: the work of a pair was 0 / 0."""
+    records = measured(WHOLE, 12, {})
+    prepared = [
+        dataclasses.replace(each, passport=dataclasses.replace(each.passport, flops_per_step=0.0))
+        for name in WHOLE
+        for each in [fabricate.point_record(strategy="jit_auto", devices=int(name[-1]), scaling=name.split("/")[1])]
+    ]
+    assert {each.point for each in prepared} == set(WHOLE)
+    assert look(WHOLE, [*prepared, *records]).claims == look(WHOLE, records).claims
+
+
+RUN_BEGUN = datetime(2026, 11, 23, tzinfo=UTC)
+QUIET, NOISY = 0.001, 0.2
+
+
+def write_lines(path, lines):
+    (path / store.RECORDS).write_text("".join(json.dumps(line) + "\n" for line in lines))
+
+
+def read_lines(path):
+    return [json.loads(line) for line in (path / store.RECORDS).read_text().splitlines()]
+
+
+def looked_at(path, noise, *, rounds=6, every_s=1.0, budget_s=60.0, most=20, devices=(1, 2), **how):
+    """The folder of a run with measure.rounds=auto and two rounds per process, with records in order of time."""
+    made = {"scalings": ("strong",), "rounds": rounds, "processes": rounds // 2, "noise": noise, "drift": 0.0, **how}
+    fabricate.run_folder(path, devices=devices, **made)
+    manifest = json.loads((path / store.MANIFEST).read_text())
+    about = {"budget_s": budget_s, "rounds_each": 2, "most_rounds": most, "ended": "", "looks": []}
+    manifest["plan"]["auto"] = about
+    store.write_json(path / store.MANIFEST, manifest)
+    lines = sorted(read_lines(path), key=lambda line: (line["kind"] == "round", line.get("round", 0)))
+    for number, line in enumerate(lines):
+        line["time"] = (RUN_BEGUN + timedelta(seconds=every_s * number)).isoformat()
+    write_lines(path, lines)
+    return RunFolder(path)
+
+
+def look_of(run, ended=""):
+    """A look, as in the manifest."""
+    rows = scaling.analyse(points.load(run), config=run.config())
+    width, point = max(scaling.half_widths(rows))
+    return {"rounds": 6, "ended": ended, "half_width": width, "point": point, "spent_s": 12.0}
+
+
+def timed(run):
+    return [record for record in run.records() if record.kind == "round"]
+
+
+def test_the_budget_is_the_time_of_rounds_and_of_what_lies_between(tmp_path):
+    first, *others = timed(looked_at(tmp_path, NOISY))
+    own = sum((*first.warmup_block_s, *first.block_s, *first.double_block_s))
+    assert elapsed_s([first, *others]) == pytest.approx(11 + own)  # twelve rounds of two points, a second apart
+
+
+def test_time_between_sessions_is_not_spent(tmp_path):
+    run = looked_at(tmp_path, NOISY, session=lambda point, round: int(round >= 4))
+    lines = read_lines(tmp_path)
+    for line in lines:
+        if line["kind"] == "round" and line["round"] >= 4:
+            line["time"] = (datetime.fromisoformat(line["time"]) + timedelta(days=1)).isoformat()
+    write_lines(tmp_path, lines)
+    assert 10 < elapsed_s(timed(run)) < 20
+
+
+def test_only_what_a_report_claims_must_be_narrow(tmp_path):
+    run = looked_at(tmp_path, QUIET, devices=(1, 2, 4), cores=2)
+    rows = scaling.analyse(points.load(run), config=run.config())
+    assert [name for _, name in scaling.half_widths(rows)] == ["shard_map/strong/2"]
+
+
+def test_the_intervals_of_a_run_that_looked_are_wider():
+    samples, owners = 1 + 0.02 * np.random.default_rng(0).standard_normal(6), np.arange(6)
+    workers = [(unit, str(unit // 2)) for unit in range(6)]
+    fixed, looked = (
+        BootstrapSamples(range(6), workers, auto_rounds=each).centre(samples, owners, range(6))
+        for each in (False, True)
+    )
+    assert fixed[0] == looked[0]
+    assert np.log(looked[1] / looked[0]) == pytest.approx(OPTIONAL_STOPPING * np.log(fixed[1] / fixed[0]))
+
+
+def test_the_page_says_what_ended_it(tmp_path):
+    run = looked_at(tmp_path, NOISY, budget_s=12.0, scalings=("strong", "weak"))
+    manifest, found = run.manifest(), look_of(run, "budget")
+    manifest["plan"]["auto"].update(ended="budget", looks=[found])
+    store.write_json(tmp_path / store.MANIFEST, manifest)
+    (section,) = [part for part in findings.find(run).sections() if part.heading == "Rounds"]
+    text = " ".join(section.sentences)
+    assert "Stopped after 6 rounds in 3 processes, because its budget of 12 s for rounds is spent: shard_map/" in text
+    assert f"± {100 * found['half_width']:.1f} points, not to ± 3 points" in text
+    assert "the A/A spread (same program measured twice) is up to" in text and "--config.measure.budget_s" in text
+
+
+def ended(path, noise, **changes):
+    """The folder of this run after a look, with changes to the end in its manifest; and the resulting sentence."""
+    run = looked_at(path, noise)
+    manifest = run.manifest()
+    manifest["plan"]["auto"] |= {"ended": "precise", "looks": [look_of(run, "precise")], **changes}
+    rows = scaling.analyse(points.load(run), config=run.config())
+    return machine.of_rounds(manifest, [row.point for row in rows], rows=rows)
+
+
+def test_a_run_that_was_stopped_by_hand_is_no_precise_one(tmp_path):
+    """Looking after each round and stopping at a favourable number gives an interval without coverage."""
+    assert ended(tmp_path / "quiet", QUIET)[0].startswith(
+        "Stopped after 6 rounds in 3 processes, because every confidence interval"
+    )
+    (said,) = ended(tmp_path / "noisy", NOISY)
+    assert said.startswith("Stopped by hand and not by its own rule: it claims that every interval is within ± 3")
+    other = {"rounds": 8, "ended": "precise", "half_width": 0.01, "point": "p", "spent_s": 1.0}
+    (said,) = ended(tmp_path / "longer", QUIET, looks=[other])
+    assert "its last look was after 8 rounds, but it has 6" in said

@@ -1,0 +1,151 @@
+# Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
+"""Interleaved rounds of several processes: coverage of their intervals, and compatibility with older runs."""
+
+from __future__ import annotations
+
+import csv
+import dataclasses
+import math
+from pathlib import Path
+
+import fabricate
+import numpy as np
+import pytest
+
+from benchmarks import dense_rounds
+from jaxbench.analysis import points, scaling
+from jaxbench.records.store import RunFolder
+from jaxbench.statistics import paired_ratio, two_way, variance
+from jaxbench.statistics.bootstrap import BootstrapSamples, estimate
+
+FIGURES = Path(__file__).parents[2] / "docs" / "figures"
+NUMBERS = ("step_s", "step_s_lo", "step_s_hi", "efficiency", "efficiency_lo", "efficiency_hi", "clock_ratio_lo")
+IN_TURNS = [(r, str(r % 4)) for r in range(56)]
+
+
+def in_turns(times):
+    """The bootstrap samples of these points. times: (points, 56) seconds."""
+    draws = BootstrapSamples(range(56), IN_TURNS)
+    draws.fit([(range(56), np.log(each)) for each in times], 40.0)
+    return draws
+
+
+def centres(draws, times):
+    return [draws.centre(each, np.arange(56), range(56)) for each in times]
+
+
+@pytest.mark.parametrize("name", ["ladder", "remat", "zero"])
+def test_runs_with_processes_in_sequence_keep_their_numbers(name):
+    run = RunFolder(FIGURES / name)
+    rows = scaling.analyse(points.load(run), config=run.config(), spread=variance.read(run.path))
+    kept = list(csv.DictReader((run.path / "summary.csv").read_text().splitlines()))
+    for row, line in zip(rows, kept, strict=True):
+        assert row.timing.draws.two_way is None
+        time, share, clock = row.timing.step_s, row.efficiency, row.timing.clock_ratio
+        found = (time.value, time.lo, time.hi, share.value, share.lo, share.hi, clock.lo)
+        for column, value in zip(NUMBERS, found, strict=True):
+            assert float(line[column] or "nan") == pytest.approx(value, rel=1e-8, nan_ok=True), column
+
+
+def test_an_outlier_counts_for_no_more_than_the_fence_and_a_fifth_of_the_rounds_for_what_it_is():
+    values = np.array([1.0, 2, 3, 4, 5, 6, 7, 8, 9, 10, 1000])
+    mean, each = two_way.influences(values)
+    assert mean == (55 + 14) / 11 and each.sum() == pytest.approx(0) and each[-1] == (14 - mean) / 11
+    assert two_way.influences(values[:9])[0] == 5, "too few to tell"
+    two = np.repeat([0.0, 1.0], [80, 20])
+    assert two_way.influences(two)[0] == pytest.approx(0.2)
+
+
+def test_a_common_change_of_two_points_cancels_in_their_ratio():
+    random = np.random.default_rng(0)
+    drift = np.exp(0.3 * np.sin(np.arange(56) / 9) + 0.1 * random.standard_normal(56))
+    times = np.stack([drift, 2 * drift * np.exp(0.01 * random.standard_normal(56))])
+    draws = in_turns(times)
+    (a, of_a), (b, of_b) = centres(draws, times)
+    alone, ratio = estimate(a, of_a, rounds=56), estimate(b / a, of_b / of_a, rounds=56)
+    assert ratio.lo < 2 < ratio.hi and ratio.hi / ratio.lo < 1.02 and alone.hi / alone.lo > 1.1
+
+
+def test_an_interval_of_draws_is_the_half_width_of_the_means():
+    random = np.random.default_rng(1)
+    times = np.exp(0.1 * random.standard_normal((2, 56)))
+    draws = in_turns(times)
+    (a, of_a), (b, of_b) = centres(draws, times)
+    found = estimate(a / b, of_a / of_b, rounds=56)
+    half = two_way.half_width(*(draws.mean(np.log(each), range(56)) for each in times))
+    assert math.log(found.hi / found.lo) / 2 == pytest.approx(half, rel=0.05)
+
+
+def test_noise_that_lasts_widens_an_interval_and_noise_that_does_not_counts_once():
+    random = np.random.default_rng(2)
+    fast = 0.1 * random.standard_normal((2, 56))
+    slow = np.repeat(0.1 * random.standard_normal((2, 8)), 7, axis=1)
+    halves = {}
+    for name, noise in (("fast", fast), ("slow", slow)):
+        draws = in_turns(np.exp(noise))
+        halves[name] = two_way.half_width(*(draws.mean(each, range(56)) for each in noise))
+    se = 0.1 * (2 / 56) ** 0.5
+    assert 2 * se < halves["fast"] < 5 * se and halves["slow"] > 2 * halves["fast"]
+    assert draws.two_way.own > 1.5 * in_turns(np.exp(fast)).two_way.own
+
+
+def test_how_processes_differ_is_seen_in_rounds_in_turns():
+    effect = np.array([-0.05, 0.02, 0.04, -0.01])[np.arange(56) % 4]
+    values = effect + 0.001 * np.random.default_rng(3).standard_normal(56)
+    draws = in_turns(np.exp([values, np.zeros(56)]))
+    mean = draws.mean(values, range(56))
+    expected = 3.182 * np.std(effect[:4], ddof=1) / 2  # Student's with 3 degrees of freedom
+    assert 1.96 * np.linalg.norm(mean.loadings) == pytest.approx(expected, rel=0.02)
+
+
+def test_two_processes_in_turns_cannot_show_how_they_differ():
+    draws = BootstrapSamples(range(20), [(r, str(r % 2)) for r in range(20)])
+    assert draws.two_way is not None and np.std(np.log(draws.differing("a", range(20)))) > 0.01
+    assert not BootstrapSamples(range(20), [(r, str(r // 10)) for r in range(20)]).two_way
+
+
+def test_a_best_row_is_chosen_and_measured_by_all_processes(tmp_path):
+    """If every second round selected, two of four sets would select and the other two would measure."""
+    run = RunFolder(
+        fabricate.run_folder(tmp_path, rounds=24, devices=(1,), scalings=("strong",), strategies=("a", "b"))
+    )
+    loaded = []
+    for point in points.load(run):
+        rounds = tuple(dataclasses.replace(each, worker=f"session0/w0#{each.round % 4}") for each in point.rounds)
+        loaded.append(dataclasses.replace(point, rounds=rounds))
+    rows = scaling.analyse(loaded, config={})
+    assert rows[0].timing.rests_on == "processes and time"
+    best = paired_ratio.best(rows, lambda row: 1.0)
+    assert best is not None and best.rounds == 12 and best.rate.has_interval
+    assert (
+        rows[0]
+        .timing.draws.only([(0, r) for r in range(24) if r // 4 % 2 == 0])
+        .processes([(0, r) for r in range(24) if r // 4 % 2 == 0])
+        == 4
+    )
+    assert best.rate.hi / best.rate.lo < 1.1
+
+
+@pytest.mark.parametrize(("kind", "effect"), [("independent", 0.03), ("bursts 1 s", 0.0), ("autoregressive 5 s", 0.01)])
+def test_intervals_of_turns_cover_what_they_say(kind, effect):
+    """With the allocation and the end of a run. With lasting noise, a bootstrap over sets alone covers 71 of 100."""
+    ended = dense_rounds.simulate(np.random.default_rng(7), kind, effect, 4, 60)
+    assert np.mean([run.hits for run in ended]) >= 0.91
+    assert 25 <= min(run.spent_s for run in ended) and max(run.spent_s for run in ended) <= dense_rounds.BUDGET_S
+
+
+def test_the_second_clock_uses_the_rounds_that_have_both(tmp_path):
+    """A visit without a block of 2 K steps has no slope, and its slow block is not compared with a slope."""
+    run = RunFolder(fabricate.run_folder(tmp_path, rounds=20, devices=(1, 2), noise=0.001))
+    loaded = []
+    for point in points.load(run):
+        rounds = []
+        for each in point.rounds:
+            slow = (
+                {} if each.round % 3 == 0 else {"double_block_s": (), "block_s": tuple(1.5 * s for s in each.block_s)}
+            )
+            rounds.append(dataclasses.replace(each, worker=f"session0/w0#{each.round % 4}", **slow))
+        loaded.append(dataclasses.replace(point, rounds=tuple(rounds)))
+    for row in scaling.analyse(loaded, config={}):
+        assert row.timing.draws.two_way is not None
+        assert row.timing.clock_ratio.value == pytest.approx(1, abs=0.02) and row.gate == "passed"
