@@ -27,7 +27,8 @@ from rich.console import Console
 from rich.table import Table
 
 from benchmarks.whole_runs import Run, Runs
-from jaxbench.machine import checkout, source
+from jaxbench import other_commit
+from jaxbench.machine import source
 from jaxbench.report.drawing import canvas, marks
 from jaxbench.report.drawing.axes import entitle
 from jaxbench.report.drawing.canvas import Sheet
@@ -64,7 +65,7 @@ def bursts(wanted: bool) -> Iterator[None]:
 def measure(runs: Runs, experiment: str, count: int) -> Pairs:
     """All pairs of both conditions, including those measured before."""
     pairs: dict[str, list[dict[str, Run]]] = {condition: [] for condition in CONDITIONS}
-    with checkout.files(f"{checkout.PREFIX}{BEFORE}") as before:
+    with other_commit.files(f"{other_commit.PREFIX}{BEFORE}") as before:
         environment = {HERE: {}, THERE: source.environment(source.of(before.folder / "jaxbench"))}
         for number in range(count):
             for condition in CONDITIONS:

@@ -35,9 +35,10 @@ from benchmarks.peers.arms import Arm
 from benchmarks.peers.ratios import median_and_interval
 from jaxbench import config as config_lib
 from jaxbench import discovery
-from jaxbench.machine import cores, world
+from jaxbench.machine import cores
+from jaxbench.machine.start import free_address
+from jaxbench.processes.client import Worker
 from jaxbench.records.store import write_json
-from jaxbench.runner.client import Worker
 from jaxbench.runner.plan import Point
 
 LEAST_STEP_S = 0.03  # of the step alone: in a shorter step the latency of the loopback would dominate
@@ -95,7 +96,7 @@ def start(args: argparse.Namespace, stack: ExitStack) -> dict[tuple[str, str], W
 
 def by_hand(args: argparse.Namespace, stack: ExitStack) -> list[Arm]:
     """The two processes of the plain loop, started together, because each waits for the other."""
-    words = args.model, str(args.batch), world.free_address()
+    words = args.model, str(args.batch), free_address()
     arms = [Arm(BY_HAND, "processes_arm", *words, str(process), ready=False) for process in range(2)]
     for arm in arms:  # close the last one first: the first process runs the coordination service
         stack.callback(arm.close)

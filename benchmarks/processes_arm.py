@@ -21,7 +21,7 @@ from jax.sharding import NamedSharding, PartitionSpec
 from benchmarks.peers.arms import serve
 from benchmarks.peers.suite_arm import configured
 from jaxbench.machine.cores import pin_to_cores
-from jaxbench.machine.world import read_sockets_last
+from jaxbench.machine.start import read_sockets_last
 from jaxbench.runner.arm import build_workload
 
 PROCESSES = 2

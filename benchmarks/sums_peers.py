@@ -39,7 +39,7 @@ from rich.table import Table
 from benchmarks import sums_ways
 from benchmarks.peers.ratios import median_and_interval
 from benchmarks.sums_ways import DEPTH, JOBS
-from jaxbench.machine import cores, load, start
+from jaxbench.machine import cores, start
 from jaxbench.workloads.sums import tables, trees
 
 TEST_ROWS = 50_000
@@ -68,9 +68,9 @@ def accuracy(way: Any, *, rows: int, trees: int) -> float:
 
 
 def timed(job: str, way: str, repetition: int, train: sums_ways.Train, test: np.ndarray) -> Timed:
-    before, began = load.before(), time.perf_counter()
+    before, began = cores.load_before(), time.perf_counter()
     answer = train()
-    seconds, after = time.perf_counter() - began, load.after()
+    seconds, after = time.perf_counter() - began, cores.load_after()
     own, others = after.cpu_s - before.cpu_s, 0.0
     if before.busy_s is not None and after.busy_s is not None:
         others = max(0.0, after.busy_s - before.busy_s - own) / (seconds * after.cpus)

@@ -29,14 +29,13 @@ from rich.live import Live
 from rich.text import Text
 
 from jaxbench import config as config_lib
+from jaxbench import other_commit
 from jaxbench.errors import UserError
-from jaxbench.machine import checkout as checkouts
-from jaxbench.machine.checkout import OTHER_PROTOCOL, Checkout
-from jaxbench.other_commit import OtherCommit
+from jaxbench.other_commit import OTHER_PROTOCOL, Checkout, OtherCommit
+from jaxbench.processes.client import WorkerError
 from jaxbench.records import schema
 from jaxbench.records.store import MANIFEST, RunFolder, write_json
 from jaxbench.runner import run as runner
-from jaxbench.runner.client import WorkerError
 from jaxbench.runner.progress import format_s, heartbeat
 from jaxbench.runner.workers import Workers, note_workers
 from jaxbench.verdicts import comparable, sequential
@@ -108,7 +107,7 @@ class _Arm:
         self.folder = RunFolder.begin(workdir / name.lower(), config_lib.plain(config))
         stack.callback(self.folder.close)
         if (self.folder.path / MANIFEST).exists():
-            checkouts.require_same_commit(self.folder.path, self.folder.manifest()["git"], checkout)
+            other_commit.require_same_commit(self.folder.path, self.folder.manifest()["git"], checkout)
         manifest = {**runner.session_of(self.asked, experiment), **(copy.manifest if copy else {})}
         session = runner.begin_session(self.folder, manifest)
         self.job = runner.job_of(self.folder, self.asked, config, experiment, session=session)
@@ -186,7 +185,7 @@ def run(
     """Measures pairs until the overall verdict is reached or the budget is spent. Raises UserError."""
     signal.signal(signal.SIGTERM, runner.interrupt)
     with ExitStack() as stack:
-        opened = [stack.enter_context(checkouts.files(side.ref)) if side.ref else None for side in sides]
+        opened = [stack.enter_context(other_commit.files(side.ref)) if side.ref else None for side in sides]
         if any(opened):
             for name, checkout in zip("AB", opened, strict=True):
                 console.print(f"{name} is {checkout or 'the working tree'}.", highlight=False, soft_wrap=True)

@@ -25,7 +25,7 @@ from jaxbench.digits import digits
 from jaxbench.errors import UserError, did_you_mean
 from jaxbench.forecast import advice
 from jaxbench.forecast.advice import Candidate, Price, TrainingBudget
-from jaxbench.machine import target as target_lib
+from jaxbench.machine import start as start_lib
 from jaxbench.records.forecasts import ForecastRecord
 from jaxbench.records.store import write_json
 
@@ -141,7 +141,7 @@ def _forecasts(
     depths: tuple[int, ...],
 ) -> list[ForecastRecord]:  # fmt: skip
     compiled_for = targets.parse(_COMPILED_GPU) if target.platform == "gpu" else target
-    target_lib.require(compiled_for)
+    start_lib.require_target(compiled_for)
     largest = hardware.link(_row(target), "ici")
     counts = tuple(count for count in asked.counts if largest is None or count <= largest.pod)
     if not counts:

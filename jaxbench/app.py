@@ -25,7 +25,7 @@ from jaxbench.command_form import as_typed
 from jaxbench.machine.lock import Busy
 
 if TYPE_CHECKING:
-    from jaxbench.machine.launch import Launch
+    from jaxbench.processes.launch import Launch
 
 FLAGS = flags.FLAGS
 
@@ -83,7 +83,7 @@ def dispatch(argv: list[str]) -> int:
 
 def launch_of(verb: str) -> Launch | None:
     """The launch that this process is a part of; None if there is none, or if the verb runs in a single process."""
-    from jaxbench.machine import launch
+    from jaxbench.processes import launch
 
     if "coordinator" not in commandline.VERBS[verb].flags or FLAGS.target:
         return None
@@ -92,19 +92,19 @@ def launch_of(verb: str) -> Launch | None:
 
 def launched(launch: Launch, verb: str, arguments: list[str], workdir: Path, console: Console) -> int:
     """`run` or `train` as one process of a launch."""
-    from jaxbench.runner import launched as parts
+    from jaxbench.processes.launch import facts, take_part
     from jaxbench.runner import run as runner
 
     (experiment,) = arguments
 
     def say() -> dict[str, Any]:
         machine = runner.probe_machine(FLAGS.config.mesh.platform, Console(quiet=True))
-        return parts.mine(launch, machine, experiment, FLAGS.config)
+        return facts(launch, machine, experiment, FLAGS.config)
 
     lead = commands.load(verb).main
-    return parts.take_part(
+    return take_part(
         launch,
-        lambda crew: lead(arguments, workdir, console, crew),
+        lambda followers: lead(arguments, workdir, console, followers),
         say,
         runner.absolute(experiment),
         lambda: alone(verb, arguments, workdir, launch.address),

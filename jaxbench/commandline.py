@@ -193,7 +193,7 @@ def changed(config: ConfigDict, words: list[str]) -> ConfigDict:
 
 def _follows() -> bool:
     """Whether a launcher started this process and it is not process 0, which reports errors in the command."""
-    from jaxbench.machine import launch
+    from jaxbench.processes import launch
 
     found = launch.detected()
     return found is not None and found.process > 0

@@ -27,7 +27,7 @@ from jaxbench.forecast import estimate, network
 from jaxbench.forecast import memory as forecast_memory
 from jaxbench.forecast.estimate import CompiledForecast
 from jaxbench.forecast.network import AlphaBetaLink, Carded, Hosts, Network
-from jaxbench.machine import target as target_lib
+from jaxbench.machine import start as start_lib
 from jaxbench.records import forecasts
 from jaxbench.records.forecasts import RECKONED, ForecastRecord
 from jaxbench.records.store import RunFolder
@@ -86,7 +86,7 @@ def request(texts: dict[str, str | None]) -> ForecastRequest:
     if asked.source is None and len(links) > 1:
         raise UserError(f"--link={texts['link']} names several links: with --targets give one.")
     for target in asked.targets:
-        target_lib.require(target)
+        start_lib.require_target(target)
         asked.network(target)
         if asked.counts and target.devices < 2:
             raise UserError(f"--counts needs a target of two devices or more: not {target.text}.")

@@ -24,7 +24,7 @@ import numpy as np
 from PIL import Image
 
 from jaxbench.errors import UserError
-from jaxbench.levers.input import INPUT
+from jaxbench.levers import INPUT
 from jaxbench.machine.cores import available_cores
 from jaxbench.workloads.base import Batch, Dataset, Field, TrainWorkload
 from jaxbench.workloads.data.order import permutation

@@ -20,7 +20,7 @@ import optax
 from broken_strategies import clipping, communication
 
 from jaxbench.catalog import targets
-from jaxbench.machine import target as target_lib
+from jaxbench.machine import start as start_lib
 
 FOLDER = Path(__file__).parent / "compiled"
 TARGETS = ("v5e:2x4", "h100:8")
@@ -98,7 +98,7 @@ def make(target: str, names: str = "") -> None:
     """In a process that compiles only for `target`. names: of cases; (): all."""
     from jaxbench.measure.compile_report import compile_step
 
-    devices = target_lib.devices(targets.parse(target))
+    devices = start_lib.target_devices(targets.parse(target))
     for case in (BY_NAME[name] for name in names.split(",")) if names else CASES:
         workload, program = case.build(devices)
         hlo = compile_step(workload, program, BATCH).hlo
@@ -113,7 +113,7 @@ def main() -> None:
         make(sys.argv[1])
         return
     for target in TARGETS:
-        environment = {**os.environ, **target_lib.environment(targets.parse(target))}
+        environment = {**os.environ, **start_lib.target_environment(targets.parse(target))}
         subprocess.run([sys.executable, "-m", "compiled_cases", target], check=True, env=environment)
 
 

@@ -18,7 +18,7 @@ from jaxbench.analysis.points import CasePoint, MeasuredPoint
 from jaxbench.analysis.quantities import seconds
 from jaxbench.analysis.roofline import FLOP, SLACK, Demand, Utilisation
 from jaxbench.digits import digits
-from jaxbench.levers.part import PART
+from jaxbench.levers import PART
 from jaxbench.statistics.bootstrap import Estimate
 from jaxbench.statistics.timing import LoopTime, Timing
 

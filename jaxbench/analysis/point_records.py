@@ -12,7 +12,7 @@ from typing import Any, Generic, TypeVar
 
 from jaxbench.digits import digits
 from jaxbench.errors import UserError
-from jaxbench.levers.trainings import TRAININGS
+from jaxbench.levers import TRAININGS
 from jaxbench.records import identity
 from jaxbench.records.schema import (
     CaseRecord,

@@ -11,7 +11,7 @@ from typing import Any
 from jaxbench.analysis import point_records
 from jaxbench.analysis.point_records import Measured
 from jaxbench.errors import UserError
-from jaxbench.levers.trainings import TRAININGS
+from jaxbench.levers import TRAININGS
 from jaxbench.records.schema import CasePlace, CaseRecord, FailureRecord, PointRecord, StepPlace
 from jaxbench.records.store import RunFolder
 

@@ -14,7 +14,7 @@ from jaxbench.analysis import gates, roofline
 from jaxbench.analysis.gates import GatedRow
 from jaxbench.analysis.points import MeasuredPoint
 from jaxbench.analysis.roofline import Utilisation
-from jaxbench.levers.precision import SIXTEEN_BITS
+from jaxbench.levers import SIXTEEN_BITS
 from jaxbench.statistics import paired_ratio
 from jaxbench.statistics.bootstrap import MIN_ROUNDS, UNKNOWN, Estimate
 from jaxbench.statistics.timing import draws_of, measure, no_interval, unsettled

@@ -24,9 +24,7 @@ import numpy as np
 from jaxbench.analysis import alpha_beta, stragglers
 from jaxbench.analysis.points import MeasuredPoint
 from jaxbench.analysis.scaling import Row, fault
-from jaxbench.levers.accumulate import ACCUMULATE
-from jaxbench.levers.mesh import MESH
-from jaxbench.levers.schedule import SCHEDULE
+from jaxbench.levers import ACCUMULATE, MESH, SCHEDULE
 from jaxbench.statistics import paired_ratio
 from jaxbench.statistics.bootstrap import UNKNOWN, Estimate
 from jaxbench.statistics.paired_ratio import SharedTimes

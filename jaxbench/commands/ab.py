@@ -78,7 +78,7 @@ def side_of(config: ConfigDict, text: str) -> Side:
     """One arm of ab: "ref:main --config.batch=64". Either part may be missing. Raises UserError."""
     from jaxbench import commandline
     from jaxbench.ab import Side
-    from jaxbench.machine.checkout import PREFIX
+    from jaxbench.other_commit import PREFIX
 
     try:
         words = shlex.split(text)

@@ -33,8 +33,8 @@ VERB = Verb(
 def main(arguments: list[str], workdir: Path, console: Console) -> int:
     from jaxbench import commandline
     from jaxbench.commands.report import report
-    from jaxbench.launch import submission
-    from jaxbench.launch.request import LaunchRequest
+    from jaxbench.launch import engines
+    from jaxbench.launch.job import LaunchRequest
     from jaxbench.records import launched
     from jaxbench.runner import run as runner
 
@@ -50,16 +50,16 @@ def main(arguments: list[str], workdir: Path, console: Console) -> int:
         options=FLAGS.options,
     )
     dry_run = FLAGS.dry_run
-    submission.require(request)
+    engines.require(request)
     commandline.check_command(command)  # now, and not after hours in a queue
     if command[0] == "run" and FLAGS.config.get("measures") == "targets":
         raise UserError(f"'{command[1]}' trains in one process on one host: use jaxbench run, without launch.")
     if command[0] == "run":
         runner.check(command[1], FLAGS.config)
     if dry_run:
-        submission.show(request, console)
+        engines.show(request, console)
         return 0
-    code = submission.submit(request, console)
+    code = engines.submit(request, console)
     if code is None:
         console.print(f"What is there at any time: jaxbench report --run={workdir}", highlight=False, soft_wrap=True)
     if code is None or command[0] == "train" or not launched.begun(workdir):

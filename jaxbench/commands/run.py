@@ -16,7 +16,7 @@ from jaxbench.commands import FLAGS, OF_A_LAUNCH, Verb
 from jaxbench.errors import UserError
 
 if TYPE_CHECKING:
-    from jaxbench.runner.crew import Crew
+    from jaxbench.processes.launch import Followers
 
 flags.DEFINE_float("price_per_hour", None, "run: the price of this machine per hour; prints the cost of steps.")
 
@@ -32,7 +32,7 @@ VERB = Verb(
 )
 
 
-def main(arguments: list[str], workdir: Path, console: Console, crew: Crew | None = None) -> int:
+def main(arguments: list[str], workdir: Path, console: Console, followers: Followers | None = None) -> int:
     from jaxbench.commands.report import report
     from jaxbench.machine_command import add_links, adopt
     from jaxbench.records.store import RunFolder
@@ -43,7 +43,7 @@ def main(arguments: list[str], workdir: Path, console: Console, crew: Crew | Non
 
     (experiment,) = arguments
     if FLAGS.config.get("measures") == "targets":
-        return _targets(experiment, workdir, console, crew)
+        return _targets(experiment, workdir, console, followers)
     meter = Meter(FLAGS.price_per_hour, FLAGS.config)
     if FLAGS.target and not FLAGS.dry_run:
         raise UserError(f"--target={FLAGS.target} is absent hardware, so points are only compiled: add --dry_run.")
@@ -51,8 +51,8 @@ def main(arguments: list[str], workdir: Path, console: Console, crew: Crew | Non
         compile_only.run(experiment, FLAGS.config, FLAGS.target, workdir, console)
         return report(workdir, console)
     if FLAGS.dry_run:
-        return 0 if runner.dry_run(experiment, FLAGS.config, console, crew) else 1
-    runner.run(experiment, FLAGS.config, workdir, console, looks.look, crew)
+        return 0 if runner.dry_run(experiment, FLAGS.config, console, followers) else 1
+    runner.run(experiment, FLAGS.config, workdir, console, looks.look, followers)
     meter.stop()
     if FLAGS.config.get("measures") == "cases" and FLAGS.preset != "smoke":
         add_links(workdir, console)
@@ -74,13 +74,13 @@ def check(experiment: str) -> None:
         runner.check(experiment, FLAGS.config)
 
 
-def _targets(experiment: str, workdir: Path, console: Console, crew: Crew | None) -> int:
+def _targets(experiment: str, workdir: Path, console: Console, followers: Followers | None) -> int:
     """Trainings to a target accuracy, over batch sizes."""
     from jaxbench.commands.report import report
     from jaxbench.training import targets as trainings
 
     require_price(FLAGS.price_per_hour)
-    if crew or FLAGS.target:
+    if followers or FLAGS.target:
         raise UserError(f"'{experiment}' trains, in one process on devices that are here: drop --target or --process.")
     if FLAGS.dry_run:
         trainings.dry_run(FLAGS.config, console)

@@ -12,7 +12,7 @@ from rich.console import Console
 from jaxbench.commands import FLAGS, OF_A_LAUNCH, Verb
 
 if TYPE_CHECKING:
-    from jaxbench.runner.crew import Crew
+    from jaxbench.processes.launch import Followers
 
 flags.DEFINE_bool("elastic", False, "train in several processes: if one is lost, the others go on.")
 flags.DEFINE_float("fault_timeout", 60.0, "train in several processes: seconds after which a silent process is lost.")
@@ -31,13 +31,13 @@ VERB = Verb(
 )
 
 
-def main(arguments: list[str], workdir: Path, console: Console, crew: Crew | None = None) -> int:
+def main(arguments: list[str], workdir: Path, console: Console, followers: Followers | None = None) -> int:
     from jaxbench.report import training as page
     from jaxbench.training import run as runner
 
     (experiment,) = arguments
     faults = runner.Faults(timeout_s=FLAGS.fault_timeout, elastic=FLAGS.elastic)
-    code = runner.train(experiment, FLAGS.config, workdir, console, faults, crew)
+    code = runner.train(experiment, FLAGS.config, workdir, console, faults, followers)
     page.write(workdir)
     console.print(f"Page: {workdir / page.PAGE}", highlight=False, soft_wrap=True)
     return code

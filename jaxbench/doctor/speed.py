@@ -30,7 +30,7 @@ from scipy import special
 from jaxbench.digits import digits
 from jaxbench.doctor.finding import DoctorFinding, Result, check, graded
 from jaxbench.machine.cores import physical_cores
-from jaxbench.machine.identity import ONE_THREAD
+from jaxbench.machine.manifest import ONE_THREAD
 from jaxbench.statistics.bootstrap import BootstrapSamples, Estimate, estimate
 from jaxbench.verdicts.sequential import autocorrelation
 

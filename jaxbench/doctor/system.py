@@ -24,7 +24,7 @@ from packaging.version import Version
 from jaxbench.command_form import with_extra
 from jaxbench.doctor.finding import DoctorFinding, Result, State, check, good_if, graded, number, read, worst
 from jaxbench.errors import UserError
-from jaxbench.machine import cores, load, manifest
+from jaxbench.machine import cores, manifest
 
 ROOT = Path("/")
 WATCH_S = 1.0
@@ -33,7 +33,7 @@ OTHERS, STEAL = (0.05, 0.25), (0.01, 0.05)
 THROTTLED_GOOD = 0.01  # good up to this share of the quota's periods in which the container was paused
 SLOW = 0.7  # doubtful below this share of the highest clock that the system allows, while one core works
 TURBO_ON = {"intel_pstate/no_turbo": 0, "cpufreq/boost": 1}  # by file: the value that means "on"
-Times = dict[int, load.CpuTime]  # by CPU
+Times = dict[int, cores.CpuTime]  # by CPU
 
 
 def sleep() -> float:
@@ -48,7 +48,7 @@ def cpus(root: Path = ROOT) -> Path:
 
 
 def cpu_times(root: Path = ROOT) -> Times:
-    return load.cpu_times(root / "proc" / "stat")
+    return cores.cpu_times(root / "proc" / "stat")
 
 
 def affinity() -> set[int] | None:

@@ -1,12 +1,25 @@
 # Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
-"""A job: the command of one node count with its resources; and its outcome."""
+"""A job: the command of one node count with its resources. The words of `jaxbench launch` make one per node count."""
 
 from __future__ import annotations
 
+import importlib
+import re
+import shlex
+import sys
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
+
+from jaxbench.command_form import with_extra
+from jaxbench.errors import UserError, did_you_mean
 
 PLATFORMS = ("cpu", "gpu", "tpu")
+VERBS = ("run", "train")  # what may be launched
+DEVICES, PLATFORM = "--config.mesh.devices=", "--config.mesh.platform="
+# Flags of the command that launch sets itself.
+OURS = ("--workdir", "--dry_run", "--nodry_run", "--target")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -47,7 +60,8 @@ class Job:
     @property
     def text(self) -> str:
         """ "2 nodes x 1 process, 4 devices"."""
-        return f"{_count(self.nodes, 'node')} x {_processes(self.processes_per_node)}, {_count(self.devices, 'device')}"
+        each = f"{self.processes_per_node} process{'es' if self.processes_per_node != 1 else ''}"
+        return f"{_count(self.nodes, 'node')} x {each}, {_count(self.devices, 'device')}"
 
 
 @dataclass(frozen=True)
@@ -66,5 +80,119 @@ def _count(number: int, noun: str) -> str:
     return f"{number} {noun}{'s' if number != 1 else ''}"
 
 
-def _processes(number: int) -> str:
-    return f"{number} process{'es' if number != 1 else ''}"
+@dataclass(frozen=True, kw_only=True)
+class LaunchRequest:
+    """A request of `jaxbench launch`: its flags as typed, and the command after the `--`."""
+
+    engine: str
+    command: tuple[str, ...]
+    workdir: Path
+    nodes: str = "1"
+    devices: str = "gpu:1"
+    processes_per_node: int = 1
+    minutes: int = 60
+    options: str = ""
+
+    def jobs(self) -> list[Job]:
+        """One job for each node count, smallest first. Raises UserError."""
+        counts, (platform, per_node) = node_counts(self.nodes), devices_per_node(self.devices)
+        _require_launchable(self.command, counts)
+        for name, value in (("processes_per_node", self.processes_per_node), ("minutes", self.minutes)):
+            if value < 1:
+                raise UserError(f"--{name}={value} is not above 0: use 1, for example.")
+        if per_node % self.processes_per_node:
+            raise UserError(
+                f"--devices={self.devices} does not divide over --processes_per_node={self.processes_per_node}: use "
+                f"1 process, or {per_node} of one device each."
+            )
+        try:
+            options = tuple(shlex.split(self.options))
+        except ValueError as error:
+            raise UserError(
+                f"--options={self.options} cannot be split into words ({error}): close its quotes."
+            ) from None
+        words = [absolute(word) for word in self.command]
+        return [
+            Job(
+                name=job_name(words[1], nodes),
+                nodes=nodes,
+                processes_per_node=self.processes_per_node,
+                platform=platform,
+                devices_per_node=per_node,
+                command=(sys.executable, "-m", "jaxbench", *words, *_mesh(words, platform, nodes * per_node)),
+                folder=self.workdir.resolve() / f"nodes-{nodes}",
+                minutes=self.minutes,
+                options=options,
+            )
+            for nodes in counts
+        ]
+
+
+def node_counts(text: str) -> list[int]:
+    """ "1,2,4" -> [1, 2, 4]. Raises UserError."""
+    words = text.split(",")
+    counts = [int(word) if word.strip().isdecimal() else 0 for word in words]
+    if min(counts) < 1 or len({*counts}) < len(counts):
+        raise UserError(f"--nodes={text} is not a list of different node counts: use 1,2,4, for example.")
+    return sorted(counts)
+
+
+def devices_per_node(text: str) -> tuple[str, int]:
+    """ "gpu:8" -> ("gpu", 8). Raises UserError."""
+    platform, _, number = text.partition(":")
+    if platform not in PLATFORMS or not re.fullmatch(r"[1-9]\d*", number):
+        raise UserError(f"--devices={text} is not what one node gives: use gpu:8, tpu:4 or cpu:2, for example.")
+    return platform, int(number)
+
+
+def _require_launchable(command: Sequence[str], counts: Sequence[int]) -> None:
+    example = "jaxbench launch slurm --nodes=1,2 --devices=gpu:8 -- run gpt"
+    if not command:
+        raise UserError(f"jaxbench launch needs a command after '--': {example}")
+    if command[0] not in VERBS:
+        raise UserError(f"jaxbench launch cannot start '{command[0]}': {did_you_mean(command[0], VERBS)}")
+    if len(command) < 2 or command[1].startswith("-"):
+        raise UserError(f"jaxbench launch needs the experiment right after '{command[0]}': {example}")
+    for word in command:
+        if word.split("=")[0] in OURS:
+            raise UserError(f"'{word}' is for launch: write it before the '--'.")
+    if len(counts) > 1 and command[0] == "train":
+        raise UserError(f"--nodes={','.join(map(str, counts))} would train several times: name one node count.")
+    if len(counts) > 1 and (chosen := [word for word in command if word.startswith(DEVICES)]):
+        raise UserError(f"'{chosen[0]}' does not fit several node counts, which say it: leave it out, or name one.")
+
+
+def _mesh(words: Sequence[str], platform: str, devices: int) -> list[str]:
+    """The settings that make a job measure its own devices, unless the command already has them."""
+    if words[0] == "train":
+        return []
+    own = (f"{PLATFORM}{platform}", f"{DEVICES}{devices}")
+    return [word for word in own if not any(other.startswith(word.split("=")[0] + "=") for other in words)]
+
+
+def absolute(word: str) -> str:
+    """The absolute path of an experiment or preset, because a job may start in another folder."""
+    flag, separator, path = word.rpartition("=") if word.startswith("--preset=") else ("", "", word)
+    if word.startswith("-") and not separator or not path.endswith(".py"):
+        return word
+    return f"{flag}{separator}{Path(path).expanduser().resolve()}"
+
+
+def job_name(experiment: str, nodes: int) -> str:
+    """ "my_gpt.py" on 4 nodes -> "my-gpt-4", as Kubernetes wants names."""
+    stem = re.sub("[^a-z0-9]+", "-", Path(experiment).stem.lower()).strip("-") or "job"
+    return f"{stem[:40].strip('-')}-{nodes}"
+
+
+def optional(module: str, package: str, extra: str) -> Any:
+    """An optional package's module. Raises UserError if it is not installed. package: its name in the sentence."""
+    try:
+        return importlib.import_module(module)
+    except ImportError as error:
+        raise UserError(f"{package} not installed: {with_extra(extra)}.") from error
+
+
+def last_line(error: Exception) -> str:
+    """The last line of an error's message; without a message, its type."""
+    lines = [line.strip() for line in str(error).splitlines() if line.strip()]
+    return lines[-1].rstrip(".") if lines else type(error).__name__

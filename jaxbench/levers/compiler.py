@@ -14,7 +14,7 @@ from typing import Any
 
 from jaxbench.catalog import compiler_options
 from jaxbench.errors import UserError, did_you_mean
-from jaxbench.levers._lever import Lever
+from jaxbench.levers.lever import Lever
 
 Options = dict[str, str | bool]
 
@@ -56,8 +56,7 @@ def _read(word: str) -> Options:
 
 
 COMPILER = Lever(
-    __name__,
-    rank=13,
+    "compiler",
     default=_DEFAULT,
     parse=_parse,
     changes="program",

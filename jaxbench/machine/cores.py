@@ -1,14 +1,18 @@
 # Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
-"""The processor cores this process may use. No jax: a process is pinned before libraries size their thread pools."""
+"""The processor cores this process may use, and the contention on them during a timed block.
+
+No jax: a process is pinned before libraries size their thread pools. The counters of a block are read just before and
+just after it, so reading costs the block nothing.
+"""
 
 from __future__ import annotations
 
 import os
+import resource
 import time
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from pathlib import Path
-
-from jaxbench.machine import load
 
 CPUS = Path("/sys/devices/system/cpu")
 
@@ -86,9 +90,9 @@ def free_cores(seconds: float = 0.2, sleep: Callable[[float], object] = time.sle
     The load of a core is that of all its hardware threads together. Loads are rounded to tenths of a CPU, so an idle
     machine always gives the same order.
     """
-    before = load.cpu_times()
+    before = cpu_times()
     sleep(seconds)
-    after = load.cpu_times()
+    after = cpu_times()
 
     def loaded(core: int) -> int:
         threads = [cpu for cpu in siblings(core) if cpu in before and cpu in after]
@@ -97,7 +101,7 @@ def free_cores(seconds: float = 0.2, sleep: Callable[[float], object] = time.sle
     return sorted(physical_cores(), key=loaded)  # the sort is stable: equally loaded cores keep their order
 
 
-def taken_s(before: load.CpuTime, after: load.CpuTime) -> float:
+def taken_s(before: CpuTime, after: CpuTime) -> float:
     """The seconds between two readings in which a CPU was busy or stolen."""
     return after.busy_s + after.steal_s - before.busy_s - before.steal_s
 
@@ -113,3 +117,85 @@ def pin_to_cores(count: int, order: Sequence[int] = ()) -> bool:
     chosen = [core for core in order if core in mine]
     os.sched_setaffinity(0, [*chosen, *(core for core in mine if core not in chosen)][:count])
     return True
+
+
+STAT = Path("/proc/stat")
+
+
+@dataclass(frozen=True, kw_only=True)
+class LoadCounters:
+    """Counters since some fixed time.
+
+    Attributes:
+      cpu_s: processor time of this process, all threads, in user and system mode.
+      switches: involuntary context switches of the threads of this process.
+      busy_s, steal_s: summed over the CPUs that this process may use: the seconds in which any process ran, and in
+        which the hypervisor ran another machine. None if the system does not report them. steal_s is None also while it
+        is 0 on every CPU since the system started: there is no hypervisor, or it does not report steal.
+      cpus: the number of CPUs that this process may use.
+    """
+
+    cpu_s: float
+    switches: int
+    busy_s: float | None
+    steal_s: float | None
+    cpus: int
+
+
+@dataclass(frozen=True, kw_only=True)
+class CpuTime:
+    """Seconds of one CPU since the system started. busy: in any process or interrupt."""
+
+    busy_s: float
+    steal_s: float
+
+
+def cpu_times(stat: Path = STAT) -> dict[int, CpuTime]:
+    """The times of every CPU, by number, in steps of a clock tick (10 ms). {} if the system does not report them."""
+    try:
+        lines = stat.read_text().splitlines()
+        tick = 1 / os.sysconf("SC_CLK_TCK")
+    except (OSError, ValueError, AttributeError):
+        return {}
+    times = {}
+    for line in lines:
+        name, _, counts = line.partition(" ")
+        if not (name.startswith("cpu") and name[3:].isdigit()):
+            continue
+        # proc(5). Old kernels have fewer columns, so zeros follow. Guest time is already part of user and nice.
+        user, nice, system, _idle, _iowait, irq, softirq, steal, *_ = (*map(int, counts.split()), *8 * (0,))
+        times[int(name[3:])] = CpuTime(busy_s=(user + nice + system + irq + softirq) * tick, steal_s=steal * tick)
+    return times if any(time.busy_s for time in times.values()) else {}  # a sandbox may show zeros only
+
+
+def load_before() -> LoadCounters:
+    """The counters, those of this process last: call it just before a block starts."""
+    return _load(*_system_load())
+
+
+def load_after() -> LoadCounters:
+    """The counters, those of this process first: call it just after a block has ended."""
+    own = _own_load()
+    return _load(*_system_load(), own=own)
+
+
+def _load(busy_s: float | None, steal_s: float | None, cpus: int, own: tuple[float, int] | None = None) -> LoadCounters:
+    cpu_s, switches = own or _own_load()
+    return LoadCounters(cpu_s=cpu_s, switches=switches, busy_s=busy_s, steal_s=steal_s, cpus=cpus)
+
+
+def _own_load() -> tuple[float, int]:
+    return time.process_time(), resource.getrusage(resource.RUSAGE_SELF).ru_nivcsw
+
+
+def _system_load() -> tuple[float | None, float | None, int]:
+    """(busy seconds, steal seconds, number) of the CPUs that this process may use."""
+    allowed = os.sched_getaffinity(0) if hasattr(os, "sched_getaffinity") else set(range(os.cpu_count() or 1))
+    times = cpu_times()
+    if not allowed <= times.keys():
+        return None, None, len(allowed)
+    mine = [times[cpu] for cpu in allowed]
+    # Steal of 0 everywhere says nothing: most machines have no hypervisor, and some hypervisors report none.
+    reported = any(time.steal_s for time in times.values())
+    steal_s = sum(time.steal_s for time in mine) if reported else None
+    return sum(time.busy_s for time in mine), steal_s, len(allowed)

@@ -1,18 +1,28 @@
 # Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
-"""Starts the devices of this process, before JAX's backend exists: fake CPU devices pinned to cores, or real ones."""
+"""Starts the devices of this process, before JAX's backend exists: fake CPU devices pinned to cores, or real ones.
+
+The devices may be those of a process group, or absent ones of a target, for which programs are only compiled.
+"""
 
 from __future__ import annotations
 
+import contextlib
+import errno
 import functools
 import os
+import socket
+import time
 from collections.abc import Mapping
+from importlib.util import find_spec
+from pathlib import Path
 from typing import Any
 
 import jax
 
+from jaxbench.catalog.jax_settings import REFUSED, SETTINGS, refusal
+from jaxbench.catalog.targets import Target
 from jaxbench.command_form import with_extra
 from jaxbench.errors import MoreCollectives, UserError
-from jaxbench.machine import settings, world
 from jaxbench.machine.cores import pin_to_cores
 
 # Default number of collectives of one program that may wait for other devices at the same time.
@@ -41,8 +51,8 @@ def start_fake_cpu(
 
     cores: instead, one device that may use this number of cores, as a library's kernel does.
     concurrent_collectives: the maximum number of collectives of one program that can wait at the same time.
-    together: the number of devices of all processes of a world. They share their cores, so that the threads that read
-    from sockets find an idle core.
+    together: the number of devices of all processes of a process group. They share their cores, so that the threads
+    that read from sockets find an idle core.
 
     By default XLA lets one CPU device use every core. Two devices would then show no gain over one, and more devices
     than cores a false gain. Raises RuntimeError when the backend has already started.
@@ -122,10 +132,11 @@ def start(
 ) -> list[jax.Device]:
     """Starts `devices` devices of `platform` (cpu, gpu, tpu) and returns them. The rest is for `start_fake_cpu`.
 
-    place: the position of this process in a world, as for `world.join`; its processes have equal shares of the devices.
+    place: the position of this process in a process group, as for `join`. Its processes have equal shares of the
+    devices.
 
     Raises:
-      UserError: the platform is absent or has fewer devices, or the port of a world is taken.
+      UserError: the platform is absent or has fewer devices, or the port of a process group is taken.
     """
     share = devices // place["processes"] if place else devices
     if platform == "cpu":
@@ -133,16 +144,16 @@ def start(
         here = place.get("devices_here", devices) if place else devices
         start_fake_cpu(share, together=here, **of_cpus)
     if place:
-        world.join(place)
+        join(place)
     if platform != "cpu":
         require(platform)
-    # Counted as in the manifest, unless there is a world: devices of other hosts cannot be used from here.
+    # Counted as in the manifest, unless there is a process group: devices of other hosts cannot be used from here.
     available = jax.local_devices()
     if place:  # so that fewer devices are those of the first processes; a TPU has another order
         available = sorted(jax.devices(), key=lambda device: (device.process_index, device.id))
     if place and platform == "cpu":
-        world.read_sockets_last()
-    settings.settle()
+        read_sockets_last()
+    settle_jax()
     if len(available) < devices:
         raise UserError(f"{devices} {platform} devices were requested, but this machine has {len(available)}.")
     return available[:devices]
@@ -167,6 +178,146 @@ def require(platform: str) -> None:
 
 def _gpu_platform() -> str:
     """JAX's name of the GPU platform, which depends on the vendor: rocm if its plug-in is installed, otherwise cuda."""
-    from importlib.util import find_spec
-
     return "rocm" if find_spec("jax_rocm7_plugin") or find_spec("jax_rocm60_plugin") else "cuda"
+
+
+def join(place: Mapping[str, Any]) -> None:
+    """Joins this process to a process group, before JAX has a backend.
+
+    place: "address", host:port of the coordination service, which process 0 starts; "processes": their number;
+    "process": the number of this one; optionally "device": the only local accelerator that it takes, and
+    "devices_here": the number of the group's devices on this host, if not all.
+
+    Raises UserError if the port is taken.
+    """
+    address, mine = str(place["address"]), [place["device"]] if "device" in place else None
+    if place["process"] == 0:
+        require_free(address)
+    jax.config.update("jax_cpu_collectives_implementation", "gloo")  # MPI would need its own launcher
+    jax.distributed.initialize(
+        coordinator_address=address,
+        num_processes=place["processes"],
+        process_id=place["process"],
+        local_device_ids=mine,
+        cluster_detection_method="deactivate",
+        coordinator_bind_address=address,  # by default JAX listens on all interfaces
+    )
+
+
+def require_free(address: str) -> None:
+    """Raises UserError if another process uses the port, and for an address that this host does not have.
+
+    JAX's service would share the port with the other process, and processes of another group would join this one.
+    """
+    host, _, port = address.rpartition(":")
+    with socket.socket() as probe:
+        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)  # a run that has just ended does not take it
+        try:
+            probe.bind((host, int(port)))
+        except OSError as error:
+            if isinstance(error, socket.gaierror) or error.errno == errno.EADDRNOTAVAIL:
+                raise UserError(
+                    f"process 0 must be reachable at {address}, which is no address of its host "
+                    f"({socket.gethostname()}): give all processes one with --coordinator=host:port."
+                ) from error
+            raise UserError(
+                f"the port {port} of {host}, where the processes of a group meet, is taken "
+                f"({error.strerror}): choose another, or run again."
+            ) from error
+
+
+def free_address(host: str = "127.0.0.1") -> str:
+    """A free "host:port". host: a name or an address of this host, by default the loopback."""
+    with socket.socket() as probe:
+        probe.bind((host, 0))
+        return f"{host}:{probe.getsockname()[1]}"
+
+
+# The system calls epoll_wait, epoll_pwait and epoll_pwait2, and epoll_pwait of arm64.
+EPOLL = {"232", "281", "441", "22"}
+
+
+def read_sockets_last(tasks: Path = Path("/proc/self/task")) -> int:
+    """Gives the threads of this process that wait for sockets the lowest priority, once it has devices (Linux).
+
+    From the moment when another process sends until this one receives, Gloo's thread polls for data without a pause. It
+    occupied the core of the receiving thread for a whole time slice: an all-reduce of 100 kB took 3.6 ms, and now takes
+    0.7 ms. gRPC's threads, which have names of their own, are not changed. Returns the number of threads found.
+    """
+    found = set()
+    for _ in range(5):  # a thread that is not waiting now will be soon
+        for task in tasks.iterdir() if tasks.exists() else ():
+            with contextlib.suppress(OSError):
+                mine = (task / "comm").read_text() == (tasks.parent / "comm").read_text()
+                if mine and (task / "syscall").read_text().split()[0] in EPOLL:
+                    os.setpriority(os.PRIO_PROCESS, int(task.name), 19)
+                    found.add(task.name)
+        time.sleep(0.01)
+    return len(found)
+
+
+changed_settings: dict[
+    str, str
+] = {}  # settings that were reset here, and that the experiment's file changed; named as variables
+_before: dict[str, Any] = {}  # all values at the last check of this process
+
+
+def settle_jax() -> None:
+    """Resets the settings that must be reset, and raises UserError for those that are refused.
+
+    Called when devices start, and after an experiment's file has run, because it may change settings."""
+    values: dict[str, Any] = jax.config.values
+    changed_settings.update(
+        {name.upper(): str(value) for name, value in values.items() if value != _before.get(name, value)}
+    )
+    for name, setting in SETTINGS.items():
+        value = values.get(name)
+        if value in (None, setting.value):  # None: as if it were not set, or this JAX does not have it
+            continue
+        if setting.decision == REFUSED:
+            raise refusal(f"{name}={value}", setting)
+        changed_settings[name.upper()] = str(value)
+        jax.config.update(name, setting.value)
+    _before.update(values)
+
+
+# When compiling for a TPU, do not query a cloud's metadata server, and take no lock that another process may hold.
+_TPU = {"TPU_SKIP_MDS_QUERY": "1", "ALLOW_MULTIPLE_LIBTPU_LOAD": "1"}
+# Autotuning would need the GPU.
+_GPU = ("--xla_gpu_autotune_level=0", "--xla_gpu_enable_triton_gemm=false")
+_NEEDS = {"tpu": (("libtpu",), "target-tpu"), "gpu": (("jax_plugins.xla_cuda12", "nvidia.cuda_nvcc"), "target-cuda")}
+
+
+def require_target(target: Target) -> None:
+    """Raises UserError if the compiler for this target is missing. The message names the package to install."""
+    modules, extra = _NEEDS[target.platform]
+    if not all(map(_installed, modules)):
+        raise UserError(
+            f"--target={target.text} needs XLA's compiler for it, which is not installed: {with_extra(extra)}."
+        )
+
+
+def _installed(module: str) -> bool:
+    try:
+        return find_spec(module) is not None
+    except ModuleNotFoundError:  # its parent package is missing
+        return False
+
+
+def target_environment(target: Target) -> dict[str, str]:
+    """Environment variables that the process needs before it imports JAX."""
+    if target.platform == "tpu":
+        return {"JAX_PLATFORMS": "cpu", **_TPU}
+    return {"JAX_PLATFORMS": "cpu", "XLA_FLAGS": " ".join([os.environ.get("XLA_FLAGS", ""), *_GPU]).strip()}
+
+
+def target_devices(target: Target) -> list[Any]:
+    """Devices that are absent: JAX's topology of a target, for which programs can be compiled but not run.
+
+    Call in a separate process with `target_environment(target)`: a TPU's library and a GPU's plug-in change the rest of
+    a process, and a failed internal check of a compiler kills it.
+    """
+    from jax.experimental import topologies
+
+    platform, about = target.topology()
+    return list(topologies.get_topology_desc(platform=platform, **about).devices)

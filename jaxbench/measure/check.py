@@ -18,7 +18,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from jaxbench.levers.precision import PRECISION, SIXTEEN_BITS
+from jaxbench.levers import PRECISION, SIXTEEN_BITS
 from jaxbench.measure import memory
 from jaxbench.measure.reference import (
     STEPS,
@@ -54,7 +54,7 @@ def train(program: Program, call: Callable[..., Any], key: jax.Array, batch: Bat
     flight hold three times as much. ViT-S/16 with 32 images on two devices: 10.0 GiB without waiting, 8.3 GiB with it,
     6.9 GiB with `memory.give_back` too.
     """
-    call = program.members.together(call)
+    call = program.members.after_barrier(call)
     with jax.set_mesh(program.mesh):
         state, placed = program.init(key), program.put(batch)
         for _ in range(count):
@@ -283,7 +283,7 @@ def judge_part(
     call: the compiled part; it takes the state and may donate it. batch: canonical.
     """
     with jax.set_mesh(program.mesh):
-        _, outputs = program.members.together(call)(state, program.put(batch))
+        _, outputs = program.members.after_barrier(call)(state, program.put(batch))
     if expected.what == "predictions":
         actual = jax.tree.leaves(multihost.on_host(outputs))
     else:
@@ -386,7 +386,7 @@ def judge_update(
     (verdict, loss), after = judged(state, 1), f"from the state after {timed} timed steps"
     unmoved = not verdict.ok and verdict.value is not None and verdict.value <= (verdict.limit or 0)
     # Processes may round differently, but all must run the same programs next: the leader decides.
-    if program.members.decided(unmoved):
+    if program.members.broadcast(unmoved):
         with jax.set_mesh(program.mesh):
             first = program.init(key)
             step = multihost.put(np.full(first.step.shape, timed, first.step.dtype), first.step.sharding)
@@ -411,7 +411,7 @@ def _updated(
     program: Program, call: Callable[..., Any], state: TrainState, batch: Batch, updates: int
 ) -> tuple[TrainState, TrainedState, float | None]:
     """(the canonical state before the updates, the state after them, the loss of the first). Donates `state`."""
-    call = program.members.together(call)
+    call = program.members.after_barrier(call)
     with jax.set_mesh(program.mesh):
         # Host arrays that share no memory with the devices: the next step overwrites the state.
         before = jax.tree.map(lambda x: np.array(jax.device_get(x), copy=True), program.export(state))

@@ -18,8 +18,8 @@ from typing import Any
 import jax
 import numpy as np
 
-from jaxbench.machine import load
-from jaxbench.machine.load import LoadCounters
+from jaxbench.machine import cores
+from jaxbench.machine.cores import LoadCounters
 
 COMPILE_EVENT = "/jax/core/compile/backend_compile_duration"
 
@@ -73,15 +73,15 @@ class Timer:
     agreement: float = 0.1
     clock: Callable[[], float] = time.perf_counter
     fence: Callable[[Any], Any] = jax.block_until_ready
-    before: Callable[[], LoadCounters] = load.before
-    after: Callable[[], LoadCounters] = load.after
+    before: Callable[[], LoadCounters] = cores.load_before
+    after: Callable[[], LoadCounters] = cores.load_after
     probe: Callable[[], float] | None = None
-    meet: Callable[[], None] = lambda: None
-    decided: Callable[[bool], bool] = lambda value: value
+    barrier: Callable[[], None] = lambda: None
+    broadcast: Callable[[bool], bool] = lambda value: value
 
     def block(self, step: Callable[..., Any], state: Any, batch: Any, steps: int) -> tuple[float, Any]:
         """Runs `steps` dependent steps. Returns (seconds, state)."""
-        self.meet()
+        self.barrier()
         start = self.clock()
         for _ in range(steps):
             state, metrics = step(state, batch)
@@ -95,10 +95,10 @@ class Timer:
         steps = 1
         while steps < self.max_steps:
             seconds, state = self.block(step, state, batch, steps)
-            long = self.decided(seconds >= least_s)
+            long = self.broadcast(seconds >= least_s)
             if long:
                 seconds, state = self.block(step, state, batch, steps)
-                long = self.decided(seconds >= least_s)
+                long = self.broadcast(seconds >= least_s)
             if long:
                 break
             steps *= 2
@@ -106,7 +106,7 @@ class Timer:
 
     def loop(self, loop: Callable[..., Any], state: Any, batch: Any, count: jax.Array) -> tuple[float, Any]:
         """One run of the loop. `count`: its iterations, an int32 scalar on the device. Returns (seconds, state)."""
-        self.meet()
+        self.barrier()
         start = self.clock()
         state = loop(state, batch, count)
         self.fence(state)
@@ -119,9 +119,9 @@ class Timer:
         steps = 1
         while True:
             seconds, state = self.loop(loop, state, batch, place(steps))
-            if steps >= 2**20 or self.decided(seconds >= least_s):
+            if steps >= 2**20 or self.broadcast(seconds >= least_s):
                 return steps, state
-            steps *= 2 if self.decided(seconds > least_s / 8) else 8
+            steps *= 2 if self.broadcast(seconds > least_s / 8) else 8
 
     def loops(
         self, loop: Callable[..., Any], state: Any, batch: Any, steps: int, place: Callable[[int], jax.Array]
@@ -165,7 +165,7 @@ class Timer:
             seconds, state = self.block(step, state, batch, warmup_steps)
             warmup.append(seconds)
             agree = len(warmup) > 1 and abs(warmup[-1] - warmup[-2]) <= self.agreement * min(warmup[-2:])
-            settled = again or self.decided(agree)
+            settled = again or self.broadcast(agree)
         times: list[float] = []
         probed: list[float] = []
         samples: list[tuple[LoadCounters, LoadCounters]] = []

@@ -106,7 +106,7 @@ def train_briefly(
         raise UserError(f"--config.train.batch={batch} exceeds the {examples} training examples: use fewer.")
     metrics: dict[str, Any] = {}
     with jax.set_mesh(program.mesh):
-        state, call = program.init(jax.random.PRNGKey(seed)), program.members.together(program.step)
+        state, call = program.init(jax.random.PRNGKey(seed)), program.members.after_barrier(program.step)
         for step in range(steps):
             epoch, position = divmod(step, examples // batch)
             if position == 0:

@@ -21,8 +21,7 @@ from typing import Any
 import jax
 
 from jaxbench.errors import UserError, did_you_mean
-from jaxbench.levers.mesh import MESH
-from jaxbench.levers.schedule import SCHEDULE
+from jaxbench.levers import MESH, SCHEDULE
 from jaxbench.parallel import axes, strategies
 from jaxbench.parallel.program import Program
 from jaxbench.workloads.base import Partition, TrainWorkload

@@ -15,8 +15,8 @@ from jax.sharding import Mesh, PartitionSpec
 
 from jaxbench.errors import UserError
 from jaxbench.machine.start import run_once_options
-from jaxbench.machine.world import Members
 from jaxbench.parallel import rng_keys
+from jaxbench.processes.group import ProcessGroup
 from jaxbench.workloads import sharding_context, weighted
 from jaxbench.workloads.base import Batch, CollectiveBounds, Metrics, PyTree, TrainWorkload
 from jaxbench.workloads.levers import precision
@@ -83,9 +83,9 @@ class Program:
     order: Callable[[Batch], Batch] = lambda batch: batch
 
     @property
-    def members(self) -> Members:
+    def members(self) -> ProcessGroup:
         """The process group that runs the program."""
-        return Members.of(list(self.mesh.devices.flat))
+        return ProcessGroup.of(list(self.mesh.devices.flat))
 
     @property
     def parts(self) -> int:

@@ -15,8 +15,7 @@ from jaxbench.analysis.quantities import devices
 from jaxbench.analysis.scaling import Row
 from jaxbench.analysis.studies import Law, Search
 from jaxbench.analysis.summary import Entry
-from jaxbench.levers import LEVERS
-from jaxbench.levers.part import PART
+from jaxbench.levers import LEVERS, PART
 from jaxbench.records.store import RunFolder
 from jaxbench.report import columns, table
 from jaxbench.report.findings import Findings, legend, of_folder, of_steps, unit

@@ -17,15 +17,15 @@ from jaxbench import discovery
 from jaxbench.errors import UserError, did_you_mean
 from jaxbench.machine import cores
 from jaxbench.machine.mesh import arranged, groups
-from jaxbench.machine.world import Members
 from jaxbench.measure import check, runnable
 from jaxbench.measure.clock import Loops, Timer
 from jaxbench.measure.runnable import Facts, Runnable
 from jaxbench.parallel import collectives, multihost
 from jaxbench.parallel.chain import Chain
+from jaxbench.processes.group import ProcessGroup
+from jaxbench.processes.server import stage
 from jaxbench.records.schema import CaseRecord, CompiledRecord, RoundRecord, Verdict
 from jaxbench.runner.placement import Placement
-from jaxbench.runner.stages import stage
 from jaxbench.workloads.cases import (
     COLLECTIVES,
     TRANSFERS,
@@ -65,11 +65,11 @@ class CaseBench:
         self.prepared: dict[str, PreparedCase] = {}
         self._visited: set[str] = set()  # cases that this process has measured
         self._launch_s: float | None = None
-        self.hosts = Members.of(devices).gathered(socket.gethostname())  # of each process, by number
+        self.hosts = ProcessGroup.of(devices).all_gather(socket.gethostname())  # of each process, by number
 
-    def members(self, placement: Placement) -> Members:
+    def members(self, placement: Placement) -> ProcessGroup:
         """The process group that measures a case."""
-        return Members.of(self.devices[: placement.places]) if placement.family == "collective" else Members()
+        return ProcessGroup.of(self.devices[: placement.places]) if placement.family == "collective" else ProcessGroup()
 
     def compile(self, placement: Placement) -> Runnable:
         """Raises StageError."""
@@ -128,7 +128,7 @@ class CaseBench:
         ready = self.compile(placement)
         seed, members = self.config.seed, self.members(placement)
         with stage("check"), ready.context():
-            members.meet()  # some collectives wait for half a minute only, and one process may compile for longer
+            members.barrier()  # some collectives wait for half a minute only, and one process may compile for longer
             state, batch = ready.draw(seed)
             for _ in range(CHECKED_STEPS):
                 state, _ = ready.step(state, batch)
@@ -137,7 +137,9 @@ class CaseBench:
             outcome = ready.outcome(state)
         with stage("measure"), ready.context():
             least_s = self.config.measure.block_s
-            timer = dataclasses.replace(self.timer, fence=ready.fence, meet=members.meet, decided=members.decided)
+            timer = dataclasses.replace(
+                self.timer, fence=ready.fence, barrier=members.barrier, broadcast=members.broadcast
+            )
             steps, state = timer.steps_per_block(ready.step, state, batch, least_s)
             loop_steps = 0
             if ready.loop is not None and ready.place is not None:

@@ -3,23 +3,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import os
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
+from pathlib import Path
 from typing import Any, Protocol
 
 from jaxbench import parallel
 from jaxbench.catalog import compiler_options
 from jaxbench.config import CaseSettings, Settings
 from jaxbench.errors import UserError
-from jaxbench.levers import Arm
-from jaxbench.levers.accumulate import ACCUMULATE
-from jaxbench.levers.batch import BATCH
+from jaxbench.levers import ACCUMULATE, BATCH, EVERY_MESH, EXECUTION, MESH, TRAININGS, Arm
 from jaxbench.levers.compiler import COMPILER, EVERY_SET, require_platform
-from jaxbench.levers.execution import EXECUTION
-from jaxbench.levers.mesh import EVERY_MESH, MESH
 from jaxbench.parallel import axes
 from jaxbench.records.schema import StepPlace
-from jaxbench.runner import sharing
 
 CPU_DEVICES = (1, 2, 4, 8)
 PER_DEVICE = "per_device"
@@ -56,7 +53,7 @@ class Point(StepPlace):
         at a time, so one worker measures every count on a part of the devices. Trainings that share devices have
         separate processes.
         """
-        shared, further = sharing.group(self.levers, self.memory_share)
+        shared, further = sharing_setup(self.levers, self.memory_share)
         setup: dict[str, Any] = {"platform": self.platform, "devices": self.devices, **further}
         setup |= {"processes": self.processes} if self.processes > 1 else {}
         if self.platform != "cpu":
@@ -140,8 +137,8 @@ def make(settings: Settings, machine: dict[str, Any]) -> list[Point]:
     points = []
     counts = divisible(settings, device_counts(settings, machine))
     processes = owners_of(settings, counts, machine)
-    sharing.require_possible(settings, machine)
-    memory_share = sharing.memory_share(settings.arms, machine["platform"])
+    require_sharable(settings, machine)
+    share = memory_share(settings.arms, machine["platform"])
     for devices in counts:
         for strategy in settings.strategies:
             for scaling in settings.scalings:
@@ -165,7 +162,7 @@ def make(settings: Settings, machine: dict[str, Any]) -> list[Point]:
                             levers=arm.levers,
                             platform=machine["platform"],
                             processes=processes[devices],
-                            memory_share=memory_share,
+                            memory_share=share,
                         )
                     )
     return points
@@ -313,3 +310,56 @@ def groups(points: Sequence[Placed]) -> dict[str, tuple[list[str], dict[str, Any
         if "processes" in setup:
             common["processes"] = max(common.get("processes", 1), setup["processes"])
     return workers
+
+
+USABLE = 0.9  # share of a GPU's memory, for all processes of the run together
+PIPES, DEFAULT_PIPES = "CUDA_MPS_PIPE_DIRECTORY", "/tmp/nvidia-mps"  # where the service and its clients meet
+NO_PIPES = "/nonexistent"  # without the service, processes would take turns on the GPU
+
+
+def require_sharable(settings: Settings, machine: Mapping[str, Any]) -> None:
+    """Raises UserError for trainings that cannot share the devices of this machine. machine: a manifest."""
+    for arm in settings.arms:
+        sharing, field = TRAININGS.of(arm.levers), f"--config.lever.trainings={arm.levers[TRAININGS.name]}"
+        if sharing.mps and machine["platform"] != "gpu":
+            raise UserError(
+                f"{field} needs an NVIDIA GPU, which trainings share by its Multi-Process Service, and this run "
+                f"measures on the {machine['platform']}: use {sharing.at_once}."
+            )
+        if sharing.mps and not (Path(os.environ.get(PIPES, DEFAULT_PIPES)) / "control").exists():
+            raise UserError(f"{field} needs the Multi-Process Service: start it with nvidia-cuda-mps-control -d.")
+        if sharing.at_once == 1:
+            continue
+        if machine["platform"] == "tpu":
+            raise UserError(f"{field} is not possible on a TPU, where one process of a host owns all chips: use 1.")
+        if "hosts" in machine:
+            raise UserError(f"{field} is measured by processes of this machine: start it without a launcher.")
+        if str(settings.mesh_processes).strip() != "1":
+            raise UserError(
+                f"{field} runs each training in one process, so --config.mesh.processes={settings.mesh_processes} has "
+                "no place: leave it out."
+            )
+
+
+def memory_share(arms: Sequence[Arm], platform: str) -> float:
+    """The share of a GPU's memory for each process. All get the same, because the processes of all arms live at once.
+
+    0 leaves the choice to JAX: on other platforms, and if nothing is shared.
+    """
+    processes = {arm.levers[TRAININGS.name]: TRAININGS.of(arm.levers).at_once for arm in arms}
+    return USABLE / sum(processes.values()) if platform == "gpu" and max(processes.values()) > 1 else 0.0
+
+
+def sharing_setup(levers: Mapping[str, str], share: float) -> tuple[str, dict[str, Any]]:
+    """(the end of the worker's name, the additional fields of its setup) for an arm with concurrent trainings.
+
+    share: see `memory_share`.
+    """
+    sharing, name = TRAININGS.of(levers), ""
+    setup: dict[str, Any] = {}
+    if sharing.at_once > 1:
+        name, setup = f"-{sharing.at_once}trainings", {"trainings": sharing.at_once}
+    if share:
+        pipes = os.environ.get(PIPES, DEFAULT_PIPES) if sharing.mps else NO_PIPES
+        setup["environment"] = {"XLA_PYTHON_CLIENT_MEM_FRACTION": f"{share:.3f}", PIPES: pipes}
+    return name + ("-mps" if sharing.mps else ""), setup

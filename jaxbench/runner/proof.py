@@ -11,20 +11,19 @@ from typing import Any
 import jax
 
 from jaxbench import parallel
-from jaxbench.levers.mesh import MESH
-from jaxbench.levers.part import PART
-from jaxbench.machine.world import Members
+from jaxbench.errors import Unsupported, UserError
+from jaxbench.levers import MESH, PART
 from jaxbench.measure import check, expected_communication, loss_kind, memory
 from jaxbench.measure import reference as references
 from jaxbench.measure.compile_report import CompiledStep
-from jaxbench.measure.loss_kind import LossKind
+from jaxbench.measure.loss_kind import ACROSS, CONSTANT, EXAMPLES, HIDDEN, PARTLY, SUM, LossKind
 from jaxbench.parallel import axes, multihost
 from jaxbench.parallel.program import Program, TrainState
+from jaxbench.processes.group import ProcessGroup
 from jaxbench.records.schema import Verdict
-from jaxbench.runner import pieces
 from jaxbench.runner.arm import Arms
 from jaxbench.runner.plan import Point
-from jaxbench.workloads.base import Batch, TrainWorkload
+from jaxbench.workloads.base import KEY, Batch, TrainWorkload
 from jaxbench.workloads.levers.freeze import stateful
 
 MAX_CPU_FLOPS = 1e12  # FLOPs of a step; a larger unoptimized program would delay the run
@@ -70,7 +69,7 @@ class Proof:
             if "RESOURCE_EXHAUSTED" not in str(error):
                 raise
             return LossKind(name=loss_kind.UNTRIED)
-        pieces.require_loss(self.plain, kind)
+        require_loss(self.plain, kind)
         return kind
 
     def take(self, label: str) -> None:
@@ -106,10 +105,10 @@ class Proof:
         self, point: Point, grown: int, program: Program, compiled: CompiledStep, batch: Batch
     ) -> tuple[Verdict, ...]:
         """The verdicts on the results and on the communication of a whole step."""
-        part, passport = PART.of(point.levers), compiled.report
+        part, report = PART.of(point.levers), compiled.report
         workload, layout, about = self._about(point, grown, program, batch)
         if not _updates(point):
-            about = {"key": self.key, "batch": batch, "flops": passport.flops_per_step, "draws": self.draws}
+            about = {"key": self.key, "batch": batch, "flops": report.flops_per_step, "draws": self.draws}
             try:
                 self._parts[point.point] = check.expected_part(part, program, workload, **about)
             except references.Unfit as error:
@@ -121,12 +120,12 @@ class Proof:
         products = check.judge_products(measured, point.levers)
         across = self.loss_kind.name == loss_kind.ACROSS and not self.loss_kind.gathers
         communication = functools.partial(
-            expected_communication.judge, measured, program, passport, point.global_batch,
+            expected_communication.judge, measured, program, report, point.global_batch,
             own=self.own, across=across, devices=point.devices,
         )  # fmt: skip
         key = self._reference_key(workload, point, layout)
         try:
-            expected = self._expected(key, workload, batch, layout, program.members, passport.flops_per_step)
+            expected = self._expected(key, workload, batch, layout, program.members, report.flops_per_step)
         except references.Unfit as error:
             return check.unchecked(str(error)), *products, communication()
         memory.give_back()  # the reference's scratch memory, before the program takes its own
@@ -202,7 +201,7 @@ class Proof:
         workload: TrainWorkload,
         batch: Batch,
         layout: references.BatchLayout,
-        members: Members,
+        members: ProcessGroup,
         flops: float,
     ) -> references.Reference:
         """The reference of one device, kept for later points with an equal key. Each process computes it.
@@ -228,7 +227,7 @@ class Proof:
             except references.Unfit as error:
                 unfit = str(error)
             # Free memory differs between processes, but the next programs must not: all agree on the outcome.
-            unfit = next(filter(None, members.gathered(unfit)), "")
+            unfit = next(filter(None, members.all_gather(unfit)), "")
             if made is None or unfit:
                 raise references.Unfit(unfit)
             self._references[key], self._timed[key] = made, made.without_arrays()
@@ -255,3 +254,63 @@ def _updates(point: Point) -> bool:
     """Whether all devices together make an update that one device could make."""
     part = PART.of(point.levers)
     return part == "step" or (part == "local" and point.devices == 1)
+
+
+def require_loss(workload: TrainWorkload, kind: LossKind) -> None:
+    """Raises UserError for a loss that is not a mean over its examples: no strategy can compute it correctly."""
+    if kind.name == SUM:
+        raise UserError(
+            f"the loss of '{workload.name}' is a sum over its examples, so its gradient grows with the batch (2.0 "
+            "times for twice the examples). Return the mean: jnp.mean(...) instead of jnp.sum(...)."
+        )
+    if kind.name == CONSTANT:
+        raise UserError(
+            f"the loss of '{workload.name}' does not depend on the batch: other values of its fields "
+            f"({', '.join(workload.example)}) change neither the loss nor its gradient. Compute it from the argument "
+            "`batch`."
+        )
+    if kind.name == PARTLY:
+        numbers = ", ".join(str(i + 1) for i in kind.ignored)
+        raise UserError(
+            f"the loss of '{workload.name}' does not depend on all its examples: of {EXAMPLES} it ignores number "
+            f"{numbers}. Return the mean over the leading axis of every field of the batch."
+        )
+
+
+def require_micro_batchable(workload: TrainWorkload, program: Program, kind: LossKind) -> None:
+    """Raises Unsupported if the mean over parts of the batch differs from the loss of the whole batch."""
+    parts = 1 if program.keys is None else program.parts
+    count = parts * workload.micro_batches
+    if parts > 1 and kind.state:
+        raise Unsupported(
+            f"the state '{kind.state[0]}' of '{workload.name}' is not a mean over examples (it may be a count, a sum "
+            "or a largest value), and each device sees only its part of the batch: compute it from gathered(x), from "
+            "jaxbench.workloads, instead of x, or use --config.strategy=jit_auto."
+        )
+    if count == 1 or kind.name not in (HIDDEN, ACROSS):
+        return
+    if kind.name == ACROSS and kind.gathers and workload.micro_batches == 1:
+        return
+    if kind.name == ACROSS and kind.gathers and stateful(jax.eval_shape(workload.init, KEY)[1]):
+        return  # batch statistics: the reference on one device also normalises each micro-batch by itself
+    pieces = f"{count} micro-batches" if parts == 1 else f"{count} parts"
+    if kind.name == HIDDEN:
+        raise Unsupported(
+            f"the loss of '{workload.name}' divides by the weight of its examples, and the mean of such quotients over "
+            f"{pieces} is a different loss: return WeightedMean(total, weight), from jaxbench.workloads, instead of "
+            "total / weight."
+        )
+    if kind.gathers:
+        raise Unsupported(
+            f"the loss of '{workload.name}' compares all examples of a batch with each other, which {pieces} in "
+            "sequence cannot do: use --config.lever.accumulate=1."
+        )
+    if workload.micro_batches > 1:
+        raise Unsupported(
+            f"the loss of '{workload.name}' looks across examples, but a micro-batch sees only its own: use "
+            "--config.lever.accumulate=1."
+        )
+    raise Unsupported(
+        f"the loss of '{workload.name}' looks across examples, but each device sees only its part of the batch: "
+        "compare with gathered(x), from jaxbench.workloads, instead of x, or use --config.strategy=jit_auto."
+    )

@@ -29,18 +29,18 @@ from jaxbench.errors import UserError
 from jaxbench.levers import compiler
 from jaxbench.machine import cores, lock, start
 from jaxbench.machine import manifest as manifest_lib
+from jaxbench.processes import launch
+from jaxbench.processes.client import WorkerError
+from jaxbench.processes.launch import Followers
 from jaxbench.records import identity
+from jaxbench.records.schema import needed_bytes
 from jaxbench.records.store import MANIFEST, RunFolder, write_json
-from jaxbench.runner import automatic, explaining, fits, launched, placement, plan, studies, sweep
+from jaxbench.runner import ablation, placement, plan, studies, sweep
 from jaxbench.runner.arm import build_workload, inspected
-from jaxbench.runner.automatic import Automatic, Look
 from jaxbench.runner.case_bench import build_cases
-from jaxbench.runner.client import WorkerError
-from jaxbench.runner.crew import Crew
-from jaxbench.runner.job import SweepJob
+from jaxbench.runner.job import Automatic, Look, SweepJob
 from jaxbench.runner.progress import AGAIN, GUESS_S, format_s
-from jaxbench.runner.studies import memory_by_depth
-from jaxbench.runner.studies.study import Study, limit
+from jaxbench.runner.studies import Study, limit
 from jaxbench.runner.workers import Workers
 
 # A run folder belongs to one machine and one set of software. Continuing it with others would mix two results.
@@ -58,26 +58,29 @@ class Asked:
     facts: dict[str, Any]  # further fields of the manifest's plan
 
 
-def ask(experiment: str, config: ConfigDict, console: Console, crew: Crew | None = None) -> Asked:
-    """Parses the config and probes the machine; with a crew, the machines of all processes. Raises UserError."""
+def ask(experiment: str, config: ConfigDict, console: Console, followers: Followers | None = None) -> Asked:
+    """Parses the config and probes the machine; in a launch, the machines of all processes. Raises UserError."""
     if config.get("measures") == "cases":
         chosen = config_lib.parse_cases(config)
         cases = build_cases(config, experiment)
         machine = probe_machine(chosen.platform, console)
-        machine = launched.gathered(crew, machine, experiment, config) if crew else machine
+        machine = launch.all_hosts(followers, machine, experiment, config) if followers else machine
         placed, left_out = placement.place(cases, chosen, machine)
         about = {"measures": "cases", "view": cases.view, "left_out": left_out}
         return Asked(chosen, machine, placed, left_out, about)
-    if crew:
-        launched.require_possible(config)
+    if followers and studies.asked(config_lib.plain(config)):
+        raise UserError(
+            f"what '{config.experiment}' searches for is found by one process: start it without a launcher, or choose "
+            "another experiment."
+        )
     settings = config_lib.parse(config, parallel.strategy_names(), parallel.of_any_model())
     refuse_early(experiment, config)
     machine = probe_machine(settings.platform, console)
-    machine = launched.gathered(crew, machine, experiment, config) if crew else machine
+    machine = launch.all_hosts(followers, machine, experiment, config) if followers else machine
     config_lib.settle_batch(config, machine["platform"])
     settings = dataclasses.replace(settings, batch=config.batch)
     points = plan.make(settings, machine)
-    points += explaining.points(settings, points)
+    points += ablation.points(settings, points)
     missing = sorted(set(plan.device_counts(settings, machine)) - {point.devices for point in points})
     counts = ", ".join(map(str, missing))
     notes = [f"Left out: {counts} devices: a batch of {settings.batch} does not divide over them."] if missing else []
@@ -109,21 +112,22 @@ def refuse_early(experiment: str, config: ConfigDict) -> None:
     inspected(plain, experiment)
     if config.weak == "model" and "weak" in str(config.scaling):
         build_workload(plain, experiment, grown=2)
-    memory_by_depth.depths(config_lib.plain(config))
+    studies.depths(config_lib.plain(config))
 
 
 def run(
-    experiment: str, config: ConfigDict, workdir: Path, console: Console, look: Look, crew: Crew | None = None
+    experiment: str, config: ConfigDict, workdir: Path, console: Console, look: Look, followers: Followers | None = None
 ) -> None:
     """Measures every point of the sweep that the folder lacks. Raises UserError. An interrupt loses nothing.
 
-    look: decides when measure.rounds=auto has enough rounds (`statistics.looks.look`). crew: of a launch.
+    look: decides when measure.rounds=auto has enough rounds (`statistics.looks.look`). followers: the other
+    processes of a launch.
     """
-    asked = ask(experiment, config, console, crew)
+    asked = ask(experiment, config, console, followers)
     folder = RunFolder.begin(workdir, config_lib.plain(config))
     try:
         session = begin_session(folder, session_of(asked, experiment))
-        job = job_of(folder, asked, config, experiment, session=session, crew=crew)
+        job = job_of(folder, asked, config, experiment, session=session, followers=followers)
         if asked.settings.rounds is None:
             job = dataclasses.replace(job, automatic=Automatic(folder, look))
         title = f"{config.experiment}: {size_of(asked)}, into {workdir}"
@@ -147,15 +151,15 @@ def run(
         folder.close()
 
 
-def dry_run(experiment: str, config: ConfigDict, console: Console, crew: Crew | None = None) -> bool:
+def dry_run(experiment: str, config: ConfigDict, console: Console, followers: Followers | None = None) -> bool:
     """Compiles every point and prints its expected memory and time. Runs and writes nothing. True: all compile."""
-    asked = ask(experiment, config, console, crew)
+    asked = ask(experiment, config, console, followers)
     title = f"{config.experiment}: {size_of(asked)}"
     table = Table(*("point", "compile", "peak memory per device"), title=title)
     seconds: list[float | None] = []
     every = config.get("strategy") == "all" or compiler.every_set(config)
     with tempfile.TemporaryDirectory() as folder:
-        job = job_of(RunFolder(folder), asked, config, experiment, session=0, crew=crew)
+        job = job_of(RunFolder(folder), asked, config, experiment, session=0, followers=followers)
         with Workers(job, asked.points) as workers:
             for point in asked.points:
                 cells, guess_s = _dry_point(point, workers, asked, every=every)
@@ -186,8 +190,8 @@ def _dry_point(point: plan.Placed, workers: Workers, asked: Asked, *, every: boo
     except WorkerError as error:
         if error.stage == "model":
             raise UserError(str(error)) from error
-        if fits.refused(error):
-            needed = fits.needed_bytes(error)
+        if studies.out_of_memory(error):
+            needed = needed_bytes(str(error))
             return ["does not fit the device", "unknown" if needed is None else f"{needed / 1e6:.1f} MB"], None
         if error.unsupported:
             return [f"not supported: {error}"], 0.0 if every else None
@@ -260,7 +264,7 @@ def job_of(
     experiment: str,
     *,
     session: int,
-    crew: Crew | None = None,
+    followers: Followers | None = None,
 ) -> SweepJob:
     return SweepJob(
         run=folder,
@@ -270,7 +274,7 @@ def job_of(
         config=config_lib.plain(config),
         experiment=absolute(experiment),
         session=session,
-        crew=crew,
+        followers=followers,
     )
 
 
@@ -296,7 +300,7 @@ def session_of(asked: Asked, experiment: str) -> dict[str, Any]:
             "processes": max(point.processes for point in asked.points),
             "rounds": rounds,
             "blocks": settings.blocks,
-            **({"auto": automatic.plan(settings)} if settings.rounds is None else {}),
+            **({"auto": {"budget_s": settings.budget_s, "ended": "", "looks": []}} if settings.rounds is None else {}),
             "points": [
                 {**point.to_json(), "rounds": plan.rounds_of(point, rounds), "processes": point.processes}
                 for point in asked.points

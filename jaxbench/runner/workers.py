@@ -12,17 +12,17 @@ from types import MappingProxyType, TracebackType
 from typing import Any
 
 from jaxbench.measure import memory
+from jaxbench.processes.client import Worker, WorkerError
 from jaxbench.records.store import MANIFEST, RunFolder, write_json
-from jaxbench.runner.client import Worker, WorkerError
 from jaxbench.runner.job import SweepJob
 from jaxbench.runner.plan import Placed, groups
 
-PROCESS_BYTES = 4.2e8  # of one that waits, before it has a model
-SHARE = 0.5  # of the memory that is free, for all sets
+PROCESS_BYTES = 4.2e8  # of an idle process, before it has a model
+SHARE = 0.5  # of the free memory, for all sets
 
 
 def note_workers(run: RunFolder, sets: Sequence[Workers]) -> None:
-    """Writes into the manifest what each process has: its CPUs and its variables; and how many sets there were."""
+    """Writes the CPUs and variables of each process into the manifest, and the number of sets."""
     manifest = run.manifest()
     about = {name: each for workers in sets for name, each in workers.surroundings.items()}
     if "plan" in manifest:
@@ -32,7 +32,7 @@ def note_workers(run: RunFolder, sets: Sequence[Workers]) -> None:
 
 
 def kept_in(folder: str) -> dict[str, str]:
-    """Variables for JAX's compilation cache, for programs however small."""
+    """Variables for JAX's compilation cache that also keep small and fast programs."""
     return {
         "JAX_COMPILATION_CACHE_DIR": folder,
         "JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS": "0",
@@ -41,12 +41,12 @@ def kept_in(folder: str) -> dict[str, str]:
 
 
 def processes_of(points: Sequence[Placed]) -> int:
-    """How many processes a set has."""
+    """The number of processes in a set."""
     return sum(setup.get("processes", setup.get("trainings", 1)) for _, setup in groups(points).values())
 
 
 def affordable(asked: int, points: Sequence[Placed], memory_bytes: float) -> int:
-    """How many sets may live at the same time, at most `asked`. memory_bytes: of the machine."""
+    """The number of sets that may live at the same time, at most `asked`. memory_bytes: of the machine."""
     free = min(memory.available(), memory_bytes)
     return max(1, min(asked, int(min(1e6, SHARE * free / (PROCESS_BYTES * processes_of(points))))))
 
@@ -55,7 +55,7 @@ class Workers:
     """A set of worker processes, one for each group of points; a dead one is replaced.
 
     Attributes:
-      ready: the points that its processes have prepared, which whoever asks them adds.
+      ready: the points that its processes have prepared. The caller of `ask` adds them.
     """
 
     def __init__(
@@ -67,8 +67,8 @@ class Workers:
         cache: Path | None = None,
         learned: Mapping[str, dict[str, Any]] = MappingProxyType({}),
     ):
-        """number: of the set, which the names of its processes carry. cache: the folder in which they keep what they
-        compile for each other; None: each compiles for itself. learned: as another set has `learned` it."""
+        """number: of the set; it is part of the names of its processes. cache: the folder through which the sets share
+        compiled programs; None: each compiles for itself. learned: the property `learned` of another set."""
         self._job, self.number, self._cache = job, number, cache
         self._groups = groups(points)
         self._of = {point: name for name, (members, _) in self._groups.items() for point in members}
@@ -77,29 +77,24 @@ class Workers:
         self.ready: set[str] = set()
 
     def _start(self, name: str, learned: Mapping[str, Any] = MappingProxyType({})) -> Worker:
-        again = f"#{self.number}" if self.number or self._died[name] else ""
-        log = self._job.run.path / "logs" / f"{name}{again}.log"
-        again += f".{self._died[name]}" if self._died[name] else ""
+        suffix = f"#{self.number}" if self.number or self._died[name] else ""
+        log = self._job.run.path / "logs" / f"{name}{suffix}.log"
+        suffix += f".{self._died[name]}" if self._died[name] else ""
         setup = self._groups[name][1]
         if self._cache is not None and setup["platform"] == "cpu":
-            setup = {**setup, "environment": {**setup.get("environment", {}), **self._compiled(self._cache)}}
+            # Not on accelerators: their compilers try variants, and another choice is part of how processes differ.
+            shared = {name: os.environ.get(name, value) for name, value in kept_in(str(self._cache.resolve())).items()}
+            setup = {**setup, "environment": {**setup.get("environment", {}), **shared}}
         setup = {
             **setup,
             **learned,
             "experiment": self._job.experiment,
             "config": self._job.config,
             "order": list(self._job.order),
-            "worker": f"session{self._job.session}/{name}{again}",
+            "worker": f"session{self._job.session}/{name}{suffix}",
             **({"source": self._job.source} if self._job.source else {}),
         }
-        return Worker(setup, log, self._job.crew)
-
-    def _compiled(self, folder: Path) -> dict[str, str]:
-        """The variables with which a process loads what another has compiled.
-
-        Not on accelerators: their compilers try variants, and another choice is part of how processes differ.
-        """
-        return {name: os.environ.get(name, value) for name, value in kept_in(str(folder.resolve())).items()}
+        return Worker(setup, log, self._job.followers)
 
     def wait_ready(self) -> None:
         """Waits until all workers have started."""
@@ -113,22 +108,22 @@ class Workers:
 
     @property
     def learned(self) -> dict[str, dict[str, Any]]:
-        """What its processes found out themselves, by group, for those of another set."""
+        """The settings that its processes found themselves, by group, for the processes of another set."""
         return {name: worker.learned for name, worker in self._workers.items()}
 
     @property
     def bytes(self) -> float:
-        """The memory that its processes on this machine hold, as far as the system says."""
+        """The resident memory of its processes on this machine, as far as the system reports it."""
         files = [Path(f"/proc/{pid}/status") for worker in self._workers.values() for pid in worker.pids if pid]
         texts = [file.read_text() for file in files if file.exists()]
         return 1024.0 * sum(int(kib) for text in texts for kib in re.findall(r"^VmRSS:\s+(\d+) kB", text, re.MULTILINE))
 
     def name(self, point: str) -> str:
-        """Of the process that measures a point, as records give it."""
+        """The name in records of the process that measures a point."""
         return self._workers[self._of[point]].name
 
     def send_ahead(self, point: str, request: dict[str, Any]) -> None:
-        """Lets the process of a point begin with what `ask` is about to ask of it."""
+        """Lets the process of a point begin a request that `ask` makes later."""
         self._workers[self._of[point]].send_ahead(request)
 
     def ask(self, point: str, request: dict[str, Any]) -> dict[str, Any]:

@@ -31,8 +31,8 @@ from jax.sharding import Mesh, NamedSharding, PartitionSpec
 from orbax.checkpoint import v1 as ocp
 
 from jaxbench.errors import UserError
-from jaxbench.machine.world import Members
 from jaxbench.parallel.program import TrainState
+from jaxbench.processes.group import ProcessGroup
 from jaxbench.records.store import write_atomic
 from jaxbench.training.folder import writing
 from jaxbench.workloads.base import PyTree
@@ -115,7 +115,7 @@ class Writer:
         *,
         keep: int,
         on_sealed: Callable[[float], None] = lambda seconds: None,
-        members: Members = Members(),  # noqa: B008
+        members: ProcessGroup = ProcessGroup(),  # noqa: B008
     ):
         """on_sealed: called by another thread with the seconds from the return of `save` until the checkpoint was
         sealed. members: the process group that saves together; each process has a Writer."""
@@ -126,7 +126,7 @@ class Writer:
                 self._folder.mkdir(parents=True, exist_ok=True)
                 for path in _unfinished(self._folder):
                     shutil.rmtree(path)
-        members.meet()
+        members.barrier()
         self._quiet = contextlib.ExitStack()
         self._thread = ThreadPoolExecutor(max_workers=1, thread_name_prefix="checkpoint")
         self._saving: Future[None] | None = None
@@ -174,7 +174,7 @@ class Writer:
             for step in saved_steps(self._folder)[self._keep :]:
                 shutil.rmtree(self._folder / str(step))
         # All wait for the seal: a process that went on could end, and the others with it, before the rename.
-        self._members.meet_at(f"sealed/{self._saves}")
+        self._members.named_barrier(f"sealed/{self._saves}")
 
     def wait(self) -> None:
         """Returns when the newest checkpoint is on the disk. Raises UserError when it could not be written."""
@@ -184,7 +184,7 @@ class Writer:
                 saving.result()
 
 
-def _shared_out(leaves: dict[str, np.ndarray], members: Members) -> dict[str, jax.Array]:
+def _shared_out(leaves: dict[str, np.ndarray], members: ProcessGroup) -> dict[str, jax.Array]:
     """The arrays, split over one device of each process along the first dimension that divides.
 
     So each process writes its part.
@@ -201,7 +201,7 @@ def _shared_out(leaves: dict[str, np.ndarray], members: Members) -> dict[str, ja
     return {name: split(leaf) for name, leaf in leaves.items()}
 
 
-def restore_latest(folder: Path, like: TrainState, members: Members = Members()) -> Restored:  # noqa: B008
+def restore_latest(folder: Path, like: TrainState, members: ProcessGroup = ProcessGroup()) -> Restored:  # noqa: B008
     """Reads the newest intact checkpoint of `folder`; damaged newer ones are moved aside and noted.
 
     Args:
@@ -212,9 +212,9 @@ def restore_latest(folder: Path, like: TrainState, members: Members = Members())
     Raises:
       UserError: no checkpoint is intact, or the newest intact checkpoint is of another model or optimizer.
     """
-    notes = members.led(lambda: [f"{path} is incomplete and is removed." for path in _unfinished(folder)])
+    notes = members.on_leader(lambda: [f"{path} is incomplete and is removed." for path in _unfinished(folder)])
     damaged: list[Path] = []
-    for step in members.led(lambda: saved_steps(folder)):
+    for step in members.on_leader(lambda: saved_steps(folder)):
         path = folder.absolute() / str(step)
         try:
             with _quiet_orbax():
@@ -257,10 +257,10 @@ def _unfinished(folder: Path) -> list[Path]:
     return sorted(folder.glob(f"*{PART}"))
 
 
-def _read(path: Path, like: TrainState, members: Members) -> tuple[TrainState, dict[str, Any]]:
+def _read(path: Path, like: TrainState, members: ProcessGroup) -> tuple[TrainState, dict[str, Any]]:
     """Reads a checkpoint after checking its files: not all errors of orbax for damaged files can be caught."""
     leaves = named_leaves(like)
-    header = members.led(lambda: _checked(path, leaves))
+    header = members.on_leader(lambda: _checked(path, leaves))
     if "damaged" in header:
         raise _Damaged(header["damaged"])
     values = {name: np.empty(leaf.shape, leaf.dtype) for name, leaf in leaves.items()}

@@ -20,7 +20,7 @@ from typing import Any
 
 from jaxbench.errors import UserError
 from jaxbench.levers import LEVERS
-from jaxbench.machine.world import Members
+from jaxbench.processes.group import ProcessGroup
 from jaxbench.records import identity, store, trainings
 from jaxbench.records.documents import flatten
 from jaxbench.records.store import CONFIG, MANIFEST, RECORDS, RunFolder, write_json
@@ -43,7 +43,7 @@ MAY_GROW = ("train.epochs", "train.target")  # the target of a loss may only fal
 
 
 @contextlib.contextmanager
-def locked_folder(folder: Path, config: dict[str, Any], members: Members = Members()) -> Iterator[Path]:  # noqa: B008
+def locked_folder(folder: Path, config: dict[str, Any], members: ProcessGroup = ProcessGroup()) -> Iterator[Path]:  # noqa: B008
     """Creates `folder` or continues it, locks it against other processes, and yields the folder of its checkpoints.
 
     members: the process group that trains together; its first process locks the folder.
@@ -60,12 +60,12 @@ def locked_folder(folder: Path, config: dict[str, Any], members: Members = Membe
         _claim(folder, json.loads(json.dumps(config, default=str)))
 
     with contextlib.ExitStack() as stack:
-        members.led(begin)
+        members.on_leader(begin)
         _require_shared(folder, members)
         yield folder / CHECKPOINTS
 
 
-def _require_shared(folder: Path, members: Members) -> None:
+def _require_shared(folder: Path, members: ProcessGroup) -> None:
     """Raises UserError in all processes if one of them does not see what the first one writes into `folder`."""
 
     def write() -> str:
@@ -76,11 +76,11 @@ def _require_shared(folder: Path, members: Members) -> None:
 
     if members.alone:
         return
-    token, deadline = folder / members.led(write), time.monotonic() + SEEN_LIMIT_S
+    token, deadline = folder / members.on_leader(write), time.monotonic() + SEEN_LIMIT_S
     # Network file systems show new files late, so one look is not enough.
     while not (seen := token.exists()) and time.monotonic() < deadline:
         time.sleep(0.1)
-    all_seen = members.gathered(seen)
+    all_seen = members.all_gather(seen)
     if members.leads:
         token.unlink()
     if not all(all_seen):

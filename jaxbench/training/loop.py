@@ -23,9 +23,9 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 from jaxbench.hlo.collective_counts import concurrent_collectives
 from jaxbench.hlo.module import parse
 from jaxbench.machine.start import require_threads
-from jaxbench.machine.world import Members
 from jaxbench.parallel import multihost
 from jaxbench.parallel.program import Program, TrainState
+from jaxbench.processes.group import ProcessGroup
 from jaxbench.runner.arm import compiler_options
 from jaxbench.training.checkpoint import Restored, Writer, to_host
 from jaxbench.training.folder import Session
@@ -83,7 +83,7 @@ class Agreed:
     checks its request at every step.
     """
 
-    def __init__(self, stop: Stop, members: Members, clock: Callable[[], float] = time.perf_counter):
+    def __init__(self, stop: Stop, members: ProcessGroup, clock: Callable[[], float] = time.perf_counter):
         self.name: str | None = None
         self._stop, self._members, self._clock = stop, members, clock
         self._looked = clock()
@@ -97,7 +97,7 @@ class Agreed:
             now = self._clock()
             step_s = (now - self._looked) / max(1, step - self._last)
             ahead = max(1, min(MOST_STEPS, int(LOOK_S / max(step_s, 1e-6)))) if self._last else 1
-            answers = self._members.gathered([self._stop.name, ahead])
+            answers = self._members.all_gather([self._stop.name, ahead])
             self.name = next((name for name, _ in answers if name), None)
             # The leader's estimate counts for all, so the next exchange is at the same step everywhere.
             self._looked, self._last, self._next = now, step, step + answers[0][1]
@@ -170,7 +170,7 @@ class TrainLoop:
                 state: dict[str, Any] = {"params": host.params, "model_state": host.model_state, "device": device}
                 self.evaluate = Evaluator(workload, data.test, **state)
                 self.noise = NoiseMeter(workload, data.train, plan=plan, **state) if plan.noise_examples else None
-            self.members.meet()  # after compiling: some collectives wait for half a minute only
+            self.members.barrier()  # after compiling: some collectives wait for half a minute only
 
     def run(
         self, log: MetricLog, writer: Writer, *, facts: dict[str, Any], console: Console, stop: Stop
@@ -195,12 +195,12 @@ class TrainLoop:
                 if self.plan.evaluates(self.step):
                     with ledger.doing("evaluation"):
                         self._evaluated(host, log)
-                        self.members.meet()  # the other processes wait here
+                        self.members.barrier()  # the other processes wait here
                     bar.refresh()
                     if self.members.leads and self.plan.saves(self.step):
                         console.print(_sentence(log.rows[-1], self.plan.metric), highlight=False, soft_wrap=True)
                 # Only the first process has the new row, so it decides for all.
-                finished = self.members.decided(self.plan.finished(self.step, log.rows))
+                finished = self.members.broadcast(self.plan.finished(self.step, log.rows))
                 if not (agreed.name or finished or self.plan.saves(self.step)):
                     continue  # an evaluation between two checkpoints: after a kill it is done again, from the older one
                 ledger.write(saving=True)  # a restart from this checkpoint keeps the steps up to here

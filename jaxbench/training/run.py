@@ -23,8 +23,9 @@ from jaxbench import parallel
 from jaxbench.errors import MoreCollectives, UserError
 from jaxbench.machine import manifest as manifest_lib
 from jaxbench.machine import start
-from jaxbench.runner import launched, plan
-from jaxbench.runner.crew import Crew
+from jaxbench.processes import launch
+from jaxbench.processes.launch import Followers
+from jaxbench.runner import plan
 from jaxbench.runner.run import free_cores
 from jaxbench.training.checkpoint import saved_steps
 from jaxbench.training.folder import CHECKPOINTS
@@ -85,19 +86,19 @@ def train(
     workdir: Path,
     console: Console,
     faults: Faults = Faults(),  # noqa: B008
-    crew: Crew | None = None,
+    followers: Followers | None = None,
 ) -> int:
     """Trains to ``config.train.target`` on ``config.mesh.devices`` devices. Raises UserError.
 
-    crew: the processes of a launch; all take part. Returns the exit code: 0 when the target is reached, 1 when it is
-    not, 130 when stopped by a signal.
+    followers: the other processes of a launch; all take part. Returns the exit code: 0 when the target is reached, 1
+    when it is not, 130 when stopped by a signal.
     """
     parallel.load(str(config.train.strategy))
     settings = config_lib.parse(config, parallel.strategy_names(), parallel.of_any_model())
     levers_of(settings)
     machine, before = manifest_lib.probe(settings.platform), Before()
-    if crew:
-        machine = launched.gathered(crew, {**machine, "free_cores": free_cores()}, experiment, config)
+    if followers:
+        machine = launch.all_hosts(followers, {**machine, "free_cores": free_cores()}, experiment, config)
     devices, processes = devices_and_processes(settings, machine, config.train.batch)
     setup = {
         "platform": machine["platform"],
@@ -112,7 +113,7 @@ def train(
     }
     try:
         if processes > 1:
-            return _together(setup, range(processes), console, faults, crew)
+            return _together(setup, range(processes), console, faults, followers)
         if faults.elastic:
             raise UserError("--elastic is for several processes: add --config.mesh.processes=2, for example.")
         return code_of(take(setup, console, ProcessRole()))
@@ -126,7 +127,7 @@ def train(
         return 130
 
 
-def _together(setup: dict[str, Any], slots: Any, console: Console, faults: Faults, crew: Crew | None) -> int:
+def _together(setup: dict[str, Any], slots: Any, console: Console, faults: Faults, followers: Followers | None) -> int:
     """Trains in several processes. With `elastic` the remaining processes continue each time that one is lost."""
     start.only_cpu_here()
     workdir = Path(setup["workdir"]).absolute()
@@ -137,13 +138,13 @@ def _together(setup: dict[str, Any], slots: Any, console: Console, faults: Fault
     with of_signals() as stop, tempfile.TemporaryDirectory(prefix="jaxbench-train-") as logs:
         while True:
             try:
-                with Team(setup, slots, limit_s=faults.timeout_s, logs=Path(logs), crew=crew) as team:
+                with Team(setup, slots, limit_s=faults.timeout_s, logs=Path(logs), followers=followers) as team:
                     return team.run(stop, console)
             except MoreCollectives as error:
                 setup["concurrent_collectives"] = error.count
             except Lost as lost:
                 losses += 1
-                left = _left(slots, lost, crew, batch=setup["config"]["train"]["batch"], share=share)
+                left = _left(slots, lost, followers, batch=setup["config"]["train"]["batch"], share=share)
                 # `most` limits the restarts: a fault that every group of processes meets would repeat forever.
                 if not faults.elastic or not lost.again or losses >= most or not left or stop.name:
                     raise UserError(f"{lost}{_again(workdir, lost)}") from Detail(lost.detail)
@@ -157,13 +158,15 @@ class Detail(Exception):
     """The stack trace or the output of a failed process, shown with --verbosity=1."""
 
 
-def _left(slots: tuple[int, ...], lost: Lost, crew: Crew | None, *, batch: int, share: int) -> tuple[int, ...]:
+def _left(
+    slots: tuple[int, ...], lost: Lost, followers: Followers | None, *, batch: int, share: int
+) -> tuple[int, ...]:
     """The processes that can continue; () if there are none. share: the number of devices of each.
 
     The first process of a launch leads it, so it must continue. It can: only the worker that it had started was lost.
     """
-    left = [slot for slot in slots if slot != lost.slot or (crew is not None and slot == 0)]
-    left = [slot for slot in left if crew is None or crew.has(slot)]
+    left = [slot for slot in slots if slot != lost.slot or (followers is not None and slot == 0)]
+    left = [slot for slot in left if followers is None or followers.has(slot)]
     # The global batch stays the same, so it must divide over the remaining devices: use as many as it allows.
     count = next((n for n in range(len(left), 0, -1) if batch % (n * share) == 0), 0)
     return tuple(left[:count])

@@ -20,9 +20,9 @@ from typing import Any
 from rich.console import Console
 
 from jaxbench.errors import MoreCollectives
-from jaxbench.runner import members
-from jaxbench.runner.child import Child, ready
-from jaxbench.runner.crew import Crew, Remote
+from jaxbench.processes import client
+from jaxbench.processes.child import Child, ready
+from jaxbench.processes.launch import Followers, Remote
 from jaxbench.training.loop import Stop
 
 WAITS = ("steps", "input")  # kinds with a short time between two changes, for which the limit of the user holds
@@ -83,7 +83,7 @@ class Watch:
 MODULE = "jaxbench.training.worker"
 TURN_S, BEATS = 0.2, 5  # BEATS: signs of life within the limit
 # When one process blames the others, wait this long for a better reason; messages from other hosts arrive later.
-EXPLAINED_S, EXPLAINED_BY_CREW_S = 3.0, 20.0
+EXPLAINED_S, EXPLAINED_BY_FOLLOWERS_S = 3.0, 20.0
 
 
 class Lost(Exception):
@@ -108,19 +108,19 @@ class Team:
         *,
         limit_s: float,
         logs: Path,
-        crew: Crew | None,
+        followers: Followers | None,
         clock: Callable[[], float] = time.monotonic,
     ):
         """Starts the workers. setup: as in `worker`. slots: the processes of the launch that take part, or without a
         launch the numbers of the workers. limit_s: see `Watch`."""
         beat_s = min(1.0, limit_s / BEATS)
         setup = {**setup, "module": MODULE, "processes": len(slots), "beat_s": beat_s}
-        self._slots, self._crew, self._beat_s, self._clock = tuple(slots), crew, beat_s, clock
-        setups = crew.setups(setup, slots) if crew else members.setups(setup)
+        self._slots, self._followers, self._beat_s, self._clock = tuple(slots), followers, beat_s, clock
+        setups = followers.setups(setup, slots) if followers else client.setups(setup)
         self._children: list[Child | Remote] = []
         for number, (slot, each) in enumerate(zip(slots, setups, strict=True)):
-            remote = crew is not None and slot > 0
-            self._children.append(crew.start(slot, each) if remote else Child(each, logs / f"rank{number}"))  # type: ignore[union-attr]
+            remote = followers is not None and slot > 0
+            self._children.append(followers.start(slot, each) if remote else Child(each, logs / f"rank{number}"))  # type: ignore[union-attr]
         self._watch = Watch(len(slots), limit_s, clock())
         self._done: dict[int, int] = {}
         self._failed: dict[int, dict[str, Any]] = {}  # the least "explains" explains best
@@ -191,7 +191,7 @@ class Team:
             raise Lost(about["reason"].rstrip("."), slot=None, again=False, detail=about["detail"])
         waited = now - self._first_failed
         if about["explains"] > 1:
-            if waited < (EXPLAINED_BY_CREW_S if self._crew else EXPLAINED_S):
+            if waited < (EXPLAINED_BY_FOLLOWERS_S if self._followers else EXPLAINED_S):
                 return
             if (silent := self._watch.silent(now, 3 * self._beat_s)) is not None:
                 raise self._lost(silent, f"gave no sign of life{self._stopped(silent)}")
@@ -200,7 +200,7 @@ class Team:
         raise self._lost(number, about["reason"], about)
 
     def _lost(self, number: int, reason: str, about: Mapping[str, Any] = MappingProxyType({})) -> Lost:
-        host = self._crew.hosts[self._slots[number]] if self._crew else socket.gethostname()
+        host = self._followers.hosts[self._slots[number]] if self._followers else socket.gethostname()
         clause = reason.startswith(("was ", "ended ", "is gone", "gave ", "did not "))
         return Lost(
             f"process {number} of {len(self._children)} (on {host}) {'' if clause else 'failed: '}{reason.rstrip('.')}",

@@ -1,7 +1,7 @@
 # Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
 """The child process that runs trainings to a target, one after the other, on devices that it starts once.
 
-The protocol is that of `runner.worker`. The requests are
+The protocol is that of `processes.server`. The requests are
 
     {"do": "describe", "experiment", "config"}        -> {"examples": in the training split}
     {"do": "train", "experiment", "config", "workdir", "command"} -> how it ended
@@ -20,7 +20,7 @@ from ml_collections import ConfigDict
 from rich.console import Console
 
 from jaxbench.errors import Diverged
-from jaxbench.runner import worker
+from jaxbench.processes import server
 from jaxbench.runner.arm import build_workload
 from jaxbench.training.metrics import METRICS
 from jaxbench.training.plan import count, read_data
@@ -37,7 +37,7 @@ class Trainer:
 
 
 def made(setup: dict[str, Any], devices: list[jax.Device]) -> Trainer:
-    """The trainer. setup: as in `worker`, with "cache": a folder for compiled programs, which all seeds share."""
+    """The trainer. setup: as in `server`, with "cache": a folder for compiled programs, which all seeds share."""
     jax.config.update("jax_compilation_cache_dir", setup["cache"])
     jax.config.update("jax_persistent_cache_min_compile_time_secs", 0.0)
     jax.config.update("jax_persistent_cache_min_entry_size_bytes", -1)
@@ -61,4 +61,4 @@ def carry_out(trainer: Trainer, request: dict[str, Any]) -> dict[str, Any]:
 
 
 if __name__ == "__main__":
-    worker.main(made, carry_out)
+    server.main(made, carry_out)

@@ -27,11 +27,11 @@ from jaxbench.config_targets import TUNED, TargetSettings, parse, rates
 from jaxbench.errors import UserError
 from jaxbench.machine import energy
 from jaxbench.machine import manifest as manifest_lib
+from jaxbench.processes.client import Worker, WorkerError
 from jaxbench.records import trainings
 from jaxbench.records.store import RunFolder, write_json
 from jaxbench.records.trainings import Trained
 from jaxbench.runner import plan
-from jaxbench.runner.client import Worker, WorkerError
 from jaxbench.runner.run import absolute, begin_session, free_cores
 from jaxbench.training.folder import writing
 from jaxbench.training.metrics import METRICS

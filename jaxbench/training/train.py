@@ -26,15 +26,14 @@ from jaxbench import discovery, native_log, parallel
 from jaxbench.errors import UserError
 from jaxbench.levers import LEVERS
 from jaxbench.machine import start
-from jaxbench.machine.world import Members
 from jaxbench.parallel import multihost
 from jaxbench.parallel.layout import canonical_avals
 from jaxbench.parallel.program import Program, TrainState
+from jaxbench.processes.group import ProcessGroup
 from jaxbench.records.trainings import ACCURACY
-from jaxbench.runner import known_options, pieces
-from jaxbench.runner.arm import Arms, build_program, inspected
+from jaxbench.runner.arm import Arms, build_program, inspected, require_options
 from jaxbench.runner.plan import require_equal_parts
-from jaxbench.runner.proof import Proof
+from jaxbench.runner.proof import Proof, require_micro_batchable
 from jaxbench.training.checkpoint import Restored, Writer, params_sha256, restore_latest
 from jaxbench.training.folder import Session, locked_folder, record
 from jaxbench.training.ledger import TimeLedger, summary
@@ -83,7 +82,7 @@ class ProcessRole:
     stop: the request to end. ledger: the time ledger, once the training has begun.
     """
 
-    members: Members = Members()
+    members: ProcessGroup = ProcessGroup()
     stop: Stop = field(default_factory=of_signals)
     ledger: TimeLedger | None = None
 
@@ -148,7 +147,7 @@ def train(
                     loop = TrainLoop(workload, program, ledger, **about)
                 with Writer(checkpoints, keep=plan.keep, on_sealed=ledger.sealed, members=members) as writer:
                     state, stopped_by = loop.run(log, writer, facts=facts, console=console, stop=role.stop)
-                    rows = members.decided(log.rows)
+                    rows = members.broadcast(log.rows)
                 ended: dict[str, Any] = {"stopped_by": stopped_by, "clock": loop.clock.to_json()}
                 result = _result(plan, state, rows, notes=restored.notes, **ended)
                 ledger.finished = result.finished
@@ -158,7 +157,7 @@ def train(
 
 
 @contextlib.contextmanager
-def _metric_log(folder: Path, rows: list[Row], plan: Plan, members: Members) -> Iterator[MetricLog]:
+def _metric_log(folder: Path, rows: list[Row], plan: Plan, members: ProcessGroup) -> Iterator[MetricLog]:
     """The log of metrics. The first process writes it; the other processes only use its rows."""
     with contextlib.ExitStack() as stack:
         if members.leads:
@@ -168,12 +167,12 @@ def _metric_log(folder: Path, rows: list[Row], plan: Plan, members: Members) -> 
             yield stack.enter_context(MetricLog(Path(scratch), rows, tensorboard=False))
 
 
-def _record(folder: Path, session: Session, members: Members, *, step: int) -> None:
+def _record(folder: Path, session: Session, members: ProcessGroup, *, step: int) -> None:
     if members.leads:
         record(folder, session, step=step)
 
 
-def _facts(data: Dataset, session: Session, progress: dict[str, Any], members: Members) -> dict[str, Any]:
+def _facts(data: Dataset, session: Session, progress: dict[str, Any], members: ProcessGroup) -> dict[str, Any]:
     """The facts about this training that its checkpoints store.
 
     Raises UserError if the newest checkpoint, or another process, has other data or another experiment file.
@@ -182,7 +181,7 @@ def _facts(data: Dataset, session: Session, progress: dict[str, Any], members: M
     digest = params_sha256({"train": dict(data.train), "test": dict(data.test)})
     if progress.get("data_sha256", digest) != digest:
         raise UserError(f"the data '{data.name}' have changed since this training started: choose a new --workdir.")
-    others = members.gathered(digest)
+    others = members.all_gather(digest)
     if wrong := [process for process, other in zip(members.processes, others, strict=True) if other != others[0]]:
         raise UserError(
             f"process {wrong[0]} reads other data '{data.name}' than process 0: give all hosts the same files."
@@ -271,8 +270,8 @@ def trained(setup: dict[str, Any], devices: list[jax.Device], console: Console, 
     config, experiment = ConfigDict(setup["config"]), setup["experiment"]
     strategy = str(config.train.strategy)
     levers = levers_of(config_lib.parse(config, parallel.strategy_names(), parallel.of_any_model()))
-    role.members, mine = Members.of(devices), multihost.first_here(devices)
-    known_options.require(levers, mine)
+    role.members, mine = ProcessGroup.of(devices), multihost.first_here(devices)
+    require_options(levers, mine)
     session = Session(
         command=setup["command"],
         devices=len(devices),
@@ -290,7 +289,7 @@ def trained(setup: dict[str, Any], devices: list[jax.Device], console: Console, 
 
     def build(workload: TrainWorkload) -> Program:
         program = build_program(workload, strategy, devices, levers)
-        pieces.require(workload, program, proof.loss_kind)
+        require_micro_batchable(workload, program, proof.loss_kind)
         return program
 
     about: dict[str, Any] = {"config": config, "folder": Path(setup["workdir"]), "console": console}

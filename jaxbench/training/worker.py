@@ -28,7 +28,7 @@ from typing import Any, TextIO
 
 from jaxbench.errors import MoreCollectives, UserError
 from jaxbench.machine.cores import pin_to_cores
-from jaxbench.runner.worker import follow
+from jaxbench.processes.server import follow
 
 
 class Sender:

@@ -18,7 +18,7 @@ from jaxbench.doctor import system
 from jaxbench.doctor.finding import DoctorFinding
 from jaxbench.doctor.system import Host
 from jaxbench.machine import manifest
-from jaxbench.machine.load import CpuTime
+from jaxbench.machine.cores import CpuTime
 
 CPU = "sys/devices/system/cpu"
 PAIRS = {f"{CPU}/cpu{cpu}/topology/thread_siblings_list": f"{cpu % 2},{cpu % 2 + 2}" for cpu in range(4)}

@@ -18,13 +18,13 @@ from jaxbench.errors import UserError
 from jaxbench.forecast import estimate, memory, network, schedule, work
 from jaxbench.forecast.estimate import SAVES_MEMORY, CompiledForecast
 from jaxbench.forecast.network import AlphaBetaLink, Carded, Hosts
-from jaxbench.machine import target as target_lib
+from jaxbench.machine import start as start_lib
+from jaxbench.processes.client import WorkerError
 from jaxbench.records import forecasts
 from jaxbench.records.forecasts import ForecastRecord
 from jaxbench.records.schema import Collective
 from jaxbench.records.store import RunFolder
 from jaxbench.runner import compile_only
-from jaxbench.runner.client import WorkerError
 
 COUNTS = [2**power for power in range(11)]
 
@@ -232,7 +232,7 @@ class Refusing:
 @pytest.fixture
 def needs(monkeypatch, tmp_path):
     monkeypatch.setattr(compile_only, "Worker", Refusing)
-    monkeypatch.setattr(target_lib, "require", lambda target: None)
+    monkeypatch.setattr(start_lib, "require_target", lambda target: None)
     config = composed("gpt", **{"mesh.devices": "4,8", "scaling": "weak", "strategy": "fsdp"})
     console = Console(file=io.StringIO())
     return lambda: memory.needs("gpt", config, targets.parse("v5e:16x16"), tmp_path / "memory", console)

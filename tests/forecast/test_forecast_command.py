@@ -16,7 +16,7 @@ from jaxbench.analysis.compiled import CompiledRow
 from jaxbench.catalog import targets
 from jaxbench.errors import UserError
 from jaxbench.forecast import estimate, network
-from jaxbench.machine import target as target_lib
+from jaxbench.machine import start as start_lib
 from jaxbench.records import forecasts
 from jaxbench.report import forecast as page
 
@@ -25,7 +25,7 @@ NONE = dict.fromkeys(("targets", "counts", "depths", "from", "link", "card"))
 
 @pytest.fixture
 def installed(monkeypatch):
-    monkeypatch.setattr(target_lib, "require", lambda target: None)
+    monkeypatch.setattr(start_lib, "require_target", lambda target: None)
 
 
 def test_it_reads_what_is_asked(installed):
@@ -57,7 +57,7 @@ def test_bad_input_is_one_sentence(installed, texts, sentence):
 
 
 def test_a_missing_plug_in_is_named(monkeypatch):
-    monkeypatch.setattr(target_lib, "_installed", lambda module: False)
+    monkeypatch.setattr(start_lib, "_installed", lambda module: False)
     with pytest.raises(UserError, match=r"\[target-tpu\]"):
         forecast_command.request({**NONE, "targets": "v5e:2x4"})
 

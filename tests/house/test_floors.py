@@ -21,6 +21,7 @@ FLOORS = (
     {"config_targets"},
     {"config"},
     {"machine"},
+    {"processes"},
     {"workloads"},
     {"parallel"},
     {"input"},

@@ -10,7 +10,7 @@ import pytest
 
 from jaxbench.errors import UserError
 from jaxbench.launch import engines
-from jaxbench.launch.request import LaunchRequest
+from jaxbench.launch.job import LaunchRequest
 
 
 def request(*command: str, **changes: Any) -> LaunchRequest:

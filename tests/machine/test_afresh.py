@@ -16,7 +16,7 @@ from doorway import QUICKER, environment
 from jaxbench.analysis import compiled
 from jaxbench.catalog import targets
 from jaxbench.errors import UserError
-from jaxbench.machine import target as target_lib
+from jaxbench.machine import start as start_lib
 from jaxbench.records.store import RunFolder
 
 # Optimised, and not from a cache: programs for absent devices cannot be loaded again.
@@ -25,7 +25,7 @@ PLAIN = {name: value for name, value in environment().items() if name not in QUI
 
 def installed(text: str) -> bool:
     try:
-        target_lib.require(targets.parse(text))
+        start_lib.require_target(targets.parse(text))
     except UserError:
         return False
     return True
@@ -67,7 +67,7 @@ def test_collectives_and_kernels_afresh(target, tmp_path):
 @afresh
 def test_wrong_strategies_afresh(target, tmp_path):
     names = "mlp-shard_map,mlp-dropped,mlp-doubled,mlp-stray"
-    about = {**PLAIN, **target_lib.environment(targets.parse(target))}
+    about = {**PLAIN, **start_lib.target_environment(targets.parse(target))}
     about["PYTHONPATH"] = os.pathsep.join([str(Path(cases.__file__).parent), about.get("PYTHONPATH", "")])
     code = f"import compiled_cases as c; c.FOLDER = c.Path({str(tmp_path)!r}); c.make({target!r}, {names!r})"
     subprocess.run([sys.executable, "-c", code], env=about, check=True, capture_output=True, timeout=580)

@@ -39,9 +39,9 @@ def test_a_quota_below_the_cores_wins(monkeypatch):
 
 def machine_of_four(monkeypatch, loads):
     """A machine of four cores, each with one thread, that were busy for `loads` seconds of the last second."""
-    readings = iter([{cpu: cores.load.CpuTime(busy_s=7.0, steal_s=1.0) for cpu in loads}, None])
-    later = {cpu: cores.load.CpuTime(busy_s=7.0 + busy, steal_s=1.0 + steal) for cpu, (busy, steal) in loads.items()}
-    monkeypatch.setattr(cores.load, "cpu_times", lambda: next(readings) or later)
+    readings = iter([{cpu: cores.CpuTime(busy_s=7.0, steal_s=1.0) for cpu in loads}, None])
+    later = {cpu: cores.CpuTime(busy_s=7.0 + busy, steal_s=1.0 + steal) for cpu, (busy, steal) in loads.items()}
+    monkeypatch.setattr(cores, "cpu_times", lambda: next(readings) or later)
     monkeypatch.setattr(cores, "physical_cores", lambda: [0, 1, 2, 3])
     monkeypatch.setattr(cores, "siblings", lambda cpu: frozenset({cpu, cpu + 4}))
 

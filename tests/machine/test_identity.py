@@ -9,9 +9,9 @@ from typing import Any
 
 import pytest
 
-from jaxbench.machine import cores, identity, manifest
+from jaxbench.machine import cores, manifest
+from jaxbench.processes import server
 from jaxbench.records import identity as compared
-from jaxbench.runner import worker
 from jaxbench.verdicts import calibration
 
 X86 = """processor\t: 0
@@ -41,7 +41,7 @@ def machine(folder: Path, cpuinfo: str) -> dict[str, Any]:
     """A manifest of a machine with this /proc/cpuinfo, and nothing else that can be read."""
     folder.mkdir()
     (folder / "cpuinfo").write_text(cpuinfo)
-    return {"cpu_model": "AMD EPYC", "cores": 2, "identity": identity.processor(folder, folder / "none")}
+    return {"cpu_model": "AMD EPYC", "cores": 2, "identity": manifest.processor(folder, folder / "none")}
 
 
 def test_two_processors_that_are_both_called_amd_epyc(tmp_path: Path) -> None:
@@ -70,12 +70,12 @@ def test_caches_and_the_nominal_frequency_are_read_where_they_are_told(tmp_path:
         (core / folder).mkdir(parents=True)
         for name, value in values.items():
             (core / folder / name).write_text(value + "\n")
-    facts = identity.processor(tmp_path / "none", tmp_path)
+    facts = manifest.processor(tmp_path / "none", tmp_path)
     assert (facts["caches"], facts["nominal_hz"]) == ("L1 Data 32K", 2.6e9)
 
 
 def test_a_system_that_tells_nothing_has_no_facts_and_differs_in_none(tmp_path: Path) -> None:
-    facts = identity.processor(tmp_path, tmp_path)
+    facts = manifest.processor(tmp_path, tmp_path)
     assert set(facts.values()) == {None}
     known = machine(tmp_path / "a", X86.format(family=25, model=17, flags="", mhz=2596))
     assert not compared.differences({"identity": facts}, known)
@@ -115,7 +115,7 @@ def product(seconds: float, *, share: float = 1.0, stolen: float = 0.0) -> dict[
     def multiply() -> None:
         now["s"] += seconds * (1 + next(used) % 3)  # the smallest counts
 
-    return identity.reference_product(
+    return manifest.reference_product(
         multiply,
         processor_s=lambda: now["s"],
         wall_s=lambda: now["s"] / share,
@@ -139,9 +139,9 @@ def test_the_share_of_others_on_a_core(tmp_path: Path) -> None:
     columns = "cpu {0} 1 1 1 9 9 1 1 7 0 0"
     lines = [f"cpu{name} 100 10 10 900 90 5 5 {steal} 0 0" for name, steal in enumerate((50, 60, 70))]
     (tmp_path / "stat").write_text("\n".join([columns, *lines, "intr 1"]))
-    seconds = identity._taken(0, tmp_path / "stat", tmp_path)
+    seconds = manifest._taken(0, tmp_path / "stat", tmp_path)
     assert seconds == pytest.approx((50 + (100 + 10 + 10 + 5 + 5 + 70)) / 100)
-    assert identity._taken(0, tmp_path / "none", tmp_path) == 0
+    assert manifest._taken(0, tmp_path / "none", tmp_path) == 0
 
 
 def test_the_manifest_has_an_identity_and_the_variables_of_this_process(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -151,7 +151,7 @@ def test_the_manifest_has_an_identity_and_the_variables_of_this_process(monkeypa
     found = manifest.probe.__wrapped__("cpu")
     assert ours.items() <= found["environment"].items()
     assert not any(name.startswith(("TF_CPP_", "OPENBLAS_")) for name in found["environment"])
-    assert worker.surroundings()["environment"] == found["environment"]
+    assert server.surroundings()["environment"] == found["environment"]
     assert found["identity"]["kernel"] and found["identity"]["product_by"].startswith("numpy")
     assert compared.cannot_tell(found, {}) and not compared.cannot_tell(found, found)
     assert calibration.machine_key(found).startswith("cpu, cpu, ")

@@ -5,7 +5,7 @@ import os
 
 import pytest
 
-from jaxbench.machine import load
+from jaxbench.machine import cores
 
 TICK_S = 1 / os.sysconf("SC_CLK_TCK")
 STAT = """cpu  99 99 99 99 99 99 99 99 0 0
@@ -18,7 +18,7 @@ ctxt 99
 
 def test_busy_is_what_ran_and_steal_is_apart(tmp_path):
     (tmp_path / "stat").write_text(STAT)
-    times = load.cpu_times(tmp_path / "stat")
+    times = cores.cpu_times(tmp_path / "stat")
     assert set(times) == {0, 1}
     assert times[0].busy_s == pytest.approx(153 * TICK_S) and times[0].steal_s == pytest.approx(30 * TICK_S)
     assert times[1].busy_s == pytest.approx(400 * TICK_S) and times[1].steal_s == 0
@@ -27,25 +27,25 @@ def test_busy_is_what_ran_and_steal_is_apart(tmp_path):
 @pytest.mark.parametrize("text", ["", "cpu0 0 0 0 0 0 0 0 0\n", "intr 5\n"])
 def test_a_system_that_says_nothing_is_believed(tmp_path, text):
     (tmp_path / "stat").write_text(text)
-    assert load.cpu_times(tmp_path / "stat") == {}
-    assert load.cpu_times(tmp_path / "none") == {}
+    assert cores.cpu_times(tmp_path / "stat") == {}
+    assert cores.cpu_times(tmp_path / "none") == {}
 
 
 def test_old_kernels_have_fewer_columns(tmp_path):
     (tmp_path / "stat").write_text("cpu0 100 10 40 5000\n")
-    assert load.cpu_times(tmp_path / "stat")[0] == load.CpuTime(busy_s=150 * TICK_S, steal_s=0.0)
+    assert cores.cpu_times(tmp_path / "stat")[0] == cores.CpuTime(busy_s=150 * TICK_S, steal_s=0.0)
 
 
 def test_the_allowed_cpus_are_summed(monkeypatch):
-    times = {0: load.CpuTime(busy_s=1.0, steal_s=0.5), 1: load.CpuTime(busy_s=2.0, steal_s=0.25)}
-    monkeypatch.setattr(load, "cpu_times", lambda: times)
-    monkeypatch.setattr(load.os, "sched_getaffinity", lambda pid: {0, 1}, raising=False)
-    sample = load.after()
+    times = {0: cores.CpuTime(busy_s=1.0, steal_s=0.5), 1: cores.CpuTime(busy_s=2.0, steal_s=0.25)}
+    monkeypatch.setattr(cores, "cpu_times", lambda: times)
+    monkeypatch.setattr(cores.os, "sched_getaffinity", lambda pid: {0, 1}, raising=False)
+    sample = cores.load_after()
     assert (sample.busy_s, sample.steal_s, sample.cpus) == (3.0, 0.75, 2) and sample.cpu_s > 0
-    times[0] = load.CpuTime(busy_s=1.0, steal_s=0.0)
-    monkeypatch.setattr(load.os, "sched_getaffinity", lambda pid: {0}, raising=False)
-    assert load.before().steal_s == 0  # the other CPU shows that this hypervisor reports
-    times[1] = load.CpuTime(busy_s=2.0, steal_s=0.0)
-    assert load.before().steal_s is None and load.before().busy_s == 1
-    monkeypatch.setattr(load.os, "sched_getaffinity", lambda pid: {0, 5}, raising=False)
-    assert load.before().busy_s is None
+    times[0] = cores.CpuTime(busy_s=1.0, steal_s=0.0)
+    monkeypatch.setattr(cores.os, "sched_getaffinity", lambda pid: {0}, raising=False)
+    assert cores.load_before().steal_s == 0  # the other CPU shows that this hypervisor reports
+    times[1] = cores.CpuTime(busy_s=2.0, steal_s=0.0)
+    assert cores.load_before().steal_s is None and cores.load_before().busy_s == 1
+    monkeypatch.setattr(cores.os, "sched_getaffinity", lambda pid: {0, 5}, raising=False)
+    assert cores.load_before().busy_s is None

@@ -12,7 +12,7 @@ from doorway import ROOT, command, environment
 from jaxbench.catalog import jax_settings
 from jaxbench.catalog.jax_settings import REFUSED, RESET, SETTINGS
 from jaxbench.errors import UserError
-from jaxbench.machine import settings
+from jaxbench.machine import start
 
 
 def test_the_table_names_settings_that_jax_has_and_docs_name_them_all():
@@ -30,18 +30,18 @@ def test_a_refusal_is_one_sentence_and_a_disabled_setting_is_none():
 
 
 def test_a_file_that_changes_settings_has_them_reset_or_is_refused(monkeypatch):
-    monkeypatch.setattr(settings, "found", {})
-    settings.settle()
+    monkeypatch.setattr(start, "changed_settings", {})
+    start.settle_jax()
     jax.config.update("jax_debug_nans", True)
-    settings.settle()
-    assert not jax.config.jax_debug_nans and settings.found == {"JAX_DEBUG_NANS": "True"}
+    start.settle_jax()
+    assert not jax.config.jax_debug_nans and start.changed_settings == {"JAX_DEBUG_NANS": "True"}
     jax.config.update("jax_disable_jit", True)
     try:
         with pytest.raises(UserError, match="jax_disable_jit=True is set"):
-            settings.settle()
+            start.settle_jax()
     finally:
         jax.config.update("jax_disable_jit", False)
-        settings.settle()
+        start.settle_jax()
 
 
 def test_the_page_names_what_was_reset_and_what_was_not_but_no_path():

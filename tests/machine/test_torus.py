@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 from jax.sharding import AxisType
 
-from jaxbench.machine import mesh, torus
+from jaxbench.machine import mesh
 from jaxbench.parallel import axes
 
 # Trays of 2x2, as a v5e lists its devices.
@@ -46,7 +46,7 @@ def chips(coordinates):
 
 def mean_links(devices, shape):
     grid = np.array([device.coords for device in devices]).reshape(*shape, -1)
-    return [float(np.mean(torus.links(grid, axis))) for axis in range(len(shape))]
+    return [float(np.mean(mesh.links(grid, axis))) for axis in range(len(shape))]
 
 
 @pytest.mark.parametrize(("coordinates", "shape", "before", "after"), CASES)
@@ -84,7 +84,7 @@ def test_devices_without_a_box_or_a_grid_keep_their_order():
 
 @pytest.mark.parametrize("box", [(1,), (5,), (3, 5), (4, 4), (3, 4), (2, 3, 5), (3, 3, 3), (1, 6, 1)])
 def test_a_walk_visits_each_place_once_and_goes_a_link_at_a_time(box):
-    walk = torus._ring(box)
+    walk = mesh._ring(box)
     assert sorted(walk) == list(itertools.product(*map(range, box)))
     steps = [sum(abs(a - b) for a, b in zip(p, q, strict=True)) for p, q in itertools.pairwise(walk)]
     assert set(steps) <= {1}

@@ -7,31 +7,33 @@ import sys
 
 from doorway import environment
 
-from jaxbench.machine import world
+from jaxbench.machine import start
+from jaxbench.processes.group import ProcessGroup
 
 MEMBER = """
 import json, os, sys
 import jax
-from jaxbench.machine import start, world
+from jaxbench.machine import start
+from jaxbench.processes import group
 
 place = json.loads(sys.argv[1])
 start.start("cpu", 2, concurrent_collectives=1, place=place)
 low = [os.getpriority(os.PRIO_PROCESS, int(thread)) for thread in os.listdir("/proc/self/task")].count(19)
-both, first = world.Members.of(jax.devices()), world.Members.of(jax.devices()[:1])
+both, first = group.ProcessGroup.of(jax.devices()), group.ProcessGroup.of(jax.devices()[:1])
 me = jax.process_index()
 found = {
     "processes": both.processes,
     "here": first.include_this,
     "low": low > 0,
-    "gathered": both.gathered({"from": me}),
-    "decided": both.decided(me == 0),
+    "gathered": both.all_gather({"from": me}),
+    "decided": both.broadcast(me == 0),
     "all": [both.all(True), both.all(me == 0)],
-    "calls": [both.together(lambda x: x + 1)(2), first.gathered(me)],
+    "calls": [both.after_barrier(lambda x: x + 1)(2), first.all_gather(me)],
 }
-world.MEETING_LIMIT_S = 1.0
+group.BARRIER_LIMIT_S = 1.0
 if me == 0:
     try:
-        both.meet()
+        both.barrier()
     except TimeoutError as error:
         found["missing"] = str(error)
 sys.stdout.write("found " + json.dumps(found) + chr(10))
@@ -42,7 +44,7 @@ os._exit(0)
 
 
 def test_members_of_a_world_agree():
-    address = world.free_address()
+    address = start.free_address()
     places = [{"address": address, "processes": 2, "process": i} for i in range(2)]
     pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "text": True, "env": environment()}
     members = [subprocess.Popen([sys.executable, "-c", MEMBER, json.dumps(place)], **pipes) for place in places]
@@ -80,11 +82,11 @@ def test_threads_that_wait_for_sockets_come_last(tmp_path, monkeypatch):
         (tasks / str(number) / "comm").write_text(name)
         if call:  # a thread that has ended in the meantime has none
             (tasks / str(number) / "syscall").write_text(call)
-    monkeypatch.setattr(world.os, "setpriority", lambda which, thread, nice: lowered.append((thread, nice)))
-    assert world.read_sockets_last(tasks) == 1 and set(lowered) == {(2, 19)}
-    assert world.read_sockets_last(tmp_path / "other system") == 0
+    monkeypatch.setattr(start.os, "setpriority", lambda which, thread, nice: lowered.append((thread, nice)))
+    assert start.read_sockets_last(tasks) == 1 and set(lowered) == {(2, 19)}
+    assert start.read_sockets_last(tmp_path / "other system") == 0
 
 
 def test_a_process_alone_agrees_with_itself():
-    assert world.Members().gathered(3) == [3] and world.Members().decided(False) is False
-    assert world.Members.of([]) == world.Members()
+    assert ProcessGroup().all_gather(3) == [3] and ProcessGroup().broadcast(False) is False
+    assert ProcessGroup.of([]) == ProcessGroup()

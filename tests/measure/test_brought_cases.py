@@ -21,8 +21,8 @@ from jaxbench import discovery, parallel
 from jaxbench.errors import Unsupported, UserError
 from jaxbench.measure import check, expected_communication, loss_kind, reference
 from jaxbench.measure.loss_kind import ACROSS, CONSTANT, HIDDEN, MEAN, LossKind
-from jaxbench.runner import pieces
 from jaxbench.runner.arm import inspected
+from jaxbench.runner.proof import require_loss, require_micro_batchable
 from jaxbench.workloads import Field, TrainWorkload, from_linen, from_nnx, gathered
 from jaxbench.workloads.adapters import pure
 
@@ -90,7 +90,7 @@ def test_a_hidden_weighted_mean_after_a_batch_normalization_gets_the_advice_of_t
     found = kind(workload)
     assert (found.name, found.gathers) == (HIDDEN, True)
     with pytest.raises(Unsupported, match=r"return WeightedMean"):
-        pieces.require(workload, parallel.build("shard_map", workload, jax.devices()[:2]), found)
+        require_micro_batchable(workload, parallel.build("shard_map", workload, jax.devices()[:2]), found)
 
 
 STATES = {
@@ -107,9 +107,9 @@ def test_a_state_that_parts_of_the_batch_do_not_make_is_refused_by_its_path(name
     assert (found.name, found.state) == (MEAN, STATES[name])
     for strategy in ("shard_map", "pmap", "fsdp", "zero1", "zero2"):
         with pytest.raises(Unsupported, match=f"the state '{STATES[name][0]}' .* is not a mean over examples"):
-            pieces.require(workload, parallel.build(strategy, workload, devices), found)
-    pieces.require(workload, parallel.build("jit_auto", workload, devices), found)
-    pieces.require(workload, parallel.build("shard_map", workload, devices[:1]), found)
+            require_micro_batchable(workload, parallel.build(strategy, workload, devices), found)
+    require_micro_batchable(workload, parallel.build("jit_auto", workload, devices), found)
+    require_micro_batchable(workload, parallel.build("shard_map", workload, devices[:1]), found)
 
 
 def test_the_advice_on_a_state_makes_it_right():
@@ -185,7 +185,7 @@ def test_a_loss_that_ignores_its_batch_is_refused(name):
     found = kind(workload)
     assert found.name == CONSTANT
     with pytest.raises(UserError, match=r"the loss of 'linear' does not depend on the batch.*\(x, y\)"):
-        pieces.require_loss(workload, found)
+        require_loss(workload, found)
 
 
 def test_a_field_without_influence_is_noted():

@@ -5,7 +5,7 @@ import jax
 import jax.numpy as jnp
 import pytest
 
-from jaxbench.machine.load import LoadCounters
+from jaxbench.machine.cores import LoadCounters
 from jaxbench.measure.clock import Timer
 
 
@@ -169,8 +169,8 @@ def test_others_are_known_where_the_hypervisor_reports_nothing():
 def test_one_process_decides_for_all_and_all_begin_a_block_together():
     """This process's clock would have ended both searches elsewhere."""
     machine, met, told = FakeMachine(), [], iter([False, False, True, True])
-    timer = machine.timer(meet=lambda: met.append(machine.steps), decided=lambda mine: next(told))
+    timer = machine.timer(barrier=lambda: met.append(machine.steps), broadcast=lambda mine: next(told))
     assert timer.steps_per_block(machine.step, 0, None, least_s=0.01)[0] == 4
     assert met == [0, 1, 3, 7]
-    measured = machine.timer(decided=lambda mine: False).round(machine.step, 0, None, 2)
+    measured = machine.timer(broadcast=lambda mine: False).round(machine.step, 0, None, 2)
     assert len(measured.warmup_block_s) == 6 and not measured.settled

@@ -17,7 +17,7 @@ from jaxbench.errors import Unsupported, UserError
 from jaxbench.measure import expected_communication, loss_kind
 from jaxbench.measure.loss_kind import ACROSS, HIDDEN, MEAN, PARTLY, SUM, UNTRIED, WEIGHTED, LossKind
 from jaxbench.parallel.strategies import jit_auto, pmap, shard_map
-from jaxbench.runner import pieces
+from jaxbench.runner.proof import require_loss, require_micro_batchable
 from jaxbench.workloads import Field, TrainWorkload, WeightedMean, gathered
 from jaxbench.workloads.sharding_context import first
 
@@ -79,7 +79,7 @@ def test_examples_that_are_not_looked_at_are_numbered() -> None:
     found = kind(regression(LOSSES["half"][0]))
     assert found.ignored == (2, 3)
     with pytest.raises(UserError, match="of 4 it ignores number 3, 4"):
-        pieces.require_loss(regression(LOSSES["half"][0]), found)
+        require_loss(regression(LOSSES["half"][0]), found)
 
 
 def test_few_labels_are_not_mistaken_for_examples_that_are_not_looked_at() -> None:
@@ -97,7 +97,7 @@ def test_few_labels_are_not_mistaken_for_examples_that_are_not_looked_at() -> No
 
 def test_a_sum_is_named() -> None:
     with pytest.raises(UserError, match=r"2\.0 times for twice the examples"):
-        pieces.require_loss(linear_workload(), loss_kind.LossKind(name=SUM))
+        require_loss(linear_workload(), loss_kind.LossKind(name=SUM))
 
 
 @pytest.mark.parametrize("name", thin(["mlp", "gpt", "lstm", "recsys", "resnet18"], 1))
@@ -123,22 +123,22 @@ def test_whether_a_loss_draws() -> None:
 def test_who_splits_the_program_by_hand_cannot_take_it(name: str, said: str) -> None:
     workload = regression(LOSSES[name][0])
     found, devices = kind(workload), jax.devices()[:2]
-    pieces.require(workload, jit_auto.build(workload, devices), found)
-    pieces.require(workload, pmap.build(workload, devices[:1]), found)
+    require_micro_batchable(workload, jit_auto.build(workload, devices), found)
+    require_micro_batchable(workload, pmap.build(workload, devices[:1]), found)
     with pytest.raises(Unsupported, match=said):
-        pieces.require(workload, pmap.build(workload, devices), found)
+        require_micro_batchable(workload, pmap.build(workload, devices), found)
     several = dataclasses.replace(workload, micro_batches=2)
     with pytest.raises(Unsupported):
-        pieces.require(several, jit_auto.build(several, devices), found)
+        require_micro_batchable(several, jit_auto.build(several, devices), found)
 
 
 def test_with_the_helper_all_can_but_micro_batches_cannot() -> None:
     workload = regression(LOSSES["gathered"][0])
     found, devices = kind(workload), jax.devices()[:2]
-    pieces.require(workload, shard_map.build(workload, devices), found)
+    require_micro_batchable(workload, shard_map.build(workload, devices), found)
     several = dataclasses.replace(workload, micro_batches=2)
     with pytest.raises(Unsupported, match="accumulate=1"):
-        pieces.require(several, shard_map.build(several, devices), found)
+        require_micro_batchable(several, shard_map.build(several, devices), found)
 
 
 @pytest.mark.parametrize("kind", [LossKind(name=MEAN), LossKind(name=ACROSS, gathers=True), LossKind(name=UNTRIED)])

@@ -19,7 +19,7 @@ from jaxbench import discovery, levers
 from jaxbench.analysis import point_records
 from jaxbench.measure import step_facts
 from jaxbench.records import schema
-from jaxbench.runner import compiler
+from jaxbench.runner import bench
 from jaxbench.runner.bench import Bench
 from jaxbench.runner.plan import Point
 
@@ -107,7 +107,7 @@ def measure(
         config.lie = lie
     if fault:
         wrong = lambda workload, strategy, devices, levers: timed.build(workload, devices, fault)  # noqa: E731
-        monkeypatch.setattr(compiler, "build_program", wrong)
+        monkeypatch.setattr(bench, "build_program", wrong)
     mine, ticks = Bench(config_lib.plain(config), str(path), jax.devices()[:2], "session0/w"), itertools.count(1)
     mine.timer = dataclasses.replace(mine.timer, clock=lambda: 1e-9 * next(ticks), max_steps=steps, warmup_blocks=2)
     (arm,) = levers.arms(levers.defaults())

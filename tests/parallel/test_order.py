@@ -11,7 +11,7 @@ from thin import KINDS, thin
 from workload_cases import KEY, linear_workload, one_device
 
 from jaxbench import parallel
-from jaxbench.machine import torus
+from jaxbench.machine import mesh
 from jaxbench.measure import check
 from jaxbench.parallel import collectives
 from jaxbench.workloads.cases import CollectiveWorkload
@@ -20,7 +20,9 @@ from jaxbench.workloads.cases import CollectiveWorkload
 @pytest.fixture(autouse=True)
 def shuffled(monkeypatch):
     """The devices of a process that report a grid, and an order of it."""
-    monkeypatch.setattr(torus, "order", lambda where, shape: list(np.random.default_rng(0).permutation(len(where))))
+    monkeypatch.setattr(
+        mesh, "torus_order", lambda where, shape: list(np.random.default_rng(0).permutation(len(where)))
+    )
     device = type(jax.devices()[0])
     monkeypatch.setattr(device, "coords", (0, 0, 0), raising=False)
     monkeypatch.setattr(device, "core_on_chip", 0, raising=False)

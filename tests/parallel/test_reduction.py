@@ -15,7 +15,7 @@ from thin import thin
 from workload_cases import KEY, experiment_workload, one_device
 
 from jaxbench.errors import UserError
-from jaxbench.levers.reduction import REDUCTION, WAYS
+from jaxbench.levers import REDUCTION, REDUCTIONS
 from jaxbench.machine.mesh import data_mesh
 from jaxbench.parallel import data_parallel
 from jaxbench.runner.arm import build_program
@@ -36,7 +36,7 @@ def averaged(tree, way, dtype=None, devices=8):
 
 
 @pytest.mark.parametrize("devices", thin([3, 1, 2, 8], 1))
-@pytest.mark.parametrize("way", WAYS)
+@pytest.mark.parametrize("way", REDUCTIONS)
 def test_every_device_gets_the_mean(way, devices, monkeypatch):
     monkeypatch.setattr(data_parallel, "BUCKET_BYTES", 64)
     keys = jax.random.split(KEY, 4)

@@ -12,7 +12,7 @@ from workload_cases import KEY, experiment_workload, linear_workload
 
 from jaxbench import parallel
 from jaxbench.errors import UserError
-from jaxbench.levers.part import PART
+from jaxbench.levers import PART
 from jaxbench.measure import check, reference
 from jaxbench.measure.compile_report import compile_step
 from jaxbench.parallel import data_parallel

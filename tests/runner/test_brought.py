@@ -15,10 +15,10 @@ from jaxbench import config as config_lib
 from jaxbench import discovery
 from jaxbench.errors import Unsupported
 from jaxbench.levers import DEFAULTS
-from jaxbench.runner import trial_answers
+from jaxbench.processes.server import StageError
+from jaxbench.runner import trial
 from jaxbench.runner.bench import Bench
 from jaxbench.runner.plan import Point
-from jaxbench.runner.stages import StageError
 
 BATCH = 16
 BROUGHT = [
@@ -43,7 +43,7 @@ def attempt(mine: Bench, strategy: str, devices: int, **levers: str) -> dict[str
         point="p", strategy=strategy, scaling="strong", devices=devices, global_batch=BATCH, oversubscribed=True,
         levers=levers, platform="cpu",
     )  # fmt: skip
-    return {check["name"]: check for check in trial_answers.attempt(mine, vars(point))["checks"]}
+    return {check["name"]: check for check in trial.attempt(mine, vars(point))["checks"]}
 
 
 @pytest.mark.full

@@ -17,11 +17,11 @@ from jaxbench import config as config_lib
 from jaxbench import discovery
 from jaxbench.levers import DEFAULTS
 from jaxbench.measure import first_step
-from jaxbench.runner import trial, trial_answers
+from jaxbench.processes.client import WorkerError
+from jaxbench.processes.server import _attempt
+from jaxbench.runner import trial
 from jaxbench.runner.bench import Bench
-from jaxbench.runner.client import WorkerError
 from jaxbench.runner.plan import Point
-from jaxbench.runner.worker import _attempt
 from jaxbench.workloads import from_nnx
 from jaxbench.workloads.adapters import flax_models
 
@@ -41,7 +41,7 @@ class Here:
         self.bench = Bench(config_lib.plain(config), path, jax.devices(), "try")
 
     def ask(self, request: dict[str, Any]) -> dict[str, Any]:
-        answer, failed = _attempt(lambda: trial_answers.attempt(self.bench, request["point"]))
+        answer, failed = _attempt(lambda: trial.attempt(self.bench, request["point"]))
         if failed:
             raise WorkerError(**failed["failed"])
         return answer
@@ -72,7 +72,7 @@ def test_the_check_makes_as_many_updates_as_change_a_parameter() -> None:
     here = Here("c11_multisteps", every=8)
     point = {"levers": dict(DEFAULTS), "point": "p", "strategy": "jit_auto", "scaling": "strong", "devices": 2}
     point |= {"global_batch": 16, "oversubscribed": True, "platform": "cpu"}
-    checks = trial_answers.attempt(here.bench, vars(Point(**point)))["checks"]
+    checks = trial.attempt(here.bench, vars(Point(**point)))["checks"]
     assert "after 12 updates" in checks[0]["reason"] and checks[0]["ok"], checks[0]
 
 

@@ -16,13 +16,13 @@ from rich.console import Console
 from jaxbench import config as config_lib
 from jaxbench.analysis import compiled
 from jaxbench.errors import UserError
-from jaxbench.machine import target as target_lib
+from jaxbench.machine import start as start_lib
+from jaxbench.processes.client import WorkerError
 from jaxbench.records import schema
 from jaxbench.records.schema import Collective, CompiledRecord, FailureRecord, Verdict
 from jaxbench.records.store import RunFolder
 from jaxbench.report import build
 from jaxbench.runner import compile_only
-from jaxbench.runner.client import WorkerError
 
 SUM = Collective(
     kind="all-reduce", count=1, bytes=408, elements=100, scalar_bytes=8, axis="data", group=2, scalars=2, wire_bytes=408
@@ -64,7 +64,7 @@ def run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     """Compiles with the fake for v5e:1x2, and returns (run folder, terminal output)."""
     FakeWorker.started = 0
     monkeypatch.setattr(compile_only, "Worker", FakeWorker)
-    monkeypatch.setattr(target_lib, "require", lambda target: None)
+    monkeypatch.setattr(start_lib, "require_target", lambda target: None)
     config = composed("mlp", **{"mesh.devices": "2", "scaling": "weak"})
     console = Console(file=io.StringIO(), width=120)
 
@@ -121,7 +121,7 @@ def test_a_strategy_that_cannot_take_the_model_is_amiss_only_where_it_was_named(
             return super().ask(request, limit_s)
 
     monkeypatch.setattr(compile_only, "Worker", Refusing)
-    monkeypatch.setattr(target_lib, "require", lambda target: None)
+    monkeypatch.setattr(start_lib, "require_target", lambda target: None)
     config = composed("mlp", **{"mesh.devices": "2", "scaling": "weak", "strategy": strategy})
     compile_only.run("mlp", config, "v5e:1x2", tmp_path / "run", Console(file=io.StringIO()))
     assert build.write(tmp_path / "run").ok is excused
@@ -143,14 +143,14 @@ def test_records_survive_the_file(run):
 
 
 def test_a_platform_that_is_not_the_targets_is_refused(monkeypatch, tmp_path):
-    monkeypatch.setattr(target_lib, "require", lambda target: None)
+    monkeypatch.setattr(start_lib, "require_target", lambda target: None)
     config = composed("mlp", **{"mesh.platform": "cpu"})
     with pytest.raises(UserError, match="platform=cpu .* --target=h100:8"):
         compile_only.run("mlp", config, "h100:8", tmp_path / "run", Console(file=io.StringIO()))
 
 
 def test_copies_have_nothing_to_compile(monkeypatch, tmp_path):
-    monkeypatch.setattr(target_lib, "require", lambda target: None)
+    monkeypatch.setattr(start_lib, "require_target", lambda target: None)
     with pytest.raises(UserError, match="'transfer' has nothing to compile"):
         compile_only.run("transfer", case_config("transfer"), "h100:2", tmp_path / "run", Console(file=io.StringIO()))
 
@@ -164,7 +164,7 @@ def case_config(name):
 def test_a_compiler_that_is_missing_says_what_to_install(monkeypatch):
     from jaxbench.catalog import targets
 
-    monkeypatch.setattr(target_lib, "_installed", lambda module: False)
+    monkeypatch.setattr(start_lib, "_installed", lambda module: False)
     for text, extra in [("v5e:2x4", "target-tpu"), ("h100:8", "target-cuda")]:
         with pytest.raises(UserError, match=rf"--target={text} needs XLA's compiler .*\[{extra}\]"):
-            target_lib.require(targets.parse(text))
+            start_lib.require_target(targets.parse(text))

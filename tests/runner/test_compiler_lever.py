@@ -14,13 +14,12 @@ from jaxbench import config as config_lib
 from jaxbench import levers
 from jaxbench.catalog import compiler_options
 from jaxbench.errors import Unsupported, UserError
+from jaxbench.processes.server import StageError
 from jaxbench.report import findings
 from jaxbench.runner import plan
-from jaxbench.runner.arm import Arms, build_program
+from jaxbench.runner.arm import Arms, build_program, require
 from jaxbench.runner.arm import compiler_options as options_of
 from jaxbench.runner.bench import Bench
-from jaxbench.runner.known_options import require
-from jaxbench.runner.stages import StageError
 
 ONE = {"mesh.devices": "1", "scaling": "strong"}
 CPU = compiler_options.names("cpu")

@@ -11,11 +11,11 @@ from rich.console import Console
 
 from jaxbench import levers
 from jaxbench.errors import UserError
-from jaxbench.runner import fits, run, studies
-from jaxbench.runner.client import WorkerError
+from jaxbench.processes.client import WorkerError
+from jaxbench.records.schema import needed_bytes
+from jaxbench.runner import run, studies
 from jaxbench.runner.plan import Point
-from jaxbench.runner.studies import max_batch, max_sequence, memory_by_depth, study
-from jaxbench.runner.studies.study import MemoryLimit, Study
+from jaxbench.runner.studies import MemoryLimit, Study
 
 GIB = 2**30
 HAS, EACH, FIXED = int(15.75 * GIB), GIB // 10, GIB  # a device's memory, the memory of an example, and the rest
@@ -51,7 +51,7 @@ class Compiler:
 
 @pytest.fixture(autouse=True)
 def compiler(monkeypatch):
-    monkeypatch.setattr(study, "Worker", Compiler)
+    monkeypatch.setattr(studies, "Worker", Compiler)
     monkeypatch.setattr(Compiler, "asked", 0)
     return monkeypatch
 
@@ -78,7 +78,7 @@ def find(folder, file, *, limit_bytes=HAS, search="", depths="", **model):
 
 
 def largest(folder, limit_bytes=HAS):
-    return find(folder, max_batch.FILE, limit_bytes=limit_bytes, search="max")
+    return find(folder, "search.json", limit_bytes=limit_bytes, search="max")
 
 
 @pytest.mark.parametrize("says", [SENTENCE, SILENT])
@@ -121,8 +121,8 @@ def test_another_error_is_no_answer(tmp_path, compiler):
         with pytest.raises(UserError, match="a step of the search for the largest batch cannot be compiled"):
             largest(tmp_path)
         with pytest.raises(UserError, match="cannot be compiled"):
-            find(tmp_path, memory_by_depth.FILE, depths="8", layers=4)
-    assert not fits.refused(WorkerError(SILENT, stage="measure"))
+            find(tmp_path, "remat_law.json", depths="8", layers=4)
+    assert not studies.out_of_memory(WorkerError(SILENT, stage="measure"))
 
 
 def refuse(reason):
@@ -135,17 +135,17 @@ def refuse(reason):
 @pytest.mark.parametrize("says", [SENTENCE, SILENT])
 def test_a_refusal_is_an_answer_in_the_search_for_a_length(tmp_path, compiler, says):
     compiler.setattr(Compiler, "says", says)
-    (row,) = find(tmp_path, max_sequence.FILE, search="context", context=16)["rows"]
+    (row,) = find(tmp_path, "longest.json", search="context", context=16)["rows"]
     most = (HAS - FIXED) // EACH
-    assert most / (1 + 1 / max_sequence.SHARPNESS) - 2 <= row["longest"] <= most
+    assert most / (1 + 1 / studies.SHARPNESS) - 2 <= row["longest"] <= most
     assert Compiler.asked < 12
-    (tmp_path / max_sequence.FILE).unlink()
+    (tmp_path / "longest.json").unlink()
     with pytest.raises(UserError, match=r"a sequence of 512 .* does not fit .*EXHAUSTED.*config.model.context"):
-        find(tmp_path, max_sequence.FILE, search="context", context=512)
+        find(tmp_path, "longest.json", search="context", context=512)
 
 
 def test_a_depth_that_is_refused_has_no_scratch_memory(tmp_path):
-    rows = find(tmp_path, memory_by_depth.FILE, depths="4,512", layers=4)["rows"]
+    rows = find(tmp_path, "remat_law.json", depths="4,512", layers=4)["rows"]
     assert [(row["blocks"], row["temp_bytes"]) for row in rows] == [(4, FIXED + 4 * EACH), (512, None)]
 
 
@@ -157,7 +157,7 @@ def test_a_dry_run_says_that_a_point_does_not_fit():
 
 
 def test_no_setting_makes_a_device_larger():
-    assert study.limit(9, {"device_memory_bytes": 7}) == study.limit(0, {"device_memory_bytes": 7})
+    assert studies.limit(9, {"device_memory_bytes": 7}) == studies.limit(0, {"device_memory_bytes": 7})
 
 
 @pytest.mark.parametrize(
@@ -170,4 +170,4 @@ def test_no_setting_makes_a_device_larger():
     ],
 )
 def test_a_refusal_often_says_how_much_it_needs(says, bytes_):
-    assert fits.needed_bytes(WorkerError(f"RESOURCE_EXHAUSTED: {says}", stage="compile")) == bytes_
+    assert needed_bytes(f"RESOURCE_EXHAUSTED: {says}") == bytes_

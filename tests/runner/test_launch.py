@@ -10,16 +10,17 @@ import pytest
 from launched import children_of, ended, is_measuring, started, until
 
 from jaxbench.errors import UserError
-from jaxbench.machine import launch, lock, world
-from jaxbench.machine.launch import Launch
+from jaxbench.machine import lock, start
+from jaxbench.processes import launch as launch_lib
+from jaxbench.processes.launch import Launch
 from jaxbench.records import schema
 from jaxbench.records.store import RunFolder
-from jaxbench.runner import crew, plan
+from jaxbench.runner import plan
 
 
 @pytest.mark.full
 def test_two_processes_are_led_by_the_first(tmp_path):
-    address = world.free_address()
+    address = start.free_address()
     follower, leader = started(tmp_path, address, 1), started(tmp_path, address, 0)
     code, out, err = ended(leader)
     assert code == 0, out + err
@@ -45,7 +46,7 @@ def test_two_processes_are_led_by_the_first(tmp_path):
 
 @pytest.mark.full
 def test_other_settings_of_a_follower_end_both_with_one_sentence(tmp_path):
-    address = world.free_address()
+    address = start.free_address()
     follower, leader = started(tmp_path, address, 1, "--config.batch=32"), started(tmp_path, address, 0)
     code, _, err = ended(leader)
     assert code == 2
@@ -57,7 +58,7 @@ def test_other_settings_of_a_follower_end_both_with_one_sentence(tmp_path):
 
 @pytest.mark.full
 def test_a_follower_of_a_killed_leader_ends_with_a_sentence(tmp_path):
-    address = world.free_address()
+    address = start.free_address()
     follower, leader = started(tmp_path, address, 1), started(tmp_path, address, 0)
     until(lambda: (tmp_path / "run0" / "logs").exists() and is_measuring(follower))
     everyone = children_of(leader.pid) + children_of(follower.pid)
@@ -71,14 +72,14 @@ def test_a_follower_of_a_killed_leader_ends_with_a_sentence(tmp_path):
 
 @pytest.mark.full
 def test_a_leader_names_its_killed_follower_and_ends(tmp_path):
-    address = world.free_address()
+    address = start.free_address()
     long = "--config.measure.rounds=200"
     follower, leader = started(tmp_path, address, 1, long), started(tmp_path, address, 0, long)
     until(lambda: (tmp_path / "run0" / "records.jsonl").exists() and is_measuring(follower))
     os.kill(follower.pid, signal.SIGKILL)
     code, _, err = ended(leader)
     assert code == 2
-    assert re.search(r"jaxbench: process 1 \(on .*\) is gone, and nobody can start it again but its launcher: ", err)
+    assert re.search(r"jaxbench: process 1 \(on .*\) is gone, and only its launcher can start it again: ", err)
     ended(follower)
 
 
@@ -97,17 +98,17 @@ ABOUT = {
     ],
 )
 def test_a_difference_is_reported_for_both(other, words):
-    crew.require_same(ABOUT, {**ABOUT, "host": "b"}, 3)
+    launch_lib.require_same(ABOUT, {**ABOUT, "host": "b"}, 3)
     with pytest.raises(UserError, match=words):
-        crew.require_same(ABOUT, {**ABOUT, "host": "b", **other}, 3)
+        launch_lib.require_same(ABOUT, {**ABOUT, "host": "b", **other}, 3)
 
 
 def test_the_cores_of_a_host_are_counted_once():
     machine = {"platform": "cpu", "devices": 1, "cores": 2}
     bound = [{**ABOUT, "order": [0]}, {**ABOUT, "order": [1]}, {**ABOUT, "order": [0, 1, 2], "host": "b"}]
-    assert crew.merged_machine(machine, bound)["cores"] == 5
-    assert crew.merged_machine(machine, [ABOUT, {**ABOUT, "cpu_quota": 1.5}])["cores"] == 1
-    of_gpus = crew.merged_machine({**machine, "platform": "gpu"}, [{**ABOUT, "devices": {"count": 4}}] * 2)
+    assert launch_lib.merged_machine(machine, bound)["cores"] == 5
+    assert launch_lib.merged_machine(machine, [ABOUT, {**ABOUT, "cpu_quota": 1.5}])["cores"] == 1
+    of_gpus = launch_lib.merged_machine({**machine, "platform": "gpu"}, [{**ABOUT, "devices": {"count": 4}}] * 2)
     assert of_gpus["devices"] == 8 and of_gpus["hosts"] == ["a", "a"]
 
 
@@ -121,19 +122,19 @@ def test_the_cores_of_a_host_are_counted_once():
 )
 def test_flags_that_are_no_launch(flags, words):
     with pytest.raises(UserError, match=words):
-        launch.of(*flags)
+        launch_lib.of(*flags)
 
 
 def test_launches_are_detected(monkeypatch):
-    assert launch.of("h:12", 4, 3) == Launch("h:12", 4, 3)
-    assert launch.of("h:12", 1, 0) is None
+    assert launch_lib.of("h:12", 4, 3) == Launch("h:12", 4, 3)
+    assert launch_lib.of("h:12", 1, 0) is None
     for name in [name for name in os.environ if name.startswith(("SLURM_", "OMPI_"))]:
         monkeypatch.delenv(name)
-    assert launch.of(None, None, None) is None
+    assert launch_lib.of(None, None, None) is None
     step = {"JOB_ID": "5", "STEP_NODELIST": "n[3-4]", "NTASKS": "2", "PROCID": "1", "LOCALID": "0"}
     for name, value in step.items():
         monkeypatch.setenv(f"SLURM_{name}", value)
-    found = launch.of(None, None, None)
+    found = launch_lib.of(None, None, None)
     assert (found.host, found.processes, found.process, found.device) == ("n3", 2, 1, 0)
 
 

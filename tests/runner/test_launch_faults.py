@@ -11,6 +11,7 @@ import signal
 import socket
 import subprocess
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -18,12 +19,12 @@ from doorway import ROOT
 from launched import alive, children_of, ended, is_measuring, started, until
 
 from jaxbench.errors import UserError
-from jaxbench.machine import world
-from jaxbench.machine.launch import Launch
+from jaxbench.machine import start
+from jaxbench.processes import launch as launch_lib
+from jaxbench.processes.child import Child
+from jaxbench.processes.launch import Launch
 from jaxbench.records import schema
 from jaxbench.records.store import RunFolder
-from jaxbench.runner import crew
-from jaxbench.runner.child import Child
 
 LONG = "--config.measure.rounds=200"
 
@@ -90,22 +91,42 @@ def test_a_disk_that_is_full_when_a_worker_starts_is_one_sentence(small_disk):
 
 
 @pytest.mark.parametrize("told", [True, False])
-def test_a_follower_that_was_told_how_it_ends_has_not_lost_process_0(tmp_path, told):
-    """JAX aborts a link when the coordination service is gone, which happens immediately after its shutdown."""
-    say = "print('{\"exit\": 2}', flush=True)\n" if told else ""
-    (tmp_path / "aborted.py").write_text(f"import os\n{say}os.abort()\n")
-    link = Child({"environment": {"PYTHONPATH": str(tmp_path)}}, tmp_path / "log", "aborted")
-    launch = Launch(address="127.0.0.1:1", processes=2, process=1)
-    if told:
-        assert crew.follow(launch, link, {}) == 2
-    else:
-        with pytest.raises(UserError, match="^process 0, which leads this launch from 127.0.0.1, is gone"):
-            crew.follow(launch, link, {})
+def test_a_follower_that_was_told_how_it_ends_has_not_lost_process_0(told):
+    leader = Launch(address=start.free_address(), processes=2, process=0)
+    follower = Launch(address=leader.address, processes=2, process=1)
+    with ThreadPoolExecutor() as threads:
+        listening = threads.submit(launch_lib.listen, leader)
+        connection = launch_lib.connect(follower)
+        process_0 = listening.result()[1]
+        ending = threads.submit(launch_lib.follow, follower, connection, {"host": "b"}, "mlp")
+        assert process_0.read() == {"hello": {"host": "b"}}
+        if told:
+            process_0.send({"do": "exit", "code": 2})
+        process_0.socket.shutdown(socket.SHUT_RDWR)
+        if told:
+            assert ending.result() == 2
+        else:
+            with pytest.raises(UserError, match="^process 0, which leads this launch from 127.0.0.1, is gone"):
+                ending.result()
+        process_0.close()
+
+
+def test_a_stranger_and_a_second_process_of_a_number_do_not_join(monkeypatch):
+    monkeypatch.setattr(launch_lib, "JOIN_LIMIT_S", 1.0)
+    leader = Launch(address=start.free_address(), processes=3, process=0)
+    with ThreadPoolExecutor() as threads:
+        listening = threads.submit(launch_lib.listen, leader)
+        second = [threads.submit(launch_lib.connect, Launch(leader.address, 3, 1)) for _ in range(2)]
+        with socket.create_connection((leader.host, leader.port)) as stranger:
+            stranger.sendall(b"GET / HTTP/1.1\r\n")
+        for waiting in (listening, *second):
+            with pytest.raises(UserError, match="^not all of 3 processes came to 127.0.0.1:.*process of its own"):
+                waiting.result()
 
 
 @pytest.mark.full
 def test_a_full_disk_of_the_leader_ends_all(small_disk, tmp_path):
-    address, where = world.free_address(), f"--workdir={small_disk / 'run'}"
+    address, where = start.free_address(), f"--workdir={small_disk / 'run'}"
     follower, leader = started(tmp_path, address, 1, LONG), started(tmp_path, address, 0, LONG, where)
     records = small_disk / "run" / "records.jsonl"
     until(lambda: records.exists() and '"process_block_s":[[' in records.read_text())
@@ -121,7 +142,7 @@ def test_a_full_disk_of_the_leader_ends_all(small_disk, tmp_path):
 @pytest.mark.full
 def test_a_whole_job_that_is_killed_goes_on_where_it_was(tmp_path):
     words = ("--config.measure.rounds=40",)
-    address = world.free_address()
+    address = start.free_address()
     follower, leader = (started(tmp_path, address, process, *words) for process in (1, 0))
     everyone = measuring(tmp_path, follower, leader)
     for process in (leader, follower):
@@ -130,7 +151,7 @@ def test_a_whole_job_that_is_killed_goes_on_where_it_was(tmp_path):
     until(lambda: not alive(everyone))
     before = rounds(tmp_path / "run0")
     assert 1 <= before < 80
-    address = world.free_address()
+    address = start.free_address()
     follower, leader = (started(tmp_path, address, process, *words) for process in (1, 0))
     code, out, err = ended(leader)
     assert code == 0, out + err
@@ -140,22 +161,8 @@ def test_a_whole_job_that_is_killed_goes_on_where_it_was(tmp_path):
 
 
 @pytest.mark.full
-def test_a_coordinator_that_is_killed_ends_all(tmp_path):
-    address = world.free_address()
-    follower, leader = (started(tmp_path, address, process, LONG) for process in (1, 0))
-    everyone = measuring(tmp_path, follower, leader)
-    os.kill(children_of(leader.pid)[0], signal.SIGKILL)  # its link, the first process that an app starts
-    code, _, err = ended(leader)
-    assert code == 2 and re.search("^jaxbench: .*the same command continues", err, re.M), err
-    code, out, err = ended(follower)
-    assert code == 2 and re.fullmatch("jaxbench: process 0, which leads this launch .* is gone, .*\n", err), err
-    until(lambda: not alive(everyone))
-    assert rounds(tmp_path / "run0") >= 1
-
-
-@pytest.mark.full
 def test_a_process_that_is_stopped_is_missed(tmp_path):
-    address = world.free_address()
+    address = start.free_address()
     follower, leader = (started(tmp_path, address, process, LONG) for process in (1, 0))
     everyone = measuring(tmp_path, follower, leader)
     stopped = [follower.pid, *children_of(follower.pid)]
@@ -177,7 +184,7 @@ def test_a_process_with_another_version_is_named(tmp_path):
     other = tmp_path / "other" / "optax-0.0.1.dist-info"
     other.mkdir(parents=True)
     (other / "METADATA").write_text("Metadata-Version: 2.1\nName: optax\nVersion: 0.0.1\n")
-    address, path = world.free_address(), f"{other.parent}:{ROOT}"
+    address, path = start.free_address(), f"{other.parent}:{ROOT}"
     follower, leader = started(tmp_path, address, 1, PYTHONPATH=path), started(tmp_path, address, 0)
     code, _, err = ended(leader)
     assert code == 2
@@ -191,11 +198,11 @@ def test_a_process_with_another_version_is_named(tmp_path):
 
 @pytest.mark.full
 def test_a_folder_that_another_leader_has_is_refused_once(tmp_path):
-    address = world.free_address()
+    address = start.free_address()
     follower, leader = started(tmp_path, address, 1, LONG), started(tmp_path, address, 0, LONG)
     measuring(tmp_path, follower, leader)
     try:
-        share, other = "--share_machine", world.free_address()
+        share, other = "--share_machine", start.free_address()
         second = [started(tmp_path, other, process, LONG, share) for process in (1, 0)]
         code, _, err = ended(second[1])
         assert code == 2 and re.fullmatch("jaxbench: another process is using '.*run0': .*\n", err), err
@@ -209,7 +216,7 @@ def test_a_folder_that_another_leader_has_is_refused_once(tmp_path):
 @pytest.mark.full
 def test_a_follower_is_told_that_process_0_is_missing_or_its_port_is_taken(tmp_path):
     """Both in one test, because a follower waits for a minute."""
-    absent = world.free_address()
+    absent = start.free_address()
     (tmp_path / "lonely").mkdir()
     lonely = started(tmp_path / "lonely", absent, 1)
     with socket.socket() as taken:

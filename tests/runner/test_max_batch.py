@@ -14,8 +14,7 @@ from jaxbench import discovery, levers
 from jaxbench.errors import UserError
 from jaxbench.runner import studies
 from jaxbench.runner.plan import Point
-from jaxbench.runner.studies import max_batch, study
-from jaxbench.runner.studies.study import MemoryLimit, Study
+from jaxbench.runner.studies import MemoryLimit, Study
 
 MEMORY_HUNGRY = '''"""A model with a step that holds 1 MB for each example."""
 import jax, jax.numpy as jnp, optax
@@ -47,7 +46,7 @@ def test_the_largest_multiple_that_fits_is_found(fixed, each, step, limit, bend)
         tried.append(batch)
         return fixed + each * batch + bend * batch**2 // 100
 
-    found = study.largest_within(peak, limit, first=step, step=lambda _: step)
+    found = studies.largest_within(peak, limit, first=step, step=lambda _: step)
     assert found % step == 0
     assert found == 0 or peak(found) <= limit
     assert peak(found + step) > limit
@@ -74,7 +73,7 @@ def test_the_result_of_a_search_was_run(tmp_path):
     path.write_text(MEMORY_HUNGRY)
     limit = MemoryLimit(bytes=200_000_000, source="config.search_bytes")
     studies.run(asked(path, limit))
-    found = json.loads((tmp_path / max_batch.FILE).read_text())
+    found = json.loads((tmp_path / "search.json").read_text())
     peaks = {tried["batch"]: tried["peak_bytes"] for tried in found["tried"]}
     assert peaks[found["predicted"]] <= limit.bytes < peaks[found["predicted"] + 1]
     ran = {proof["batch"]: proof for proof in found["proven"]}
@@ -93,6 +92,6 @@ def test_a_limit_below_the_smallest_batch_names_one_that_does(tmp_path):
 
 
 def test_the_owner_of_the_limit():
-    assert study.limit(5, {"device_memory_bytes": 7}).bytes == 5
-    assert study.limit(0, {"device_memory_bytes": 7}).bytes == 7
-    assert study.limit(0, {"device_memory_bytes": None}).bytes == study.CPU_LIMIT_BYTES
+    assert studies.limit(5, {"device_memory_bytes": 7}).bytes == 5
+    assert studies.limit(0, {"device_memory_bytes": 7}).bytes == 7
+    assert studies.limit(0, {"device_memory_bytes": None}).bytes == studies.CPU_LIMIT_BYTES

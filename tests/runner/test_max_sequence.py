@@ -10,8 +10,7 @@ from jaxbench.analysis import studies as reader
 from jaxbench.errors import UserError
 from jaxbench.runner import studies
 from jaxbench.runner.plan import Point
-from jaxbench.runner.studies import max_sequence, study
-from jaxbench.runner.studies.study import MemoryLimit, Study
+from jaxbench.runner.studies import MemoryLimit, Study
 
 COUNTS = (1, 2, 4)
 
@@ -38,7 +37,7 @@ def peak(length, devices):
 
 
 def search(folder, monkeypatch, *, limit, model=None):
-    monkeypatch.setattr(study, "Worker", Compiler)
+    monkeypatch.setattr(studies, "Worker", Compiler)
     points = [
         Point(point=f"context/strong/{n}", strategy="context", scaling="strong", devices=n, global_batch=4,
               oversubscribed=False, platform="cpu")
@@ -56,7 +55,7 @@ def test_it_is_exact_to_an_eighth_and_in_few_compilations(tmp_path, monkeypatch)
     assert [row["devices"] for row in found["rows"]] == list(COUNTS)
     for row in found["rows"]:
         fits, n = row["longest"], row["devices"]
-        assert peak(fits, n) <= limit < peak(round(fits * (1 + 1 / max_sequence.SHARPNESS)) + 2 * n, n)
+        assert peak(fits, n) <= limit < peak(round(fits * (1 + 1 / studies.SHARPNESS)) + 2 * n, n)
         assert dict(map(tuple, row["tried"]))[fits] == peak(fits, n)
     assert Compiler.asked <= 12 * len(COUNTS)
 

@@ -5,10 +5,10 @@ from types import SimpleNamespace
 
 import pytest
 
+from jaxbench.processes import client
+from jaxbench.processes.client import Worker
+from jaxbench.processes.server import IDLE
 from jaxbench.records import schema
-from jaxbench.runner import members
-from jaxbench.runner.client import Worker
-from jaxbench.runner.worker import IDLE
 
 
 def answer(block_s=(1.0,), checks=(), **more):
@@ -25,20 +25,20 @@ def verdict(name, ok):
 
 
 def test_each_process_has_a_number_and_all_the_same_address():
-    setups = members.setups({"platform": "cpu", "devices": 4, "processes": 2, "worker": "w"})
+    setups = client.setups({"platform": "cpu", "devices": 4, "processes": 2, "worker": "w"})
     assert [each["world"]["process"] for each in setups] == [0, 1]
     (address,) = {each["world"]["address"] for each in setups}
     assert address.startswith("127.0.0.1:")
-    assert members.setups({"devices": 2}) == [{"devices": 2}]
+    assert client.setups({"devices": 2}) == [{"devices": 2}]
 
 
 def test_an_accelerator_for_each_process():
-    setups = members.setups({"platform": "gpu", "devices": 3, "processes": 3, "order": [0]})
+    setups = client.setups({"platform": "gpu", "devices": 3, "processes": 3, "order": [0]})
     assert [each["world"]["device"] for each in setups] == [0, 1, 2]
 
 
 def test_a_block_lasts_as_long_as_the_slowest_process_and_all_are_kept():
-    merged = members.merged([answer((1.0, 3.0)), answer((2.0, 1.0)), IDLE])["record"]
+    merged = client.merged([answer((1.0, 3.0)), answer((2.0, 1.0)), IDLE])["record"]
     assert merged["block_s"] == [2.0, 3.0]
     assert merged["process_block_s"] == [(1.0, 3.0), (2.0, 1.0)]
     assert merged["cpu_s"] == [1.0, 1.5, 1.0, 1.5] and merged["steal_s"] == []
@@ -50,28 +50,28 @@ def test_the_load_of_all_is_on_cpus_that_they_have_in_common():
     one = {"block_s": (1.0,), "cpus": 2, "steal_s": (0.1, 0.0)}
     a = answer(**one, cpu_s=(0.5, 0.5), others_s=(0.8, 0.8))
     b = answer(**one, cpu_s=(0.6, 0.6), others_s=(0.7, 0.7))
-    merged = members.merged([a, b])["record"]
+    merged = client.merged([a, b])["record"]
     assert merged["cpu_s"] == [1.1, 1.1] and merged["cpus"] == 2 and merged["steal_s"] == [0.1, 0.0]
     assert merged["others_s"] == pytest.approx([0.2, 0.2])
-    assert members.merged([a, answer()])["record"]["others_s"] == []
+    assert client.merged([a, answer()])["record"]["others_s"] == []
 
 
 def test_the_load_of_processes_on_other_cpus_is_added():
     """Processes 0 and 1 share host a, 2 has host b alone, and 3 has no device of the point."""
     a = answer(cpus=2, steal_s=(0.1, 0.0), cpu_s=(0.5, 0.5), others_s=(0.8, 0.8))
     b = answer(cpus=1, steal_s=(0.2, 0.2), cpu_s=(0.4, 0.4), others_s=(0.1, 0.1))
-    merged = members.merged([a, a, b, IDLE], [("a", (0, 1)), ("a", (0, 1)), ("b", (0,)), ("b", (1,))])["record"]
+    merged = client.merged([a, a, b, IDLE], [("a", (0, 1)), ("a", (0, 1)), ("b", (0,)), ("b", (1,))])["record"]
     assert merged["cpus"] == 3 and merged["cpu_s"] == pytest.approx([1.4, 1.4])
     assert merged["others_s"] == pytest.approx([0.8 - 0.5 + 0.1] * 2)
     assert merged["steal_s"] == pytest.approx([0.3, 0.2])
 
 
 def test_one_process_is_unchanged():
-    assert members.merged([answer(), IDLE]) == answer()
+    assert client.merged([answer(), IDLE]) == answer()
 
 
 def test_an_error_found_by_another_process_is_reported_with_its_number():
-    merged = members.merged([
+    merged = client.merged([
         answer(checks=(verdict("finite", ok=True), verdict("steps", ok=False))),
         answer(checks=(verdict("finite", ok=False), verdict("steps", ok=False), verdict("late", ok=False))),
     ])  # fmt: skip
@@ -80,10 +80,10 @@ def test_an_error_found_by_another_process_is_reported_with_its_number():
 
 
 def test_the_most_threads_and_the_same_program_for_all():
-    assert members.merged([{"concurrent_collectives": 2}, {"concurrent_collectives": 3}]) == {
+    assert client.merged([{"concurrent_collectives": 2}, {"concurrent_collectives": 3}]) == {
         "concurrent_collectives": 3
     }
-    assert members.merged([{"same": True}, {"same": False}]) == {"same": False}
+    assert client.merged([{"same": True}, {"same": False}]) == {"same": False}
 
 
 @pytest.mark.parametrize("wrong", [[[1.0], [0.5]], [[2.0], [-1.0]]])
@@ -98,6 +98,6 @@ def test_the_manifest_names_the_hosts_of_a_world_where_they_are_several(hosts, t
     """hosts: of all processes of the launch; the group has the first two of them."""
     worker = object.__new__(Worker)
     worker._start_answer = {"cpus": [0, 1], "processes": 2, "ready": True}
-    worker._crew = SimpleNamespace(hosts=hosts) if hosts else None
+    worker._followers = SimpleNamespace(hosts=hosts) if hosts else None
     expected = {"cpus": [0, 1], "processes": 2}
     assert worker.surroundings == ({**expected, "hosts": told} if told else expected)

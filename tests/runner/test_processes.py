@@ -9,12 +9,12 @@ from doorway import QUICK_MLP, jaxbench, sketched
 from rich.console import Console
 
 from jaxbench.analysis import points
+from jaxbench.processes.client import WorkerError
 from jaxbench.records import schema
 from jaxbench.records.store import MANIFEST, RunFolder, write_json
 from jaxbench.runner import sweep
 from jaxbench.runner import workers as workers_lib
-from jaxbench.runner.automatic import Automatic
-from jaxbench.runner.client import WorkerError
+from jaxbench.runner.job import Automatic
 from jaxbench.runner.plan import Point, rounds_of
 
 
@@ -278,7 +278,7 @@ class Idle:
 def test_processes_of_a_cpu_load_what_another_compiled(tmp_path, monkeypatch):
     """An accelerator's compiler tries variants: there, another choice is part of the variation between processes."""
     started = []
-    monkeypatch.setattr(workers_lib, "Worker", lambda setup, log, crew: started.append(setup) or Idle())
+    monkeypatch.setattr(workers_lib, "Worker", lambda setup, log, followers: started.append(setup) or Idle())
     monkeypatch.delenv("JAX_COMPILATION_CACHE_DIR", raising=False)
     job = sweep.SweepJob(run=RunFolder(tmp_path), points=planned(), config={"measure": {}}, experiment="mlp", session=0)
     for number in range(2):

@@ -12,7 +12,7 @@ from jaxbench.errors import UserError
 from jaxbench.levers import DEFAULTS, Arm
 from jaxbench.records import schema
 from jaxbench.records.store import RunFolder
-from jaxbench.runner import sharing
+from jaxbench.runner import plan as sharing
 
 CPU = {"platform": "cpu", "devices": 1, "cores": 2}
 
@@ -56,17 +56,17 @@ def test_two_trainings_share_a_core_and_each_is_timed_and_checked(tmp_path):
 )
 def test_what_cannot_share(asked, machine, words):
     with pytest.raises(UserError, match=words):
-        sharing.require_possible(asked, machine)
+        sharing.require_sharable(asked, machine)
 
 
 def test_a_gpu_needs_the_service_only_for_mps(tmp_path, monkeypatch):
     gpu = {**CPU, "platform": "gpu"}
     monkeypatch.setenv(sharing.PIPES, str(tmp_path))
-    sharing.require_possible(settings("1", "2"), gpu)
+    sharing.require_sharable(settings("1", "2"), gpu)
     with pytest.raises(UserError, match="start it with nvidia-cuda-mps-control -d"):
-        sharing.require_possible(settings("2:mps"), gpu)
+        sharing.require_sharable(settings("2:mps"), gpu)
     (tmp_path / "control").touch()
-    sharing.require_possible(settings("2:mps"), gpu)
+    sharing.require_sharable(settings("2:mps"), gpu)
 
 
 def test_the_processes_of_all_arms_share_a_gpus_memory(tmp_path, monkeypatch):
@@ -75,7 +75,7 @@ def test_the_processes_of_all_arms_share_a_gpus_memory(tmp_path, monkeypatch):
     share = sharing.memory_share(arms, "gpu")
     assert share == pytest.approx(0.9 / 5)
     assert sharing.memory_share(arms, "cpu") == 0 and sharing.memory_share(arms[:1], "gpu") == 0
-    alone, two, mps = (sharing.group(arm.levers, share) for arm in arms)
+    alone, two, mps = (sharing.sharing_setup(arm.levers, share) for arm in arms)
     assert [alone[0], two[0], mps[0]] == ["", "-2trainings", "-2trainings-mps"]
     assert all(setup["environment"]["XLA_PYTHON_CLIENT_MEM_FRACTION"] == "0.180" for _, setup in (alone, two, mps))
     assert mps[1]["environment"][sharing.PIPES] == str(tmp_path) != two[1]["environment"][sharing.PIPES]

@@ -13,8 +13,7 @@ from rich.console import Console
 
 from jaxbench.records.schema import RoundRecord
 from jaxbench.runner import progress
-from jaxbench.runner.progress import SweepProgress
-from jaxbench.runner.so_far import SoFar, interval
+from jaxbench.runner.progress import SoFar, SweepProgress, interval
 
 
 def measured(point: str, number: int, *block_s: float, steps: int = 2) -> RoundRecord:

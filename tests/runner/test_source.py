@@ -14,7 +14,7 @@ from doorway import QUICK_MLP, ROOT, environment
 
 from jaxbench.errors import UserError
 from jaxbench.machine import manifest, source
-from jaxbench.runner.client import Worker
+from jaxbench.processes.client import Worker
 
 CONFIG = {"measures": "cases", "seed": 0}
 

@@ -15,10 +15,10 @@ from doorway import QUICK_MLP, command, environment, jaxbench, sketched
 from rich.console import Console
 from thin import thin
 
+from jaxbench.processes.client import WorkerError
 from jaxbench.records.schema import to_json
 from jaxbench.records.store import MANIFEST, RunFolder, write_json
 from jaxbench.runner import sweep
-from jaxbench.runner.client import WorkerError
 from jaxbench.runner.plan import Point
 
 SLOW = (*QUICK_MLP, *(f"--config.measure.{one}" for one in ("rounds=10", "processes=2", "block_s=0.02")))

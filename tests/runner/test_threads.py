@@ -8,7 +8,7 @@ from doorway import environment
 
 from jaxbench import config as config_lib
 from jaxbench import discovery
-from jaxbench.runner.client import Worker
+from jaxbench.processes.client import Worker
 from jaxbench.runner.plan import Point
 from jaxbench.runner.sweep import Workers
 

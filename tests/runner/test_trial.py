@@ -14,8 +14,8 @@ from doorway import environment, jaxbench
 from rich.console import Console
 
 from jaxbench.errors import UserError
+from jaxbench.processes.client import WorkerError
 from jaxbench.runner import trial
-from jaxbench.runner.client import WorkerError
 
 STRATEGIES = ["fsdp", "jit_auto", "pmap"]
 RIGHT = {"name": "parameters", "ok": True, "reason": "near"}

@@ -8,11 +8,11 @@ from thin import KINDS, thin
 from jaxbench import config as config_lib
 from jaxbench import discovery, parallel
 from jaxbench.levers import DEFAULTS
+from jaxbench.processes.client import Worker
 from jaxbench.records import schema
 from jaxbench.records.store import RunFolder
 from jaxbench.runner import placement
 from jaxbench.runner.case_bench import build_cases
-from jaxbench.runner.client import Worker
 from jaxbench.runner.plan import Point
 from jaxbench.workloads.cases import COLLECTIVES
 

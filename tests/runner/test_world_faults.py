@@ -14,9 +14,10 @@ from thin import thin
 from jaxbench import config as config_lib
 from jaxbench import discovery
 from jaxbench.errors import UserError
-from jaxbench.machine import world
-from jaxbench.runner import client, sweep
-from jaxbench.runner.client import Worker, WorkerError
+from jaxbench.machine import start
+from jaxbench.processes import client
+from jaxbench.processes.client import Worker, WorkerError
+from jaxbench.runner import sweep
 from jaxbench.runner.plan import Point
 
 # A linear model; a file written by the test makes its loss fail, or differ, only in process 1.
@@ -145,4 +146,4 @@ def test_a_port_that_is_taken_is_one_sentence():
         taken.listen()
         address = f"127.0.0.1:{taken.getsockname()[1]}"
         with pytest.raises(UserError, match=rf"the port {address[10:]} of 127.0.0.1, .*, is taken \(Address already"):
-            world.join({"address": address, "processes": 2, "process": 0})
+            start.join({"address": address, "processes": 2, "process": 0})

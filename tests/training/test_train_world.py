@@ -16,7 +16,6 @@ import pytest
 from doorway import command, environment
 
 from jaxbench.errors import UserError
-from jaxbench.machine import world
 from jaxbench.parallel import multihost
 from jaxbench.records import trainings
 from jaxbench.training import folder
@@ -262,7 +261,7 @@ def test_a_full_disk_ends_all_with_one_sentence_and_no_loss(points, tmp_path):
 
 def by_hand(points: Points, *words: str) -> list[subprocess.Popen[str]]:
     """A launch of two, as on two hosts that share the folder. The first leads."""
-    place = (f"--coordinator={world.free_address()}", "--processes=2", "--config.mesh.devices=2")
+    place = (f"--coordinator={start.free_address()}", "--processes=2", "--config.mesh.devices=2")
     return [points.start(*place, f"--process={process}", *words) for process in (0, 1)]
 
 

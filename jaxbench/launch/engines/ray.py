@@ -6,16 +6,14 @@ The worker itself does not start JAX. The command is a separate process, which g
 
 from __future__ import annotations
 
-import importlib
 import json
 import socket
 import subprocess
 import sys
 from typing import Any
 
-from jaxbench.command_form import with_extra
 from jaxbench.errors import UserError
-from jaxbench.launch.job import Job, Submitted
+from jaxbench.launch.job import Job, Submitted, last_line, optional
 
 OPTIONS = "address=ADDRESS of a Ray cluster, and for TPUs topology=4x4 and accelerator_type=TPU-V6E"
 KNOWN = ("address", "topology", "accelerator_type")
@@ -51,16 +49,16 @@ def scaling(job: Job) -> dict[str, Any]:
 
 def require_here() -> None:
     """Raises UserError if Ray is not installed."""
-    _ray("ray.train")
+    optional("ray.train", "Ray is", "ray")
 
 
 def submit(job: Job) -> Submitted:
     """Runs the job. Raises UserError if no cluster answers at the address."""
-    ray, train, jax = (_ray(name) for name in ("ray", "ray.train", "ray.train.v2.jax"))
+    ray, train, jax = (optional(name, "Ray is", "ray") for name in ("ray", "ray.train", "ray.train.v2.jax"))
     try:
         ray.init(**_init(job))
     except ConnectionError as error:
-        raise UserError(f"no Ray cluster answers ({_reason(error)}): start one with 'ray start --head'.") from error
+        raise UserError(f"no Ray cluster answers ({last_line(error)}): start one with 'ray start --head'.") from error
     trainer = jax.JaxTrainer(
         run_command,
         train_loop_config={"argv": job.argv()},
@@ -71,7 +69,7 @@ def submit(job: Job) -> Submitted:
     try:
         trainer.fit()
     except train.TrainingFailedError as error:
-        return Submitted(f"Ray's job failed: {_reason(error)}.", code=1)
+        return Submitted(f"Ray's job failed: {last_line(error)}.", code=1)
     finally:
         ray.shutdown()
     return Submitted("Ray's job has ended.", code=0)
@@ -109,15 +107,3 @@ def _free_port() -> int:
 def _init(job: Job) -> dict[str, str]:
     """The arguments of ray.init. Without arguments it uses RAY_ADDRESS or a cluster on this machine, or starts one."""
     return dict(word.split("=", 1) for word in job.options if word.startswith("address="))
-
-
-def _ray(module: str) -> Any:
-    try:
-        return importlib.import_module(module)
-    except ImportError as error:
-        raise UserError(f"Ray is not installed: {with_extra('ray')}.") from error
-
-
-def _reason(error: Exception) -> str:
-    lines = [line.strip() for line in str(error).splitlines() if line.strip()]
-    return lines[-1].rstrip(".") if lines else type(error).__name__

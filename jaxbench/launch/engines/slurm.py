@@ -7,16 +7,14 @@ its time limit, goes back into the queue, and continues its run folder when it s
 
 from __future__ import annotations
 
-import importlib
 import shlex
 import shutil
 import subprocess
 from dataclasses import dataclass
 from typing import Any
 
-from jaxbench.command_form import with_extra
 from jaxbench.errors import UserError, did_you_mean
-from jaxbench.launch.job import Job, Submitted
+from jaxbench.launch.job import Job, Submitted, last_line, optional
 
 OPTIONS = 'options of sbatch, each as --option or --option=value, such as --options="--partition=a100 --account=me"'
 
@@ -76,15 +74,14 @@ def submit(job: Job) -> Submitted:
     try:
         submitted = _executor(job).submit(Command(tuple(job.argv())))
     except (submitit.core.utils.FailedJobError, submitit.core.utils.FailedSubmissionError) as error:
-        raise UserError(f"Slurm refused the job of {job.text}: {_reason(error)}.") from error
+        raise UserError(
+            f"Slurm refused the job of {job.text}: {last_line(error).removeprefix('sbatch: error: ')}."
+        ) from error
     return Submitted(f"Slurm job {submitted.job_id}, its output in {submitted.paths.folder}.", id=submitted.job_id)
 
 
 def _submitit() -> Any:
-    try:
-        return importlib.import_module("submitit")
-    except ImportError as error:
-        raise UserError(f"submitit, which asks Slurm, is not installed: {with_extra('slurm')}.") from error
+    return optional("submitit", "submitit, which asks Slurm, is", "slurm")
 
 
 def _executor(job: Job) -> Any:
@@ -119,9 +116,3 @@ def _options(job: Job) -> dict[str, str | bool]:
             raise UserError(f"'{word}' in --options is no option of sbatch: use --partition=NAME, for example.")
         found[name] = value if equals else True
     return found
-
-
-def _reason(error: Exception) -> str:
-    """The last line that Slurm wrote about an error."""
-    lines = [line.strip() for line in str(error).splitlines() if line.strip()]
-    return lines[-1].removeprefix("sbatch: error: ").rstrip(".") if lines else type(error).__name__

@@ -18,8 +18,7 @@ from jaxbench.analysis.lever_results import PHASE_NAMES, PREFIXES, Knee, Phases,
 from jaxbench.analysis.quantities import interval, scaled, seconds
 from jaxbench.analysis.summary import gradient_bytes
 from jaxbench.catalog import published
-from jaxbench.levers.accumulate import ACCUMULATE
-from jaxbench.levers.trainings import TRAININGS
+from jaxbench.levers import ACCUMULATE, TRAININGS
 from jaxbench.report.drawing import marks, notes, places
 from jaxbench.report.drawing.axes import (
     Show,

@@ -17,8 +17,7 @@ from jaxbench.analysis.quantities import devices
 from jaxbench.analysis.scaling import Row
 from jaxbench.analysis.waterfall import CHUNKS, idle_share
 from jaxbench.catalog import published
-from jaxbench.levers.accumulate import ACCUMULATE
-from jaxbench.levers.schedule import SCHEDULE
+from jaxbench.levers import ACCUMULATE, SCHEDULE
 from jaxbench.report.drawing import families, marks, notes
 from jaxbench.report.drawing.axes import (
     bytes_tick,

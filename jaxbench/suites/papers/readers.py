@@ -15,7 +15,7 @@ from jaxbench.analysis import scaling_laws, waterfall
 from jaxbench.analysis.alpha_beta import AlphaBetaFit
 from jaxbench.analysis.arms import ArmResult
 from jaxbench.analysis.scaling import Row
-from jaxbench.levers.schedule import SCHEDULE
+from jaxbench.levers import SCHEDULE
 from jaxbench.report.figures import memory
 from jaxbench.statistics import paired_ratio
 from jaxbench.statistics.bootstrap import Estimate, estimate

@@ -13,8 +13,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from jaxbench.errors import UserError
-from jaxbench.levers import LEVERS
-from jaxbench.levers.reduction import Reduction
+from jaxbench.levers import LEVERS, Reduction
 from jaxbench.workloads.base import TrainWorkload
 from jaxbench.workloads.levers import freeze, precision
 

@@ -21,7 +21,7 @@ import optax
 
 from jaxbench.catalog import hardware
 from jaxbench.errors import UserError
-from jaxbench.levers.precision import SIXTEEN_BITS
+from jaxbench.levers import SIXTEEN_BITS
 from jaxbench.workloads.base import Metrics, PyTree, TrainWorkload
 
 PRODUCTS = {"float32": "highest", "tf32": "tensorfloat32"}  # as jax.default_matmul_precision names them

@@ -15,7 +15,7 @@ import jax
 from flax import nnx
 
 from jaxbench.errors import UserError, did_you_mean
-from jaxbench.levers.remat import REMAT
+from jaxbench.levers import REMAT
 from jaxbench.workloads.base import PyTree
 
 

@@ -20,15 +20,9 @@ import jax
 
 from jaxbench import parallel
 from jaxbench.config import Settings
-from jaxbench.levers.execution import EXECUTION
-from jaxbench.levers.input import INPUT
-from jaxbench.levers.mesh import MESH
-from jaxbench.levers.part import PART
-from jaxbench.levers.precision import PRECISION
-from jaxbench.levers.reduction import REDUCTION
-from jaxbench.levers.trainings import TRAININGS
+from jaxbench.levers import EXECUTION, INPUT, MESH, PART, PRECISION, REDUCTION, TRAININGS
 from jaxbench.measure import check
-from jaxbench.parallel import ablation
+from jaxbench.parallel import ablation as programs
 from jaxbench.parallel.program import Program, TrainState
 from jaxbench.parallel.stage import AXIS as STAGE
 from jaxbench.records.schema import CompileReport, Verdict
@@ -121,16 +115,16 @@ def build(workload: TrainWorkload, point: Point, devices: Sequence[jax.Device]) 
     part, count = point.levers[PART.name], devices_of(point)
     if part == PEAK:
         products = precision.PRODUCTS.get(PRECISION.of(point.levers), "")
-        return ablation.large_product([*devices[:count]], workload.dtype or "float32", products)
+        return programs.large_product([*devices[:count]], workload.dtype or "float32", products)
     levers = {**point.levers, PART.name: PART.default}
     if is_plain(point):
         return build_program(workload, point.strategy, [*devices[: point.devices]], levers)
     program = build_program(workload, parallel.written_out(point.strategy), [*devices[:count]], levers)
     make = {
-        ALONE: ablation.alone,
-        LOCAL: ablation.local,
-        SCHEDULE: ablation.in_order,
-        COMMUNICATION: ablation.communication,
+        ALONE: programs.alone,
+        LOCAL: programs.local,
+        SCHEDULE: programs.in_order,
+        COMMUNICATION: programs.communication,
     }
     return make[part](workload, program, point.global_batch)
 
@@ -147,7 +141,7 @@ def after_round(point: Point, state: TrainState, steps: int, *, parameters: bool
     return (check.judge_steps(state, counted),)
 
 
-def passport(point: Point, whole: CompileReport, platform: str) -> CompileReport:
+def compile_report(point: Point, whole: CompileReport, platform: str) -> CompileReport:
     """The compile report of an ablation, with the FLOPs of its share of the step.
 
     whole: its report with the FLOPs of the global batch.
@@ -155,7 +149,7 @@ def passport(point: Point, whole: CompileReport, platform: str) -> CompileReport
     part, count = point.levers[PART.name], devices_of(point)
     share = {ALONE: 1 / count, LOCAL: 1.0, SCHEDULE: 1.0, COMMUNICATION: 0.0}
     if part == PEAK:
-        flops = ablation.product_flops(platform, count)
+        flops = programs.product_flops(platform, count)
     else:
         flops = whole.flops_per_step * (1.0 if is_plain(point) else share[part])
     return dataclasses.replace(whole, flops_per_step=flops)

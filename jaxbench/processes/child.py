@@ -1,8 +1,9 @@
 # Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
-"""One child process and its two pipes: JSON lines to and from `worker`, and how it ended."""
+"""The parent's side of one child process: JSON lines through its pipes, and how it ended."""
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import selectors
@@ -17,9 +18,9 @@ from jaxbench.errors import UserError
 from jaxbench.machine import source
 
 QUIET = {"TF_CPP_MIN_LOG_LEVEL": "2", "PYTHONUNBUFFERED": "1"}
+MEASURES = "jaxbench.runner.worker"  # the module of a child unless its setup names another
 
-
-Spoken = TypeVar("Spoken", bound="JsonLines")
+Lines = TypeVar("Lines", bound="JsonLines")
 
 
 class JsonLines:
@@ -41,19 +42,18 @@ class JsonLines:
 
 
 class Child(JsonLines):
-    """A process that runs `module`: by default the module that `setup` names, or `worker`.
+    """A process that runs the "module" of `setup`.
 
     Its first line on stdin is `setup`, and its stderr goes to `log`. Raises UserError for a log that cannot be written,
     as on a full disk.
     """
 
-    def __init__(self, setup: dict[str, Any], log: Path, module: str = ""):
-        module = module or setup.get("module", "jaxbench.runner.worker")
+    def __init__(self, setup: dict[str, Any], log: Path):
         self.log = log
         copy = source.environment(setup["source"]) if "source" in setup else {}
         with _opened(log) as stderr:
             self._process = subprocess.Popen(
-                [sys.executable, "-P", "-m", module],  # -P: a file in the current folder must not hide a module
+                [sys.executable, "-P", "-m", setup.get("module", MEASURES)],  # -P: no file here hides a module
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
                 stderr=stderr,
@@ -82,11 +82,9 @@ class Child(JsonLines):
 
     def send(self, message: dict[str, Any]) -> None:
         assert self._process.stdin is not None
-        try:
+        with contextlib.suppress(BrokenPipeError):  # the process is gone; the next read finds its end
             self._process.stdin.write(json.dumps(message).encode() + b"\n")
             self._process.stdin.flush()
-        except BrokenPipeError:
-            pass  # the process is gone; the next read finds its end
 
     def end(self) -> tuple[int, str]:
         """(the exit code, a clause that says how it ended). Waits for the end."""
@@ -103,10 +101,8 @@ class Child(JsonLines):
     def let_go(self) -> None:
         """Closes its stdin, so that it ends."""
         assert self._process.stdin is not None
-        try:
+        with contextlib.suppress(BrokenPipeError):
             self._process.stdin.close()
-        except BrokenPipeError:
-            pass
 
     def close(self) -> None:
         """Lets it end and waits for it."""
@@ -131,7 +127,7 @@ def _opened(log: Path) -> IO[bytes]:
         raise UserError(f"cannot write '{log}' ({error.strerror}): make room and continue.") from error
 
 
-def ready(children: Sequence[Spoken], limit_s: float) -> list[Spoken]:
+def ready(children: Sequence[Lines], limit_s: float) -> list[Lines]:
     """The children that have an answer or have ended, as soon as there is one; [] after `limit_s` seconds."""
     # A line that was read along with an earlier one is no longer in the pipe, so the selector would not report it.
     if waiting := [child for child in children if b"\n" in child.buffer]:

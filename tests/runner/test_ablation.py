@@ -9,8 +9,8 @@ from workload_cases import TINY
 
 from jaxbench import config as config_lib
 from jaxbench import discovery
-from jaxbench.parallel import ablation
-from jaxbench.runner import explaining, plan
+from jaxbench.parallel import ablation as programs
+from jaxbench.runner import ablation, plan
 from jaxbench.runner.bench import Bench
 
 FOUR = {**CPU, "cores": 4}
@@ -19,7 +19,7 @@ FOUR = {**CPU, "cores": 4}
 def of(machine, **changes):
     chosen = settings(**changes)
     planned = plan.make(chosen, machine)
-    return {point.point: point for point in explaining.points(chosen, planned)}
+    return {point.point: point for point in ablation.points(chosen, planned)}
 
 
 def test_two_devices_are_explained_and_those_that_share_cores_are_not():
@@ -42,7 +42,7 @@ def test_a_share_of_a_model_runs_on_one_core_of_a_process_that_knows_all_devices
     alone = of(FOUR, strategy="fsdp")["fsdp/weak/4/alone"]
     name, setup = alone.worker()
     assert (name, setup["devices"], setup["cores"]) == ("cpu1of4", 4, 1)
-    assert explaining.devices_of(alone) == 4
+    assert ablation.devices_of(alone) == 4
     assert of(GPUS, strategy="fsdp")["fsdp/weak/4/alone"].worker()[0] == "gpu"
 
 
@@ -52,7 +52,7 @@ def test_a_share_of_a_batch_is_the_base_with_a_smaller_batch(strategy):
     found = of(CPU, strategy=strategy)
     (alone,) = (point for name, point in found.items() if name.endswith("/alone"))
     assert (alone.point, alone.global_batch, alone.worker()[0]) == (f"{strategy}/strong/2/alone", 12, "cpu1")
-    assert explaining.is_plain(alone)
+    assert ablation.is_plain(alone)
 
 
 def test_more_asks_what_a_larger_batch_would_do():
@@ -66,7 +66,7 @@ def test_a_step_that_is_fed_is_explained_by_the_same_one_with_resident_input():
     resident = [found[name] for name in names]
     assert [point.levers["input"] for point in resident] == ["device"] * 4
     assert [point.global_batch for point in resident] == [24, 24, 24, 48]
-    assert all(explaining.is_plain(point) and point.point.startswith(point.explains) for point in resident)
+    assert all(ablation.is_plain(point) and point.point.startswith(point.explains) for point in resident)
     assert not [name for name in of(CPU) if name.endswith("/resident")]
 
 
@@ -91,7 +91,7 @@ def test_a_model_that_grows_is_explained_in_strong_scaling_only():
 @pytest.mark.full
 @pytest.mark.parametrize(("name", "strategy"), thin([("mlp", "jit_auto"), ("mlp", "pmap"), ("mlp", "zero1")], 1))
 def test_a_bench_prepares_and_measures_each_part(name, strategy, monkeypatch):
-    monkeypatch.setitem(ablation.SIZE, "cpu", 64)
+    monkeypatch.setitem(programs.SIZE, "cpu", 64)
     config = config_lib.compose(name, discovery.load_experiment(name), TINY, tiny=True)
     config.update_from_flattened_dict({"strategy": strategy, "batch": 16, "mesh.devices": "1,2", "explain": "on"})
     chosen = config_lib.parse(config, [strategy], [])
@@ -99,7 +99,7 @@ def test_a_bench_prepares_and_measures_each_part(name, strategy, monkeypatch):
     bench = Bench(config_lib.plain(config), name, jax.devices()[:2], "w")
     steps = {point.point: point for point in planned}
     bench.prepare(steps[f"{strategy}/strong/2"].to_json())
-    for point in explaining.points(chosen, planned):
+    for point in ablation.points(chosen, planned):
         if "/strong/2/" not in point.point:
             continue
         record = bench.prepare(point.to_json())
@@ -108,4 +108,4 @@ def test_a_bench_prepares_and_measures_each_part(name, strategy, monkeypatch):
         timed = bench.round(point.point, 0)
         assert all(verdict.ok for verdict in timed.checks), timed.checks
         if point.point.endswith("/alone"):
-            assert record.passport.flops_per_step * 2 == bench.passports[f"{strategy}/strong/2"].flops_per_step
+            assert record.passport.flops_per_step * 2 == bench.reports[f"{strategy}/strong/2"].flops_per_step

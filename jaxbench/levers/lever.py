@@ -14,12 +14,9 @@ T = TypeVar("T")
 
 @dataclass(frozen=True)
 class Lever(Generic[T]):
-    """One lever. It has the name of its file.
+    """One lever.
 
     Attributes:
-      module: ``__name__`` of the file.
-      rank: its position among the levers: in names of arms, on pages, in ``summary.csv``, and in the order of their
-        effects on a workload. A new lever takes the next number.
       default: the value that leaves the step unchanged.
       values: all legal values, as typed; (): `parse` decides what is legal.
       parse: a typed value -> the value that the program uses. Raises ValueError with the end of a sentence.
@@ -31,9 +28,8 @@ class Lever(Generic[T]):
       sweeps: single values that stand for several.
     """
 
-    module: str
+    name: str
     _: KW_ONLY
-    rank: int
     default: str
     parse: Callable[[str], T]
     changes: Literal["workload", "program", "feed"]
@@ -42,10 +38,6 @@ class Lever(Generic[T]):
     view: str = "arms"
     separator: str = ","
     sweeps: tuple[str, ...] = ()
-
-    @property
-    def name(self) -> str:
-        return self.module.rpartition(".")[2]
 
     def of(self, levers: Mapping[str, str]) -> T:
         """Its value among the values of all levers; the default if it is missing, as in old records."""
