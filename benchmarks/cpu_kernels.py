@@ -29,7 +29,7 @@ from rich.table import Table
 from benchmarks.peers.suite_arm import SEED, configured
 from jaxbench import parallel
 from jaxbench.hlo import product_flops
-from jaxbench.hlo.module import Instruction, Module
+from jaxbench.hlo.module import Instruction, Module, parse
 from jaxbench.hlo.operations import OperationClassifier
 from jaxbench.machine.start import start
 from jaxbench.measure import profile
@@ -102,17 +102,18 @@ def trace(name: str, folder: Path) -> tuple[dict[str, Kernel], float]:
     workload = Arms(config, name, device).workload({})
     program = parallel.build("jit_auto", workload, [device])
     compiled = compile_step(workload, program, config.batch)
+    module = parse(compiled.hlo)
     with jax.set_mesh(program.mesh):
         batch = program.put(jax.jit(workload.synthetic, static_argnums=1)(jax.random.PRNGKey(1), config.batch))
         state = program.init(jax.random.PRNGKey(SEED))
         for _ in range(STEPS):
             state, metrics = compiled.call(state, batch)
         jax.block_until_ready(metrics)
-        about = dict(steps=STEPS, folder=folder / name, module=compiled.module, point=name, worker="")
+        about = dict(steps=STEPS, folder=folder / name, module=module, point=name, worker="")
         profile.trace(compiled.call, state, batch, **about)  # type: ignore[arg-type]
     (planes,) = (folder / name).glob("plugins/profile/*/*.xplane.pb")
-    window, (operations, *_) = profile.read(planes, OperationClassifier(compiled.module))
-    module, kernels = compiled.module, defaultdict[str, Kernel](Kernel)
+    window, (operations, *_) = profile.read(planes, OperationClassifier(module))
+    kernels = defaultdict[str, Kernel](Kernel)
     for operation, nanoseconds in zip(operations, profile.share(window, operations), strict=True):
         line = module.instructions.get(operation.name)
         kernel = kernels[what(line, operation.kind, module) if line and not operation.container else operation.kind]

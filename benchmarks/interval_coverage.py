@@ -98,7 +98,7 @@ def looked(kind: str, effect: float, runs: int) -> dict[int, tuple[float, float]
     looks = range(FIRST_LOOK, MOST_PROCESSES + 1)
     process = np.arange(MOST_PROCESSES * ROUNDS_EACH) // ROUNDS_EACH
     workers = [(unit, str(number)) for unit, number in enumerate(process)]
-    draws = {n: BootstrapSamples(range(n * ROUNDS_EACH), workers[: n * ROUNDS_EACH], looked=True) for n in looks}
+    draws = {n: BootstrapSamples(range(n * ROUNDS_EACH), workers[: n * ROUNDS_EACH], auto_rounds=True) for n in looks}
     random, ends = np.random.default_rng(ROUNDS_EACH), dict[int, list[tuple[bool, int]]]()
     for _ in range(runs):
         times = simulate(random, kind, effect, process)

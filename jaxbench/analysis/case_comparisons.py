@@ -224,10 +224,14 @@ SPLIT_NAMES = ("transfer", "start", "work")
 
 @dataclass(frozen=True, kw_only=True)
 class CallSplit:
-    """One job of one size on one platform and core count.
+    """The time of one job of one size on one platform and core count, with data on the host, in three parts.
+
+    Three calls are timed in the same rounds. "jit+copies" sends the arguments and fetches the result. "waited" runs the
+    same program with data on the device. "start" is a nearly empty program with the same arguments. Transfer is the
+    first minus the second, start is the third, and work is the second minus the third.
 
     Attributes:
-      whole: seconds of a call with copies. parts: seconds of each of NAMES; they add up to `whole`.
+      whole: seconds of a call with copies. parts: seconds of each of SPLIT_NAMES; they add up to `whole`.
       largest: whether this is the largest size of the job.
     """
 

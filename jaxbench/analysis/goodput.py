@@ -1,5 +1,10 @@
 # Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
-"""What steps, checkpoints and failures cost (docs/metrics, Goodput and Prices)."""
+"""What failures, checkpoints and steps cost: goodput, and prices (docs/metrics, Goodput and Prices).
+
+Failures come at random with a constant rate (a Poisson process). A failure ends the job. The job restarts from the
+newest sealed checkpoint, and it may fail again while it starts. A price per hour is for the whole machine, no matter
+how many devices a point uses.
+"""
 
 from __future__ import annotations
 

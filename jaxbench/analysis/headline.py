@@ -100,11 +100,11 @@ def _noisy(control: Control | None, largest: list[Row]) -> str:
     if control is None or not largest:
         return ""
     half = max(row.efficiency.half_width / row.efficiency.value for row in largest)
-    if control.floor <= max(NOISE, DOUBT * half):
+    if control.aa_spread <= max(NOISE, DOUBT * half):
         return ""
     return (
         f"the machine was too noisy: the A/A spread (same program measured twice) is up to "
-        f"{100 * control.floor:.0f} %, and the interval of {control.strategy}'s efficiency is ±{100 * half:.0f} %"
+        f"{100 * control.aa_spread:.0f} %, and the interval of {control.strategy}'s efficiency is ±{100 * half:.0f} %"
     )
 
 

@@ -162,9 +162,9 @@ PHASE_NAMES = ("forward", "backward", "update", "communication")
 
 @dataclass(frozen=True, kw_only=True)
 class Phase:
-    """The difference of two prefixes.
+    """The difference of two prefixes of a step: backward = gradient - forward, communication = step - local.
 
-    name: "update + communication" if the prefix between them was not measured. indices: which of `NAMES` it contains.
+    name: "update + communication" if the prefix between them was not measured. indices: which of `PHASE_NAMES` it has.
     """
 
     name: str
@@ -288,7 +288,10 @@ def headlines(
     knees: Sequence[Knee] = (),
     latencies: Sequence[tuple[ArmGroup, list[Latency]]] = (),
 ) -> list[str]:
-    """The headline sentences of a view; without any, one sentence that starts with "No headline" and the reason."""
+    """The headline sentences of a view; without any, one sentence that starts with "No headline" and the reason.
+
+    They use only quotable arms with a quotable baseline, and state a difference only if its whole interval supports it.
+    """
     shown = _shown(places)
     if view == "phases":
         sentences = [each.sentence for each in phases if each.quotable and each.place in shown]

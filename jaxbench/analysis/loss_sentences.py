@@ -62,11 +62,8 @@ def _of_schedule(one: Waterfall, factor: Factor) -> str:
     """For the bubble: its share of the step without communication, and its share by the formula for its schedule."""
     if factor.name != BUBBLE:
         return ""
-    return (
-        f" ({1 - factor.value.value:.0%} of the time, {waterfall.bubble_share(one.point):.0%} of the schedule)".replace(
-            "%", " %"
-        )
-    )
+    time, schedule = 100 * (1 - factor.value.value), 100 * waterfall.bubble_share(one.point)
+    return f" ({time:.0f} % of the time, {schedule:.0f} % of the schedule)"
 
 
 def points(value: float) -> str:

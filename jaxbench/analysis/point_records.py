@@ -197,7 +197,7 @@ class Measured(Place, Generic[CompileReport]):
         checked.
       reason: why `status` is not ok, or why `check_ok` is False; "" otherwise.
       repetition: a sentence about rounds that are recorded more than once; "" otherwise.
-      looked: whether the intervals decided how many rounds the run has (measure.rounds=auto).
+      auto_rounds: whether the intervals decided how many rounds the run has (measure.rounds=auto).
     """
 
     experiment: str
@@ -211,7 +211,7 @@ class Measured(Place, Generic[CompileReport]):
     check_ok: bool | None
     reason: str
     repetition: str = ""
-    looked: bool = False
+    auto_rounds: bool = False
 
     @property
     def units(self) -> tuple[tuple[int, int], ...]:
@@ -248,7 +248,7 @@ def load_points(
     names = [field.name for field in dataclasses.fields(place)]
     try:
         common = {"experiment": str(plan["experiment"]), "processes": int(plan.get("processes", 1))}
-        platform, rounds, looked = str(plan.get("platform", "")), int(plan["rounds"]), "auto" in plan
+        platform, rounds, auto_rounds = str(plan.get("platform", "")), int(plan["rounds"]), "auto" in plan
         planned = [
             {"platform": platform, **{name: one[name] for name in names if name in one}} for one in plan["points"]
         ]
@@ -268,7 +268,7 @@ def load_points(
             status, reason = point_status(point_lines, rounds_asked := asked.get(name, rounds))
             check_ok, why = check(point_lines)
             point = make(
-                **facts, rounds_asked=rounds_asked, looked=looked, record=point_lines.record,
+                **facts, rounds_asked=rounds_asked, auto_rounds=auto_rounds, record=point_lines.record,
                 rounds=point_lines.rounds_in_order, failure=point_lines.failure if point_lines.failed else None,
                 profile=point_lines.profile, status=status, check_ok=check_ok, reason=reason or why,
                 repetition=repetition(point_lines),

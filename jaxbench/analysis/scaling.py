@@ -65,7 +65,7 @@ class Control:
     ratio: Estimate  # step_s of the strong point over step_s of the weak point, with its interval
 
     @property
-    def floor(self) -> float:
+    def aa_spread(self) -> float:
         """The A/A spread: the larger distance of the interval's ends from 1, at least 0.001."""
         return max(0.001, abs(self.ratio.lo - 1), abs(self.ratio.hi - 1))
 
@@ -76,7 +76,7 @@ class Control:
         return (
             f"A/A spread, {self.strategy}: strong and weak scaling are the same program on {devices}, measured twice. "
             f"The ratio of their step times is {ratio.value:.3f} [{ratio.lo:.3f}, {ratio.hi:.3f}]. Differences below "
-            f"{100 * self.floor:.1f} % are noise here."
+            f"{100 * self.aa_spread:.1f} % are noise here."
         )
 
 

@@ -78,28 +78,21 @@ def read_search(folder: Path) -> Search | None:
 
 
 def _parse_search(file: dict[str, Any]) -> Search:
+    def number(value: Any) -> float | None:
+        return None if value is None else float(value)
+
+    proven = [
+        TriedBatch(
+            batch=int(row["batch"]), ok=bool(row["ok"]), peak_bytes=number(row.get("peak_bytes")),
+            measured_bytes=number(row.get("measured_bytes")), reason=str(row.get("reason", "")),
+        ) for row in file["proven"]
+    ]  # fmt: skip
     return Search(
-        limit_bytes=float(file["limit_bytes"]),
-        limit_source=str(file["limit_source"]),
+        limit_bytes=float(file["limit_bytes"]), limit_source=str(file["limit_source"]), proven=proven,
         tried=sorted((int(row["batch"]), float(row["peak_bytes"])) for row in file["tried"]),
-        predicted=int(file["predicted"]),
-        proven=[
-            TriedBatch(
-                batch=int(row["batch"]),
-                ok=bool(row["ok"]),
-                peak_bytes=_maybe(row.get("peak_bytes")),
-                measured_bytes=_maybe(row.get("measured_bytes")),
-                reason=str(row.get("reason", "")),
-            )
-            for row in file["proven"]
-        ],
-        largest=int(file["largest"]),
+        predicted=int(file["predicted"]), largest=int(file["largest"]),
         error=math.nan if file.get("error") is None else float(file["error"]),
-    )
-
-
-def _maybe(value: Any) -> float | None:
-    return None if value is None else float(value)
+    )  # fmt: skip
 
 
 LONGEST = "longest.json"
@@ -122,7 +115,12 @@ REMAT_LAW = "remat_law.json"
 
 @dataclass(frozen=True, kw_only=True)
 class Law:
-    """One policy. sizes: (blocks, temp_bytes), sorted. slope: d log(bytes) / d log(blocks); UNKNOWN with one size."""
+    """How scratch memory grows with the number of blocks under one rematerialization policy.
+
+    Without rematerialization it grows like n, with a checkpoint every sqrt(n) blocks like sqrt(n) (Chen et al. 2016).
+    The bytes come from the compiler and have no noise, so the slope's interval comes from the misfit of the line.
+    sizes: (blocks, temp_bytes), sorted. slope: d log(bytes) / d log(blocks); UNKNOWN with one size.
+    """
 
     remat: str
     sizes: list[tuple[int, float]]

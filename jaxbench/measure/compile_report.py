@@ -16,7 +16,7 @@ from typing import Any
 import jax
 
 from jaxbench.hlo import collective_counts, operations, product_flops
-from jaxbench.hlo.module import Module, parse
+from jaxbench.hlo.module import parse
 from jaxbench.measure.expected_communication import gradient_bytes
 from jaxbench.parallel.program import Program, TrainState
 from jaxbench.records.schema import CompileReport
@@ -33,15 +33,15 @@ _SOURCE_LINES = re.compile(rf', metadata=\{{(?:"[^"]*"|[^}}"])*\}}|^\d+ .*\n|^(?
 class CompiledStep:
     """The executable, which cannot retrace, and its compile report (`first_run_s` is still 0).
 
-    hlo: the text of the optimized module. module: the same, parsed. inputs: the shapes and shardings of the state and
-    batch that it takes. host_calls: its requests to the host. loaded: it came from the compilation cache, so its
-    time is no compile time.
+    hlo: the text of the optimized module. concurrent: how many of its collectives can wait at once. inputs: the shapes
+    and shardings of the state and batch that it takes. host_calls: its requests to the host. loaded: it came from the
+    compilation cache, so its time is no compile time.
     """
 
     call: Callable[[Any, Any], tuple[Any, Any]]
     report: CompileReport
     hlo: str = ""
-    module: Module = dataclasses.field(default_factory=Module)
+    concurrent: int = 0
     inputs: tuple[TrainState, Batch] | None = None
     host_calls: tuple[str, ...] = ()
     loaded: bool = False
@@ -118,7 +118,8 @@ def compile_step(
     )
     names = callback_names(traced.jaxpr) if traced is not None else {}
     host_calls = operations.host_calls(module, names, platform=program.mesh.devices.flat[0].platform)
-    return CompiledStep(compiled, report, hlo, module, (state, batch), host_calls, loaded=bool(loaded))
+    concurrent = collective_counts.concurrent_collectives(module)
+    return CompiledStep(compiled, report, hlo, concurrent, (state, batch), host_calls, loaded=bool(loaded))
 
 
 @contextlib.contextmanager

@@ -86,16 +86,15 @@ def _scalar_decoder(kind: Any, origin: Any, parts: tuple[Any, ...]) -> Callable[
         return lambda value: value
     kind, limits = parts if origin is Annotated else (kind, None)
     accepted, words = _ACCEPTED[kind], _WORDS[kind]
-    if limits is None:
-        return lambda value: value if type(value) in accepted else _refuse(value, words)
 
-    def limited(value: Any) -> Any:
-        if type(value) not in accepted:
+    def scalar(value: Any) -> Any:
+        if not isinstance(value, accepted) or (isinstance(value, bool) and kind is not bool):
             _refuse(value, words)
-        inside = limits.least <= value < math.inf and value > limits.above
-        return value if inside else _refuse(value, limits.words)
+        if limits is not None and not (limits.least <= value < math.inf and value > limits.above):
+            _refuse(value, limits.words)
+        return value
 
-    return limited
+    return scalar
 
 
 def _object_decoder(kind: Any) -> Callable[[Any], Any]:
@@ -134,37 +133,56 @@ def _refuse(value: Any, words: str) -> Any:
     raise ValueError(f"{str(value)[:80]!r} is not {words}" if isinstance(value, str) else f"{value} is not {words}")
 
 
-def json_schema(kind: Any, definitions: dict[str, Any]) -> dict[str, Any]:
-    """The JSON schema of a type. Dataclasses become entries of `definitions`, each with its docstring's first line."""
+def plain(value: Any) -> Any:
+    """The value as JSON can hold it: dataclasses and named tuples become objects, numbers that are not finite null."""
+    if dataclasses.is_dataclass(value) and not isinstance(value, type):
+        return {field.name: plain(getattr(value, field.name)) for field in dataclasses.fields(value)}
+    if isinstance(value, tuple | list):
+        items = value._asdict() if hasattr(value, "_asdict") else value
+        return plain(items) if isinstance(items, dict) else [plain(each) for each in items]
+    if isinstance(value, dict):
+        return {name: plain(each) for name, each in value.items()}
+    return None if isinstance(value, float) and not math.isfinite(value) else value
+
+
+def json_schema(kind: Any, definitions: dict[str, Any], *, written: bool = False) -> dict[str, Any]:
+    """The JSON schema of a type. Dataclasses and named tuples become entries of `definitions`, with the first line of
+    their docstring. written: describes what `plain` writes, with every field and null for what is not finite."""
     origin, parts = typing.get_origin(kind), typing.get_args(kind)
-    if dataclasses.is_dataclass(kind):
-        name = kind.__name__  # type: ignore[union-attr]
-        if name not in definitions:
-            hints, fields = typing.get_type_hints(kind, include_extras=True), dataclasses.fields(kind)
-            definitions[name] = {}  # a type may contain itself
-            definitions[name] |= {
+
+    def of(part: Any) -> dict[str, Any]:
+        return json_schema(part, definitions, written=written)
+
+    if dataclasses.is_dataclass(kind) or hasattr(kind, "_fields"):
+        if kind.__name__ not in definitions:
+            hints, optional = typing.get_type_hints(kind, include_extras=True), getattr(kind, "_field_defaults", ())
+            if dataclasses.is_dataclass(kind):
+                hints = {field.name: hints[field.name] for field in dataclasses.fields(kind)}
+                optional = () if written else [f.name for f in dataclasses.fields(kind) if not _required(f)]
+            definitions[kind.__name__] = {
                 "type": "object",
                 "description": (kind.__doc__ or "").partition("\n")[0],
-                "properties": {field.name: json_schema(hints[field.name], definitions) for field in fields},
-                "required": [field.name for field in fields if _required(field)],
+                "properties": {name: of(hint) for name, hint in hints.items()},
+                "required": [name for name in hints if name not in optional],
                 "additionalProperties": False,
             }
-        return {"$ref": f"#/$defs/{name}"}
+        return {"$ref": f"#/$defs/{kind.__name__}"}
     if origin in (typing.Union, types.UnionType):
-        return {"anyOf": [json_schema(part, definitions) for part in parts]}
+        return {"anyOf": [of(part) for part in parts]}
     if origin is dict:
-        return {"type": "object", "additionalProperties": json_schema(parts[1], definitions)}
+        return {"type": "object", "additionalProperties": of(parts[1])}
     if origin is tuple and parts[-1] is Ellipsis:
-        return {"type": "array", "items": json_schema(parts[0], definitions)}
+        return {"type": "array", "items": of(parts[0])}
     if origin is tuple:
-        return {"type": "array", "prefixItems": [json_schema(part, definitions) for part in parts], "items": False}
+        return {"type": "array", "prefixItems": [of(part) for part in parts], "items": False}
     if origin is typing.Literal:
         return {"enum": [*parts]}
     if origin is Annotated:
         limits = {"minimum": parts[1].least, "exclusiveMinimum": parts[1].above}
-        return {**json_schema(parts[0], {}), **{name: limit for name, limit in limits.items() if limit > -math.inf}}
-    names = {float: "number", int: "integer", str: "string", bool: "boolean", types.NoneType: "null"}
-    return {} if kind is Any else {"type": names[kind]}
+        return {**of(parts[0]), **{name: limit for name, limit in limits.items() if limit > -math.inf}}
+    names = {int: "integer", str: "string", bool: "boolean", types.NoneType: "null"}
+    number = {"type": ["number", "null"] if written else "number"}
+    return {} if kind is Any else number if kind is float else {"type": names[kind]}
 
 
 def digest(document: dict[str, Any], before: str = "") -> str:

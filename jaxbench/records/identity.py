@@ -47,16 +47,21 @@ def differences(then: Mapping[str, Any], now: Mapping[str, Any]) -> Differences:
     then, now: manifests, or the `machine` entry of a machine profile. CPU devices are created on demand, so their
     number is ignored. The reference product is compared only between equal versions of its library.
     """
-    left, right = _facts(then), _facts(now)
+    left, right = (flatten({name: each[name] for name in FIELDS if name in each}) for each in (then, now))
     ignored = {"devices"} if left.get("platform") == right.get("platform") == "cpu" else set()
     if left.get("identity.product_by") != right.get("identity.product_by"):
         ignored.add("identity.product_s")
-    found = {}
-    for name in FACTS:
+    found: Differences = {}
+    for name in FACTS.keys() - ignored:
         a, b = left.get(name), right.get(name)
-        if name not in ignored and a is not None and b is not None and not _equal(name, a, b):
-            found[name] = _apart(a, b) if name == "identity.instruction_sets" else (a, b)
-    return found
+        if a is None or b is None or a == b:
+            continue
+        if name in TOLERANCE and max(a, b) <= (1 + TOLERANCE[name]) * min(a, b):
+            continue
+        if name == "identity.instruction_sets":  # the words of each list that the other lacks
+            a, b = (" ".join(sorted(words)) or "none" for words in ({*a} - {*b}, {*b} - {*a}))
+        found[name] = (a, b)
+    return {name: found[name] for name in FACTS if name in found}
 
 
 def hardware(then: Mapping[str, Any], now: Mapping[str, Any]) -> Differences:
@@ -94,21 +99,6 @@ def cannot_tell(then: Mapping[str, Any], now: Mapping[str, Any]) -> str:
     )
 
 
-def _facts(manifest: Mapping[str, Any]) -> dict[str, Any]:
-    return flatten({name: manifest[name] for name in FIELDS if name in manifest})
-
-
-def _equal(name: str, a: Any, b: Any) -> bool:
-    if name in TOLERANCE:
-        return bool(max(a, b) <= (1 + TOLERANCE[name]) * min(a, b))
-    return bool(a == b)
-
-
-def _apart(a: list[str], b: list[str]) -> tuple[str, str]:
-    """The words of each list that the other lacks."""
-    return " ".join(sorted({*a} - {*b})) or "none", " ".join(sorted({*b} - {*a})) or "none"
-
-
 # Facts about what a step or a case computes. Times are comparable only if all of them are equal.
 STEP_FACTS = ("parameters", "flops", "global_batch", "gradient_bytes")
 CASE_FACTS = ("op", "dtype", "shape", "elements", "payload_bytes", "flops", "bytes_moved")
@@ -116,8 +106,6 @@ EXACT = 1e-9  # relative: FLOPs are floating-point numbers
 
 
 def _model_facts(record: PointRecord | CaseRecord) -> dict[str, Any]:
-    """The facts of a step: parameters, FLOPs, global batch and gradient bytes. The facts of a case: size, FLOPs and
-    bytes."""
     if isinstance(record, CaseRecord):
         return {name: getattr(record, name) for name in CASE_FACTS}
     passport = record.passport
@@ -130,17 +118,18 @@ def model_differences(a: PointRecord | CaseRecord, b: PointRecord | CaseRecord) 
     left, right = _model_facts(a), _model_facts(b)
     if left.keys() != right.keys():
         return {"kind": (a.kind, b.kind)}
-    return {name: (left[name], right[name]) for name in left if not _same_number(left[name], right[name])}
+    same = {
+        name: math.isclose(value, right[name], rel_tol=EXACT)
+        if isinstance(value, int | float) and isinstance(right[name], int | float)
+        else value == right[name]
+        for name, value in left.items()
+    }
+    return {name: (left[name], right[name]) for name in left if not same[name]}
 
 
 def model_sentence(found: dict[str, tuple[Any, Any]], then: str, now: str) -> str:
     """Both values of each difference, such as "parameters: 3,466 in A, 85,002 in B". then, now: "in A", "in B"."""
     return "; ".join(f"{name}: {_shown(a)} {then}, {_shown(b)} {now}" for name, (a, b) in found.items())
-
-
-def _same_number(a: Any, b: Any) -> bool:
-    numbers = isinstance(a, int | float) and isinstance(b, int | float)
-    return math.isclose(a, b, rel_tol=EXACT) if numbers else bool(a == b)
 
 
 def _shown(value: Any) -> str:

@@ -59,7 +59,7 @@ def _not_ended(about: Mapping[str, Any], last: Mapping[str, Any], rounds: int, r
 
 def _reasons(points: Sequence[Measured[Any]], controls: Sequence[Control]) -> list[str]:
     """A sentence on why the intervals are wide, as far as the run shows it; [] if it does not."""
-    floor = max((control.floor for control in controls), default=0.0)
+    floor = max((control.aa_spread for control in controls), default=0.0)
     same = f"the A/A spread (same program measured twice) is up to {100 * floor:.1f} %" if floor else ""
     taken = machine_state.taken([load.of(point) for point in points])
     reasons = " and ".join(filter(None, (taken, same)))

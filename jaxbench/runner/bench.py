@@ -15,6 +15,7 @@ import jax
 
 from jaxbench import input as feeds
 from jaxbench.config import counts
+from jaxbench.hlo.module import parse
 from jaxbench.levers.execution import EXECUTION
 from jaxbench.levers.input import INPUT
 from jaxbench.levers.part import PART
@@ -292,7 +293,7 @@ class Bench(Compiler):
                 supply,
                 steps=ready.steps,
                 folder=folder + here,
-                module=ready.compiled.module,
+                module=parse(ready.compiled.hlo),
                 point=point,
                 worker=self.worker,
             )

@@ -13,7 +13,6 @@ from ml_collections import ConfigDict
 
 from jaxbench import discovery, levers
 from jaxbench.errors import UserError
-from jaxbench.hlo.collective_counts import concurrent_collectives
 from jaxbench.machine.start import require_threads
 from jaxbench.machine.world import Members
 from jaxbench.measure import expected_communication
@@ -89,7 +88,7 @@ class Compiler:
                 compiled = dataclasses.replace(compiled, report=passport)
             self._compile_s[compiled.sha256] = compiled.report.compile_s
             # Before the first run: a program with too few threads would hang, not fail.
-            require_threads(point.devices // len(program.members.processes), concurrent_collectives(compiled.module))
+            require_threads(point.devices // len(program.members.processes), compiled.concurrent)
             _require_one_program(program.members, compiled)
             if point.explains:
                 passport = explaining.passport(point, compiled.report, self.devices[0].platform)

@@ -109,15 +109,16 @@ class BootstrapSamples:
 
     def __init__(
         self, units: Iterable[Unit], workers: Iterable[tuple[Unit, str]] = (), *, spread: RunVariance = ASSUMED,
-        draws: int = DRAWS, seed: int = 0, looked: bool = False,
+        draws: int = DRAWS, seed: int = 0, auto_rounds: bool = False,
     ):  # fmt: skip
         """workers: (unit, process that measured a point in it). Units that share a process belong together; without
-        workers, all units are of one process. draws: the number of bootstrap samples. looked: whether the intervals
-        decided how many rounds to take.
+        workers, all units are of one process. draws: the number of bootstrap samples. auto_rounds: whether the
+        intervals decided how many rounds to take.
         """
         self.units, self._workers = sorted(set(units)), tuple(workers)
         self._column = {unit: column for column, unit in enumerate(self.units)}
-        self.spread, self.looked, self._seed, self._random = spread, looked, seed, np.random.default_rng(seed)
+        self.spread, self.auto_rounds, self._seed = spread, auto_rounds, seed
+        self._random = np.random.default_rng(seed)
         self.process = np.zeros(len(self.units), dtype=int)
         for number, members in enumerate(_together(self.units, self._workers)):
             self.process[[self._column[unit] for unit in members]] = number
@@ -142,7 +143,7 @@ class BootstrapSamples:
         """Separate draws for some of the units."""
         workers = [(unit, worker) for unit, worker in self._workers if unit in units]
         some = BootstrapSamples(
-            units, workers, spread=self.spread, draws=len(self.weights), seed=self._seed, looked=self.looked
+            units, workers, spread=self.spread, draws=len(self.weights), seed=self._seed, auto_rounds=self.auto_rounds
         )
         some.two_way = self.two_way and self.two_way.only(self._columns(some.units))
         return some
@@ -158,7 +159,7 @@ class BootstrapSamples:
         """The mean of one value per unit, in alternating rounds."""
         assert self.two_way is not None
         by_process = self.processes(units) >= MIN_PROCESSES
-        times = OPTIONAL_STOPPING if self.looked else 1.0
+        times = OPTIONAL_STOPPING if self.auto_rounds else 1.0
         return self.two_way.mean(np.array(self._columns(units)), values, by_process=by_process, times=times)
 
     def _drawn(self, mean: two_way.Mean) -> np.ndarray:
@@ -215,7 +216,7 @@ class BootstrapSamples:
         """The draws of a statistic of these units, widened for the small number of resampled units."""
         processes = self.processes(units)
         count = processes if processes >= MIN_PROCESSES else len(units) - processes + 1
-        return widened(value, drawn, count, OPTIONAL_STOPPING if self.looked else 1.0)
+        return widened(value, drawn, count, OPTIONAL_STOPPING if self.auto_rounds else 1.0)
 
     def differing(self, name: str, units: Sequence[Unit]) -> np.ndarray:
         """(draws,) random factors by which another process would differ at `name`; 1 if processes are resampled."""

@@ -156,7 +156,7 @@ class Times:
         """points: of the plan, by id. values: of each of them, by unit. work: of a step, where it is known."""
         self.points, self.values, self.spent_s, self.work = points, values, spent_s, work
         workers = dict.fromkeys(workers)
-        self.draws = BootstrapSamples((unit for unit, _ in workers), workers, draws=1, looked=True)
+        self.draws = BootstrapSamples((unit for unit, _ in workers), workers, draws=1, auto_rounds=True)
         claiming = [of for name, of in values.items() if of and not points[name].get("explains")]
         self.draws.fit([(list(of), np.array(list(of.values()))) for of in claiming], spent_s)
 

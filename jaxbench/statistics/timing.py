@@ -46,7 +46,7 @@ class TimedPoint(Protocol):
     def oversubscribed(self) -> bool: ...
 
     @property
-    def looked(self) -> bool: ...
+    def auto_rounds(self) -> bool: ...
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -123,19 +123,14 @@ def draws_of(points: Sequence[TimedPoint], spread: RunVariance = ASSUMED) -> Boo
     ]
     workers = [(unit, worker) for unit, worker, oversubscribed in rounds if not oversubscribed]
     draws = BootstrapSamples(
-        (unit for unit, *_ in rounds), workers, spread=spread, looked=any(point.looked for point in points)
+        (unit for unit, *_ in rounds), workers, spread=spread, auto_rounds=any(point.auto_rounds for point in points)
     )
-    claiming = [point for point in points if not (point.oversubscribed or explains(point))]
+    claiming = [p for p in points if not (p.oversubscribed or bool(getattr(p, "explains", "")))]  # no ablations
     draws.fit(
         [(point.units, np.log(round_medians(point.rounds))) for point in claiming if point.rounds],
         elapsed_s(r for point in claiming for r in point.rounds),
     )
     return draws
-
-
-def explains(point: TimedPoint) -> bool:
-    """Whether it is an ablation. Then it supports no headline."""
-    return bool(getattr(point, "explains", ""))
 
 
 def samples_of(point: TimedPoint, units: Collection[Unit]) -> tuple[np.ndarray, np.ndarray, list[Unit]]:
@@ -164,19 +159,12 @@ def measure(point: TimedPoint, draws: BootstrapSamples, *, examples: float) -> T
     ratio = _clock_ratio(point, draws, value, inside)
     spread = samples.std(ddof=1) / samples.mean() if len(samples) > 1 else math.nan
     return Timing(
-        samples=len(samples),
-        rounds=len(rounds),
+        samples=len(samples), rounds=len(rounds), step_s=step_s, step_s_p95=float(np.percentile(samples, 95)),
         processes=min(draws.processes(point.units), len({each.worker for each in point.rounds})),
-        step_s=step_s,
-        step_s_p95=float(np.percentile(samples, 95)),
-        step_s_cv=float(spread),
-        examples_per_s=step_s.under(examples),
-        clock_ratio=ratio,
-        clock_note=_clock_note(ratio, value, float(np.median([r.steps for r in rounds]))),
-        draws=draws,
-        step_draws=drawn,
-        inside_draws=inside,
-    )
+        step_s_cv=float(spread), examples_per_s=step_s.under(examples), clock_ratio=ratio,
+        clock_note=_clock_note(ratio, value, float(np.median([r.steps for r in rounds]))), draws=draws,
+        step_draws=drawn, inside_draws=inside,
+    )  # fmt: skip
 
 
 def measure_loop(point: TimedPoint, timing: Timing) -> LoopTime:

@@ -21,6 +21,7 @@ import dataclasses
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 
@@ -63,6 +64,13 @@ def metric_named(name: str) -> Metric:
     return METRICS[name]
 
 
+class Both(NamedTuple):
+    """A count of A, and of B."""
+
+    a: int
+    b: int
+
+
 @dataclass(frozen=True, kw_only=True)
 class Answer:
     """One question and its answer.
@@ -81,8 +89,8 @@ class Answer:
     b: float = math.nan
     ratio: Estimate = UNKNOWN
     why: str = ""
-    processes: tuple[int, int] = (0, 0)
-    rounds: tuple[int, int] = (0, 0)
+    processes: Both = Both(0, 0)
+    rounds: Both = Both(0, 0)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -163,8 +171,8 @@ def make_answer(
         b=values[1],
         ratio=ratio.estimate(shown) if shown and math.isfinite(times.se) else Estimate(value=math.exp(ratio.log)),
         why=why,
-        processes=(sides[0].count, sides[1].count),
-        rounds=(sides[0].rounds, sides[1].rounds),
+        processes=Both(sides[0].count, sides[1].count),
+        rounds=Both(sides[0].rounds, sides[1].rounds),
     )
 
 

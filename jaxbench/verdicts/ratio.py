@@ -74,8 +74,9 @@ class Sample:
         return Sample(processes=times, names=self.names)
 
     def only(self, which: Sequence[int]) -> Sample:
-        """The sample with only these of its processes."""
-        processes, names = tuple(self.processes[i] for i in which), tuple(self.names[i] for i in which)
+        """The sample with only these of its processes; numbers of processes that it lacks are ignored."""
+        some = [i for i in which if i < self.count]
+        processes, names = tuple(self.processes[i] for i in some), tuple(self.names[i] for i in some)
         return Sample(processes=processes, names=names, work=self.work)
 
     def log_medians(self) -> np.ndarray:

@@ -259,7 +259,7 @@ def test_a_run_that_ends_by_its_budget(tmp_path):
     assert "4 sets of 2 processes take turns." in done.stdout
     looks = RunFolder(run).manifest()["plan"]["auto"]["looks"]
     assert [(look["ended"], look["rounds"]) for look in looks] == [("", 4), ("budget", 8)]
-    assert {(p.status, len(p.rounds), p.looked) for p in points.load(RunFolder(run))} == {("ok", 8, True)}
+    assert {(p.status, len(p.rounds), p.auto_rounds) for p in points.load(RunFolder(run))} == {("ok", 8, True)}
     shown = " ".join(done.stdout.split())
     assert "Stopped after 8 rounds in 4 sets of processes" in shown
 

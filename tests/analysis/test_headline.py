@@ -1,6 +1,8 @@
 # Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
 """A headline is based on reportable rows that passed every gate; without any, it gives the reason."""
 
+from __future__ import annotations
+
 import dataclasses
 import re
 from pathlib import Path

@@ -1,6 +1,8 @@
 # Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
 """Speed-up, efficiency, clocks, utilisation and the headline, from made records with a known answer."""
 
+from __future__ import annotations
+
 import dataclasses
 import math
 from pathlib import Path

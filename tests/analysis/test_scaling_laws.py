@@ -1,6 +1,8 @@
 # Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
 """Fits recover the law behind the records, and refuse data that they cannot describe."""
 
+from __future__ import annotations
+
 from pathlib import Path
 from typing import Any
 

@@ -1,6 +1,8 @@
 # Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
 """The machine profile holds unbiased measurements and is used only on its own machine."""
 
+from __future__ import annotations
+
 import dataclasses
 import json
 from pathlib import Path

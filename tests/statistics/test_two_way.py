@@ -1,6 +1,8 @@
 # Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
 """Interleaved rounds of several processes: coverage of their intervals, and compatibility with older runs."""
 
+from __future__ import annotations
+
 import csv
 import dataclasses
 import math
