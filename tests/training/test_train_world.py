@@ -16,6 +16,7 @@ import pytest
 from doorway import command, environment
 
 from jaxbench.errors import UserError
+from jaxbench.machine import start
 from jaxbench.parallel import multihost
 from jaxbench.records import trainings
 from jaxbench.training import folder
