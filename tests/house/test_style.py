@@ -13,6 +13,8 @@ BROAD = {"Exception", "BaseException"}
 MARK = "# the one broad except"
 MAY_PRINT = ("jaxbench/app.py", "jaxbench/report/")
 MAX_FUNCTION, MAX_FILE = 70, 600
+# The size of the whole package, which may shrink and not grow. Whoever needs more raises it with a reason.
+MAX_LINES, MAX_FILES, MAX_ANY, MAX_ARCHITECTURE = 57_200, 325, 1_620, 120
 
 
 def prints(path: str, text: str) -> list[str]:
@@ -102,3 +104,19 @@ def test_planted_violations_are_found() -> None:
     )
     assert not too_long("a.py", "def f():\n" + "    x = 1\n" * (MAX_FUNCTION - 1))
     assert drawers([Path("jaxbench/measure/utils.py")])
+
+
+def uses_of_any(text: str) -> int:
+    return sum(isinstance(node, ast.Name) and node.id == "Any" for node in ast.walk(ast.parse(text)))
+
+
+def test_the_package_does_not_grow() -> None:
+    texts = [(ROOT / path).read_text() for path in python_files("jaxbench")]
+    assert len(texts) <= MAX_FILES
+    assert sum(len(text.splitlines()) for text in texts) <= MAX_LINES
+    assert sum(map(uses_of_any, texts)) <= MAX_ANY
+    assert len((ROOT / "docs" / "ARCHITECTURE.md").read_text().splitlines()) <= MAX_ARCHITECTURE
+
+
+def test_uses_of_any_are_counted() -> None:
+    assert uses_of_any("from typing import Any\nx: dict[str, Any] = {}\ndef f(y: Any) -> None: ...\n") == 2
