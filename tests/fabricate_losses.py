@@ -160,7 +160,7 @@ def folder(
     """Writes the run. weak: the losses of weak scaling; None: the same. more: the speed-up of one device with twice the
     batch; 0: not measured.
 
-    without: ids of planned points that failed. wrong: of those whose check failed. sent: bytes by strategy.
+    without: ids of planned points that failed. wrong: of those with a failed check. sent: bytes by strategy.
     """
     made = [
         program

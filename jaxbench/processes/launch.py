@@ -458,7 +458,7 @@ class Remote(JsonLines):
 
 
 def facts(launch: Launch, machine: Mapping[str, Any], experiment: str, config: ConfigDict) -> dict[str, Any]:
-    """The facts of this process, of which those in SAME must be equal in all. machine: its manifest."""
+    """The facts of this process. Those in SAME must be equal in all processes. machine: its manifest."""
     count = machine["devices"]
     one = machine["platform"] != "cpu" and launch.device is not None and launch.device < count
     return {

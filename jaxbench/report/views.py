@@ -5,12 +5,6 @@ from __future__ import annotations
 
 import functools
 import importlib
-import multiprocessing
-import os
-import sys
-import threading
-from collections.abc import Callable, Sequence
-from concurrent.futures import ProcessPoolExecutor
 from pathlib import Path
 
 from jaxbench.errors import UserError, did_you_mean
@@ -52,38 +46,13 @@ def of(run: Findings) -> dict[str, Plot]:
 
 def pictures(run: Findings) -> list[Picture]:
     """Draws the figures of a run into its folder, and returns those that were drawn."""
-    shown, plots = [], of(run)
-    for name, files in zip(plots, _drawn(run, list(plots.values())), strict=True):
+    shown, look = [], canvas.look_of(run.config)
+    for name, plot in of(run).items():
+        files = canvas.render(lambda plot=plot: plot(run), look)  # type: ignore[misc]
         canvas.write(files, run.path / "figures", name)
         if files:
             shown.append(picture(name, files["svg"], run))
     return shown
-
-
-def _drawn(run: Findings, plots: Sequence[Plot]) -> list[dict[str, bytes]]:
-    """The files of each figure, by suffix. Figures are drawn on all cores: a reader waits for them after each run.
-
-    Only Linux forks a process that has loaded fonts safely.
-    """
-    look = canvas.look_of(run.config)
-
-    def draw(number: int) -> dict[str, bytes]:
-        return canvas.render(lambda: plots[number](run), look)
-
-    cores = len(os.sched_getaffinity(0)) if sys.platform == "linux" else 1
-    if min(cores, len(plots)) < 2 or threading.active_count() > 1:  # a lock that another thread holds stays locked
-        return [draw(number) for number in range(len(plots))]
-    global _draw  # inherited by the forked processes: neither a run nor a figure can be pickled
-    _draw = draw
-    with ProcessPoolExecutor(min(cores, len(plots)), mp_context=multiprocessing.get_context("fork")) as pool:
-        return list(pool.map(_draw_one, range(len(plots))))
-
-
-_draw: Callable[[int], dict[str, bytes]]
-
-
-def _draw_one(number: int) -> dict[str, bytes]:
-    return _draw(number)
 
 
 def picture(name: str, svg: bytes, run: Findings) -> Picture:

@@ -22,7 +22,7 @@ from jaxbench import parallel
 from jaxbench.catalog import targets
 from jaxbench.catalog.targets import Target
 from jaxbench.errors import UserError
-from jaxbench.machine import start
+from jaxbench.machine import start as start_lib
 from jaxbench.machine.manifest import versions
 from jaxbench.processes.client import Worker, WorkerError
 from jaxbench.records import schema
@@ -51,7 +51,7 @@ def run(
     keep: also keep the compiled texts, in the files of `text_file`. options: further compiler options for all points.
     """
     target = targets.parse(text)
-    start.require_target(target)
+    start_lib.require_target(target)
     points = _points(experiment, config, target)
     folder = RunFolder.begin(workdir, {**config_lib.plain(config), "target": text})
     try:
@@ -134,7 +134,7 @@ class _Compiler:
         self._folder, self._target, self._progress, self._asked, self._keep = folder, target, progress, asked, keep
         self._setup = {
             **setup, "platform": target.platform, "target": target.text, "devices": target.devices,
-            "environment": start.target_environment(target),
+            "environment": start_lib.target_environment(target),
         }  # fmt: skip
         if keep:
             (folder.path / "compiled").mkdir(exist_ok=True)

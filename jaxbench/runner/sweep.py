@@ -1,5 +1,5 @@
 # Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
-"""The sweep: sets of processes take turns in short rounds, each of which visits points in random order.
+"""The sweep: sets of processes take turns in short rounds, and a round visits points in random order.
 
 On CPUs all sets live at the same time, and only one of them runs. The first set compiles and checks; the others load
 the programs that it compiled. An accelerator belongs to one process, so there the sets follow each other, in waves.

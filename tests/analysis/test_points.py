@@ -134,7 +134,7 @@ def test_a_folder_without_a_plan_is_no_run(tmp_path: Path, plan: object) -> None
         points.load(store.RunFolder(tmp_path))
 
 
-UNCHECKED = schema.Verdict(name="result", ok=True, reason="not compared: no closed form")
+UNCHECKED = schema.Verdict(name="result", ok=True, reason="not compared: no formula")
 FAILED = schema.Verdict(name="result", ok=False, reason="12 of 4,096 values are wrong", value=12.0, limit=0.0)
 
 

@@ -17,7 +17,7 @@ from jaxbench.errors import Unsupported, UserError
 from jaxbench.processes.server import StageError
 from jaxbench.report import findings
 from jaxbench.runner import plan
-from jaxbench.runner.arm import Arms, build_program, require
+from jaxbench.runner.arm import Arms, build_program, require_options
 from jaxbench.runner.arm import compiler_options as options_of
 from jaxbench.runner.bench import Bench
 
@@ -80,7 +80,7 @@ def test_options_of_another_platform_are_refused_with_the_sets_of_this_one(text)
 )
 def test_options_that_xla_refuses_are_one_sentence_before_any_point(text, said):
     with pytest.raises(UserError, match=said):
-        require({"compiler": text}, jax.devices()[0])
+        require_options({"compiler": text}, jax.devices()[0])
     config = config_lib.plain(composed("mlp", **ONE, **{"lever.compiler": f"default; {text}"}))
     with pytest.raises(StageError) as caught:
         Bench(config, "mlp", jax.devices(), "session0/here")
@@ -90,8 +90,8 @@ def test_options_that_xla_refuses_are_one_sentence_before_any_point(text, said):
 
 def test_a_step_that_is_not_compiled_as_a_whole_has_no_options():
     with pytest.raises(UserError, match="execution=eager runs it operation by operation"):
-        require({"compiler": "fast_math", "execution": "eager"}, jax.devices()[0])
-    require({"compiler": "default", "execution": "eager"}, jax.devices()[0])
+        require_options({"compiler": "fast_math", "execution": "eager"}, jax.devices()[0])
+    require_options({"compiler": "default", "execution": "eager"}, jax.devices()[0])
 
 
 def test_the_options_reach_the_compiler_and_only_its_arm():

@@ -55,8 +55,8 @@ def test_the_update_is_that_of_the_big_batch_and_is_communicated_once(case, stra
     actual = check.train(program, compiled.call, KEY, workload.synthetic(KEY, BATCH))
     assert reference.relative_l2(actual.params, expected.end.params) <= 1e-6
     assert reference.relative_l2(actual.opt_state, expected.end.opt_state) <= 1e-5
-    passport = compiled.report
-    verdict = expected_communication.judge(accumulated(workload, count), program, passport, BATCH)
+    report = compiled.report
+    verdict = expected_communication.judge(accumulated(workload, count), program, report, BATCH)
     assert verdict.ok, verdict.reason
 
 

@@ -163,8 +163,8 @@ class Sheet:
         self.panels[row, 0] = wide
         return wide
 
-    def names(self, axes: Axes, labels: Sequence[str], *, beside: int = 1, shown: bool = True) -> None:
-        """Writes the names of horizontal marks at 0, 1, ... with the first on top. beside: marks per row. shown: False
+    def names(self, axes: Axes, labels: Sequence[str], *, abreast: int = 1, shown: bool = True) -> None:
+        """Writes the names of horizontal marks at 0, 1, ... with the first on top. abreast: marks per row. shown: False
         for a panel that shares the names of the panel to its left."""
         fits = max(16, round(_NAME * self._look.width_in / FULL_IN))
         labels = [textwrap.fill(label, fits) if len(label) > fits and "\n" not in label else label for label in labels]
@@ -173,7 +173,7 @@ class Sheet:
         axes.set_ylim(len(labels) - 0.4, -0.6)
         axes.grid(False, axis="y")
         lines = max((label.count("\n") + 1 for label in labels), default=1)
-        self._named[axes] = max(1.15, 0.5 + len(labels) * max(0.21, 0.14 * lines, 0.17 * beside))
+        self._named[axes] = max(1.15, 0.5 + len(labels) * max(0.21, 0.14 * lines, 0.17 * abreast))
 
     def finish(
         self, title: str, handles: Sequence[Any] = (), notes: Sequence[str] = (), *, even: bool = True

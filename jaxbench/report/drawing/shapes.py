@@ -78,15 +78,15 @@ def lines(
 
 
 def rows(
-    title: str, names: Sequence[str], panels: Sequence[Panel], *, beside: int = 1, handles: Sequence[Any] = (),
+    title: str, names: Sequence[str], panels: Sequence[Panel], *, abreast: int = 1, handles: Sequence[Any] = (),
     remarks: Sequence[str] = (), **sizes: Any,
 ) -> Figure:  # fmt: skip
-    """Draws panels that share the names of their rows. beside: marks in a row. sizes: passed to `Sheet`."""
+    """Draws panels that share the names of their rows. abreast: marks in a row. sizes: passed to `Sheet`."""
     sheet = Sheet(1, len(panels), **sizes)
     for number, (axes, panel) in enumerate(zip(sheet.panels[0], panels, strict=True)):
         panel.draw(axes, panel.made)
         panel.finish(axes, along="x")
-        sheet.names(axes, names, beside=beside, shown=not number)
+        sheet.names(axes, names, abreast=abreast, shown=not number)
     return sheet.finish(title, handles, remarks)
 
 

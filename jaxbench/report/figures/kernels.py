@@ -180,7 +180,7 @@ def draw_devices(run: CaseFindings) -> Figure | None:
     sheet = Sheet()
     start = time_axis(sheet.only(), made)
     marks.hbars(sheet.only(), made, thick=0.36, start=start)
-    sheet.names(sheet.only(), [_name(cpu, pairs) for cpu, _ in shown], beside=2)
+    sheet.names(sheet.only(), [_name(cpu, pairs) for cpu, _ in shown], abreast=2)
     kinds = list(dict.fromkeys(other.point.platform for _, other in shown))
     handles = [marks.bar_handle(0, "cpu"), marks.bar_handle(1, " or ".join(kinds))]
     more = notes.rest(len(shown), len(pairs), "kernels")

@@ -263,7 +263,7 @@ def draw_inputs(run: LeverFindings) -> Figure | None:
         f"{run.experiment}: is the step waiting for data?", places.ticks(run.places), [
             Panel(title=f"throughput over {base}", made=rates, draw=bars, level=1.0),
             Panel(title="input-bound share of the step, %", made=shares, level=0.0, extra=waited),
-        ], beside=len(run.places), widths=[1.1, 1], remarks=[*remarks, *places.remarks(run.places)],
+        ], abreast=len(run.places), widths=[1.1, 1], remarks=[*remarks, *places.remarks(run.places)],
         handles=[*places.handles(run.places), *[marks.style_handle("measured waiting", **style)] * bool(waits)],
     )  # fmt: skip
 
@@ -337,9 +337,9 @@ def draw_phases(run: LeverFindings) -> Figure | None:
     zero_axis(left, "x", longest, show=seconds_tick, room=1.16, max_ticks=6)
     entitle(left, "time per step")
     _shares(right, stacks)
-    beside = max(len(one.phases) for one in stacks)
+    abreast = max(len(one.phases) for one in stacks)
     for axes in (left, right):
-        sheet.names(axes, [short(one.name, 26) or "step" for one in stacks], beside=beside, shown=axes is left)
+        sheet.names(axes, [short(one.name, 26) or "step" for one in stacks], abreast=abreast, shown=axes is left)
     drawn = {style for one in stacks for phase in one.phases for style in phase.indices}
     handles = [marks.bar_handle(style, name) for style, name in enumerate(PHASE_NAMES) if style in drawn]
     remarks = [*_phases_notes(stacks), *places.remarks(run.places, paired=False)]
@@ -416,7 +416,7 @@ def draw_precision(run: LeverFindings) -> Figure | None:
     bars_from_zero(1.5, thick=thick)(panels[1], memory)
     entitle(panels[1], "memory/device, MB")
     for number, axes in enumerate(panels[:3]):
-        sheet.names(axes, places.ticks(run.places), beside=len(run.places), shown=number == 0)
+        sheet.names(axes, places.ticks(run.places), abreast=len(run.places), shown=number == 0)
     handles, remarks = places.handles(run.places, bars=True), places.remarks(run.places)
     if trained:
         _accuracy(panels[2], run.places)

@@ -302,7 +302,7 @@ def draw_remat(run: LeverFindings) -> Figure | None:
     sheet = Sheet(1, len(widths), widths=widths, heights=2.3)
     panels = sheet.panels[0]
     _pareto(panels[0], run.places)
-    sheet.names(panels[1], _overheads(panels[1], run.places), beside=len(run.places))
+    sheet.names(panels[1], _overheads(panels[1], run.places), abreast=len(run.places))
     sources = f"{published.read(KORTHIKANTI).project}, Table 4; {published.read(CHEN).project}"
     remarks = [*places.remarks(run.places), notes.cited(sources)]
     if run.laws:

@@ -58,7 +58,7 @@ def draw_blocks(run: Findings) -> Figure | None:
         axes.axhline(height, color=GREY, linewidth=0.4, linestyle=":", zorder=0)  # only the first row shows the scale
         marks.beside(axes, height, text)
     axes.set_xlabel("minutes since the first round")
-    sheet.names(axes, [short(point.point, 48) for point in points], beside=2)
+    sheet.names(axes, [short(point.point, 48) for point in points], abreast=2)
     notes = [
         f"height of a mark in its row: time per step over the point's median, from {-100 * REACH:.0f} % to "
         f"+{100 * REACH:.0f} %" + ("; triangles: beyond" if shapes & {"^", "v"} else "")

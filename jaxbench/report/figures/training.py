@@ -430,7 +430,7 @@ def draw_profile(run: Findings) -> Figure | None:
     longest = max(profile.wall_s / profile.steps for _, profile in profiled)
     zero_axis(axes, "x", longest, show=seconds_tick, room=1.03, max_ticks=8)
     entitle(axes, "time per traced step")
-    sheet.names(axes, [short(_profile_name(row), 34) for row, _ in profiled], beside=2)
+    sheet.names(axes, [short(_profile_name(row), 34) for row, _ in profiled], abreast=2)
     handles = [marks.bar_handle(style, kind) for style, kind in enumerate(kinds)]
     hollow = [notes.HOLLOW] if any(row.point.oversubscribed for row, _ in profiled) else []
     remarks = [*hollow, "shares of the traced time; those below 6 % are not labelled"]

@@ -1,5 +1,5 @@
 # Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
-"""Kernels over arrays of n numbers, of which each call reads and writes every number once or a few times.
+"""Kernels over arrays of n numbers: STREAM, activation functions, and the benefit of fusion.
 
 STREAM (McCalpin 1995) measures the bandwidth of each level of memory. Bytes are counted as in STREAM: each array once,
 without the reads of the cache before an array is overwritten. NumPy needs two passes for triad and moves more bytes.
