@@ -353,10 +353,10 @@ class Two:
     def __init__(self, other):
         self.other, self.asked = other, 0
 
-    def led(self, call):
+    def on_leader(self, call):
         return call()
 
-    def gathered(self, value):
+    def all_gather(self, value):
         self.asked += 1
         return [value, self.other]
 
