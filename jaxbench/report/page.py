@@ -210,10 +210,12 @@ NOTES = 5  # how many sentences of all other sections are shown together; the pa
 def show(page: Page, console: Console) -> None:
     """Prints the page. Text from the run is never interpreted as markup."""
     table = page.brief or page.table
+    said = 0  # of the shortfalls
     console.print()
-    if page.alarm:  # in the first line, so that it is easy to find in a log
+    if page.alarm:  # in the first line, so that it is easy to find in a log; its section does not repeat it
         why = next(part.sentences[0] for part in page.sections if part.purpose is Purpose.SHORTFALL)
         console.print(Text(f"Failed: {why}", style="bold red"))
+        said = 1
     console.print(Text(page.heading, style="bold"))
     for sentence in page.headlines:
         console.print(Text(sentence))
@@ -222,10 +224,10 @@ def show(page: Page, console: Console) -> None:
     console.print()
     console.print(Text(table.note, style="dim"))
     for part in page.sections:
-        if part.purpose is Purpose.SHORTFALL:
+        if part.purpose is Purpose.SHORTFALL and part.sentences[said:]:
             more = len(part.sentences) - SHORTFALLS
             rest = [f"and {more} more on the page."] if more > 0 else []
-            section(part.heading, [*part.sentences[:SHORTFALLS], *rest], console)
+            section(part.heading, [*part.sentences[said:SHORTFALLS], *rest], console)
     _print_notes([part for part in page.sections if part.purpose is Purpose.NOTE], console)
 
 

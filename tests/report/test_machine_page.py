@@ -54,7 +54,7 @@ def test_everything_is_on_one_page(tmp_path: Path) -> None:
     outcome = machine.write(tmp_path, folders, card)
     assert outcome.ok and outcome.sentences == []
     text = (tmp_path / "machine.html").read_text()
-    assert "Fabricated CPU, 2 cores: what this machine can do" in text
+    assert "Fabricated CPU, 2 cores: machine profile" in text
     for said in (
         "Matrix products on 1 core: float32 ",
         "from memory, ",
