@@ -1,5 +1,5 @@
 # Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
-"""The sports car and the lorry: products, gradients and trainings in Python, NumPy and XLA, by place (10 min).
+"""Latency and throughput of products, gradients and trainings in Python, NumPy and XLA, on one core and all (10 min).
 
     make run EXP=versus
     make run EXP=versus ARGS=--config.ops=train_lstm    # only the time of a text classifier to its target
