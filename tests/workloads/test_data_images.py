@@ -4,7 +4,10 @@
 from __future__ import annotations
 
 import gzip
+import io
 import struct
+import tracemalloc
+import zipfile
 
 import numpy as np
 import pytest
@@ -144,16 +147,26 @@ def with_header(code, dims, *sizes):
 
 
 BAD_IDX = {
-    "png": (lambda data: b"\x89PNG" + data, "is not an IDX file .* .it begins with '89 50 4e 47'.: .* 00 00 08 03"),
+    "png": (lambda data: b"\x89PNG" + data, "is not an IDX file .it begins with '89 50 4e 47'.: .* 00 00 08 03"),
     "empty": (lambda data: b"", "is not an IDX file"),
-    "float": (with_header(0x0D, 3, 7, 28, 28), "is not an IDX file of bytes .*'00 00 0d 03'.*begins with 00 00 08 03"),
-    "labels": (lambda data: idx(draw(7, 7)[1]), "is not an IDX file of bytes in 3 dimensions"),
-    "cut header": (lambda data: data[:9], "is not an IDX file"),
-    "short": (lambda data: data[:-1], "declares 7 x 28 x 28 bytes of values and holds 5487"),
-    "long": (lambda data: data + b"\0", "declares 7 x 28 x 28 bytes of values and holds 5489"),
-    "other size": (lambda data: idx(np.zeros((7, 14, 56), np.uint8)), "images of 14x56 pixels: the model takes 28x28"),
+    "unknown type": (with_header(0x07, 3, 7, 28, 28), "is not an IDX file"),
+    "float": (
+        with_header(0x0D, 3, 7, 28, 28),
+        "holds float32 values .*: an MNIST file of this kind begins with 00 00 08 03",
+    ),
+    "labels": (lambda data: idx(draw(7, 7)[1]), "has 1 dimensions"),
+    "cut header": (lambda data: data[:9], "ends within its header, after 9 bytes: 16 are needed"),
+    "short": (lambda data: data[:-1], "declares 7 x 28 x 28 = 5488 bytes of values and holds only 5487"),
+    "long": (lambda data: data + b"\0", "declares 7 x 28 x 28 = 5488 bytes of values and holds more"),
+    "other size": (
+        lambda data: idx(np.zeros((7, 14, 56), np.uint8)),
+        "holds images of 14x56 pixels: the model takes 28x28",
+    ),
     "other count": (lambda data: idx(draw(6, 7)[0]), "has 6 images and 7 labels"),
-    "huge": (with_header(0x08, 3, 2**32 - 1, 28, 28), "declares 4294967295 x 28 x 28 bytes of values and holds 5488"),
+    "huge": (
+        with_header(0x08, 3, 2**32 - 1, 28, 28),
+        "declares .* = 3367254359280 bytes of values: at most 2147483648",
+    ),
 }
 
 
@@ -194,6 +207,16 @@ def test_a_flipped_bit_in_a_gzip_file(mnist):
     (mnist / IMAGES).write_bytes(data)
     with pytest.raises(UserError, match="is a damaged gzip file"):
         load(str(mnist), seed=0)
+
+
+def test_a_gzip_bomb_is_read_no_further_than_it_declares(mnist):
+    bomb = (mnist / IMAGES).read_bytes() + bytes(200 * 2**20)
+    (mnist / IMAGES).write_bytes(gzip.compress(bomb, compresslevel=1))
+    tracemalloc.start()
+    with pytest.raises(UserError, match="holds more"):
+        load(str(mnist), seed=0)
+    assert tracemalloc.get_traced_memory()[1] < 10 * 2**20
+    tracemalloc.stop()
 
 
 def test_an_unreadable_file(mnist):
@@ -243,7 +266,7 @@ def test_arrays_in_column_order_are_read_right(tmp_path):
 
 BAD_NPZ = {
     "missing": ({"y_test": None}, "has no array 'y_test': it must hold x_train, y_train, x_test, y_test"),
-    "objects": ({"y_train": np.array([None] * 9)}, "is a damaged .npz file .Object arrays cannot be loaded"),
+    "objects": ({"y_train": np.array([None] * 9)}, "y_train holds Python objects"),
     "integers": ({"x_train": np.zeros((9, 28, 28), np.int32)}, "x_train is int32: legal are uint8"),
     "flat": ({"x_train": np.zeros((9, 784), np.uint8)}, r"x_train has shape \(9, 784\): the model takes \(N, 28, 28\)"),
     "colour": ({"x_test": np.zeros((4, 28, 28, 3), np.uint8)}, r"x_test has shape \(4, 28, 28, 3\)"),
@@ -278,6 +301,26 @@ def test_a_flipped_bit_is_seen(tmp_path):
     data[2000] ^= 8
     path.write_bytes(data)
     with pytest.raises(UserError, match="damaged"):
+        load(str(path), seed=0)
+
+
+@pytest.mark.parametrize(
+    ("shape", "message"),
+    [
+        ((2**40, 28, 28), "declares .* bytes: at most"),
+        ((9**4, 28, 28), "declares 5143824 bytes of values and holds 99"),
+    ],
+)
+def test_a_header_that_declares_too_much_is_not_believed(tmp_path, shape, message):
+    path = tmp_path / write(tmp_path)
+    member = io.BytesIO()
+    np.lib.format.write_array_header_1_0(member, {"descr": "|u1", "fortran_order": False, "shape": shape})
+    with zipfile.ZipFile(path, "w") as file:
+        for name, array in arrays().items():
+            buffer = io.BytesIO()
+            np.save(buffer, array)
+            file.writestr(f"{name}.npy", member.getvalue() + bytes(99) if name == "x_train" else buffer.getvalue())
+    with pytest.raises(UserError, match=f"x_train {message}"):
         load(str(path), seed=0)
 
 

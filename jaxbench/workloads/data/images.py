@@ -8,13 +8,17 @@ gray in [0, 1] or normalized, and "label", int32 (N,).
 from __future__ import annotations
 
 import gzip
+import math
 import os
 import struct
 import zipfile
 import zlib
+from dataclasses import dataclass
 from pathlib import Path
+from typing import BinaryIO
 
 import numpy as np
+from numpy.lib import format as npy
 
 from jaxbench.errors import UserError
 from jaxbench.workloads.base import Splits
@@ -138,31 +142,71 @@ def _idx_path(folder: Path, part: str, kind: str, dims: int) -> Path:
     return present[0]
 
 
-def _read_idx(path: Path, *, dims: int) -> np.ndarray:
-    """An IDX file of unsigned bytes: the magic number 00 00 08 dims, each dimension as a big-endian uint32, the values.
+UBYTE = 0x08  # the only type code in MNIST
+TYPES = {0x08: "uint8", 0x09: "int8", 0x0B: "int16", 0x0C: "int32", 0x0D: "float32", 0x0E: "float64"}
+IDX_BYTES = 2**31  # more than any MNIST-like data; a file that declares more is damaged or hostile
+_CHUNK, _GZIP = 2**20, b"\x1f\x8b"
 
-    Raises UserError for another magic number, and for a file that is damaged, too short or too long.
+
+def _read_idx(path: Path, *, dims: int) -> np.ndarray:
+    """Reads one file of unsigned bytes with `dims` dimensions.
+
+    Raises:
+      UserError: no such file, not IDX, another type or number of dimensions, too short or too long.
     """
     try:
-        data = path.read_bytes()
-        data = gzip.decompress(data) if data[:2] == b"\x1f\x8b" else data
+        with open(path, "rb") as raw:
+            compressed = raw.read(2) == _GZIP
+            raw.seek(0)
+            if not compressed:
+                return _parse_idx(raw, path, dims=dims)
+            with gzip.open(raw) as file:
+                return _parse_idx(file, path, dims=dims)  # type: ignore[arg-type]  # a GzipFile reads like any other
     except (EOFError, zlib.error, gzip.BadGzipFile) as error:
         raise UserError(f"{path} is a damaged gzip file ({error}): copy it again.") from error
     except OSError as error:
-        raise UserError(f"{path} cannot be read ({error.strerror}).") from error
-    magic, start = bytes((0, 0, 8, dims)), 4 + 4 * dims
-    if data[:4] != magic or len(data) < start:
-        raise UserError(
-            f"{path} is not an IDX file of bytes in {dims} dimensions (it begins with '{data[:4].hex(' ')}'): an MNIST "
-            f"file of this kind begins with {magic.hex(' ')}."
-        )
-    shape = struct.unpack(f">{dims}I", data[4:start])
-    values = np.frombuffer(data, np.uint8, offset=start)
-    if len(values) != np.prod(shape, dtype=object):
-        raise UserError(
-            f"{path} declares {' x '.join(map(str, shape))} bytes of values and holds {len(values)}: copy it again."
-        )
-    return values.reshape(shape)
+        raise UserError(f"{path} cannot be read ({os.strerror(error.errno) if error.errno else error}).") from error
+
+
+def _parse_idx(file: BinaryIO, path: Path, *, dims: int) -> np.ndarray:
+    shape = _idx_header(file, path, dims=dims)
+    declared = math.prod(shape)
+    if declared > IDX_BYTES:
+        raise UserError(f"{path} declares {_by(shape)} = {declared} bytes of values: at most {IDX_BYTES} are legal.")
+    data = _read_up_to(file, declared + 1)  # one more byte detects trailing data without inflating a gzip bomb
+    if len(data) != declared:
+        found = "more" if len(data) > declared else f"only {len(data)}"
+        raise UserError(f"{path} declares {_by(shape)} = {declared} bytes of values and holds {found}.")
+    return np.frombuffer(data, np.uint8).reshape(shape)
+
+
+def _idx_header(file: BinaryIO, path: Path, *, dims: int) -> tuple[int, ...]:
+    """Checks the magic number and returns the shape."""
+    legal = f"an MNIST file of this kind begins with {bytes((0, 0, UBYTE, dims)).hex(' ')}"
+    magic = file.read(4)
+    if len(magic) < 4 or magic[:2] != b"\0\0" or magic[2] not in TYPES:
+        raise UserError(f"{path} is not an IDX file (it begins with '{magic.hex(' ')}'): {legal}.")
+    if magic[2] != UBYTE:
+        raise UserError(f"{path} holds {TYPES[magic[2]]} values (it begins with '{magic.hex(' ')}'): {legal}.")
+    if magic[3] != dims:
+        raise UserError(f"{path} has {magic[3]} dimensions (it begins with '{magic.hex(' ')}'): {legal}.")
+    sizes = file.read(4 * dims)
+    if len(sizes) < 4 * dims:
+        raise UserError(f"{path} ends within its header, after {4 + len(sizes)} bytes: {4 + 4 * dims} are needed.")
+    return struct.unpack(f">{dims}I", sizes)
+
+
+def _read_up_to(file: BinaryIO, count: int) -> bytes:
+    """At most `count` bytes, in pieces, because one large read would allocate whatever a damaged header declares."""
+    pieces = []
+    while count and (piece := file.read(min(_CHUNK, count))):
+        pieces.append(piece)
+        count -= len(piece)
+    return b"".join(pieces)
+
+
+def _by(shape: tuple[int, ...]) -> str:
+    return " x ".join(map(str, shape))
 
 
 # CIFAR-10 as published, in its binary version: six files of 10,000 rows. A row is one byte for the label, then 3,072
@@ -217,40 +261,80 @@ def _cifar_rows(path: Path, classes: int) -> np.ndarray:
 
 
 NPZ_KEYS = ("x_train", "y_train", "x_test", "y_test")
+NPZ_BYTES = 2**33  # of one array; a file that declares more is damaged or hostile
+_HEADERS = {(1, 0): npy.read_array_header_1_0, (2, 0): npy.read_array_header_2_0}
+
+
+@dataclass(frozen=True)
+class NpzHeader:
+    shape: tuple[int, ...]
+    dtype: np.dtype
 
 
 def _npz(path: Path, *, size: Size, classes: int) -> Splits:
-    """Images as uint8 (0 to 255) or floats (0 to 1), (N, height, width) or (N, height, width, 1), and labels (N,)."""
+    """Reads uint8 images (0 to 255) or float images (0 to 1), (N, height, width) or (N, height, width, 1).
+
+    Raises:
+      UserError: not an .npz file, a missing key, or an illegal type, shape or value in an array.
+    """
     try:
-        with open(path, "rb") as raw, np.load(raw, allow_pickle=False) as file:  # np.load leaves a damaged file open
-            missing = [key for key in NPZ_KEYS if key not in file]
-            if missing:
-                raise UserError(f"{path} has no array '{missing[0]}': it must hold {', '.join(NPZ_KEYS)}.")
-            arrays = {key: file[key] for key in NPZ_KEYS}
-    except (zipfile.BadZipFile, zlib.error, EOFError, ValueError, NotImplementedError, MemoryError, TypeError) as error:
-        raise UserError(f"{path} is a damaged .npz file ({error}): write it again with np.savez.") from error
+        with zipfile.ZipFile(path) as file:
+            _check_npz_keys(file, path)
+            train = _npz_split(file, path, "train", size=size, classes=classes)
+            test = _npz_split(file, path, "test", size=size, classes=classes)
+    except (zipfile.BadZipFile, zlib.error, EOFError, ValueError, NotImplementedError, RuntimeError) as error:
+        raise UserError(f"{path} is a damaged .npz file ({error}): copy it again.") from error
     except OSError as error:
-        raise UserError(f"{path} cannot be read ({error.strerror or error}).") from error
-    train, test = (
-        _npz_split(path, part, arrays[f"x_{part}"], arrays[f"y_{part}"], size=size, classes=classes)
-        for part in ("train", "test")
-    )
+        raise UserError(f"{path} cannot be read ({error.strerror}).") from error
     return Splits(train, test, path.stem)
 
 
-def _npz_split(path: Path, part: str, x: np.ndarray, y: np.ndarray, *, size: Size, classes: int) -> Arrays:
+def _check_npz_keys(file: zipfile.ZipFile, path: Path) -> None:
+    present = {name.removesuffix(".npy") for name in file.namelist()}
+    missing = [key for key in NPZ_KEYS if key not in present]
+    if missing:
+        raise UserError(f"{path} has no array '{missing[0]}': it must hold {', '.join(NPZ_KEYS)}.")
+
+
+def _npz_split(file: zipfile.ZipFile, path: Path, part: str, *, size: Size, classes: int) -> Arrays:
+    x_key, y_key = f"x_{part}", f"y_{part}"
+    x, y = _npz_header(file, path, x_key), _npz_header(file, path, y_key)
     if x.dtype != np.uint8 and x.dtype.kind != "f":
-        raise UserError(f"{path}: x_{part} is {x.dtype}: legal are uint8 (0 to 255) and floats (0 to 1).")
+        raise UserError(f"{path}: {x_key} is {x.dtype}: legal are uint8 (0 to 255) and floats (0 to 1).")
     if len(x.shape) not in (3, 4) or x.shape[1:3] != size or x.shape[3:] not in ((), (1,)):
-        raise UserError(f"{path}: x_{part} has shape {x.shape}: the model takes (N, {size[0]}, {size[1]}).")
+        raise UserError(f"{path}: {x_key} has shape {x.shape}: the model takes (N, {size[0]}, {size[1]}).")
     if y.dtype.kind not in "iu" or len(y.shape) != 1:
-        raise UserError(f"{path}: y_{part} is {y.dtype} of shape {y.shape}: legal are integers of shape (N,).")
+        raise UserError(f"{path}: {y_key} is {y.dtype} of shape {y.shape}: legal are integers of shape (N,).")
     _check_pair(x.shape[0], y.shape[0], where=f"{path}: the {part} split")
+    image, label = _npz_values(file, x_key), _npz_values(file, y_key)
     # NaN fails both comparisons, so it is caught too.
-    if x.dtype.kind == "f" and not (x.min() >= 0 and x.max() <= 1):
-        raise UserError(f"{path}: x_{part} has values from {x.min():g} to {x.max():g}: floats must be 0 to 1.")
-    _check_labels(y, classes=classes, where=f"{path}: y_{part}")
-    return _bundle(x.reshape(-1, *size), y)
+    if image.dtype.kind == "f" and not (image.min() >= 0 and image.max() <= 1):
+        raise UserError(f"{path}: {x_key} has values from {image.min():g} to {image.max():g}: floats must be 0 to 1.")
+    _check_labels(label, classes=classes, where=f"{path}: {y_key}")
+    return _bundle(image.reshape(-1, *size), label)
+
+
+def _npz_header(file: zipfile.ZipFile, path: Path, key: str) -> NpzHeader:
+    """Type and shape as declared, without reading the values or unpickling anything."""
+    with file.open(f"{key}.npy") as member:
+        version = npy.read_magic(member)
+        if version not in _HEADERS:
+            raise UserError(f"{path}: {key} is of .npy version {version}: legal are {', '.join(map(str, _HEADERS))}.")
+        shape, _, dtype = _HEADERS[version](member)
+        stored = file.getinfo(f"{key}.npy").file_size - member.tell()
+    if dtype.hasobject:
+        raise UserError(f"{path}: {key} holds Python objects: legal are arrays of numbers.")
+    declared = math.prod(shape) * dtype.itemsize
+    if declared > NPZ_BYTES:
+        raise UserError(f"{path}: {key} declares {declared} bytes: at most {NPZ_BYTES} are legal.")
+    if declared != stored:
+        raise UserError(f"{path}: {key} declares {declared} bytes of values and holds {stored}.")
+    return NpzHeader(shape, dtype)
+
+
+def _npz_values(file: zipfile.ZipFile, key: str) -> np.ndarray:
+    with file.open(f"{key}.npy") as member:
+        return npy.read_array(member, allow_pickle=False)
 
 
 # Images of digits with random captions that name them: image-text pairs without a network.
