@@ -71,9 +71,6 @@ class CompileReport:
     compiler_peak_bytes: int | None = None  # the compiler's own peak memory, per device; None: unknown
 
 
-AT_LEAST = ("products",)  # checks in which the value must reach the limit; in all others it must not exceed the limit
-
-
 @dataclass(frozen=True, kw_only=True)
 class Verdict:
     """The outcome of one check of a point, with a sentence that explains it.

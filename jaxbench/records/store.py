@@ -40,7 +40,9 @@ def read_json(path: Path, decoded: Callable[[Any], T], advice: str) -> T:
     """
     try:
         return decoded(json.loads(path.read_text(encoding="utf-8")))
-    except (KeyError, TypeError, ValueError, AttributeError, OSError, RecursionError) as error:
+    except OSError as error:
+        raise UserError(f"{path} cannot be read ({error.strerror}): {advice}") from error
+    except (KeyError, TypeError, ValueError, AttributeError, RecursionError) as error:
         raise damaged(path, error, advice) from error
 
 

@@ -190,6 +190,15 @@ def test_a_file_that_is_not_a_card(tmp_path: Path, text: str, said: str) -> None
     assert "odd.json" in str(caught.value) and "\n" not in str(caught.value)
 
 
+def test_what_cannot_be_read(tmp_path: Path) -> None:
+    (tmp_path / "bytes.json").write_bytes(b"\xff\xfe\x00")
+    cases = ("bytes.json", "is damaged"), ("nowhere.json", "cannot be read"), (".", "cannot be read")
+    for name, said in cases:
+        with pytest.raises(UserError, match=said) as caught:
+            card.read(tmp_path / name)
+        assert str(tmp_path / name) in str(caught.value) and "\n" not in str(caught.value)
+
+
 def test_an_unreadable_file(tmp_path: Path) -> None:
     (tmp_path / "bytes.json").write_bytes(b"\xff\xfe\x00")
     for name in ("bytes.json", "nowhere.json", "."):
