@@ -199,12 +199,6 @@ def test_what_cannot_be_read(tmp_path: Path) -> None:
         assert str(tmp_path / name) in str(caught.value) and "\n" not in str(caught.value)
 
 
-def test_an_unreadable_file(tmp_path: Path) -> None:
-    (tmp_path / "bytes.json").write_bytes(b"\xff\xfe\x00")
-    for name in ("bytes.json", "nowhere.json", "."):
-        with pytest.raises(UserError, match="is damaged"):
-            card.read(tmp_path / name)
-
 
 @pytest.mark.parametrize(
     ("changes", "said"),
