@@ -84,13 +84,13 @@ class Waterfall:
     """The factors of one row's efficiency.
 
     Attributes:
-      efficiency: the product of the factors, over the rounds that all ablations share.
+      efficiency: the product of the factors, over all rounds of the row and its base.
       factors: in the order of `NAMES`. Factors that are exactly 1 or were not measured are left out.
       communication_s: the time of its collectives alone. hidden: the share of it during which devices also compute.
       predicted_s: the time of its collectives by alpha and beta of the machine profile; NaN: unknown.
       missing: a clause for each ablation that was not measured. Its loss is then in the unexplained factor.
       local_s: the time of the step without communication, including the bubble.
-      rounds: the number of shared rounds.
+      rounds, processes: of the factors, in which the row, its base and all ablations were measured.
     """
 
     row: Row
@@ -103,6 +103,7 @@ class Waterfall:
     missing: tuple[str, ...] = ()
     local_s: Estimate = UNKNOWN
     rounds: int
+    processes: int
 
     @property
     def point(self) -> MeasuredPoint:
@@ -168,6 +169,7 @@ def _of(base: Row, row: Row, predicted_s: float) -> Waterfall:
     return Waterfall(
         row=row, base=base, efficiency=shared.estimate(whole[0], whole[1:]), factors=_steps(shared, steps),
         predicted_s=predicted_s, missing=reasons, rounds=shared.rounds,
+        processes=min(each.timing.processes for each in (base, row, *usable.values())),
         **{name: shared.estimate(value[0], value[1:]) for name, value in communication.items()},
     )  # fmt: skip
 

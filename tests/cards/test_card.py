@@ -199,7 +199,6 @@ def test_what_cannot_be_read(tmp_path: Path) -> None:
         assert str(tmp_path / name) in str(caught.value) and "\n" not in str(caught.value)
 
 
-
 @pytest.mark.parametrize(
     ("changes", "said"),
     [

@@ -7,6 +7,7 @@ import csv
 import dataclasses
 import io
 import json
+import re
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -26,6 +27,7 @@ from jaxbench.records import schema, store
 from jaxbench.records.store import RunFolder
 from jaxbench.report import findings, views
 from jaxbench.report.drawing import canvas, marks, notes
+from jaxbench.report.figures import training
 from jaxbench.report.figures.memory import FLAT, draw_contrastive
 from jaxbench.report.figures.rounds import draw_ranks
 from jaxbench.report.figures.training import draw_hosts, draw_waterfall
@@ -43,6 +45,20 @@ def waterfall_draw(run: findings.TrainingFindings) -> Figure:
         figure = draw_waterfall(run)
     assert figure is not None
     return figure
+
+
+def test_the_note_counts_the_rounds_of_factors_and_of_the_efficiency(tmp_path: Path) -> None:
+    path = fabricate_losses.folder(tmp_path, {2: LOSSES[2]}, rounds=12, blocks=1)
+    whole = training.remarks(findings.find(RunFolder(path)).waterfalls)[0]
+    assert "n = 12 blocks in 12 rounds" in whole and "factors" not in whole
+    lines = [json.loads(line) for line in (path / "records.jsonl").read_text().splitlines()]
+    kept = [
+        line for line in lines if not (line["kind"] == "round" and line["point"].count("/") > 2 and line["round"] > 5)
+    ]
+    assert len(kept) < len(lines)
+    (path / "records.jsonl").write_text("".join(json.dumps(line) + "\n" for line in kept))
+    note = training.remarks(findings.find(RunFolder(path)).waterfalls)[0]
+    assert re.search(r"n = 6 blocks in 6 rounds of \d+ process\w* for the factors, 12 blocks in 12 rounds", note), note
 
 
 def bars(axes: Axes) -> list[tuple[float, float]]:

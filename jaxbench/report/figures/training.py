@@ -301,8 +301,13 @@ def _interval(axes: Axes, at: float, value: Estimate) -> None:
 
 def remarks(every: Sequence[Waterfall]) -> list[str]:
     """Notes on what bars and marks mean, and on parts that were not measured."""
-    n = [(one.row.timing.samples, one.rounds, one.row.timing.processes) for one in every]
-    found = [f"points of efficiency; {notes.BARS} of each step; {notes.n_of(n)}, measured in the same rounds"]
+    whole = [(one.row.timing.samples, one.row.timing.rounds, one.row.timing.processes) for one in every]
+    # A run with rounds=auto visits the ablations less often than the points that they explain.
+    parts = [(n[0] * one.rounds // n[1], one.rounds, one.processes) for n, one in zip(whole, every, strict=True)]
+    counts = notes.n_of(parts)
+    if parts != whole:
+        counts += f" for the factors, {notes.n_of(whole).removeprefix('n = ')} for the efficiency"
+    found = [f"points of efficiency; {notes.BARS} of each step; {counts}, measured in the same rounds"]
     if any(not (factor.resolved or factor.negligible) for one in every for factor in one.factors):
         found.append("?: the interval contains 0")
     missing = [clause for one in every for clause in one.missing]
