@@ -17,6 +17,7 @@ from pathlib import Path
 from ml_collections import ConfigDict
 from rich.console import Console
 
+from jaxbench import forecast_memory
 from jaxbench.analysis import compiled, machine_profile, points, scaling
 from jaxbench.analysis.compiled import CompiledRow
 from jaxbench.catalog import targets
@@ -24,7 +25,6 @@ from jaxbench.catalog.targets import Target
 from jaxbench.digits import digits
 from jaxbench.errors import UserError
 from jaxbench.forecast import estimate, network
-from jaxbench.forecast import memory as forecast_memory
 from jaxbench.forecast.estimate import CompiledForecast
 from jaxbench.forecast.network import AlphaBetaLink, Carded, Hosts, Network
 from jaxbench.machine import start as start_lib

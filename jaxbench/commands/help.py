@@ -13,7 +13,7 @@ from jaxbench.commands import Verb, verbs
 VERB = Verb(usage="help", help="this list", group="about", argument="...")
 
 GROUPS = ("measure", "explain", "compare", "bring your own", "absent hardware", "clusters", "about")
-FLAGS = """\
+COMMON = """\
 Flags: --preset=auto|smoke|paper, --workdir=DIR (continues the run in it), --dry_run, --verbosity=1 (stack traces),
 --version, --share_machine (measure although another measurement runs on this machine),
 --dry_run --target=h100:8 (compile for absent hardware; also v5e:4x4, v5p:2x2x2, v6e:2x4, a100, h200, b200),
@@ -32,7 +32,7 @@ def main(arguments: list[str], workdir: Path, console: Console) -> int:
         for verb in sorted(every.values(), key=lambda verb: verb.usage != "run EXPERIMENT"):
             if verb.group == group:
                 console.print(f"  {verb.usage:<{width}}  {verb.help}", highlight=False, soft_wrap=True)
-    console.print(f"\n{FLAGS}", highlight=False, soft_wrap=True)
+    console.print(f"\n{COMMON}", highlight=False, soft_wrap=True)
     for verb in every.values():
         if verb.details:
             console.print(f"\n{textwrap.fill(verb.details, 118)}", highlight=False, soft_wrap=True)

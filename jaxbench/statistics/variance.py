@@ -10,6 +10,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
+import numpy as np
+
 from jaxbench.records.documents import NonNegative, decode, unsealed
 from jaxbench.records.store import read_json
 
@@ -49,3 +51,10 @@ def read(folder: Path) -> RunVariance:
     if not path.exists():
         return ASSUMED
     return read_json(path, lambda content: decode(RunVariance, unsealed(content)), "delete it to assume the spread.")
+
+
+def autocorrelation(values: np.ndarray) -> float:
+    """The correlation of neighbours (lag 1); 0 for a constant."""
+    apart = values - values.mean()
+    total = float(apart @ apart)
+    return float(apart[1:] @ apart[:-1]) / total if total > 0 else 0.0

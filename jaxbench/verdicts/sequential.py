@@ -24,7 +24,7 @@ import math
 
 import numpy as np
 
-from jaxbench.statistics.variance import RunVariance
+from jaxbench.statistics.variance import RunVariance, autocorrelation
 from jaxbench.verdicts import judge as judges
 from jaxbench.verdicts.judge import ALPHA, CANNOT_TELL, OVERALL, SAME, Answer, Answers, Metric, decide, wanted
 from jaxbench.verdicts.ratio import Ratio, Sample, Side
@@ -83,13 +83,6 @@ def _logs(a: Sample, b: Sample) -> np.ndarray:
         if len(left) == len(right):
             logs[number] = np.median([np.log(np.median(y) / np.median(x)) for x, y in zip(left, right, strict=True)])
     return logs
-
-
-def autocorrelation(values: np.ndarray) -> float:
-    """The correlation of neighbours (lag 1); 0 for a constant."""
-    apart = values - values.mean()
-    total = float(apart @ apart)
-    return float(apart[1:] @ apart[:-1]) / total if total > 0 else 0.0
 
 
 def correlation(logs: np.ndarray) -> tuple[float, float]:

@@ -12,10 +12,11 @@ from fabricate import run_folder
 from fabricate_forecasts import FULL, at, compiled, compiled_tpu, in_kernels
 from rich.console import Console
 
+from jaxbench import forecast_memory as memory
 from jaxbench.analysis import points, scaling
 from jaxbench.catalog import hardware, targets
 from jaxbench.errors import UserError
-from jaxbench.forecast import estimate, memory, network, schedule, work
+from jaxbench.forecast import estimate, network, schedule, work
 from jaxbench.forecast.estimate import SAVES_MEMORY, CompiledForecast
 from jaxbench.forecast.network import AlphaBetaLink, Carded, Hosts
 from jaxbench.machine import start as start_lib

@@ -34,7 +34,7 @@ WINGS = {
     "statistics": {"errors", "digits", "records"},
     "analysis": {"errors", "digits", "catalog", "records", "levers", "statistics"},
     # What a program compiled elsewhere would do: it reads the compiled text, and times that were measured.
-    "forecast": {"errors", "digits", "catalog", "records", "levers", "statistics", "analysis", "hlo", "runner"},
+    "forecast": {"errors", "digits", "catalog", "records", "statistics", "analysis", "hlo"},
     "verdicts": {"errors", "catalog", "records", "statistics", "analysis"},
     "report": {
         "errors",
@@ -72,7 +72,6 @@ WINGS = {
         "machine",
         "statistics",
         "analysis",
-        "verdicts",
         "report",
     },
 }
@@ -83,6 +82,7 @@ ROOF = {
     "commandline",
     "commands",
     "forecast_command",
+    "forecast_memory",
     "machine_command",
     "other_commit",
     "suites",
