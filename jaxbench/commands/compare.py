@@ -40,13 +40,13 @@ def main(arguments: list[str], workdir: Path, console: Console) -> int:
     if not (FLAGS.a and FLAGS.b):
         raise UserError("jaxbench compare needs --a=DIR and --b=DIR, the folders of two runs.")
     if any(trainings.holds_trainings(Path(side)) for side in (FLAGS.a, FLAGS.b)):
-        return _compare_trainings(Path(FLAGS.a), Path(FLAGS.b), workdir if FLAGS.workdir else None, FLAGS, console)
+        return _compare_trainings(Path(FLAGS.a), Path(FLAGS.b), workdir if FLAGS.workdir else None, console)
     by, across = judge.metric_named(FLAGS.metric), [word for word in FLAGS.across.split(",") if word]
-    found = comparison.compare(Path(FLAGS.a), Path(FLAGS.b), by, margin=margin_of(FLAGS), across=across)
+    found = comparison.compare(Path(FLAGS.a), Path(FLAGS.b), by, margin=margin(), across=across)
     return answer(found, workdir if FLAGS.workdir else None, f"{FLAGS.a} against {FLAGS.b}", console)
 
 
-def _compare_trainings(a: Path, b: Path, folder: Path | None, flag: flags.FlagValues, console: Console) -> int:
+def _compare_trainings(a: Path, b: Path, folder: Path | None, console: Console) -> int:
     """jaxbench compare for two trainings, or for two folders with several seeds each."""
     from jaxbench.records import trainings
     from jaxbench.records.store import write_atomic
@@ -55,7 +55,7 @@ def _compare_trainings(a: Path, b: Path, folder: Path | None, flag: flags.FlagVa
     from jaxbench.verdicts import comparison, judge
 
     sides = trainings.read_curves(a), trainings.read_curves(b)
-    found = comparison.compare_trainings(*sides, margin=margin_of(flag))
+    found = comparison.compare_trainings(*sides, margin=margin())
     for answer in found:
         console.print(answer.sentence, highlight=False, soft_wrap=True)
     if folder is not None:
@@ -69,11 +69,11 @@ def _compare_trainings(a: Path, b: Path, folder: Path | None, flag: flags.FlagVa
     return judge.EXIT[found[0].verdict]
 
 
-def margin_of(flag: flags.FlagValues) -> float:
+def margin() -> float:
     """--margin. Raises UserError unless it is between 0 and 1."""
-    if not 0 < flag.margin < 1:
-        raise UserError(f"--margin={flag.margin} must be between 0 and 1: use 0.02 for 2 %.")
-    return float(flag.margin)
+    if not 0 < FLAGS.margin < 1:
+        raise UserError(f"--margin={FLAGS.margin} must be between 0 and 1: use 0.02 for 2 %.")
+    return float(FLAGS.margin)
 
 
 def answer(found: Comparison, folder: Path | None, name: str, console: Console) -> int:

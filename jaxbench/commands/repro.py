@@ -22,9 +22,9 @@ VERB = Verb(
 def main(arguments: list[str], workdir: Path, console: Console) -> int:
     from jaxbench.cards import repro
     from jaxbench.cards.repro import MARGIN
-    from jaxbench.commands.compare import margin_of
+    from jaxbench.commands.compare import margin
 
     if not FLAGS.card:
         raise UserError("jaxbench repro needs --card=FILE, the file of a result card.")
-    margin = margin_of(FLAGS) if FLAGS["margin"].present else MARGIN
-    return repro.repro(Path(FLAGS.card), workdir, console, margin=margin)
+    asked = margin() if FLAGS["margin"].present else MARGIN
+    return repro.repro(Path(FLAGS.card), workdir, console, margin=asked)
