@@ -112,7 +112,7 @@ def _count(number: int) -> str:
 def _page(records: Sequence[ForecastRecord], table: Table, pictures: list[Picture], answer: str) -> Page:
     exact = sum(record.basis == COMPILED and record.status == "ok" for record in records)
     headlines = [
-        f"{len(records)} forecasts; {exact} are of compiled points, with exact memory and bytes.",
+        f"{exact} of {len(records)} forecasts are of compiled points, so their memory and bytes are exact.",
         "No number here is a measured time. A range reflects how far published runs were from their forecasts; 'at "
         "least' is a lower bound.",
     ]
