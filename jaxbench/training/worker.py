@@ -15,6 +15,7 @@ process ends when stdin does. Lines on stdout:
 
 from __future__ import annotations
 
+import dataclasses
 import io
 import json
 import os
@@ -24,11 +25,14 @@ import threading
 import time
 import traceback
 from collections.abc import Iterator
-from typing import Any, TextIO
+from typing import TYPE_CHECKING, Any, TextIO
 
 from jaxbench.errors import MoreCollectives, UserError
 from jaxbench.machine.cores import pin_to_cores
 from jaxbench.processes.server import follow
+
+if TYPE_CHECKING:  # it imports jax, and the cores are chosen before that
+    from jaxbench.training.train import ProcessRole
 
 
 class Sender:
@@ -57,8 +61,8 @@ class Said(io.StringIO):
 
 def serve(requests: Iterator[str], send: Sender) -> None:
     setup = json.loads(next(requests))
-    doing: dict[str, Any] = {"role": None}
-    threading.Thread(target=_beat, args=(send, doing, setup["beat_s"]), daemon=True).start()
+    training = Training()
+    threading.Thread(target=_beat, args=(send, training, setup["beat_s"]), daemon=True).start()
     if setup["platform"] == "cpu":  # before anything imports jax: threads inherit the cores of the one that makes them
         here = (setup.get("world") or {}).get("devices_here", setup["devices"])
         pin_to_cores(here, setup["order"])
@@ -68,7 +72,7 @@ def serve(requests: Iterator[str], send: Sender) -> None:
         from jaxbench.training.loop import Stop
         from jaxbench.training.train import ProcessRole, code_of, take
 
-        role = doing["role"] = ProcessRole(stop=Stop())
+        role = training.role = ProcessRole(stop=Stop())
         threading.Thread(target=_listen, args=(requests, role.stop), daemon=True).start()
         shown = setup["shown"]
         console = Console(file=Said(send), width=shown["width"], force_terminal=shown["terminal"], markup=False)
@@ -87,11 +91,22 @@ def _failure(error: BaseException) -> dict[str, Any]:
     return {"reason": reason[:1000], "detail": detail[-8000:], "own": own, "user": isinstance(error, UserError)}
 
 
-def _beat(send: Sender, doing: dict[str, Any], beat_s: float) -> None:
+@dataclasses.dataclass
+class Training:
+    """role: what this process does in the training, once jax is imported."""
+
+    role: ProcessRole | None = None
+
+    def beat(self) -> dict[str, Any]:
+        ledger = self.role.ledger if self.role else None
+        if ledger is None:
+            return {"kind": "start", "ticks": 0, "step": 0}
+        return {"kind": ledger.kind, "ticks": ledger.ticks, "step": ledger.step}
+
+
+def _beat(send: Sender, training: Training, beat_s: float) -> None:
     while True:
-        ledger = doing["role"] and doing["role"].ledger
-        at = ("start", 0, 0) if ledger is None else (ledger.kind, ledger.turns, ledger.step)
-        send(beat=dict(zip(("kind", "ticks", "step"), at, strict=True)))
+        send(beat=training.beat())
         time.sleep(beat_s)
 
 

@@ -13,7 +13,10 @@ from train_cases import STEPS_PER_EPOCH, train_toy
 from jaxbench.errors import UserError
 from jaxbench.records import trainings
 from jaxbench.records.trainings import LEDGER
+from jaxbench.training import worker
 from jaxbench.training.ledger import TimeLedger, process_begun_ns, summary
+from jaxbench.training.supervisor import Watch
+from jaxbench.training.train import ProcessRole
 
 
 class Clocks:
@@ -183,3 +186,17 @@ def test_a_training_prints_where_its_time_went(tmp_path):
     train_toy(tmp_path, devices=4, epochs=2, wrap=None)  # it had finished
     assert (tmp_path / LEDGER).read_text() == lines
     assert all(json.loads(line)["start"] == 1 for line in lines.splitlines())
+
+
+def test_a_worker_tells_its_supervisor_what_the_ledger_is_doing(begin):
+    """Without this beat the supervisor takes a worker for hung."""
+    training = worker.Training()
+    assert training.beat() == {"kind": "start", "ticks": 0, "step": 0}
+    ledger = begin()
+    training.role = ProcessRole(ledger=ledger)
+    with ledger.doing("input"):
+        ledger.step = 7
+        watch = Watch(1, 10.0, 0.0)
+        watch.heard(0, training.beat(), 5.0)
+        assert training.beat() == {"kind": "input", "ticks": ledger.ticks, "step": 7}
+    assert watch.fault(14.0) is None and watch.fault(16.0) == (0, "gave no sign of life for 10 s (--fault_timeout)")
