@@ -136,7 +136,7 @@ def of_target(
         if other is None or "ok" != shallow.status or other.status != "ok":
             reckoned.append(other or shallow)
         else:
-            reckoned.append(estimate.at_depth(shallow, other, (low, high), blocks, target.platform))
+            reckoned.append(estimate.at_depth(shallow, other, (low, high), blocks))
     if target.platform != "tpu":
         return reckoned
     wide = target.part(forecast_memory.COUNTS[-1]) if asked.counts else target
@@ -195,6 +195,7 @@ def _read(row: CompiledRow, folder: Path, experiment: str, target: Target, asked
     if row.record is None:
         return CompiledForecast(exact, ())
     text = gzip.decompress(compile_only.text_file(folder, row.name).read_bytes()).decode()
+    exact = dataclasses.replace(exact, family=estimate.family(text, part.platform))
     events = estimate.program(text, row.record.mesh, part)
     return CompiledForecast(estimate.timed(exact, events, part, asked.network(part)), events)
 

@@ -70,6 +70,13 @@ def exact(row: CompiledRow, experiment: str, target: Target) -> ForecastRecord:
     )  # fmt: skip
 
 
+def family(text: str, platform: str) -> str:
+    """The family of a program from its compiled text: tpu, xla_remat (a GPU's that recomputes activations) or xla."""
+    if platform == "tpu":
+        return "tpu"
+    return "xla_remat" if "rematted_computation" in text else "xla"  # JAX's name for what jax.checkpoint recomputes
+
+
 def program(text: str, mesh: Mapping[str, int], target: Target) -> tuple[Event, ...]:
     """The schedule of a compiled text on a target; () if the catalogue does not have the rates of its chip."""
     on = work.chip(target.device_kind)
@@ -91,21 +98,21 @@ def timed(forecast: ForecastRecord, events: tuple[Event, ...], target: Target, n
     notes = (*forecast.notes, *_notes(events, by))
     return banded(
         dataclasses.replace(forecast, seconds_by=dict(sorted(by.items())), kernels=kernels, notes=notes),
-        schedule.times(events, network.seconds), target.platform, on,
+        schedule.times(events, network.seconds), on,
     )  # fmt: skip
 
 
-def banded(forecast: ForecastRecord, times: Times, family: str, on: Chip) -> ForecastRecord:
-    """The forecast with the range of its step time, widened by the method's error on published runs of the family.
+def banded(forecast: ForecastRecord, times: Times, on: Chip) -> ForecastRecord:
+    """The forecast with the band of its step time, from published runs of its family of programs.
 
     If its kernels are shorter than in those runs, it only has a lower bound. The gaps between kernels are not counted,
     and with short kernels they may be most of the step.
     """
-    method = hardware.forecast_error(family)
-    best = times.work_s < method.kernel_s * forecast.kernels
-    low_s, high_s = times.hidden_s * (1 - method.error), times.bare_s * (1 + method.error)
-    if method.ends == "slow":
-        low_s, high_s = times.hidden_s, max(times.bare_s, times.hidden_s * (1 + method.error))
+    band = hardware.forecast_band(forecast.family)
+    best = times.work_s < band.kernel_s * forecast.kernels
+    # Extrapolated times may cross. On a TPU published runs are tuned to hide communication.
+    scheduled_s = min(max(times.scheduled_s, times.hidden_s), times.bare_s)
+    middle_s = times.hidden_s if forecast.family == "tpu" else scheduled_s
     notes = tuple(note for note in forecast.notes if not note.endswith(_SHORT))
     if best:
         notes = (*notes, f"{digits(1e6 * times.work_s / forecast.kernels)} us per kernel{_SHORT}")
@@ -113,12 +120,12 @@ def banded(forecast: ForecastRecord, times: Times, family: str, on: Chip) -> For
         forecast,
         notes=notes,
         grade=AT_BEST if best else ESTIMATED,
-        low_s=low_s,
-        scheduled_s=min(max(times.scheduled_s, times.hidden_s), times.bare_s),  # extrapolated times may cross
-        high_s=None if best else high_s,
+        low_s=min(band.low, 1.0) * times.hidden_s if best else band.low * middle_s,
+        scheduled_s=scheduled_s,
+        high_s=None if best else band.high * middle_s,
         work_s=times.work_s,
         communication_s=times.communication_s,
-        error=method.error,
+        runs=band.runs,
         peak_flop_per_s=on.peak_flop_per_s,
     )
 
@@ -182,9 +189,7 @@ def at_count(
     return timed(base, events, target, network)
 
 
-def at_depth(
-    shallow: ForecastRecord, deep: ForecastRecord, depths: tuple[int, int], blocks: int, family: str
-) -> ForecastRecord:
+def at_depth(shallow: ForecastRecord, deep: ForecastRecord, depths: tuple[int, int], blocks: int) -> ForecastRecord:
     """The forecast for a model of `blocks` equal blocks, from two compiled depths."""
     share = (blocks - depths[0]) / (depths[1] - depths[0])
 
@@ -203,9 +208,7 @@ def at_depth(
     if shallow.work_s is None or deep.work_s is None or on is None:
         return made
     names = ("work_s", "communication_s", "scheduled_s")
-    return banded(
-        made, Times(**{name: line(getattr(shallow, name), getattr(deep, name)) for name in names}), family, on
-    )
+    return banded(made, Times(**{name: line(getattr(shallow, name), getattr(deep, name)) for name in names}), on)
 
 
 def _deeper(shallow: Sequence[Collective], deep: Collective, share: float) -> Collective:
