@@ -138,7 +138,7 @@ def of_target(
         else:
             reckoned.append(estimate.at_depth(shallow, other, (low, high), blocks))
     if target.platform != "tpu":
-        return reckoned
+        return [forecast_memory.not_refused(each) if each.status == "ok" else each for each in reckoned]
     wide = target.part(forecast_memory.COUNTS[-1]) if asked.counts else target
     placed = _placed(config, asked, wide, forecast_memory.COUNTS)
     folder = workdir / f"{_name(wide)}-memory"
@@ -195,7 +195,6 @@ def _read(row: CompiledRow, folder: Path, experiment: str, target: Target, asked
     if row.record is None:
         return CompiledForecast(exact, ())
     text = gzip.decompress(compile_only.text_file(folder, row.name).read_bytes()).decode()
-    exact = dataclasses.replace(exact, family=estimate.family(text, part.platform))
     events = estimate.program(text, row.record.mesh, part)
     return CompiledForecast(estimate.timed(exact, events, part, asked.network(part)), events)
 

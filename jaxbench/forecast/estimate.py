@@ -23,6 +23,7 @@ from jaxbench.forecast import schedule, work
 from jaxbench.forecast.network import Network, slowest
 from jaxbench.forecast.schedule import Event, Times
 from jaxbench.forecast.work import Chip, Cost
+from jaxbench.levers import REMAT
 from jaxbench.records.forecasts import AT_BEST, COMPILED, ESTIMATED, MEASURED, RECKONED, ForecastRecord
 from jaxbench.records.schema import Collective
 
@@ -60,6 +61,7 @@ def exact(row: CompiledRow, experiment: str, target: Target) -> ForecastRecord:
         strategy=point["strategy"], scaling=point["scaling"], arm=point["arm"], devices=point["devices"],
         global_batch=point["global_batch"], basis=COMPILED, status="slow" if SLOW in row.reason else status,
         reason=reason, peak_bytes=row.needed_bytes, memory_bytes=row.memory_bytes,
+        family=family(target.platform, point.get("levers", {})),
     )  # fmt: skip
     if record is None:
         return forecast
@@ -70,11 +72,11 @@ def exact(row: CompiledRow, experiment: str, target: Target) -> ForecastRecord:
     )  # fmt: skip
 
 
-def family(text: str, platform: str) -> str:
-    """The family of a program from its compiled text: tpu, xla_remat (a GPU's that recomputes activations) or xla."""
+def family(platform: str, levers: Mapping[str, str]) -> str:
+    """The family of a program of this suite: tpu, xla_remat (a GPU's that recomputes activations) or xla."""
     if platform == "tpu":
         return "tpu"
-    return "xla_remat" if "rematted_computation" in text else "xla"  # JAX's name for what jax.checkpoint recomputes
+    return "xla" if REMAT.of(levers) == REMAT.default else "xla_remat"
 
 
 def program(text: str, mesh: Mapping[str, int], target: Target) -> tuple[Event, ...]:
@@ -98,7 +100,7 @@ def timed(forecast: ForecastRecord, events: tuple[Event, ...], target: Target, n
     notes = (*forecast.notes, *_notes(events, by))
     return banded(
         dataclasses.replace(forecast, seconds_by=dict(sorted(by.items())), kernels=kernels, notes=notes),
-        schedule.times(events, network.seconds), on,
+        schedule.times(events, network.seconds, on.overlap), on,
     )  # fmt: skip
 
 

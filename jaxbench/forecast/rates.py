@@ -21,6 +21,9 @@ _TILES = ((256, 128, 1.0), (128, 128, 0.95), (64, 128, 0.8), (64, 64, 0.65))
 _FILL = 128  # a tile takes as long as if this much more were contracted: it is filled at first and written at last
 PRODUCT_S = 5e-6  # the shortest product of the sweep takes this long
 KERNEL_S = 1e-6  # of any other kernel, as XLA's own model assumes (openxla/xla, gpu_performance_model_base.h)
+# Work takes this much longer while a message travels, because both use multiprocessors and memory: the mean over models
+# and GPUs of arXiv:2507.03114, July 2025 (at most 40 %).
+OVERLAP = 0.189
 _AT = ("fa2", "forward", 128, 2048)  # what `attention_share` of ceilings.csv is measured for
 
 

@@ -66,6 +66,11 @@ class Chip:
         """The seconds of a kernel without work."""
         return rates.KERNEL_S if self.cores else 0.0
 
+    @property
+    def overlap(self) -> float:
+        """By how much longer work takes while a message travels, relative."""
+        return rates.OVERLAP if self.cores else 0.0
+
 
 @dataclass(frozen=True, kw_only=True)
 class Cost:

@@ -72,10 +72,11 @@ def test_a_gpus_band_is_that_of_its_family_of_programs_around_the_compilers_orde
     assert estimate.banded(record, crossed, work.chip(record.device_kind)).scheduled_s == 1.5
 
 
-def test_the_compiled_text_names_its_family():
-    line = 'metadata={op_name="jit(step)/transpose(jvp(GPT))/checkpoint/rematted_computation/dot_general"}'
-    assert [estimate.family(text, "gpu") for text in (line, "")] == ["xla_remat", "xla"]
-    assert estimate.family(line, "tpu") == "tpu"
+def test_recomputation_and_the_platform_determine_the_family():
+    assert [estimate.family("gpu", levers) for levers in ({"remat": "block"}, {"remat": "none"}, {})] == [
+        "xla_remat", "xla", "xla",
+    ]  # fmt: skip
+    assert estimate.family("tpu", {"remat": "block"}) == "tpu"
 
 
 def test_kernels_shorter_than_published_ones_leave_a_bound():
@@ -279,3 +280,13 @@ def test_one_count_says_nothing_of_another():
     found = {("fsdp", "weak", ""): {8: 10**9}}
     assert memory.replaced(at(8), found, ()).peak_bytes == 10**9
     assert memory.replaced(at(16), found, ()).peak_bytes is None
+
+
+@pytest.mark.parametrize(("gb", "peak", "fits"), [(80, 80 * 10**9, True), (98, None, None)])
+def test_a_line_through_two_depths_never_says_that_a_gpu_is_too_small(gb, peak, fits):
+    """A published hybrid layout on 8 x 128 H100 ran, and the line through its depths was at 98 of 85 GB."""
+    made = memory.not_refused(dataclasses.replace(at(64), peak_bytes=gb * 10**9))
+    assert (made.peak_bytes, made.fits) == (peak, fits)
+    assert any("unknown whether the step fits" in note for note in made.notes) is (fits is None)
+    refused = dataclasses.replace(at(64), status="too large", peak_bytes=None)
+    assert memory.not_refused(refused).fits is False, "the compiler's own refusal stays"
