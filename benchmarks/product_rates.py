@@ -18,7 +18,7 @@ from rich.console import Console
 from rich.table import Table
 
 from jaxbench.catalog import published
-from jaxbench.forecast import rates
+from jaxbench.features.forecast import rates
 from jaxbench.hlo.product_flops import ProductSize
 
 CORES = {"h100": 132, "b200": 148}

@@ -7,7 +7,7 @@ import pytest
 
 from benchmarks import product_rates
 from jaxbench.catalog import hardware, targets
-from jaxbench.forecast import rates, work
+from jaxbench.features.forecast import rates, work
 from jaxbench.hlo import product_flops
 from jaxbench.hlo.module import parse
 from jaxbench.hlo.product_flops import ProductSize

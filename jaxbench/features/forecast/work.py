@@ -1,0 +1,218 @@
+# Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
+"""The seconds of one instruction of a compiled program on a chip, without communication.
+
+For a matrix product, it is the TPU compiler's own estimate of cycles. If the text has none, it is the longer of two
+times: that of a product of its size (`rates`), and its bytes at the memory's rate. For everything else it is the time
+of its bytes, on a GPU with the start of a kernel. The TPU compiler's cycles are not used there: for an addition of two
+large arrays they imply half of the memory's rate, which real chips exceed.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from jaxbench.catalog import hardware, targets
+from jaxbench.features.forecast import rates
+from jaxbench.hlo import product_flops
+from jaxbench.hlo.module import Array, Instruction, Module
+
+# Instructions without cost: they compute nothing or a single number, or they overlap with work, as a TPU's copies
+# between its memories do.
+FREE = frozenset(
+    "parameter constant get-tuple-element tuple bitcast after-all partition-id replica-id opt-barrier copy-start "
+    "copy-done slice-start slice-done add-dependency rng-get-and-update-state".split()
+)
+_FREE_CALLS = frozenset("ConcatBitcast AllocateBuffer Sharding AssumeGatherIndicesInBound Pin Unpin".split())
+_CYCLES = re.compile(r'"estimated_cycles":"(\d+)"')
+_ESTIMATE = re.compile(r'"?cost_estimate"?:\{[^}]*?"?flops"?:"?(\d+)')
+_KERNEL_NAME = re.compile(r'\bname = "(\w+)"')  # the name of a Triton kernel
+_SCRATCH = re.compile(r"\b[su]8\[\d+\](\{0\})?\)$")  # a library's workspace: the last result of its call
+_DTYPES = {"f32": "float32", "bf16": "bfloat16", "f16": "float16"}
+_ATTENTION = 0.5  # the share of the peak of a kernel with known FLOPs, if the catalogue has no rate for attention
+# JAX's attention kernels for TPUs and GPUs, which do not state their FLOPs: (products, axis). products: how many
+# products of positions by positions it has: two forward (scores, values), five backward (scores recomputed, and the
+# gradients of weights, values, keys and queries). axis: the axis of the queries with the positions. Queries are
+# (examples, heads, positions, width) on a TPU and (examples, positions, heads, width) on a GPU.
+_ATTENTION_KERNELS = {
+    "splash_mha_fwd": (2, -2), "splash_mha_dkv": (5, -2), "mha_forward": (2, -3), "mha_backward": (5, -3),
+}  # fmt: skip
+_PICKS = ("dynamic-slice", "slice", "gather")  # instructions that read only as much as they return
+
+
+@dataclass(frozen=True, kw_only=True)
+class Chip:
+    """Rates of one device.
+
+    Attributes:
+      clock_hz: of a TPU, for which the compiler prints cycles; None: use the roofline.
+      products: by number format, the FLOP/s that large matrix products reach.
+      attention_flop_per_s: the FLOP/s that attention kernels reach; on a GPU FlashAttention-2, forward, with heads of
+        128 at 2,048 positions.
+      peak_flop_per_s: the bfloat16 peak, for utilisation.
+      cores: multiprocessors of a GPU; 0: unknown, and then rates do not depend on sizes.
+    """
+
+    memory_bytes_per_s: float
+    products: tuple[tuple[str, float], ...]
+    peak_flop_per_s: float
+    attention_flop_per_s: float
+    clock_hz: float | None = None
+    cores: int = 0
+
+    @property
+    def kernel_s(self) -> float:
+        """The seconds of a kernel without work."""
+        return rates.KERNEL_S if self.cores else 0.0
+
+    @property
+    def overlap(self) -> float:
+        """By how much longer work takes while a message travels, relative."""
+        return rates.OVERLAP if self.cores else 0.0
+
+
+@dataclass(frozen=True, kw_only=True)
+class Cost:
+    """The cost of an instruction. how: the method: cycles | roofline | memory | kernel (from its own FLOPs) | unknown
+    (no estimate of its FLOPs: only its bytes count)."""
+
+    seconds: float
+    how: str
+    flops: float = 0.0
+    bytes: int = 0
+    name: str = ""  # the kernel's name
+
+
+def chip(device_kind: str) -> Chip | None:
+    """The chip's rates from the catalogue; None if a rate is missing."""
+    peak = hardware.find(device_kind)
+    if peak is None or peak.memory_bytes_per_s is None:
+        return None
+    share = {name: hardware.ceiling(peak.name, f"{name}_share") for name in ("product", "memory", "attention")}
+    peaks = {name: peak.rate(name) for name in _DTYPES.values()}
+    known = {name: rate.flop_per_s for name, rate in peaks.items() if rate is not None}
+    if "bfloat16" not in known:
+        return None
+    return Chip(
+        memory_bytes_per_s=(share["memory"] or 1.0) * peak.memory_bytes_per_s,
+        products=tuple((name, (share["product"] or 1.0) * rate) for name, rate in known.items()),
+        peak_flop_per_s=known["bfloat16"],
+        attention_flop_per_s=(share["attention"] or _ATTENTION) * known["bfloat16"],
+        clock_hz=hardware.ceiling(peak.name, "clock_hz"),
+        cores=targets.cores(device_kind),
+    )
+
+
+def cost(line: Instruction, module: Module, on: Chip) -> Cost | None:
+    """The cost of an instruction that is no collective, loop or branch; None if it is free."""
+    if line.opcode in FREE or line.target in _FREE_CALLS:
+        return None
+    flops, moved = product_flops.of_instruction(line, module), traffic(line, module)
+    memory_s = on.kernel_s + moved / on.memory_bytes_per_s
+    if flops:
+        cycles = _CYCLES.search(line.rest)
+        if cycles and on.clock_hz:
+            return Cost(seconds=int(cycles[1]) / on.clock_hz, how="cycles", flops=flops, bytes=moved)
+        seconds = max(_product_s(line, module, on, flops), memory_s)
+        return Cost(seconds=seconds, how="roofline", flops=flops, bytes=moved)
+    if line.opcode == "custom-call":
+        name = line.target or "custom call"
+        estimate = _ESTIMATE.search(line.rest)
+        flops, factor = (float(estimate[1]), 1.0) if estimate is not None else _attention(line, module)
+        if not flops:
+            return Cost(seconds=memory_s, how="unknown", bytes=moved, name=name)
+        seconds = max(flops / (on.attention_flop_per_s * (factor if on.cores else 1.0)), memory_s)
+        return Cost(seconds=seconds, how="kernel", flops=flops, bytes=moved, name=name)
+    return Cost(seconds=memory_s, how="memory", bytes=moved)
+
+
+def _attention(line: Instruction, module: Module) -> tuple[float, float]:
+    """(the FLOPs of a causal attention kernel, without the masked half of its products, the factor of `rates` for its
+    size); (0, 1) for another kernel."""
+    named = _KERNEL_NAME.search(line.rest)
+    called = named[1] if named is not None else line.name
+    known = (found for name, found in _ATTENTION_KERNELS.items() if name in called)
+    products, side = next(known, (0, 0))
+    for array in [array for name in line.operands for array in _arrays(name, module)[:1]] if products else []:
+        if array.dtype in _DTYPES and len(array.shape) >= 3:
+            positions, width = array.shape[side], array.shape[-1]
+            kernel, direction = "cudnn" if "cudnn" in line.target else "fa2", "forward" if products == 2 else "backward"
+            return float(products * array.size * positions), rates.attention_factor(kernel, direction, width, positions)
+    return 0.0, 1.0
+
+
+def _product_s(line: Instruction, module: Module, on: Chip, flops: float) -> float:
+    """The seconds of products with this many FLOPs. If there are several, all count as of the first one's size."""
+    first, rate = _products(line, module), _rate(line, module, on)
+    size = None if first is None else product_flops.size(first, module)
+    if size is None or not on.cores:
+        return flops / rate
+    one = 2.0 * size.batch * size.rows * size.columns * size.contracted
+    return rates.product_s(size, rate, on.cores) * flops / one
+
+
+def _rate(line: Instruction, module: Module, on: Chip) -> float:
+    """The FLOP/s of products in the operands' number format. For a fusion, its first product counts."""
+    inside = _products(line, module)
+    found = _arrays(inside.operands[0], module)[:1] if inside is not None and inside.operands else ()
+    known = dict(on.products)
+    return known.get(_DTYPES.get(found[0].dtype if found else "", ""), known["bfloat16"])
+
+
+def _products(line: Instruction, module: Module) -> Instruction | None:
+    if line.opcode in ("dot", "convolution", "custom-call"):
+        return line
+    for name in line.called:
+        for inner in module.lines(name):
+            if (found := _products(inner, module)) is not None:
+                return found
+    return None
+
+
+def traffic(line: Instruction, module: Module) -> int:
+    """The bytes that an instruction reads and writes in a device's main memory: its results and its operands.
+
+    If a fusion only slices an array or updates it in place, only the part that it touches counts.
+    """
+    if line.opcode == "fusion" and line.called and line.called[0] in module.computations:
+        return _fusion(line, module)
+    if line.opcode == "dynamic-update-slice":
+        return 2 * size(_arrays(line.operands[1], module))
+    scratch = line.opcode == "custom-call" and _SCRATCH.search(line.type)
+    made = line.arrays[:-1] if scratch else line.arrays
+    reads = [size(line.arrays)] if line.opcode in _PICKS else [size(_arrays(name, module)) for name in line.operands]
+    return size(made) + sum(reads)
+
+
+def _fusion(line: Instruction, module: Module) -> int:
+    inner = line.called[0]
+    inside = module.lines(inner)
+    root = module.instructions.get(module.roots.get(inner, ""))
+    users: dict[str, list[Instruction]] = {}
+    for each in inside:
+        for name in each.operands:
+            users.setdefault(name, []).append(each)
+    total, aliased = 0, set[str]()
+    if root is not None and root.opcode == "dynamic-update-slice":
+        total += 2 * size(_arrays(root.operands[1], module))
+        aliased.add(root.operands[0])
+    else:
+        total += size(line.arrays)
+    for each in inside:
+        if each.opcode != "parameter" or each.name in aliased:
+            continue
+        used = users.get(each.name, [])
+        sliced = used and all(user.opcode in _PICKS and user.operands[0] == each.name for user in used)
+        whole = size(each.arrays)
+        total += min(whole, sum(size(user.arrays) for user in used)) if sliced else whole
+    return total
+
+
+def size(arrays: Sequence[Array]) -> int:
+    """The bytes of arrays in main memory, not in a TPU's on-chip memories (S(1) and above)."""
+    return sum(array.bytes for array in arrays if not re.search(r"S\([1-9]\)", array.layout))
+
+
+def _arrays(name: str, module: Module) -> tuple[Array, ...]:
+    return module.instructions[name].arrays if name in module.instructions else ()
