@@ -19,9 +19,9 @@ from typing import Any
 import jax
 from jax.profiler import ProfileData
 
+from jaxbench.core.schema import ProfileRecord
 from jaxbench.hlo.module import Module
 from jaxbench.hlo.operations import KINDS, OperationClassifier
-from jaxbench.records.schema import ProfileRecord
 
 IDLE = "idle"
 STEPS = "jaxbench.steps"  # the name of the traced steps in the trace
