@@ -33,11 +33,7 @@ from jaxbench.machine.mesh import on_host
 from jaxbench.machine.start import require_threads
 from jaxbench.measure import first_step, memory, step_facts
 from jaxbench.measure.arm import Arms, build_program, compiler_options, inspected, require_options
-from jaxbench.measure.check import (
-    counted_steps,
-    judge_steps,
-    judge_timed_state,
-)
+from jaxbench.measure.check import counted_steps, judge_steps, judge_timed_state
 from jaxbench.measure.compile_report import CompiledStep, compile_step, op_by_op
 from jaxbench.measure.proof import Proof, require_micro_batchable
 from jaxbench.parallel import multihost

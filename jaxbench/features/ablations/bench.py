@@ -4,10 +4,7 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Sequence
 from typing import Any
-
-import jax
 
 from jaxbench import parallel
 from jaxbench.core.bench import Bench
@@ -32,12 +29,36 @@ class AblationBench(Bench):
         return is_plain(point)
 
     def build(self, workload: TrainWorkload, point: Point) -> Program:
-        return build(workload, point, self.devices) if point.explains else super().build(workload, point)
+        """Raises Unsupported for a step that cannot be split into computation and communication."""
+        if not point.explains:
+            return super().build(workload, point)
+        part, devices = point.levers[PART.name], self.devices[: devices_of(point)]
+        if part == PEAK:
+            products = precision.PRODUCTS.get(PRECISION.of(point.levers), "")
+            return programs.large_product(devices, workload.dtype or "float32", products)
+        levers = {**point.levers, PART.name: PART.default}
+        if is_plain(point):
+            return build_program(workload, point.strategy, self.devices[: point.devices], levers)
+        program = build_program(workload, parallel.written_out(point.strategy), devices, levers)
+        make = {
+            ALONE: programs.alone,
+            LOCAL: programs.local,
+            SCHEDULE: programs.in_order,
+            COMMUNICATION: programs.communication,
+        }
+        return make[part](workload, program, point.global_batch)
 
     def report_of(self, point: Point, report: CompileReport) -> CompileReport:
+        """With the FLOPs of the ablation's share of the step."""
         if not point.explains:
             return super().report_of(point, report)
-        return compile_report(point, report, self.devices[0].platform)
+        part, count = point.levers[PART.name], devices_of(point)
+        share = {ALONE: 1 / count, LOCAL: 1.0, SCHEDULE: 1.0, COMMUNICATION: 0.0}
+        if part == PEAK:
+            flops = programs.product_flops(self.devices[0].platform, count)
+        else:
+            flops = report.flops_per_step * (1.0 if is_plain(point) else share[part])
+        return dataclasses.replace(report, flops_per_step=flops)
 
     def verdicts(
         self, point: Point, workload: TrainWorkload, program: Program, compiled: CompiledStep, batch: Batch, out: Any
@@ -65,54 +86,14 @@ class AblationBench(Bench):
         return self.reports[point.explains]
 
     def state_verdicts(self, point: Point, state: TrainState, steps: int, *, parameters: bool) -> tuple[Verdict, ...]:
+        """parameters: also check them where they must stay finite.
+
+        A step without its collectives learns nothing, and its parameters may become infinite or NaN, which does not
+        reduce its work. Payloads and products must stay finite: NaN is as fast on some devices, but slower on a CPU.
+        """
         if not point.explains:
             return super().state_verdicts(point, state, steps, parameters=parameters)
-        return after_round(point, state, steps, parameters=parameters)
-
-
-def build(workload: TrainWorkload, point: Point, devices: Sequence[jax.Device]) -> Program:
-    """The Program of an ablation point. devices: of this process.
-
-    Raises Unsupported for a step that cannot be split into computation and communication.
-    """
-    part, count = point.levers[PART.name], devices_of(point)
-    if part == PEAK:
-        products = precision.PRODUCTS.get(PRECISION.of(point.levers), "")
-        return programs.large_product([*devices[:count]], workload.dtype or "float32", products)
-    levers = {**point.levers, PART.name: PART.default}
-    if is_plain(point):
-        return build_program(workload, point.strategy, [*devices[: point.devices]], levers)
-    program = build_program(workload, parallel.written_out(point.strategy), [*devices[:count]], levers)
-    make = {
-        ALONE: programs.alone,
-        LOCAL: programs.local,
-        SCHEDULE: programs.in_order,
-        COMMUNICATION: programs.communication,
-    }
-    return make[part](workload, program, point.global_batch)
-
-
-def after_round(point: Point, state: TrainState, steps: int, *, parameters: bool) -> tuple[Verdict, ...]:
-    """The verdicts on the state after `steps` timed steps. parameters: also check them where they must stay finite.
-
-    A step without its collectives learns nothing, and its parameters may become infinite or NaN, which does not reduce
-    its work. Payloads and products must stay finite: NaN is as fast on some devices, but slower on a CPU.
-    """
-    counted = 0 if point.levers[PART.name] in (COMMUNICATION, PEAK) else steps
-    if parameters and not counted:
-        return check.judge_timed_state(state, 0)
-    return (check.judge_steps(state, counted),)
-
-
-def compile_report(point: Point, whole: CompileReport, platform: str) -> CompileReport:
-    """The compile report of an ablation, with the FLOPs of its share of the step.
-
-    whole: its report with the FLOPs of the global batch.
-    """
-    part, count = point.levers[PART.name], devices_of(point)
-    share = {ALONE: 1 / count, LOCAL: 1.0, SCHEDULE: 1.0, COMMUNICATION: 0.0}
-    if part == PEAK:
-        flops = programs.product_flops(platform, count)
-    else:
-        flops = whole.flops_per_step * (1.0 if is_plain(point) else share[part])
-    return dataclasses.replace(whole, flops_per_step=flops)
+        counted = 0 if point.levers[PART.name] in (COMMUNICATION, PEAK) else steps
+        if parameters and not counted:
+            return check.judge_timed_state(state, 0)
+        return (check.judge_steps(state, counted),)

@@ -20,9 +20,7 @@ from jaxbench.features.ablations.waterfall import (
     Waterfall,
 )
 from jaxbench.report.drawing import marks, notes
-from jaxbench.report.drawing.axes import (
-    entitle,
-)
+from jaxbench.report.drawing.axes import entitle
 from jaxbench.report.drawing.canvas import Sheet, short
 from jaxbench.report.drawing.marks import GREY
 from jaxbench.report.drawing.plot import plot

@@ -12,11 +12,7 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
 from jaxbench.report.drawing import marks, notes
-from jaxbench.report.drawing.axes import (
-    devices_axis,
-    efficiency_axis,
-    entitle,
-)
+from jaxbench.report.drawing.axes import devices_axis, efficiency_axis, entitle
 from jaxbench.report.drawing.canvas import Sheet, short
 from jaxbench.report.drawing.marks import Mark
 from jaxbench.report.drawing.plot import plot

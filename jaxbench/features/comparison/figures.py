@@ -18,12 +18,7 @@ from jaxbench.features.comparison import sentences as words
 from jaxbench.features.comparison.comparison import Comparison
 from jaxbench.features.comparison.judge import CANNOT_TELL, FASTER, SAME, SLOWER, Answer, Answers, Metric
 from jaxbench.report.drawing import marks, notes
-from jaxbench.report.drawing.axes import (
-    entitle,
-    log_axis,
-    plain,
-    round_ticks,
-)
+from jaxbench.report.drawing.axes import entitle, log_axis, plain, round_ticks
 from jaxbench.report.drawing.canvas import Sheet, short
 from jaxbench.report.drawing.marks import COLOURS, GREY
 from jaxbench.report.drawing.plot import plot

@@ -12,11 +12,7 @@ from jaxbench.analysis.scaling import Row
 from jaxbench.core.schema import ProfileRecord
 from jaxbench.report.details import IDLE
 from jaxbench.report.drawing import marks, notes
-from jaxbench.report.drawing.axes import (
-    entitle,
-    seconds_tick,
-    zero_axis,
-)
+from jaxbench.report.drawing.axes import entitle, seconds_tick, zero_axis
 from jaxbench.report.drawing.canvas import Sheet, short
 from jaxbench.report.drawing.plot import plot
 from jaxbench.report.findings import Findings

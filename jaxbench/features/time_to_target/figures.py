@@ -12,14 +12,7 @@ from matplotlib.figure import Figure
 
 from jaxbench.features.time_to_target.analysis import Curve, SeedGroup
 from jaxbench.report.drawing import marks, notes
-from jaxbench.report.drawing.axes import (
-    devices_axis,
-    entitle,
-    log_axis,
-    plain,
-    seconds_tick,
-    si,
-)
+from jaxbench.report.drawing.axes import devices_axis, entitle, log_axis, plain, seconds_tick, si
 from jaxbench.report.drawing.canvas import Sheet
 from jaxbench.report.drawing.marks import GREY, Mark
 from jaxbench.report.drawing.plot import plot

@@ -17,13 +17,7 @@ from jaxbench.features.training import goodput
 from jaxbench.features.training.goodput import Costs
 from jaxbench.features.training.trainings import ACCURACY, LABELS, LearningCurve
 from jaxbench.report.drawing import marks
-from jaxbench.report.drawing.axes import (
-    efficiency_axis,
-    entitle,
-    log_axis,
-    plain,
-    si,
-)
+from jaxbench.report.drawing.axes import efficiency_axis, entitle, log_axis, plain, si
 from jaxbench.report.drawing.canvas import Sheet, short
 from jaxbench.report.drawing.marks import GREY
 from jaxbench.report.drawing.plot import plot

@@ -20,16 +20,7 @@ from jaxbench.analysis.quantities import devices as devices_word
 from jaxbench.analysis.scaling import Row
 from jaxbench.catalog import published
 from jaxbench.report.drawing import families, marks, notes
-from jaxbench.report.drawing.axes import (
-    devices_axis,
-    efficiency_axis,
-    empty,
-    entitle,
-    log_axis,
-    plain,
-    si,
-    zero_axis,
-)
+from jaxbench.report.drawing.axes import devices_axis, efficiency_axis, empty, entitle, log_axis, plain, si, zero_axis
 from jaxbench.report.drawing.canvas import Sheet, short
 from jaxbench.report.drawing.marks import GREY, Mark
 from jaxbench.report.drawing.plot import plot
