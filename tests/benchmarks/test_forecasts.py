@@ -107,6 +107,8 @@ def test_the_catalogues_bands_are_what_the_results_show():
     rows = forecasts.read(RESULTS)
     for program in forecasts.PROGRAMS:
         some = [row for row in rows if row.program == program and row.year >= forecasts.RECENT]
+        if len(some) < 2:
+            continue  # no band
         known = hardware.forecast_band(program)
         assert (known.low, known.high) == pytest.approx(forecasts.band(some), abs=0.005)
         assert known.runs == len(some)

@@ -59,7 +59,7 @@ def test_a_strategy_without_a_formula_in_the_devices_is_refused():
         at(16, other, tensor)
 
 
-@pytest.mark.parametrize("family", ["xla", "xla_remat", "torch_compiled", "torch_eager"])
+@pytest.mark.parametrize("family", ["xla", "xla_remat", "torch_eager"])
 def test_a_gpus_band_is_that_of_its_family_of_programs_around_the_compilers_order(family):
     times = schedule.Times(work_s=1.0, communication_s=0.5, scheduled_s=1.2)
     record = dataclasses.replace(at(64), family=family)

@@ -31,7 +31,7 @@ def test_a_large_product_reaches_the_rate_and_a_short_or_ragged_one_does_not():
     assert reached(1, 16384, 4096, 4096) < reached(1, 16384, 4096, 16384)
     assert reached(1, 256, 256, 256) < 0.02
     full, ragged = reached(1, 128 * 132, 256, 8192), reached(1, 128 * 133, 256, 8192)  # one tile more than the GPU has
-    assert ragged < 0.6 * full
+    assert ragged < 0.7 * full
     assert reached(1, 4096, 512, 1024) == pytest.approx(reached(1, 512, 4096, 1024))
     assert reached(8, 512, 512, 512) > 4 * reached(1, 512, 512, 512)
 
