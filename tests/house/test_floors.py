@@ -76,6 +76,7 @@ WINGS = {
     },
 }
 ROOF = {
+    "api",
     "app",
     "ab",
     "advise_command",
