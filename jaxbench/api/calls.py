@@ -7,7 +7,6 @@ from __future__ import annotations
 import contextlib
 import datetime
 import hashlib
-import importlib.metadata
 import json
 import os
 import platform as host
@@ -17,7 +16,7 @@ import tempfile
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from types import ModuleType
-from typing import Any
+from typing import Any, cast
 
 from rich.text import Text
 
@@ -68,9 +67,7 @@ def run(
     flags = {"preset": preset, "share_machine": settings.pop("share_machine", None)}
     words = _words(flags, {"strategy": strategy, "mesh.devices": devices, "scaling": scaling, **settings})
     _require_free_accelerator(words)
-    found = results.load(_call("run", model, words, workdir))
-    assert isinstance(found, Run)
-    return found
+    return cast(Run, results.load(_call("run", model, words, workdir)))
 
 
 def load(path: Folder) -> Run | Forecast | Machine:
@@ -88,7 +85,7 @@ def compare(
 
     Args:
       metric: step_s (seconds per step) or throughput (examples per second).
-      margin: the relative difference that counts as none.
+      margin: the relative difference that counts as none, between 0 and 1.
       across: the fields of the config that may differ, such as ["strategy"].
 
     Raises JaxbenchError: the runs are not comparable, or a value is illegal.
@@ -97,8 +94,7 @@ def compare(
 
     if not 0 < margin < 1:
         raise JaxbenchError(f"--margin={margin} must be between 0 and 1: use 0.02 for 2 %.")
-    paths = [each.path if isinstance(each, Run) else Path(each) for each in (a, b)]
-    assert paths[0] is not None and paths[1] is not None  # of a run
+    paths = [Path(cast(Folder, each.path if isinstance(each, Run) else each)) for each in (a, b)]
     return Compared(comparison.compare(*paths, judge.metric_named(metric), margin=margin, across=across))
 
 
@@ -108,10 +104,8 @@ def try_model(model: Model, *, preset: Folder = "auto", **settings: Any) -> Tria
     It uses fake CPU devices, so it works while this process holds an accelerator. model, settings: as for `run`.
     Raises JaxbenchError for bad input.
     """
-    model = _file_of(model) or ""
     with tempfile.TemporaryDirectory() as folder:
-        words, title = _words({"preset": preset}, settings), f"jaxbench try {_identity(model)[0]}"
-        code, text = _done(["try"], model, words, title, Path(folder))
+        code, text = _done("try", _file_of(model), _words({"preset": preset}, settings), Path(folder))
     return Trial(code == 0, text)
 
 
@@ -138,21 +132,17 @@ def forecast(
     """
     flags = {name: settings.pop(name, None) for name in ("counts", "depths", "link", "card")}
     flags |= {"preset": preset, "targets": targets, "from": source.path if isinstance(source, Run) else source}
-    found = results.load(_call("forecast", model, _words(flags, settings), workdir))
-    assert isinstance(found, Forecast)
-    return found
+    return cast(Forecast, results.load(_call("forecast", model, _words(flags, settings), workdir)))
 
 
-def machine(*, preset: Folder = "auto", workdir: Folder | None = None, share_machine: bool = False) -> Machine:
+def machine(*, preset: Folder = "auto", workdir: Folder | None = None, share_machine: bool | None = None) -> Machine:
     """Measures this machine's peaks, launch cost and links, as `jaxbench machine` does, in under three minutes.
 
     Later runs in folders next to `workdir` are compared with it. Raises JaxbenchError.
     """
     _require_free_accelerator()
-    words = _words({"preset": preset, "share_machine": share_machine or None}, {})
-    found = results.load(_call("machine", None, words, workdir))
-    assert isinstance(found, Machine)
-    return found
+    words = _words({"preset": preset, "share_machine": share_machine}, {})
+    return cast(Machine, results.load(_call("machine", None, words, workdir)))
 
 
 def _call(verb: str, model: Model | None, words: list[str], workdir: Folder | None) -> Path:
@@ -163,15 +153,13 @@ def _call(verb: str, model: Model | None, words: list[str], workdir: Folder | No
     """
     model = _file_of(model)
     name, sha256 = _identity(model)
-    versions = [sys.version, *(importlib.metadata.version(each) for each in ("jax", "jaxlib"))]
-    called = {"verb": verb, "words": words, "model": sha256, "versions": versions, "host": host.node()}
+    called = {"verb": verb, "words": words, "model": sha256, "host": host.node()}
     folder = Path(workdir) if workdir is not None else _folder("-".join(filter(None, (name, verb))), called)
     fresh = not folder.exists()
     folder.mkdir(parents=True, exist_ok=True)
     write_json(folder / CALL, called)
     try:
-        title = " ".join(filter(None, ("jaxbench", verb, name, "into", str(folder))))
-        _done([verb], model, [f"--workdir={folder}", *words], title, folder)
+        _done(verb, model, [f"--workdir={folder}", *words], folder)
     except KeyboardInterrupt:
         raise KeyboardInterrupt(f"Finished measurements are kept in '{folder}': the same call continues.") from None
     except JaxbenchError:
@@ -182,13 +170,14 @@ def _call(verb: str, model: Model | None, words: list[str], workdir: Folder | No
     return folder
 
 
-def _done(verb: list[str], model: Model | None, words: list[str], title: str, folder: Path) -> tuple[int, Text]:
+def _done(verb: str, model: Model | None, words: list[str], folder: Path) -> tuple[int, Text]:
     """Runs a command. A function's experiment file is written into `folder`. Errors name cells as the notebook does."""
+    title = " ".join(filter(None, ("jaxbench", verb, _identity(model)[0])))
     if model is None or isinstance(model, str):
-        return process.call([*verb, *([model] if model else []), *words], title)
+        return process.call([verb, *([model] if model else []), *words], title)
     with cells.written(model, folder) as (path, variables, labels):
         try:
-            return process.call([*verb, str(path), *words], title, variables)
+            return process.call([verb, str(path), *words], title, variables)
         except JaxbenchError as error:
             sentence = str(error)
             for file, label in labels.items():

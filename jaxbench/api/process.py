@@ -14,6 +14,7 @@ import html
 import os
 import re
 import select
+import shutil
 import signal
 import subprocess
 import sys
@@ -50,7 +51,8 @@ def call(words: Sequence[str], title: str, variables: Mapping[str, str] | None =
       KeyboardInterrupt: this process was interrupted. The child has stopped and kept what it measured.
     """
     notebook = Console().is_jupyter
-    colours = {"FORCE_COLOR": "1", "TERM": "xterm-256color"} if notebook or sys.stdout.isatty() else {}
+    live = notebook or (sys.stdout.isatty() and shutil.get_terminal_size().columns >= _WIDTH)
+    colours = {"FORCE_COLOR": "1", "TERM": "xterm-256color"} if live else {}
     unset = (FORM, "MPLBACKEND")  # messages in the form of this API; a kernel's backend draws into the notebook
     environment = {name: value for name, value in os.environ.items() if name not in unset}
     environment |= {"PYTHONUTF8": "1", "COLUMNS": str(_WIDTH), "LINES": str(_LINES), **colours, **(variables or {})}

@@ -8,6 +8,7 @@ import functools
 import io
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pandas as pd
 from matplotlib.figure import Figure
@@ -49,29 +50,18 @@ class ResultFigure:
         self._draw, self._look, self._file = functools.partial(plot, *of, **how), look, file
         self.width_px = round(PX_PER_IN * look.width_in)
 
-    @property
-    def exists(self) -> bool:
-        """Whether the result has the data for it."""
-        return self._file is not None or self._drawn is not None
-
     @functools.cached_property
-    def _drawn(self) -> Figure | None:
-        with canvas.style(self._look):
-            figure = self._draw()
-            if figure is not None:
-                canvas.lay_out(figure)
-        return figure
-
-    @property
     def figure(self) -> Figure:
         """The matplotlib figure, always the same: what you change in it is shown and can be saved."""
-        assert self._drawn is not None  # figures that draw nothing are in no result
-        return self._drawn
+        with canvas.style(self._look):
+            if (figure := self._draw()) is not None:
+                canvas.lay_out(figure)
+        return figure  # type: ignore[return-value]  # figures that draw nothing are in no result
 
     @property
     def png(self) -> bytes:
         """The figure as PNG, 200 pixels an inch."""
-        if self._file is not None and "_drawn" not in self.__dict__:
+        if self._file is not None and "figure" not in self.__dict__:
             return self._file.read_bytes()
         buffer = io.BytesIO()
         with canvas.style(self._look):
@@ -103,7 +93,7 @@ class Result:
 
     def __init__(self, page: Page, path: Path | None, table: pd.DataFrame, figures: list[ResultFigure]):
         self._page, self.path, self.table = page, path, table
-        self.figures = Figures((each.name, each) for each in figures if each.exists)
+        self.figures = Figures((each.name, each) for each in figures if each._file or each.figure)
 
     @property
     def headline(self) -> str:
@@ -244,16 +234,11 @@ def load(path: Path) -> Run | Forecast | Machine:
         records = forecasts.read(path)
         figures = [ResultFigure(draw_forecast, records, title=forecast.title(records))]
         return Forecast(forecast.page_of(records), path, _frame(forecast.fill_csv(records)), figures)
-    if (path / machine_profile.NAME).exists() and not (path / RECORDS).exists():
-        return _machine(path)
     if (path / trainings.LEDGER).exists() or (path / trainings.TARGETS).exists():
         raise UserError(f"'{path}' holds trainings, which have no points: 'jaxbench report --run={path}' shows them.")
-    return Run(build.find(path))
-
-
-def _machine(path: Path) -> Machine:
     card = machine_profile.read(path / machine_profile.NAME)
-    assert card is not None  # the file exists
+    if card is None or (path / RECORDS).exists():
+        return Run(build.find(path))
     name = machine_page.machine_name(card["machine"])
     about = Page(
         name=name, heading=f"{name}: machine profile", headlines=machine_page.headlines(card), pictures=(),
