@@ -94,8 +94,8 @@ def compare(
 
     if not 0 < margin < 1:
         raise JaxbenchError(f"--margin={margin} must be between 0 and 1: use 0.02 for 2 %.")
-    paths = [Path(cast(Folder, each.path if isinstance(each, Run) else each)) for each in (a, b)]
-    return Compared(comparison.compare(*paths, judge.metric_named(metric), margin=margin, across=across))
+    left, right = (Path(cast(Folder, each.path if isinstance(each, Run) else each)) for each in (a, b))
+    return Compared(comparison.compare(left, right, judge.metric_named(metric), margin=margin, across=across))
 
 
 def try_model(model: Model, *, preset: Folder = "auto", **settings: Any) -> Trial:

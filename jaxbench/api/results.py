@@ -18,7 +18,7 @@ from jaxbench.analysis import machine_profile
 from jaxbench.errors import UserError, did_you_mean
 from jaxbench.records import forecasts, trainings
 from jaxbench.records.schema import RoundRecord
-from jaxbench.records.store import RECORDS
+from jaxbench.records.store import RECORDS, RunFolder
 from jaxbench.report import build, forecast, page, views
 from jaxbench.report import machine as machine_page
 from jaxbench.report.drawing import canvas
@@ -155,17 +155,19 @@ class Run(Result):
 
     @functools.cached_property
     def records(self) -> pd.DataFrame:
-        """pandas.DataFrame with one row for each timed block.
+        """pandas.DataFrame with one row for each timed block, also of the ablations that explain a loss.
 
         Columns: point, devices, round, worker (the process), steps (in the block), block_s (seconds of the block),
         step_s (block_s / steps), and clock: 1 for blocks of K steps, from which the time per step comes, and 2 for
         blocks of 2 K steps, the second clock.
         """
         names = ["point", "devices", "round", "worker", "steps", "block_s", "step_s", "clock"]
+        folder = RunFolder(self._findings.path)
+        devices = {each["point"]: each["devices"] for each in self._findings.manifest["plan"]["points"]}
         rows = [
-            (point.point, point.devices, each.round, each.worker, steps, seconds, seconds / steps, clock)
-            for point in self._findings.points()
-            for each in getattr(point, "rounds", ())  # a compiled point has none
+            (each.point, devices.get(each.point), each.round, each.worker, steps, seconds, seconds / steps, clock)
+            for each in folder.records()
+            if isinstance(each, RoundRecord)
             for clock, steps, seconds in _blocks(each)
         ]
         return pd.DataFrame(rows, columns=names)

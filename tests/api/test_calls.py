@@ -77,9 +77,12 @@ def test_errors_are_the_sentence_of_the_command_line_and_leave_nothing(model, se
 def test_a_held_accelerator_is_said_before_anything_starts(monkeypatch):
     from jax._src import xla_bridge
 
+    monkeypatch.setattr(xla_bridge, "backends_are_initialized", lambda: True)
     monkeypatch.setattr(xla_bridge, "backends", lambda: {"cpu": None, "cuda": None})
     with pytest.raises(jb.JaxbenchError, match="already holds the cuda.*restart the kernel"):
-        jb.run("mlp")
+        jb.run("mpl")
+    with pytest.raises(jb.JaxbenchError, match="did you mean 'mlp'"):
+        jb.run("mpl", mesh={"platform": "cpu"})
 
 
 FUNCTION = """

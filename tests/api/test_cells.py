@@ -5,6 +5,7 @@ import linecache
 import os
 import sys
 import types
+from pathlib import Path
 
 import pytest
 
@@ -59,7 +60,7 @@ def test_an_error_names_the_line_of_the_cell(written):
         discovery.build(str(path), -1)
     ((copy, label),) = labels.items()
     assert f"'{copy}', line 13" in str(caught.value) and label == "'<cell 1>'"
-    assert open(copy).read() == CELL
+    assert Path(copy).read_text() == CELL
 
 
 def test_nothing_else_is_unpickled(written, tmp_path):

@@ -3,14 +3,17 @@
 
 import base64
 import csv
+import html
 import json
 import re
 import shutil
 
 import fabricate_forecasts
+import fabricate_losses
 import numpy as np
 import pandas as pd
 import pytest
+from fabricate_losses import Loss
 from house.tree import ROOT
 
 import jaxbench as jb
@@ -64,12 +67,13 @@ def test_a_run_without_drawn_files_draws_them(tmp_path):
     assert "waterfall" in found and found["waterfall"].png.startswith(b"\x89PNG")
 
 
-def test_a_notebook_shows_headline_figures_and_table_and_a_terminal_one_line(run):
-    html = run._repr_html_()
-    assert run.headline in html and html.count("<img ") == 2 and html.count("<table>") == 1
-    image = re.search(r"base64,([^\"]+)", html)[1]
+def test_a_notebook_shows_headline_figures_and_table_and_a_terminal_one_line():
+    run = jb.load(CNN)
+    page = run._repr_html_()
+    assert run.headline in page and page.count("<img ") == 2 and page.count("<table>") == 1
+    image = re.search(r"base64,([^\"]+)", page)[1]
     assert base64.b64decode(image) == (CNN / "figures" / "scaling.png").read_bytes()
-    assert "Why not 100 %" in html and "More figures: " in html
+    assert "Why not 100 %" in page and "More figures: " in page
     assert repr(run) == f"Run('{CNN}'): {run.headline}" and "\n" not in repr(run)
     assert run.ok and run.sentences["Why not 100 %"]
 
@@ -78,8 +82,8 @@ def test_text_of_a_run_is_escaped(tmp_path):
     for name in ("manifest.json", "config.json", "records.jsonl"):
         text = (CNN / name).read_text().replace('"cnn"', '"<b>c</b>"')
         (tmp_path / name).write_text(re.sub(r',"sha256":"\w+"', "", text))
-    html = jb.load(tmp_path)._repr_html_()
-    assert "<b>c</b>" not in html and "&lt;b&gt;c&lt;/b&gt;" in html
+    page = jb.load(tmp_path)._repr_html_()
+    assert "<b>c</b>" not in page and "&lt;b&gt;c&lt;/b&gt;" in page
 
 
 def test_a_wrong_folder_is_one_sentence(tmp_path):
@@ -99,16 +103,22 @@ def test_an_incomplete_run_says_so(tmp_path):
     assert not run.ok and run.shortfalls[0] in run._repr_html_() and run.headline == run.shortfalls[0]
 
 
-def test_a_run_compared_with_itself_is_the_same(tmp_path):
-    copy = shutil.copytree(CNN, tmp_path / "copy", ignore=shutil.ignore_patterns("figures"))
-    found = jb.compare(jb.load(CNN), copy)
-    assert found.verdict in ("same", "cannot tell")
-    assert list(found.table)[:4] == ["point", "a", "b", "ratio"] and np.allclose(found.table["ratio"], 1)
-    assert found.headline in found._repr_html_() and "\n" not in repr(found)
+def test_a_comparison_has_a_verdict_and_a_table(tmp_path):
+    usual = Loss(share=0.97, machine=0.91, communication=0.7)
+    a = fabricate_losses.folder(tmp_path / "a", {2: usual}, noise=0.004)
+    b = fabricate_losses.folder(tmp_path / "b", {2: Loss(share=0.97, machine=0.93, communication=0.98)}, noise=0.005)
+    found = jb.compare(jb.load(a), b)
+    assert found.verdict == "faster" and list(found.table)[:4] == ["point", "a", "b", "ratio"]
+    two = found.table[found.table["point"].str.endswith("strong/2")].iloc[0]
+    assert two["ratio"] == pytest.approx(two["b"] / two["a"], rel=0.01) and two["ratio_lo"] < two["ratio"] < 0.8
+    assert found.headline.startswith("Faster") and html.escape(found.headline) in found._repr_html_()
+    assert [*found.figures] == ["comparison", "factors"] and "\n" not in repr(found)
     with pytest.raises(jb.JaxbenchError, match="--metric=speed cannot be compared"):
-        jb.compare(CNN, copy, metric="speed")
+        jb.compare(a, b, metric="speed")
     with pytest.raises(jb.JaxbenchError, match="between 0 and 1"):
-        jb.compare(CNN, copy, margin=2)
+        jb.compare(a, b, margin=2)
+    with pytest.raises(jb.JaxbenchError, match="give two runs"):
+        jb.compare(a, a)
 
 
 def test_a_machine_profile_is_a_table_of_numbers():
@@ -119,7 +129,7 @@ def test_a_machine_profile_is_a_table_of_numbers():
 
 
 def test_forecasts_are_a_table(tmp_path):
-    forecasts.write(tmp_path, [fabricate_forecasts.compiled(8).record])
+    forecasts.write(tmp_path, [fabricate_forecasts.compiled(8).forecast])
     found = jb.load(tmp_path)
     assert found.table["target"].tolist() == ["h100:8"] and found.table["peak_bytes"].dtype.kind in "if"
-    assert "[*found.figures]" and "h100:8" in found._repr_html_()
+    assert "h100:8" in found._repr_html_()
