@@ -16,7 +16,7 @@ _API = {
     "Run": "jaxbench.api.results",
     "compare": "jaxbench.api.calls",
     "forecast": "jaxbench.api.calls",
-    "load": "jaxbench.api.calls",
+    "load": "jaxbench.api.results",
     "machine": "jaxbench.api.calls",
     "run": "jaxbench.api.calls",
     "try_model": "jaxbench.api.calls",
@@ -35,8 +35,8 @@ def __dir__() -> list[str]:
 
 
 class _Package(ModuleType):
-    """Keeps `jaxbench.machine` and `jaxbench.forecast` the functions of the API: importing the folders of these names
-    would otherwise replace them. `from jaxbench.machine import start` finds the folder all the same."""
+    """Keeps `jaxbench.machine` the function, where importing the folder of this name would replace it. `from
+    jaxbench.machine import start` finds the folder all the same."""
 
     def __setattr__(self, name: str, value: Any) -> None:
         if name not in _API or not isinstance(value, ModuleType):

@@ -4,7 +4,6 @@ own JAX is neither needed nor changed. docs/PYTHON.md has the tour."""
 
 from __future__ import annotations
 
-import contextlib
 import datetime
 import hashlib
 import json
@@ -68,14 +67,6 @@ def run(
     words = _words(flags, {"strategy": strategy, "mesh.devices": devices, "scaling": scaling, **settings})
     _require_free_accelerator(words)
     return cast(Run, results.load(_call("run", model, words, workdir)))
-
-
-def load(path: Folder) -> Run | Forecast | Machine:
-    """The result in a folder that `run`, `forecast`, `machine` or the command line made, finished or not.
-
-    Raises JaxbenchError if the folder has no result, or is damaged.
-    """
-    return results.load(Path(path))
 
 
 def compare(
@@ -171,27 +162,20 @@ def _call(verb: str, model: Model | None, words: list[str], workdir: Folder | No
 
 
 def _done(verb: str, model: Model | None, words: list[str], folder: Path) -> tuple[int, Text]:
-    """Runs a command. A function's experiment file is written into `folder`. Errors name cells as the notebook does."""
+    """Runs a command. A function's experiment file is written into `folder`."""
     title = " ".join(filter(None, ("jaxbench", verb, _identity(model)[0])))
     if model is None or isinstance(model, str):
         return process.call([verb, *([model] if model else []), *words], title)
-    with cells.written(model, folder) as (path, variables, labels):
-        try:
-            return process.call([verb, str(path), *words], title, variables)
-        except JaxbenchError as error:
-            sentence = str(error)
-            for file, label in labels.items():
-                sentence = sentence.replace(f"'{file}'", label)
-            raise JaxbenchError(sentence) from None
+    with cells.written(model, folder) as (path, variables):
+        return process.call([verb, str(path), *words], title, variables)
 
 
 def _folder(name: str, called: dict[str, Any]) -> Path:
     """The newest folder in results/ in which this call is unfinished, or the name of a new one."""
     name = name.removesuffix("-run")
     for mark in sorted(Path("results").glob(f"{name}-*/{CALL}"), reverse=True):
-        with contextlib.suppress(OSError, ValueError):
-            if json.loads(mark.read_text()) == called:
-                return mark.parent
+        if json.loads(mark.read_text()) == called:
+            return mark.parent
     return Path("results") / f"{name}-{datetime.datetime.now():%Y%m%d-%H%M%S}"
 
 
@@ -216,12 +200,11 @@ def _words(flags: dict[str, Any], settings: dict[str, Any]) -> list[str]:
     """The flags and --config settings of a command. None: not given. A list has several values."""
     given = {f"--{name}": value for name, value in flags.items()}
     given |= {f"--config.{name}": value for name, value in flatten(settings).items()}
-    texts = {
-        name: ",".join(map(str, value)) if isinstance(value, list | tuple | range) else str(value)
-        for name, value in given.items()
-        if value is not None
-    }
-    return [f"{name}={text.lower() if text in ('True', 'False') else text}" for name, text in texts.items()]
+    words = []
+    for name, value in given.items():
+        text = ",".join(map(str, value)) if isinstance(value, list | tuple | range) else str(value)
+        words += [] if value is None else [f"{name}={text.lower() if isinstance(value, bool) else text}"]
+    return words
 
 
 def _require_free_accelerator(words: Sequence[str] = ()) -> None:

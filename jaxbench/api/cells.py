@@ -25,7 +25,7 @@ from typing import Any
 
 import cloudpickle
 
-from jaxbench.errors import UserError
+from jaxbench.errors import JaxbenchError, UserError
 
 DIGEST = "JAXBENCH_FUNCTION_SHA256"  # the environment variable
 PARTS = ("build", "get_config", "tiny", "for_training", "grow")  # what an experiment may define
@@ -41,12 +41,9 @@ globals().update(cells.read(__file__))
 class Pickled(cloudpickle.Pickler):
     """A build function, or the functions of a module. Those of `__main__` are pickled with their code.
 
-    Attributes:
-      name: of the experiment.
-      data: the pickled functions.
-      sha256: of the functions. It stays the same when their cell is run again, where pickle gives each class a new id.
-      cells: the text of each cell with code, by the path of its copy, to which the pickled code refers.
-      labels: what the notebook calls each of these cells, by the same path.
+    name: of the experiment. data: the pickled functions. sha256: of the functions; it stays the same when their cell is
+    run again, where pickle gives each class a new id. cells: the text of each cell with code, by the path of its copy,
+    to which the pickled code refers. labels: what the notebook calls each of these cells, by the same path.
     """
 
     def __init__(self, model: Any, folder: Path = Path()):
@@ -87,11 +84,11 @@ def _label(file: str) -> str:
 
 
 @contextlib.contextmanager
-def written(model: Any, folder: Path) -> Iterator[tuple[Path, dict[str, str], dict[str, str]]]:
+def written(model: Any, folder: Path) -> Iterator[tuple[Path, dict[str, str]]]:
     """Writes the experiment of a function into `folder`. At the end, only the pickled function is removed.
 
-    Gives its path, the environment variable with which processes may unpickle it, and the labels of its cells.
-    Raises UserError as `Pickled` does.
+    Gives its path, and the environment variable with which processes may unpickle it. Raises UserError as `Pickled`
+    does. A JaxbenchError from the block then names the cells as the notebook does.
     """
     pickled = Pickled(model, folder.resolve())
     file = folder.resolve() / f"{pickled.name}.py"
@@ -105,7 +102,12 @@ def written(model: Any, folder: Path) -> Iterator[tuple[Path, dict[str, str], di
     try:
         with open(os.open(private, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600), "wb") as out:
             out.write(data)
-        yield file, {DIGEST: hashlib.sha256(data).hexdigest()}, pickled.labels
+        yield file, {DIGEST: hashlib.sha256(data).hexdigest()}
+    except JaxbenchError as error:
+        sentence = str(error)
+        for path, label in pickled.labels.items():
+            sentence = sentence.replace(f"'{path}'", label)
+        raise JaxbenchError(sentence) from None
     finally:
         private.unlink(missing_ok=True)
 

@@ -13,7 +13,6 @@ import contextlib
 import html
 import os
 import re
-import select
 import shutil
 import signal
 import subprocess
@@ -23,9 +22,8 @@ import threading
 import time
 import traceback
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from types import TracebackType
-from typing import IO, Any
+from typing import Any
 
 from rich.console import Console
 from rich.text import Text
@@ -35,7 +33,7 @@ from jaxbench.errors import JaxbenchError
 
 _REFUSED = 2  # the exit code after bad input
 _CRASHED = 70  # after an exception that the command line does not explain; EX_SOFTWARE of sysexits.h
-_EVERY_S = 1.0  # between two updates of a notebook's display: they take time on a core that may be measured
+_EVERY_S = 0.5  # between two updates of a notebook's display: they take time on a core that may be measured
 _LINES, _WIDTH = 30, 100  # of the terminal that the child writes to
 _STOP_S = 60.0  # how long an interrupted child may take to stop
 _TOKEN = re.compile(r"\x1b\[([\d;?]*)([A-Za-z])|(\n)|\r|([^\x1b\n\r]+)")
@@ -65,7 +63,9 @@ def call(words: Sequence[str], title: str, variables: Mapping[str, str] | None =
         )  # fmt: skip
         assert child.stdin is not None and child.stdout is not None
         try:
-            _follow(child.stdout, view)
+            decode = codecs.getincrementaldecoder("utf-8")(errors="replace").decode
+            while data := os.read(child.stdout.fileno(), 1 << 16):
+                view.write(decode(data))
             code = child.wait()
         except KeyboardInterrupt:
             child.stdin.close()
@@ -81,18 +81,6 @@ def call(words: Sequence[str], title: str, variables: Mapping[str, str] | None =
         errors.seek(0)
         _raise(code, errors.read().decode(errors="replace"), words[0])
     return code, view.screen.text()
-
-
-def _follow(stdout: IO[bytes], view: _View) -> None:
-    """Shows what the child writes until its stdout ends."""
-    decode = codecs.getincrementaldecoder("utf-8")(errors="replace").decode
-    while True:
-        if select.select([stdout], [], [], _EVERY_S)[0]:
-            data = os.read(stdout.fileno(), 1 << 16)
-            if not data:
-                return
-            view.write(decode(data))
-        view.show()
 
 
 def _raise(code: int, errors: str, verb: str) -> None:
@@ -137,42 +125,33 @@ class _View:
     """Shows a screen in the output of the notebook's cell. Elsewhere, what is written goes to sys.stdout."""
 
     def __init__(self, title: str, *, notebook: bool) -> None:
-        self.screen, self._title, self._handle = Screen(), title, None
-        self._begun, self._shown, self._new = time.monotonic(), 0.0, False
+        self.screen, self._title, self._handle, self._folded = Screen(), title, None, False
+        self._begun, self._shown = time.monotonic(), 0.0
         if notebook:
             from IPython.display import display
 
-            self._handle = display(Text(title), display_id=True)
+            self._handle = display(self, display_id=True)
 
     def write(self, text: str) -> None:
         self.screen.feed(text)
-        self._new = True
         if self._handle is None:
             sys.stdout.write(text)
             sys.stdout.flush()
-
-    def show(self) -> None:
-        if self._handle is not None and self._new and time.monotonic() - self._shown >= _EVERY_S:
-            self._shown, self._new = time.monotonic(), False
-            self._handle.update(self.screen.text(last=_LINES))
+        elif time.monotonic() - self._shown >= _EVERY_S:
+            self._shown = time.monotonic()
+            self._handle.update(self)
 
     def end(self) -> None:
         if self._handle is not None:
-            seconds = time.monotonic() - self._begun
-            self._handle.update(_Folded(f"{self._title}: {seconds:.0f} s", self.screen.text()))
-
-
-@dataclass(frozen=True)
-class _Folded:
-    """A title that unfolds to a text."""
-
-    title: str
-    text: Text
+            self._title, self._folded = f"{self._title}: {time.monotonic() - self._begun:.0f} s", True
+            self._handle.update(self)
 
     def _repr_mimebundle_(self, include: Any = None, exclude: Any = None) -> dict[str, str]:
-        inside = self.text._repr_mimebundle_((), ())["text/html"]
-        page = f"<details><summary>{html.escape(self.title)}</summary>{inside}</details>"
-        return {"text/html": page, "text/plain": self.title}
+        """The last lines of the screen; in the end, the title, which unfolds to all of them."""
+        if not self._folded:
+            return self.screen.text(last=_LINES)._repr_mimebundle_((), ())
+        text, title = self.screen.text()._repr_mimebundle_((), ())["text/html"], html.escape(self._title)
+        return {"text/html": f"<details><summary>{title}</summary>{text}</details>", "text/plain": self._title}
 
 
 def _stop_with_caller() -> None:

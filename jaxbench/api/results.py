@@ -6,7 +6,7 @@ from __future__ import annotations
 import base64
 import functools
 import io
-from collections.abc import Iterator
+import os
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +15,7 @@ from matplotlib.figure import Figure
 from rich.text import Text
 
 from jaxbench.analysis import machine_profile
-from jaxbench.errors import UserError, did_you_mean
+from jaxbench.errors import UserError
 from jaxbench.records import forecasts, trainings
 from jaxbench.records.schema import RoundRecord
 from jaxbench.records.store import RECORDS, RunFolder
@@ -37,12 +37,7 @@ PX_PER_IN = 100  # of a figure in a notebook
 
 
 class ResultFigure:
-    """One figure of a result. A notebook shows it.
-
-    Attributes:
-      name: such as "scaling".
-      caption: what it shows, and what its marks mean.
-    """
+    """One figure of a result. A notebook shows it. caption: what it shows, and what its marks mean."""
 
     def __init__(self, plot: Plot, *of: Any, look: Look = canvas.PLAIN, file: Path | None = None, **how: str):
         """of, how: the arguments of `plot`. file: the PNG, if the figure has been drawn already."""
@@ -75,13 +70,6 @@ class ResultFigure:
         return f"<figure {self.name}: {self.caption.partition('. ')[0].rstrip('.')}>"
 
 
-class Figures(dict[str, ResultFigure]):
-    """The figures of a result by name, in the order of its page."""
-
-    def __missing__(self, name: str) -> ResultFigure:
-        raise KeyError(f"there is no figure '{name}': {did_you_mean(name, self)}")
-
-
 class Result:
     """A result: headlines, figures and a table. A notebook shows all three; a terminal shows one line.
 
@@ -93,7 +81,7 @@ class Result:
 
     def __init__(self, page: Page, path: Path | None, table: pd.DataFrame, figures: list[ResultFigure]):
         self._page, self.path, self.table = page, path, table
-        self.figures = Figures((each.name, each) for each in figures if each._file or each.figure)
+        self.figures = {each.name: each for each in figures if each._file or each.figure}
 
     @property
     def headline(self) -> str:
@@ -165,18 +153,14 @@ class Run(Result):
         folder = RunFolder(self._findings.path)
         devices = {each["point"]: each["devices"] for each in self._findings.manifest["plan"]["points"]}
         rows = [
-            (each.point, devices.get(each.point), each.round, each.worker, steps, seconds, seconds / steps, clock)
+            (each.point, devices.get(each.point), each.round, each.worker, clock * each.steps, seconds,
+             seconds / (clock * each.steps), clock)
             for each in folder.records()
             if isinstance(each, RoundRecord)
-            for clock, steps, seconds in _blocks(each)
-        ]
+            for clock, blocks in ((1, each.block_s), (2, each.double_block_s))
+            for seconds in blocks
+        ]  # fmt: skip
         return pd.DataFrame(rows, columns=names)
-
-
-def _blocks(record: RoundRecord) -> Iterator[tuple[int, int, float]]:
-    """(clock, steps, seconds) of each timed block."""
-    yield from ((1, record.steps, seconds) for seconds in record.block_s)
-    yield from ((2, 2 * record.steps, seconds) for seconds in record.double_block_s)
 
 
 class Forecast(Result):
@@ -213,12 +197,8 @@ class Compared(Result):
 
 
 class Trial:
-    """What `try_model` found. A notebook shows its text.
-
-    Attributes:
-      ok: whether at least one strategy trains the model, and all that take it train it correctly.
-      text: what `jaxbench try` prints.
-    """
+    """What `try_model` found. ok: whether at least one strategy trains the model, and all that take it train it
+    correctly. text: what `jaxbench try` prints, which a notebook shows."""
 
     def __init__(self, ok: bool, text: Text):
         self.ok, self.text, self._styled = ok, text.plain, text
@@ -230,8 +210,12 @@ class Trial:
         return f"Trial(ok={self.ok}): {self.text.strip().splitlines()[-1]}"
 
 
-def load(path: Path) -> Run | Forecast | Machine:
-    """The result in a folder. Raises UserError if it is none."""
+def load(path: str | os.PathLike[str]) -> Run | Forecast | Machine:
+    """The result in a folder that `run`, `forecast`, `machine` or the command line made, finished or not.
+
+    Raises JaxbenchError if the folder has no result, or is damaged.
+    """
+    path = Path(path)
     if (path / forecasts.FILE).exists():
         records = forecasts.read(path)
         figures = [ResultFigure(draw_forecast, records, title=forecast.title(records))]

@@ -5,13 +5,12 @@ import linecache
 import os
 import sys
 import types
-from pathlib import Path
 
 import pytest
 
 from jaxbench import discovery
 from jaxbench.api import cells
-from jaxbench.errors import UserError
+from jaxbench.errors import JaxbenchError, UserError
 
 CELL = """
 import json
@@ -41,30 +40,31 @@ def run_cell(text, number=1):
 
 @pytest.fixture
 def written(tmp_path, monkeypatch):
-    with cells.written(run_cell(CELL)["build"], tmp_path) as (path, variables, labels):
+    with cells.written(run_cell(CELL)["build"], tmp_path) as (path, variables):
         for name, value in variables.items():
             monkeypatch.setenv(name, value)
-        yield path, labels
+        yield path
 
 
 def test_the_function_reaches_another_module(written):
-    path, _ = written
+    path = written
     assert path.name == "build.py" and discovery.build(str(path), 2) == 6
     assert path.with_suffix(".pickle").stat().st_mode & 0o777 == 0o600
     assert "a build function of a notebook" in discovery.describe(path)
 
 
-def test_an_error_names_the_line_of_the_cell(written):
-    path, labels = written
-    with pytest.raises(UserError, match="line 13: ValueError: negative") as caught:
+def test_an_error_names_the_line_of_the_cell(tmp_path, monkeypatch):
+    with pytest.raises(JaxbenchError) as caught, cells.written(run_cell(CELL)["build"], tmp_path) as (path, variables):
+        for name, value in variables.items():
+            monkeypatch.setenv(name, value)
         discovery.build(str(path), -1)
-    ((copy, label),) = labels.items()
-    assert f"'{copy}', line 13" in str(caught.value) and label == "'<cell 1>'"
-    assert Path(copy).read_text() == CELL
+    assert str(caught.value) == "'<cell 1>', line 13: ValueError: negative"
+    (copy,) = tmp_path.glob("cell-*.py")
+    assert copy.read_text() == CELL, "the file to which tracebacks in the logs refer"
 
 
 def test_nothing_else_is_unpickled(written, tmp_path):
-    path, _ = written
+    path = written
     sign = tmp_path / "opened"
     path.with_suffix(".pickle").write_bytes(f"[]\ncos\nsystem\n(Vtouch {sign}\ntR.".encode())
     with pytest.raises(UserError, match="call jaxbench.run"):
@@ -73,7 +73,7 @@ def test_nothing_else_is_unpickled(written, tmp_path):
 
 
 def test_after_the_call_no_pickle_is_left(tmp_path):
-    with cells.written(run_cell(CELL)["build"], tmp_path) as (path, variables, _):
+    with cells.written(run_cell(CELL)["build"], tmp_path) as (path, variables):
         os.environ |= variables
     try:
         assert not [*tmp_path.glob("*.pickle")]
@@ -100,7 +100,7 @@ def test_functions_of_modules_go_by_name(tmp_path, monkeypatch):
     import mine.models
 
     (tmp_path / "run").mkdir()
-    with cells.written(mine.models, tmp_path / "run") as (path, variables, _):
+    with cells.written(mine.models, tmp_path / "run") as (path, variables):
         assert path.name == "models.py"
         for name, value in variables.items():
             monkeypatch.setenv(name, value)
