@@ -148,7 +148,8 @@ def _call(verb: str, model: Model | None, words: list[str], workdir: Folder | No
     folder = Path(workdir) if workdir is not None else _folder("-".join(filter(None, (name, verb))), called)
     fresh = not folder.exists()
     folder.mkdir(parents=True, exist_ok=True)
-    write_json(folder / CALL, called)
+    if workdir is None:  # a folder with a name is found by its name
+        write_json(folder / CALL, called)
     try:
         _done(verb, model, [f"--workdir={folder}", *words], folder)
     except KeyboardInterrupt:
@@ -157,7 +158,7 @@ def _call(verb: str, model: Model | None, words: list[str], workdir: Folder | No
         if fresh and not any(folder.rglob(RECORDS)):
             shutil.rmtree(folder)
         raise
-    (folder / CALL).unlink()
+    (folder / CALL).unlink(missing_ok=True)
     return folder
 
 

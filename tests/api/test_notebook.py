@@ -30,9 +30,9 @@ def check(notebook):
     assert len(code) == 10 and [cell.execution_count for cell in code] == [*range(1, 11)]
     every = outputs(notebook)
     assert not [output for output in every if output.output_type in ("error",) or output.get("name") == "stderr"]
-    assert sum('<div class="jaxbench">' in text(output) for output in every) == 4, "three runs and a comparison"
+    assert sum('<div class="jaxbench">' in text(output) for output in every) == 3
     assert sum("image/png" in output.get("data", {}) for output in every) == 2
-    assert sum("<details><summary>jaxbench run" in text(output) for output in every) == 4, "progress, folded"
+    assert sum("<details><summary>jaxbench run" in text(output) for output in every) == 6, "progress, folded"
     (mistakes,) = [text(output) for output in every if output.get("name") == "stdout" and "mpl" in text(output)]
     assert "did you mean 'mlp'?" in mistakes and "did you mean 'batch'?" in mistakes
     assert re.search(r"^Cell In\[8\], line 2: TypeError: .*'units'", mistakes, re.MULTILINE)
