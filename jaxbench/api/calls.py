@@ -22,9 +22,9 @@ from rich.text import Text
 from jaxbench import discovery
 from jaxbench.api import cells, process, results
 from jaxbench.api.results import Compared, Forecast, Machine, Run, Trial
+from jaxbench.core.store import RECORDS, write_json
 from jaxbench.errors import JaxbenchError
 from jaxbench.records.documents import flatten
-from jaxbench.records.store import RECORDS, write_json
 
 Model = str | os.PathLike[str] | ModuleType | Callable[[Any], Any]
 Names = str | int | Sequence[str | int] | None
@@ -81,7 +81,7 @@ def compare(
 
     Raises JaxbenchError: the runs are not comparable, or a value is illegal.
     """
-    from jaxbench.verdicts import comparison, judge
+    from jaxbench.features.comparison import comparison, judge
 
     if not 0 < margin < 1:
         raise JaxbenchError(f"--margin={margin} must be between 0 and 1: use 0.02 for 2 %.")

@@ -15,22 +15,23 @@ from matplotlib.figure import Figure
 from rich.text import Text
 
 from jaxbench.analysis import machine_profile
+from jaxbench.core.schema import RoundRecord
+from jaxbench.core.store import RECORDS, RunFolder
 from jaxbench.errors import UserError
-from jaxbench.records import forecasts, trainings
-from jaxbench.records.schema import RoundRecord
-from jaxbench.records.store import RECORDS, RunFolder
-from jaxbench.report import build, forecast, page, views
-from jaxbench.report import machine as machine_page
+from jaxbench.features.comparison import sentences as words
+from jaxbench.features.comparison.comparison import Comparison
+from jaxbench.features.comparison.figures import draw_factors, draw_verdicts
+from jaxbench.features.forecast import forecasts
+from jaxbench.features.forecast import page as forecast
+from jaxbench.features.forecast.figures import draw_forecast
+from jaxbench.features.machine_profile import page as machine_page
+from jaxbench.features.training import trainings
+from jaxbench.report import build, page, views
 from jaxbench.report.drawing import canvas
 from jaxbench.report.drawing.canvas import Look
 from jaxbench.report.drawing.plot import Plot
-from jaxbench.report.figures.forecasts import draw_forecast
-from jaxbench.report.figures.runs import draw_verdicts
-from jaxbench.report.figures.training import draw_factors
 from jaxbench.report.findings import Findings
 from jaxbench.report.page import Page, Purpose, Section
-from jaxbench.report.sentences import comparison as words
-from jaxbench.verdicts.comparison import Comparison
 
 SHOWN = 2  # figures of a result that a notebook shows at once; all are in `figures`
 PX_PER_IN = 100  # of a figure in a notebook

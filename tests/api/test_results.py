@@ -17,7 +17,7 @@ from fabricate_losses import Loss
 from house.tree import ROOT
 
 import jaxbench as jb
-from jaxbench.records import forecasts
+from jaxbench.features.forecast import forecasts
 
 CNN = ROOT / "docs" / "figures" / "cnn"
 
