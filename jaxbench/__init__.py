@@ -35,8 +35,7 @@ def __dir__() -> list[str]:
 
 
 class _Package(ModuleType):
-    """Keeps `jaxbench.machine` the function, where importing the folder of this name would replace it. `from
-    jaxbench.machine import start` finds the folder all the same."""
+    """Keeps `jaxbench.machine` the function, where importing the folder of this name would replace it."""
 
     def __setattr__(self, name: str, value: Any) -> None:
         if name not in _API or not isinstance(value, ModuleType):

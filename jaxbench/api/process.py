@@ -79,17 +79,12 @@ def call(words: Sequence[str], title: str, variables: Mapping[str, str] | None =
             child.stdout.close()
             view.end()
         errors.seek(0)
-        _raise(code, errors.read().decode(errors="replace"), words[0])
-    return code, view.screen.text()
-
-
-def _raise(code: int, errors: str, verb: str) -> None:
-    """Raises JaxbenchError if the command failed. errors: its stderr."""
-    said = [line.removeprefix("jaxbench: ") for line in errors.splitlines() if line.startswith("jaxbench: ")]
-    if code == _REFUSED and said:
-        raise JaxbenchError(said[-1])
+        said = errors.read().decode(errors="replace")
+    if code == _REFUSED and (sentences := re.findall("^jaxbench: (.*)", said, re.MULTILINE)):
+        raise JaxbenchError(sentences[-1])
     if code not in (0, 1):
-        raise JaxbenchError(f"jaxbench {verb} ended with exit code {code}. {errors[-4000:]}".strip())
+        raise JaxbenchError(f"jaxbench {words[0]} ended with exit code {code}. {said[-4000:]}".strip())
+    return code, view.screen.text()
 
 
 class Screen:
