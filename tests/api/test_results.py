@@ -110,7 +110,7 @@ def test_a_comparison_has_a_verdict_and_a_table(tmp_path):
     two = found.table[found.table["point"].str.endswith("strong/2")].iloc[0]
     assert two["ratio"] == pytest.approx(two["b"] / two["a"], rel=0.01) and two["ratio_lo"] < two["ratio"] < 0.8
     assert found.headline.startswith("Faster") and found.headline in html.unescape(found._repr_html_())
-    assert [*found.figures] == ["comparison", "factors"] and "\n" not in repr(found)
+    assert [*found.figures] == ["verdicts", "factors"] and "\n" not in repr(found)
     with pytest.raises(jb.JaxbenchError, match="--metric=speed cannot be compared"):
         jb.compare(a, b, metric="speed")
     with pytest.raises(jb.JaxbenchError, match="between 0 and 1"):
