@@ -44,6 +44,7 @@ def test_the_notebook_is_committed_as_it_ran():
     assert not re.search(r"(?<![\w.=+/])/(?:tmp|work|home|Users)/", "".join(map(text, outputs(notebook))))
 
 
+@pytest.mark.full  # two minutes on two busy cores
 @pytest.mark.filterwarnings("default")  # those of Jupyter's libraries
 def test_the_notebook_runs(tmp_path, monkeypatch):
     for name in {*os.environ} - {*doorway.environment()}:
