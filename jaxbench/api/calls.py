@@ -137,11 +137,8 @@ def machine(*, preset: Folder = "auto", workdir: Folder | None = None, share_mac
 
 
 def _call(verb: str, model: Model | None, words: list[str], workdir: Folder | None) -> Path:
-    """Runs a verb that leaves a folder. Returns the folder.
-
-    Raises JaxbenchError, and then leaves no folder in which nothing was measured; KeyboardInterrupt, saying how to
-    continue.
-    """
+    """Runs a verb that leaves a folder. Returns the folder. Raises JaxbenchError, and then leaves no folder in which
+    nothing was measured; KeyboardInterrupt, saying how to continue."""
     model = _file_of(model)
     name, sha256 = _identity(model)
     called = {"verb": verb, "words": words, "model": sha256, "host": host.node()}

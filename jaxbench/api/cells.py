@@ -72,8 +72,12 @@ class Pickled(cloudpickle.Pickler):
         if isinstance(value, CodeType) and (text := "".join(linecache.getlines(value.co_filename))):
             copy = str(self._folder / f"cell-{hashlib.sha256(text.encode()).hexdigest()[:8]}.py")
             self.cells[copy], self.labels[copy] = text, _label(value.co_filename)
-            return self.dispatch_table[CodeType](value.replace(co_filename=copy))
+            return _in_file, (copy, self.dispatch_table[CodeType](value)[1])
         return super().reducer_override(value)
+
+
+def _in_file(file: str, code: tuple[Any, ...]) -> CodeType:
+    return CodeType(*code).replace(co_filename=file)  # cloudpickle does not keep the name in all versions
 
 
 def _label(file: str) -> str:

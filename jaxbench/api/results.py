@@ -212,10 +212,8 @@ class Trial:
 
 
 def load(path: str | os.PathLike[str]) -> Run | Forecast | Machine:
-    """The result in a folder that `run`, `forecast`, `machine` or the command line made, finished or not.
-
-    Raises JaxbenchError if the folder has no result, or is damaged.
-    """
+    """The result in a folder that `run`, `forecast`, `machine` or the command line made, finished or not. Raises
+    JaxbenchError if the folder has no result, or is damaged."""
     path = Path(path)
     if (path / forecasts.FILE).exists():
         records = forecasts.read(path)
