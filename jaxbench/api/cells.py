@@ -72,7 +72,7 @@ class Pickled(cloudpickle.Pickler):
         if isinstance(value, CodeType) and (text := "".join(linecache.getlines(value.co_filename))):
             copy = str(self._folder / f"cell-{hashlib.sha256(text.encode()).hexdigest()[:8]}.py")
             self.cells[copy], self.labels[copy] = text, _label(value.co_filename)
-            return _in_file, (copy, self.dispatch_table[CodeType](value)[1])
+            return _in_file, (copy, self.dispatch_table[CodeType](value.replace(co_filename=copy))[1])
         return super().reducer_override(value)
 
 
