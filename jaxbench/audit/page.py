@@ -1,0 +1,116 @@
+# Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
+"""The verdicts of an audit: on the terminal, as audit.csv, and as a page with one figure."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+from matplotlib.figure import Figure
+from rich.console import Console
+
+from jaxbench.audit.checks import CANNOT_TELL, CONSISTENT, INCONSISTENT, KINDS, LIMIT, Audited, forecasts
+from jaxbench.audit.table import Column as Given
+from jaxbench.errors import UserError
+from jaxbench.records.store import write_atomic
+from jaxbench.report import page
+from jaxbench.report.drawing import canvas, marks, shapes
+from jaxbench.report.drawing.plot import plot
+from jaxbench.report.page import Page, Picture, Purpose, Section
+from jaxbench.report.table import ALWAYS, TEXT, Column, fill, to_csv
+
+PAGE, CSV, DEFINITION = "audit.html", "audit.csv", "audit"
+_DRAWN, _LISTED = 40, 24  # the most rows that the figure and the terminal show
+_ENDS = 0.01, 1000.0  # of the figure's axis
+_STYLES = {CONSISTENT: "ok", INCONSISTENT: "no", CANNOT_TELL: "missing"}
+
+
+def _efficiency(row: Audited) -> str:
+    span = row.efficiency
+    return f"{100 * span.value:.3g} [{100 * span.low:.3g}, {100 * span.high:.3g}]" if span is not None else ""
+
+
+_COLUMNS = (
+    Column("row", "row.number", terminal=ALWAYS),
+    Column("model", "model.name", kind=TEXT, terminal=8),
+    Column("devices", lambda row: span.value if (span := row.get("devices")) else None, "{:g}".format, terminal=8),
+    Column("verdict", "verdict", kind=TEXT, style=_STYLES.__getitem__, terminal=ALWAYS),
+    Column("formula", "formula", kind=TEXT, terminal=7, definition=DEFINITION),
+    Column("peak", "peak", kind=TEXT, terminal=6, definition=DEFINITION),
+    Column("efficiency", _efficiency, kind=TEXT, terminal=7, heading="efficiency, %", definition=DEFINITION),
+    Column("base", lambda row: row.base or None, terminal=5, heading="over row"),
+)
+_WHY = Column("disagree", lambda row: "; ".join(check.sentence for check in row.failures))
+
+
+@plot("audit")
+def draw_audit(rows: Sequence[Audited], *, title: str) -> Figure | None:
+    """How far the numbers of a row are from each other, over what their digits allow. Left of the dashed line they agree.
+    Right of it they do not, by the percentage next to the mark. Marks at the ends of the axis lie beyond it."""
+    drawn = [(row, [check for check in row.checks if check.kind != LIMIT or not check.ok]) for row in rows]
+    drawn = sorted((entry for entry in drawn if entry[1]), key=lambda entry: entry[0].verdict != INCONSISTENT)[:_DRAWN]
+    made = [
+        marks.Mark(
+            at=at, value=marks.exact(min(max(check.strain, _ENDS[0]), _ENDS[1])), style=KINDS.index(check.kind),
+            text="" if check.ok else f"{100 * check.miss:+.2g} %",
+        )
+        for at, (_, checks) in enumerate(drawn) for check in checks
+    ]  # fmt: skip
+    if not made:
+        return None
+    axis = shapes.log("x", span=(_ENDS[0], 10))
+    panel = shapes.Panel(x="difference over what the printed digits allow", made=made, axis=axis, level=1)
+    names = [f"{row.row.number} {canvas.short(row.model.name, 40)}" for row, _ in drawn]
+    used = {mark.style for mark in made}
+    handles = [marks.handle(at, kind, between="none") for at, kind in enumerate(KINDS) if at in used]
+    rest = [f"the {_DRAWN} first rows, inconsistent ones before others"] if len(drawn) == _DRAWN else []
+    return shapes.rows(title, names, [panel], handles=handles, remarks=rest)
+
+
+def write(
+    name: str,
+    rows: Sequence[Audited],
+    columns: Sequence[Given],
+    words: Mapping[str, str],
+    folder: Path,
+    console: Console,
+) -> None:
+    """Prints the verdicts, and writes audit.html, audit.csv and figures/audit. name: of the table. words: how columns
+    were read that leave it open. Raises UserError: the folder cannot be written."""
+    counts, title = Counter(row.verdict for row in rows), f"Do the numbers of {name} agree?"
+    known = [column.header for column in columns if column.meanings or column.text]
+    headlines = [
+        f"{len(rows)} rows: {', '.join(f'{counts[verdict]} {verdict}' for verdict in _STYLES)}.",
+        f"Understood: {', '.join(known) or 'no column'}. "
+        f"Not understood: {', '.join(column.header for column in columns if column.header not in known) or 'none'}.",
+        *(
+            f"'{header}' leaves open what it means, and most rows agree if it is {how}."
+            for header, how in words.items()
+        ),
+    ]
+    wrong = [
+        f"Row {row.row.number}{f' ({row.model.name})' if row.model.name else ''}: {check.sentence}."
+        for row in rows for check in row.failures
+    ]  # fmt: skip
+    found = {
+        "Inconsistent": (wrong, Purpose.SHORTFALL), "Also": ([n for row in rows for n in row.notes], Purpose.NOTE),
+        "Where a forecast lies": (forecasts(rows), Purpose.NOTE),
+    }  # fmt: skip
+    sections = [Section(each, texts, why, DEFINITION) for each, (texts, why) in found.items() if texts]
+    files = canvas.render(lambda: draw_audit(rows, title=title))
+    brief = sorted(rows, key=lambda row: row.verdict != INCONSISTENT)[:_LISTED]
+    rest = f"{len(rows) - _LISTED} more rows are on the page." if len(rows) > _LISTED else ""
+    made = Page(
+        name="audit", heading=title, headlines=headlines, table=fill(_COLUMNS, rows), sections=sections,
+        brief=fill(_COLUMNS, brief, note=rest), definition=DEFINITION, made_from=name,
+        pictures=[Picture(name="audit", svg=files["svg"], caption=draw_audit.caption)] if files else [],
+    )  # fmt: skip
+    try:
+        canvas.write(files, folder / "figures", "audit")
+        write_atomic(folder / CSV, to_csv((*_COLUMNS, _WHY), rows))
+        write_atomic(folder / PAGE, page.render(made))
+    except OSError as error:
+        raise UserError(f"cannot write the audit into '{folder}' ({error.strerror}).") from error
+    page.show(made, console)
+    console.print(f"\nPage, figure and table: {folder / PAGE}", highlight=False, soft_wrap=True)
