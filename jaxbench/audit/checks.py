@@ -7,10 +7,11 @@ A convention (the FLOP formula, the peak) is searched for, and contradicts a row
 from __future__ import annotations
 
 import contextlib
+import itertools
 import math
 import re
 from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from jaxbench.audit import work
@@ -28,16 +29,9 @@ _EQUAL = (  # products of quantities
     ("samples_s step_s", "batch"), ("device_samples_s devices step_s", "batch"), ("samples_s seq", "tokens_s"),
     ("device_samples_s seq", "device_tokens_s"), ("steps step_s", "training_s"),
 )  # fmt: skip
-_WORDS = {
-    "_s": "/s",
-    "step/s": "step time",
-    "training/s": "training time",
-    "seq": "sequence",
-    "step_tokens": "tokens of a step",
-}
+_WORDS = {"step_s": "step time", "training_s": "training time", "seq": "sequence", "step_tokens": "tokens of a step"}
 # Rows with the same of these do the same work for a token.
 _SIZES = ("params", "active_params", "seq", "layers", "width", "hidden", "heads", "vocab")
-Key = tuple[object, ...]
 
 
 @dataclass(frozen=True)
@@ -67,10 +61,14 @@ class Check:
 
     @property
     def sentence(self) -> str:
-        (a, b), verb = self.names, "exceeds" if self.kind == LIMIT else "differs from"
+        left, right = (
+            f"{span.value:,.0f}" if 1e5 <= span.value < 1e12 else f"{span.value:.6g}"
+            for span in (self.left, self.right)
+        )
+        verb = "exceeds" if self.kind == LIMIT else "differs from"
         allowed = digits(100 * abs(self.miss) / self.strain) if self.strain else "0"
         return (
-            f"{a} ({self.left.value:,.6g}) {verb} {b} ({self.right.value:,.6g}) by {digits(abs(100 * self.miss))} %; "
+            f"{self.names[0]} ({left}) {verb} {self.names[1]} ({right}) by {digits(abs(100 * self.miss))} %; "
             f"their digits allow {allowed} %"
         )
 
@@ -116,16 +114,18 @@ class Audited:
 
 def audit(columns: Sequence[Column]) -> tuple[list[Audited], dict[str, str]]:
     """(the rows of a table with their checks; how columns were read that leave it open, which most rows decide)."""
-    read = []
+    best: tuple[float, list[Audited], dict[str, str]] = -math.inf, [], {}
     for rows, words in readings(columns):
         audited = [Audited(row, work.model(row)) for row in rows]
         for each in audited:
             _time_and_batch(each)
             _flops(each)
         _between(audited)
-        wrong, checks = sum(bool(a.failures) for a in audited), sum(len(a.checks) for a in audited)
-        read.append(((wrong, -checks, len(read)), audited, words))
-    return min(read, key=lambda entry: entry[0])[1:]
+        verdicts = [each.verdict for each in audited]
+        # Of readings that explain equally many rows, the one with fewer contradictions.
+        score = verdicts.count(CONSISTENT) - 1.01 * verdicts.count(INCONSISTENT)
+        best = max(best, (score, audited, words), key=lambda reading: reading[0])
+    return best[1:]
 
 
 def _time_and_batch(made: Audited) -> None:
@@ -136,14 +136,14 @@ def _time_and_batch(made: Audited) -> None:
     elif found := re.search(r"\b(v\d\w*)-(\d+)$", text):  # up to v5p the name counts TensorCores, two of a chip
         chips = float(found[2]) / (2 if found[1] in ("v2", "v3", "v4", "v5p") else 1)
         values.setdefault("devices", exact(chips) * values.get("slices", exact(1)))
-    if "steps_s" in values:
-        values.setdefault("step_s", exact(1.0) / values["steps_s"])
 
     def known(name: str, span: Range | None) -> None:
         if span is not None:
             values.setdefault(name, span)
 
     known("devices", get("nodes per_node"))
+    known("step_s", exact(1.0) / values["steps_s"] if "steps_s" in values else None)
+    known("runs_s", exact(1.0) / values["training_s"] if "training_s" in values and "steps" not in values else None)
     for left, right in _EQUAL:
         made.compare(TIME, (_words(left), _words(right)), get(left), get(right))
     known("accumulate", exact(1.0))
@@ -163,19 +163,7 @@ def _time_and_batch(made: Audited) -> None:
 
 
 def _words(product: str) -> str:
-    return " x ".join(
-        f"{_label(name.removeprefix('device_'))}{' of a device' if name.startswith('device_') else ''}"
-        for name in product.split()
-    )
-
-
-def _label(name: str) -> str:
-    return {
-        "step_s": "step time",
-        "training_s": "training time",
-        "seq": "sequence",
-        "step_tokens": "tokens of a step",
-    }.get(name, name.replace("_s", "/s").replace("flop", "FLOP"))
+    return " x ".join(_WORDS.get(name, name.replace("_s", "/s").replace("_", " ")) for name in product.split())
 
 
 def _flops(made: Audited) -> None:
@@ -194,19 +182,16 @@ def _flops(made: Audited) -> None:
     made.compare(LIMIT, ("MFU in %", "HFU in %"), get("mfu", scale=100), get("hfu", scale=100))
     if rate is not None and tokens is not None:
         made.formula = _search(made, FORMULA, "TFLOP/s over tokens/s", rate / tokens, formulas, within)
-    known = {peak.words: peak.flop_s for peak in work.peaks(device)}
+    wanted = work.columns(precision) or {"bf16_tflops"}
+    order = sorted(work.peaks(device), key=lambda peak: (not (peak.plain and peak.column in wanted), not peak.plain))
+    known = {peak.words: peak.flop_s for peak in order}
     if (printed := get("peak")) is not None:
         known = {f"{printed.value / 1e12:g} TFLOP/s (the table)": printed}
-    if mfu is None or not (known or rate):
-        return
     spread = Range(min(p.low for p in known.values()), 0, max(p.high for p in known.values())) if known else None
-    if rate is not None:
+    if mfu is not None and rate is not None:
         made.peak = _search(made, PEAK, "TFLOP/s over MFU", rate / mfu, known, spread)
-    elif tokens is not None and spread is not None:
-        wanted = work.columns(precision) or {"bf16_tflops"}
-        usual = [p.words for p in work.peaks(device) if p.plain and p.column in wanted and p.words in known]
-        made.peak = (usual or list(known))[0]
-        peak = known[made.peak]
+    elif mfu is not None and tokens is not None and spread is not None:
+        made.peak, peak = next(iter(known.items()))
         if within is not None:
             within = Range(within.low * peak.low / spread.high, 0, within.high * peak.high / spread.low)
         made.formula = _search(made, PEAK, "MFU x the peak over tokens/s", mfu * peak / tokens, formulas, within)
@@ -231,92 +216,81 @@ def _search(
     if not options:
         return shown
     name = min(options, key=lambda name: abs(math.log(options[name].value / value.value)))
-    return f"none: {shown}; nearest {name}{by_name} ({100 * (value.value / options[name].value - 1):+.2g} %)"
+    off = 100 * (value.value / options[name].value - 1)
+    return f"none: {shown}; nearest {name}{by_name} ({'-' if off < 0 else '+'}{digits(abs(off))} %)"
 
 
 def _between(rows: Sequence[Audited]) -> None:
     """What must be the same in rows of one model, and how throughput scales over them."""
+    for each in rows:
+        if count := each.get("devices", "nodes"):
+            each.row.values["count"] = count
     # Without the length of a sequence, rows of one model may do different work for a token.
     tokens = "device_tokens_s" if all("seq" in each.row.values for each in rows) else ""
-    for names, words, scale, texts in (
-        (("device_flop_s", tokens), ("TFLOP/s", "tokens/s"), 1e-12, ("model",)),
-        (("device_flop_s", "mfu"), ("TFLOP/s", "MFU"), 1e-12, ("model", "device", "precision")),
-        (("mfu", tokens), ("MFU in %", "tokens/s"), 100, ("model", "device", "precision")),
+    machine = "model", "device", "precision"
+    for texts, top, bottom, words, scale in (
+        (("model",), "device_flop_s", tokens, ("TFLOP/s", "tokens/s"), 1e-12),
+        (machine, "device_flop_s", "mfu", ("TFLOP/s", "MFU"), 1e-12),
+        (machine, "mfu", tokens, ("MFU in %", "tokens/s"), 100),
+        (machine, "speedup", "efficiency count", ("speed-up", "efficiency and devices"), 1),
+        (machine, "speedup", "tokens_s", ("speed-up", "tokens/s"), 1),
+        (machine, "speedup", "samples_s", ("speed-up", "samples/s"), 1),
+        (machine, "efficiency", "device_tokens_s", ("efficiency", "tokens/s"), 1),
+        (machine, "efficiency", "device_samples_s", ("efficiency", "samples/s"), 1),
     ):
-        for group in _groups((each for each in rows if all(map(each.get, names))), texts):
-            ratios = [each.row.values[names[0]] / each.row.values[names[1]] for each in group]
+        for group in _groups(rows, texts, top, bottom):
+            # A speed-up may be over another program. Over the fewest devices it is 1 there, and exactly.
+            of_rows = bottom.endswith("_s") and top in ("speedup", "efficiency")
+            if len(group) < 2 or (of_rows and not _base(group)[1].meets(exact(1.0))):
+                continue
+            group = [(e, exact(1.0) if of_rows and e is _base(group)[0] else high, low) for e, high, low in group]
+            ratios = [high / low for _, high, low in group]
             agree = [sum(map(ratio.meets, ratios)) for ratio in ratios]
-            for at, each in enumerate(group) if len(group) > 1 else ():
-                # With which most rows agree; that one is compared with a row that agrees, if there is one.
-                other = max(
-                    range(len(group)),
-                    key=lambda n: (n != at, ratios[n].meets(ratios[at]) and at == agree.index(max(agree)), agree[n]),
-                )
-                right = each.get(names[1], scale=scale)
-                told = f"that of row {group[other].row.number} at the same {words[1]}"
-                made = (words[0], told), each.get(names[0], scale=scale), right and ratios[other] * right
-                each.compare(ROWS, *made)
-    for group in _groups((each for each in rows if each.get("devices", "nodes")), ("model", "device", "precision")):
-        _scaling(group)
+            most = agree.index(max(agree))  # each row is compared with the one with which most agree
+            for at, (each, high, low) in enumerate(group):
+                others = [number for number in range(len(group)) if number != at]
+                other = most if at != most else max(others, key=lambda number: ratios[number].meets(ratios[most]))
+                told = f"that of row {group[other][0].row.number} at the same {words[1]}"
+                each.compare(ROWS, (words[0], told), high * scale, ratios[other] * low * scale)
+    for rate in ("tokens_s", "samples_s", "flop_s", "runs_s"):
+        for group in _groups(rows, machine, rate, "count"):
+            base, slow, few = _base(group)
+            for each, speed, count in group:
+                if count.value > few.value and each.efficiency is None:
+                    each.efficiency, each.base = speed / slow * (few / count), base.row.number
 
 
-def _groups(rows: Iterable[Audited], texts: Sequence[str]) -> list[list[Audited]]:
-    """Rows with equal texts, sizes and cells that were not understood."""
-    groups: dict[Key, list[Audited]] = defaultdict(list)
+Group = list[tuple[Audited, Range, Range]]
+
+
+def _base(group: Group) -> tuple[Audited, Range, Range]:
+    return min(group, key=lambda entry: (entry[0].get("count") or exact(0.0)).value)
+
+
+def _groups(rows: Sequence[Audited], texts: Sequence[str], *products: str) -> list[Group]:
+    """(row, two products of quantities) of rows with equal texts, sizes and cells that were not understood."""
+    groups: dict[tuple[object, ...], Group] = defaultdict(list)
     for each in rows:
         sizes = tuple(each.row.values.get(name, exact(0)).value for name in _SIZES)
-        groups[*map(each.text, texts), *sizes, *sorted(each.row.others.items())].append(each)
+        if (top := each.get(products[0])) and (bottom := each.get(products[1])):
+            groups[*map(each.text, texts), *sizes, *sorted(each.row.others.items())].append((each, top, bottom))
     return list(groups.values())
-
-
-def _scaling(group: Sequence[Audited]) -> None:
-    """Efficiency over the row with the fewest devices. A printed speed-up or efficiency is compared with it if that row
-    is its base, which prints 1."""
-    counts = {id(each): count.value for each in group if (count := each.get("devices", "nodes"))}
-    known = []
-    for each in group:
-        time = each.get("training_s") if "steps" not in each.row.values else None
-        if rate := each.get("tokens_s", "samples_s", "flop_s") or (exact(1.0) / time if time else None):
-            known.append((counts[id(each)], rate, each))
-    fewest = min((count for count, _, _ in known), default=1.0)
-    bases = [(rate, each) for count, rate, each in known if count == fewest]
-    for count, rate, each in known:
-        slow, first = bases[0]
-        if count > fewest:
-            each.efficiency, each.base = rate / slow * (fewest / count), first.row.number
-            for name, span in (("speedup", rate / slow), ("efficiency", each.efficiency)):
-                if len(bases) == 1 and (own := first.get(name)) and own.meets(exact(1.0)):
-                    each.compare(ROWS, (f"printed {name}", f"that over row {each.base}"), each.get(name), span)
-    # A speed-up is over one device or over the fewest: over what makes more printed efficiencies agree.
-    both = [(each, each.get("speedup"), each.get("efficiency")) for each in group if each.get("speedup efficiency")]
-    made = [
-        [
-            Check(ROWS, ("speed-up over devices", "printed efficiency"), s * (few / counts[id(each)]), e)
-            for each, s, e in both
-        ]
-        for few in (1.0, fewest)
-    ]
-    best = max(made, key=lambda checks: sum(check.ok for check in checks))
-    for (each, _, _), check in zip(both, best, strict=True):
-        each.checks += [check] if any(other.ok for other in best) else []
 
 
 def forecasts(rows: Sequence[Audited]) -> list[str]:
     """The commands that forecast the steps of published shapes on targets: a forecast needs a compiler."""
     commands: dict[tuple[str, str], str] = {}
-    for each in rows:
-        sizes, seq, count = each.model.sizes, each.get("seq"), each.get("devices")
-        named = {row["name"] for row in work.devices(each.text("device"))}
-        for target in map(targets.parse, targets.names() if sizes and seq and count else ()):
-            peak, key = hardware.find(target.device_kind), (each.model.name, target.name)
-            if seq and count and peak is not None and peak.name in named and key not in commands:
-                settings = {**sizes, "rms": sizes["gated"], "context": int(seq.value)}
-                words = " ".join(f"--config.model.{name}={size}" for name, size in settings.items())
-                batch = each.get("device_batch") or each.get("batch", scale=1 / count.value) or exact(1)
-                with contextlib.suppress(UserError):  # no slice has this number of chips
-                    commands[key] = (
-                        f"Row {each.row.number}: 'jaxbench forecast gpt --targets={target.part(int(count.value)).text} "
-                        f"--depths=1,2 {words} --config.model.attention=flash --config.strategy=fsdp "
-                        f"--config.lever.remat=block --config.accelerator_batch={max(1, round(batch.value))}'."
-                    )
+    for each, target in itertools.product((e for e in rows if e.model.sizes), map(targets.parse, targets.names())):
+        seq, count, peak = each.get("seq"), each.get("devices"), hardware.find(target.device_kind)
+        if seq and count and peak and any(peak.name == row["name"] for row in work.devices(each.text("device"))):
+            settings = {**each.model.sizes, "rms": each.model.sizes["gated"], "context": int(seq.value)}
+            words = " ".join(f"--config.model.{name}={size}" for name, size in settings.items())
+            batch = each.get("device_batch") or each.get("batch", scale=1 / count.value) or exact(1)
+            with contextlib.suppress(UserError):  # no slice has this number of chips
+                command = (
+                    f"jaxbench forecast gpt --targets={target.part(int(count.value)).text} --depths=1,2 {words} "
+                    "--config.model.attention=flash --config.strategy=fsdp --config.lever.remat=block "
+                    f"--config.accelerator_batch={max(1, round(batch.value))}"
+                )
+                commands.setdefault((each.model.known, target.name), f"Row {each.row.number}: '{command}'.")
     return list(commands.values())

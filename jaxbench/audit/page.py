@@ -18,7 +18,8 @@ from jaxbench.report import page
 from jaxbench.report.drawing import canvas, marks, shapes
 from jaxbench.report.drawing.plot import plot
 from jaxbench.report.page import Page, Picture, Purpose, Section
-from jaxbench.report.table import ALWAYS, TEXT, Column, fill, to_csv
+from jaxbench.report.table import ALWAYS, TEXT, Column, fill, share, to_csv
+from jaxbench.statistics.bootstrap import Estimate
 
 PAGE, CSV, DEFINITION = "audit.html", "audit.csv", "audit"
 _DRAWN, _LISTED = 40, 24  # the most rows that the figure and the terminal show
@@ -26,9 +27,9 @@ _ENDS = 0.01, 1000.0  # of the figure's axis
 _STYLES = {CONSISTENT: "ok", INCONSISTENT: "no", CANNOT_TELL: "missing"}
 
 
-def _efficiency(row: Audited) -> str:
+def _efficiency(row: Audited) -> Estimate | None:
     span = row.efficiency
-    return f"{100 * span.value:.3g} [{100 * span.low:.3g}, {100 * span.high:.3g}]" if span is not None else ""
+    return None if span is None else Estimate(value=span.value, lo=span.low, hi=span.high)
 
 
 _COLUMNS = (
@@ -38,7 +39,7 @@ _COLUMNS = (
     Column("verdict", "verdict", kind=TEXT, style=_STYLES.__getitem__, terminal=ALWAYS),
     Column("formula", "formula", kind=TEXT, terminal=7, definition=DEFINITION),
     Column("peak", "peak", kind=TEXT, terminal=6, definition=DEFINITION),
-    Column("efficiency", _efficiency, kind=TEXT, terminal=7, heading="efficiency, %", definition=DEFINITION),
+    Column("efficiency", _efficiency, share, terminal=7, heading="efficiency, %", definition=DEFINITION, bounds=True),
     Column("base", lambda row: row.base or None, terminal=5, heading="over row"),
 )
 _WHY = Column("disagree", lambda row: "; ".join(check.sentence for check in row.failures))
@@ -46,10 +47,10 @@ _WHY = Column("disagree", lambda row: "; ".join(check.sentence for check in row.
 
 @plot("audit")
 def draw_audit(rows: Sequence[Audited], *, title: str) -> Figure | None:
-    """How far the numbers of a row are from each other, over what their digits allow. Left of the dashed line they agree.
-    Right of it they do not, by the percentage next to the mark. Marks at the ends of the axis lie beyond it."""
-    drawn = [(row, [check for check in row.checks if check.kind != LIMIT or not check.ok]) for row in rows]
-    drawn = sorted((entry for entry in drawn if entry[1]), key=lambda entry: entry[0].verdict != INCONSISTENT)[:_DRAWN]
+    """How far the numbers of a row are apart, over what their digits allow. Left of the dashed line they agree. Right
+    of it they do not, by the percentage next to the mark. Marks at the ends of the axis lie beyond it."""
+    shown = [(row, [check for check in row.checks if check.kind != LIMIT or not check.ok]) for row in rows]
+    drawn = [entry for entry in shown if entry[1]][:_DRAWN]
     made = [
         marks.Mark(
             at=at, value=marks.exact(min(max(check.strain, _ENDS[0]), _ENDS[1])), style=KINDS.index(check.kind),
@@ -89,21 +90,19 @@ def write(
             for header, how in words.items()
         ),
     ]
-    wrong = [
-        f"Row {row.row.number}{f' ({row.model.name})' if row.model.name else ''}: {check.sentence}."
-        for row in rows for check in row.failures
+    wrong = [f"Row {row.row.number} {row.model.name}: {check.sentence}." for row in rows for check in row.failures]
+    taken = {row.model.name: f"{row.model.name} is taken as {row.model.known}." for row in rows if row.model.known}
+    found = {"Inconsistent": wrong, "Where a forecast lies": forecasts(rows), "Models": [*taken.values()]}
+    sections = [
+        Section(each, texts, Purpose.SHORTFALL if texts is wrong else Purpose.NOTE, DEFINITION)
+        for each, texts in found.items() if texts
     ]  # fmt: skip
-    found = {
-        "Inconsistent": (wrong, Purpose.SHORTFALL), "Also": ([n for row in rows for n in row.notes], Purpose.NOTE),
-        "Where a forecast lies": (forecasts(rows), Purpose.NOTE),
-    }  # fmt: skip
-    sections = [Section(each, texts, why, DEFINITION) for each, (texts, why) in found.items() if texts]
-    files = canvas.render(lambda: draw_audit(rows, title=title))
-    brief = sorted(rows, key=lambda row: row.verdict != INCONSISTENT)[:_LISTED]
-    rest = f"{len(rows) - _LISTED} more rows are on the page." if len(rows) > _LISTED else ""
+    ordered = sorted(rows, key=lambda row: row.verdict != INCONSISTENT)
+    more = f"{len(rows) - _LISTED} more rows are on the page." if len(rows) > _LISTED else ""
+    files = canvas.render(lambda: draw_audit(ordered, title=title))
     made = Page(
         name="audit", heading=title, headlines=headlines, table=fill(_COLUMNS, rows), sections=sections,
-        brief=fill(_COLUMNS, brief, note=rest), definition=DEFINITION, made_from=name,
+        brief=fill(_COLUMNS, ordered[:_LISTED], note=more), definition=DEFINITION, made_from=name,
         pictures=[Picture(name="audit", svg=files["svg"], caption=draw_audit.caption)] if files else [],
     )  # fmt: skip
     try:

@@ -12,7 +12,7 @@ import functools
 import itertools
 import re
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from jaxbench.catalog import rows as catalogue
@@ -27,7 +27,6 @@ _CELL = re.compile(
     r"\s*(?P<prefix>[kKMGBTmb](?![a-zA-Z]))?\s*(?:(?:±|\+/-|\+-)\s*(?P<error>\d+\.?\d*))?"
     r"\s*(?P<unit>%|[a-zA-Z/]+)?\s*(?:\(.*\))?"
 )
-_SIZE = re.compile(r"[ _-]?(\d+(?:\.\d+)?[bm])$", re.IGNORECASE)
 # Counts and shapes are exact. Everything else is a measured or rounded number.
 _EXACT = set(
     "devices nodes per_node slices seq batch device_batch accumulate layers width hidden heads vocab steps".split()
@@ -48,6 +47,10 @@ class Range:
 
     def __truediv__(self, other: Range) -> Range:
         return Range(self.low / other.high, self.value / other.value, self.high / other.low)
+
+    def plus(self, low: float, high: float) -> Range:
+        """Its ends moved, and its value by their mean."""
+        return Range(self.low + low, self.value + (low + high) / 2, self.high + high)
 
     def below(self, other: Range) -> bool:
         """Whether no value of this range reaches the other."""
@@ -108,12 +111,6 @@ class Meaning:
     quantity: str
     scale: float
 
-    @property
-    def words(self) -> str:
-        if self.quantity == "step_s":
-            return "in ms" if self.scale < 1 else "in s"
-        return "of a device" if self.quantity.startswith("device_") else "of all devices"
-
 
 @dataclass(frozen=True)
 class Column:
@@ -155,6 +152,8 @@ def plain(header: str) -> str:
 def meanings(header: str) -> tuple[Meaning, ...]:
     """What the numbers under a header may mean, the likeliest first; () if it is not understood."""
     text = plain(header)
+    if re.search(r"\b\d+(\.\d+)?[bm]\b", text):  # a column for one of several models
+        return ()
     row = next((row for pattern, row in rules("number").items() if re.fullmatch(pattern, text)), None)
     quantities, words = row["name"].split("|") if row else [], text.split()
     if len(quantities) > 1 and {"device", "total"} & set(words):
@@ -187,33 +186,30 @@ def read(path: Path, facts: Sequence[str] = ()) -> list[Column]:
     header, *body = table
     if not body or len(header) < 2:
         raise UserError(f"'{path}' has no table: its first line must name columns, such as model,gpus,tokens/s.")
-    cells = zip(*([*each, *[""] * len(header)][: len(header)] for each in body), strict=True)
-    columns = dict(zip(header, cells, strict=True))
+    filled = ([*cells, *[""] * len(header)][: len(header)] for cells in body)
+    columns = dict(zip(header, zip(*filled, strict=True), strict=True))
     for fact in facts:
         name, _, value = fact.partition("=")
         if not (name and value) or (value.startswith("@") and value[1:] not in columns):
             raise UserError(f"'{fact}' is no fact of the table: write seq_len=4096, or tokens/s/gpu=@{header[0]}.")
-        columns[name] = columns.pop(value[1:]) if value.startswith("@") else (value,) * len(body)
-    return [_understood(name, column) for name, column in _melted(columns).items()]
-
-
-def _melted(columns: dict[str, tuple[str, ...]]) -> dict[str, tuple[str, ...]]:
-    """Columns such as tflops_16B and tflops_32B become one, with a row for each model. A column of units gives its
-    values a column for each unit."""
-    if {"value", "unit"} <= columns.keys():
+        cells = columns.pop(value[1:]) if value.startswith("@") else (value,) * len(body)
+        columns = {name: cells, **{other: column for other, column in columns.items() if other != name}}
+    if {"value", "unit"} <= columns.keys():  # a column for each unit
         pairs = list(zip(columns.pop("value"), columns.pop("unit"), strict=True))
         for unit in dict.fromkeys(unit for _, unit in pairs):
             columns[f"time {unit}" if unit in _SECONDS else unit] = tuple(v if own == unit else "" for v, own in pairs)
-    wide = {name: found[1] for name in columns if (found := _SIZE.search(name)) and meanings(_SIZE.sub("", name))}
-    if len(set(wide.values())) < 2 or any(_text(name) == "model" for name in columns):
-        return columns
-    melted: dict[str, list[str]] = {"model": []}
-    for at, size in itertools.product(range(len(next(iter(columns.values())))), dict.fromkeys(wide.values())):
-        melted["model"].append(size)
-        for name, cells in columns.items():
-            if wide.get(name, size) == size:
-                melted.setdefault(_SIZE.sub("", name) if name in wide else name, []).append(cells[at])
-    return {name: tuple(cells) for name, cells in melted.items()}
+    made = list(itertools.starmap(_understood, columns.items()))
+    # Of two columns with one meaning, the first counts, and one that says which it is before one that leaves it open.
+    owner: dict[str, str] = {}
+    for column in sorted(made, key=lambda column: len(column.meanings)):
+        for meaning in column.meanings if len({m.quantity for m in column.meanings}) == 1 else ():
+            owner.setdefault(meaning.quantity, column.header)
+    return [
+        replace(
+            column, meanings=tuple(m for m in column.meanings if owner.get(m.quantity, column.header) == column.header)
+        )
+        for column in made
+    ]
 
 
 def _understood(header: str, cells: tuple[str, ...]) -> Column:
@@ -233,7 +229,13 @@ def readings(columns: Sequence[Column]) -> Iterator[tuple[list[Row], dict[str, s
         for column, meaning in zip(columns, chosen, strict=True):
             _add(rows, column, meaning)
         pairs = zip(columns, chosen, strict=True)
-        yield rows, {column.header: m.words for column, m in pairs if m is not None and len(column.meanings) > 1}
+        yield rows, {column.header: _choice(m) for column, m in pairs if m is not None and len(column.meanings) > 1}
+
+
+def _choice(meaning: Meaning) -> str:
+    if meaning.quantity == "step_s":
+        return "in ms" if meaning.scale < 1 else "in s"
+    return "of a device" if meaning.quantity.startswith("device_") else "of all devices"
 
 
 def _add(rows: Sequence[Row], column: Column, meaning: Meaning | None) -> None:
@@ -252,6 +254,8 @@ def _add(rows: Sequence[Row], column: Column, meaning: Meaning | None) -> None:
         elif meaning is not None and own is not None and span is not None and own.value > 0:
             scale = meaning.scale or (0.01 if percent else 1.0)
             scale = _SECONDS.get(own.unit, scale) if meaning.quantity == "step_s" else scale
+            if meaning.quantity.endswith("flop_s") and own.value > 1e9:
+                scale = 1.0  # a column of "TFLOP" in FLOP/s
             if meaning.quantity == "seq" and cell.lower().endswith("k"):
                 scale = 1.024  # "8k" positions are 8,192
             row.nominal |= meaning.quantity == "params" and own.digits < 3

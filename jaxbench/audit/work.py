@@ -8,6 +8,7 @@ or half of it under a causal mask (arXiv:2204.02311, appendix B); a third more i
 from __future__ import annotations
 
 import functools
+import itertools
 import re
 from dataclasses import dataclass, field
 
@@ -29,10 +30,11 @@ class Model:
       counts: parameters that compute for a token (in a mixture of experts the active ones) by the way to count them.
       attention: FLOPs per token and position to train attention over the whole sequence; 0: unknown.
       nominal: the parameters are from a name. frozen: only adapters are trained.
-      sizes: of a published shape.
+      known, sizes: the published model that it is, and its shape; empty: none.
     """
 
     name: str
+    known: str = ""
     counts: dict[str, Range] = field(default_factory=dict)
     attention: float = 0.0
     nominal: bool = False
@@ -45,15 +47,14 @@ class Model:
         for words, part in {"": 0.0, " + causal attention": full / 2, " + attention": full}.items():
             for factor, how in ((6, ""), (8, ", recomputed")) if part or not words else ():
                 for name, n in self.counts.items():
-                    work = Range(*(factor * (end + part / 6) for end in (n.low, n.value, n.high)))
-                    made[f"{factor}{name}{words}{how}"] = work
+                    made[f"{factor}{name}{words}{how}"] = n.plus(part / 6, part / 6) * factor
         frozen = {f"2/3 of {name}, weights frozen": work * (2 / 3) for name, work in made.items() if self.frozen}
         return made | frozen
 
     def conventions(self, seq: float) -> Range | None:
-        """From the FLOPs per token of the cheapest formula to those of the dearest; None: unknown."""
+        """From the cheapest formula (in blocks, with frozen weights) to the dearest; None: unknown."""
         work = self.formulas(seq).values() if self.sizes and seq else ()
-        return Range(min(w.low for w in work), 0, max(w.high for w in work)) if work else None
+        return Range(min(w.low for w in work) * 2 / 3, 0, max(w.high for w in work)) if work else None
 
 
 def model(row: Row) -> Model:
@@ -68,16 +69,14 @@ def model(row: Row) -> Model:
         layers, width, heads, kv_heads, head_width, hidden, vocab, gated = sizes.values()
         block = 2 * width * head_width * (heads + kv_heads) + (2 + gated) * width * hidden
         if "layers" in values:  # a shortened model
-            params += (values["layers"].value - layers) * block
-            sizes["layers"] = layers = int(values["layers"].value)
-        counts = {
-            "N": layers * block + vocab * width,
-            "N with the input embedding": params,
-            "N in blocks": layers * block,
-        }
-        attention = 12.0 * layers * heads * head_width
-        exactly = {how: exact(float(count)) for how, count in counts.items()}
-        return Model(name=found["name"], counts=exactly, attention=attention, frozen=frozen, sizes=sizes)
+            sizes["layers"] = int(values["layers"].value)
+            params, layers = params + (sizes["layers"] - layers) * block, sizes["layers"]
+        weights = layers * block
+        exactly = {"N": weights + vocab * width, "N with the input embedding": params, "N in blocks": weights}
+        return Model(
+            name=name, known=found["name"], counts={how: exact(float(count)) for how, count in exactly.items()},
+            attention=12.0 * layers * heads * head_width, frozen=frozen, sizes=sizes,
+        )  # fmt: skip
     experts = re.search(r"-?a(\d+(?:\.\d+)?b)\b", text)
     printed, nominal = values.get("active_params" if experts or found else "params"), row.nominal
     if printed is None or nominal:
@@ -85,16 +84,13 @@ def model(row: Row) -> Model:
         told = number(found["active"] if found else experts[1] if experts else size[1] if size else "")
         value = printed.value if printed is not None else told.value if told is not None else 0.0
         printed, nominal = _NOMINAL * value if value else None, True
-    counts = {"N": printed} if printed is not None else {}
+    counts, attention = {"N": printed} if printed is not None else {}, 0.0
     if "layers" in values and "width" in values and not found:
         attention = 12.0 * values["layers"].value * values["width"].value
         embedding = values["vocab"].value * values["width"].value if "vocab" in values else 0.0
         if printed is not None and 0 < embedding < printed.low:
-            counts["N without an embedding"] = Range(
-                *(end - embedding for end in (printed.low, printed.value, printed.high))
-            )
-        return Model(name=name, counts=counts, attention=attention, nominal=nominal, frozen=frozen)
-    return Model(name=name, counts=counts, nominal=nominal, frozen=frozen)
+            counts["N without an embedding"] = printed.plus(-embedding, -embedding)
+    return Model(name=name, counts=counts, attention=attention, nominal=nominal, frozen=frozen)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -112,14 +108,10 @@ class Peak:
 def peaks(device: str) -> tuple[Peak, ...]:
     """Every peak of the devices that a text may mean."""
     found, shared = [], {row["name"] for row in rows("device_kinds.csv") if row["devices_per_row"] == "2"}
-    for row in devices(device):
-        for name, words in _KINDS.items():
-            column = f"{name}_tflops"
-            printed = number(row[column])
-            if printed is None:
-                continue
-            half = 10.0**printed.place / 2
-            rate = Range(printed.value - half, printed.value, printed.value + half) * 1e12
+    for row, (name, words) in itertools.product(devices(device), _KINDS.items()):
+        column = f"{name}_tflops"
+        if (printed := number(row[column])) is not None:
+            rate = exact(printed.value).plus(-(10.0**printed.place) / 2, 10.0**printed.place / 2) * 1e12
             ways = {"": 1.0} | ({" of half a chip": 0.5} if row["name"] in shared else {})
             ways |= {" with sparsity": 2.0} if row["tf32_tflops"] and name != "fp32" and "NVIDIA" in row["name"] else {}
             for how, factor in ways.items():
@@ -135,8 +127,7 @@ def devices(text: str) -> list[dict[str, str]]:
     text = re.sub(r"^\s*\d+\s*[x×]\s*|(?<=\d)\s+(?=gb\b)", "", text.lower())
     words = {_ALIASES.get(word, word) for word in re.findall(r"[a-z0-9]+", text)}
     named = [
-        ({_ALIASES.get(w, w) for w in re.findall(r"[a-z0-9]+", row["name"].lower())}, row)
-        for row in rows("hardware.csv")
+        ({_ALIASES.get(w, w) for w in re.findall(r"[a-z0-9]+", r["name"].lower())}, r) for r in rows("hardware.csv")
     ]
     # A name has letters and digits, or four digits ("RTX 4090"). Other numbers are counts.
     keys = {word for own, _ in named for word in own if re.fullmatch(r"\d{4}|[a-z]+\d+[a-z]*|trillium", word)}

@@ -61,6 +61,8 @@ WINGS = {
         "verdicts",
         "report",
     },
+    # It judges what others printed.
+    "audit": {"errors", "digits", "catalog", "records", "statistics", "report"},
     # It starts the same command elsewhere, and knows nothing of what that measures.
     "launch": {"errors", "command_form", "records", "machine"},
     # It examines the machine, and nothing is built on it.
@@ -103,6 +105,7 @@ NO_JAX = {
     "analysis",
     "verdicts",
     "report",
+    "audit",
     "configs",
 }
 NO_JAX |= {"hlo", "imported", "forecast", "digits", "command_form"}
