@@ -16,20 +16,12 @@ from dataclasses import dataclass, field
 
 from jaxbench.audit import work
 from jaxbench.audit.table import Column, Range, Row, exact, readings
-from jaxbench.catalog import hardware, targets
+from jaxbench.catalog import hardware, rows, targets
 from jaxbench.digits import digits
 from jaxbench.errors import UserError
 
 CONSISTENT, INCONSISTENT, CANNOT_TELL = "consistent", "inconsistent", "cannot tell"
 TIME, FORMULA, PEAK, LIMIT, ROWS = KINDS = ("time and batch", "FLOP formula", "peak", "limit", "other rows")
-_EQUAL = (  # products of quantities
-    ("step_tokens", "batch seq"), ("tokens_s", "device_tokens_s devices"), ("samples_s", "device_samples_s devices"),
-    ("flop_s", "device_flop_s devices"), ("tokens_s step_s", "step_tokens"), ("tokens_s step_s", "batch seq"),
-    ("device_tokens_s devices step_s", "step_tokens"), ("device_tokens_s devices step_s", "batch seq"),
-    ("samples_s step_s", "batch"), ("device_samples_s devices step_s", "batch"), ("samples_s seq", "tokens_s"),
-    ("device_samples_s seq", "device_tokens_s"), ("steps step_s", "training_s"),
-)  # fmt: skip
-_WORDS = {"step_s": "step time", "training_s": "training time", "seq": "sequence", "step_tokens": "tokens of a step"}
 # Rows with the same of these do the same work for a token.
 _SIZES = ("params", "active_params", "seq", "layers", "width", "hidden", "heads", "vocab")
 
@@ -101,7 +93,7 @@ class Audited:
         return self.row.texts.get(name, "")
 
     def get(self, *products: str, scale: float = 1.0) -> Range | None:
-        """The first product whose quantities are all known, such as "batch seq"; None: none is."""
+        """The first product of known quantities, such as "batch seq"; None: none is."""
         for names in map(str.split, products):
             if names and all(name in self.row.values for name in names):
                 return math.prod((self.row.values[name] for name in names), start=exact(scale))
@@ -115,8 +107,8 @@ class Audited:
 def audit(columns: Sequence[Column]) -> tuple[list[Audited], dict[str, str]]:
     """(the rows of a table with their checks; how columns were read that leave it open, which most rows decide)."""
     best: tuple[float, list[Audited], dict[str, str]] = -math.inf, [], {}
-    for rows, words in readings(columns):
-        audited = [Audited(row, work.model(row)) for row in rows]
+    for read, words in readings(columns):
+        audited = [Audited(row, work.model(row)) for row in read]
         for each in audited:
             _time_and_batch(each)
             _flops(each)
@@ -144,8 +136,9 @@ def _time_and_batch(made: Audited) -> None:
     known("devices", get("nodes per_node"))
     known("step_s", exact(1.0) / values["steps_s"] if "steps_s" in values else None)
     known("runs_s", exact(1.0) / values["training_s"] if "training_s" in values and "steps" not in values else None)
-    for left, right in _EQUAL:
-        made.compare(TIME, (_words(left), _words(right)), get(left), get(right))
+    for line in _identities("row"):
+        scale, names = float(line["scale"]), (line["left_words"], line["right_words"])
+        made.compare(TIME, names, get(line["left"], scale=scale), get(line["right"], scale=scale))
     known("accumulate", exact(1.0))
     parts, seq = get("device_batch devices accumulate"), get("seq")
     whole = get("batch") or (get("step_tokens", scale=1 / seq.value) if seq else None)
@@ -162,8 +155,9 @@ def _time_and_batch(made: Audited) -> None:
         known(f"device_{name}", get(name, scale=1 / devices.value) if devices else None)
 
 
-def _words(product: str) -> str:
-    return " x ".join(_WORDS.get(name, name.replace("_s", "/s").replace("_", " ")) for name in product.split())
+def _identities(*scopes: str) -> list[dict[str, str]]:
+    """Products of quantities that must be equal in a row, or have the same ratio in rows of one model or machine."""
+    return [line for line in rows("table_identities.csv") if line["scope"] in scopes]
 
 
 def _flops(made: Audited) -> None:
@@ -220,69 +214,64 @@ def _search(
     return f"none: {shown}; nearest {name}{by_name} ({'-' if off < 0 else '+'}{digits(abs(off))} %)"
 
 
-def _between(rows: Sequence[Audited]) -> None:
+def _between(audited: Sequence[Audited]) -> None:
     """What must be the same in rows of one model, and how throughput scales over them."""
-    for each in rows:
+    for each in audited:
         if count := each.get("devices", "nodes"):
             each.row.values["count"] = count
     # Without the length of a sequence, rows of one model may do different work for a token.
-    tokens = "device_tokens_s" if all("seq" in each.row.values for each in rows) else ""
-    machine = "model", "device", "precision"
-    for texts, top, bottom, words, scale in (
-        (("model",), "device_flop_s", tokens, ("TFLOP/s", "tokens/s"), 1e-12),
-        (machine, "device_flop_s", "mfu", ("TFLOP/s", "MFU"), 1e-12),
-        (machine, "mfu", tokens, ("MFU in %", "tokens/s"), 100),
-        (machine, "speedup", "efficiency count", ("speed-up", "efficiency and devices"), 1),
-        (machine, "speedup", "tokens_s", ("speed-up", "tokens/s"), 1),
-        (machine, "speedup", "samples_s", ("speed-up", "samples/s"), 1),
-        (machine, "efficiency", "device_tokens_s", ("efficiency", "tokens/s"), 1),
-        (machine, "efficiency", "device_samples_s", ("efficiency", "samples/s"), 1),
-    ):
-        for group in _groups(rows, texts, top, bottom):
+    same_work, machine = all("seq" in each.row.values for each in audited), ("model", "device", "precision")
+    for line in _identities("model", "machine", "base"):
+        of_base, scale = line["scope"] == "base", float(line["scale"])
+        if not same_work and line["right"] == "device_tokens_s" and not of_base:
+            continue
+        texts = ("model",) if line["scope"] == "model" else machine
+        for group in _groups(audited, texts, line["left"], line["right"]):
             # A speed-up may be over another program. Over the fewest devices it is 1 there, and exactly.
-            of_rows = bottom.endswith("_s") and top in ("speedup", "efficiency")
-            if len(group) < 2 or (of_rows and not _base(group)[1].meets(exact(1.0))):
+            base, printed, _ = _base(group)
+            if len(group) < 2 or (of_base and not printed.meets(exact(1.0))):
                 continue
-            group = [(e, exact(1.0) if of_rows and e is _base(group)[0] else high, low) for e, high, low in group]
+            group = [(e, exact(1.0) if of_base and e is base else high, low) for e, high, low in group]
             ratios = [high / low for _, high, low in group]
             agree = [sum(map(ratio.meets, ratios)) for ratio in ratios]
             most = agree.index(max(agree))  # each row is compared with the one with which most agree
             for at, (each, high, low) in enumerate(group):
-                others = [number for number in range(len(group)) if number != at]
-                other = most if at != most else max(others, key=lambda number: ratios[number].meets(ratios[most]))
-                told = f"that of row {group[other][0].row.number} at the same {words[1]}"
-                each.compare(ROWS, (words[0], told), high * scale, ratios[other] * low * scale)
+                others = [place for place in range(len(group)) if place != at]
+                other = most if at != most else max(others, key=lambda place: ratios[place].meets(ratios[most]))
+                told = f"that of row {group[other][0].row.number} at the same {line['right_words']}"
+                each.compare(ROWS, (line["left_words"], told), high * scale, ratios[other] * low * scale)
     for rate in ("tokens_s", "samples_s", "flop_s", "runs_s"):
-        for group in _groups(rows, machine, rate, "count"):
-            base, slow, few = _base(group)
+        for group in _groups(audited, machine, rate, "count"):
+            first, slow, few = _base(group)
             for each, speed, count in group:
                 if count.value > few.value and each.efficiency is None:
-                    each.efficiency, each.base = speed / slow * (few / count), base.row.number
+                    each.efficiency, each.base = speed / slow * (few / count), first.row.number
 
 
 Group = list[tuple[Audited, Range, Range]]
 
 
 def _base(group: Group) -> tuple[Audited, Range, Range]:
-    return min(group, key=lambda entry: (entry[0].get("count") or exact(0.0)).value)
+    return min(group, key=lambda entry: entry[0].row.values.get("count", exact(0.0)).value)
 
 
-def _groups(rows: Sequence[Audited], texts: Sequence[str], *products: str) -> list[Group]:
+def _groups(audited: Sequence[Audited], texts: Sequence[str], *products: str) -> list[Group]:
     """(row, two products of quantities) of rows with equal texts, sizes and cells that were not understood."""
     groups: dict[tuple[object, ...], Group] = defaultdict(list)
-    for each in rows:
+    for each in audited:
         sizes = tuple(each.row.values.get(name, exact(0)).value for name in _SIZES)
         if (top := each.get(products[0])) and (bottom := each.get(products[1])):
             groups[*map(each.text, texts), *sizes, *sorted(each.row.others.items())].append((each, top, bottom))
     return list(groups.values())
 
 
-def forecasts(rows: Sequence[Audited]) -> list[str]:
+def forecasts(audited: Sequence[Audited]) -> list[str]:
     """The commands that forecast the steps of published shapes on targets: a forecast needs a compiler."""
     commands: dict[tuple[str, str], str] = {}
-    for each, target in itertools.product((e for e in rows if e.model.sizes), map(targets.parse, targets.names())):
+    for each, target in itertools.product(audited, map(targets.parse, targets.names())):
         seq, count, peak = each.get("seq"), each.get("devices"), hardware.find(target.device_kind)
-        if seq and count and peak and any(peak.name == row["name"] for row in work.devices(each.text("device"))):
+        named = [row["name"] for row in work.devices(each.text("device"))]
+        if each.model.sizes and seq and count and peak and peak.name in named:
             settings = {**each.model.sizes, "rms": each.model.sizes["gated"], "context": int(seq.value)}
             words = " ".join(f"--config.model.{name}={size}" for name, size in settings.items())
             batch = each.get("device_batch") or each.get("batch", scale=1 / count.value) or exact(1)

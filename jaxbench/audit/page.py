@@ -4,14 +4,14 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 
 from matplotlib.figure import Figure
 from rich.console import Console
 
-from jaxbench.audit.checks import CANNOT_TELL, CONSISTENT, INCONSISTENT, KINDS, LIMIT, Audited, forecasts
-from jaxbench.audit.table import Column as Given
+from jaxbench.audit import checks, table
+from jaxbench.audit.checks import CANNOT_TELL, CONSISTENT, INCONSISTENT, KINDS, LIMIT, Audited
 from jaxbench.errors import UserError
 from jaxbench.records.store import write_atomic
 from jaxbench.report import page
@@ -58,51 +58,42 @@ def draw_audit(rows: Sequence[Audited], *, title: str) -> Figure | None:
         )
         for at, (_, checks) in enumerate(drawn) for check in checks
     ]  # fmt: skip
-    if not made:
-        return None
     axis = shapes.log("x", span=(_ENDS[0], 10))
     panel = shapes.Panel(x="difference over what the printed digits allow", made=made, axis=axis, level=1)
     names = [f"{row.row.number} {canvas.short(row.model.name, 40)}" for row, _ in drawn]
-    used = {mark.style for mark in made}
-    handles = [marks.handle(at, kind, between="none") for at, kind in enumerate(KINDS) if at in used]
+    handles = [marks.handle(at, k, between="none") for at, k in enumerate(KINDS) if at in {m.style for m in made}]
     rest = [f"the {_DRAWN} first rows, inconsistent ones before others"] if len(drawn) == _DRAWN else []
-    return shapes.rows(title, names, [panel], handles=handles, remarks=rest)
+    return shapes.rows(title, names, [panel], handles=handles, remarks=rest) if made else None
 
 
-def write(
-    name: str,
-    rows: Sequence[Audited],
-    columns: Sequence[Given],
-    words: Mapping[str, str],
-    folder: Path,
-    console: Console,
-) -> None:
-    """Prints the verdicts, and writes audit.html, audit.csv and figures/audit. name: of the table. words: how columns
-    were read that leave it open. Raises UserError: the folder cannot be written."""
-    counts, title = Counter(row.verdict for row in rows), f"Do the numbers of {name} agree?"
+def audit(path: Path, facts: Sequence[str], folder: Path, console: Console) -> bool:
+    """Prints the verdicts, and writes audit.html, audit.csv and figures/audit. Returns whether no row is inconsistent.
+
+    Raises UserError: there is no table or no such fact, or the folder cannot be written.
+    """
+    columns = table.read(path, facts)
+    rows, words = checks.audit(columns)
+    ordered = sorted(rows, key=lambda row: row.verdict != INCONSISTENT)
+    counts, title = Counter(row.verdict for row in rows), f"Do the numbers of {path.name} agree?"
     known = [column.header for column in columns if column.meanings or column.text]
+    others = [column.header for column in columns if column.header not in known]
     headlines = [
         f"{len(rows)} rows: {', '.join(f'{counts[verdict]} {verdict}' for verdict in _STYLES)}.",
-        f"Understood: {', '.join(known) or 'no column'}. "
-        f"Not understood: {', '.join(column.header for column in columns if column.header not in known) or 'none'}.",
-        *(
-            f"'{header}' leaves open what it means, and most rows agree if it is {how}."
-            for header, how in words.items()
-        ),
+        f"Understood: {', '.join(known) or 'no column'}. Not understood: {', '.join(others) or 'none'}.",
+        *(f"'{header}' leaves open what it means: most rows agree if it is {how}." for header, how in words.items()),
     ]
     wrong = [f"Row {row.row.number} {row.model.name}: {check.sentence}." for row in rows for check in row.failures]
     taken = {row.model.name: f"{row.model.name} is taken as {row.model.known}." for row in rows if row.model.known}
-    found = {"Inconsistent": wrong, "Where a forecast lies": forecasts(rows), "Models": [*taken.values()]}
+    found = {"Inconsistent": wrong, "Where a forecast lies": checks.forecasts(rows), "Models": [*taken.values()]}
     sections = [
         Section(each, texts, Purpose.SHORTFALL if texts is wrong else Purpose.NOTE, DEFINITION)
         for each, texts in found.items() if texts
     ]  # fmt: skip
-    ordered = sorted(rows, key=lambda row: row.verdict != INCONSISTENT)
     more = f"{len(rows) - _LISTED} more rows are on the page." if len(rows) > _LISTED else ""
     files = canvas.render(lambda: draw_audit(ordered, title=title))
     made = Page(
         name="audit", heading=title, headlines=headlines, table=fill(_COLUMNS, rows), sections=sections,
-        brief=fill(_COLUMNS, ordered[:_LISTED], note=more), definition=DEFINITION, made_from=name,
+        brief=fill(_COLUMNS, ordered[:_LISTED], note=more), definition=DEFINITION, made_from=path.name,
         pictures=[Picture(name="audit", svg=files["svg"], caption=draw_audit.caption)] if files else [],
     )  # fmt: skip
     try:
@@ -113,3 +104,4 @@ def write(
         raise UserError(f"cannot write the audit into '{folder}' ({error.strerror}).") from error
     page.show(made, console)
     console.print(f"\nPage, figure and table: {folder / PAGE}", highlight=False, soft_wrap=True)
+    return not wrong

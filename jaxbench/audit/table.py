@@ -14,6 +14,7 @@ import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
+from typing import NamedTuple
 
 from jaxbench.catalog import rows as catalogue
 from jaxbench.errors import UserError
@@ -64,8 +65,7 @@ def exact(value: float) -> Range:
     return Range(value, value, value)
 
 
-@dataclass(frozen=True)
-class Printed:
+class Printed(NamedTuple):
     """A number as printed. place: the power of ten of its last digit that is not a padding zero. digits: how many those
     are. whole: it has no decimal point, so zeros at its end may be padding. error: of "3.1 ± 0.2"; 0: none."""
 
@@ -104,8 +104,7 @@ def ranges(column: Sequence[Printed | None]) -> list[Range | None]:
     return [None if each is None else span(each) for each in column]
 
 
-@dataclass(frozen=True)
-class Meaning:
+class Meaning(NamedTuple):
     """A quantity in SI units: the number of the column times `scale`. scale 0: a share, in percent or of 1."""
 
     quantity: str
@@ -228,14 +227,12 @@ def readings(columns: Sequence[Column]) -> Iterator[tuple[list[Row], dict[str, s
         rows = [Row(number) for number in range(1, len(columns[0].cells) + 1)]
         for column, meaning in zip(columns, chosen, strict=True):
             _add(rows, column, meaning)
-        pairs = zip(columns, chosen, strict=True)
-        yield rows, {column.header: _choice(m) for column, m in pairs if m is not None and len(column.meanings) > 1}
-
-
-def _choice(meaning: Meaning) -> str:
-    if meaning.quantity == "step_s":
-        return "in ms" if meaning.scale < 1 else "in s"
-    return "of a device" if meaning.quantity.startswith("device_") else "of all devices"
+        words = dict[str, str]()
+        for column, meaning in zip(columns, chosen, strict=True):
+            if meaning is not None and len(column.meanings) > 1:
+                of = "of a device" if meaning.quantity.startswith("device_") else "of all devices"
+                words[column.header] = of if meaning.quantity != "step_s" else "in ms" if meaning.scale < 1 else "in s"
+        yield rows, words
 
 
 def _add(rows: Sequence[Row], column: Column, meaning: Meaning | None) -> None:

@@ -11,6 +11,7 @@ import functools
 import itertools
 import re
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 from jaxbench.audit.table import Range, Row, exact, number, rules
 from jaxbench.catalog import rows
@@ -19,26 +20,23 @@ _NOMINAL = Range(0.9, 1, 1.3)  # Gemma 2B has 2.51 billion parameters, Llama 2 7
 _BLACKWELL = re.compile(r"B[23]00|RTX 50")  # has 4-bit rates, which the catalogue does not have
 _KINDS = {"bf16": "bfloat16", "fp16": "float16", "fp8": "8 bits", "tf32": "TF32", "fp32": "float32"}
 _ALIASES = {"v5litepod": "v5e", "v5lite": "v5e", "ironwood": "tpu7x", "v7x": "tpu7x", "sxm2": "sxm", "sxm4": "sxm"}
+_SHAPE = ("layers", "width", "heads", "kv_heads", "head_width", "hidden", "vocab", "gated")
 _PARTS = {"sxm", "pcie", "nvl", "80gb", "40gb"}  # words that tell parts of one name apart
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True)
 class Model:
-    """What is known of a row's model.
-
-    Attributes:
-      counts: parameters that compute for a token (in a mixture of experts the active ones) by the way to count them.
-      attention: FLOPs per token and position to train attention over the whole sequence; 0: unknown.
-      nominal: the parameters are from a name. frozen: only adapters are trained.
-      known, sizes: the published model that it is, and its shape; empty: none.
-    """
+    """What is known of a row's model. counts: parameters that compute for a token (in a mixture of experts the active
+    ones) by the way to count them. attention: FLOPs per token and position of attention over the whole sequence; 0:
+    unknown. nominal: the parameters are from a name. frozen: only adapters are trained. known, sizes: the published
+    model that it is, and its shape; empty: none."""
 
     name: str
-    known: str = ""
-    counts: dict[str, Range] = field(default_factory=dict)
+    counts: dict[str, Range]
     attention: float = 0.0
     nominal: bool = False
     frozen: bool = False
+    known: str = ""
     sizes: dict[str, int] = field(default_factory=dict)
 
     def formulas(self, seq: float) -> dict[str, Range]:
@@ -48,8 +46,7 @@ class Model:
             for factor, how in ((6, ""), (8, ", recomputed")) if part or not words else ():
                 for name, n in self.counts.items():
                     made[f"{factor}{name}{words}{how}"] = n.plus(part / 6, part / 6) * factor
-        frozen = {f"2/3 of {name}, weights frozen": work * (2 / 3) for name, work in made.items() if self.frozen}
-        return made | frozen
+        return made | {f"2/3 of {name}, weights frozen": work * (2 / 3) for name, work in made.items() if self.frozen}
 
     def conventions(self, seq: float) -> Range | None:
         """From the cheapest formula (in blocks, with frozen weights) to the dearest; None: unknown."""
@@ -64,19 +61,15 @@ def model(row: Row) -> Model:
     found: dict[str, str] = next((each for each in rows("models.csv") if re.search(each["pattern"], text)), {})
     frozen = bool(re.search(r"\bq?lora\b", text))
     if found.get("layers"):
-        names = ("layers", "width", "heads", "kv_heads", "head_width", "hidden", "vocab", "gated")
-        sizes, params = {name: int(found[name]) for name in names}, float(found["params"])
+        sizes = {size: int(found[size]) for size in _SHAPE}
         layers, width, heads, kv_heads, head_width, hidden, vocab, gated = sizes.values()
         block = 2 * width * head_width * (heads + kv_heads) + (2 + gated) * width * hidden
         if "layers" in values:  # a shortened model
             sizes["layers"] = int(values["layers"].value)
-            params, layers = params + (sizes["layers"] - layers) * block, sizes["layers"]
-        weights = layers * block
-        exactly = {"N": weights + vocab * width, "N with the input embedding": params, "N in blocks": weights}
-        return Model(
-            name=name, known=found["name"], counts={how: exact(float(count)) for how, count in exactly.items()},
-            attention=12.0 * layers * heads * head_width, frozen=frozen, sizes=sizes,
-        )  # fmt: skip
+        weights, params = sizes["layers"] * block, float(found["params"]) + (sizes["layers"] - layers) * block
+        by = {"N": weights + vocab * width, "N with the input embedding": params, "N in blocks": weights}
+        counts, attention = {how: exact(float(n)) for how, n in by.items()}, 12.0 * sizes["layers"] * heads * head_width
+        return Model(name, counts, attention, frozen=frozen, known=found["name"], sizes=sizes)
     experts = re.search(r"-?a(\d+(?:\.\d+)?b)\b", text)
     printed, nominal = values.get("active_params" if experts or found else "params"), row.nominal
     if printed is None or nominal:
@@ -90,18 +83,18 @@ def model(row: Row) -> Model:
         embedding = values["vocab"].value * values["width"].value if "vocab" in values else 0.0
         if printed is not None and 0 < embedding < printed.low:
             counts["N without an embedding"] = printed.plus(-embedding, -embedding)
-    return Model(name=name, counts=counts, attention=attention, nominal=nominal, frozen=frozen)
+    return Model(name, counts, attention, nominal, frozen)
 
 
-@dataclass(frozen=True, kw_only=True)
-class Peak:
-    """A peak of a device as its digits allow. column: of hardware.csv. plain: of a whole chip, without sparsity."""
+class Peak(NamedTuple):
+    """A peak of a device as its digits allow. column: of hardware.csv. plain: of a whole chip, without sparsity.
+    sourced: a source confirms it."""
 
     words: str
     column: str
     flop_s: Range
-    plain: bool = True
-    sourced: bool = True
+    plain: bool
+    sourced: bool
 
 
 @functools.cache
@@ -111,13 +104,13 @@ def peaks(device: str) -> tuple[Peak, ...]:
     for row, (name, words) in itertools.product(devices(device), _KINDS.items()):
         column = f"{name}_tflops"
         if (printed := number(row[column])) is not None:
-            rate = exact(printed.value).plus(-(10.0**printed.place) / 2, 10.0**printed.place / 2) * 1e12
+            half, sourced = 10.0**printed.place / 2, column not in row["unverified_fields"].split(";")
             ways = {"": 1.0} | ({" of half a chip": 0.5} if row["name"] in shared else {})
             ways |= {" with sparsity": 2.0} if row["tf32_tflops"] and name != "fp32" and "NVIDIA" in row["name"] else {}
             for how, factor in ways.items():
                 tell = f"{printed.value * factor:g} TFLOP/s, {words}{how} ({row['name']})"
-                sourced = column not in row["unverified_fields"].split(";")
-                found.append(Peak(words=tell, column=column, flop_s=rate * factor, plain=not how, sourced=sourced))
+                rate = exact(printed.value).plus(-half, half) * (1e12 * factor)
+                found.append(Peak(tell, column, rate, not how, sourced))
     return tuple(found)
 
 

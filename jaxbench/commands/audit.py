@@ -18,11 +18,8 @@ VERB = Verb(
 
 
 def main(arguments: list[str], workdir: Path, console: Console) -> int:
-    from jaxbench.audit import checks, page, table
+    from jaxbench.audit import page
 
     if not arguments:
         raise UserError("jaxbench audit takes a table: a CSV file or a Markdown table, such as results.csv.")
-    given = table.read(Path(arguments[0]), arguments[1:])
-    rows, words = checks.audit(given)
-    page.write(Path(arguments[0]).name, rows, given, words, workdir, console)
-    return 1 if any(row.verdict == checks.INCONSISTENT for row in rows) else 0
+    return 0 if page.audit(Path(arguments[0]), arguments[1:], workdir, console) else 1

@@ -237,7 +237,7 @@ def test_verdicts_come_first_and_a_page_with_a_picture_and_a_csv_are_written(
     code, said, folder = run(path)
     assert code == 1
     assert " ".join(said.split()).startswith(
-        "Failed: Row 2 Llama 3 8B: device tokens/s x devices x step time (1,082,728)"
+        "Failed: Row 2 Llama 3 8B: tokens/s of a device x devices x step time (1,082,728)"
     )
     assert "2 rows: 1 consistent, 1 inconsistent, 0 cannot tell." in said and "Not understood: note." in said
     lines = list(csv.DictReader((folder / page.CSV).read_text().splitlines()))
