@@ -11,7 +11,7 @@ import itertools
 import math
 import re
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from jaxbench.audit import work
@@ -53,16 +53,10 @@ class Check:
 
     @property
     def sentence(self) -> str:
-        left, right = (
-            f"{span.value:,.0f}" if 1e5 <= span.value < 1e12 else f"{span.value:.6g}"
-            for span in (self.left, self.right)
-        )
+        left, right = (f"{v:,.0f}" if 1e5 <= v < 1e12 else f"{v:.6g}" for v in (self.left.value, self.right.value))
         verb = "exceeds" if self.kind == LIMIT else "differs from"
-        allowed = digits(100 * abs(self.miss) / self.strain) if self.strain else "0"
-        return (
-            f"{self.names[0]} ({left}) {verb} {self.names[1]} ({right}) by {digits(abs(100 * self.miss))} %; "
-            f"their digits allow {allowed} %"
-        )
+        by, allowed = digits(abs(100 * self.miss)), digits(100 * abs(self.miss) / self.strain) if self.strain else "0"
+        return f"{self.names[0]} ({left}) {verb} {self.names[1]} ({right}) by {by} %; their digits allow {allowed} %"
 
 
 @dataclass
@@ -136,10 +130,11 @@ def _time_and_batch(made: Audited) -> None:
     known("devices", get("nodes per_node"))
     known("step_s", exact(1.0) / values["steps_s"] if "steps_s" in values else None)
     known("runs_s", exact(1.0) / values["training_s"] if "training_s" in values and "steps" not in values else None)
-    for line in _identities("row"):
+    for line in (line for line in rows("table_identities.csv") if line["scope"] == "row"):
         scale, names = float(line["scale"]), (line["left_words"], line["right_words"])
         made.compare(TIME, names, get(line["left"], scale=scale), get(line["right"], scale=scale))
     known("accumulate", exact(1.0))
+    known("count", get("devices", "nodes"))
     parts, seq = get("device_batch devices accumulate"), get("seq")
     whole = get("batch") or (get("step_tokens", scale=1 / seq.value) if seq else None)
     if whole is not None and parts is not None:
@@ -153,11 +148,6 @@ def _time_and_batch(made: Audited) -> None:
         known(name, get(f"device_{name}", scale=devices.value) if devices else None)
         known(name, values["step_tokens"] / step if name == "tokens_s" and step and "step_tokens" in values else None)
         known(f"device_{name}", get(name, scale=1 / devices.value) if devices else None)
-
-
-def _identities(*scopes: str) -> list[dict[str, str]]:
-    """Products of quantities that must be equal in a row, or have the same ratio in rows of one model or machine."""
-    return [line for line in rows("table_identities.csv") if line["scope"] in scopes]
 
 
 def _flops(made: Audited) -> None:
@@ -191,9 +181,7 @@ def _flops(made: Audited) -> None:
         made.formula = _search(made, PEAK, "MFU x the peak over tokens/s", mfu * peak / tokens, formulas, within)
 
 
-def _search(
-    made: Audited, kind: str, what: str, value: Range, options: Mapping[str, Range], within: Range | None
-) -> str:
+def _search(made: Audited, kind: str, what: str, value: Range, options: dict[str, Range], within: Range | None) -> str:
     """Which of the options give the value. Outside of `within`, the row is inconsistent."""
     of_token = "tokens/s" in what
     scale, unit = (1e-9, "GFLOP a token") if of_token else (1e-12, "TFLOP/s")
@@ -214,21 +202,21 @@ def _search(
     return f"none: {shown}; nearest {name}{by_name} ({'-' if off < 0 else '+'}{digits(abs(off))} %)"
 
 
+Group = list[tuple[Audited, Range, Range]]
+
+
 def _between(audited: Sequence[Audited]) -> None:
     """What must be the same in rows of one model, and how throughput scales over them."""
-    for each in audited:
-        if count := each.get("devices", "nodes"):
-            each.row.values["count"] = count
     # Without the length of a sequence, rows of one model may do different work for a token.
     same_work, machine = all("seq" in each.row.values for each in audited), ("model", "device", "precision")
-    for line in _identities("model", "machine", "base"):
+    for line in rows("table_identities.csv"):
         of_base, scale = line["scope"] == "base", float(line["scale"])
-        if not same_work and line["right"] == "device_tokens_s" and not of_base:
+        if line["scope"] == "row" or (line["right"] == "device_tokens_s" and not (of_base or same_work)):
             continue
         texts = ("model",) if line["scope"] == "model" else machine
         for group in _groups(audited, texts, line["left"], line["right"]):
             # A speed-up may be over another program. Over the fewest devices it is 1 there, and exactly.
-            base, printed, _ = _base(group)
+            base, printed, _ = group[0]
             if len(group) < 2 or (of_base and not printed.meets(exact(1.0))):
                 continue
             group = [(e, exact(1.0) if of_base and e is base else high, low) for e, high, low in group]
@@ -242,43 +230,43 @@ def _between(audited: Sequence[Audited]) -> None:
                 each.compare(ROWS, (line["left_words"], told), high * scale, ratios[other] * low * scale)
     for rate in ("tokens_s", "samples_s", "flop_s", "runs_s"):
         for group in _groups(audited, machine, rate, "count"):
-            first, slow, few = _base(group)
+            first, slow, few = group[0]
             for each, speed, count in group:
                 if count.value > few.value and each.efficiency is None:
                     each.efficiency, each.base = speed / slow * (few / count), first.row.number
 
 
-Group = list[tuple[Audited, Range, Range]]
-
-
-def _base(group: Group) -> tuple[Audited, Range, Range]:
-    return min(group, key=lambda entry: entry[0].row.values.get("count", exact(0.0)).value)
-
-
 def _groups(audited: Sequence[Audited], texts: Sequence[str], *products: str) -> list[Group]:
-    """(row, two products of quantities) of rows with equal texts, sizes and cells that were not understood."""
+    """(row, two products of quantities) of rows with equal texts, sizes and cells that were not understood, those with
+    the fewest devices first."""
     groups: dict[tuple[object, ...], Group] = defaultdict(list)
     for each in audited:
         sizes = tuple(each.row.values.get(name, exact(0)).value for name in _SIZES)
         if (top := each.get(products[0])) and (bottom := each.get(products[1])):
             groups[*map(each.text, texts), *sizes, *sorted(each.row.others.items())].append((each, top, bottom))
-    return list(groups.values())
+    return [
+        sorted(group, key=lambda entry: entry[0].row.values.get("count", exact(0)).value) for group in groups.values()
+    ]
 
 
 def forecasts(audited: Sequence[Audited]) -> list[str]:
     """The commands that forecast the steps of published shapes on targets: a forecast needs a compiler."""
     commands: dict[tuple[str, str], str] = {}
     for each, target in itertools.product(audited, map(targets.parse, targets.names())):
-        seq, count, peak = each.get("seq"), each.get("devices"), hardware.find(target.device_kind)
-        named = [row["name"] for row in work.devices(each.text("device"))]
-        if each.model.sizes and seq and count and peak and peak.name in named:
-            settings = {**each.model.sizes, "rms": each.model.sizes["gated"], "context": int(seq.value)}
-            words = " ".join(f"--config.model.{name}={size}" for name, size in settings.items())
+        sizes, seq, count, peak = (
+            each.model.sizes,
+            each.get("seq"),
+            each.get("devices"),
+            hardware.find(target.device_kind),
+        )
+        if sizes and seq and count and peak and peak.name in {row["name"] for row in work.devices(each.text("device"))}:
+            settings = {**sizes, "rms": sizes["gated"], "context": int(seq.value), "attention": "flash"}
+            words = " ".join(f"--config.model.{name}={setting}" for name, setting in settings.items())
             batch = each.get("device_batch") or each.get("batch", scale=1 / count.value) or exact(1)
             with contextlib.suppress(UserError):  # no slice has this number of chips
                 command = (
                     f"jaxbench forecast gpt --targets={target.part(int(count.value)).text} --depths=1,2 {words} "
-                    "--config.model.attention=flash --config.strategy=fsdp --config.lever.remat=block "
+                    "--config.strategy=fsdp --config.lever.remat=block "
                     f"--config.accelerator_batch={max(1, round(batch.value))}"
                 )
                 commands.setdefault((each.model.known, target.name), f"Row {each.row.number}: '{command}'.")

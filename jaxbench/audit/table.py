@@ -203,12 +203,8 @@ def read(path: Path, facts: Sequence[str] = ()) -> list[Column]:
     for column in sorted(made, key=lambda column: len(column.meanings)):
         for meaning in column.meanings if len({m.quantity for m in column.meanings}) == 1 else ():
             owner.setdefault(meaning.quantity, column.header)
-    return [
-        replace(
-            column, meanings=tuple(m for m in column.meanings if owner.get(m.quantity, column.header) == column.header)
-        )
-        for column in made
-    ]
+    mine = lambda column, meaning: owner.get(meaning.quantity, column.header) == column.header  # noqa: E731
+    return [replace(each, meanings=tuple(m for m in each.meanings if mine(each, m))) for each in made]
 
 
 def _understood(header: str, cells: tuple[str, ...]) -> Column:
