@@ -42,7 +42,10 @@ STATED = (
         (f"{CATALOGUE}/tf_dgx1_p100_synth.csv", (f"images/s=@{model}",))
         for model in ("InceptionV3", "ResNet-50", "ResNet-152", "AlexNet", "VGG16")
     ),
-    (f"{CATALOGUE}/forecast_configurations.csv", ("tokens/s/device=@tokens_per_s", "TFLOP/s/device=@tflops", "step_s=@seconds")),
+    (
+        f"{CATALOGUE}/forecast_configurations.csv",
+        ("tokens/s/device=@tokens_per_s", "TFLOP/s/device=@tflops", "step_s=@seconds"),
+    ),
 )  # fmt: skip
 
 

@@ -123,6 +123,26 @@ def test_what_a_header_leaves_open_is_decided_by_most_rows(tmp_path: Path) -> No
         assert words["step time"] == ("in s" if scale == 1 else "in ms")
 
 
+def test_a_published_markdown_table_is_read_as_it_is(tmp_path: Path) -> None:
+    """Two rows of the benchmarks of MPT (mosaicml/llm-foundry@061f2c7 scripts/train/benchmarking/README.md): samples/s
+    are cut, and "Model TFLOP" is in FLOP/s."""
+    path = tmp_path / "README.md"
+    path.write_text(
+        "| Model | SeqLen (T) | # GPUs | GPU | MFU | HFU | Model TFLOP | MicroBatchSize | GradAccum | GlobalBatchSize "
+        "| Throughput (S/s) | Throughput (T/s) | Throughput (T/s/GPU) | GlobalBatchSize (T) | Precision | NumParams |\n"
+        "| --- | --- | --- | --- | --- | --- | --- | --- | --- | --- | --- | --- | --- | --- | --- | --- |\n"
+        "| 70b | 2048 | 64 | h100_80gb | 42.57 | 56.76 | 4.212583E+14 | 8 | 4 | 2048 | 32 | 66523 | 1039 | 4194304 "
+        "| amp_bf16 | 64862437376 |\n"
+        "| 13b | 32768 | 8 | h100_80gb | 31.68 | 42.24 | 3.134795E+14 | 1 | 3 | 24 | 0 | 15812 | 1976 | 786432 "
+        "| amp_bf16 | 13011240960 |\n"
+    )
+    given = table.read(path)
+    rows, _ = checks.audit(given)
+    assert not [column.header for column in given if not (column.meanings or column.text)]
+    assert [row.verdict for row in rows] == [CONSISTENT] * 2 and len(rows[0].checks) > 6
+    assert all("989 TFLOP/s, bfloat16" in row.peak for row in rows)
+
+
 def test_columns_of_several_models_accuse_nobody(tmp_path: Path) -> None:
     header, lines = "gpus,tflops_7B,mfu_7B,tflops_70B,mfu_70B", ("8,400,40.4,500,50.6", "16,390,39.4,490,49.5")
     assert {row.verdict for row in judged(tmp_path, header, *lines)} == {CANNOT_TELL}
@@ -140,8 +160,9 @@ def test_a_batch_of_a_device_may_be_accumulated_but_not_otherwise(tmp_path: Path
 @pytest.mark.parametrize(
     ("cell", "low", "value", "high"),
     [
-        ("12.3", 12.25, 12.3, 12.4), ("12.30", 12.295, 12.3, 12.31), ("85,459", 85458.5, 85459, 85460), ("54 %", 53.5, 54, 55),
-        ("1.5e3", 1450, 1500, 1600), ("12.3k", 12250, 12300, 12400), ("1000", 950, 1000, 1100), ("37556 (36108)", 37555.5, 37556, 37557),
+        ("12.3", 12.25, 12.3, 12.4), ("12.30", 12.295, 12.3, 12.31), ("85,459", 85458.5, 85459, 85460),
+        ("54 %", 53.5, 54, 55), ("1.5e3", 1450, 1500, 1600), ("12.3k", 12250, 12300, 12400), ("1000", 950, 1000, 1100),
+        ("37556 (36108)", 37555.5, 37556, 37557),
         ("3.1 ± 0.2", 2.9, 3.1, 3.3), ("~360", 355, 360, 370), (".5", 0.45, 0.5, 0.6), ("7B", 6.5e9, 7e9, 8e9),
     ],
 )  # fmt: skip
@@ -158,7 +179,8 @@ def test_zeros_are_digits_if_a_larger_number_shows_their_place() -> None:
 
 HEADERS = {
     "tok/s/gpu": "device_tokens_s", "TFLOPs/device": "device_flop_s", "MFU (%)": "mfu", "step_time_ms": "step_s",
-    "params (B)": "params", "GBS": "batch", "seq_len": "seq", "Tokens/GPU/s": "device_tokens_s", "TGS": "device_tokens_s",
+    "params (B)": "params", "GBS": "batch", "seq_len": "seq", "Tokens/GPU/s": "device_tokens_s",
+    "TGS": "device_tokens_s", "Throughput (T/s/GPU)": "device_tokens_s", "GlobalBatchSize (T)": "step_tokens",
     "Model FLOPs utilization": "mfu", "HFU": "hfu", "tokens_per_s_total": "tokens_s", "# GPUs": "devices",
     "elapsed time per iteration (ms)": "step_s", "s/step": "step_s", "it/s": "steps_s", "n_layers": "layers",
     "per_device_batch_size": "device_batch", "sequence length": "seq", "img/sec": "samples_s", "Peak TFLOPS": "peak",
@@ -177,7 +199,8 @@ def test_headers_are_understood_as_people_write_them(header: str) -> None:
 DEVICES = {
     "DGX-H100": "NVIDIA H100 SXM", "8x A100 80GB": "NVIDIA A100 SXM 80GB", "2x H100 PCIe": "NVIDIA H100 PCIe",
     "GB200": "NVIDIA GB200 (per GPU)", "v5p-64": "Google TPU v5p", "v5litepod-16": "Google TPU v5e",
-    "RTX 4090": "NVIDIA RTX 4090", "trillium": "Google TPU v6e (Trillium)", "h100:8": "NVIDIA H100 SXM", "X9": "", "B20": "",
+    "RTX 4090": "NVIDIA RTX 4090", "trillium": "Google TPU v6e (Trillium)", "h100:8": "NVIDIA H100 SXM",
+    "X9": "", "B20": "",
 }  # fmt: skip
 
 
@@ -218,7 +241,8 @@ def test_the_document_is_what_the_program_finds() -> None:
     wrong = {line.partition(" (")[0].partition(": ")[0] for line in made if line.startswith("- ")}
     assert wrong == {
         "- `dgxc_nemo_maxtext_h100_gb200`, row 28", "- `dgxc_nemo_maxtext_h100_gb200`, row 30",
-        "- `dgxc_nemo_maxtext_h100_gb200`, row 35", "- `maxtext_recipes_v6e_v5p`, row 3", "- `nvidia_rn50_mxnet`, row 11",
+        "- `dgxc_nemo_maxtext_h100_gb200`, row 35", "- `maxtext_recipes_v6e_v5p`, row 3",
+        "- `nvidia_rn50_mxnet`, row 11",
     }  # fmt: skip
 
 
@@ -274,7 +298,8 @@ def test_markdown_and_facts_are_read(tmp_path: Path) -> None:
     ("text", "facts", "said"),
     [
         ("", (), "has no table"), ("a\n1\n", (), "has no table"), ("a,b\n", (), "has no table"),
-        ("a,b\n1,2\n", ("seq",), "'seq' is no fact"), ("a,b\n1,2\n", ("seq=@c",), "write seq_len=4096, or tokens/s/gpu=@a"),
+        ("a,b\n1,2\n", ("seq",), "'seq' is no fact"),
+        ("a,b\n1,2\n", ("seq=@c",), "write seq_len=4096, or tokens/s/gpu=@a"),
     ],
 )  # fmt: skip
 def test_bad_input_gets_one_sentence(tmp_path: Path, text: str, facts: tuple[str, ...], said: str) -> None:
