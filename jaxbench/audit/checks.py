@@ -117,7 +117,7 @@ def audit(columns: Sequence[Column]) -> tuple[list[Audited], dict[str, str]]:
 def _time_and_batch(made: Audited) -> None:
     """Compares throughput, step time and batch, and adds what follows from them."""
     values, text, get = made.row.values, made.text("device").lower(), made.get
-    if found := re.match(r"(\d+)\s*[x×]\s*\w", text) or re.fullmatch(r"[a-z]\w*:(\d+(?:x\d+)*)", text):
+    if found := re.match(r"(\d+)\s*[x×]\s*[a-z]", text) or re.fullmatch(r"[a-z]\w*:(\d+(?:x\d+)*)", text):
         values.setdefault("devices", exact(math.prod(map(float, found[1].split("x")))))
     elif found := re.search(r"\b(v\d\w*)-(\d+)$", text):  # up to v5p the name counts TensorCores, two of a chip
         chips = float(found[2]) / (2 if found[1] in ("v2", "v3", "v4", "v5p") else 1)
@@ -130,9 +130,10 @@ def _time_and_batch(made: Audited) -> None:
     known("devices", get("nodes per_node"))
     known("step_s", exact(1.0) / values["steps_s"] if "steps_s" in values else None)
     known("runs_s", exact(1.0) / values["training_s"] if "training_s" in values and "steps" not in values else None)
-    for line in (line for line in rows("table_identities.csv") if line["scope"] == "row"):
+    for line in (line for line in rows("table_identities.csv") if line["scope"] in ("row", "limit")):
         scale, names = float(line["scale"]), (line["left_words"], line["right_words"])
-        made.compare(TIME, names, get(line["left"], scale=scale), get(line["right"], scale=scale))
+        kind = LIMIT if line["scope"] == "limit" else TIME
+        made.compare(kind, names, get(line["left"], scale=scale), get(line["right"], scale=scale))
     known("accumulate", exact(1.0))
     known("count", get("devices", "nodes"))
     parts, seq = get("device_batch devices accumulate"), get("seq")
@@ -211,7 +212,7 @@ def _between(audited: Sequence[Audited]) -> None:
     same_work, machine = all("seq" in each.row.values for each in audited), ("model", "device", "precision")
     for line in rows("table_identities.csv"):
         of_base, scale = line["scope"] == "base", float(line["scale"])
-        if line["scope"] == "row" or (line["right"] == "device_tokens_s" and not (of_base or same_work)):
+        if line["scope"] in ("row", "limit") or (line["right"] == "device_tokens_s" and not (of_base or same_work)):
             continue
         texts = ("model",) if line["scope"] == "model" else machine
         for group in _groups(audited, texts, line["left"], line["right"]):
@@ -243,7 +244,9 @@ def _groups(audited: Sequence[Audited], texts: Sequence[str], *products: str) ->
     for each in audited:
         sizes = tuple(each.row.values.get(name, exact(0)).value for name in _SIZES)
         if (top := each.get(products[0])) and (bottom := each.get(products[1])):
-            groups[*map(each.text, texts), *sizes, *sorted(each.row.others.items())].append((each, top, bottom))
+            groups[*map(each.text, texts), *sizes, each.model.frozen, *sorted(each.row.others.items())].append(
+                (each, top, bottom)
+            )
     return [
         sorted(group, key=lambda entry: entry[0].row.values.get("count", exact(0)).value) for group in groups.values()
     ]

@@ -252,5 +252,6 @@ def _add(rows: Sequence[Row], column: Column, meaning: Meaning | None) -> None:
             if meaning.quantity == "seq" and cell.lower().endswith("k"):
                 scale = 1.024  # "8k" positions are 8,192
             row.nominal |= meaning.quantity == "params" and own.digits < 3
-            span = exact(own.value) if meaning.quantity in _EXACT else span
-            row.values.setdefault(meaning.quantity, span * scale)
+            of_tokens = meaning.quantity == "batch" and own.value >= 5e5  # "4M"
+            span = exact(own.value) if meaning.quantity in _EXACT and not of_tokens else span
+            row.values.setdefault("step_tokens" if of_tokens else meaning.quantity, span * scale)

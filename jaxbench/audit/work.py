@@ -59,7 +59,9 @@ def model(row: Row) -> Model:
     values, name = row.values, row.texts.get("model", "")
     text = re.sub(r"[\s_-]+", "-", name.lower())
     found: dict[str, str] = next((each for each in rows("models.csv") if re.search(each["pattern"], text)), {})
-    frozen = bool(re.search(r"\bq?lora\b", text))
+    frozen = bool(
+        re.search(r"(?<![a-z])q?lora(?![a-z])", " ".join((*row.texts.values(), *row.others.values())).lower())
+    )
     if found.get("layers"):
         sizes = {size: int(found[size]) for size in _SHAPE}
         layers, width, heads, kv_heads, head_width, hidden, vocab, gated = sizes.values()

@@ -123,6 +123,19 @@ def test_what_a_header_leaves_open_is_decided_by_most_rows(tmp_path: Path) -> No
         assert words["step time"] == ("in s" if scale == 1 else "in ms")
 
 
+def test_what_people_mean_is_no_contradiction(tmp_path: Path) -> None:
+    """Batches in tokens, a training time with its evaluation, adapters next to full training, and hosts of GPUs."""
+    rows = judged(tmp_path, "gpus,global batch,seq,step (s),tok/s/gpu", "64,4M,8k,10.0,6553", "64,4M,8k,10.0,9000")
+    assert [row.verdict for row in rows] == [CONSISTENT, INCONSISTENT]
+    rows = judged(tmp_path, "gpus,steps,step (s),training time (s)", "8,100,1.00,130", "8,100,1.50,130")
+    assert [row.verdict for row in rows] == [CANNOT_TELL, INCONSISTENT] and rows[1].failures[0].kind == LIMIT
+    header = "model,mesh,seq,tok/s/gpu,TFLOP/s/gpu"
+    rows = judged(tmp_path, header, "mine,fsdp,2048,1000,200.0", "mine,fsdp lora,2048,1400,186.7")
+    assert {row.verdict for row in rows} == {CANNOT_TELL}
+    rows = judged(tmp_path, "gpu,tok/s/gpu,total tokens/s", "8x8 H100,1000,64000", "8xH100,1000,64000")
+    assert [row.verdict for row in rows] == [CANNOT_TELL, INCONSISTENT]
+
+
 def test_a_published_markdown_table_is_read_as_it_is(tmp_path: Path) -> None:
     """Two rows of the benchmarks of MPT (mosaicml/llm-foundry@061f2c7 scripts/train/benchmarking/README.md): samples/s
     are cut, and "Model TFLOP" is in FLOP/s."""
