@@ -199,11 +199,15 @@ def read(path: Path, facts: Sequence[str] = ()) -> list[Column]:
             columns[f"time {unit}" if unit in _SECONDS else unit] = tuple(v if own == unit else "" for v, own in pairs)
     made = list(itertools.starmap(_understood, columns.items()))
     # Of two columns with one meaning, the first counts, and one that says which it is before one that leaves it open.
-    owner: dict[str, str] = {}
+    owner: dict[str, Column] = {}
     for column in sorted(made, key=lambda column: len(column.meanings)):
         for meaning in column.meanings if len({m.quantity for m in column.meanings}) == 1 else ():
-            owner.setdefault(meaning.quantity, column.header)
-    mine = lambda column, meaning: owner.get(meaning.quantity, column.header) == column.header  # noqa: E731
+            owner.setdefault(meaning.quantity, column)
+
+    def mine(column: Column, meaning: Meaning) -> bool:
+        first = owner.get(meaning.quantity, column)
+        return first is column or not any(a and b for a, b in zip(first.cells, column.cells, strict=True))
+
     return [replace(each, meanings=tuple(m for m in each.meanings if mine(each, m))) for each in made]
 
 
@@ -214,7 +218,9 @@ def _understood(header: str, cells: tuple[str, ...]) -> Column:
         return Column(header, cells, (Meaning("devices", 1.0),))
     if text and not (text == "model" and all(cell.isdecimal() for cell in filled)):
         return Column(header, cells, text=text)
-    return Column(header, cells, meanings(header) if any(map(number, filled)) else ())
+    units = {printed.unit for cell in filled if (printed := number(cell))}
+    known = meanings(f"{header} {' '.join(sorted(units))}") or meanings(header)  # of "Throughput", "12.3k tok/s"
+    return Column(header, cells, known if units else ())
 
 
 def readings(columns: Sequence[Column]) -> Iterator[tuple[list[Row], dict[str, str]]]:

@@ -297,6 +297,17 @@ def test_what_a_table_says_is_escaped(tmp_path: Path, monkeypatch: pytest.Monkey
     assert "<script>" not in (folder / page.PAGE).read_text()
 
 
+def test_units_in_cells_and_in_a_column_of_their_own_are_read(tmp_path: Path) -> None:
+    header = "GPU,#GPUs,GBS,Seq,Iter time,Throughput"
+    rows = judged(
+        tmp_path, header, *(f"8xA100,8,256,2048,{end}" for end in ("5.1 s,102.8k tok/s", "5100 ms,90k tok/s"))
+    )
+    assert [row.verdict for row in rows] == [CONSISTENT, INCONSISTENT]
+    assert not checks.audit(table.read(tmp_path / "table.csv"))[1].keys() - {"Throughput"}
+    rows = judged(tmp_path, "model,gpus,value,unit", "a,1,100,samples/s", "a,2,150,samples/s", "b,1,4,h", "b,2,150,min")
+    assert [row.efficiency and round(row.efficiency.value, 3) for row in rows] == [None, 0.75, None, 0.8]
+
+
 def test_markdown_and_facts_are_read(tmp_path: Path) -> None:
     path = tmp_path / "t.md"
     path.write_text(
