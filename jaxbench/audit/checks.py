@@ -22,6 +22,7 @@ from jaxbench.errors import UserError
 
 CONSISTENT, INCONSISTENT, CANNOT_TELL = "consistent", "inconsistent", "cannot tell"
 TIME, FORMULA, PEAK, LIMIT, ROWS = KINDS = ("time and batch", "FLOP formula", "peak", "limit", "other rows")
+_COUNT = re.compile(r"^\d+\s*[x×]\s*(?=[a-z])|:[\dx]+$|(?<=v\d[ep])-\d+$")  # "8xH100", "h100:8", "v6e-256"
 # Rows with the same of these do the same work for a token.
 _SIZES = ("params", "active_params", "seq", "layers", "width", "hidden", "heads", "vocab")
 
@@ -209,13 +210,12 @@ Group = list[tuple[Audited, Range, Range]]
 def _between(audited: Sequence[Audited]) -> None:
     """What must be the same in rows of one model, and how throughput scales over them."""
     # Without the length of a sequence, rows of one model may do different work for a token.
-    same_work, machine = all("seq" in each.row.values for each in audited), ("model", "device", "precision")
+    same_work = all("seq" in each.row.values for each in audited)
     for line in rows("table_identities.csv"):
         of_base, scale = line["scope"] == "base", float(line["scale"])
         if line["scope"] in ("row", "limit") or (line["right"] == "device_tokens_s" and not (of_base or same_work)):
             continue
-        texts = ("model",) if line["scope"] == "model" else machine
-        for group in _groups(audited, texts, line["left"], line["right"]):
+        for group in _groups(audited, line["left"], line["right"], of_machine=line["scope"] != "model"):
             # A speed-up may be over another program. Over the fewest devices it is 1 there, and exactly.
             base, printed, _ = group[0]
             if len(group) < 2 or (of_base and not printed.meets(exact(1.0))):
@@ -230,39 +230,33 @@ def _between(audited: Sequence[Audited]) -> None:
                 told = f"that of row {group[other][0].row.number} at the same {line['right_words']}"
                 each.compare(ROWS, (line["left_words"], told), high * scale, ratios[other] * low * scale)
     for rate in ("tokens_s", "samples_s", "flop_s", "runs_s"):
-        for group in _groups(audited, machine, rate, "count"):
+        for group in _groups(audited, rate, "count"):
             first, slow, few = group[0]
             for each, speed, count in group:
                 if count.value > few.value and each.efficiency is None:
                     each.efficiency, each.base = speed / slow * (few / count), first.row.number
 
 
-def _groups(audited: Sequence[Audited], texts: Sequence[str], *products: str) -> list[Group]:
-    """(row, two products of quantities) of rows with equal texts, sizes and cells that were not understood, those with
-    the fewest devices first."""
+def _groups(audited: Sequence[Audited], left: str, right: str, *, of_machine: bool = True) -> list[Group]:
+    """(row, two products of quantities) of rows of one model, and of one machine, with equal sizes and cells that were
+    not understood, those with the fewest devices first."""
     groups: dict[tuple[object, ...], Group] = defaultdict(list)
-    for each in audited:
-        sizes = tuple(each.row.values.get(name, exact(0)).value for name in _SIZES)
-        if (top := each.get(products[0])) and (bottom := each.get(products[1])):
-            groups[*map(each.text, texts), *sizes, each.model.frozen, *sorted(each.row.others.items())].append(
-                (each, top, bottom)
-            )
-    return [
-        sorted(group, key=lambda entry: entry[0].row.values.get("count", exact(0)).value) for group in groups.values()
-    ]
+    for each in sorted(audited, key=lambda each: each.row.values.get("count", exact(0)).value):
+        machine = _COUNT.sub("", each.text("device").lower()), each.text("precision")
+        sizes = (each.row.values.get(name, exact(0)).value for name in _SIZES)
+        key = each.text("model"), *(machine * of_machine), *sizes, each.model.frozen, *sorted(each.row.others.items())
+        if (top := each.get(left)) and (bottom := each.get(right)):
+            groups[key].append((each, top, bottom))
+    return list(groups.values())
 
 
 def forecasts(audited: Sequence[Audited]) -> list[str]:
     """The commands that forecast the steps of published shapes on targets: a forecast needs a compiler."""
     commands: dict[tuple[str, str], str] = {}
     for each, target in itertools.product(audited, map(targets.parse, targets.names())):
-        sizes, seq, count, peak = (
-            each.model.sizes,
-            each.get("seq"),
-            each.get("devices"),
-            hardware.find(target.device_kind),
-        )
-        if sizes and seq and count and peak and peak.name in {row["name"] for row in work.devices(each.text("device"))}:
+        seq, count, peak = each.get("seq"), each.get("devices"), hardware.find(target.device_kind)
+        named, sizes = {row["name"] for row in work.devices(each.text("device"))}, each.model.sizes
+        if sizes and seq and count and peak and peak.name in named:
             settings = {**sizes, "rms": sizes["gated"], "context": int(seq.value), "attention": "flash"}
             words = " ".join(f"--config.model.{name}={setting}" for name, setting in settings.items())
             batch = each.get("device_batch") or each.get("batch", scale=1 / count.value) or exact(1)

@@ -106,6 +106,8 @@ def test_efficiency_follows_from_rows_and_a_printed_one_must_agree(tmp_path: Pat
     assert rows[3].efficiency is not None and rows[3].efficiency.value == pytest.approx(1734 / 219 / 8)
     wrong = judged(tmp_path, header, "1,219,1.00,100", "2,422,1.93,96", "4,852,3.89,97", "8,1734,7.62,95")
     assert [row.verdict for row in wrong] == [CONSISTENT] * 3 + [INCONSISTENT]
+    rows = judged(tmp_path, "GPU,total tok/s", "8xH100,800", "16xH100,1500", "v6e-8,800", "v6e-16,900")
+    assert [row.base for row in rows] == [0, 1, 0, 3]
     # A speed-up over another program is 1 nowhere, and is compared with nothing.
     ours = judged(tmp_path, "gpus,images/s,speedup", "1,219,1.30", "8,1734,1.10")
     assert {row.verdict for row in ours} == {CANNOT_TELL}
