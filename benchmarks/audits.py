@@ -14,7 +14,7 @@ import sys
 from collections import Counter
 from pathlib import Path
 
-from jaxbench.audit import checks, table
+from jaxbench.features.audit import checks, table
 
 ROOT = Path(__file__).resolve().parents[1]
 DOCUMENT = ROOT / "docs" / "AUDIT.md"

@@ -19,7 +19,7 @@ from thin import thin
 
 from jaxbench import commands
 from jaxbench.commandline import VERBS
-from jaxbench.verdicts import judge
+from jaxbench.features.comparison import judge
 
 Words = Callable[[Path], tuple[str, ...]]
 ONE = (*QUICK_MLP, "--config.mesh.devices=1")
@@ -131,13 +131,13 @@ ELSEWHERE = {
 # Exit codes from the results of these functions, which measure for minutes or need a compiler for other hardware.
 OK = SimpleNamespace(ok=True), SimpleNamespace(ok=False)
 ROOMS: dict[str, tuple[str, tuple[Any, Any], list[str]]] = {
-    "try": ("jaxbench.runner.trial.run", (True, False), ["mlp"]),
-    "machine": ("jaxbench.machine_command.machine", OK, []),
+    "try": ("jaxbench.features.try_model.trial.run", (True, False), ["mlp"]),
+    "machine": ("jaxbench.features.machine_profile.machine_command.machine", OK, []),
     "first-run": ("jaxbench.suites.first_run.first_run", (True, False), []),
     "paper": ("jaxbench.suites.papers.session.paper", (True, False), ["goyal2017"]),
-    "doctor": ("jaxbench.doctor.examine.ok", (True, False), []),
-    "advise": ("jaxbench.advise_command.advise", (True, False), ["gpt"]),
-    "forecast": ("jaxbench.forecast_command.smallest_need", ("", "nothing fits"), ["gpt"]),
+    "doctor": ("jaxbench.features.doctor.examine.ok", (True, False), []),
+    "advise": ("jaxbench.features.forecast.advise_command.advise", (True, False), ["gpt"]),
+    "forecast": ("jaxbench.features.forecast.forecast_command.smallest_need", ("", "nothing fits"), ["gpt"]),
 }
 
 
@@ -189,11 +189,13 @@ def test_a_command_ends_with_its_code(tmp_path: Path, verb: str, code: int) -> N
 def test_a_verb_ends_as_its_room_says(verb: str, code: int, monkeypatch: pytest.MonkeyPatch) -> None:
     room, answers, arguments = ROOMS[verb]
     monkeypatch.setattr(room, lambda *a, **k: answers[code])
-    others = ("report.advice.write", "report.forecast.write", "forecast_command.request", "advise_command.request",
-              "doctor.examine.examine", "doctor.examine.write")  # fmt: skip
+    others = ("forecast.advice_page.write", "forecast.page.write", "forecast.forecast_command.request",
+              "forecast.advise_command.request", "doctor.examine.examine", "doctor.examine.write")  # fmt: skip
     for other in others:
-        monkeypatch.setattr(f"jaxbench.{other}", lambda *a, **k: None)
-    monkeypatch.setattr("jaxbench.forecast_command.forecast", lambda *a, **k: [SimpleNamespace(status="ok")])
+        monkeypatch.setattr(f"jaxbench.features.{other}", lambda *a, **k: None)
+    monkeypatch.setattr(
+        "jaxbench.features.forecast.forecast_command.forecast", lambda *a, **k: [SimpleNamespace(status="ok")]
+    )
     monkeypatch.setattr(commands.load(verb), "FLAGS", _Flags(), raising=False)
     assert commands.load(verb).main(arguments, Path("x"), Console(file=io.StringIO())) == code
 

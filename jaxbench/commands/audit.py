@@ -18,7 +18,7 @@ VERB = Verb(
 
 
 def main(arguments: list[str], workdir: Path, console: Console) -> int:
-    from jaxbench.audit import page
+    from jaxbench.features.audit import page
 
     if not arguments:
         raise UserError("jaxbench audit takes a table: a CSV file or a Markdown table, such as results.csv.")

@@ -14,12 +14,22 @@ import pytest
 from rich.console import Console
 
 from benchmarks import audits
-from jaxbench.audit import checks, page, table, work
-from jaxbench.audit.checks import CANNOT_TELL, CONSISTENT, FORMULA, INCONSISTENT, LIMIT, PEAK, ROWS, TIME, Audited
-from jaxbench.audit.table import Row, exact, meanings, number, ranges
 from jaxbench.catalog import rows as catalogue
 from jaxbench.commands import audit as verb
 from jaxbench.errors import UserError
+from jaxbench.features.audit import checks, page, table, work
+from jaxbench.features.audit.checks import (
+    CANNOT_TELL,
+    CONSISTENT,
+    FORMULA,
+    INCONSISTENT,
+    LIMIT,
+    PEAK,
+    ROWS,
+    TIME,
+    Audited,
+)
+from jaxbench.features.audit.table import Row, exact, meanings, number, ranges
 
 
 def judged(tmp_path: Path, header: str, *lines: str, facts: tuple[str, ...] = ()) -> list[Audited]:
@@ -339,6 +349,6 @@ def test_bad_input_gets_one_sentence(tmp_path: Path, text: str, facts: tuple[str
 
 
 def test_no_jax_is_needed() -> None:
-    code = "import sys; from jaxbench.audit import checks, page, table, work; print('jax' in sys.modules)"
+    code = "import sys; from jaxbench.features.audit import checks, page, table, work; print('jax' in sys.modules)"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, cwd=audits.ROOT)
     assert done.stdout.strip() == "False", done.stderr

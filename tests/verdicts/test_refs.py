@@ -13,14 +13,15 @@ import subprocess
 import pytest
 from doorway import QUICK_MLP, ROOT, command, environment
 
-from jaxbench import config, discovery, other_commit
+from jaxbench import config, discovery
 from jaxbench.commands import ab as ab_command
+from jaxbench.core import schema
+from jaxbench.core.store import RunFolder
 from jaxbench.errors import UserError
+from jaxbench.features.comparison import other_commit
+from jaxbench.features.comparison.other_commit import OtherCommit
 from jaxbench.machine import source
-from jaxbench.other_commit import OtherCommit
 from jaxbench.processes.client import Worker
-from jaxbench.records import schema
-from jaxbench.records.store import RunFolder
 
 pytestmark = pytest.mark.skipif(shutil.which("git") is None, reason="git is not installed")
 
@@ -55,6 +56,7 @@ def small(tmp_path, monkeypatch):
         (folder / name).mkdir(parents=True)
         (folder / name / "__init__.py").write_text("")
         (folder / name / "mlp.py").write_text(f"# {name}\n")
+    (folder / "jaxbench" / "worker.py").write_text("")
     git(tmp_path, "init", "--quiet", "--initial-branch=main", "small")
     commit(folder, "first")
     monkeypatch.setattr(source, "PACKAGE", folder / "jaxbench")
@@ -137,6 +139,9 @@ def test_a_missing_part_is_one_sentence(small, tmp_path, monkeypatch):
     git(small, "rm", "-r", "--quiet", "experiments")
     commit(small, "no experiments")
     refused(r"^ref:main, commit \w{40} has no experiments:")
+    git(small, "rm", "--quiet", "jaxbench/worker.py")
+    commit(small, "as before jaxbench had one")
+    refused(r"^ref:main, commit \w{40} has no jaxbench/worker.py:")
     shutil.rmtree(small / ".git")
     monkeypatch.chdir(tmp_path)  # for an installed package: the current folder's repository
     monkeypatch.setenv("GIT_CEILING_DIRECTORIES", str(tmp_path.parent))

@@ -1,2 +1,0 @@
-# Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
-"""Do the numbers of a printed table of training results agree with each other and with the hardware?"""

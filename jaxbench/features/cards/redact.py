@@ -1,0 +1,72 @@
+# Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
+"""Removes private data from a card: home folders, user names, host names and paths.
+
+This is the only place that removes private data. It changes:
+
+- in every string: paths below the working folder and below the package become relative, and home folders become "~";
+- in `PRIVATE` fields: the host's name, the user's name in a path or before an @, and every other absolute path except
+  for its last part;
+- environment variables with a name such as ADDRESS, HOST, USER or TOKEN: the value is removed.
+
+Numbers and the names of fields never change.
+"""
+
+from __future__ import annotations
+
+import getpass
+import re
+import socket
+from pathlib import Path
+from typing import Any
+
+PRIVATE = frozenset({"command", "environment", "os", "reason", "detail", "notes"})  # free text, at any depth
+REMOVED = "<removed>"
+_SECRET = {
+    "ADDRESS", "ADDRESSES", "HOST", "HOSTS", "HOSTNAME", "HOSTNAMES", "IP", "USER", "TOKEN", "KEY", "PASSWORD",
+    "SECRET",
+}  # fmt: skip
+_HOME = re.compile(r"(?<![\w.])/(?:root|(?:home|Users)/[^/\s\"':;,]+)(?=[/\s\"':;,)]|$)")
+_PATH = re.compile(r"(?<![\w.~/>)-])/(?:[\w.+@-]+/)+([\w.+@-]+)")
+
+
+def redact(value: Any, *, private: bool = False) -> Any:
+    """A copy of a JSON value without private data. private: whether it is inside one of the `PRIVATE` fields."""
+    if isinstance(value, dict):
+        return {key: _field(key, inner, private=private) for key, inner in value.items()}
+    if isinstance(value, list | tuple):
+        return [redact(inner, private=private) for inner in value]
+    return redact_text(value, private=private) if isinstance(value, str) else value
+
+
+def _field(name: str, value: Any, *, private: bool) -> Any:
+    if private and isinstance(value, str) and _SECRET & set(name.upper().split("_")):
+        return REMOVED
+    return redact(value, private=private or name in PRIVATE)
+
+
+def redact_text(string: str, *, private: bool = False) -> str:
+    """One string without private data."""
+    for folder in _folders():
+        string = re.sub(rf"(?<![\w.]){re.escape(folder)}/", "", string)
+        string = re.sub(rf"(?<![\w.]){re.escape(folder)}(?![\w.-])", ".", string)
+    string = _HOME.sub("~", string)
+    if not private:
+        return string
+    string = _PATH.sub(r".../\1", string)
+    host, user = socket.gethostname(), _user()
+    if len(host) > 2 and host != "localhost":  # a shorter name would also match parts of ordinary words
+        string = re.sub(rf"(?<![\w.]){re.escape(host)}(?![\w])", "<host>", string)
+    return re.sub(rf"(?<=/){re.escape(user)}(?=/|$)|\b{re.escape(user)}(?=@)", "<user>", string) if user else string
+
+
+def _folders() -> list[str]:
+    """The folders that become ".", longest first, so that a folder inside another is replaced before it."""
+    folders = {str(Path.cwd()), str(Path(__file__).resolve().parents[3])} - {"/", str(Path.home())}
+    return sorted(folders, key=len, reverse=True)
+
+
+def _user() -> str:
+    try:
+        return getpass.getuser()
+    except (OSError, KeyError):  # a container may have no entry for its user
+        return ""
