@@ -28,7 +28,6 @@ from jaxbench.core.store import RunFolder
 from jaxbench.features.ablations.figures import draw_waterfall, remarks
 from jaxbench.report import findings, views
 from jaxbench.report.drawing import canvas, marks, notes
-from jaxbench.report.figures import training
 from jaxbench.report.figures.memory import FLAT, draw_contrastive
 from jaxbench.report.figures.rounds import draw_ranks
 from jaxbench.report.figures.training import draw_hosts
