@@ -4,7 +4,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from typing import Any
+from typing import TypeVar, cast
+
+import jax
+from jax.extend import core
+
+Fact = TypeVar("Fact")  # what is known of a value
+Key = tuple[object, ...]
 
 # Primitives that run one inner jaxpr once, on their own operands.
 CALLS = frozenset(
@@ -13,14 +19,19 @@ CALLS = frozenset(
 )
 
 
-def inner(equation: Any) -> list[tuple[Any, list[Any]]]:
+def aval_of(var: core.Var | core.Literal) -> jax.ShapeDtypeStruct:
+    """The shape and type of a variable, which jax's stubs call an abstract value without either."""
+    return cast(jax.ShapeDtypeStruct, var.aval)
+
+
+def inner(equation: core.JaxprEqn) -> list[tuple[core.Jaxpr, list[jax.Array]]]:
     """(jaxpr, its constants) of each function that an equation runs."""
     groups = [value if isinstance(value, tuple | list) else (value,) for value in equation.params.values()]
     found = [value for group in groups for value in group if hasattr(value, "eqns")]
     return [(value.jaxpr, value.consts) if hasattr(value, "consts") else (value, []) for value in found]
 
 
-def equations(jaxpr: Any) -> Iterator[Any]:
+def equations(jaxpr: core.Jaxpr) -> Iterator[core.JaxprEqn]:
     """The equations of a jaxpr and of all jaxprs inside it."""
     for equation in jaxpr.eqns:
         yield equation
@@ -29,20 +40,20 @@ def equations(jaxpr: Any) -> Iterator[Any]:
 
 
 def interpret(
-    jaxpr: Any,
-    constants: Iterable[Any],
-    given: Iterable[Any],
-    literal: Callable[[Any], Any],
-    apply: Callable[[Any, list[Any]], Iterable[Any]],
-) -> list[Any]:
+    jaxpr: core.Jaxpr,
+    constants: Iterable[Fact],
+    given: Iterable[Fact],
+    literal: Callable[[core.Literal], Fact],
+    apply: Callable[[core.JaxprEqn, list[Fact]], Iterable[Fact]],
+) -> list[Fact]:
     """One value for each result of a jaxpr. constants, given: the values of its constants and inputs.
 
     literal: (a literal) -> its value. apply: (an equation, the values of its operands) -> the values of its results.
     """
     values = {id(v): x for v, x in zip((*jaxpr.constvars, *jaxpr.invars), (*constants, *given), strict=True)}
 
-    def of(atom: Any) -> Any:
-        return literal(atom) if hasattr(atom, "val") else values[id(atom)]
+    def of(atom: core.Var | core.Literal) -> Fact:
+        return literal(atom) if isinstance(atom, core.Literal) else values[id(atom)]
 
     for equation in jaxpr.eqns:
         results = apply(equation, [of(operand) for operand in equation.invars])
@@ -50,7 +61,7 @@ def interpret(
     return [of(out) for out in jaxpr.outvars]
 
 
-def reached(jaxpr: Any, sources: Sequence[Any]) -> list[bool]:
+def reached(jaxpr: core.Jaxpr, sources: Sequence[core.Var | core.Literal]) -> list[bool]:
     """For each result of a jaxpr, whether it is computed from one of the variables `sources`."""
     tainted = {id(source) for source in sources}  # literals cannot be hashed
     for equation in jaxpr.eqns:
@@ -66,16 +77,18 @@ def reached(jaxpr: Any, sources: Sequence[Any]) -> list[bool]:
     return [id(out) in tainted for out in jaxpr.outvars]
 
 
-def numbered(jaxpr: Any) -> list[Any]:
+def numbered(jaxpr: core.Jaxpr) -> list[Key]:
     """One key for each result of a jaxpr: equal keys are the same operations on the same values (value numbering)."""
-    keys: dict[Any, int] = {}
+    keys: dict[Key, int] = {}
     return _numbered(jaxpr, [("argument", place) for place, _ in enumerate(jaxpr.invars)], [], keys)
 
 
-def _numbered(jaxpr: Any, given: Sequence[Any], constants: Sequence[Any], keys: dict[Any, int]) -> list[Any]:
-    held = [("constant", id(c)) for c in constants] or [("constant", id(var)) for var in jaxpr.constvars]
+def _numbered(
+    jaxpr: core.Jaxpr, given: Sequence[Key], constants: Sequence[jax.Array], keys: dict[Key, int]
+) -> list[Key]:
+    held: list[Key] = [("constant", id(c)) for c in constants] or [("constant", id(var)) for var in jaxpr.constvars]
 
-    def apply(equation: Any, inputs: list[Any]) -> list[Any]:
+    def apply(equation: core.JaxprEqn, inputs: list[Key]) -> list[Key]:
         bodies = inner(equation)
         if equation.primitive.name in CALLS and len(bodies) == 1 and len(bodies[0][0].invars) == len(inputs):
             return _numbered(bodies[0][0], inputs, bodies[0][1], keys)

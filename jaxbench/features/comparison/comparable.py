@@ -26,6 +26,7 @@ from jaxbench.features.comparison.calibration import FOLDER
 from jaxbench.features.comparison.ratio import Sample, Side, of_rounds
 from jaxbench.records import identity
 from jaxbench.records.documents import flatten
+from jaxbench.records.manifest import Manifest
 from jaxbench.statistics import variance
 
 # The manifests must agree on the machine's identity. The configs must agree on everything except how a run is measured
@@ -49,7 +50,7 @@ class FinishedRun:
 
     path: Path
     config: dict[str, Any]
-    manifest: dict[str, Any]
+    manifest: Manifest
     points: Sequence[MeasuredPoint] | Sequence[CasePoint]
     explaining: Sequence[MeasuredPoint] = ()
 

@@ -20,6 +20,7 @@ import jax
 from jax.profiler import ProfileData
 
 from jaxbench.core.schema import ProfileRecord
+from jaxbench.core.workload import PyTree
 from jaxbench.hlo.module import Module
 from jaxbench.hlo.operations import KINDS, OperationClassifier
 
@@ -46,16 +47,16 @@ class Operation:
 
 
 def trace(
-    call: Callable[[Any, Any], tuple[Any, Any]],
-    state: Any,
-    batch: Any,
+    call: Callable[[PyTree, PyTree], tuple[PyTree, PyTree]],
+    state: PyTree,
+    batch: PyTree,
     *,
     steps: int,
     folder: str | Path,
     module: Module,
     point: str,
     worker: str,
-    fence: Callable[[Any], Any] = jax.block_until_ready,
+    fence: Callable[[PyTree], PyTree] = jax.block_until_ready,
 ) -> ProfileRecord:
     """Runs `steps` dependent steps and a fence under the profiler. The step must have run before.
 

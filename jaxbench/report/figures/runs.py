@@ -15,6 +15,7 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.patches import Patch
 from matplotlib.ticker import FixedLocator
+from matplotlib.typing import LineStyleType
 
 from jaxbench.catalog import published
 from jaxbench.features.comparison import sentences as words
@@ -77,7 +78,12 @@ def _learning_line(axes: Axes, one: LearningCurve, what: str, over: str, place: 
     axes.plot(x, y, color=colour, linestyle=":" if dotted else "-", marker="" if dotted or not few else marker)
 
 
-_BETWEEN: Any = ("-", (0, (6, 1.5, 1, 1.5)), ":", marks.DASHED)  # a line style per learning-rate rule
+_BETWEEN: tuple[LineStyleType, ...] = (
+    "-",
+    (0, (6, 1.5, 1, 1.5)),
+    ":",
+    marks.DASHED,
+)  # a line style per learning-rate rule
 
 
 @plot("targets")
@@ -110,7 +116,7 @@ def draw_targets(curves: Sequence[Curve], *, title: str) -> Figure | None:
     return sheet.finish(title, [*handles, *rules, marks.guide_handle("1/batch, or 1/devices")], [note])
 
 
-def _steps(axes: Axes, curves: Sequence[Curve], styles: Mapping[str, Any], counts: Sequence[int]) -> None:
+def _steps(axes: Axes, curves: Sequence[Curve], styles: Mapping[str, LineStyleType], counts: Sequence[int]) -> None:
     for curve in curves:
         for devices in curve.counts:
             place, between = counts.index(devices), styles[curve.rule]
@@ -125,21 +131,21 @@ def _steps(axes: Axes, curves: Sequence[Curve], styles: Mapping[str, Any], count
     for number, curve in enumerate(curve for curve in curves if curve.knee.known):
         axes.axvline(curve.knee.value, color="black", linewidth=0.9, linestyle=":", zorder=1)
         text = f"knee {curve.knee.value:.3g}" + (f" ({curve.rule})" if len(curves) > 1 else "")
-        high: dict[str, Any] = dict(xycoords=("data", "axes fraction"), xytext=(3, 0), va="top")
+        high: marks.Style = dict(xycoords=("data", "axes fraction"), xytext=(3, 0), va="top")
         marks.write(axes, curve.knee.value, 0.99 - 0.09 * number, text, **high)
     scale = next((curve.noise_scale for curve in curves if curve.noise_scale.known), None)
     if scale is not None:
         low, high_end = (scale.lo, scale.hi) if scale.has_interval else (scale.value / 1.05, scale.value * 1.05)
         axes.axvspan(low, high_end, color=GREY, alpha=0.18, linewidth=0, zorder=0)
         left = scale.value**2 < batches.min() * batches.max()  # in the axis's left half: the text goes to the right
-        beside: dict[str, Any] = dict(xycoords=("data", "axes fraction"), color=GREY, va="bottom")
+        beside: marks.Style = dict(xycoords=("data", "axes fraction"), color=GREY, va="bottom")
         beside |= dict(ha="left", xytext=(5, 2)) if left else dict(ha="right", xytext=(-5, 2))
         marks.write(axes, scale.value, 0.0, f"noise scale {scale.value:.3g}", **beside)
     log_axis(axes, "y", show=si, max_ticks=6)
     _batch_axis(axes, batches)
 
 
-def _seconds(axes: Axes, curves: Sequence[Curve], styles: Mapping[str, Any], counts: Sequence[int]) -> None:
+def _seconds(axes: Axes, curves: Sequence[Curve], styles: Mapping[str, LineStyleType], counts: Sequence[int]) -> None:
     """Draws the times of the first rule only: those of several rules would cover each other."""
     curve = curves[0]
     for devices in curve.counts:
@@ -149,7 +155,9 @@ def _seconds(axes: Axes, curves: Sequence[Curve], styles: Mapping[str, Any], cou
     _batch_axis(axes, np.array([place.batch for place in curve.places], float))
 
 
-def _targets_devices(axes: Axes, curves: Sequence[Curve], styles: Mapping[str, Any], counts: Sequence[int]) -> None:
+def _targets_devices(
+    axes: Axes, curves: Sequence[Curve], styles: Mapping[str, LineStyleType], counts: Sequence[int]
+) -> None:
     for curve in curves:
         best = [place for count in curve.counts if (place := curve.fastest(count))]
         at, times = [place.devices for place in best], [place.seconds.value for place in best]
@@ -172,7 +180,7 @@ def _targets_line(
     value: Any,
     *,
     place: int,
-    between: Any = "-",
+    between: LineStyleType = "-",
     at: Any = lambda one: one.batch,
 ) -> None:
     """Draws one series; groups that missed the target are hollow, with an arrow upward."""
@@ -246,7 +254,7 @@ def _goodput_devices(axes: Axes, costs: Costs) -> list[str]:
         for power in range(3 * style, int(math.log10(MOST)) + 1):  # only where the lines are apart enough for text
             at, share = _best(of_line, 10**power)
             axes.plot([10**power], [share], marker=marks.MARKERS[style], color=marks.COLOURS[style])
-            side: Any = dict(xytext=(0, -3), va="top") if style else {}
+            side: marks.Style = dict(xytext=(0, -3), va="top") if style else {}
             marks.write(axes, 10**power, share, _duration(at), above=True, **side)
     used = [100 * goodput.expected_goodput(costs, goodput.HOUR_S / (int(n) * known.per_device_hour)) for n in counts]
     axes.plot(counts, used, color=marks.COLOURS[0], linestyle=marks.DASHED)
@@ -408,7 +416,7 @@ def _verdicts_notes(comparison: Comparison, shown: Sequence[Answer]) -> list[str
     return sentences
 
 
-_CARDS_STYLES: dict[str, Any] = {"strong": "-", "weak": ":"}
+_CARDS_STYLES: dict[str, LineStyleType] = {"strong": "-", "weak": ":"}
 _ACROSS = 3  # panels in a row
 
 

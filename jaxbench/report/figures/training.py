@@ -6,13 +6,15 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
+from matplotlib.artist import Artist
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.patches import Patch
+from matplotlib.typing import LineStyleType
 
 from jaxbench.analysis import points
 from jaxbench.analysis.quantities import devices
@@ -52,7 +54,7 @@ from jaxbench.statistics.bootstrap import Estimate
 # scaling: The scaling figure: throughput, speed-up and efficiency over devices. Marker and colour show the strategy;
 # strong scaling is a solid line, weak scaling a dotted one.
 
-_SCALING_STYLES: dict[str, Any] = {"strong": "-", "weak": ":"}
+_SCALING_STYLES: dict[str, LineStyleType] = {"strong": "-", "weak": ":"}
 
 
 class StrategyCurve(NamedTuple):
@@ -190,7 +192,7 @@ def _overlay(axes: Axes, table: str, names: Sequence[str]) -> list[Line2D]:
     ]
 
 
-def _handles(every: list[StrategyCurve], *, split: bool) -> list[Any]:
+def _handles(every: list[StrategyCurve], *, split: bool) -> list[Artist]:
     """Legend entries of the measured series and the ideal. split: strong and weak scaling have separate panels."""
     handles = []
     for one in every:
@@ -201,8 +203,8 @@ def _handles(every: list[StrategyCurve], *, split: bool) -> list[Any]:
 
 
 WATERFALL_MOST = 3  # most strategies: more rows of panels do not fit on a page
-_LEFT: Any = dict(facecolor="#e3e3e3", edgecolor="#333333", linewidth=0.8)  # the bar of the measured efficiency
-_ERROR: Any = dict(linestyle="none", ecolor="black", elinewidth=0.7, capsize=1.5, capthick=0.7, zorder=4)
+_LEFT: marks.Style = dict(facecolor="#e3e3e3", edgecolor="#333333", linewidth=0.8)  # the bar of the measured efficiency
+_ERROR: marks.Style = dict(linestyle="none", ecolor="black", elinewidth=0.7, capsize=1.5, capthick=0.7, zorder=4)
 _KIN = {STAGE_WORK: SMALLER_BATCH, SLOWEST_PROCESS: CONTENTION}  # related factors: drawn like these, but hollow
 _PLACES = [name for name in NAMES if name not in _KIN]
 _WATERFALL_STYLES = {
@@ -235,7 +237,7 @@ def draw_waterfall(run: TrainingFindings) -> Figure | None:
     return sheet.finish(f"{run.experiment}: why not 100 %", drawn, [*remarks(every), *rest])
 
 
-def handles(every: Sequence[Waterfall]) -> list[Any]:
+def handles(every: Sequence[Waterfall]) -> list[Artist]:
     """Legend entries of the factors that have a bar."""
     drawn = {factor.name for one in every for factor in one.factors if not factor.negligible}
     return [
@@ -350,7 +352,7 @@ def draw_factors(comparison: Comparison) -> Figure | None:
 # NSDI 2024).
 
 HOSTS_MOST = 3  # most strategies, one row of panels each
-IDEAL: Any = dict(facecolor="#ededed", edgecolor=GREY, linewidth=0.6)  # pale, because it was not measured
+IDEAL: marks.Style = dict(facecolor="#ededed", edgecolor=GREY, linewidth=0.6)  # pale, because it was not measured
 WIDE = 0.38  # width of a bar; pairs of bars are 1 apart
 
 
