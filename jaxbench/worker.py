@@ -24,9 +24,9 @@ def bench_of(setup: Setup, devices: list[jax.Device]) -> Bench | CaseBench:
         from jaxbench.cases.case_bench import CaseBench
 
         return CaseBench(setup.config, setup.experiment, devices, setup.worker)
-    from jaxbench.core.bench import Bench
+    from jaxbench.features.ablations.bench import AblationBench
 
-    bench = Bench(setup.config, setup.experiment, devices, setup.worker)
+    bench = AblationBench(setup.config, setup.experiment, devices, setup.worker)
     if setup.beside:
         from jaxbench.processes.group import join_co_runners
 
@@ -54,6 +54,7 @@ def handle(bench: Bench | CaseBench, request: Request) -> object:
 
 
 def _of_steps(bench: Bench, request: Request) -> object:
+    from jaxbench.features.profile import profile
     from jaxbench.features.try_model import trial
 
     match request:
@@ -74,7 +75,7 @@ def _of_steps(bench: Bench, request: Request) -> object:
         case messages.CompileFor():
             return Recorded(record=bench.compile_for(request.point, request.text, request.options))
         case messages.Profile():
-            return Recorded(record=bench.profile(request.point, request.folder))
+            return Recorded(record=profile.of_point(bench, request.point, request.folder))
         case messages.RunWithin():
             return bench.run_within(request.point, request.limit_bytes)
         case messages.Describe():
