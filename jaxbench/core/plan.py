@@ -12,12 +12,11 @@ from typing import Any, Protocol
 from jaxbench import parallel
 from jaxbench.catalog import compiler_options
 from jaxbench.config import CaseSettings, Settings
-from jaxbench.core.schema import FailureRecord, StepPlace
+from jaxbench.core.schema import StepPlace
 from jaxbench.errors import UserError
 from jaxbench.levers import ACCUMULATE, BATCH, EVERY_MESH, EXECUTION, MESH, TRAININGS, Arm
 from jaxbench.levers.compiler import COMPILER, EVERY_SET, require_platform
 from jaxbench.parallel import axes
-from jaxbench.processes.client import WorkerError
 from jaxbench.processes.messages import Fields, Setup
 from jaxbench.records.manifest import Machine
 
@@ -102,24 +101,6 @@ class Placed(Protocol):
     def to_json(self) -> Fields: ...
 
     def worker(self) -> tuple[str, Setup]: ...
-
-
-def failure_of(point: Placed, experiment: str, error: WorkerError) -> FailureRecord:
-    """The record of a point that failed."""
-    step = point if isinstance(point, Point) else None  # a case has neither a strategy nor a batch
-    return FailureRecord(
-        point=point.point,
-        devices=point.devices,
-        strategy=step.strategy if step else "",
-        scaling=step.scaling if step else "",
-        global_batch=step.global_batch if step else 0,
-        arm=step.arm if step else "",
-        experiment=experiment,
-        stage=error.stage,
-        reason=str(error),
-        detail=error.detail,
-        unsupported=error.unsupported,
-    )
 
 
 def rounds_of(point: Placed, rounds: int) -> int:

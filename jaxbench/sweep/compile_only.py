@@ -34,6 +34,7 @@ from jaxbench.processes.messages import CompileFor, Setup
 from jaxbench.records.manifest import Machine
 from jaxbench.sweep.progress import SweepProgress
 from jaxbench.sweep.run import absolute
+from jaxbench.sweep.workers import failure_of
 
 LIMIT_S = 900.0  # for one compilation
 
@@ -157,7 +158,7 @@ class _Compiler:
                 except WorkerError as error:
                     if error.stage == "model":
                         raise UserError(str(error)) from error
-                    record = plan.failure_of(point, str(self._setup.config["experiment"]), error)
+                    record = failure_of(point, str(self._setup.config["experiment"]), error)
                     if not error.alive:
                         worker.close()
                         worker = self._worker()

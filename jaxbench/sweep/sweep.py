@@ -23,7 +23,7 @@ from absl import logging
 from rich.console import Console
 
 from jaxbench.core import schema
-from jaxbench.core.plan import Placed, Point, failure_of, rounds_of
+from jaxbench.core.plan import Placed, Point, rounds_of
 from jaxbench.core.schema import PointRecord, RoundRecord
 from jaxbench.errors import UserError
 from jaxbench.levers import INPUT
@@ -32,7 +32,7 @@ from jaxbench.processes import messages
 from jaxbench.processes.client import WorkerError
 from jaxbench.sweep.job import Automatic, SweepJob
 from jaxbench.sweep.progress import AGAIN, PACE, SweepProgress
-from jaxbench.sweep.workers import Workers, affordable, note_workers, processes_of
+from jaxbench.sweep.workers import Workers, affordable, failure_of, note_workers, processes_of
 
 Answer = TypeVar("Answer")
 

@@ -12,7 +12,8 @@ from pathlib import Path
 from types import MappingProxyType, TracebackType
 from typing import TypeVar
 
-from jaxbench.core.plan import Placed, groups
+from jaxbench.core.plan import Placed, Point, groups
+from jaxbench.core.schema import FailureRecord
 from jaxbench.core.store import MANIFEST, RunFolder, write_json
 from jaxbench.measure import memory
 from jaxbench.processes.client import Worker, WorkerError
@@ -53,6 +54,24 @@ def affordable(asked: int, points: Sequence[Placed], memory_bytes: float) -> int
     """The number of sets that may live at the same time, at most `asked`. memory_bytes: of the machine."""
     free = min(memory.available(), memory_bytes)
     return max(1, min(asked, int(min(1e6, SHARE * free / (PROCESS_BYTES * processes_of(points))))))
+
+
+def failure_of(point: Placed, experiment: str, error: WorkerError) -> FailureRecord:
+    """The record of a point that failed."""
+    step = point if isinstance(point, Point) else None  # a case has neither a strategy nor a batch
+    return FailureRecord(
+        point=point.point,
+        devices=point.devices,
+        strategy=step.strategy if step else "",
+        scaling=step.scaling if step else "",
+        global_batch=step.global_batch if step else 0,
+        arm=step.arm if step else "",
+        experiment=experiment,
+        stage=error.stage,
+        reason=str(error),
+        detail=error.detail,
+        unsupported=error.unsupported,
+    )
 
 
 class Workers:
