@@ -313,11 +313,7 @@ def run(experiment: str, config: ConfigDict, workdir: Path, console: Console, pe
 
 
 def _session(
-    experiment: str,
-    settings: TargetSettings,
-    models: Sequence[Model],
-    machine: Machine,
-    counts: Sequence[int],
+    experiment: str, settings: TargetSettings, models: Sequence[Model], machine: Machine, counts: Sequence[int]
 ) -> Manifest:
     now = datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds")
     digests = {model.name: discovery.digest(model.experiment) for model in models}

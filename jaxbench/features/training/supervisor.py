@@ -186,8 +186,7 @@ class Team:
                 # An error of JAX may follow from the loss of another process; an error of the model does not.
                 explains = 1 if fault.own else 3
                 self._fail(
-                    number,
-                    _Failure(reason=fault.reason, explains=explains, detail=fault.detail, user=fault.user),
+                    number, _Failure(reason=fault.reason, explains=explains, detail=fault.detail, user=fault.user)
                 )
 
     def _fail(self, number: int, failure: _Failure) -> None:
