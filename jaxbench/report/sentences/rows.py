@@ -46,7 +46,7 @@ def impossible(rows: Iterable[GatedRow]) -> list[tuple[str, list[str]]]:
     ]
 
 
-def grouped(rows: Iterable[GatedRow], say: Callable[[GatedRow], Iterable[str]]) -> list[tuple[str, list[str]]]:
+def grouped(rows: Iterable[Any], say: Callable[[Any], Iterable[str]]) -> list[tuple[str, list[str]]]:
     """(sentence without its full stop, points) for each distinct sentence."""
     points: dict[str, list[str]] = {}
     for row in rows:
@@ -55,7 +55,7 @@ def grouped(rows: Iterable[GatedRow], say: Callable[[GatedRow], Iterable[str]]) 
     return list(points.items())
 
 
-def notes(rows: Iterable[GatedRow], say: Callable[[GatedRow], Iterable[str]] = lambda row: row.notes) -> list[str]:
+def notes(rows: Iterable[Any], say: Callable[[Any], Iterable[str]] = lambda row: row.notes) -> list[str]:
     """Sharding annotations of the model that are ignored; then each distinct note, after the names of its points."""
     rows = list(rows)
     ignored = dict.fromkeys(getattr(getattr(row.point, "record", None), "annotations", "") for row in rows)
@@ -70,7 +70,7 @@ def refusals(rows: Sequence[GatedRow]) -> list[str]:
     return [f"{', '.join(points)}: {reason}." for reason, points in grouped(refused, lambda row: [row.gate_reason])]
 
 
-def excused(rows: Sequence[GatedRow], config: Mapping[str, Any]) -> list[str]:
+def excused(rows: Sequence[Any], config: Mapping[str, Any]) -> list[str]:
     """The sentences of `unsupported` if they are no shortfall, else []. That is so if all strategies were requested and
     at least one supports the model, or if all sets of compiler options were requested and each strategy supports one.
     """
@@ -84,7 +84,7 @@ def excused(rows: Sequence[GatedRow], config: Mapping[str, Any]) -> list[str]:
     return missing if config.get("strategy") == "all" or (every_set(config) and some_left) else []
 
 
-def unsupported(rows: Sequence[GatedRow]) -> list[str]:
+def unsupported(rows: Sequence[Any]) -> list[str]:
     """A sentence for each strategy that does not support the model, at all or at the points named."""
     by_strategy: dict[str, dict[str, list[str]]] = {}
     for row in rows:
