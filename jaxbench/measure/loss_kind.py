@@ -169,7 +169,9 @@ def _ignored(losses: Callable[[Batch], list[float]], batch: Batch, more: Batch) 
     whole = losses(batch)
 
     def same(i: int, j: int) -> bool:
-        other = {name: np.concatenate([x[:i], more[name][j : j + 1], x[i + 1 :]]) for name, x in batch.items()}
+        other: dict[str, Any] = {
+            name: np.concatenate([x[:i], more[name][j : j + 1], x[i + 1 :]]) for name, x in batch.items()
+        }
         return losses(other) == whole
 
     return tuple(i for i in range(EXAMPLES) if all(same(i, j) for j in range(EXAMPLES)))
