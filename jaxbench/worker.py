@@ -27,10 +27,10 @@ def bench_of(setup: Setup, devices: list[jax.Device]) -> Bench | CaseBench:
     from jaxbench.features.ablations.bench import AblationBench
 
     bench = AblationBench(setup.config, setup.experiment, devices, setup.worker)
-    if setup.beside:
+    if setup.co_runners:
         from jaxbench.processes.group import join_co_runners
 
-        bench.co_runners = join_co_runners(setup.beside)
+        bench.co_runners = join_co_runners(setup.co_runners)
     return bench
 
 

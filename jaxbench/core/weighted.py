@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -17,8 +17,7 @@ import numpy as np
 
 from jaxbench.errors import UserError
 
-if TYPE_CHECKING:  # it imports this module
-    from jaxbench.core.workload import PyTree
+PyTree = Any  # arrays in nested containers
 
 
 @jax.tree_util.register_dataclass

@@ -14,9 +14,8 @@ import optax
 from jax.typing import DTypeLike
 
 from jaxbench.core import weighted
-from jaxbench.core.weighted import WeightedMean
+from jaxbench.core.weighted import PyTree, WeightedMean
 
-PyTree = Any
 Batch = dict[str, jax.Array]
 Metrics = dict[str, Any]  # a loss returns scalars or WeightedMeans, a step returns scalars
 KEY = jax.ShapeDtypeStruct((2,), "uint32")  # the shape and dtype of a random key

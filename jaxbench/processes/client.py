@@ -268,7 +268,7 @@ def setups(setup: Setup) -> list[Setup]:
     address, count = start.free_address(), max(setup.trainings, setup.processes)
     if setup.trainings > 1:
         return [
-            dataclasses.replace(setup, beside=Position(address=address, processes=count, process=i))
+            dataclasses.replace(setup, co_runners=Position(address=address, processes=count, process=i))
             for i in range(count)
         ]
     of_its_own = setup.platform != "cpu"

@@ -72,7 +72,7 @@ class Setup(Message):
       order: the cores to take first.
       concurrent_collectives: see `start.threads`; None: the default.
       processes: the number of processes of the group. trainings: of concurrent trainings, each on all devices.
-      world: the position in the process group. beside: the position among concurrent trainings.
+      world: the position in the process group. co_runners: the position among concurrent trainings.
       source: the copy of this package to run, as in `source.of`; None: that of the parent.
       target: absent hardware to compile for.
       machine, cache: the manifest and the folder for compiled programs, for processes that train.
@@ -91,7 +91,7 @@ class Setup(Message):
     processes: int = 1
     trainings: int = 1
     world: Position | None = None
-    beside: Position | None = None
+    co_runners: Position | None = None
     source: dict[str, str] | None = None
     target: str = ""
     machine: Machine = field(default_factory=Machine)
@@ -106,7 +106,7 @@ class Ready(Message):
     """The process has its devices.
 
     cpus: those that it may use; None: unknown. environment: variables that change its speed. source: its copy of this
-    package; None: that of process 0, of which the host of another process need not know the folder.
+    package; None: that of process 0, whatever its folder is on this host.
     """
 
     cpus: tuple[int, ...] | None
