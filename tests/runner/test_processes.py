@@ -285,12 +285,12 @@ def test_processes_of_a_cpu_load_what_another_compiled(tmp_path, monkeypatch):
     for number in range(2):
         with workers_lib.Workers(job, planned()[:2], number=number, cache=tmp_path / "compiled"):
             pass
-    folders = [setup["environment"].get("JAX_COMPILATION_CACHE_DIR") for setup in started]
+    folders = [setup.environment.get("JAX_COMPILATION_CACHE_DIR") for setup in started]
     assert folders == 4 * [str(tmp_path / "compiled")]
-    assert [setup["worker"] for setup in started] == [f"session0/cpu{n}{k}" for k in ("", "#1") for n in (1, 2)]
+    assert [setup.worker for setup in started] == [f"session0/cpu{n}{k}" for k in ("", "#1") for n in (1, 2)]
     gpu = [dataclasses.replace(point, platform="gpu") for point in planned()[:2]]
     with workers_lib.Workers(job, gpu, cache=tmp_path / "compiled"):
-        assert "environment" not in started[-1]
+        assert started[-1].environment == {}
 
 
 def test_a_process_that_dies_costs_its_point_and_the_others_are_prepared(tmp_path, monkeypatch):
