@@ -24,6 +24,7 @@ from jaxbench.errors import UserError, did_you_mean
 from jaxbench.levers import MESH, SCHEDULE
 from jaxbench.parallel import axes, strategies
 from jaxbench.parallel.program import Program
+from jaxbench.records.schema import OWN
 from jaxbench.workloads.base import Partition, TrainWorkload
 
 
@@ -41,12 +42,12 @@ def load(strategy: str) -> Any:
 
 def takes_any_mesh(strategy: str) -> bool:
     """Whether the user chooses the mesh."""
-    return load(strategy).AXIS is None
+    return strategy != OWN and load(strategy).AXIS is None
 
 
 def is_replicated(strategy: str) -> bool:
     """Whether each device has the whole state and a part of the batch, so that its work is a smaller batch."""
-    return hasattr(load(strategy), "WRITTEN_OUT")
+    return strategy == OWN or hasattr(load(strategy), "WRITTEN_OUT")
 
 
 def written_out(strategy: str) -> str:
@@ -74,7 +75,7 @@ def mesh_sizes(strategy: str, devices: int, mesh: str = MESH.default) -> dict[st
 
     Raises UserError for a mesh that does not multiply to the devices, or that the strategy does not take.
     """
-    axis = load(strategy).AXIS
+    axis = OWN if strategy == OWN else load(strategy).AXIS
     if axis is not None:
         if mesh != MESH.default:
             raise UserError(

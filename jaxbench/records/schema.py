@@ -59,7 +59,8 @@ class CompileReport:
     flops_per_step: float  # analytic, the whole global batch, forward and backward
     compiler_flops_per_step: float | None  # XLA's own count x devices, used only as a cross-check
     collectives: tuple[Collective, ...]
-    expected_gradient_bytes: int  # expected with data parallelism: 4 bytes x parameters in float32, 0 on one device
+    # Expected with data parallelism: 4 bytes x parameters in float32, 0 on one device; None: the step is the user's own
+    expected_gradient_bytes: int | None
     argument_bytes: int  # the memory_analysis of the compiled step, per device
     output_bytes: int
     temp_bytes: int | None  # None: the step is not compiled as a whole
@@ -99,6 +100,9 @@ class Place:
     devices: int  # participants: 1 for a kernel, the group size n for a collective
     platform: str  # cpu | gpu | tpu
     oversubscribed: bool  # more devices than cores
+
+
+OWN = "own"  # the strategy of a step that somebody else wrote, with a mesh and shardings of its own
 
 
 @dataclass(frozen=True, kw_only=True)

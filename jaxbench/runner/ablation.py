@@ -25,7 +25,7 @@ from jaxbench.measure import check
 from jaxbench.parallel import ablation as programs
 from jaxbench.parallel.program import Program, TrainState
 from jaxbench.parallel.stage import AXIS as STAGE
-from jaxbench.records.schema import CompileReport, Verdict
+from jaxbench.records.schema import OWN, CompileReport, Verdict
 from jaxbench.runner.arm import build_program
 from jaxbench.runner.plan import Point
 from jaxbench.workloads.base import TrainWorkload
@@ -71,6 +71,11 @@ def _whole(point: Point) -> bool:
 
 
 def _parts(point: Point) -> list[Point]:
+    if point.strategy == OWN:  # compiled as a whole: what can be measured apart is made from its parts
+        share, rest = divmod(point.global_batch, point.devices)
+        alone = _part(point, ALONE, devices=1, processes=1, global_batch=share)
+        alone_and_local = [*([alone] if point.scaling == "strong" else []), _part(point, LOCAL)]
+        return [*([] if rest else alone_and_local), _part(point, COMMUNICATION)]
     stages = parallel.mesh_sizes(point.strategy, point.devices, MESH.of(point.levers)).get(STAGE, 1)
     waits = [_part(point, SCHEDULE)] if stages > 1 else []
     parts = [_part(point, LOCAL), *waits, _part(point, COMMUNICATION)]
@@ -114,8 +119,7 @@ def build(workload: TrainWorkload, point: Point, devices: Sequence[jax.Device]) 
     """
     part, count = point.levers[PART.name], devices_of(point)
     if part == PEAK:
-        products = precision.PRODUCTS.get(PRECISION.of(point.levers), "")
-        return programs.large_product([*devices[:count]], workload.dtype or "float32", products)
+        return peak(point, devices, workload.dtype or "float32")
     levers = {**point.levers, PART.name: PART.default}
     if is_plain(point):
         return build_program(workload, point.strategy, [*devices[: point.devices]], levers)
@@ -127,6 +131,12 @@ def build(workload: TrainWorkload, point: Point, devices: Sequence[jax.Device]) 
         COMMUNICATION: programs.communication,
     }
     return make[part](workload, program, point.global_batch)
+
+
+def peak(point: Point, devices: Sequence[jax.Device], dtype: Any = "float32") -> Program:
+    """The Program of a large product on the devices of the step that a point explains."""
+    products = precision.PRODUCTS.get(PRECISION.of(point.levers), "")
+    return programs.large_product([*devices[: devices_of(point)]], dtype, products)
 
 
 def after_round(point: Point, state: TrainState, steps: int, *, parameters: bool) -> tuple[Verdict, ...]:

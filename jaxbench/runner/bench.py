@@ -65,17 +65,20 @@ class Compiler:
         self.devices = devices
         self.device = multihost.first_here(devices)
         self.members = ProcessGroup.of(devices)
-        self.arms = Arms(self.config, experiment, devices[0])
         self.key = jax.random.PRNGKey(self.config.seed)
         with stage("model"):  # before any point, so that a model that cannot be built is reported once
-            self.plain = inspected(self.arms.config({}), experiment)
+            self._load(experiment, keep=keep)
             for arm in levers.arms(self.config.lever):
                 require_options(arm.levers, devices[0])
         self._inits: dict[tuple[Any, ...], Any] = {}
         self.reports: dict[str, CompileReport] = {}  # by point
         self._compile_s: dict[str, float] = {}  # by digest of a program that this process compiled
+
+    def _load(self, experiment: str, *, keep: bool) -> None:
+        self.arms = Arms(self.config, experiment, self.devices[0])
+        self.plain = inspected(self.arms.config({}), experiment)
         own = experiment in discovery.experiments()
-        self.proof = Proof(self.arms, self.plain, devices, self.key, own=own, keep=keep)
+        self.proof = Proof(self.arms, self.plain, self.devices, self.key, own=own, keep=keep)
 
     def _grown(self, point: Point) -> int:
         """The device count for which the model is enlarged."""
@@ -98,18 +101,10 @@ class Compiler:
 
         extra: further compiler options. accepted: another process has already checked the loss and its parts.
         """
-        if not accepted:
-            with stage("model"):
-                kind = self.proof.loss_kind
-        with stage("build"):
-            require_options(point.levers, self.devices[0])
-            workload = self.arms.workload(point.levers, self._grown(point))
-            program = self._build(workload, point)
-            if not accepted and ablation.is_plain(point):
-                require_micro_batchable(workload, program, kind)
+        workload, program = self._built(point, accepted=accepted)
         with stage("compile"):
             options = {**compiler_options(point.levers, program), **(extra or {})}
-            compiled = compile_step(workload, program, point.global_batch, options=options, asked=point.devices)
+            program, compiled = self._compiled(workload, program, point, options, accepted=accepted)
             if compiled.loaded:  # another point has the same program: it takes as long to compile
                 compile_s = self._compile_s.get(compiled.sha256, compiled.report.compile_s)
                 report = dataclasses.replace(compiled.report, compile_s=compile_s)
@@ -123,6 +118,25 @@ class Compiler:
                 compiled = dataclasses.replace(compiled, report=report)
             self.reports[point.point] = compiled.report
             return workload, program, compiled
+
+    def _built(self, point: Point, *, accepted: bool) -> tuple[Any, Program]:
+        """The workload and the program of a point. Raises StageError."""
+        if not accepted:
+            with stage("model"):
+                kind = self.proof.loss_kind
+        with stage("build"):
+            require_options(point.levers, self.devices[0])
+            workload = self.arms.workload(point.levers, self._grown(point))
+            program = self._build(workload, point)
+            if not accepted and ablation.is_plain(point):
+                require_micro_batchable(workload, program, kind)
+            return workload, program
+
+    def _compiled(
+        self, workload: Any, program: Program, point: Point, options: dict[str, Any], *, accepted: bool
+    ) -> tuple[Program, CompiledStep]:
+        compiled = compile_step(workload, program, point.global_batch, options=options, asked=point.devices)
+        return program, compiled
 
     def compile_only(self, placed: dict[str, Any]) -> dict[str, Any]:
         """The numbers that a dry run shows for a point. Raises StageError."""
@@ -156,9 +170,7 @@ class Compiler:
             mesh=dict(program.mesh.shape),
             compile_s=(report.trace_s or 0) + report.lower_s + report.compile_s,
             collectives=report.collectives,
-            checks=(
-                expected_communication.judge(workload, program, report, point.global_batch, devices=point.devices),
-            ),
+            checks=(self._judge_communication(workload, program, report, point),),
             peak_bytes=report.peak_bytes,
             compiler_peak_bytes=report.compiler_peak_bytes,
             temp_bytes=report.temp_bytes,
@@ -167,6 +179,9 @@ class Compiler:
             parameters=report.parameters,
             **point.failure(),
         )
+
+    def _judge_communication(self, workload: Any, program: Program, report: CompileReport, point: Point) -> Verdict:
+        return expected_communication.judge(workload, program, report, point.global_batch, devices=point.devices)
 
 
 def _require_one_program(members: ProcessGroup, compiled: CompiledStep) -> None:
@@ -214,7 +229,6 @@ class Bench(Compiler):
         super().__init__(config, experiment, devices, keep=worker == "try")
         self.worker = worker
         self.timer = Timer(blocks=self.config.measure.blocks)
-        self._draw = jit_once(self.plain.synthetic, static_argnums=1)
         self.prepared: dict[str, PreparedStep] = {}
         self._facts: dict[int, dict[str, float]] = {}  # by workload, which the arms keep
         self._accepted: set[str] = set()  # points that another process has checked
@@ -225,6 +239,10 @@ class Bench(Compiler):
         self._drawn: dict[int, Batch] = {}  # the batch on a CPU, by batch size
         self._keeps = True  # until another step needs the memory
         self._probes: dict[int, Probe] = {}  # by device count
+
+    @functools.cached_property
+    def _draw(self) -> Any:
+        return jit_once(self.plain.synthetic, static_argnums=1)
 
     @functools.cached_property
     def data(self) -> Dataset | None:
@@ -244,7 +262,7 @@ class Bench(Compiler):
             compiled = CompiledStep(program.step.__wrapped__, compiled.report)
         self.prepared[point.point] = PreparedStep(point, workload, program, compiled, steps)
         self._accepted.add(point.point)  # the process that has the references compares the timed state, too
-        if not _fed(point):
+        if not self._fed(point):
             ready = self.prepared[point.point]
             with stage("measure"), self._running(ready) as (call, state, batch):
                 # Another process has seen the step settle. What is cold here is the memory, which the first block
@@ -350,7 +368,7 @@ class Bench(Compiler):
         after the first visit.
         """
         ready = self.prepared[point]
-        steps, fed = steps or ready.steps, _fed(ready.point)
+        steps, fed = steps or ready.steps, self._fed(ready.point)
         repeated, check = point in self._warm and not fed, last or point not in self._visited
         self._visited.add(point)
         self._warm.add(point)
@@ -434,29 +452,30 @@ class Bench(Compiler):
         program, point, call = ready.program, ready.point, ready.compiled.call
         if held is None:
             memory.give_back()
-        with jax.set_mesh(program.mesh), contextlib.ExitStack() as stack:
+        with program.context(), contextlib.ExitStack() as stack:
             state = program.init(self.key) if held is None else held.state
-            if not _fed(point):
+            if not self._fed(point):
                 placed = self._placed.get(point.point)
                 if placed is None:
                     placed = self._placed[point.point] = program.put(self.batch(point))
                 jax.block_until_ready((state, placed))
                 yield call, state, placed
                 return
-            feed = stack.enter_context(
-                contextlib.closing(
-                    feeds.open(
-                        point.levers["input"],
-                        self.plain,
-                        batch=point.global_batch,
-                        put=program.put,
-                        seed=self.config.seed,
-                        data=self.data,
-                    )  # fmt: skip
-                )
-            )
+            feed = stack.enter_context(contextlib.closing(self._feed(ready)))
             jax.block_until_ready(state)
             yield (lambda state, feed: call(state, feed.next())), state, feed
+
+    def _fed(self, point: Point) -> bool:
+        """Whether each step takes another batch from the host."""
+        return INPUT.of(point.levers).kind != "device"
+
+    def _feed(self, ready: PreparedStep) -> Any:
+        """The batches of a fed step: `next()` is the batch of the next step."""
+        point = ready.point
+        return feeds.open(
+            point.levers["input"], self.plain, batch=point.global_batch, put=ready.program.put, seed=self.config.seed,
+            data=self.data,
+        )  # fmt: skip
 
     def _timer(self, ready: PreparedStep) -> Timer:
         """The timer of a point. The blocks of inference have one step, and their number is enough for a percentile."""
@@ -507,7 +526,7 @@ class Bench(Compiler):
 
     def _first_run(self, program: Program, compiled: CompiledStep, batch: Batch) -> tuple[float, dict[str, float], Any]:
         """(seconds, further facts about the step, its outputs)."""
-        with jax.set_mesh(program.mesh):
+        with program.context():
             state, placed = program.init(self.key), program.put(batch)
             jax.block_until_ready((state, placed))
             facts = step_facts.memory(program, state, placed, gradients=self.config.measure.gradients)
@@ -531,17 +550,16 @@ class Bench(Compiler):
             processes=len(program.members.processes),
             platform=self.devices[0].platform,
             device_kind=self.devices[0].device_kind,
-            unit=self.plain.unit,
             passport=report,
             checks=checks,
             worker=self.worker,
             outcome=outcome,
             facts=facts,
-            loss=self.proof.loss_kind.label,
-            annotations=flax_models.named_axes_sentence(self.plain.init),
+            **self._about_model(),
             **point.to_json(),
         )
 
-
-def _fed(point: Point) -> bool:
-    return INPUT.of(point.levers).kind != "device"
+    def _about_model(self) -> dict[str, str]:
+        """The fields of a record that describe the model."""
+        annotations = flax_models.named_axes_sentence(self.plain.init)
+        return {"unit": self.plain.unit, "loss": self.proof.loss_kind.label, "annotations": annotations}

@@ -18,7 +18,6 @@ from ml_collections import ConfigDict
 from rich.console import Console
 
 from jaxbench import config as config_lib
-from jaxbench import parallel
 from jaxbench.catalog import targets
 from jaxbench.catalog.targets import Target
 from jaxbench.errors import UserError
@@ -26,12 +25,12 @@ from jaxbench.machine import start as start_lib
 from jaxbench.machine.manifest import versions
 from jaxbench.processes.client import Worker, WorkerError
 from jaxbench.records import schema
-from jaxbench.records.schema import CompiledRecord, FailureRecord
+from jaxbench.records.schema import OWN, CompiledRecord, FailureRecord
 from jaxbench.records.store import MANIFEST, RunFolder, write_json
 from jaxbench.runner import placement, plan
 from jaxbench.runner.case_bench import build_cases, makes_calls
 from jaxbench.runner.progress import SweepProgress
-from jaxbench.runner.run import absolute
+from jaxbench.runner.run import absolute, parse
 
 LIMIT_S = 900.0  # for one compilation
 
@@ -89,7 +88,7 @@ def _points(experiment: str, config: ConfigDict, target: Target) -> Sequence[pla
             raise UserError(f"'{experiment}' has nothing to compile: it has only copies and calls; leave out --target.")
         return points
     config_lib.settle_batch(config, target.platform)
-    settings = config_lib.parse(config, parallel.strategy_names(), parallel.of_any_model())
+    settings = dataclasses.replace(parse(experiment, config), batch=config.batch)
     if settings.platform not in ("auto", target.platform):
         raise UserError(
             f"--config.mesh.platform={settings.platform} contradicts --target={target.text}: leave one out."
@@ -117,6 +116,11 @@ def _manifest(config: ConfigDict, target: Target, points: Sequence[plan.Placed])
     }
 
 
+def _fake_devices(config: Mapping[str, Any], target: Target) -> dict[str, str]:
+    """A user's own step is made on fake CPU devices, and then compiled for the target."""
+    return {"JAX_NUM_CPU_DEVICES": str(target.devices)} if config.get("strategy") == OWN else {}
+
+
 class _Compiler:
     """The process that compiles for one device count of a target, restarted when a compiler kills it."""
 
@@ -134,7 +138,7 @@ class _Compiler:
         self._folder, self._target, self._progress, self._asked, self._keep = folder, target, progress, asked, keep
         self._setup = {
             **setup, "platform": target.platform, "target": target.text, "devices": target.devices,
-            "environment": start_lib.target_environment(target),
+            "environment": {**start_lib.target_environment(target), **_fake_devices(setup["config"], target)},
         }  # fmt: skip
         if keep:
             (folder.path / "compiled").mkdir(exist_ok=True)

@@ -16,7 +16,7 @@ from jaxbench.errors import UserError
 from jaxbench.levers import ACCUMULATE, BATCH, EVERY_MESH, EXECUTION, MESH, TRAININGS, Arm
 from jaxbench.levers.compiler import COMPILER, EVERY_SET, require_platform
 from jaxbench.parallel import axes
-from jaxbench.records.schema import StepPlace
+from jaxbench.records.schema import OWN, StepPlace
 
 CPU_DEVICES = (1, 2, 4, 8)
 PER_DEVICE = "per_device"
@@ -56,6 +56,9 @@ class Point(StepPlace):
         shared, further = sharing_setup(self.levers, self.memory_share)
         setup: dict[str, Any] = {"platform": self.platform, "devices": self.devices, **further}
         setup |= {"processes": self.processes} if self.processes > 1 else {}
+        if self.strategy == OWN and self.platform == "gpu" and self.processes == 1:
+            # A trainer may use all devices that it sees, so each count has a process that sees as many.
+            return f"gpu{self.devices}", {**setup, "environment": _first_gpus(self.devices)}
         if self.platform != "cpu":
             return self.platform + shared, setup
         if self.part_of > self.devices:  # one core does its share of a program for several devices
@@ -76,6 +79,13 @@ class Point(StepPlace):
         where = f"{self.strategy}, {self.scaling}, {self.devices} device{'s' if self.devices > 1 else ''}"
         where += f", {self.point.rpartition('/')[2]}" if self.explains else ""
         return f"{where}, {self.arm}" if self.arm else where
+
+
+def _first_gpus(count: int) -> dict[str, str]:
+    """Variables for a process that sees the first GPUs of this one, and shares their memory with other processes."""
+    visible = os.environ.get("CUDA_VISIBLE_DEVICES") or ",".join(map(str, range(count)))
+    first = ",".join(visible.split(",")[:count])
+    return {"CUDA_VISIBLE_DEVICES": first, "XLA_PYTHON_CLIENT_PREALLOCATE": "false"}
 
 
 class Placed(Protocol):
@@ -293,7 +303,7 @@ def divisible(settings: Settings, counts: tuple[int, ...]) -> tuple[int, ...]:
     """The counts that divide the batch of strong scaling; all counts if the user chose them."""
     if settings.devices is not None or "strong" not in settings.scalings:
         return counts
-    if {*settings.strategies} - {*parallel.of_any_model()}:
+    if {*settings.strategies} - {*parallel.of_any_model(), OWN}:
         return counts
     batches = {BATCH.of(arm.levers) or settings.batch for arm in settings.arms}
     return tuple(n for n in counts if all(batch % n == 0 for batch in batches))

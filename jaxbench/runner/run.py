@@ -33,9 +33,9 @@ from jaxbench.processes import launch
 from jaxbench.processes.client import WorkerError
 from jaxbench.processes.launch import Followers
 from jaxbench.records import identity
-from jaxbench.records.schema import needed_bytes
+from jaxbench.records.schema import OWN, needed_bytes
 from jaxbench.records.store import MANIFEST, RunFolder, write_json
-from jaxbench.runner import ablation, placement, plan, studies, sweep
+from jaxbench.runner import ablation, own_bench, placement, plan, studies, sweep
 from jaxbench.runner.arm import build_workload, inspected
 from jaxbench.runner.case_bench import build_cases
 from jaxbench.runner.job import Automatic, Look, SweepJob
@@ -73,8 +73,7 @@ def ask(experiment: str, config: ConfigDict, console: Console, followers: Follow
             f"what '{config.experiment}' searches for is found by one process: start it without a launcher, or choose "
             "another experiment."
         )
-    settings = config_lib.parse(config, parallel.strategy_names(), parallel.of_any_model())
-    refuse_early(experiment, config)
+    settings = parse(experiment, config)
     machine = probe_machine(settings.platform, console)
     machine = launch.all_hosts(followers, machine, experiment, config) if followers else machine
     config_lib.settle_batch(config, machine["platform"])
@@ -99,8 +98,20 @@ def check(experiment: str, config: ConfigDict) -> None:
         config_lib.parse_cases(config)
         build_cases(config, experiment)
         return
-    config_lib.parse(config, parallel.strategy_names(), parallel.of_any_model())
+    parse(experiment, config)
+
+
+def parse(experiment: str, config: ConfigDict) -> Settings:
+    """The settings of a training experiment. Raises UserError for those that the suite or the model refuses.
+
+    It takes a second and starts no process. The config of a user's own step learns that it is one.
+    """
+    start.only_cpu_here()
+    if own_bench.settle(config, experiment):
+        return config_lib.parse(config, [OWN], [])
+    settings = config_lib.parse(config, parallel.strategy_names(), parallel.of_any_model())
     refuse_early(experiment, config)
+    return settings
 
 
 def refuse_early(experiment: str, config: ConfigDict) -> None:

@@ -29,6 +29,7 @@ from jaxbench.processes.client import WorkerError
 from jaxbench.records import schema
 from jaxbench.records.schema import FailureRecord, PointRecord, RoundRecord
 from jaxbench.runner.job import Automatic, SweepJob
+from jaxbench.runner.own_references import References
 from jaxbench.runner.plan import Placed, Point, rounds_of
 from jaxbench.runner.progress import AGAIN, PACE, SweepProgress
 from jaxbench.runner.workers import Workers, affordable, note_workers, processes_of
@@ -108,6 +109,7 @@ class _Sweep:
         self.visits: Counter[tuple[int, str]] = Counter()  # by set and point
         self.sets: list[Workers] = []
         self.cache = job.run.path / "compiled"
+        self.references = References(job.run.path / "references", points)
         self.spent_s = job.automatic.spent_s if job.automatic else 0.0  # in rounds, which a budget limits
 
     def __enter__(self) -> _Sweep:
@@ -119,6 +121,7 @@ class _Sweep:
         """Kills the processes after an exception, such as an interrupt."""
         self.end(kill=kind is not None)
         shutil.rmtree(self.cache, ignore_errors=True)
+        shutil.rmtree(self.references.folder, ignore_errors=True)
 
     def run(self, auto: Automatic | None) -> None:
         alone = [name for name, point in self.points.items() if not point.oversubscribed]
@@ -278,6 +281,8 @@ class _Sweep:
     def check(self, workers: Workers, names: Sequence[str]) -> None:
         """The processes of a set compile and check at the same time. Then the block length of each point is found while
         nothing else runs. Cases and fed steps find it while they are prepared, so they are prepared one by one."""
+        for name in names:
+            self.references.make(workers, self.points[name])
         together = [name for name in names if self.paced_alone(name)]
         for name in names:
             if name not in together:
@@ -320,11 +325,13 @@ class _Sweep:
     def new(self, name: str) -> dict[str, Any]:
         """The request to prepare a point for the first time. All points have the same kind of loss."""
         loss = next((record.loss for record in self.checked.values()), "")
-        return {"do": "prepare", "point": self.points[name].to_json(), **({"loss": loss} if loss else {})}
+        more = self.references.told(self.points[name]) | ({"loss": loss} if loss else {})
+        return {"do": "prepare", "point": self.points[name].to_json(), **more}
 
     def again(self, name: str) -> dict[str, Any]:
         """The request to prepare a point that another process has checked."""
         about = {"program_sha256": self.checked[name].program_sha256, "steps": self.steps.get(name, 1)}
+        about |= self.references.told(self.points[name])
         return {"do": "prepare_again", "point": self.points[name].to_json(), **about}
 
     def prepare_again(self, workers: Workers, name: str) -> None:

@@ -36,6 +36,7 @@ from jaxbench.parallel.program import Program
 from jaxbench.processes.client import Worker, WorkerError
 from jaxbench.processes.server import stage
 from jaxbench.records.schema import Verdict
+from jaxbench.runner import own_bench, own_trial
 from jaxbench.runner.bench import Bench
 from jaxbench.runner.plan import Point
 from jaxbench.runner.progress import heartbeat
@@ -65,6 +66,8 @@ class StrategyTrial:
 
 def run(experiment: str, config: ConfigDict, console: Console) -> bool:
     """Prints description and results. True: at least one strategy takes the model, and all that do are correct."""
+    if own_bench.settle(config, experiment):
+        return own_trial.run(experiment, config, console)
     config_lib.parse(config, parallel.strategy_names(), parallel.of_any_model())
     setup = {"platform": "cpu", "devices": max(DEVICES), "experiment": absolute(experiment), "worker": "try"}
     setup |= {"config": config_lib.plain(config), "concurrent_collectives": CONCURRENT_COLLECTIVES}

@@ -6,10 +6,13 @@ Its setup also has "experiment", "config", "worker": its name in records, and "b
 
     {"do": "prepare" | "compile" | "compile_for" | "try", "point": {...}}
                                                       with "prepare" optionally "loss": its kind, which takes a second
-                                                      to find; and "paced": false: no step is timed until
+                                                      to find; of a user's own step "reference", as in
+                                                      `own_bench.Told`; and "paced": false: no step is timed until
     {"do": "pace", "point": id}
     {"do": "prepare_again", "point": {...}, "program_sha256": of the program that was checked, "steps": K}
     {"do": "describe"}
+    {"do": "explain", "point": {...}}                 of a user's own step; optionally "reference", as above
+    {"do": "reference" | "export", "point": {...}, "file": a path}      for the processes of other device counts
     {"do": "run_within", "point": {...}, "limit_bytes": n}
     {"do": "round", "point": id, "round": r}          optionally "double": false, without the second clock; and for a
                                                       training "steps", the block length to use, and "last": true,
@@ -31,6 +34,8 @@ def bench_of(setup: dict[str, Any], devices: list[Any]) -> Any:
     """The bench that measures points of this process."""
     if setup["config"].get("measures") == "cases":
         from jaxbench.runner.case_bench import CaseBench as Bench
+    elif setup["config"].get("strategy") == schema.OWN:
+        from jaxbench.runner.own_bench import OwnBench as Bench  # type: ignore[assignment]
     else:
         from jaxbench.runner.bench import Bench  # type: ignore[assignment]
     bench: Any = Bench(setup["config"], setup["experiment"], devices, setup["worker"])
@@ -44,6 +49,8 @@ def bench_of(setup: dict[str, Any], devices: list[Any]) -> Any:
 def handle(bench: Any, request: dict[str, Any]) -> dict[str, Any]:
     """Carries out one request and returns its answer."""
     optional = {name: request[name] for name in ("steps", "double", "last", "text", "options") if name in request}
+    if "reference" in request:
+        bench.proof.reference = request["reference"]
     match request["do"]:
         case "round":
             return {"record": schema.to_json(bench.round(request["point"], request["round"], **optional))}
@@ -53,6 +60,12 @@ def handle(bench: Any, request: dict[str, Any]) -> dict[str, Any]:
             return trial.describe(bench) if request["do"] == "describe" else trial.attempt(bench, request["point"])
         case "run_within":
             return bench.run_within(request["point"], request["limit_bytes"])
+        case "reference" | "export":
+            make = bench.refer if request["do"] == "reference" else bench.export
+            make(request["point"], request["file"])
+            return {}
+        case "explain":
+            return bench.explain(request["point"])
         case "profile":
             return {"record": schema.to_json(bench.profile(request["point"], request["folder"]))}
         case "compile_for":

@@ -1,0 +1,132 @@
+# Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
+"""Train steps that somebody else wrote: what is accepted, what is refused with a sentence, and what is found wrong."""
+
+import importlib.util
+import subprocess
+import sys
+from dataclasses import replace
+from pathlib import Path
+
+import jax
+import pytest
+from ml_collections import ConfigDict
+from own_steps import broken
+
+from jaxbench.errors import UserError
+from jaxbench.levers import DEFAULTS
+from jaxbench.measure import own_reference
+from jaxbench.measure.own_reference import OwnReference
+from jaxbench.parallel import own_program
+from jaxbench.runner import own_bench
+from jaxbench.runner.own_bench import OwnBench
+from jaxbench.runner.plan import Point
+from jaxbench.workloads.own_step import StepWorkload
+
+STEPS = Path(__file__).resolve().parents[1] / "own_steps"
+PUBLIC = ["equinox", "keras", "nnx", "linen"]
+
+
+def bench_of(workload: StepWorkload, devices: int, monkeypatch: pytest.MonkeyPatch) -> OwnBench:
+    monkeypatch.setattr(own_bench, "load", lambda config, experiment: workload)
+    config = ConfigDict({"seed": 0, "experiment": "mine", "lever": dict(DEFAULTS), "weak": "batch"})
+    config.measure = {"blocks": 1, "block_s": 0.001, "gradients": False, "train_steps": 0, "rounds": 2, "processes": 1}
+    return OwnBench(config.to_dict(), "mine", jax.devices()[:devices], "test")
+
+
+def point_of(devices: int, batch: int) -> Point:
+    return Point(
+        point=f"own/strong/{devices}", strategy="own", scaling="strong", devices=devices, global_batch=batch,
+        oversubscribed=True, platform="cpu", levers=dict(DEFAULTS),
+    )  # fmt: skip
+
+
+def checks(workload: StepWorkload, folder: Path, monkeypatch: pytest.MonkeyPatch, devices: int = 2):
+    """The checks of the step on two devices, by name."""
+    file, batch = folder / "reference.npz", workload.batch
+    bench_of(workload, 1, monkeypatch).refer(point_of(1, batch).to_json(), str(file))
+    bench = bench_of(workload, devices, monkeypatch)
+    bench.proof.reference = {"file": str(file), "devices": 1}
+    record = bench.prepare(point_of(devices, batch).to_json())
+    return {check.name: check for check in record.checks}, record
+
+
+def loaded(name: str) -> StepWorkload:
+    pytest.importorskip(name if name in ("equinox", "keras") else "flax")
+    spec = importlib.util.spec_from_file_location(f"own_{name}", STEPS / f"{name}_step.py")
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module.build(module.get_config())
+
+
+@pytest.mark.parametrize("name", PUBLIC)
+@pytest.mark.filterwarnings("default")  # of the libraries
+def test_public_trainers_run_unchanged_and_agree_with_one_device(name, tmp_path, monkeypatch):
+    found, record = checks(loaded(name), tmp_path, monkeypatch)
+    assert all(check.ok for check in found.values()), found
+    assert found["parameters"].value < 1e-5
+    assert record.passport.parameters > 0 and record.passport.product_flops_per_step > 0
+    assert [each.kind for each in record.passport.collectives] == ["all-reduce"]
+    assert record.facts["state_bytes"] > 4 * record.passport.parameters
+
+
+@pytest.mark.parametrize("case", broken.RIGHT)
+def test_accepted_forms_of_a_step(case, tmp_path, monkeypatch):
+    found, _ = checks(broken.workload(broken.RIGHT[case]), tmp_path, monkeypatch)
+    assert all(check.ok for check in found.values()), found
+
+
+@pytest.mark.parametrize("case", broken.REFUSED)
+def test_bad_input_gets_a_sentence_that_names_the_place(case, monkeypatch):
+    make, batch, says = broken.REFUSED[case]
+    with pytest.raises(Exception) as caught:
+        bench_of(broken.workload(make, batch), 2, monkeypatch).compile(point_of(2, batch))
+    error = caught.value.__cause__
+    assert isinstance(error, UserError), error
+    assert says in str(error)
+    assert "broken.py', line " in str(error), error
+
+
+@pytest.mark.parametrize("case", broken.WRONG)
+def test_a_step_that_is_wrong_on_several_devices_is_found(case, tmp_path, monkeypatch):
+    make, name, says = broken.WRONG[case]
+    found, _ = checks(broken.workload(make), tmp_path, monkeypatch)
+    assert not found[name].ok and says in found[name].reason, found
+    assert found[name].unchecked == ("random" in case)
+    assert "collectives are listed, not judged" in found["collectives"].reason
+
+
+def test_a_first_state_or_batch_that_depends_on_the_devices_proves_nothing(tmp_path, monkeypatch):
+    def other_start(devices, batch):
+        own = broken.right(devices, batch)
+        return replace(own, init=lambda: jax.tree.map(lambda x: x + len(devices), own.init()))
+
+    def other_batch(devices, batch):
+        own = broken.right(devices, batch)
+        return replace(own, batch=jax.tree.map(lambda x: x + len(devices) - 1, own.batch))
+
+    for make, says in ((other_start, "init gives other parameters on 2"), (other_batch, "the batch on 2 devices")):
+        found, _ = checks(broken.workload(make), tmp_path, monkeypatch)
+        assert found["parameters"].unchecked and says in found["parameters"].reason
+
+
+def test_a_reference_survives_its_file_and_excuses_arrays_that_move_by_rounding_alone(tmp_path):
+    program = own_program.build(broken.workload(broken.right), jax.devices()[:1], 8)
+    call = jax.jit(program.step)
+    made = own_reference.reference(program, call)
+    made.save(tmp_path / "r.npz")
+    read = OwnReference.load(tmp_path / "r.npz")
+    assert read.noise == made.noise and read.batch == made.batch
+    assert set(read.movement.end) == {"params/up", "params/bias", "params/down"}
+    right = read.movement.moved
+    moved = {**right, "params/bias": -right["params/bias"]}
+    verdict = own_reference._parameters(moved, read, platform="gpu", few="one device")
+    assert not verdict.ok and "'params/bias'" in verdict.reason or "NOT within" in verdict.reason
+    noisy = replace(read, noise={**read.noise, "params/bias": 1.0, "": 0.0})
+    small = {**right, "params/bias": 0.999 * right["params/bias"]}
+    assert own_reference._parameters(small, noisy, platform="cpu", few="one device").ok
+
+
+def test_importing_jaxbench_does_not_import_jax():
+    code = "import sys, jaxbench; jaxbench.__version__; print('jax' in sys.modules); jaxbench.OwnStep; jaxbench.Nothing"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+    assert done.stdout.split() == ["False"] and "no attribute 'Nothing'" in done.stderr
