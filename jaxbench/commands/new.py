@@ -26,12 +26,8 @@ VERB = Verb(
 def main(arguments: list[str], workdir: Path, console: Console) -> int:
     (file,) = arguments
     write(Path(file), str(FLAGS["from"].value))
-    verb = "explain" if str(FLAGS["from"].value) == "step" else "measure"
-    console.print(
-        f"Written: {file}. To {verb} it: jaxbench {'try' if verb == 'explain' else 'run'} {file}",
-        highlight=False,
-        soft_wrap=True,
-    )
+    then = f"explain it: jaxbench try {file}" if FLAGS["from"].value == "step" else f"measure it: jaxbench run {file}"
+    console.print(f"Written: {file}. To {then}", highlight=False, soft_wrap=True)
     return 0
 
 

@@ -380,9 +380,8 @@ def _again(jitted: Any) -> Callable[..., Any]:
 def _values(closed: Any) -> tuple[str, list[bytes]]:
     """What the trace computes: its text and its constants."""
     # Without the addresses of Python functions, which differ between traces of the same step.
-    return re.sub(r" at 0x[0-9a-f]+", "", str(closed.jaxpr)), [
-        np.asarray(x).tobytes() for x in closed.consts if not _is_key(x)
-    ]
+    text = re.sub(r" at 0x[0-9a-f]+", "", str(closed.jaxpr))
+    return text, [np.asarray(x).tobytes() for x in closed.consts if not _is_key(x)]
 
 
 def _compiles_each_time(one: Any, other: Any) -> str:

@@ -55,9 +55,7 @@ def build_workload(config: ConfigDict, experiment: str, *, grown: int = 1) -> Tr
     workload = discovery.build(experiment, config)
     settle_jax()
     if isinstance(workload, StepWorkload):
-        raise UserError(
-            f"'{workload.name}' is your own step, not a model: only jaxbench run, try, ab and check take it."
-        )
+        raise UserError(f"'{workload.name}' is your own step, not a model: use jaxbench run or try.")
     if not isinstance(workload, TrainWorkload):
         raise UserError(f"build(config) of '{experiment}' returned {type(workload).__name__}, not a TrainWorkload.")
     return dataclasses.replace(workload, init=pure.either_form(workload.init), loss=pure.either_form(workload.loss))
