@@ -51,7 +51,7 @@ class Movement:
 class OwnReference:
     """The result of the fewest devices that can hold the step.
 
-    noise: by path, how far a perturbed first state moves the parameter elsewhere, and under "" all of them, as norms.
+    noise: by path, how far a perturbed first state moves the parameter elsewhere, as a norm.
     """
 
     movement: Movement
@@ -105,7 +105,7 @@ def reference(program: OwnProgram, call: Callable[..., Any]) -> OwnReference:
     begin = time.perf_counter()
     movement = run(program, call)
     runs = PERTURBED if time.perf_counter() - begin < SLOW_S * STEPS else 1
-    noise = dict.fromkeys(("", *movement.end), 0.0)
+    noise = dict.fromkeys(movement.end, 0.0)
     for seed in range(runs):
         found = run(program, call, _perturbed(program, np.random.default_rng(seed)))
         for path, norm in _distances(found.moved, movement.moved).items():
@@ -129,9 +129,8 @@ def _perturbed(program: OwnProgram, random: np.random.Generator) -> TrainState:
 
 
 def _distances(a: Arrays, b: Arrays) -> dict[str, float]:
-    """The norm of the difference by path, and under "" of all."""
-    norms = {path: float(np.linalg.norm(np.abs(a[path] - b[path]))) for path in b}
-    return {"": math.sqrt(sum(norm**2 for norm in norms.values())), **norms}
+    """The norm of the difference by path."""
+    return {path: float(np.linalg.norm(np.abs(a[path] - b[path]))) for path in b}
 
 
 class OwnCopies(Exception):
@@ -178,7 +177,8 @@ def judge(
         )
     except OwnCopies as error:
         return (Verdict(name="parameters", ok=False, reason=str(error)),)
-    apart, size = _distances(start, expected.movement.start)[""], _norm(expected.movement.start)
+    before = expected.movement.start
+    apart, size = _norm({path: start[path] - x for path, x in before.items()}), _norm(before)
     if apart > SAME_START * size:
         return (
             unchecked(
@@ -203,44 +203,40 @@ def _norm(arrays: Arrays) -> float:
 
 
 def _parameters(moved: Arrays, expected: OwnReference, *, platform: str, few: str) -> Verdict:
-    right = expected.movement.moved
-    size, apart = _norm(right), _distances(moved, right)
-    if not size:
+    right, noise = expected.movement.moved, expected.noise
+    norms = {path: _norm({path: x}) for path, x in right.items()}
+    # A last-bit change of the first state moves these as much as their gradient does: it is rounding alone.
+    rounding = [path for path, norm in norms.items() if noise[path] > SHARE * norm]
+    kept = [path for path in right if path not in rounding]
+
+    def whole(values: Mapping[str, float]) -> float:
+        return math.sqrt(sum(values[path] ** 2 for path in kept))
+
+    if not (size := whole(norms)):
         return unchecked(f"no parameter changed in {STEPS} steps, so this proves nothing (is the learning rate 0?)")
-    within = WITHIN.get(platform, WITHIN_ELSEWHERE)
-    distance, noise = apart[""] / size, expected.noise[""] / size
-    limit = max(within, ROUNDING * noise)
+    apart, within = _distances(moved, right), WITHIN.get(platform, WITHIN_ELSEWHERE)
+    distance, changed = whole(apart) / size, whole(noise) / size
+    limit = max(within, min(SHARE, ROUNDING * changed))
     text = f"after {STEPS} steps the movement of the parameters is {distance:.1e} (relative L2) from that on {few}"
-    why = (
-        "float32 sums in another order" if limit == within else f"{ROUNDING} times the {noise:.1e} of a last-bit change"
-    )
+    why = f"{ROUNDING} times the {changed:.1e} of a last-bit change" if limit > within else "sums in another order"
+    if rounding:
+        more = f" and {len(rounding) - 3} more" if len(rounding) > 3 else ""
+        text += f", without {', '.join(map(repr, rounding[:3]))}{more}, moved by rounding alone"
     if not distance <= limit:
         value = distance if math.isfinite(distance) else None
-        reason = f"{text}, NOT within {limit:.0e} ({why})"
+        reason = f"{text}: NOT within {limit:.0e} ({why})"
         return Verdict(name="parameters", ok=False, reason=reason, value=value, limit=limit)
-    if limit > SHARE:
-        return unchecked(
-            f"{text}, but a last-bit change of the first state moves it by {noise:.1e}: this proves nothing"
-        )
-    shares, rounding = {}, []
-    for path, x in right.items():
-        norm = float(np.linalg.norm(np.abs(x)))
-        share = apart[path] / norm if norm else math.inf if apart[path] else 0.0
-        if not share <= SHARE and apart[path] <= ROUNDING * expected.noise[path]:
-            rounding.append(path)  # its gradient is rounding alone
-        else:
-            shares[path] = share
-    worst = max(shares, key=lambda path: math.inf if math.isnan(shares[path]) else shares[path], default="")
-    if worst and not shares[worst] <= SHARE:
-        value = shares[worst] if math.isfinite(shares[worst]) else None
-        reason = (
-            f"{text}, but '{worst}' by itself is {shares[worst]:.1e} away, NOT within {SHARE}: is it never reduced?"
-        )
+
+    def share(path: str) -> float:
+        far = apart[path] > ROUNDING * noise[path]
+        return apart[path] / norms[path] if norms[path] else math.inf if far else 0.0
+
+    worst = max(kept, key=share)
+    if not share(worst) <= SHARE:
+        value = share(worst) if math.isfinite(share(worst)) else None
+        reason = f"{text}, but '{worst}' by itself is {share(worst):.1e} away, NOT within {SHARE}: is it never reduced?"
         return Verdict(name="parameters", ok=False, reason=reason, value=value, limit=SHARE)
-    reason = f"{text}, within {limit:.0e} ({why}); the worst array, '{worst}', {shares.get(worst, 0.0):.1e}"
-    if rounding:
-        reason += f"; left out, because its gradient is rounding alone: {', '.join(map(repr, rounding[:3]))}"
-        reason += f" and {len(rounding) - 3} more" if len(rounding) > 3 else ""
+    reason = f"{text}: within {limit:.0e} ({why}); the worst array, '{worst}', {share(worst):.1e}"
     return Verdict(name="parameters", ok=True, reason=reason, value=distance, limit=limit)
 
 
@@ -251,7 +247,7 @@ def _others(found: Movement, expected: OwnReference, devices: int, *, few: str) 
     aligned = _aligned(found.others, right, devices, expected.devices, equal=False)
     if not (size := _norm({path: right[path] for path in aligned})):
         return ()
-    distance = _distances(aligned, {path: right[path] for path in aligned})[""] / size
+    distance = _norm({path: x - right[path] for path, x in aligned.items()}) / size
     ok, value = distance <= OPTIMIZER_STATE, distance if math.isfinite(distance) else None
     reason = f"the {len(aligned)} other arrays of the state are {distance:.1e} (relative L2) from those on {few}, "
     reason += f"{'within' if ok else 'NOT within'} {OPTIMIZER_STATE:.0e} (a wrong gradient scale gives 1 or more)"
@@ -262,13 +258,6 @@ def _others(found: Movement, expected: OwnReference, devices: int, *, few: str) 
 
 def repeated(program: OwnProgram, call: Callable[..., Any], expected: OwnReference) -> Verdict:
     """The verdict "parameters" on the program that is the reference itself: a second run must do the same."""
-    apart = _distances(run(program, call).moved, expected.movement.moved)[""]
-    size = _norm(expected.movement.moved)
-    if not size:
-        return unchecked(f"no parameter changed in {STEPS} steps, so this proves nothing (is the learning rate 0?)")
-    limit = max(1e-6, ROUNDING * expected.noise[""] / size)  # some kernels of accelerators add in any order
-    ok = apart <= limit * size
-    reason = f"the reference of the other points: a second run of {STEPS} steps moves the parameters "
-    reason += f"alike (relative L2 {apart / size:.1e})" if ok else f"differently (relative L2 {apart / size:.1e})"
-    value = apart / size if math.isfinite(apart) else None
-    return Verdict(name="parameters", ok=ok, reason=reason, value=value, limit=limit)
+    platform = program.mesh.devices.flat[0].platform
+    verdict = _parameters(run(program, call).moved, expected, platform=platform, few="the same device before")
+    return dataclasses.replace(verdict, reason=f"the reference of the other points: {verdict.reason}")

@@ -186,6 +186,7 @@ def _of_leaves(
         return packed(multihost.put(np.int32(0), counter), arrays)
 
     context = own.context
+    first = jax.tree.map(aval, packed(multihost.put(np.int32(0), counter), leaves.arrays(state)))
     return OwnProgram(
         mesh=mesh,
         init=init,
@@ -196,11 +197,11 @@ def _of_leaves(
         export=lambda state: state,
         load=lambda state: state,
         enter=context,
-        avals=lambda: (jax.tree.map(aval, init(None)), jax.tree.map(aval, batch_of(0))),  # type: ignore[arg-type]
+        avals=lambda: (first, jax.tree.map(aval, batch_of(0))),
         own=own,
         state_leaves=leaves,
         place=place,
-        first=jax.tree.map(aval, packed(multihost.put(np.int32(0), counter), leaves.arrays(state))),
+        first=first,
         batch_of=batch_of,
         fed=fed,
     )
@@ -343,7 +344,9 @@ def bytes_here(x: Any) -> int:
 
 
 def spec(sharding: Any) -> str:
-    return str(sharding.spec) if isinstance(sharding, NamedSharding) else str(sharding)
+    if not isinstance(sharding, NamedSharding):
+        return str(sharding)
+    return f"P({', '.join(map(repr, sharding.spec))})"
 
 
 def require_same_each_time(program: OwnProgram) -> None:

@@ -194,7 +194,7 @@ def loss_only(devices, batch):
 
 
 def jit_in_each_step(devices, batch):
-    return replace(right(devices, batch), step=lambda state, batch: jax.jit(train_step.__wrapped__)(state, batch))
+    return replace(right(devices, batch), step=lambda *given: jax.jit(lambda *args: train_step(*args))(*given))
 
 
 def python_counter(devices, batch):
@@ -227,7 +227,7 @@ REFUSED = {
         "returns 'params/up' as bfloat16[16,32], and it was",
     ),
     "another structure": (partial(changed, change=without_optimizer), 8, "it returns a state without 'opt_state"),
-    "another sharding": (spread_out, 8, "'params/up' goes in as PartitionSpec() and comes out as PartitionSpec('data'"),
+    "another sharding": (spread_out, 8, "'params/up' goes in as P() and comes out as P('data'"),
     "a loss only": (loss_only, 8, "not (state, metrics): wrap it in a function"),
     "a new jit in each step": (jit_in_each_step, 8, "makes a new jitted function in each call, so each step compiles"),
     "a Python counter": (python_counter, 8, "traces to another program at its second call"),

@@ -9,14 +9,18 @@ from pathlib import Path
 
 import jax
 import pytest
+from doorway import jaxbench
 from ml_collections import ConfigDict
 from own_steps import broken
 
+from jaxbench import levers
+from jaxbench.analysis import points as points_lib
 from jaxbench.errors import UserError
 from jaxbench.levers import DEFAULTS
 from jaxbench.measure import own_reference
 from jaxbench.measure.own_reference import OwnReference
 from jaxbench.parallel import own_program
+from jaxbench.records.store import RunFolder
 from jaxbench.runner import own_bench
 from jaxbench.runner.own_bench import OwnBench
 from jaxbench.runner.plan import Point
@@ -28,7 +32,7 @@ PUBLIC = ["equinox", "keras", "nnx", "linen"]
 
 def bench_of(workload: StepWorkload, devices: int, monkeypatch: pytest.MonkeyPatch) -> OwnBench:
     monkeypatch.setattr(own_bench, "load", lambda config, experiment: workload)
-    config = ConfigDict({"seed": 0, "experiment": "mine", "lever": dict(DEFAULTS), "weak": "batch"})
+    config = ConfigDict({"seed": 0, "experiment": "mine", "lever": levers.defaults().to_dict(), "weak": "batch"})
     config.measure = {"blocks": 1, "block_s": 0.001, "gradients": False, "train_steps": 0, "rounds": 2, "processes": 1}
     return OwnBench(config.to_dict(), "mine", jax.devices()[:devices], "test")
 
@@ -102,31 +106,66 @@ def test_a_first_state_or_batch_that_depends_on_the_devices_proves_nothing(tmp_p
 
     def other_batch(devices, batch):
         own = broken.right(devices, batch)
-        return replace(own, batch=jax.tree.map(lambda x: x + len(devices) - 1, own.batch))
+        return replace(own, batch={**own.batch, "x": own.batch["x"] * len(devices)})
 
     for make, says in ((other_start, "init gives other parameters on 2"), (other_batch, "the batch on 2 devices")):
         found, _ = checks(broken.workload(make), tmp_path, monkeypatch)
         assert found["parameters"].unchecked and says in found["parameters"].reason
 
 
-def test_a_reference_survives_its_file_and_excuses_arrays_that_move_by_rounding_alone(tmp_path):
+def test_a_reference_survives_its_file_and_leaves_out_arrays_that_move_by_rounding_alone(tmp_path):
     program = own_program.build(broken.workload(broken.right), jax.devices()[:1], 8)
-    call = jax.jit(program.step)
-    made = own_reference.reference(program, call)
+    made = own_reference.reference(program, jax.jit(program.step))
     made.save(tmp_path / "r.npz")
     read = OwnReference.load(tmp_path / "r.npz")
     assert read.noise == made.noise and read.batch == made.batch
     assert set(read.movement.end) == {"params/up", "params/bias", "params/down"}
-    right = read.movement.moved
-    moved = {**right, "params/bias": -right["params/bias"]}
-    verdict = own_reference._parameters(moved, read, platform="gpu", few="one device")
-    assert not verdict.ok and "'params/bias'" in verdict.reason or "NOT within" in verdict.reason
-    noisy = replace(read, noise={**read.noise, "params/bias": 1.0, "": 0.0})
-    small = {**right, "params/bias": 0.999 * right["params/bias"]}
-    assert own_reference._parameters(small, noisy, platform="cpu", few="one device").ok
+    moved = {**read.movement.moved, "params/bias": -read.movement.moved["params/bias"]}
+
+    def verdict(reference):
+        return own_reference._parameters(moved, reference, platform="gpu", few="one device")
+
+    assert not verdict(read).ok
+    noisy = verdict(replace(read, noise={**read.noise, "params/bias": 1.0}))
+    assert noisy.ok and "without 'params/bias', moved by rounding alone" in noisy.reason
 
 
 def test_importing_jaxbench_does_not_import_jax():
     code = "import sys, jaxbench; jaxbench.__version__; print('jax' in sys.modules); jaxbench.OwnStep; jaxbench.Nothing"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
     assert done.stdout.split() == ["False"] and "no attribute 'Nothing'" in done.stderr
+
+
+QUICK = ("--preset=smoke", "--config.mesh.platform=cpu", "--config.measure.rounds=2", "--config.measure.block_s=0.001")
+
+
+def test_a_sweep_measures_a_step_with_its_ablations(tmp_path):
+    """The whole way: processes for each count, the reference as a file, ablations, records and report."""
+    words = ("--config.mesh.devices=1,2", f"--workdir={tmp_path / 'run'}")
+    done = jaxbench("run", str(STEPS / "linen_step.py"), *QUICK, *words)
+    assert done.returncode == 0, done.stdout + done.stderr
+    points = {point.point: point for point in points_lib.load(RunFolder(tmp_path / "run"))}
+    whole = points["own/strong/2"].record
+    assert all(check.ok for check in whole.checks), whole.checks
+    assert {"own/strong/2/alone", "own/strong/2/local", "own/strong/2/communication"} <= points.keys()
+    assert all(point.check_ok for point in points.values()), {name: point.reason for name, point in points.items()}
+    assert points["own/weak/2"].global_batch == 16
+    page = (tmp_path / "run" / "report.html").read_text()
+    assert "your own step: collectives are listed, not judged" in page
+
+
+def test_try_explains_a_step_that_new_has_written(tmp_path):
+    assert jaxbench("new", "mine.py", "--template=step", cwd=tmp_path).returncode == 0
+    done = jaxbench("try", "mine.py", "--config.batch=16", cwd=tmp_path)
+    text = " ".join(done.stdout.split())
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "9,472 in 2 arrays" in text and "the movement of these 2 arrays" in text and "donated" in text
+    assert "all-reduce" in text and text.count("right") == 4
+
+
+def test_settings_of_a_model_are_refused(tmp_path):
+    for word, says in (("strategy=pmap", "has a mesh of its own"), ("lever.precision=bfloat16", "changes a model")):
+        done = jaxbench("run", str(STEPS / "linen_step.py"), f"--config.{word}", cwd=tmp_path)
+        assert done.returncode == 2 and says in done.stderr
+    done = jaxbench("train", str(STEPS / "linen_step.py"), cwd=tmp_path)
+    assert done.returncode == 2 and "is your own step, not a model" in done.stderr
