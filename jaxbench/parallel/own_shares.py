@@ -19,8 +19,10 @@ from jax.sharding import AxisType, Mesh, NamedSharding, PartitionSpec
 
 from jaxbench.errors import Unsupported
 from jaxbench.parallel import multihost
+from jaxbench.parallel.ablation import SENDS, evaluate
 from jaxbench.parallel.own_program import AXIS, OwnProgram, aval
 from jaxbench.parallel.program import Program, TrainState
+from jaxbench.workloads.jaxprs import equations, inner
 
 
 def save(program: OwnProgram, file: Path) -> None:
@@ -33,11 +35,35 @@ def save(program: OwnProgram, file: Path) -> None:
         return tuple(jax.tree.leaves(new))
 
     with program.context():
-        text = np.frombuffer(_exported(run, arrays).serialize(), np.uint8)
+        text = np.frombuffer(_exported(_of_one_device(run, arrays), arrays).serialize(), np.uint8)
     held = {f"array{i}": np.frombuffer(np.asarray(x).tobytes(), np.uint8) for i, x in enumerate(arrays)}
     partial = file.with_suffix(".part.npz")
     np.savez(partial, exported=text, **held)
     partial.replace(file)
+
+
+def _of_one_device(run: Any, arrays: Sequence[jax.Array]) -> Any:
+    """The same function without collectives, which on one device do nothing and elsewhere would name other devices."""
+    closed = jax.make_jaxpr(run)(*arrays)
+
+    def inside(equation: Any, given: Sequence[Any]) -> Sequence[Any]:
+        ((body, consts),) = inner(equation)[:1]
+        return evaluate(body, consts, given, rules)
+
+    def same(equation: Any, given: Sequence[Any]) -> Sequence[Any]:
+        return [x.reshape(out.aval.shape) for x, out in zip(given, equation.outvars, strict=True)]
+
+    def first(equation: Any, given: Sequence[Any]) -> Sequence[Any]:
+        return [jnp.int32(0)]
+
+    rules = {
+        **dict.fromkeys((*SENDS, "sharding_constraint", "reshard"), same),
+        "shard_map": inside,
+        "axis_index": first,
+    }
+    if not any(each.primitive.name in rules for each in equations(closed.jaxpr)):
+        return run
+    return lambda *arrays: tuple(evaluate(closed.jaxpr, closed.consts, arrays, rules))
 
 
 def program(file: Path, devices: Sequence[jax.Device]) -> Program:

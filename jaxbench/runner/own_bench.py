@@ -57,7 +57,7 @@ def settle(config: ConfigDict, experiment: str) -> bool:
     if config.get("measures") or not (workload := load(config, experiment)):
         return False
     default = Settings.__dataclass_fields__["strategies"].metadata["field"].default
-    if config.strategy not in (default, OWN):
+    if config.strategy not in (default, "all", OWN):  # a preset may ask for all
         raise UserError(
             f"--config.strategy={config.strategy}: '{workload.name}' is your own step, which has a mesh of its own: "
             "leave it out."

@@ -141,7 +141,7 @@ QUICK = ("--preset=smoke", "--config.mesh.platform=cpu", "--config.measure.round
 
 def test_a_sweep_measures_a_step_with_its_ablations(tmp_path):
     """The whole way: processes for each count, the reference as a file, ablations, records and report."""
-    words = ("--config.mesh.devices=1,2", f"--workdir={tmp_path / 'run'}")
+    words = ("--config.explain=on", "--config.mesh.devices=1,2", f"--workdir={tmp_path / 'run'}")
     done = jaxbench("run", str(STEPS / "linen_step.py"), *QUICK, *words)
     assert done.returncode == 0, done.stdout + done.stderr
     points = {point.point: point for point in points_lib.load(RunFolder(tmp_path / "run"))}
