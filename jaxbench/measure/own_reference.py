@@ -20,12 +20,12 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from jaxbench.core.program import TrainState
+from jaxbench.core.reference import PERTURBED, STEPS
+from jaxbench.core.schema import Verdict
 from jaxbench.measure.check import OPTIMIZER_STATE, ROUNDING, SHARE, unchecked
-from jaxbench.measure.reference import PERTURBED, STEPS
 from jaxbench.parallel import multihost
 from jaxbench.parallel.own_program import OwnProgram, batch_digest
-from jaxbench.parallel.program import TrainState
-from jaxbench.records.schema import Verdict
 
 Arrays = dict[str, np.ndarray]  # by path
 WITHIN = {"cpu": 1e-3}  # of the movement of all parameters, relative

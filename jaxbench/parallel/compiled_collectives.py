@@ -16,12 +16,12 @@ import jax
 import jax.numpy as jnp
 from jax.sharding import AxisType, Mesh
 
+from jaxbench.core.program import Program, keep_barriers
+from jaxbench.core.schema import COLLECTIVES
 from jaxbench.errors import Unsupported
+from jaxbench.features.ablations.programs import CollectiveLoop, CompiledCall, Item, sending
 from jaxbench.hlo import collective_counts
 from jaxbench.hlo.module import Instruction, Module
-from jaxbench.parallel.ablation import CollectiveLoop, CompiledCall, Item, sending
-from jaxbench.parallel.program import Program, keep_barriers
-from jaxbench.records.schema import COLLECTIVES
 
 _DIMENSION = re.compile(r"(?:dimensions|split_dimension)=\{?(\d+)")
 # XLA's names of types, where they differ from NumPy's by more than the letter: bf16, f32, s32, u8, pred, f8e4m3fn.

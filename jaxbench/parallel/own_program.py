@@ -23,9 +23,9 @@ import numpy as np
 from jax.sharding import AxisType, Mesh, NamedSharding, PartitionSpec
 
 from jaxbench import discovery
+from jaxbench.core.program import Program, TrainState
 from jaxbench.errors import UserError
 from jaxbench.parallel import multihost
-from jaxbench.parallel.program import Program, TrainState
 from jaxbench.workloads.jaxprs import equations, inner
 from jaxbench.workloads.own_step import OwnStep, PyTree, StepWorkload
 

@@ -17,11 +17,11 @@ import jax.numpy as jnp
 import numpy as np
 from jax.sharding import AxisType, Mesh, NamedSharding, PartitionSpec
 
+from jaxbench.core.program import Program, TrainState
 from jaxbench.errors import Unsupported
+from jaxbench.features.ablations.programs import SENDS, evaluate
 from jaxbench.parallel import multihost
-from jaxbench.parallel.ablation import SENDS, evaluate
 from jaxbench.parallel.own_program import AXIS, OwnProgram, aval
-from jaxbench.parallel.program import Program, TrainState
 from jaxbench.workloads.jaxprs import equations, inner
 
 

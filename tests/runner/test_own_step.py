@@ -15,15 +15,15 @@ from own_steps import broken
 
 from jaxbench import levers
 from jaxbench.analysis import points as points_lib
+from jaxbench.core.plan import Point
+from jaxbench.core.store import RunFolder
 from jaxbench.errors import UserError
 from jaxbench.levers import DEFAULTS
 from jaxbench.measure import own_reference
 from jaxbench.measure.own_reference import OwnReference
 from jaxbench.parallel import own_program
-from jaxbench.records.store import RunFolder
-from jaxbench.runner import own_bench
-from jaxbench.runner.own_bench import OwnBench
-from jaxbench.runner.plan import Point
+from jaxbench.sweep import own_bench
+from jaxbench.sweep.own_bench import OwnBench
 from jaxbench.workloads.own_step import StepWorkload
 
 STEPS = Path(__file__).resolve().parents[1] / "own_steps"

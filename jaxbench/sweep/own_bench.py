@@ -1,0 +1,316 @@
+# Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
+"""One point of a step that somebody else wrote, in one process. `Bench` measures it; this builds and checks it."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections import Counter
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import jax
+from jax.sharding import Mesh
+from ml_collections import ConfigDict
+
+from jaxbench import discovery, levers
+from jaxbench.config import Settings
+from jaxbench.core.bench import Bench, PreparedStep
+from jaxbench.core.plan import Point
+from jaxbench.core.program import Program
+from jaxbench.core.schema import OWN, CompileReport, Verdict
+from jaxbench.core.workload import KEY
+from jaxbench.errors import Unsupported, UserError
+from jaxbench.features.ablations import points as ablation
+from jaxbench.hlo.module import Module, parse
+from jaxbench.levers import PART
+from jaxbench.levers.compiler import COMPILER
+from jaxbench.machine.start import settle_jax
+from jaxbench.measure import check, first_step, memory, own_reference
+from jaxbench.measure.arm import require_options
+from jaxbench.measure.compile_report import CompiledStep, StepWork, compile_step
+from jaxbench.measure.own_reference import OwnReference
+from jaxbench.parallel import compiled_collectives, own_program, own_shares
+from jaxbench.parallel.own_program import OwnProgram
+from jaxbench.processes.server import stage
+from jaxbench.workloads.own_step import StepWorkload
+
+NOT_JUDGED = "your own step: collectives are listed, not judged"
+
+
+def load(config: ConfigDict, experiment: str) -> StepWorkload | None:
+    """The user's step; None if the experiment is a model. Raises UserError, also for settings that a step refuses."""
+    workload = discovery.build(experiment, config)
+    settle_jax()
+    if not isinstance(workload, StepWorkload):
+        return None
+    place = f"build(config) of '{experiment}'"
+    if not callable(workload.make):
+        raise UserError(f"{place} gives make={workload.make!r}: give a function make(devices, batch).")
+    if not isinstance(workload.batch, int) or workload.batch < 1:
+        raise UserError(f"{place} gives batch={workload.batch!r}: give a number of examples, such as 8.")
+    return workload
+
+
+def settle(config: ConfigDict, experiment: str) -> bool:
+    """Whether the experiment is a user's step. If so, its config says so. Raises UserError for settings of a model."""
+    if config.get("measures") or not (workload := load(config, experiment)):
+        return False
+    default = Settings.__dataclass_fields__["strategies"].metadata["field"].default
+    if config.strategy not in (default, "all", OWN):  # a preset may ask for all
+        raise UserError(
+            f"--config.strategy={config.strategy}: '{workload.name}' is your own step, which has a mesh of its own: "
+            "leave it out."
+        )
+    for arm in levers.arms(config.lever):
+        for name, value in arm.levers.items():
+            if name != COMPILER.name and value != levers.DEFAULTS[name]:
+                raise UserError(
+                    f"--config.lever.{name}={value} changes a model, and '{workload.name}' is your own step: change it "
+                    "in make(devices, batch)."
+                )
+    for field, none in (("search", ""), ("depths", ""), ("weak", "batch")):
+        if config[field] != none:
+            raise UserError(f"--config.{field}={config[field]} needs a model, and '{workload.name}' is your own step.")
+    with config.unlocked():
+        config.strategy, config.batch, config.accelerator_batch = OWN, workload.batch, 0
+    return True
+
+
+class OwnProof:
+    """Judges the points of a user's step, with the interface of `Proof`.
+
+    reference: {"file": of an OwnReference, "devices": that it has}, or {"why": there is none}.
+    """
+
+    def __init__(self) -> None:
+        self.reference: dict[str, Any] = {"why": "no run on one device was asked for"}
+
+    def take(self, label: str) -> None:
+        """A user's loss is not known."""
+
+    def verdicts(self, point: Point, devices: Sequence[jax.Device], program: OwnProgram, compiled: CompiledStep) -> Any:
+        batch = program.batch_of(0)
+        return (
+            *self._results(program, compiled),
+            check.judge_host_calls(compiled.host_calls),
+            Verdict(name="devices", ok=True, reason=f"state and batch lie on all {program.mesh.size} devices"),
+            check.judge_inputs(dict(jax.tree.map(own_program.multihost.on_host, batch))),
+            judge_communication(compiled.report),
+        )
+
+    def _results(self, program: OwnProgram, compiled: CompiledStep) -> tuple[Verdict, ...]:
+        if "file" not in self.reference:
+            return (check.unchecked(self.reference["why"]),)
+        expected = OwnReference.load(Path(self.reference["file"]))
+        if expected.devices == program.mesh.size > 1:
+            return (check.unchecked(f"fewer than {expected.devices} devices cannot hold the step"),)
+        if expected.devices == program.mesh.size:
+            return (own_reference.repeated(program, compiled.call, expected),)
+        platform = program.mesh.devices.flat[0].platform
+        draws = lambda: own_program.draws_per_device(program)  # noqa: E731
+        return own_reference.judge(program, compiled.call, expected, platform=platform, draws=draws)
+
+    def after_round(self, *about: Any) -> tuple[tuple[Verdict, ...], float | None]:
+        """Nothing: one device could only repeat an update in a process of its own."""
+        return (), None
+
+
+def judge_communication(report: CompileReport) -> Verdict:
+    listed = [f"{c.count} {c.kind} over '{c.axis or 'unknown'}' ({c.bytes:,} bytes)" for c in report.collectives]
+    return Verdict(name="collectives", ok=True, reason=f"{NOT_JUDGED}: {', '.join(listed) or 'there are none'}")
+
+
+class _Feed:
+    """The batches of a step number by step number."""
+
+    def __init__(self, program: OwnProgram):
+        self._program, self._step = program, 0
+
+    def next(self) -> Any:
+        batch, self._step = self._program.batch_of(self._step), self._step + 1
+        return batch
+
+    def close(self) -> None:
+        """Nothing is open."""
+
+
+class OwnBench(Bench):
+    """Measures points of a user's step on the devices of this process."""
+
+    def _load(self, experiment: str, *, keep: bool) -> None:
+        with self.config.unlocked():
+            loaded = load(self.config, experiment)
+        assert loaded is not None
+        self.step = loaded
+        self._texts: dict[str, tuple[str, Mesh]] = {}  # of compiled steps, by point
+        self.proof: Any = OwnProof()
+
+    def _built(self, point: Point, *, accepted: bool) -> tuple[Any, Program]:
+        with stage("build"):
+            require_options(point.levers, self.devices[0])
+            part, batch, none = point.levers.get(PART.name), point.global_batch, StepWork()
+            if point.explains and part == ablation.PEAK:
+                return none, _with_avals(ablation.peak(point, self.devices))
+            if point.explains and part == ablation.COMMUNICATION:
+                module, mesh = self._step_of(point)
+                return none, _with_avals(compiled_collectives.program(module, mesh))
+            if point.explains and part == ablation.LOCAL:
+                if "file" not in self.proof.reference:
+                    raise Unsupported(self.proof.reference["why"])
+                file = Path(self.proof.reference["file"])
+                return none, _with_avals(own_shares.program(file, self.devices[: point.devices]))
+            devices = self.devices[: point.devices]
+            absent = devices[0].platform != jax.default_backend()
+            # For absent hardware, fake CPU devices hold what `make` places, and the step is exported from there.
+            program = own_program.build(self.step, jax.devices()[: len(devices)] if absent else devices, batch)
+            flops, held = self.step.flops_per_example, program.first.params.values()
+            work = StepWork(
+                parameters=sum(x.size for x in held),
+                flops=None if flops is None else flops * batch,
+                gradient_bytes=None,
+            )
+            if absent:
+                return work, own_shares.elsewhere(program, devices)
+            if not accepted:
+                own_program.require_same_each_time(program)
+            return work, program
+
+    def _compiled(
+        self, workload: Any, program: Program, point: Point, options: dict[str, Any], *, accepted: bool
+    ) -> tuple[Program, CompiledStep]:
+        compiled = compile_step(workload, program, point.global_batch, options=options, asked=point.devices)
+        if not isinstance(program, OwnProgram):
+            return program, compiled
+        placed, again = own_program.settled(program, compiled.call)
+        if again:  # with the layout that the first compilation chose for arrays that init does not place
+            compiled = compile_step(workload, placed, point.global_batch, options=options, asked=point.devices)
+            placed, again = own_program.settled(placed, compiled.call)
+        assert placed.avals is not None
+        self._texts[point.point] = compiled.hlo, placed.mesh
+        return placed, dataclasses.replace(compiled, inputs=placed.avals())
+
+    def _step_of(self, point: Point) -> tuple[Module, Mesh]:
+        """(the compiled text, the mesh) of the step that a point explains. A run that goes on may lack it here."""
+        if point.explains not in self._texts:
+            levers = {**point.levers, PART.name: PART.default}
+            whole = dataclasses.replace(point, point=point.explains, explains="", levers=levers)
+            self.compile(whole, accepted=True)
+        text, mesh = self._texts[point.explains]
+        return parse(text), mesh
+
+    def refer(self, placed: dict[str, Any], file: str) -> None:
+        """Writes the reference for other device counts into a file. Raises StageError."""
+        _, program, compiled = self.compile(Point(**placed), accepted=True)
+        assert isinstance(program, OwnProgram)
+        with stage("check"):
+            memory.require(compiled.call, self.device.platform)
+            own_reference.reference(program, compiled.call).save(Path(file))
+            memory.give_back()
+
+    def export(self, placed: dict[str, Any], file: str) -> None:
+        """Writes one device's share of the step into a file, which several devices run at once. Raises StageError."""
+        _, program, _ = self.compile(Point(**placed), accepted=True)
+        assert isinstance(program, OwnProgram)
+        with stage("build"):
+            own_shares.save(program, Path(file))
+
+    def explain(self, placed: dict[str, Any]) -> dict[str, Any]:
+        """What `jaxbench try` shows of a point. Raises StageError."""
+        point = Point(**placed)
+        _, program, compiled = self.compile(point)
+        assert isinstance(program, OwnProgram)
+        with stage("check"):
+            checks = self.proof.verdicts(point, self.devices, program, compiled)
+        report, leaves, (state, batch) = compiled.report, program.state_leaves, compiled.inputs or ((), ())
+        arrays = {**state.params, **state.opt_state}
+        compared, others = state.params, state.opt_state
+        largest = sorted(compared, key=lambda path: -compared[path].size)[:3]
+        aside = ", ".join(map(repr, [*leaves.constants][:3]))
+        facts = [
+            ("state", f"{len(arrays)} arrays, {size(sum(x.size * x.dtype.itemsize for x in arrays.values()))}"),
+            ("parameters", f"{report.parameters:,} in {len(compared)} arrays; largest: {', '.join(largest)}"),
+            ("compared", f"the movement of these {len(compared)} arrays, and the values of {len(others)} others"),
+            ("constants", f"{len(leaves.constants)} leaves that are no arrays: {aside}" if aside else "none"),
+            ("donated", "the state, by jaxbench" if program.own.donate else "nothing (donate=False)"),
+            ("batch", ", ".join(f"{path} {x.dtype}{list(x.shape)}" for path, x in [*batch.items()][:4])),
+            ("each step", "another batch" if program.fed else "the same batch"),
+            ("work", f"{report.flops_per_step:,.0f} FLOPs of a step"),
+        ]
+        listed = [f"{c.count} {c.kind} over {c.axis or '?'}, {size(c.bytes)}" for c in report.collectives]
+        return {
+            "name": self.step.name, "examples": point.global_batch, "facts": facts,
+            "state": specs([own_program.spec(x.sharding) for x in arrays.values()]),
+            "batch": specs([own_program.spec(x.sharding) for x in batch.values()]),
+            "collectives": "; ".join(listed) or "none",
+            "state_bytes": size(sum(own_program.bytes_here(x) for x in arrays.values())),
+            "peak": size(report.peak_bytes),
+            "checks": [dataclasses.asdict(each) for each in checks],
+        }  # fmt: skip
+
+    def _facts_of(self, workload: Any) -> dict[str, float]:
+        units = self.step.units_per_example
+        return {"tokens": float(units)} if units > 1 else {}
+
+    def _verdicts(
+        self, point: Point, workload: Any, program: Program, compiled: CompiledStep, batch: Any, out: Any
+    ) -> tuple[Verdict, ...]:
+        if point.explains:
+            return super()._verdicts(point, workload, program, compiled, batch, out)
+        assert isinstance(program, OwnProgram)
+        checks = self.proof.verdicts(point, self.devices, program, compiled)
+        loss = out if isinstance(out, dict) or len(out) != 1 else {"loss": out[0]}
+        if first_step.finite(loss):
+            return checks
+        first, *others = checks
+        reason = f"the loss is not finite at the first step of {program.place}"
+        return dataclasses.replace(first, ok=False, unchecked=False, reason=reason), *others
+
+    def _judge_communication(self, workload: Any, program: Program, report: CompileReport, point: Point) -> Verdict:
+        return judge_communication(report)
+
+    def _outcome(self, workload: Any, program: Program, point: Point) -> dict[str, float]:
+        return {}
+
+    def _fed(self, point: Point) -> bool:
+        ready = self.prepared.get(point.point)
+        return ready is not None and isinstance(ready.program, OwnProgram) and ready.program.fed
+
+    def _feed(self, ready: PreparedStep) -> Any:
+        assert isinstance(ready.program, OwnProgram)
+        return _Feed(ready.program)
+
+    def batch(self, point: Point) -> Any:
+        """Nothing: a program of a user's step has its batch."""
+        return {}
+
+    def _about_model(self) -> dict[str, str]:
+        return {
+            "unit": self.step.unit if self.step.units_per_example == 1 else "examples",
+            "loss": "",
+            "annotations": "",
+        }
+
+
+def _with_avals(program: Program) -> Program:
+    """A program of the suite's own, with the shapes of its inputs."""
+
+    if program.avals is not None:
+        return program
+
+    def avals() -> tuple[Any, Any]:
+        state = jax.eval_shape(program.init, KEY)
+        shardings = jax.tree.broadcast(program.state_sharding, state)
+        of = lambda x, s: jax.ShapeDtypeStruct(x.shape, x.dtype, sharding=s)  # noqa: E731
+        return jax.tree.map(of, state, shardings), {}
+
+    return dataclasses.replace(program, avals=avals)
+
+
+def size(count: float | None) -> str:
+    return "" if count is None else f"{count / 1e6:,.2f} MB" if count >= 1e5 else f"{count:,.0f} B"
+
+
+def specs(shardings: list[str]) -> str:
+    """ "12 as PartitionSpec(), 2 as PartitionSpec('fsdp',)"."""
+    return ", ".join(f"{count} as {text}" for text, count in Counter(shardings).most_common(4))
