@@ -7,7 +7,7 @@ Its setup also has "experiment", "config", "worker": its name in records, and "b
     {"do": "prepare" | "compile" | "compile_for" | "try", "point": {...}}
                                                       with "prepare" optionally "loss": its kind, which takes a second
                                                       to find; of a user's own step "reference", as in
-                                                      `own_bench.Told`; and "paced": false: no step is timed until
+                                                      `OwnProof`; and "paced": false: no step is timed until
     {"do": "pace", "point": id}
     {"do": "prepare_again", "point": {...}, "program_sha256": of the program that was checked, "steps": K}
     {"do": "describe"}
@@ -35,9 +35,9 @@ def bench_of(setup: dict[str, Any], devices: list[Any]) -> Any:
     if setup["config"].get("measures") == "cases":
         from jaxbench.cases.case_bench import CaseBench as Bench
     elif setup["config"].get("strategy") == schema.OWN:
-        from jaxbench.sweep.own_bench import OwnBench as Bench  # type: ignore[assignment]
+        from jaxbench.features.own_step.bench import OwnBench as Bench  # type: ignore[assignment]
     else:
-        from jaxbench.core.bench import Bench  # type: ignore[assignment]
+        from jaxbench.features.ablations.bench import AblationBench as Bench  # type: ignore[assignment]
     bench: Any = Bench(setup["config"], setup["experiment"], devices, setup["worker"])
     if "beside" in setup:
         from jaxbench.processes.group import join_co_runners
@@ -58,16 +58,18 @@ def handle(bench: Any, request: dict[str, Any]) -> dict[str, Any]:
             from jaxbench.features.try_model import trial
 
             return trial.describe(bench) if request["do"] == "describe" else trial.attempt(bench, request["point"])
-        case "run_within":
-            return bench.run_within(request["point"], request["limit_bytes"])
         case "reference" | "export":
             make = bench.refer if request["do"] == "reference" else bench.export
             make(request["point"], request["file"])
             return {}
         case "explain":
             return bench.explain(request["point"])
+        case "run_within":
+            return bench.run_within(request["point"], request["limit_bytes"])
         case "profile":
-            return {"record": schema.to_json(bench.profile(request["point"], request["folder"]))}
+            from jaxbench.features.profile import profile
+
+            return {"record": schema.to_json(profile.of_point(bench, request["point"], request["folder"]))}
         case "compile_for":
             return {"record": schema.to_json(bench.compile_for(request["point"], **optional))}
         case "compile":

@@ -1,5 +1,8 @@
 # Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
-"""One point in one process: build, compile, check, then measure rounds. Owns no process, file or pipe."""
+"""One point in one process: build, compile, check, then measure rounds. Owns no process, file or pipe.
+
+A feature that measures other programs overrides the public methods, as `features.ablations.bench` does.
+"""
 
 from __future__ import annotations
 
@@ -22,27 +25,15 @@ from jaxbench.core import expected_communication
 from jaxbench.core.clock import Probe, Timer
 from jaxbench.core.plan import Point
 from jaxbench.core.program import Program, TrainState, jit_once
-from jaxbench.core.schema import CompiledRecord, CompileReport, PointRecord, ProfileRecord, RoundRecord, Verdict
+from jaxbench.core.schema import CompiledRecord, CompileReport, PointRecord, RoundRecord, Verdict
 from jaxbench.core.workload import Batch, Dataset, TrainWorkload
 from jaxbench.errors import UserError
-from jaxbench.features.ablations import points as ablation
-from jaxbench.features.profile import profile
-from jaxbench.hlo.module import parse
 from jaxbench.levers import EXECUTION, INPUT, PART
 from jaxbench.machine.mesh import on_host
 from jaxbench.machine.start import require_threads
 from jaxbench.measure import first_step, memory, step_facts
 from jaxbench.measure.arm import Arms, build_program, compiler_options, inspected, require_options
-from jaxbench.measure.check import (
-    counted_steps,
-    judge_communication,
-    judge_host_calls,
-    judge_schedule,
-    judge_silent,
-    judge_steps,
-    judge_timed_state,
-    judge_work,
-)
+from jaxbench.measure.check import counted_steps, judge_steps, judge_timed_state
 from jaxbench.measure.compile_report import CompiledStep, compile_step, op_by_op
 from jaxbench.measure.proof import Proof, require_micro_batchable
 from jaxbench.parallel import multihost
@@ -69,14 +60,15 @@ class Compiler:
         self.members = ProcessGroup.of(devices)
         self.key = jax.random.PRNGKey(self.config.seed)
         with stage("model"):  # before any point, so that a model that cannot be built is reported once
-            self._load(experiment, keep=keep)
+            self.load(experiment, keep=keep)
             for arm in levers.arms(self.config.lever):
                 require_options(arm.levers, devices[0])
         self._inits: dict[tuple[Any, ...], Any] = {}
         self.reports: dict[str, CompileReport] = {}  # by point
         self._compile_s: dict[str, float] = {}  # by digest of a program that this process compiled
 
-    def _load(self, experiment: str, *, keep: bool) -> None:
+    def load(self, experiment: str, *, keep: bool) -> None:
+        """Builds the experiment's model, and the judge of its points."""
         self.arms = Arms(self.config, experiment, self.devices[0])
         self.plain = inspected(self.arms.config({}), experiment)
         own = experiment in discovery.experiments()
@@ -86,10 +78,12 @@ class Compiler:
         """The device count for which the model is enlarged."""
         return point.devices if point.scaling == "weak" and self.config.weak == "model" else 1
 
-    def _build(self, workload: TrainWorkload, point: Point) -> Program:
+    def is_whole_step(self, point: Point) -> bool:
+        """Whether the program of a point is a whole step."""
+        return not point.explains
+
+    def build(self, workload: TrainWorkload, point: Point) -> Program:
         """A new Program with a step that was never traced, and with the compiled `init` of an earlier equal Program."""
-        if point.explains:
-            return ablation.build(workload, point, self.devices)
         program = build_program(workload, point.strategy, self.devices[: point.devices], point.levers)
         layout = tuple(point.levers.get(name) for name in ("mesh", "schedule"))
         # Everything that changes `init`. Reusing the jitted function saves its compilation for each further arm.
@@ -103,10 +97,10 @@ class Compiler:
 
         extra: further compiler options. accepted: another process has already checked the loss and its parts.
         """
-        workload, program = self._built(point, accepted=accepted)
+        workload, program = self.built(point, accepted=accepted)
         with stage("compile"):
             options = {**compiler_options(point.levers, program), **(extra or {})}
-            program, compiled = self._compiled(workload, program, point, options, accepted=accepted)
+            program, compiled = self.compiled(workload, program, point, options)
             if compiled.loaded:  # another point has the same program: it takes as long to compile
                 compile_s = self._compile_s.get(compiled.sha256, compiled.report.compile_s)
                 report = dataclasses.replace(compiled.report, compile_s=compile_s)
@@ -115,13 +109,11 @@ class Compiler:
             # Before the first run: a program with too few threads would hang, not fail.
             require_threads(point.devices // len(program.members.processes), compiled.concurrent)
             _require_one_program(program.members, compiled)
-            if point.explains:
-                report = ablation.compile_report(point, compiled.report, self.devices[0].platform)
-                compiled = dataclasses.replace(compiled, report=report)
+            compiled = dataclasses.replace(compiled, report=self.report_of(point, compiled.report))
             self.reports[point.point] = compiled.report
             return workload, program, compiled
 
-    def _built(self, point: Point, *, accepted: bool) -> tuple[Any, Program]:
+    def built(self, point: Point, *, accepted: bool) -> tuple[Any, Program]:
         """The workload and the program of a point. Raises StageError."""
         if not accepted:
             with stage("model"):
@@ -129,16 +121,21 @@ class Compiler:
         with stage("build"):
             require_options(point.levers, self.devices[0])
             workload = self.arms.workload(point.levers, self._grown(point))
-            program = self._build(workload, point)
-            if not accepted and ablation.is_plain(point):
+            program = self.build(workload, point)
+            if not accepted and self.is_whole_step(point):
                 require_micro_batchable(workload, program, kind)
             return workload, program
 
-    def _compiled(
-        self, workload: Any, program: Program, point: Point, options: dict[str, Any], *, accepted: bool
+    def compiled(
+        self, workload: Any, program: Program, point: Point, options: dict[str, Any]
     ) -> tuple[Program, CompiledStep]:
-        compiled = compile_step(workload, program, point.global_batch, options=options, asked=point.devices)
-        return program, compiled
+        """The program as it runs, and its executable."""
+        step = compile_step(workload, program, point.global_batch, options=options, asked=point.devices)
+        return program, step
+
+    def report_of(self, point: Point, report: CompileReport) -> CompileReport:
+        """The compile report of a point. report: its report with the FLOPs of a whole step of the global batch."""
+        return report
 
     def compile_only(self, placed: dict[str, Any]) -> dict[str, Any]:
         """The numbers that a dry run shows for a point. Raises StageError."""
@@ -172,7 +169,7 @@ class Compiler:
             mesh=dict(program.mesh.shape),
             compile_s=(report.trace_s or 0) + report.lower_s + report.compile_s,
             collectives=report.collectives,
-            checks=(self._judge_communication(workload, program, report, point),),
+            checks=(self.judge_communication(workload, program, report, point),),
             peak_bytes=report.peak_bytes,
             compiler_peak_bytes=report.compiler_peak_bytes,
             temp_bytes=report.temp_bytes,
@@ -182,7 +179,7 @@ class Compiler:
             **point.failure(),
         )
 
-    def _judge_communication(self, workload: Any, program: Program, report: CompileReport, point: Point) -> Verdict:
+    def judge_communication(self, workload: Any, program: Program, report: CompileReport, point: Point) -> Verdict:
         return expected_communication.judge(workload, program, report, point.global_batch, devices=point.devices)
 
 
@@ -264,12 +261,12 @@ class Bench(Compiler):
             compiled = CompiledStep(program.step.__wrapped__, compiled.report)
         self.prepared[point.point] = PreparedStep(point, workload, program, compiled, steps)
         self._accepted.add(point.point)  # the process that has the references compares the timed state, too
-        if not self._fed(point):
+        if not self.fed(point):
             ready = self.prepared[point.point]
-            with stage("measure"), self._running(ready) as (call, state, batch):
+            with stage("measure"), self.running(ready) as (call, state, batch):
                 # Another process has seen the step settle. What is cold here is the memory, which the first block
                 # touches, while other sets load their programs; so no round waits for it.
-                _, state = self._timer(ready).block(call, state, batch, steps)
+                _, state = self.timer_of(ready).block(call, state, batch, steps)
             self._warm.add(point.point)
             self._held[point.point] = Held(state, steps, counted=counted_steps(state))
         return True
@@ -285,16 +282,16 @@ class Bench(Compiler):
         with stage("check"):
             batch = self.batch(point)
             first_run_s, facts, outputs = self._first_run(program, compiled, batch)
-            facts |= self._facts_of(workload)
+            facts |= self.facts_of(workload)
             report = dataclasses.replace(compiled.report, first_run_s=first_run_s)
-            checks = self._verdicts(point, workload, program, compiled, batch, outputs)
+            checks = self.verdicts(point, workload, program, compiled, batch, outputs)
             if EXECUTION.of(point.levers) == "eager":
                 call, report = program.step.__wrapped__, op_by_op(report)
                 compiled = CompiledStep(call, report)
         self.prepared[point.point] = PreparedStep(point, workload, program, compiled, 1)
         outcome = self.pace(point.point) if paced else {}
         with stage("train"):
-            outcome |= self._outcome(workload, program, point)
+            outcome |= self.outcome(workload, program, point)
         record = self._record(point, report, checks, program, outcome=outcome, facts=facts)
         return dataclasses.replace(record, program_sha256=program_sha256)
 
@@ -302,44 +299,24 @@ class Bench(Compiler):
         """Finds the block length of a prepared point. Returns the share of a block in which a fed step waits, if it
         is one. Raises StageError."""
         ready = self.prepared[point]
-        with stage("measure"), self._running(ready) as (call, state, supply):
+        with stage("measure"), self.running(ready) as (call, state, supply):
             least_s = self.config.measure.block_s
-            steps, state = self._timer(ready).steps_per_block(call, state, supply, least_s)
+            steps, state = self.timer_of(ready).steps_per_block(call, state, supply, least_s)
             self.prepared[point] = dataclasses.replace(ready, steps=steps)
             return self._waiting(ready, call, state, supply, steps)
 
-    def _facts_of(self, workload: TrainWorkload) -> dict[str, float]:
+    def facts_of(self, workload: TrainWorkload) -> dict[str, float]:
         if id(workload) not in self._facts:
             self._facts[id(workload)] = step_facts.of_workload(workload)
         return self._facts[id(workload)]
 
-    def _verdicts(
+    def verdicts(
         self, point: Point, workload: TrainWorkload, program: Program, compiled: CompiledStep, batch: Batch, out: Any
     ) -> tuple[Verdict, ...]:
-        if not point.explains:
-            checks = self.proof.verdicts(point, self._grown(point), program, compiled, batch)
-            about: dict[str, Any] = {"key": self.key, "batch": batch, "device": self.device}
-            return first_step.explained(checks, out, workload, **about)
-        host, part = judge_host_calls(compiled.host_calls), point.levers[PART.name]
-        if ablation.is_plain(point):  # the base's program with another batch, which was checked
-            return (host,)
-        if part == ablation.COMMUNICATION:
-            return host, judge_communication(compiled.report, self._whole(point))
-        silent = judge_silent(compiled.report)
-        if part not in (ablation.LOCAL, ablation.SCHEDULE):
-            return host, silent
-        whole = self._whole(point)
-        in_order = part == ablation.SCHEDULE
-        sent = judge_schedule(compiled.report, whole, ablation.STAGE) if in_order else silent
-        work = judge_work(compiled.report, whole)
-        return (host, sent) if work is None else (host, sent, work)
-
-    def _whole(self, point: Point) -> CompileReport:
-        """Of the step that a point is a part of. A run that goes on may have measured it in an earlier process."""
-        if point.explains not in self.reports:
-            levers = {**point.levers, PART.name: PART.default}
-            self.compile(dataclasses.replace(point, point=point.explains, explains="", levers=levers))
-        return self.reports[point.explains]
+        """The checks of a compiled point before it is timed. out: the outputs of its first step."""
+        checks = self.proof.verdicts(point, self._grown(point), program, compiled, batch)
+        about: dict[str, Any] = {"key": self.key, "batch": batch, "device": self.device}
+        return first_step.explained(checks, out, workload, **about)
 
     def run_within(self, placed: dict[str, Any], limit_bytes: int) -> dict[str, Any]:
         """Runs one step of a point in at most `limit_bytes`, enforced on a CPU, and returns the memory it used.
@@ -370,7 +347,7 @@ class Bench(Compiler):
         after the first visit.
         """
         ready = self.prepared[point]
-        steps, fed = steps or ready.steps, self._fed(ready.point)
+        steps, fed = steps or ready.steps, self.fed(ready.point)
         repeated, check = point in self._warm and not fed, last or point not in self._visited
         self._visited.add(point)
         self._warm.add(point)
@@ -378,10 +355,10 @@ class Bench(Compiler):
         held = self._held.pop(point, None)
         steps_before, visits, counted_before = (held.steps, held.visits, held.counted) if held else (0, 0, 0)
         with stage("measure"):
-            with self._running(ready, held) as (call, state, supply):
+            with self.running(ready, held) as (call, state, supply):
                 del held  # the step overwrites its state
                 how: dict[str, Any] = {"guard": guard, "again": repeated, "double": double}
-                measured, state = self._timer(ready).round_and_state(call, state, supply, steps, **how)
+                measured, state = self.timer_of(ready).round_and_state(call, state, supply, steps, **how)
             del supply
             times = dataclasses.asdict(measured)
             record = RoundRecord(point=point, round=number, steps=steps, worker=self.worker, **times)
@@ -415,11 +392,7 @@ class Bench(Compiler):
         out, as it is for a point that another process has checked.
         """
         point = ready.point
-        if point.explains:
-            judged = ablation.after_round(point, state, steps, parameters=check)
-        else:
-            counted = steps if PART.of(point.levers) in ("step", "local") else 0
-            judged = judge_timed_state(state, counted) if check else (judge_steps(state, counted),)
+        judged = self.state_verdicts(point, state, steps, parameters=check)
         if not check or point.point in self._accepted:
             return tuple(verdict for verdict in judged if not verdict.ok), None
         if point.explains or not ready.program.members.all(all(verdict.ok for verdict in judged)):
@@ -430,48 +403,35 @@ class Bench(Compiler):
         more, loss = self.proof.after_round(*about)
         return judged + more, loss
 
-    def profile(self, point: str, folder: str) -> ProfileRecord:
-        """Traces one block of a prepared point into `folder`. Raises StageError."""
-        ready = self.prepared[point]
-        number = jax.process_index() or self.co_runners.here
-        here = f"-process{number}" if number else ""
-        with stage("profile"), self._running(ready) as (call, state, supply):
-            _, state = self._timer(ready).block(call, state, supply, 2)
-            return profile.trace(
-                call,
-                state,
-                supply,
-                steps=ready.steps,
-                folder=folder + here,
-                module=parse(ready.compiled.hlo),
-                point=point,
-                worker=self.worker,
-            )
+    def state_verdicts(self, point: Point, state: TrainState, steps: int, *, parameters: bool) -> tuple[Verdict, ...]:
+        """The verdicts on the state after `steps` timed steps. parameters: also check that they are finite."""
+        counted = steps if PART.of(point.levers) in ("step", "local") else 0
+        return judge_timed_state(state, counted) if parameters else (judge_steps(state, counted),)
 
     @contextlib.contextmanager
-    def _running(self, ready: PreparedStep, held: Held | None = None) -> Iterator[tuple[Any, Any, Any]]:
+    def running(self, ready: PreparedStep, held: Held | None = None) -> Iterator[tuple[Any, Any, Any]]:
         """(call, state, input of every step: a batch on the devices, or a feed). held: None for a fresh state."""
         program, point, call = ready.program, ready.point, ready.compiled.call
         if held is None:
             memory.give_back()
         with program.context(), contextlib.ExitStack() as stack:
             state = program.init(self.key) if held is None else held.state
-            if not self._fed(point):
+            if not self.fed(point):
                 placed = self._placed.get(point.point)
                 if placed is None:
                     placed = self._placed[point.point] = program.put(self.batch(point))
                 jax.block_until_ready((state, placed))
                 yield call, state, placed
                 return
-            feed = stack.enter_context(contextlib.closing(self._feed(ready)))
+            feed = stack.enter_context(contextlib.closing(self.feed(ready)))
             jax.block_until_ready(state)
             yield (lambda state, feed: call(state, feed.next())), state, feed
 
-    def _fed(self, point: Point) -> bool:
+    def fed(self, point: Point) -> bool:
         """Whether each step takes another batch from the host."""
         return INPUT.of(point.levers).kind != "device"
 
-    def _feed(self, ready: PreparedStep) -> Any:
+    def feed(self, ready: PreparedStep) -> Any:
         """The batches of a fed step: `next()` is the batch of the next step."""
         point = ready.point
         return feeds.open(
@@ -479,7 +439,7 @@ class Bench(Compiler):
             data=self.data,
         )  # fmt: skip
 
-    def _timer(self, ready: PreparedStep) -> Timer:
+    def timer_of(self, ready: PreparedStep) -> Timer:
         """The timer of a point. The blocks of inference have one step, and their number is enough for a percentile."""
         group = ready.program.members if self.co_runners.alone else self.co_runners
         timer = dataclasses.replace(self.timer, barrier=group.barrier, broadcast=group.broadcast)
@@ -501,10 +461,10 @@ class Bench(Compiler):
         if not hasattr(supply, "waited_s"):
             return {}
         before = supply.waited_s
-        seconds, _ = self._timer(ready).block(call, state, supply, steps)
+        seconds, _ = self.timer_of(ready).block(call, state, supply, steps)
         return {"waited_share": (supply.waited_s - before) / seconds}
 
-    def _outcome(self, workload: TrainWorkload, program: Program, point: Point) -> dict[str, float]:
+    def outcome(self, workload: TrainWorkload, program: Program, point: Point) -> dict[str, float]:
         steps = self.config.measure.train_steps
         if not steps or self.data is None or point.explains or PART.of(point.levers) != "step":
             return {}
@@ -557,11 +517,11 @@ class Bench(Compiler):
             worker=self.worker,
             outcome=outcome,
             facts=facts,
-            **self._about_model(),
+            **self.about_model(),
             **point.to_json(),
         )
 
-    def _about_model(self) -> dict[str, str]:
+    def about_model(self) -> dict[str, str]:
         """The fields of a record that describe the model."""
         annotations = flax_models.named_axes_sentence(self.plain.init)
         return {"unit": self.plain.unit, "loss": self.proof.loss_kind.label, "annotations": annotations}

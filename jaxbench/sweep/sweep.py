@@ -22,6 +22,7 @@ from typing import Any
 from absl import logging
 from rich.console import Console
 
+from jaxbench import features
 from jaxbench.core import schema
 from jaxbench.core.plan import Placed, Point, rounds_of
 from jaxbench.core.schema import FailureRecord, PointRecord, RoundRecord
@@ -30,7 +31,6 @@ from jaxbench.levers import INPUT
 from jaxbench.measure import memory
 from jaxbench.processes.client import WorkerError
 from jaxbench.sweep.job import Automatic, SweepJob
-from jaxbench.sweep.own_references import References
 from jaxbench.sweep.progress import AGAIN, PACE, SweepProgress
 from jaxbench.sweep.workers import Workers, affordable, note_workers, processes_of
 
@@ -109,7 +109,8 @@ class _Sweep:
         self.visits: Counter[tuple[int, str]] = Counter()  # by set and point
         self.sets: list[Workers] = []
         self.cache = job.run.path / "compiled"
-        self.references = References(job.run.path / "references", points)
+        # Of features with points that need files from the process of another point.
+        self.references = [f.References(job.run.path, points) for f in features.providing("references")]
         self.spent_s = job.automatic.spent_s if job.automatic else 0.0  # in rounds, which a budget limits
 
     def __enter__(self) -> _Sweep:
@@ -121,7 +122,8 @@ class _Sweep:
         """Kills the processes after an exception, such as an interrupt."""
         self.end(kill=kind is not None)
         shutil.rmtree(self.cache, ignore_errors=True)
-        shutil.rmtree(self.references.folder, ignore_errors=True)
+        for each in self.references:
+            each.close()
 
     def run(self, auto: Automatic | None) -> None:
         alone = [name for name, point in self.points.items() if not point.oversubscribed]
@@ -282,7 +284,8 @@ class _Sweep:
         """The processes of a set compile and check at the same time. Then the block length of each point is found while
         nothing else runs. Cases and fed steps find it while they are prepared, so they are prepared one by one."""
         for name in names:
-            self.references.make(workers, self.points[name])
+            for each in self.references:
+                each.make(workers, self.points[name])
         together = [name for name in names if self.paced_alone(name)]
         for name in names:
             if name not in together:
@@ -325,13 +328,17 @@ class _Sweep:
     def new(self, name: str) -> dict[str, Any]:
         """The request to prepare a point for the first time. All points have the same kind of loss."""
         loss = next((record.loss for record in self.checked.values()), "")
-        more = self.references.told(self.points[name]) | ({"loss": loss} if loss else {})
+        more = self.told(name) | ({"loss": loss} if loss else {})
         return {"do": "prepare", "point": self.points[name].to_json(), **more}
+
+    def told(self, name: str) -> dict[str, Any]:
+        """The fields of a request that name what other processes have made for a point."""
+        return {key: value for each in self.references for key, value in each.told(self.points[name]).items()}
 
     def again(self, name: str) -> dict[str, Any]:
         """The request to prepare a point that another process has checked."""
         about = {"program_sha256": self.checked[name].program_sha256, "steps": self.steps.get(name, 1)}
-        about |= self.references.told(self.points[name])
+        about |= self.told(name)
         return {"do": "prepare_again", "point": self.points[name].to_json(), **about}
 
     def prepare_again(self, workers: Workers, name: str) -> None:

@@ -18,12 +18,12 @@ from jaxbench.analysis import points as points_lib
 from jaxbench.core.plan import Point
 from jaxbench.core.store import RunFolder
 from jaxbench.errors import UserError
+from jaxbench.features.own_step import program as own_program
+from jaxbench.features.own_step import reference as own_reference
+from jaxbench.features.own_step import settle
+from jaxbench.features.own_step.bench import OwnBench
+from jaxbench.features.own_step.reference import OwnReference
 from jaxbench.levers import DEFAULTS
-from jaxbench.measure import own_reference
-from jaxbench.measure.own_reference import OwnReference
-from jaxbench.parallel import own_program
-from jaxbench.sweep import own_bench
-from jaxbench.sweep.own_bench import OwnBench
 from jaxbench.workloads.own_step import StepWorkload
 
 STEPS = Path(__file__).resolve().parents[1] / "own_steps"
@@ -31,7 +31,7 @@ PUBLIC = ["equinox", "keras", "nnx", "linen"]
 
 
 def bench_of(workload: StepWorkload, devices: int, monkeypatch: pytest.MonkeyPatch) -> OwnBench:
-    monkeypatch.setattr(own_bench, "load", lambda config, experiment: workload)
+    monkeypatch.setattr(settle, "load", lambda config, experiment: workload)
     config = ConfigDict({"seed": 0, "experiment": "mine", "lever": levers.defaults().to_dict(), "weak": "batch"})
     config.measure = {"blocks": 1, "block_s": 0.001, "gradients": False, "train_steps": 0, "rounds": 2, "processes": 1}
     return OwnBench(config.to_dict(), "mine", jax.devices()[:devices], "test")

@@ -39,7 +39,6 @@ from jaxbench.measure import first_step
 from jaxbench.measure.compile_report import example_flops
 from jaxbench.processes.client import Worker, WorkerError
 from jaxbench.processes.server import stage
-from jaxbench.sweep import own_bench, own_trial
 from jaxbench.sweep.progress import heartbeat
 from jaxbench.sweep.run import absolute
 from jaxbench.workloads import inspection
@@ -66,8 +65,6 @@ class StrategyTrial:
 
 def run(experiment: str, config: ConfigDict, console: Console) -> bool:
     """Prints description and results. True: at least one strategy takes the model, and all that do are correct."""
-    if own_bench.settle(config, experiment):
-        return own_trial.run(experiment, config, console)
     config_lib.parse(config, parallel.strategy_names(), parallel.of_any_model())
     setup = {"platform": "cpu", "devices": max(DEVICES), "experiment": absolute(experiment), "worker": "try"}
     setup |= {"config": config_lib.plain(config), "concurrent_collectives": CONCURRENT_COLLECTIVES}

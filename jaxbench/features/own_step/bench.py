@@ -11,70 +11,28 @@ from typing import Any
 
 import jax
 from jax.sharding import Mesh
-from ml_collections import ConfigDict
 
-from jaxbench import discovery, levers
-from jaxbench.config import Settings
-from jaxbench.core.bench import Bench, PreparedStep
+from jaxbench.core.bench import PreparedStep
 from jaxbench.core.plan import Point
 from jaxbench.core.program import Program
-from jaxbench.core.schema import OWN, CompileReport, Verdict
+from jaxbench.core.schema import CompileReport, Verdict
 from jaxbench.core.workload import KEY
-from jaxbench.errors import Unsupported, UserError
-from jaxbench.features.ablations import points as ablation
+from jaxbench.errors import Unsupported
+from jaxbench.features.ablations.bench import AblationBench
+from jaxbench.features.ablations.points import COMMUNICATION, LOCAL, PEAK
+from jaxbench.features.own_step import collectives, reference, settle, shares
+from jaxbench.features.own_step import program as programs
+from jaxbench.features.own_step.program import OwnProgram
+from jaxbench.features.own_step.reference import OwnReference
 from jaxbench.hlo.module import Module, parse
 from jaxbench.levers import PART
-from jaxbench.levers.compiler import COMPILER
-from jaxbench.machine.start import settle_jax
-from jaxbench.measure import check, first_step, memory, own_reference
+from jaxbench.measure import check, first_step, memory
 from jaxbench.measure.arm import require_options
 from jaxbench.measure.compile_report import CompiledStep, StepWork, compile_step
-from jaxbench.measure.own_reference import OwnReference
-from jaxbench.parallel import compiled_collectives, own_program, own_shares
-from jaxbench.parallel.own_program import OwnProgram
+from jaxbench.parallel import multihost
 from jaxbench.processes.server import stage
-from jaxbench.workloads.own_step import StepWorkload
 
 NOT_JUDGED = "your own step: collectives are listed, not judged"
-
-
-def load(config: ConfigDict, experiment: str) -> StepWorkload | None:
-    """The user's step; None if the experiment is a model. Raises UserError, also for settings that a step refuses."""
-    workload = discovery.build(experiment, config)
-    settle_jax()
-    if not isinstance(workload, StepWorkload):
-        return None
-    place = f"build(config) of '{experiment}'"
-    if not callable(workload.make):
-        raise UserError(f"{place} gives make={workload.make!r}: give a function make(devices, batch).")
-    if not isinstance(workload.batch, int) or workload.batch < 1:
-        raise UserError(f"{place} gives batch={workload.batch!r}: give a number of examples, such as 8.")
-    return workload
-
-
-def settle(config: ConfigDict, experiment: str) -> bool:
-    """Whether the experiment is a user's step. If so, its config says so. Raises UserError for settings of a model."""
-    if config.get("measures") or not (workload := load(config, experiment)):
-        return False
-    default = Settings.__dataclass_fields__["strategies"].metadata["field"].default
-    if config.strategy not in (default, "all", OWN):  # a preset may ask for all
-        raise UserError(
-            f"--config.strategy={config.strategy}: '{workload.name}' is your own step, which has a mesh of its own: "
-            "leave it out."
-        )
-    for arm in levers.arms(config.lever):
-        for name, value in arm.levers.items():
-            if name != COMPILER.name and value != levers.DEFAULTS[name]:
-                raise UserError(
-                    f"--config.lever.{name}={value} changes a model, and '{workload.name}' is your own step: change it "
-                    "in make(devices, batch)."
-                )
-    for field, none in (("search", ""), ("depths", ""), ("weak", "batch")):
-        if config[field] != none:
-            raise UserError(f"--config.{field}={config[field]} needs a model, and '{workload.name}' is your own step.")
-    with config.unlocked():
-        config.strategy, config.batch, config.accelerator_batch = OWN, workload.batch, 0
-    return True
 
 
 class OwnProof:
@@ -95,7 +53,7 @@ class OwnProof:
             *self._results(program, compiled),
             check.judge_host_calls(compiled.host_calls),
             Verdict(name="devices", ok=True, reason=f"state and batch lie on all {program.mesh.size} devices"),
-            check.judge_inputs(dict(jax.tree.map(own_program.multihost.on_host, batch))),
+            check.judge_inputs(dict(jax.tree.map(multihost.on_host, batch))),
             judge_communication(compiled.report),
         )
 
@@ -106,10 +64,10 @@ class OwnProof:
         if expected.devices == program.mesh.size > 1:
             return (check.unchecked(f"fewer than {expected.devices} devices cannot hold the step"),)
         if expected.devices == program.mesh.size:
-            return (own_reference.repeated(program, compiled.call, expected),)
+            return (reference.repeated(program, compiled.call, expected),)
         platform = program.mesh.devices.flat[0].platform
-        draws = lambda: own_program.draws_per_device(program)  # noqa: E731
-        return own_reference.judge(program, compiled.call, expected, platform=platform, draws=draws)
+        draws = lambda: programs.draws_per_device(program)  # noqa: E731
+        return reference.judge(program, compiled.call, expected, platform=platform, draws=draws)
 
     def after_round(self, *about: Any) -> tuple[tuple[Verdict, ...], float | None]:
         """Nothing: one device could only repeat an update in a process of its own."""
@@ -135,35 +93,35 @@ class _Feed:
         """Nothing is open."""
 
 
-class OwnBench(Bench):
+class OwnBench(AblationBench):
     """Measures points of a user's step on the devices of this process."""
 
-    def _load(self, experiment: str, *, keep: bool) -> None:
+    def load(self, experiment: str, *, keep: bool) -> None:
         with self.config.unlocked():
-            loaded = load(self.config, experiment)
+            loaded = settle.load(self.config, experiment)
         assert loaded is not None
         self.step = loaded
         self._texts: dict[str, tuple[str, Mesh]] = {}  # of compiled steps, by point
         self.proof: Any = OwnProof()
 
-    def _built(self, point: Point, *, accepted: bool) -> tuple[Any, Program]:
+    def built(self, point: Point, *, accepted: bool) -> tuple[Any, Program]:
         with stage("build"):
             require_options(point.levers, self.devices[0])
             part, batch, none = point.levers.get(PART.name), point.global_batch, StepWork()
-            if point.explains and part == ablation.PEAK:
-                return none, _with_avals(ablation.peak(point, self.devices))
-            if point.explains and part == ablation.COMMUNICATION:
+            if point.explains and part == PEAK:
+                return none, _with_avals(self.peak(point))
+            if point.explains and part == COMMUNICATION:
                 module, mesh = self._step_of(point)
-                return none, _with_avals(compiled_collectives.program(module, mesh))
-            if point.explains and part == ablation.LOCAL:
+                return none, _with_avals(collectives.program(module, mesh))
+            if point.explains and part == LOCAL:
                 if "file" not in self.proof.reference:
                     raise Unsupported(self.proof.reference["why"])
                 file = Path(self.proof.reference["file"])
-                return none, _with_avals(own_shares.program(file, self.devices[: point.devices]))
+                return none, _with_avals(shares.program(file, self.devices[: point.devices]))
             devices = self.devices[: point.devices]
             absent = devices[0].platform != jax.default_backend()
             # For absent hardware, fake CPU devices hold what `make` places, and the step is exported from there.
-            program = own_program.build(self.step, jax.devices()[: len(devices)] if absent else devices, batch)
+            program = programs.build(self.step, jax.devices()[: len(devices)] if absent else devices, batch)
             flops, held = self.step.flops_per_example, program.first.params.values()
             work = StepWork(
                 parameters=sum(x.size for x in held),
@@ -171,21 +129,21 @@ class OwnBench(Bench):
                 gradient_bytes=None,
             )
             if absent:
-                return work, own_shares.elsewhere(program, devices)
+                return work, shares.elsewhere(program, devices)
             if not accepted:
-                own_program.require_same_each_time(program)
+                programs.require_same_each_time(program)
             return work, program
 
-    def _compiled(
-        self, workload: Any, program: Program, point: Point, options: dict[str, Any], *, accepted: bool
+    def compiled(
+        self, workload: Any, program: Program, point: Point, options: dict[str, Any]
     ) -> tuple[Program, CompiledStep]:
         compiled = compile_step(workload, program, point.global_batch, options=options, asked=point.devices)
         if not isinstance(program, OwnProgram):
             return program, compiled
-        placed, again = own_program.settled(program, compiled.call)
+        placed, again = programs.settled(program, compiled.call)
         if again:  # with the layout that the first compilation chose for arrays that init does not place
             compiled = compile_step(workload, placed, point.global_batch, options=options, asked=point.devices)
-            placed, again = own_program.settled(placed, compiled.call)
+            placed, again = programs.settled(placed, compiled.call)
         assert placed.avals is not None
         self._texts[point.point] = compiled.hlo, placed.mesh
         return placed, dataclasses.replace(compiled, inputs=placed.avals())
@@ -205,7 +163,7 @@ class OwnBench(Bench):
         assert isinstance(program, OwnProgram)
         with stage("check"):
             memory.require(compiled.call, self.device.platform)
-            own_reference.reference(program, compiled.call).save(Path(file))
+            reference.reference(program, compiled.call).save(Path(file))
             memory.give_back()
 
     def export(self, placed: dict[str, Any], file: str) -> None:
@@ -213,7 +171,7 @@ class OwnBench(Bench):
         _, program, _ = self.compile(Point(**placed), accepted=True)
         assert isinstance(program, OwnProgram)
         with stage("build"):
-            own_shares.save(program, Path(file))
+            shares.save(program, Path(file))
 
     def explain(self, placed: dict[str, Any]) -> dict[str, Any]:
         """What `jaxbench try` shows of a point. Raises StageError."""
@@ -240,23 +198,23 @@ class OwnBench(Bench):
         listed = [f"{c.count} {c.kind} over {c.axis or '?'}, {size(c.bytes)}" for c in report.collectives]
         return {
             "name": self.step.name, "examples": point.global_batch, "facts": facts,
-            "state": specs([own_program.spec(x.sharding) for x in arrays.values()]),
-            "batch": specs([own_program.spec(x.sharding) for x in batch.values()]),
+            "state": specs([programs.spec(x.sharding) for x in arrays.values()]),
+            "batch": specs([programs.spec(x.sharding) for x in batch.values()]),
             "collectives": "; ".join(listed) or "none",
-            "state_bytes": size(sum(own_program.bytes_here(x) for x in arrays.values())),
+            "state_bytes": size(sum(programs.bytes_here(x) for x in arrays.values())),
             "peak": size(report.peak_bytes),
             "checks": [dataclasses.asdict(each) for each in checks],
         }  # fmt: skip
 
-    def _facts_of(self, workload: Any) -> dict[str, float]:
+    def facts_of(self, workload: Any) -> dict[str, float]:
         units = self.step.units_per_example
         return {"tokens": float(units)} if units > 1 else {}
 
-    def _verdicts(
+    def verdicts(
         self, point: Point, workload: Any, program: Program, compiled: CompiledStep, batch: Any, out: Any
     ) -> tuple[Verdict, ...]:
         if point.explains:
-            return super()._verdicts(point, workload, program, compiled, batch, out)
+            return super().verdicts(point, workload, program, compiled, batch, out)
         assert isinstance(program, OwnProgram)
         checks = self.proof.verdicts(point, self.devices, program, compiled)
         loss = out if isinstance(out, dict) or len(out) != 1 else {"loss": out[0]}
@@ -266,17 +224,17 @@ class OwnBench(Bench):
         reason = f"the loss is not finite at the first step of {program.place}"
         return dataclasses.replace(first, ok=False, unchecked=False, reason=reason), *others
 
-    def _judge_communication(self, workload: Any, program: Program, report: CompileReport, point: Point) -> Verdict:
+    def judge_communication(self, workload: Any, program: Program, report: CompileReport, point: Point) -> Verdict:
         return judge_communication(report)
 
-    def _outcome(self, workload: Any, program: Program, point: Point) -> dict[str, float]:
+    def outcome(self, workload: Any, program: Program, point: Point) -> dict[str, float]:
         return {}
 
-    def _fed(self, point: Point) -> bool:
+    def fed(self, point: Point) -> bool:
         ready = self.prepared.get(point.point)
         return ready is not None and isinstance(ready.program, OwnProgram) and ready.program.fed
 
-    def _feed(self, ready: PreparedStep) -> Any:
+    def feed(self, ready: PreparedStep) -> Any:
         assert isinstance(ready.program, OwnProgram)
         return _Feed(ready.program)
 
@@ -284,7 +242,7 @@ class OwnBench(Bench):
         """Nothing: a program of a user's step has its batch."""
         return {}
 
-    def _about_model(self) -> dict[str, str]:
+    def about_model(self) -> dict[str, str]:
         return {
             "unit": self.step.unit if self.step.units_per_example == 1 else "examples",
             "loss": "",

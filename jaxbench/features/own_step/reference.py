@@ -23,9 +23,9 @@ import numpy as np
 from jaxbench.core.program import TrainState
 from jaxbench.core.reference import PERTURBED, STEPS
 from jaxbench.core.schema import Verdict
+from jaxbench.features.own_step.program import OwnProgram, batch_digest
 from jaxbench.measure.check import OPTIMIZER_STATE, ROUNDING, SHARE, unchecked
 from jaxbench.parallel import multihost
-from jaxbench.parallel.own_program import OwnProgram, batch_digest
 
 Arrays = dict[str, np.ndarray]  # by path
 WITHIN = {"cpu": 1e-3}  # of the movement of all parameters, relative

@@ -19,8 +19,8 @@ from jaxbench import config as config_lib
 from jaxbench import levers
 from jaxbench.core.plan import Placed, Point
 from jaxbench.core.schema import OWN, Verdict
+from jaxbench.features.own_step.references import References
 from jaxbench.processes.client import Worker, WorkerError
-from jaxbench.sweep.own_references import References
 from jaxbench.sweep.run import absolute
 
 COUNTS = (1, 2, 4, 8)
@@ -35,7 +35,7 @@ def run(experiment: str, config: ConfigDict, console: Console) -> bool:
         workers = _Processes(setup, Path(folder), points)
         try:
             with console.status("one device is the reference"):
-                references = References(Path(folder) / "references", points)
+                references = References(Path(folder), points)
                 for point in points:
                     references.make(workers, point)
             found = {}

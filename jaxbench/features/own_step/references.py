@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import dataclasses
+import shutil
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, Protocol
@@ -27,11 +28,11 @@ class Asks(Protocol):
 class References:
     """By global batch, the result of one device or, if that cannot hold the step, of the fewest devices that can.
 
-    points: of the run. The files go into `folder`.
+    run: the folder below which the files go. points: of the run.
     """
 
-    def __init__(self, folder: Path, points: Sequence[Placed]):
-        self.folder = folder
+    def __init__(self, run: Path, points: Sequence[Placed]):
+        self.folder = run / "references"
         self._counts = sorted({1, *(p.devices for p in points if isinstance(p, Point))})
         self._told: dict[str, dict[str, Any]] = {}
 
@@ -40,6 +41,10 @@ class References:
         if (key := self._key(placed)) and key not in self._told:
             assert isinstance(placed, Point)
             self._told[key] = self._made(workers, placed, key)
+
+    def close(self) -> None:
+        """Removes the files."""
+        shutil.rmtree(self.folder, ignore_errors=True)
 
     def _key(self, placed: Placed) -> str:
         """The name of the file that a point needs; "" for a point that needs none."""

@@ -19,10 +19,10 @@ from jax.sharding import AxisType, Mesh, NamedSharding, PartitionSpec
 
 from jaxbench.core.program import Program, TrainState
 from jaxbench.errors import Unsupported
-from jaxbench.features.ablations.programs import SENDS, evaluate
+from jaxbench.features.ablations.programs import SENDS
+from jaxbench.features.own_step.program import AXIS, OwnProgram, aval
 from jaxbench.parallel import multihost
-from jaxbench.parallel.own_program import AXIS, OwnProgram, aval
-from jaxbench.workloads.jaxprs import equations, inner
+from jaxbench.workloads.jaxprs import equations, evaluate, inner
 
 
 def save(program: OwnProgram, file: Path) -> None:
