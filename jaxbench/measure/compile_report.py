@@ -57,7 +57,7 @@ class CompiledStep:
         return hashlib.sha256(self.text.encode()).hexdigest()
 
 
-def _with_sharding(avals: PyTree, sharding: PyTree) -> PyTree:
+def with_sharding(avals: PyTree, sharding: PyTree) -> PyTree:
     shardings = jax.tree.broadcast(sharding, avals)
     return jax.tree.map(lambda a, s: jax.ShapeDtypeStruct(a.shape, a.dtype, sharding=s), avals, shardings)
 
@@ -82,10 +82,14 @@ class StepWork:
         )
 
 
-def _avals(workload: TrainWorkload, program: Program, global_batch: int) -> tuple[PyTree, PyTree]:
-    state = _with_sharding(jax.eval_shape(program.init, KEY), program.state_sharding)
+def _avals(workload: TrainWorkload | StepWork, program: Program, global_batch: int) -> tuple[PyTree, PyTree]:
+    if program.avals is not None:
+        return program.avals()
+    state = with_sharding(jax.eval_shape(program.init, KEY), program.state_sharding)
+    if isinstance(workload, StepWork):  # a program without a batch
+        return state, {}
     batch = jax.eval_shape(program.put, workload.batch_avals(global_batch))
-    return state, _with_sharding(batch, program.batch_sharding)
+    return state, with_sharding(batch, program.batch_sharding)
 
 
 def compile_step(
@@ -105,11 +109,10 @@ def compile_step(
     devices = program.mesh.size
     with program.context():
         if isinstance(workload, StepWork):
-            assert program.avals is not None
-            work, (state, batch) = workload, program.avals()
+            work = workload
         else:
             work = StepWork.of(workload, global_batch, asked or devices)
-            state, batch = _avals(workload, program, global_batch)
+        state, batch = _avals(workload, program, global_batch)
         start = clock()
         trace = getattr(program.step, "trace", None)  # a pmapped function cannot be traced separately from its lowering
         traced = trace(state, batch) if trace else None

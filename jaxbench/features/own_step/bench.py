@@ -16,7 +16,6 @@ from jaxbench.core.bench import PreparedStep
 from jaxbench.core.plan import Point
 from jaxbench.core.program import Program
 from jaxbench.core.schema import CompileReport, Verdict
-from jaxbench.core.workload import KEY
 from jaxbench.errors import Unsupported
 from jaxbench.features.ablations.bench import AblationBench
 from jaxbench.features.ablations.points import COMMUNICATION, LOCAL, PEAK
@@ -109,15 +108,15 @@ class OwnBench(AblationBench):
             require_options(point.levers, self.devices[0])
             part, batch, none = point.levers.get(PART.name), point.global_batch, StepWork()
             if point.explains and part == PEAK:
-                return none, _with_avals(self.peak(point))
+                return none, self.peak(point)
             if point.explains and part == COMMUNICATION:
                 module, mesh = self._step_of(point)
-                return none, _with_avals(collectives.program(module, mesh))
+                return none, collectives.program(module, mesh)
             if point.explains and part == LOCAL:
                 if "file" not in self.proof.reference:
                     raise Unsupported(self.proof.reference["why"])
                 file = Path(self.proof.reference["file"])
-                return none, _with_avals(shares.program(file, self.devices[: point.devices]))
+                return none, shares.program(file, self.devices[: point.devices])
             devices = self.devices[: point.devices]
             absent = devices[0].platform != jax.default_backend()
             # For absent hardware, fake CPU devices hold what `make` places, and the step is exported from there.
@@ -248,21 +247,6 @@ class OwnBench(AblationBench):
             "loss": "",
             "annotations": "",
         }
-
-
-def _with_avals(program: Program) -> Program:
-    """A program of the suite's own, with the shapes of its inputs."""
-
-    if program.avals is not None:
-        return program
-
-    def avals() -> tuple[Any, Any]:
-        state = jax.eval_shape(program.init, KEY)
-        shardings = jax.tree.broadcast(program.state_sharding, state)
-        of = lambda x, s: jax.ShapeDtypeStruct(x.shape, x.dtype, sharding=s)  # noqa: E731
-        return jax.tree.map(of, state, shardings), {}
-
-    return dataclasses.replace(program, avals=avals)
 
 
 def size(count: float | None) -> str:

@@ -25,6 +25,7 @@ from jax.sharding import AxisType, Mesh, NamedSharding, PartitionSpec
 from jaxbench import discovery
 from jaxbench.core.program import Program, TrainState
 from jaxbench.errors import UserError
+from jaxbench.measure.compile_report import with_sharding
 from jaxbench.parallel import multihost
 from jaxbench.workloads.jaxprs import equations, inner
 from jaxbench.workloads.own_step import OwnStep, PyTree, StepWorkload
@@ -109,10 +110,6 @@ class OwnProgram(Program):
     first: TrainState
     batch_of: Callable[[int], dict[str, Any]]
     fed: bool
-
-    def state_of(self, state: TrainState) -> PyTree:
-        """The user's state."""
-        return self.state_leaves.whole({**state.params, **state.opt_state})
 
 
 def build(workload: StepWorkload, devices: Sequence[jax.Device], batch: int) -> OwnProgram:
@@ -258,7 +255,8 @@ def _mesh_of(arrays: Sequence[jax.Array], devices: Sequence[jax.Device], place: 
     shardings = sorted((x.sharding for x in arrays), key=lambda s: -len(s.device_set))
     if not shardings:
         raise UserError(f"the state and the batch of {place} have no array.")
-    order = _order(arrays, shardings[0])
+    widest = next(x for x in arrays if x.sharding is shardings[0])
+    order = [*shardings[0].devices_indices_map(widest.shape)]  # as programs number them
     if len(order) < len(devices):
         raise UserError(
             f"{place} puts the state and the batch on {len(order)} of {len(devices)} devices: build the mesh from the "
@@ -266,15 +264,7 @@ def _mesh_of(arrays: Sequence[jax.Array], devices: Sequence[jax.Device], place: 
         )
     meshes = [s.mesh for s in shardings if isinstance(s, NamedSharding) and isinstance(s.mesh, Mesh)]
     largest = max((m for m in meshes if m.size == len(order)), key=lambda m: len(m.axis_names), default=None)
-    if largest is not None and (len(order) > 1 or largest.size == 1):
-        return largest
-    return Mesh(np.array(order), (AXIS,), axis_types=(AxisType.Auto,))
-
-
-def _order(arrays: Sequence[jax.Array], sharding: Any) -> list[jax.Device]:
-    """The devices of a sharding, in the order in which programs number them."""
-    x = next(x for x in arrays if x.sharding is sharding)
-    return [*sharding.devices_indices_map(x.shape)]
+    return Mesh(np.array(order), (AXIS,), axis_types=(AxisType.Auto,)) if largest is None else largest
 
 
 def _hint(error: Exception) -> str:
@@ -297,45 +287,35 @@ def settled(program: OwnProgram, compiled: Any) -> tuple[OwnProgram, bool]:
     Raises UserError if a state comes back with another sharding than it went in with.
     """
     (state_in, batch_in), _ = compiled.input_shardings
-    state_out = compiled.output_shardings[0]
-    first, again = program.first, False
-    wanted: dict[int, Any] = {}
-    flat = zip(
-        jax.tree_util.tree_leaves_with_path(first), jax.tree.leaves(state_in), jax.tree.leaves(state_out), strict=True
-    )
-    for i, ((path, x), goes_in, comes_out) in enumerate(flat):
-        wanted[i] = goes_in
-        if goes_in.is_equivalent_to(comes_out, len(x.shape)):
-            continue
-        if x.sharding is None:  # the compiler chose both: what comes out goes in
-            wanted[i], again = comes_out, True
-            continue
-        name = path[-1].key if hasattr(path[-1], "key") else str(path[-1])
-        raise UserError(
-            f"the step of {program.place} cannot be chained: '{name}' goes in as {spec(goes_in)} and comes out as "
-            f"{spec(comes_out)}, so a second call would compile again: constrain it in the step with "
-            "jax.lax.with_sharding_constraint, or place it so in init."
-        )
-    shardings = jax.tree.unflatten(jax.tree.structure(first), [wanted[i] for i in range(len(wanted))])
-    init, batch_of = program.init, program.batch_of
+    state_out, first, again = compiled.output_shardings[0], program.first, False
+    arrays = jax.tree_util.tree_leaves_with_path(first)
+    shardings = []
+    for (path, x), goes_in, comes_out in zip(arrays, *map(jax.tree.leaves, (state_in, state_out)), strict=True):
+        same = goes_in.is_equivalent_to(comes_out, len(x.shape))
+        if not same and x.sharding is not None:
+            name = path[-1].key if hasattr(path[-1], "key") else str(path[-1])
+            raise UserError(
+                f"the step of {program.place} cannot be chained: '{name}' goes in as {spec(goes_in)} and comes out as "
+                f"{spec(comes_out)}, so a second call would compile again: constrain it in the step with "
+                "jax.lax.with_sharding_constraint, or place it so in init."
+            )
+        again |= not same  # the compiler chose where it lies: what comes out goes in
+        shardings.append(goes_in if same else comes_out)
+    state_on = jax.tree.unflatten(jax.tree.structure(first), shardings)
+    state, init, batch_of = with_sharding(first, state_on), program.init, program.batch_of
 
     def placed(tree: Any, on: Any) -> Any:
         return jax.tree.map(lambda x, s: x if x.committed and x.sharding == s else multihost.put(x, s), tree, on)
 
-    def avals() -> tuple[Any, Any]:
-        state = jax.tree.map(lambda x, s: jax.ShapeDtypeStruct(x.shape, x.dtype, sharding=s), first, shardings)
-        batch = jax.tree.map(lambda x, s: jax.ShapeDtypeStruct(x.shape, x.dtype, sharding=s), batch_of(0), batch_in)
-        return state, batch
-
-    changed: dict[str, Any] = {
-        "init": lambda key: placed(init(key), shardings),
-        "put": lambda _: placed(batch_of(0), batch_in),
-        "batch_of": lambda step: placed(batch_of(step), batch_in),
-        "avals": avals,
-        "state_sharding": shardings,
-        "batch_sharding": batch_in,
-    }
-    return dataclasses.replace(program, **changed), again
+    settled = dataclasses.replace(
+        program,
+        first=state,
+        init=lambda key: placed(init(key), state_on),
+        put=lambda _: placed(batch_of(0), batch_in),
+        batch_of=lambda step: placed(batch_of(step), batch_in),
+        avals=lambda: (state, with_sharding(batch_of(0), batch_in)),
+    )
+    return settled, again
 
 
 def bytes_here(x: Any) -> int:
