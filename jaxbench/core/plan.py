@@ -16,6 +16,7 @@ from jaxbench.core.schema import OWN, StepPlace
 from jaxbench.errors import UserError
 from jaxbench.levers import ACCUMULATE, BATCH, EVERY_MESH, EXECUTION, MESH, TRAININGS, Arm
 from jaxbench.levers.compiler import COMPILER, EVERY_SET, require_platform
+from jaxbench.machine import cores
 from jaxbench.parallel import axes
 
 CPU_DEVICES = (1, 2, 4, 8)
@@ -58,7 +59,7 @@ class Point(StepPlace):
         setup |= {"processes": self.processes} if self.processes > 1 else {}
         if self.strategy == OWN and self.platform == "gpu" and self.processes == 1:
             # A trainer may use all devices that it sees, so each count has a process that sees as many.
-            return f"gpu{self.devices}", {**setup, "environment": _first_gpus(self.devices)}
+            return f"gpu{self.devices}", {**setup, "environment": cores.first_gpus(self.devices)}
         if self.platform != "cpu":
             return self.platform + shared, setup
         if self.part_of > self.devices:  # one core does its share of a program for several devices
@@ -79,13 +80,6 @@ class Point(StepPlace):
         where = f"{self.strategy}, {self.scaling}, {self.devices} device{'s' if self.devices > 1 else ''}"
         where += f", {self.point.rpartition('/')[2]}" if self.explains else ""
         return f"{where}, {self.arm}" if self.arm else where
-
-
-def _first_gpus(count: int) -> dict[str, str]:
-    """Variables for a process that sees the first GPUs of this one, and shares their memory with other processes."""
-    visible = os.environ.get("CUDA_VISIBLE_DEVICES") or ",".join(map(str, range(count)))
-    first = ",".join(visible.split(",")[:count])
-    return {"CUDA_VISIBLE_DEVICES": first, "XLA_PYTHON_CLIENT_PREALLOCATE": "false"}
 
 
 class Placed(Protocol):

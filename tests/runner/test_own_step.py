@@ -148,7 +148,7 @@ def test_a_sweep_measures_a_step_with_its_ablations(tmp_path):
     assert all(check.ok for check in whole.checks), whole.checks
     assert {"own/strong/2/alone", "own/strong/2/local", "own/strong/2/communication"} <= points.keys()
     assert all(point.check_ok for point in points.values()), {name: point.reason for name, point in points.items()}
-    assert points["own/weak/2"].global_batch == 16
+    assert points["own/weak/2"].global_batch == 2 * points["own/strong/2"].global_batch
     page = (tmp_path / "run" / "report.html").read_text()
     assert "your own step: collectives are listed, not judged" in page
 

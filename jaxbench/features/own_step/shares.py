@@ -22,7 +22,7 @@ from jaxbench.errors import Unsupported
 from jaxbench.features.ablations.programs import SENDS
 from jaxbench.features.own_step.program import AXIS, OwnProgram, aval
 from jaxbench.parallel import multihost
-from jaxbench.workloads.jaxprs import equations, evaluate, inner
+from jaxbench.workloads.jaxprs import evaluate, inner
 
 
 def save(program: OwnProgram, file: Path) -> None:
@@ -35,16 +35,18 @@ def save(program: OwnProgram, file: Path) -> None:
         return tuple(jax.tree.leaves(new))
 
     with program.context():
-        text = np.frombuffer(_exported(_of_one_device(run, arrays), arrays).serialize(), np.uint8)
+        closed = jax.make_jaxpr(run)(*arrays)
+    # Without the layouts and the mesh of the one device, which would name the devices where the copies run.
+    shapes = [jax.ShapeDtypeStruct(x.shape, x.dtype) for x in arrays]
+    text = np.frombuffer(_exported(_of_one_device(closed), shapes).serialize(), np.uint8)
     held = {f"array{i}": np.frombuffer(np.asarray(x).tobytes(), np.uint8) for i, x in enumerate(arrays)}
     partial = file.with_suffix(".part.npz")
     np.savez(partial, exported=text, **held)
     partial.replace(file)
 
 
-def _of_one_device(run: Any, arrays: Sequence[jax.Array]) -> Any:
-    """The same function without collectives, which on one device do nothing and elsewhere would name other devices."""
-    closed = jax.make_jaxpr(run)(*arrays)
+def _of_one_device(closed: Any) -> Any:
+    """The function of a jaxpr without collectives, which on one device do nothing and elsewhere name other devices."""
 
     def inside(equation: Any, given: Sequence[Any]) -> Sequence[Any]:
         ((body, consts),) = inner(equation)[:1]
@@ -56,13 +58,8 @@ def _of_one_device(run: Any, arrays: Sequence[jax.Array]) -> Any:
     def first(equation: Any, given: Sequence[Any]) -> Sequence[Any]:
         return [jnp.int32(0)]
 
-    rules = {
-        **dict.fromkeys((*SENDS, "sharding_constraint", "reshard"), same),
-        "shard_map": inside,
-        "axis_index": first,
-    }
-    if not any(each.primitive.name in rules for each in equations(closed.jaxpr)):
-        return run
+    kept = ("sharding_constraint", "reshard")
+    rules = {**dict.fromkeys((*SENDS, *kept), same), "shard_map": inside, "axis_index": first}
     return lambda *arrays: tuple(evaluate(closed.jaxpr, closed.consts, arrays, rules))
 
 
