@@ -71,6 +71,7 @@ class Compiler:
         """Builds the experiment's model, and the judge of its points."""
         self.arms = Arms(self.config, experiment, self.devices[0])
         self.plain = inspected(self.arms.config({}), experiment)
+        self._draw = jit_once(self.plain.synthetic, static_argnums=1)
         own = experiment in discovery.experiments()
         self.proof = Proof(self.arms, self.plain, self.devices, self.key, own=own, keep=keep)
 
@@ -130,8 +131,7 @@ class Compiler:
         self, workload: Any, program: Program, point: Point, options: dict[str, Any]
     ) -> tuple[Program, CompiledStep]:
         """The program as it runs, and its executable."""
-        step = compile_step(workload, program, point.global_batch, options=options, asked=point.devices)
-        return program, step
+        return program, compile_step(workload, program, point.global_batch, options=options, asked=point.devices)
 
     def report_of(self, point: Point, report: CompileReport) -> CompileReport:
         """The compile report of a point. report: its report with the FLOPs of a whole step of the global batch."""
@@ -238,10 +238,6 @@ class Bench(Compiler):
         self._drawn: dict[int, Batch] = {}  # the batch on a CPU, by batch size
         self._keeps = True  # until another step needs the memory
         self._probes: dict[int, Probe] = {}  # by device count
-
-    @functools.cached_property
-    def _draw(self) -> Any:
-        return jit_once(self.plain.synthetic, static_argnums=1)
 
     @functools.cached_property
     def data(self) -> Dataset | None:
@@ -433,10 +429,9 @@ class Bench(Compiler):
 
     def feed(self, ready: PreparedStep) -> Any:
         """The batches of a fed step: `next()` is the batch of the next step."""
-        point = ready.point
         return feeds.open(
-            point.levers["input"], self.plain, batch=point.global_batch, put=ready.program.put, seed=self.config.seed,
-            data=self.data,
+            ready.point.levers["input"], self.plain, batch=ready.point.global_batch, put=ready.program.put,
+            seed=self.config.seed, data=self.data,
         )  # fmt: skip
 
     def timer_of(self, ready: PreparedStep) -> Timer:

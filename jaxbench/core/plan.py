@@ -58,7 +58,6 @@ class Point(StepPlace):
         setup: dict[str, Any] = {"platform": self.platform, "devices": self.devices, **further}
         setup |= {"processes": self.processes} if self.processes > 1 else {}
         if self.strategy == OWN and self.platform == "gpu" and self.processes == 1:
-            # A trainer may use all devices that it sees, so each count has a process that sees as many.
             return f"gpu{self.devices}", {**setup, "environment": cores.first_gpus(self.devices)}
         if self.platform != "cpu":
             return self.platform + shared, setup
