@@ -516,7 +516,7 @@ class Bench(Compiler):
             **point.to_json(),
         )
 
-    def about_model(self) -> dict[str, str]:
+    def about_model(self) -> dict[str, Any]:
         """The fields of a record that describe the model."""
         annotations = flax_models.named_axes_sentence(self.plain.init)
         return {"unit": self.plain.unit, "loss": self.proof.loss_kind.label, "annotations": annotations}

@@ -231,7 +231,7 @@ REFUSED = {
     "a loss only": (loss_only, 8, "not (state, metrics): wrap it in a function"),
     "a new jit in each step": (jit_in_each_step, 8, "makes a new jitted function in each call, so each step compiles"),
     "a Python counter": (python_counter, 8, "traces to another program at its second call"),
-    "inner compiler options": (inner_options, 8, "Leave compiler_options out of the jax.jit inside the step"),
+    "inner compiler options": (inner_options, 8, "has a jax.jit with compiler_options inside"),
     "a batch that does not divide": (right, 7, "Choose a --config.batch that divides over the devices"),
     "no OwnStep": (not_an_own_step, 8, "return an OwnStep"),
 }

@@ -82,7 +82,7 @@ def test_accepted_forms_of_a_step(case, tmp_path, monkeypatch):
 def test_bad_input_gets_a_sentence_that_names_the_place(case, monkeypatch):
     make, batch, says = broken.REFUSED[case]
     with pytest.raises(Exception) as caught:
-        bench_of(broken.workload(make, batch), 2, monkeypatch).compile(point_of(2, batch))
+        bench_of(broken.workload(make, batch), 2, monkeypatch).prepare(point_of(2, batch).to_json())
     error = caught.value.__cause__
     assert isinstance(error, UserError), error
     assert says in str(error)

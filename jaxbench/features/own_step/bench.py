@@ -12,11 +12,12 @@ from typing import Any
 import jax
 from jax.sharding import Mesh
 
+from jaxbench import discovery
 from jaxbench.core.bench import PreparedStep
 from jaxbench.core.plan import Point
 from jaxbench.core.program import Program
 from jaxbench.core.schema import CompileReport, Verdict
-from jaxbench.errors import Unsupported
+from jaxbench.errors import Unsupported, UserError
 from jaxbench.features.ablations.bench import AblationBench
 from jaxbench.features.ablations.points import COMMUNICATION, LOCAL, PEAK
 from jaxbench.features.own_step import collectives, reference, settle, shares
@@ -48,6 +49,7 @@ class OwnProof:
 
     def verdicts(self, point: Point, devices: Sequence[jax.Device], program: OwnProgram, compiled: CompiledStep) -> Any:
         batch = program.batch_of(0)
+        programs.require_same_each_time(program)
         return (
             *self._results(program, compiled),
             check.judge_host_calls(compiled.host_calls),
@@ -129,19 +131,30 @@ class OwnBench(AblationBench):
             )
             if absent:
                 return work, shares.elsewhere(program, devices)
-            if not accepted:
-                programs.require_same_each_time(program)
             return work, program
 
     def compiled(
         self, workload: Any, program: Program, point: Point, options: dict[str, Any]
     ) -> tuple[Program, CompiledStep]:
-        compiled = compile_step(workload, program, point.global_batch, options=options, asked=point.devices)
+        how: dict[str, Any] = {"options": options, "asked": point.devices}
         if not isinstance(program, OwnProgram):
-            return program, compiled
+            return program, compile_step(workload, program, point.global_batch, **how)
+        try:
+            with discovery.explaining(hint=programs.hint):
+                compiled = compile_step(workload, program, point.global_batch, **how)
+        except (UserError, ValueError) as error:
+            if "compiler_options" in str(error):
+                raise UserError(
+                    f"the step of {program.place} has a jax.jit with compiler_options inside: leave them out there, and "
+                    "give them with --config.lever.compiler=OPTION=VALUE."
+                ) from error
+            if not isinstance(error.__cause__, programs.NEEDS_VALUE) or not program.state_leaves.numbers:
+                raise
+            devices, batch = [*program.mesh.devices.flat], point.global_batch
+            return self.compiled(workload, programs.build(self.step, devices, batch, numbers=False), point, options)
         placed, again = programs.settled(program, compiled.call)
         if again:  # with the layout that the first compilation chose for arrays that init does not place
-            compiled = compile_step(workload, placed, point.global_batch, options=options, asked=point.devices)
+            compiled = compile_step(workload, placed, point.global_batch, **how)
             placed, again = programs.settled(placed, compiled.call)
         assert placed.avals is not None
         self._texts[point.point] = compiled.hlo, placed.mesh
@@ -179,7 +192,8 @@ class OwnBench(AblationBench):
         assert isinstance(program, OwnProgram)
         with stage("check"):
             checks = self.proof.verdicts(point, self.devices, program, compiled)
-        report, leaves, (state, batch) = compiled.report, program.state_leaves, compiled.inputs or ((), ())
+        assert compiled.inputs is not None
+        report, leaves, (state, batch) = compiled.report, program.state_leaves, compiled.inputs
         arrays = {**state.params, **state.opt_state}
         compared, others = state.params, state.opt_state
         largest = sorted(compared, key=lambda path: -compared[path].size)[:3]
@@ -241,7 +255,7 @@ class OwnBench(AblationBench):
         """Nothing: a program of a user's step has its batch."""
         return {}
 
-    def about_model(self) -> dict[str, str]:
+    def about_model(self) -> dict[str, Any]:
         return {
             "unit": self.step.unit if self.step.units_per_example == 1 else "examples",
             "loss": "",

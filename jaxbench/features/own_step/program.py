@@ -35,7 +35,7 @@ DRAWS = ("random_bits", "threefry2x32", "rng_bit_generator", "rng_uniform")
 MAPS = ("shard_map", "xla_pmap")
 PRODUCTS = ("dot_general", "conv_general_dilated")
 # What tracing raises when Python needs the value of a number, which therefore must stay one.
-_NEEDS_VALUE = (jax.errors.ConcretizationTypeError, jax.errors.TracerIntegerConversionError)
+NEEDS_VALUE = (jax.errors.ConcretizationTypeError, jax.errors.TracerIntegerConversionError)
 
 
 def where(function: Any) -> str:
@@ -112,47 +112,37 @@ class OwnProgram(Program):
     fed: bool
 
 
-def build(workload: StepWorkload, devices: Sequence[jax.Device], batch: int) -> OwnProgram:
-    """Calls `make` and looks at what it returns; nothing is compiled. Raises UserError for bad input."""
+def build(workload: StepWorkload, devices: Sequence[jax.Device], batch: int, *, numbers: bool = True) -> OwnProgram:
+    """Calls `make` and looks at what it returns; nothing is traced. Raises UserError for bad input.
+
+    numbers: whether Python numbers in the state become arrays; they cannot if tracing raises one of `NEEDS_VALUE`.
+    """
     made, place = where(workload.make), f"make(devices, batch) in {where(workload.make)}"
-    with discovery.explaining(f"make of {made}", _hint):
+    with discovery.explaining(f"make of {made}", hint):
         own = workload.make([*devices], batch)
     if not isinstance(own, OwnStep):
         raise UserError(f"{place} returned {type(own).__name__}: return an OwnStep.")
     for name in ("step", "init", "parameters", "context"):
         if not callable(getattr(own, name)):
             raise UserError(f"{place} gives {name}={getattr(own, name)!r}, which cannot be called: give a function.")
-    fed = callable(own.batch)
-    with discovery.explaining(f"init of {made}", _hint), own.context():
+    with discovery.explaining(f"init of {made}", hint), own.context():
         state = own.init()
         batch_0 = own.batch(0) if callable(own.batch) else own.batch
     _require_placed("state", state, place)
     _require_placed("batch", batch_0, place)
-    leaves, batch_leaves = Leaves.of(state), Leaves.of(batch_0, numbers=False)
+    leaves, batch_leaves = Leaves.of(state, numbers=numbers), Leaves.of(batch_0, numbers=False)
     mesh = _mesh_of([*leaves.arrays(state).values(), *batch_leaves.arrays(batch_0).values()], devices, place)
-
-    def batch_of(step: int) -> dict[str, Any]:
-        return batch_leaves.arrays(own.batch(step) if callable(own.batch) else own.batch)
-
-    program = _of_leaves(own, leaves, batch_leaves, mesh, place, state, batch_of, fed)
-    try:
-        with program.context(), discovery.explaining(f"the step of {made}", _hint):
-            program.step.trace(program.first, batch_of(0))
-    except UserError as error:
-        if not isinstance(error.__cause__, _NEEDS_VALUE):
-            raise
-        program = _of_leaves(own, Leaves.of(state, numbers=False), batch_leaves, mesh, place, state, batch_of, fed)
-    return program
+    return _of_leaves(own, leaves, batch_leaves, mesh, place, state)
 
 
-def _of_leaves(
-    own: OwnStep, leaves: Leaves, batch_leaves: Leaves, mesh: Mesh, place: str, state: PyTree,
-    batch_of: Callable[[int], dict[str, Any]], fed: bool,
-) -> OwnProgram:  # fmt: skip
+def _of_leaves(own: OwnStep, leaves: Leaves, batch_leaves: Leaves, mesh: Mesh, place: str, state: PyTree) -> OwnProgram:
     compared = {id(leaf) for leaf in jax.tree.leaves(own.parameters(state))}
     originals = dict(zip(leaves.paths, jax.tree.leaves(state), strict=True))
     names = {path for path, leaf in originals.items() if id(leaf) in compared} - {*leaves.constants}
     counter = NamedSharding(mesh, PartitionSpec())
+
+    def batch_of(step: int) -> dict[str, Any]:
+        return batch_leaves.arrays(own.batch(step) if callable(own.batch) else own.batch)
 
     def packed(step: Any, arrays: dict[str, Any]) -> TrainState:
         params = {path: x for path, x in arrays.items() if not names or path in names}
@@ -200,7 +190,7 @@ def _of_leaves(
         place=place,
         first=first,
         batch_of=batch_of,
-        fed=fed,
+        fed=callable(own.batch),
     )
 
 
@@ -267,13 +257,9 @@ def _mesh_of(arrays: Sequence[jax.Array], devices: Sequence[jax.Device], place: 
     return Mesh(np.array(order), (AXIS,), axis_types=(AxisType.Auto,)) if largest is None else largest
 
 
-def _hint(error: Exception) -> str:
+def hint(error: Exception) -> str:
+    """What to do about an exception of the user's code; "" if that is unknown."""
     text = str(error)
-    if "compiler_options" in text:
-        return (
-            "Leave compiler_options out of the jax.jit inside the step, and give them with "
-            "--config.lever.compiler=OPTION=VALUE."
-        )
     if "divisible" in text or "divide" in text:
         return "Choose a --config.batch that divides over the devices."
     if "Received incompatible devices" in text:

@@ -44,7 +44,7 @@ class Movement:
 
     @property
     def moved(self) -> Arrays:
-        return {path: np.float64(self.end[path]) - np.float64(self.start[path]) for path in self.end}
+        return {path: x.astype(np.float64) - self.start[path] for path, x in self.end.items()}
 
 
 @dataclass(frozen=True, kw_only=True)

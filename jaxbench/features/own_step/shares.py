@@ -41,7 +41,7 @@ def save(program: OwnProgram, file: Path) -> None:
     text = np.frombuffer(_exported(_of_one_device(closed), shapes).serialize(), np.uint8)
     held = {f"array{i}": np.frombuffer(np.asarray(x).tobytes(), np.uint8) for i, x in enumerate(arrays)}
     partial = file.with_suffix(".part.npz")
-    np.savez(partial, exported=text, **held)
+    np.savez(partial, exported=text, **held)  # type: ignore[arg-type]
     partial.replace(file)
 
 
@@ -102,7 +102,7 @@ def program(file: Path, devices: Sequence[jax.Device]) -> Program:
         step=jax.jit(step, donate_argnums=0, out_shardings=(spread, spread)),
         state_sharding=spread,
         batch_sharding=spread,
-        put=lambda batch: stacked(arrays[states:]),
+        put=lambda batch: stacked(arrays[states:]),  # type: ignore[arg-type, return-value]
         export=lambda state: state,
         load=lambda state: state,
         avals=lambda: (state_of(shapes[:states]), shapes[states:]),
