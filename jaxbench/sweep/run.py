@@ -173,9 +173,15 @@ def dry_run(experiment: str, config: ConfigDict, console: Console, followers: Fo
     every = config.get("strategy") == "all" or compiler.every_set(config)
     with tempfile.TemporaryDirectory() as folder:
         job = job_of(RunFolder(folder), asked, config, experiment, session=0, followers=followers)
+        references = [feature.References(Path(folder), asked.points) for feature in features.providing("references")]
         with Workers(job, asked.points) as workers:
             for point in asked.points:
-                cells, guess_s = _dry_point(point, workers, asked, every=every)
+                for each in (
+                    references if getattr(point, "explains", "") else ()
+                ):  # a whole step needs one to be checked
+                    each.make(workers, point)
+                told = {key: value for each in references for key, value in each.told(point).items()}
+                cells, guess_s = _dry_point(point, workers, asked, told, every=every)
                 mark = " (oversubscribed)" if point.oversubscribed else ""
                 table.add_row(Text(point.point + mark), *map(Text, cells))
                 seconds.append(guess_s)
@@ -193,13 +199,15 @@ def dry_run(experiment: str, config: ConfigDict, console: Console, followers: Fo
     return not failing
 
 
-def _dry_point(point: plan.Placed, workers: Workers, asked: Asked, *, every: bool) -> tuple[list[str], float | None]:
+def _dry_point(
+    point: plan.Placed, workers: Workers, asked: Asked, told: dict[str, Any], *, every: bool
+) -> tuple[list[str], float | None]:
     """(the cells of a point's row, a guess of its seconds on a CPU; None if it would fail).
 
     every: --config.strategy=all or lever.compiler=all, so an unsupported point is not a failure.
     """
     try:
-        answer = workers.ask(point.point, {"do": "compile", "point": point.to_json()})
+        answer = workers.ask(point.point, {"do": "compile", "point": point.to_json(), **told})
     except WorkerError as error:
         if error.stage == "model":
             raise UserError(str(error)) from error

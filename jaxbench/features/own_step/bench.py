@@ -145,7 +145,7 @@ class OwnBench(AblationBench):
         except (UserError, ValueError) as error:
             if "compiler_options" in str(error):
                 raise UserError(
-                    f"the step of {program.place} has a jax.jit with compiler_options inside: leave them out there, and "
+                    f"the step of {program.place} has a jax.jit with compiler_options inside: leave them out, and "
                     "give them with --config.lever.compiler=OPTION=VALUE."
                 ) from error
             if not isinstance(error.__cause__, programs.NEEDS_VALUE) or not program.state_leaves.numbers:
