@@ -169,7 +169,7 @@ class Compiler:
             mesh=dict(program.mesh.shape),
             compile_s=(report.trace_s or 0) + report.lower_s + report.compile_s,
             collectives=report.collectives,
-            checks=(self.judge_communication(workload, program, report, point),),
+            checks=self.communication_verdicts(workload, program, report, point),
             peak_bytes=report.peak_bytes,
             compiler_peak_bytes=report.compiler_peak_bytes,
             temp_bytes=report.temp_bytes,
@@ -179,8 +179,10 @@ class Compiler:
             **point.failure(),
         )
 
-    def judge_communication(self, workload: Any, program: Program, report: CompileReport, point: Point) -> Verdict:
-        return expected_communication.judge(workload, program, report, point.global_batch, devices=point.devices)
+    def communication_verdicts(
+        self, workload: Any, program: Program, report: CompileReport, point: Point
+    ) -> tuple[Verdict, ...]:
+        return (expected_communication.judge(workload, program, report, point.global_batch, devices=point.devices),)
 
 
 def _require_one_program(members: ProcessGroup, compiled: CompiledStep) -> None:

@@ -237,8 +237,8 @@ class OwnBench(AblationBench):
         reason = f"the loss is not finite at the first step of {program.place}"
         return dataclasses.replace(first, ok=False, unchecked=False, reason=reason), *others
 
-    def judge_communication(self, workload: Any, program: Program, report: CompileReport, point: Point) -> Verdict:
-        return judge_communication(report)
+    def communication_verdicts(self, *about: Any) -> tuple[Verdict, ...]:
+        return ()  # listed, not judged
 
     def outcome(self, workload: Any, program: Program, point: Point) -> dict[str, float]:
         return {}
