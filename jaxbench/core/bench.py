@@ -169,7 +169,7 @@ class Compiler:
             mesh=dict(program.mesh.shape),
             compile_s=(report.trace_s or 0) + report.lower_s + report.compile_s,
             collectives=report.collectives,
-            checks=self.communication_verdicts(workload, program, report, point),
+            checks=self.sent_checks(workload, program, report, point),
             peak_bytes=report.peak_bytes,
             compiler_peak_bytes=report.compiler_peak_bytes,
             temp_bytes=report.temp_bytes,
@@ -179,9 +179,7 @@ class Compiler:
             **point.failure(),
         )
 
-    def communication_verdicts(
-        self, workload: Any, program: Program, report: CompileReport, point: Point
-    ) -> tuple[Verdict, ...]:
+    def sent_checks(self, workload: Any, program: Program, report: CompileReport, point: Point) -> tuple[Verdict, ...]:
         return (expected_communication.judge(workload, program, report, point.global_batch, devices=point.devices),)
 
 

@@ -237,7 +237,7 @@ class OwnBench(AblationBench):
         reason = f"the loss is not finite at the first step of {program.place}"
         return dataclasses.replace(first, ok=False, unchecked=False, reason=reason), *others
 
-    def communication_verdicts(self, *about: Any) -> tuple[Verdict, ...]:
+    def sent_checks(self, *about: Any) -> tuple[Verdict, ...]:
         return ()  # listed, not judged
 
     def outcome(self, workload: Any, program: Program, point: Point) -> dict[str, float]:
