@@ -168,3 +168,9 @@ def test_settings_of_a_model_are_refused(tmp_path):
         assert done.returncode == 2 and says in done.stderr
     done = jaxbench("train", str(STEPS / "linen_step.py"), cwd=tmp_path)
     assert done.returncode == 2 and "is your own step, not a model" in done.stderr
+
+
+def test_on_gpus_each_device_count_has_a_process_that_sees_as_many(monkeypatch):
+    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "2,3,5,7")
+    name, setup = replace(point_of(2, 8), platform="gpu").worker()
+    assert name == "gpu2" and setup["environment"]["CUDA_VISIBLE_DEVICES"] == "2,3"

@@ -312,7 +312,10 @@ def bytes_here(x: Any) -> int:
 def spec(sharding: Any) -> str:
     if not isinstance(sharding, NamedSharding):
         return str(sharding)
-    return f"P({', '.join(map(repr, sharding.spec))})"
+    axes = [*sharding.spec]
+    while axes and axes[-1] is None:  # as not split as without
+        axes.pop()
+    return f"P({', '.join(map(repr, axes))})"
 
 
 def require_same_each_time(program: OwnProgram) -> None:
