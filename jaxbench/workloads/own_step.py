@@ -12,10 +12,6 @@ from typing import Any
 PyTree = Any
 
 
-def _whole(state: PyTree) -> PyTree:
-    return state
-
-
 @dataclass(frozen=True, kw_only=True)
 class OwnStep:
     """A train step on some devices.
@@ -37,7 +33,7 @@ class OwnStep:
     step: Callable[[PyTree, PyTree], tuple[PyTree, PyTree]]
     init: Callable[[], PyTree]
     batch: PyTree | Callable[[int], PyTree]
-    parameters: Callable[[PyTree], PyTree] = _whole
+    parameters: Callable[[PyTree], PyTree] = lambda state: state
     context: Callable[[], AbstractContextManager[Any]] = contextlib.nullcontext
     donate: bool = True
 
