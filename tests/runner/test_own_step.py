@@ -23,7 +23,9 @@ from jaxbench.features.own_step import reference as own_reference
 from jaxbench.features.own_step import settle
 from jaxbench.features.own_step.bench import OwnBench
 from jaxbench.features.own_step.reference import OwnReference
+from jaxbench.features.own_step.references import References
 from jaxbench.levers import DEFAULTS
+from jaxbench.processes.client import WorkerError
 from jaxbench.workloads.own_step import StepWorkload
 
 STEPS = Path(__file__).resolve().parents[1] / "own_steps"
@@ -174,3 +176,30 @@ def test_on_gpus_each_device_count_has_a_process_that_sees_as_many(monkeypatch):
     monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "2,3,5,7")
     name, setup = replace(point_of(2, 8), platform="gpu").worker()
     assert name == "gpu2" and setup["environment"]["CUDA_VISIBLE_DEVICES"] == "2,3"
+
+
+def test_the_fewest_devices_that_can_hold_a_step_are_the_reference(tmp_path):
+    class Full:
+        """Processes with devices that are too small for the whole batch, unless there are `least` of them."""
+
+        def __init__(self, least: int, reason: str = "JaxRuntimeError: RESOURCE_EXHAUSTED: out of memory"):
+            self.least, self.reason, self.asked = least, reason, []
+
+        def ask_for(self, point, request):
+            self.asked.append(point.devices)
+            if point.devices < self.least:
+                raise WorkerError(self.reason, stage="check")
+            return {}
+
+    points = [point_of(count, 8) for count in (1, 2, 4)]
+    two, none, broken_step = Full(2), Full(8), Full(8, "UserError: it cannot be chained")
+    for workers, asked, told in (
+        (two, [1, 2], {"devices": 2}),
+        (none, [1, 2, 4], {"why": "the same step on 4 devices failed"}),
+        (broken_step, [1], {"why": "the same step on one device failed: UserError: it cannot be chained"}),
+    ):
+        made = References(tmp_path, points)
+        made.make(workers, points[2])
+        assert workers.asked == asked
+        found = made.told(points[2])["reference"]
+        assert all(str(found[key]).startswith(str(value)) for key, value in told.items()), found
