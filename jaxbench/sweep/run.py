@@ -12,9 +12,10 @@ import json
 import signal
 import sys
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any, cast
 
 from ml_collections import ConfigDict
@@ -181,7 +182,7 @@ def dry_run(experiment: str, config: ConfigDict, console: Console, followers: Fo
                 ):  # a whole step needs one to be checked
                     each.make(workers, point)
                 told = {key: value for each in references for key, value in each.told(point).items()}
-                cells, guess_s = _dry_point(point, workers, asked, told, every=every)
+                cells, guess_s = _dry_point(point, workers, asked, every=every, told=told)
                 mark = " (oversubscribed)" if point.oversubscribed else ""
                 table.add_row(Text(point.point + mark), *map(Text, cells))
                 seconds.append(guess_s)
@@ -200,11 +201,12 @@ def dry_run(experiment: str, config: ConfigDict, console: Console, followers: Fo
 
 
 def _dry_point(
-    point: plan.Placed, workers: Workers, asked: Asked, told: dict[str, Any], *, every: bool
+    point: plan.Placed, workers: Workers, asked: Asked, *, every: bool, told: Mapping[str, Any] = MappingProxyType({})
 ) -> tuple[list[str], float | None]:
     """(the cells of a point's row, a guess of its seconds on a CPU; None if it would fail).
 
-    every: --config.strategy=all or lever.compiler=all, so an unsupported point is not a failure.
+    every: --config.strategy=all or lever.compiler=all, so an unsupported point is not a failure. told: further fields
+    of the request.
     """
     try:
         answer = workers.ask(point.point, {"do": "compile", "point": point.to_json(), **told})
