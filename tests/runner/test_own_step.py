@@ -175,7 +175,7 @@ def test_settings_of_a_model_are_refused(tmp_path):
 def test_on_gpus_each_device_count_has_a_process_that_sees_as_many(monkeypatch):
     monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "2,3,5,7")
     name, setup = replace(point_of(2, 8), platform="gpu").worker()
-    assert name == "gpu2" and setup["environment"]["CUDA_VISIBLE_DEVICES"] == "2,3"
+    assert name == "gpu2" and setup.environment["CUDA_VISIBLE_DEVICES"] == "2,3"
 
 
 def test_the_fewest_devices_that_can_hold_a_step_are_the_reference(tmp_path):

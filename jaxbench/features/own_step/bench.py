@@ -30,6 +30,7 @@ from jaxbench.measure import check, first_step, memory
 from jaxbench.measure.arm import require_options
 from jaxbench.measure.compile_report import CompiledStep, StepWork, compile_step
 from jaxbench.parallel import multihost
+from jaxbench.processes.messages import Explain, Explained, Export, Refer, Same
 from jaxbench.processes.server import stage
 
 NOT_JUDGED = "your own step: collectives are listed, not judged"
@@ -185,7 +186,7 @@ class OwnBench(AblationBench):
         with stage("build"):
             shares.save(program, Path(file))
 
-    def explain(self, placed: dict[str, Any]) -> dict[str, Any]:
+    def explain(self, placed: dict[str, Any]) -> Explained:
         """What `jaxbench try` shows of a point. Raises StageError."""
         point = Point(**placed)
         _, program, compiled = self.compile(point)
@@ -209,15 +210,16 @@ class OwnBench(AblationBench):
             ("work", f"{report.flops_per_step:,.0f} FLOPs of a step"),
         ]
         listed = [f"{c.count} {c.kind} over {c.axis or '?'}, {size(c.bytes)}" for c in report.collectives]
-        return {
-            "name": self.step.name, "examples": point.global_batch, "facts": facts,
+        cells = {
             "state": specs([programs.spec(x.sharding) for x in arrays.values()]),
             "batch": specs([programs.spec(x.sharding) for x in batch.values()]),
             "collectives": "; ".join(listed) or "none",
             "state_bytes": size(sum(programs.bytes_here(x) for x in arrays.values())),
             "peak": size(report.peak_bytes),
-            "checks": [dataclasses.asdict(each) for each in checks],
-        }  # fmt: skip
+        }
+        return Explained(
+            name=self.step.name, examples=point.global_batch, facts=tuple(facts), cells=cells, checks=checks
+        )
 
     def facts_of(self, workload: Any) -> dict[str, float]:
         units = self.step.units_per_example
@@ -261,6 +263,15 @@ class OwnBench(AblationBench):
             "loss": "",
             "annotations": "",
         }
+
+
+def carried_out(bench: OwnBench, request: Refer | Export | Explain) -> Same | Explained:
+    """Carries out a request about a user's own step."""
+    if isinstance(request, Explain):
+        return bench.explain(request.point)
+    make = bench.export if isinstance(request, Export) else bench.refer
+    make(request.point, request.file)
+    return Same(same=True)
 
 
 def size(count: float | None) -> str:

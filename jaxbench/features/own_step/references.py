@@ -13,7 +13,8 @@ from jaxbench.core.plan import Placed, Point
 from jaxbench.core.schema import OWN
 from jaxbench.features.ablations.points import LOCAL
 from jaxbench.levers import PART
-from jaxbench.processes.client import WorkerError
+from jaxbench.processes.client import Answer, WorkerError
+from jaxbench.processes.messages import Export, Refer, Request
 
 # What a worker answers if the step does not fit: an Unfit of `measure.memory`, or an error of the devices.
 OUT_OF_MEMORY = ("Unfit", "JaxRuntimeError: RESOURCE_EXHAUSTED", "XlaRuntimeError: RESOURCE_EXHAUSTED")
@@ -22,7 +23,7 @@ OUT_OF_MEMORY = ("Unfit", "JaxRuntimeError: RESOURCE_EXHAUSTED", "XlaRuntimeErro
 class Asks(Protocol):
     """What can ask a process with the devices of a point."""
 
-    def ask_for(self, point: Placed, request: dict[str, Any]) -> dict[str, Any]: ...
+    def ask_for(self, point: Placed, request: Request[Answer]) -> Answer: ...
 
 
 class References:
@@ -56,8 +57,8 @@ class References:
         return f"share-{placed.global_batch // placed.devices}" if local else ""
 
     def told(self, placed: Placed) -> dict[str, Any]:
-        """The fields of a request that names the reference of a point."""
-        return {"reference": self._told[key]} if (key := self._key(placed)) in self._told else {}
+        """The reference of a point, for a request about it."""
+        return self._told.get(self._key(placed), {})
 
     def _made(self, workers: Asks, point: Point, key: str) -> dict[str, Any]:
         self.folder.mkdir(exist_ok=True)
@@ -70,7 +71,7 @@ class References:
                 point, point=f"{OWN}/{point.scaling}/{count}", devices=count, global_batch=batch, levers=levers,
                 explains="", oversubscribed=False, processes=point.processes if count == point.devices else 1,
             )  # fmt: skip
-            request = {"do": "export" if shares else "reference", "point": one.to_json(), "file": file}
+            request = (Export if shares else Refer)(point=one.to_json(), file=file)
             try:
                 workers.ask_for(one, request)
                 return {"file": file, "devices": count}

@@ -6,6 +6,7 @@ Each device count has a process of its own with that many fake CPU devices. Noth
 
 from __future__ import annotations
 
+import dataclasses
 import tempfile
 from pathlib import Path
 from typing import Any
@@ -18,9 +19,10 @@ from rich.text import Text
 from jaxbench import config as config_lib
 from jaxbench import levers
 from jaxbench.core.plan import Placed, Point
-from jaxbench.core.schema import OWN, Verdict
+from jaxbench.core.schema import OWN
 from jaxbench.features.own_step.references import References
-from jaxbench.processes.client import Worker, WorkerError
+from jaxbench.processes.client import Answer, Worker, WorkerError
+from jaxbench.processes.messages import Explain, Request, Setup
 from jaxbench.sweep.run import absolute
 
 COUNTS = (1, 2, 4, 8)
@@ -29,7 +31,9 @@ STYLES = {"right": "green", "wrong": "bold red", "cannot tell": "yellow", "error
 
 def run(experiment: str, config: ConfigDict, console: Console) -> bool:
     """Prints what was found. True: the step does the same on every device count."""
-    setup = {"platform": "cpu", "experiment": absolute(experiment), "config": config_lib.plain(config)}
+    setup = Setup(
+        platform="cpu", devices=1, experiment=absolute(experiment), config=config_lib.plain(config), worker="try"
+    )
     points = [_point(count, config.batch) for count in COUNTS if config.batch % count == 0]
     with tempfile.TemporaryDirectory() as folder:
         workers = _Processes(setup, Path(folder), points)
@@ -59,13 +63,12 @@ def _point(devices: int, batch: int) -> Point:
 class _Processes:
     """One process for each device count."""
 
-    def __init__(self, setup: dict[str, Any], folder: Path, points: list[Point]):
-        self._workers = {
-            p.devices: Worker({**setup, "devices": p.devices, "worker": "try"}, folder / f"log{p.devices}")
-            for p in points
-        }
+    def __init__(self, setup: Setup, folder: Path, points: list[Point]):
+        self._workers: dict[int, Worker] = {}
+        for count in (point.devices for point in points):
+            self._workers[count] = Worker(dataclasses.replace(setup, devices=count), folder / f"log{count}")
 
-    def ask_for(self, point: Placed, request: dict[str, Any]) -> dict[str, Any]:
+    def ask_for(self, point: Placed, request: Request[Answer]) -> Answer:
         assert isinstance(point, Point)
         return self._workers[point.devices].ask(request)
 
@@ -76,14 +79,15 @@ class _Processes:
 
 def _explained(workers: _Processes, point: Point, told: dict[str, Any]) -> dict[str, Any]:
     try:
-        about = workers.ask_for(point, {"do": "explain", "point": point.to_json(), **told})
+        about = workers.ask_for(point, Explain(point=point.to_json(), reference=told))
     except WorkerError as error:
         return {"word": "error", "notes": [str(error)]}
-    checks = [Verdict(**check) for check in about["checks"]]
+    checks = about.checks
     wrong = [check.reason for check in checks if not check.ok and not check.unchecked]
     unknown = [check.reason for check in checks if check.unchecked]
     word = "wrong" if wrong else "cannot tell" if unknown else "right"
-    return {**about, "word": word, "notes": wrong or unknown or [checks[0].reason]}
+    shown = {"name": about.name, "examples": about.examples, "facts": about.facts, **about.cells}
+    return {**shown, "word": word, "notes": wrong or unknown or [checks[0].reason]}
 
 
 def _print_step(found: dict[int, dict[str, Any]], console: Console) -> None:
