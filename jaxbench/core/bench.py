@@ -116,7 +116,7 @@ class Compiler:
             self.reports[point.point] = compiled.report
             return workload, program, compiled
 
-    def built(self, point: Point, *, accepted: bool) -> tuple[Any, Program]:
+    def built(self, point: Point, *, accepted: bool) -> tuple[PyTree, Program]:
         """The workload and the program of a point. Raises StageError."""
         if not accepted:
             with stage("model"):
@@ -130,7 +130,7 @@ class Compiler:
             return workload, program
 
     def compiled(
-        self, workload: Any, program: Program, point: Point, options: dict[str, Any]
+        self, workload: PyTree, program: Program, point: Point, options: dict[str, PyTree]
     ) -> tuple[Program, CompiledStep]:
         """The program as it runs, and its executable."""
         return program, compile_step(workload, program, point.global_batch, options=options, asked=point.devices)
@@ -183,7 +183,9 @@ class Compiler:
             arm=point.arm,
         )
 
-    def sent_checks(self, workload: Any, program: Program, report: CompileReport, point: Point) -> tuple[Verdict, ...]:
+    def sent_checks(
+        self, workload: PyTree, program: Program, report: CompileReport, point: Point
+    ) -> tuple[Verdict, ...]:
         return (expected_communication.judge(workload, program, report, point.global_batch, devices=point.devices),)
 
 
@@ -431,7 +433,7 @@ class Bench(Compiler):
         """Whether each step takes another batch from the host."""
         return INPUT.of(point.levers).kind != "device"
 
-    def feed(self, ready: PreparedStep) -> Any:
+    def feed(self, ready: PreparedStep) -> PyTree:
         """The batches of a fed step: `next()` is the batch of the next step."""
         return feeds.open(
             ready.point.levers["input"], self.plain, batch=ready.point.global_batch, put=ready.program.put,
@@ -520,7 +522,7 @@ class Bench(Compiler):
             **point.to_json(),
         )
 
-    def about_model(self) -> dict[str, Any]:
+    def about_model(self) -> dict[str, PyTree]:
         """The fields of a record that describe the model."""
         annotations = flax_models.named_axes_sentence(self.plain.init)
         return {"unit": self.plain.unit, "loss": self.proof.loss_kind.label, "annotations": annotations}

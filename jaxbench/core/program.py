@@ -84,10 +84,10 @@ class Program:
     widest: int = 4
     keys: rng_keys.Keys | None = None
     order: Callable[[Batch], Batch] = lambda batch: batch
-    enter: Callable[[], AbstractContextManager[Any]] | None = None
+    enter: Callable[[], AbstractContextManager[PyTree]] | None = None
     avals: Callable[[], tuple[PyTree, PyTree]] | None = None
 
-    def context(self) -> AbstractContextManager[Any]:
+    def context(self) -> AbstractContextManager[PyTree]:
         """Open it to trace and call the step."""
         return jax.set_mesh(self.mesh) if self.enter is None else self.enter()
 

@@ -34,7 +34,7 @@ class OwnStep:
     init: Callable[[], PyTree]
     batch: PyTree | Callable[[int], PyTree]
     parameters: Callable[[PyTree], PyTree] = lambda state: state
-    context: Callable[[], AbstractContextManager[Any]] = contextlib.nullcontext
+    context: Callable[[], AbstractContextManager[PyTree]] = contextlib.nullcontext
     donate: bool = True
 
 
@@ -54,7 +54,7 @@ class StepWorkload:
     """
 
     name: str
-    make: Callable[[list[Any], int], OwnStep]
+    make: Callable[[list[PyTree], int], OwnStep]
     batch: int
     unit: str = "examples"
     units_per_example: int = 1

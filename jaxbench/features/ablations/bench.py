@@ -6,6 +6,8 @@ from __future__ import annotations
 import dataclasses
 from typing import Any
 
+import jax
+
 from jaxbench import parallel
 from jaxbench.core.bench import Bench
 from jaxbench.core.plan import Point
@@ -47,7 +49,7 @@ class AblationBench(Bench):
         }
         return make[part](workload, program, point.global_batch)
 
-    def peak(self, point: Point, dtype: Any = "float32") -> Program:
+    def peak(self, point: Point, dtype: jax.typing.DTypeLike = "float32") -> Program:
         """A large product on the devices of the step that a point explains."""
         products = precision.PRODUCTS.get(PRECISION.of(point.levers), "")
         return programs.large_product(self.devices[: devices_of(point)], dtype, products)

@@ -242,7 +242,7 @@ class CollectiveCall:
 class CompiledCall:
     """One collective that a compiler placed; the fields are as in `CollectiveCall`."""
 
-    operands: list[Any]
+    operands: list[jax.ShapeDtypeStruct]
     rank: int
     run: Callable[[list[jax.Array]], list[jax.Array]]
 

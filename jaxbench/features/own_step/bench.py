@@ -7,7 +7,6 @@ import dataclasses
 from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
 
 import jax
 from jax.sharding import Mesh
@@ -32,6 +31,7 @@ from jaxbench.measure.compile_report import CompiledStep, StepWork, compile_step
 from jaxbench.parallel import multihost
 from jaxbench.processes.messages import Explain, Explained, Export, Refer, Same
 from jaxbench.processes.server import stage
+from jaxbench.workloads.own_step import PyTree
 
 NOT_JUDGED = "your own step: collectives are listed, not judged"
 
@@ -43,12 +43,14 @@ class OwnProof:
     """
 
     def __init__(self) -> None:
-        self.reference: dict[str, Any] = {"why": "no run on one device was asked for"}
+        self.reference: dict[str, PyTree] = {"why": "no run on one device was asked for"}
 
     def take(self, label: str) -> None:
         """A user's loss is not known."""
 
-    def verdicts(self, point: Point, devices: Sequence[jax.Device], program: OwnProgram, compiled: CompiledStep) -> Any:
+    def verdicts(
+        self, point: Point, devices: Sequence[jax.Device], program: OwnProgram, compiled: CompiledStep
+    ) -> PyTree:
         batch = program.batch_of(0)
         programs.require_same_each_time(program)
         return (
@@ -71,7 +73,7 @@ class OwnProof:
         draws = lambda: programs.draws_per_device(program)  # noqa: E731
         return reference.judge(program, compiled.call, expected, platform=platform, draws=draws)
 
-    def after_round(self, *about: Any) -> tuple[tuple[Verdict, ...], float | None]:
+    def after_round(self, *about: PyTree) -> tuple[tuple[Verdict, ...], float | None]:
         """Nothing: one device could only repeat an update in a process of its own."""
         return (), None
 
@@ -87,7 +89,7 @@ class _Feed:
     def __init__(self, program: OwnProgram):
         self._program, self._step = program, 0
 
-    def next(self) -> Any:
+    def next(self) -> PyTree:
         batch, self._step = self._program.batch_of(self._step), self._step + 1
         return batch
 
@@ -104,9 +106,9 @@ class OwnBench(AblationBench):
         assert loaded is not None
         self.step = loaded
         self._texts: dict[str, tuple[str, Mesh]] = {}  # of compiled steps, by point
-        self.proof: Any = OwnProof()
+        self.proof: PyTree = OwnProof()
 
-    def built(self, point: Point, *, accepted: bool) -> tuple[Any, Program]:
+    def built(self, point: Point, *, accepted: bool) -> tuple[PyTree, Program]:
         with stage("build"):
             require_options(point.levers, self.devices[0])
             part, batch, none = point.levers.get(PART.name), point.global_batch, StepWork()
@@ -135,9 +137,9 @@ class OwnBench(AblationBench):
             return work, program
 
     def compiled(
-        self, workload: Any, program: Program, point: Point, options: dict[str, Any]
+        self, workload: PyTree, program: Program, point: Point, options: dict[str, PyTree]
     ) -> tuple[Program, CompiledStep]:
-        how: dict[str, Any] = {"options": options, "asked": point.devices}
+        how: dict[str, PyTree] = {"options": options, "asked": point.devices}
         if not isinstance(program, OwnProgram):
             return program, compile_step(workload, program, point.global_batch, **how)
         try:
@@ -170,7 +172,7 @@ class OwnBench(AblationBench):
         text, mesh = self._texts[point.explains]
         return parse(text), mesh
 
-    def refer(self, placed: dict[str, Any], file: str) -> None:
+    def refer(self, placed: dict[str, PyTree], file: str) -> None:
         """Writes the reference for other device counts into a file. Raises StageError."""
         _, program, compiled = self.compile(Point(**placed), accepted=True)
         assert isinstance(program, OwnProgram)
@@ -179,14 +181,14 @@ class OwnBench(AblationBench):
             reference.reference(program, compiled.call).save(Path(file))
             memory.give_back()
 
-    def export(self, placed: dict[str, Any], file: str) -> None:
+    def export(self, placed: dict[str, PyTree], file: str) -> None:
         """Writes one device's share of the step into a file, which several devices run at once. Raises StageError."""
         _, program, _ = self.compile(Point(**placed), accepted=True)
         assert isinstance(program, OwnProgram)
         with stage("build"):
             shares.save(program, Path(file))
 
-    def explain(self, placed: dict[str, Any]) -> Explained:
+    def explain(self, placed: dict[str, PyTree]) -> Explained:
         """What `jaxbench try` shows of a point. Raises StageError."""
         point = Point(**placed)
         _, program, compiled = self.compile(point)
@@ -221,12 +223,12 @@ class OwnBench(AblationBench):
             name=self.step.name, examples=point.global_batch, facts=tuple(facts), cells=cells, checks=checks
         )
 
-    def facts_of(self, workload: Any) -> dict[str, float]:
+    def facts_of(self, workload: PyTree) -> dict[str, float]:
         units = self.step.units_per_example
         return {"tokens": float(units)} if units > 1 else {}
 
     def verdicts(
-        self, point: Point, workload: Any, program: Program, compiled: CompiledStep, batch: Any, out: Any
+        self, point: Point, workload: PyTree, program: Program, compiled: CompiledStep, batch: PyTree, out: PyTree
     ) -> tuple[Verdict, ...]:
         if point.explains:
             return super().verdicts(point, workload, program, compiled, batch, out)
@@ -239,25 +241,25 @@ class OwnBench(AblationBench):
         reason = f"the loss is not finite at the first step of {program.place}"
         return dataclasses.replace(first, ok=False, unchecked=False, reason=reason), *others
 
-    def sent_checks(self, *about: Any) -> tuple[Verdict, ...]:
+    def sent_checks(self, *about: PyTree) -> tuple[Verdict, ...]:
         return ()  # listed, not judged
 
-    def outcome(self, workload: Any, program: Program, point: Point) -> dict[str, float]:
+    def outcome(self, workload: PyTree, program: Program, point: Point) -> dict[str, float]:
         return {}
 
     def fed(self, point: Point) -> bool:
         ready = self.prepared.get(point.point)
         return ready is not None and isinstance(ready.program, OwnProgram) and ready.program.fed
 
-    def feed(self, ready: PreparedStep) -> Any:
+    def feed(self, ready: PreparedStep) -> PyTree:
         assert isinstance(ready.program, OwnProgram)
         return _Feed(ready.program)
 
-    def batch(self, point: Point) -> Any:
+    def batch(self, point: Point) -> PyTree:
         """Nothing: a program of a user's step has its batch."""
         return {}
 
-    def about_model(self) -> dict[str, Any]:
+    def about_model(self) -> dict[str, PyTree]:
         return {
             "unit": self.step.unit if self.step.units_per_example == 1 else "examples",
             "loss": "",

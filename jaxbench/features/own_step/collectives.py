@@ -10,7 +10,6 @@ import dataclasses
 import math
 import re
 from collections.abc import Callable, Sequence
-from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -22,13 +21,14 @@ from jaxbench.errors import Unsupported
 from jaxbench.features.ablations.programs import CollectiveLoop, CompiledCall, Item, sending
 from jaxbench.hlo import collective_counts
 from jaxbench.hlo.module import Instruction, Module
+from jaxbench.workloads.own_step import PyTree
 
 _DIMENSION = re.compile(r"(?:dimensions|split_dimension)=\{?(\d+)")
 # XLA's names of types, where they differ from NumPy's by more than the letter: bf16, f32, s32, u8, pred, f8e4m3fn.
 _LETTERS = {"f": "float", "s": "int", "u": "uint", "bf": "bfloat", "c": "complex"}
 
 
-def dtype_of(name: str) -> Any:
+def dtype_of(name: str) -> PyTree:
     """ "f32" -> float32. A truth value travels as a byte."""
     letters, digits, more = re.fullmatch(r"([a-z]+)(\d*)(.*)", name).groups()  # type: ignore[union-attr]
     if letters == "pred":

@@ -15,7 +15,6 @@ import math
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -38,9 +37,10 @@ PRODUCTS = ("dot_general", "conv_general_dilated")
 NEEDS_VALUE = (jax.errors.ConcretizationTypeError, jax.errors.TracerIntegerConversionError)
 
 
-def where(function: Any) -> str:
+def where(function: Callable[..., object]) -> str:
     """ "'mine.py', line 12": where a function of the user begins."""
-    function = inspect.unwrap(getattr(function, "func", function))
+    inside: Callable[..., object] = getattr(function, "func", function)
+    function = inspect.unwrap(inside)
     code = getattr(function, "__code__", None)
     return f"'{code.co_filename}', line {code.co_firstlineno}" if code else f"'{function!r}'"
 
@@ -53,10 +53,10 @@ class Leaves:
     travel as plain numbers. numbers: whether Python numbers become arrays.
     """
 
-    tree: Any
+    tree: PyTree
     paths: tuple[str, ...]
-    constants: Mapping[str, Any]
-    keys: Mapping[str, Any]
+    constants: Mapping[str, PyTree]
+    keys: Mapping[str, PyTree]
     numbers: bool = True
 
     @classmethod
@@ -69,28 +69,28 @@ class Leaves:
         keys = {path: jax.random.key_impl(leaf) for path, leaf in leaves.items() if _is_key(leaf)}
         return cls(structure, tuple(paths), constants, keys, numbers)
 
-    def arrays(self, tree: PyTree) -> dict[str, Any]:
+    def arrays(self, tree: PyTree) -> dict[str, PyTree]:
         """The arrays of a tree with this structure, by path."""
         leaves = dict(zip(self.paths, jax.tree.leaves(tree), strict=True))
         arrays = {path: leaf for path, leaf in leaves.items() if path not in self.constants}
         arrays |= {path: jax.random.key_data(arrays[path]) for path in self.keys}
         return {path: x if isinstance(x, jax.Array) else jnp.asarray(x) for path, x in arrays.items()}
 
-    def whole(self, arrays: Mapping[str, Any]) -> PyTree:
+    def whole(self, arrays: Mapping[str, PyTree]) -> PyTree:
         """The tree with these arrays."""
         arrays = {path: self._key(path, x) if path in self.keys else x for path, x in arrays.items()}
         return jax.tree.unflatten(self.tree, [{**self.constants, **arrays}[path] for path in self.paths])
 
-    def _key(self, path: str, numbers: Any) -> Any:
+    def _key(self, path: str, numbers: PyTree) -> PyTree:
         return jax.random.wrap_key_data(numbers, impl=self.keys[path])
 
 
-def _is_array(leaf: Any, numbers: bool) -> bool:
+def _is_array(leaf: PyTree, numbers: bool) -> bool:
     number = isinstance(leaf, int | float | complex | np.generic) and not isinstance(leaf, bool)
     return isinstance(leaf, jax.Array) or (numbers and number)
 
 
-def _is_key(leaf: Any) -> bool:
+def _is_key(leaf: PyTree) -> bool:
     return isinstance(leaf, jax.Array) and jnp.issubdtype(leaf.dtype, jax.dtypes.prng_key)
 
 
@@ -108,7 +108,7 @@ class OwnProgram(Program):
     state_leaves: Leaves
     place: str
     first: TrainState
-    batch_of: Callable[[int], dict[str, Any]]
+    batch_of: Callable[[int], dict[str, PyTree]]
     fed: bool
 
 
@@ -141,15 +141,15 @@ def _of_leaves(own: OwnStep, leaves: Leaves, batch_leaves: Leaves, mesh: Mesh, p
     names = {path for path, leaf in originals.items() if id(leaf) in compared} - {*leaves.constants}
     counter = NamedSharding(mesh, PartitionSpec())
 
-    def batch_of(step: int) -> dict[str, Any]:
+    def batch_of(step: int) -> dict[str, PyTree]:
         return batch_leaves.arrays(own.batch(step) if callable(own.batch) else own.batch)
 
-    def packed(step: Any, arrays: dict[str, Any]) -> TrainState:
+    def packed(step: PyTree, arrays: dict[str, PyTree]) -> TrainState:
         params = {path: x for path, x in arrays.items() if not names or path in names}
         others = {path: x for path, x in arrays.items() if path not in params}
         return TrainState(step, params, (), others, ())  # type: ignore[arg-type]
 
-    def step(state: TrainState, batch: dict[str, Any]) -> tuple[TrainState, Any]:
+    def step(state: TrainState, batch: dict[str, PyTree]) -> tuple[TrainState, PyTree]:
         given = {**state.params, **state.opt_state}
         returned = own.step(leaves.whole(given), batch_leaves.whole(batch))
         if not (isinstance(returned, tuple) and len(returned) == 2):
@@ -200,7 +200,7 @@ def aval(x: jax.Array) -> jax.ShapeDtypeStruct:
     return jax.ShapeDtypeStruct(x.shape, x.dtype, sharding=sharding, weak_type=x.weak_type)
 
 
-def _chained(leaves: Leaves, given: Mapping[str, Any], new: PyTree, place: str) -> dict[str, Any]:
+def _chained(leaves: Leaves, given: Mapping[str, PyTree], new: PyTree, place: str) -> dict[str, PyTree]:
     """The arrays of the new state. Raises UserError if the next step could not take it."""
     before = f"the step of {place} cannot be chained: it returns"
     if (structure := jax.tree.structure(new)) != leaves.tree:
@@ -267,7 +267,7 @@ def hint(error: Exception) -> str:
     return ""
 
 
-def settled(program: OwnProgram, compiled: Any) -> tuple[OwnProgram, bool]:
+def settled(program: OwnProgram, compiled: PyTree) -> tuple[OwnProgram, bool]:
     """(the program with state and batch placed as its executable wants, whether it must be compiled again for that).
 
     Raises UserError if a state comes back with another sharding than it went in with.
@@ -290,7 +290,7 @@ def settled(program: OwnProgram, compiled: Any) -> tuple[OwnProgram, bool]:
     state_on = jax.tree.unflatten(jax.tree.structure(first), shardings)
     state, init, batch_of = with_sharding(first, state_on), program.init, program.batch_of
 
-    def placed(tree: Any, on: Any) -> Any:
+    def placed(tree: PyTree, on: PyTree) -> PyTree:
         return jax.tree.map(lambda x, s: x if x.committed and x.sharding == s else multihost.put(x, s), tree, on)
 
     settled = dataclasses.replace(
@@ -304,12 +304,12 @@ def settled(program: OwnProgram, compiled: Any) -> tuple[OwnProgram, bool]:
     return settled, again
 
 
-def bytes_here(x: Any) -> int:
+def bytes_here(x: PyTree) -> int:
     """The bytes of an array, given as a shape with a sharding, on one device."""
     return math.prod(x.sharding.shard_shape(x.shape)) * x.dtype.itemsize
 
 
-def spec(sharding: Any) -> str:
+def spec(sharding: PyTree) -> str:
     if not isinstance(sharding, NamedSharding):
         return str(sharding)
     axes = [*sharding.spec]
@@ -344,19 +344,19 @@ def require_same_each_time(program: OwnProgram) -> None:
         )
 
 
-def _again(jitted: Any) -> Callable[..., Any]:
+def _again(jitted: PyTree) -> Callable[..., PyTree]:
     function = jitted.__wrapped__
     return lambda *args: function(*args)
 
 
-def _values(closed: Any) -> tuple[str, list[bytes]]:
+def _values(closed: PyTree) -> tuple[str, list[bytes]]:
     """What the trace computes: its text and its constants."""
     # Without the addresses of Python functions, which differ between traces of the same step.
     text = re.sub(r" at 0x[0-9a-f]+", "", str(closed.jaxpr))
     return text, [np.asarray(x).tobytes() for x in closed.consts if not _is_key(x)]
 
 
-def _compiles_each_time(one: Any, other: Any) -> str:
+def _compiles_each_time(one: PyTree, other: PyTree) -> str:
     """The line of a jitted function that is new at each call and has the work of the step; "" if there is none."""
     pairs = [(a, b) for a, b in zip(one.eqns, other.eqns, strict=False) if a.primitive.name in ("pjit", "jit")]
     if any(_has_products(a) for a in one.eqns if a.primitive.name not in ("pjit", "jit")):
@@ -367,13 +367,13 @@ def _compiles_each_time(one: Any, other: Any) -> str:
     return line_of(fresh[0]) or f"the function '{fresh[0].params.get('name', '')}'"
 
 
-def _has_products(equation: Any) -> bool:
+def _has_products(equation: PyTree) -> bool:
     if equation.primitive.name in PRODUCTS:
         return True
     return any(each.primitive.name in PRODUCTS for body, _ in inner(equation) for each in equations(body))
 
 
-def line_of(equation: Any) -> str:
+def line_of(equation: PyTree) -> str:
     """ "'mine.py', line 12": the last line of the user's files that made an equation; "" if there is none."""
     trace = equation.source_info.traceback
     frames = trace.frames if trace is not None else ()

@@ -14,7 +14,6 @@ import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -26,6 +25,7 @@ from jaxbench.core.schema import Verdict
 from jaxbench.features.own_step.program import OwnProgram, batch_digest
 from jaxbench.measure.check import OPTIMIZER_STATE, ROUNDING, SHARE, unchecked
 from jaxbench.parallel import multihost
+from jaxbench.workloads.own_step import PyTree
 
 Arrays = dict[str, np.ndarray]  # by path
 WITHIN = {"cpu": 1e-3}  # of the movement of all parameters, relative
@@ -80,7 +80,7 @@ class OwnReference:
             return cls(movement=Movement(**parts), **json.loads(str(saved["about"])))
 
 
-def run(program: OwnProgram, call: Callable[..., Any], start: TrainState | None = None) -> Movement:
+def run(program: OwnProgram, call: Callable[..., PyTree], start: TrainState | None = None) -> Movement:
     """Makes `STEPS` steps from the first state, or from `start`, which may be donated."""
     call = program.members.after_barrier(call)
     with program.context():
@@ -100,7 +100,7 @@ def _floats(arrays: Mapping[str, jax.Array]) -> Arrays:
     return {path: np.array(x, copy=True) for path, x in wide.items()}  # a CPU's step overwrites what it donates
 
 
-def reference(program: OwnProgram, call: Callable[..., Any]) -> OwnReference:
+def reference(program: OwnProgram, call: Callable[..., PyTree]) -> OwnReference:
     """The movement of this program, and what rounding does to it: the first state is changed in its last bit."""
     begin = time.perf_counter()
     movement = run(program, call)
@@ -159,7 +159,7 @@ def _aligned(found: Arrays, like: Arrays, devices: int, of: int, *, equal: bool 
 
 
 def judge(
-    program: OwnProgram, call: Callable[..., Any], expected: OwnReference, *, platform: str, draws: Callable[[], str]
+    program: OwnProgram, call: Callable[..., PyTree], expected: OwnReference, *, platform: str, draws: Callable[[], str]
 ) -> tuple[Verdict, ...]:
     """The verdicts "parameters" and "state" on a compiled step.
 
@@ -256,7 +256,7 @@ def _others(found: Movement, expected: OwnReference, devices: int, *, few: str) 
     return (Verdict(name="state", ok=ok, reason=reason, value=value, limit=OPTIMIZER_STATE),)
 
 
-def repeated(program: OwnProgram, call: Callable[..., Any], expected: OwnReference) -> Verdict:
+def repeated(program: OwnProgram, call: Callable[..., PyTree], expected: OwnReference) -> Verdict:
     """The verdict "parameters" on the program that is the reference itself: a second run must do the same."""
     platform = program.mesh.devices.flat[0].platform
     verdict = _parameters(run(program, call).moved, expected, platform=platform, few="the same device before")

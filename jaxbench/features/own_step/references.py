@@ -7,7 +7,7 @@ import dataclasses
 import shutil
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Protocol
 
 from jaxbench.core.plan import Placed, Point
 from jaxbench.core.schema import OWN
@@ -15,6 +15,7 @@ from jaxbench.features.ablations.points import LOCAL
 from jaxbench.levers import PART
 from jaxbench.processes.client import Answer, WorkerError
 from jaxbench.processes.messages import Export, Refer, Request
+from jaxbench.workloads.own_step import PyTree
 
 # What a worker answers if the step does not fit: an Unfit of `measure.memory`, or an error of the devices.
 OUT_OF_MEMORY = ("Unfit", "JaxRuntimeError: RESOURCE_EXHAUSTED", "XlaRuntimeError: RESOURCE_EXHAUSTED")
@@ -35,7 +36,7 @@ class References:
     def __init__(self, run: Path, points: Sequence[Placed]):
         self.folder = run / "references"
         self._counts = sorted({1, *(p.devices for p in points if isinstance(p, Point))})
-        self._told: dict[str, dict[str, Any]] = {}
+        self._told: dict[str, dict[str, PyTree]] = {}
 
     def make(self, workers: Asks, placed: Placed) -> None:
         """Asks for the reference of a point, unless it exists. A failure leaves the point unchecked."""
@@ -56,11 +57,11 @@ class References:
         local = placed.levers[PART.name] == LOCAL
         return f"share-{placed.global_batch // placed.devices}" if local else ""
 
-    def told(self, placed: Placed) -> dict[str, Any]:
+    def told(self, placed: Placed) -> dict[str, PyTree]:
         """The reference of a point, for a request about it."""
         return self._told.get(self._key(placed), {})
 
-    def _made(self, workers: Asks, point: Point, key: str) -> dict[str, Any]:
+    def _made(self, workers: Asks, point: Point, key: str) -> dict[str, PyTree]:
         self.folder.mkdir(exist_ok=True)
         file, why = str((self.folder / f"{key}.npz").resolve()), ""
         shares = bool(point.explains)  # one device does its share of the batch, on its own

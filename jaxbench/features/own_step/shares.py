@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
 
 import jax
 import jax.export
@@ -23,6 +22,7 @@ from jaxbench.features.ablations.programs import SENDS
 from jaxbench.features.own_step.program import AXIS, OwnProgram, aval
 from jaxbench.parallel import multihost
 from jaxbench.workloads.jaxprs import evaluate, inner
+from jaxbench.workloads.own_step import PyTree
 
 
 def save(program: OwnProgram, file: Path) -> None:
@@ -45,17 +45,17 @@ def save(program: OwnProgram, file: Path) -> None:
     partial.replace(file)
 
 
-def _of_one_device(closed: Any) -> Any:
+def _of_one_device(closed: PyTree) -> PyTree:
     """The function of a jaxpr without collectives, which on one device do nothing and elsewhere name other devices."""
 
-    def inside(equation: Any, given: Sequence[Any]) -> Sequence[Any]:
+    def inside(equation: PyTree, given: Sequence[PyTree]) -> Sequence[PyTree]:
         ((body, consts),) = inner(equation)[:1]
         return evaluate(body, consts, given, rules)
 
-    def same(equation: Any, given: Sequence[Any]) -> Sequence[Any]:
+    def same(equation: PyTree, given: Sequence[PyTree]) -> Sequence[PyTree]:
         return [x.reshape(out.aval.shape) for x, out in zip(given, equation.outvars, strict=True)]
 
-    def first(equation: Any, given: Sequence[Any]) -> Sequence[Any]:
+    def first(equation: PyTree, given: Sequence[PyTree]) -> Sequence[PyTree]:
         return [jnp.int32(0)]
 
     kept = ("sharding_constraint", "reshard")
@@ -79,7 +79,7 @@ def program(file: Path, devices: Sequence[jax.Device]) -> Program:
         wide = [np.broadcast_to(x, (len(devices), *x.shape)) for x in some]
         return [multihost.put(x, spread, may_alias=False) for x in wide]
 
-    def state_of(arrays: Sequence[Any]) -> TrainState:
+    def state_of(arrays: Sequence[PyTree]) -> TrainState:
         return TrainState(arrays[0], {str(i): x for i, x in enumerate(arrays[1:])}, (), (), ())  # type: ignore[arg-type]
 
     def on_device(*arrays: jax.Array) -> list[jax.Array]:
@@ -88,7 +88,7 @@ def program(file: Path, devices: Sequence[jax.Device]) -> Program:
     spec = PartitionSpec(AXIS)
     run = jax.shard_map(on_device, mesh=mesh, in_specs=spec, out_specs=spec, check_vma=False)
 
-    def step(state: TrainState, batch: list[jax.Array]) -> tuple[TrainState, Any]:
+    def step(state: TrainState, batch: list[jax.Array]) -> tuple[TrainState, PyTree]:
         given = [state.step, *(state.params[str(i)] for i in range(states - 1))]
         return state_of(run(*given, *batch)), {}
 
@@ -140,7 +140,7 @@ def elsewhere(program: OwnProgram, devices: Sequence[jax.Device]) -> Program:
     )  # fmt: skip
 
 
-def _exported(run: Any, arrays: Sequence[Any], **how: Any) -> Any:
+def _exported(run: PyTree, arrays: Sequence[PyTree], **how: PyTree) -> PyTree:
     try:
         return jax.export.export(jax.jit(run), **how)(*arrays)
     except (ValueError, NotImplementedError) as error:

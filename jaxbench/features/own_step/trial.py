@@ -9,7 +9,6 @@ from __future__ import annotations
 import dataclasses
 import tempfile
 from pathlib import Path
-from typing import Any
 
 from ml_collections import ConfigDict
 from rich.console import Console
@@ -24,6 +23,7 @@ from jaxbench.features.own_step.references import References
 from jaxbench.processes.client import Answer, Worker, WorkerError
 from jaxbench.processes.messages import Explain, Request, Setup
 from jaxbench.sweep.run import absolute
+from jaxbench.workloads.own_step import PyTree
 
 COUNTS = (1, 2, 4, 8)
 STYLES = {"right": "green", "wrong": "bold red", "cannot tell": "yellow", "error": "red"}
@@ -77,7 +77,7 @@ class _Processes:
             worker.close()
 
 
-def _explained(workers: _Processes, point: Point, told: dict[str, Any]) -> dict[str, Any]:
+def _explained(workers: _Processes, point: Point, told: dict[str, PyTree]) -> dict[str, PyTree]:
     try:
         about = workers.ask_for(point, Explain(point=point.to_json(), reference=told))
     except WorkerError as error:
@@ -90,7 +90,7 @@ def _explained(workers: _Processes, point: Point, told: dict[str, Any]) -> dict[
     return {**shown, "word": word, "notes": wrong or unknown or [checks[0].reason]}
 
 
-def _print_step(found: dict[int, dict[str, Any]], console: Console) -> None:
+def _print_step(found: dict[int, dict[str, PyTree]], console: Console) -> None:
     first = next((about for about in found.values() if about["word"] != "error"), None)
     if first is not None:
         table = Table(show_header=False, box=None, title=f"{first['name']}, a batch of {first['examples']} examples")
