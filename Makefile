@@ -47,7 +47,7 @@ train: need-exp $(runtime)  ## train EXP to its target, with checkpoints: make t
 launch: need-engine need-exp $(runtime)  ## run EXP on the nodes of a cluster: make launch ENGINE=slurm|mpi|k8s|ray EXP=gpt LAUNCH="--nodes=1,2 --devices=gpu:8"
 	@$(app) launch "$$ENGINE" $(if $(WORKDIR),--workdir="$$WORKDIR") -- run "$$EXP" $(if $(PRESET),--preset="$$PRESET")
 
-new: need-exp $(runtime)  ## write an example model to start from: make new EXP=mine.py [FROM=nnx|linen|functions|equinox|haiku|sums]
+new: need-exp $(runtime)  ## write an example model to start from: make new EXP=mine.py [FROM=nnx|linen|functions|equinox|haiku|sums|step]
 	@$(app) new "$$EXP" $(if $(FROM),--from="$$FROM")
 
 machine: $(runtime)  ## measure this machine (peaks, launch cost, links) in under three minutes

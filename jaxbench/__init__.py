@@ -13,7 +13,9 @@ __version__ = "0.1.0"
 # The Python API: each name and the module that has it, which is imported at the first use. None of them starts JAX.
 _API = {
     "JaxbenchError": "jaxbench.errors",
+    "OwnStep": "jaxbench.workloads.own_step",
     "Run": "jaxbench.api.results",
+    "StepWorkload": "jaxbench.workloads.own_step",
     "compare": "jaxbench.api.calls",
     "forecast": "jaxbench.api.calls",
     "load": "jaxbench.api.results",

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from jaxbench.core.schema import OWN
 from jaxbench.processes import messages, server
 from jaxbench.processes.messages import REQUESTS, Recorded, Request, Setup
 
@@ -26,7 +27,13 @@ def bench_of(setup: Setup, devices: list[jax.Device]) -> Bench | CaseBench:
         return CaseBench(setup.config, setup.experiment, devices, setup.worker)
     from jaxbench.features.ablations.bench import AblationBench
 
-    bench = AblationBench(setup.config, setup.experiment, devices, setup.worker)
+    bench: AblationBench
+    if setup.config.get("strategy") == OWN:
+        from jaxbench.features.own_step.bench import OwnBench
+
+        bench = OwnBench(setup.config, setup.experiment, devices, setup.worker)
+    else:
+        bench = AblationBench(setup.config, setup.experiment, devices, setup.worker)
     if setup.co_runners:
         from jaxbench.processes.group import join_co_runners
 
@@ -38,6 +45,12 @@ def handle(bench: Bench | CaseBench, request: Request) -> object:
     """Carries out one request and returns its answer."""
     from jaxbench.core.bench import Bench
 
+    if getattr(request, "reference", None):
+        bench.proof.reference = request.reference  # type: ignore[union-attr, attr-defined]
+    if isinstance(request, (messages.Refer, messages.Export, messages.Explain)):
+        from jaxbench.features.own_step import bench as own_step
+
+        return own_step.carried_out(bench, request)  # type: ignore[arg-type]
     if isinstance(request, messages.Compile):
         return bench.compile_only(request.point)
     if isinstance(bench, Bench):

@@ -31,8 +31,11 @@ flags.DEFINE_string("coordinator", None, "run, train: the address of process 0, 
 flags.DEFINE_integer("processes", None, "run, train: the number of processes, if no launcher sets it.")
 flags.DEFINE_integer("process", None, "run, train: the index of this process, from 0.")
 flags.DEFINE_string(
-    "from", "nnx", "new: the example's library: nnx, linen, functions, equinox or haiku. forecast: a measured run."
+    "from",
+    "nnx",
+    "new: the example's library: nnx, linen, functions, equinox or haiku; step: your own train step. forecast: a run.",
 )
+flags.DEFINE_alias("template", "from")
 flags.DEFINE_string("targets", None, "forecast, advise: absent hardware, several with commas: v5e:16x16,h100:8.")
 flags.DEFINE_string("counts", None, "forecast, advise: device counts: 1,8,64 or 1..1024.")
 flags.DEFINE_string("run", None, "report, baseline, card: the run folder.")

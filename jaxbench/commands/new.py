@@ -15,18 +15,19 @@ TEMPLATES = {path.stem: path for path in sorted((Path(__file__).parents[1] / "te
 
 VERB = Verb(
     usage="new FILE.py",
-    help="write an example model to start from (--from=nnx, linen, functions, equinox or haiku)",
+    help="write an example to start from: a model (--from=nnx, linen, functions, equinox or haiku) or a step (=step)",
     group="bring your own",
     argument="file to write",
     example="jaxbench new mine.py",
-    flags=("from",),
+    flags=("from", "template"),
 )
 
 
 def main(arguments: list[str], workdir: Path, console: Console) -> int:
     (file,) = arguments
     write(Path(file), str(FLAGS["from"].value))
-    console.print(f"Written: {file}. To measure it: jaxbench run {file}", highlight=False, soft_wrap=True)
+    then = f"explain it: jaxbench try {file}" if FLAGS["from"].value == "step" else f"measure it: jaxbench run {file}"
+    console.print(f"Written: {file}. To {then}", highlight=False, soft_wrap=True)
     return 0
 
 

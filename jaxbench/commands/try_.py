@@ -21,7 +21,11 @@ VERB = Verb(
 
 
 def main(arguments: list[str], workdir: Path, console: Console) -> int:
+    from jaxbench.features.own_step import settle
+    from jaxbench.features.own_step import trial as own_trial
     from jaxbench.features.try_model import trial
 
     (experiment,) = arguments
+    if settle.settle(FLAGS.config, experiment):
+        return 0 if own_trial.run(experiment, FLAGS.config, console) else 1
     return 0 if trial.run(experiment, FLAGS.config, console) else 1

@@ -60,17 +60,22 @@ class Compiler:
         self.devices = devices
         self.device = multihost.first_here(devices)
         self.members = ProcessGroup.of(devices)
-        self.arms = Arms(self.config, experiment, devices[0])
         self.key = jax.random.PRNGKey(self.config.seed)
         with stage("model"):  # before any point, so that a model that cannot be built is reported once
-            self.plain = inspected(self.arms.config({}), experiment)
+            self.load(experiment, keep=keep)
             for arm in levers.arms(self.config.lever):
                 require_options(arm.levers, devices[0])
         self._inits: dict[tuple[Any, ...], Any] = {}
         self.reports: dict[str, CompileReport] = {}  # by point
         self._compile_s: dict[str, float] = {}  # by digest of a program that this process compiled
+
+    def load(self, experiment: str, *, keep: bool) -> None:
+        """Builds the experiment's model, and the judge of its points."""
+        self.arms = Arms(self.config, experiment, self.devices[0])
+        self.plain = inspected(self.arms.config({}), experiment)
+        self._draw = jit_once(self.plain.synthetic, static_argnums=1)
         own = experiment in discovery.experiments()
-        self.proof = Proof(self.arms, self.plain, devices, self.key, own=own, keep=keep)
+        self.proof = Proof(self.arms, self.plain, self.devices, self.key, own=own, keep=keep)
 
     def _grown(self, point: Point) -> int:
         """The device count for which the model is enlarged."""
@@ -95,18 +100,10 @@ class Compiler:
 
         extra: further compiler options. accepted: another process has already checked the loss and its parts.
         """
-        if not accepted:
-            with stage("model"):
-                kind = self.proof.loss_kind
-        with stage("build"):
-            require_options(point.levers, self.devices[0])
-            workload = self.arms.workload(point.levers, self._grown(point))
-            program = self.build(workload, point)
-            if not accepted and self.is_whole_step(point):
-                require_micro_batchable(workload, program, kind)
+        workload, program = self.built(point, accepted=accepted)
         with stage("compile"):
             options = {**compiler_options(point.levers, program), **(extra or {})}
-            compiled = compile_step(workload, program, point.global_batch, options=options, asked=point.devices)
+            program, compiled = self.compiled(workload, program, point, options)
             if compiled.loaded:  # another point has the same program: it takes as long to compile
                 compile_s = self._compile_s.get(compiled.sha256, compiled.report.compile_s)
                 report = dataclasses.replace(compiled.report, compile_s=compile_s)
@@ -118,6 +115,25 @@ class Compiler:
             compiled = dataclasses.replace(compiled, report=self.report_of(point, compiled.report))
             self.reports[point.point] = compiled.report
             return workload, program, compiled
+
+    def built(self, point: Point, *, accepted: bool) -> tuple[PyTree, Program]:
+        """The workload and the program of a point. Raises StageError."""
+        if not accepted:
+            with stage("model"):
+                kind = self.proof.loss_kind
+        with stage("build"):
+            require_options(point.levers, self.devices[0])
+            workload = self.arms.workload(point.levers, self._grown(point))
+            program = self.build(workload, point)
+            if not accepted and self.is_whole_step(point):
+                require_micro_batchable(workload, program, kind)
+            return workload, program
+
+    def compiled(
+        self, workload: PyTree, program: Program, point: Point, options: dict[str, PyTree]
+    ) -> tuple[Program, CompiledStep]:
+        """The program as it runs, and its executable."""
+        return program, compile_step(workload, program, point.global_batch, options=options, asked=point.devices)
 
     def report_of(self, point: Point, report: CompileReport) -> CompileReport:
         """The compile report of a point. report: its report with the FLOPs of a whole step of the global batch."""
@@ -152,9 +168,7 @@ class Compiler:
             mesh=dict(program.mesh.shape),
             compile_s=(report.trace_s or 0) + report.lower_s + report.compile_s,
             collectives=report.collectives,
-            checks=(
-                expected_communication.judge(workload, program, report, point.global_batch, devices=point.devices),
-            ),
+            checks=self.sent_checks(workload, program, report, point),
             peak_bytes=report.peak_bytes,
             compiler_peak_bytes=report.compiler_peak_bytes,
             temp_bytes=report.temp_bytes,
@@ -168,6 +182,11 @@ class Compiler:
             global_batch=point.global_batch,
             arm=point.arm,
         )
+
+    def sent_checks(
+        self, workload: PyTree, program: Program, report: CompileReport, point: Point
+    ) -> tuple[Verdict, ...]:
+        return (expected_communication.judge(workload, program, report, point.global_batch, devices=point.devices),)
 
 
 def _require_one_program(members: ProcessGroup, compiled: CompiledStep) -> None:
@@ -215,7 +234,6 @@ class Bench(Compiler):
         super().__init__(config, experiment, devices, keep=worker == "try")
         self.worker = worker
         self.timer = Timer(blocks=self.config.measure.blocks)
-        self._draw = jit_once(self.plain.synthetic, static_argnums=1)
         self.prepared: dict[str, PreparedStep] = {}
         self._facts: dict[int, dict[str, float]] = {}  # by workload, which the arms keep
         self._accepted: set[str] = set()  # points that another process has checked
@@ -245,7 +263,7 @@ class Bench(Compiler):
             compiled = CompiledStep(program.step.__wrapped__, compiled.report)
         self.prepared[point.point] = PreparedStep(point, workload, program, compiled, steps)
         self._accepted.add(point.point)  # the process that has the references compares the timed state, too
-        if not _fed(point):
+        if not self.fed(point):
             ready = self.prepared[point.point]
             with stage("measure"), self.running(ready) as (call, state, batch):
                 # Another process has seen the step settle. What is cold here is the memory, which the first block
@@ -266,7 +284,7 @@ class Bench(Compiler):
         with stage("check"):
             batch = self.batch(point)
             first_run_s, facts, outputs = self._first_run(program, compiled, batch)
-            facts |= self._facts_of(workload)
+            facts |= self.facts_of(workload)
             report = dataclasses.replace(compiled.report, first_run_s=first_run_s)
             checks = self.verdicts(point, workload, program, compiled, batch, outputs)
             if EXECUTION.of(point.levers) == "eager":
@@ -275,7 +293,7 @@ class Bench(Compiler):
         self.prepared[point.point] = PreparedStep(point, workload, program, compiled, 1)
         outcome = self.pace(point.point) if paced else {}
         with stage("train"):
-            outcome |= self._outcome(workload, program, point)
+            outcome |= self.outcome(workload, program, point)
         record = self._record(point, report, checks, program, outcome=outcome, facts=facts)
         return dataclasses.replace(record, program_sha256=program_sha256)
 
@@ -289,7 +307,7 @@ class Bench(Compiler):
             self.prepared[point] = dataclasses.replace(ready, steps=steps)
             return self._waiting(ready, call, state, supply, steps)
 
-    def _facts_of(self, workload: TrainWorkload) -> dict[str, float]:
+    def facts_of(self, workload: TrainWorkload) -> dict[str, float]:
         if id(workload) not in self._facts:
             self._facts[id(workload)] = step_facts.of_workload(workload)
         return self._facts[id(workload)]
@@ -331,7 +349,7 @@ class Bench(Compiler):
         after the first visit.
         """
         ready = self.prepared[point]
-        steps, fed = steps or ready.steps, _fed(ready.point)
+        steps, fed = steps or ready.steps, self.fed(ready.point)
         repeated, check = point in self._warm and not fed, last or point not in self._visited
         self._visited.add(point)
         self._warm.add(point)
@@ -398,29 +416,29 @@ class Bench(Compiler):
         program, point, call = ready.program, ready.point, ready.compiled.call
         if held is None:
             memory.give_back()
-        with jax.set_mesh(program.mesh), contextlib.ExitStack() as stack:
+        with program.context(), contextlib.ExitStack() as stack:
             state = program.init(self.key) if held is None else held.state
-            if not _fed(point):
+            if not self.fed(point):
                 placed = self._placed.get(point.point)
                 if placed is None:
                     placed = self._placed[point.point] = program.put(self.batch(point))
                 jax.block_until_ready((state, placed))
                 yield call, state, placed
                 return
-            feed = stack.enter_context(
-                contextlib.closing(
-                    feeds.open(
-                        point.levers["input"],
-                        self.plain,
-                        batch=point.global_batch,
-                        put=program.put,
-                        seed=self.config.seed,
-                        data=self.data,
-                    )  # fmt: skip
-                )
-            )
+            feed = stack.enter_context(contextlib.closing(self.feed(ready)))
             jax.block_until_ready(state)
             yield (lambda state, feed: call(state, feed.next())), state, feed
+
+    def fed(self, point: Point) -> bool:
+        """Whether each step takes another batch from the host."""
+        return INPUT.of(point.levers).kind != "device"
+
+    def feed(self, ready: PreparedStep) -> PyTree:
+        """The batches of a fed step: `next()` is the batch of the next step."""
+        return feeds.open(
+            ready.point.levers["input"], self.plain, batch=ready.point.global_batch, put=ready.program.put,
+            seed=self.config.seed, data=self.data,
+        )  # fmt: skip
 
     def timer_of(self, ready: PreparedStep) -> Timer:
         """The timer of a point. The blocks of inference have one step, and their number is enough for a percentile."""
@@ -447,7 +465,7 @@ class Bench(Compiler):
         seconds, _ = self.timer_of(ready).block(call, state, supply, steps)
         return {"waited_share": (supply.waited_s - before) / seconds}
 
-    def _outcome(self, workload: TrainWorkload, program: Program, point: Point) -> dict[str, float]:
+    def outcome(self, workload: TrainWorkload, program: Program, point: Point) -> dict[str, float]:
         steps = self.config.measure.train_steps
         if not steps or self.data is None or point.explains or PART.of(point.levers) != "step":
             return {}
@@ -471,7 +489,7 @@ class Bench(Compiler):
 
     def _first_run(self, program: Program, compiled: CompiledStep, batch: Batch) -> tuple[float, dict[str, float], Any]:
         """(seconds, further facts about the step, its outputs)."""
-        with jax.set_mesh(program.mesh):
+        with program.context():
             state, placed = program.init(self.key), program.put(batch)
             jax.block_until_ready((state, placed))
             facts = step_facts.memory(program, state, placed, gradients=self.config.measure.gradients)
@@ -495,17 +513,16 @@ class Bench(Compiler):
             processes=len(program.members.processes),
             platform=self.devices[0].platform,
             device_kind=self.devices[0].device_kind,
-            unit=self.plain.unit,
             passport=report,
             checks=checks,
             worker=self.worker,
             outcome=outcome,
             facts=facts,
-            loss=self.proof.loss_kind.label,
-            annotations=flax_models.named_axes_sentence(self.plain.init),
+            **self.about_model(),
             **point.to_json(),
         )
 
-
-def _fed(point: Point) -> bool:
-    return INPUT.of(point.levers).kind != "device"
+    def about_model(self) -> dict[str, PyTree]:
+        """The fields of a record that describe the model."""
+        annotations = flax_models.named_axes_sentence(self.plain.init)
+        return {"unit": self.plain.unit, "loss": self.proof.loss_kind.label, "annotations": annotations}

@@ -12,10 +12,11 @@ from typing import Any, Protocol
 from jaxbench import parallel
 from jaxbench.catalog import compiler_options
 from jaxbench.config import CaseSettings, Settings
-from jaxbench.core.schema import StepPlace
+from jaxbench.core.schema import OWN, StepPlace
 from jaxbench.errors import UserError
 from jaxbench.levers import ACCUMULATE, BATCH, EVERY_MESH, EXECUTION, MESH, TRAININGS, Arm
 from jaxbench.levers.compiler import COMPILER, EVERY_SET, require_platform
+from jaxbench.machine import cores
 from jaxbench.parallel import axes
 from jaxbench.processes.messages import Fields, Setup
 from jaxbench.records.manifest import Machine
@@ -63,6 +64,8 @@ class Point(StepPlace):
             trainings=TRAININGS.of(self.levers).at_once,
             environment=environment,
         )
+        if self.strategy == OWN and self.platform == "gpu" and self.processes == 1:
+            return f"gpu{self.devices}", replace(setup, environment=cores.first_gpus(self.devices))
         if self.platform != "cpu":
             return self.platform + shared, setup
         if self.part_of > self.devices:  # one core does its share of a program for several devices
@@ -296,7 +299,7 @@ def divisible(settings: Settings, counts: tuple[int, ...]) -> tuple[int, ...]:
     """The counts that divide the batch of strong scaling; all counts if the user chose them."""
     if settings.devices is not None or "strong" not in settings.scalings:
         return counts
-    if {*settings.strategies} - {*parallel.of_any_model()}:
+    if {*settings.strategies} - {*parallel.of_any_model(), OWN}:
         return counts
     batches = {BATCH.of(arm.levers) or settings.batch for arm in settings.arms}
     return tuple(n for n in counts if all(batch % n == 0 for batch in batches))

@@ -6,6 +6,7 @@ from __future__ import annotations
 import dataclasses
 import re
 from collections.abc import Callable, Iterable
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from typing import Any
 
@@ -63,6 +64,8 @@ class Program:
       keys: key -> one key for each part of the batch, (parts, 2), in the order of the batch, if the loss sees one part
         at a time; None: the loss sees the whole batch and one key.
       order: batch -> its examples in the order in which other programs' micro-batches take them.
+      enter: () -> the context of init, tracing and calls; None: ``jax.set_mesh(mesh)``.
+      avals: () -> (state, batch) as shapes with shardings; None: those of `init`, `put` and the workload.
     """
 
     mesh: Mesh
@@ -81,6 +84,12 @@ class Program:
     widest: int = 4
     keys: rng_keys.Keys | None = None
     order: Callable[[Batch], Batch] = lambda batch: batch
+    enter: Callable[[], AbstractContextManager[PyTree]] | None = None
+    avals: Callable[[], tuple[PyTree, PyTree]] | None = None
+
+    def context(self) -> AbstractContextManager[PyTree]:
+        """Open it to trace and call the step."""
+        return jax.set_mesh(self.mesh) if self.enter is None else self.enter()
 
     @property
     def members(self) -> ProcessGroup:

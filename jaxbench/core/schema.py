@@ -24,6 +24,7 @@ from typing import Any, Literal
 from jaxbench.records.documents import AtLeastOne, Count, Finite, NonNegative, Positive, decode
 
 SCHEMA_VERSION: Literal[1] = 1
+OWN = "own"  # the strategy of a step that somebody else wrote, with a mesh and shardings of its own
 
 # The kinds of collective, as XLA names its instructions.
 COLLECTIVES = (
@@ -59,7 +60,7 @@ class CompileReport:
     flops_per_step: float  # analytic, the whole global batch, forward and backward
     compiler_flops_per_step: float | None  # XLA's own count x devices, used only as a cross-check
     collectives: tuple[Collective, ...]
-    expected_gradient_bytes: int  # expected with data parallelism: 4 bytes x parameters in float32, 0 on one device
+    expected_gradient_bytes: int | None  # with data parallelism: those of the parameters; None: a user's own step
     argument_bytes: int  # the memory_analysis of the compiled step, per device
     output_bytes: int
     temp_bytes: int | None  # None: the step is not compiled as a whole

@@ -199,3 +199,13 @@ def _system_load() -> tuple[float | None, float | None, int]:
     reported = any(time.steal_s for time in times.values())
     steal_s = sum(time.steal_s for time in mine) if reported else None
     return sum(time.busy_s for time in mine), steal_s, len(allowed)
+
+
+def first_gpus(count: int) -> dict[str, str]:
+    """Variables for a process that sees only the first GPUs of this one, because a trainer may use all that it sees.
+
+    It shares their memory with the processes of other counts.
+    """
+    visible = os.environ.get("CUDA_VISIBLE_DEVICES") or ",".join(map(str, range(count)))
+    first = ",".join(visible.split(",")[:count])
+    return {"CUDA_VISIBLE_DEVICES": first, "XLA_PYTHON_CLIENT_PREALLOCATE": "false"}

@@ -30,6 +30,7 @@ from jaxbench.workloads import levers as transforms
 from jaxbench.workloads.adapters import pure
 from jaxbench.workloads.levers.freeze import stateful
 from jaxbench.workloads.optimizers import warmed
+from jaxbench.workloads.own_step import StepWorkload
 
 # The names of the fusion passes of XLA's CPU and GPU compilers.
 FUSION_PASSES = (
@@ -52,6 +53,8 @@ def build_workload(config: ConfigDict, experiment: str, *, grown: int = 1) -> Tr
             config = module.grow(copy.deepcopy(config), grown)
     workload = discovery.build(experiment, config)
     settle_jax()
+    if isinstance(workload, StepWorkload):
+        raise UserError(f"'{workload.name}' is your own step, not a model: use jaxbench run or try.")
     if not isinstance(workload, TrainWorkload):
         raise UserError(f"build(config) of '{experiment}' returned {type(workload).__name__}, not a TrainWorkload.")
     return dataclasses.replace(workload, init=pure.either_form(workload.init), loss=pure.either_form(workload.loss))

@@ -57,13 +57,43 @@ class CompiledStep:
         return hashlib.sha256(self.text.encode()).hexdigest()
 
 
-def _with_sharding(avals: PyTree, sharding: PyTree) -> PyTree:
+def with_sharding(avals: PyTree, sharding: PyTree) -> PyTree:
     shardings = jax.tree.broadcast(sharding, avals)
     return jax.tree.map(lambda a, s: jax.ShapeDtypeStruct(a.shape, a.dtype, sharding=s), avals, shardings)
 
 
+@dataclass(frozen=True, kw_only=True)
+class StepWork:
+    """The numbers of a step that no compiler knows. flops: of the global batch; None: those of the compiled products.
+
+    gradient_bytes: that data parallelism must reduce; None: unknown."""
+
+    parameters: int = 0
+    flops: float | None = None
+    gradient_bytes: int | None = None
+
+    @classmethod
+    def of(cls, workload: TrainWorkload, global_batch: int, devices: int) -> StepWork:
+        params, _ = jax.eval_shape(workload.init, KEY)
+        return cls(
+            parameters=sum(leaf.size for leaf in jax.tree.leaves(params)),
+            flops=example_flops(workload, global_batch) * global_batch,
+            gradient_bytes=gradient_bytes(workload.reduced(params), devices),
+        )
+
+
+def _avals(workload: TrainWorkload | StepWork, program: Program, global_batch: int) -> tuple[PyTree, PyTree]:
+    if program.avals is not None:
+        return program.avals()
+    state = with_sharding(jax.eval_shape(program.init, KEY), program.state_sharding)
+    if isinstance(workload, StepWork):  # a program without a batch
+        return state, {}
+    batch = jax.eval_shape(program.put, workload.batch_avals(global_batch))
+    return state, with_sharding(batch, program.batch_sharding)
+
+
 def compile_step(
-    workload: TrainWorkload,
+    workload: TrainWorkload | StepWork,
     program: Program,
     global_batch: int,
     *,
@@ -73,13 +103,16 @@ def compile_step(
 ) -> CompiledStep:
     """Traces, lowers and compiles `program.step` for a batch of `global_batch` examples; runs nothing.
 
-    options: compiler options. asked: the number of devices of the point; None: the size of the mesh. clock: seconds.
+    workload: or its numbers, for a program that has its own `avals`. options: compiler options. asked: the number of
+    devices of the point; None: the size of the mesh. clock: seconds.
     """
     devices = program.mesh.size
-    with jax.set_mesh(program.mesh):
-        state = _with_sharding(jax.eval_shape(program.init, KEY), program.state_sharding)
-        batch = jax.eval_shape(program.put, workload.batch_avals(global_batch))
-        batch = _with_sharding(batch, program.batch_sharding)
+    with program.context():
+        if isinstance(workload, StepWork):
+            work = workload
+        else:
+            work = StepWork.of(workload, global_batch, asked or devices)
+        state, batch = _avals(workload, program, global_batch)
         start = clock()
         trace = getattr(program.step, "trace", None)  # a pmapped function cannot be traced separately from its lowering
         traced = trace(state, batch) if trace else None
@@ -93,17 +126,17 @@ def compile_step(
     memory, hlo = compiled.memory_analysis(), compiled.as_text()
     module = parse(hlo)
     counted = product_flops.count(module)
-    params, _ = jax.eval_shape(workload.init, KEY)
+    products = None if counted is None else counted * devices
     report = CompileReport(
         trace_s=traced_at - start if trace else None,
         lower_s=lowered_at - traced_at,
         compile_s=compiled_at - lowered_at,
         first_run_s=0.0,
-        parameters=sum(leaf.size for leaf in jax.tree.leaves(params)),
-        flops_per_step=example_flops(workload, global_batch) * global_batch,
+        parameters=work.parameters,
+        flops_per_step=(products or 0.0) if work.flops is None else work.flops,
         compiler_flops_per_step=_counted(compiled, "flops", devices),
         collectives=collective_counts.count(module, program.mesh.shape),
-        expected_gradient_bytes=gradient_bytes(workload.reduced(params), asked or devices),
+        expected_gradient_bytes=work.gradient_bytes,
         argument_bytes=memory.argument_size_in_bytes,
         output_bytes=memory.output_size_in_bytes,
         temp_bytes=memory.temp_size_in_bytes,
@@ -112,7 +145,7 @@ def compile_step(
         # omits scratch. On a TPU it can be larger or smaller, because scratch reuses the memory of other arrays.
         peak_bytes=peak_bytes(memory),
         compiler_bytes_per_step=_counted(compiled, "bytes accessed", devices),
-        product_flops_per_step=None if counted is None else counted * devices,
+        product_flops_per_step=products,
         metrics=len(jax.tree.leaves(lowered.out_info[1])),
         compiler_peak_bytes=getattr(memory, "peak_memory_in_bytes", None) or None,
     )

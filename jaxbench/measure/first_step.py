@@ -38,19 +38,19 @@ def explained(
     uint32 (2,). batch: canonical. device: where the diagnosis runs.
     """
     first, *others = checks
-    finite = _finite(outputs)
-    if finite and (first.ok or (first.unchecked and first.value is None)):  # there was nothing to compare with
+    is_finite = finite(outputs)
+    if is_finite and (first.ok or (first.unchecked and first.value is None)):  # there was nothing to compare with
         return checks
     reasons = diagnosis(workload, key, batch, device=device)
-    if finite and not reasons:
+    if is_finite and not reasons:
         return checks
-    if finite and " is nan" not in first.reason:  # a distance that is no number says less than its reason
+    if is_finite and " is nan" not in first.reason:  # a distance that is no number says less than its reason
         reasons = [first.reason, *reasons]
     reason = "; ".join(reasons) or "the loss is not finite at the first step"
     return dataclasses.replace(first, ok=False, unchecked=False, reason=reason), *others
 
 
-def _finite(outputs: PyTree) -> bool:
+def finite(outputs: PyTree) -> bool:
     """Whether the loss among a step's outputs is finite; True without a loss."""
     return not isinstance(outputs, Mapping) or bool(np.all(np.isfinite(multihost.on_host(outputs.get("loss", 0.0)))))
 
@@ -67,7 +67,7 @@ def diagnosis(workload: TrainWorkload, key: jax.Array, batch: Batch, *, device: 
     with jax.default_device(device):
         state = jit_once(lambda k: create_state(workload, k))(key)
         grads, model_state, metrics = jit_once(lambda s, b: gradients(workload, s, b))(state, batch)
-        if not _finite(metrics):
+        if not finite(metrics):
             return [_not_finite(workload, state, batch, metrics)]
         if workload.loss_scale is None and (bad := _bad(grads)):  # a scaled loss may overflow: its step is skipped
             return [f"the loss is finite, but the gradient of {_names(bad)} is not{_line(workload, state, batch)}"]

@@ -20,6 +20,7 @@ from typing import Any
 import jax
 
 from jaxbench.core.program import Program
+from jaxbench.core.schema import OWN
 from jaxbench.core.workload import Partition, TrainWorkload
 from jaxbench.errors import UserError, did_you_mean
 from jaxbench.levers import MESH, SCHEDULE
@@ -40,12 +41,12 @@ def load(strategy: str) -> Any:
 
 def takes_any_mesh(strategy: str) -> bool:
     """Whether the user chooses the mesh."""
-    return load(strategy).AXIS is None
+    return strategy != OWN and load(strategy).AXIS is None
 
 
 def is_replicated(strategy: str) -> bool:
     """Whether each device has the whole state and a part of the batch, so that its work is a smaller batch."""
-    return hasattr(load(strategy), "WRITTEN_OUT")
+    return strategy == OWN or hasattr(load(strategy), "WRITTEN_OUT")
 
 
 def written_out(strategy: str) -> str:
@@ -73,7 +74,7 @@ def mesh_sizes(strategy: str, devices: int, mesh: str = MESH.default) -> dict[st
 
     Raises UserError for a mesh that does not multiply to the devices, or that the strategy does not take.
     """
-    axis = load(strategy).AXIS
+    axis = OWN if strategy == OWN else load(strategy).AXIS
     if axis is not None:
         if mesh != MESH.default:
             raise UserError(

@@ -73,7 +73,7 @@ def splits(partition: Partition | None, axis: str) -> bool:
 
 def batch_parts(sizes: Sizes) -> int:
     """The number of parts that a mesh splits the batch into."""
-    return math.prod(size for name, size in sizes.items() if AXES[name])
+    return math.prod(size for name, size in sizes.items() if AXES.get(name))
 
 
 # The axes that one mesh may combine: with a pipeline, and without.

@@ -179,6 +179,16 @@ class Ran(Message):
     measured_bytes: int | None
 
 
+class Explained(Message):
+    """A user's own step, as `jaxbench try` shows it: texts by name, and the checks of a point."""
+
+    name: str
+    examples: int
+    facts: tuple[tuple[str, str], ...]
+    cells: dict[str, str]
+    checks: tuple[Verdict, ...]
+
+
 class Description(Message):
     """A model, as `jaxbench try` shows it.
 
@@ -216,11 +226,13 @@ class Request(Tagged, Generic[Answer_]):
 
 
 class Prepare(Request[Recorded]):
-    """Compiles and checks a point. loss: its kind, which takes a second to find. paced: find the block length, too."""
+    """Compiles and checks a point. loss: its kind, which takes a second to find. paced: find the block length, too.
+    reference: of a user's own step, what another process has made for it; see `own_step.bench.OwnProof`."""
 
     point: Fields
     loss: str = ""
     paced: bool = True
+    reference: Fields = field(default_factory=dict)
 
 
 class PrepareAgain(Request[Same]):
@@ -229,6 +241,7 @@ class PrepareAgain(Request[Same]):
     point: Fields
     program_sha256: str
     steps: int
+    reference: Fields = field(default_factory=dict)
 
 
 class Pace(Request[Paced]):
@@ -250,6 +263,7 @@ class Round(Request[Recorded]):
 
 class Compile(Request[Compiled]):
     point: Fields
+    reference: Fields = field(default_factory=dict)
 
 
 class CompileFor(Request[Recorded]):
@@ -284,8 +298,29 @@ class Try(Request[Tried]):
     point: Fields
 
 
+class Refer(Request[Same]):
+    """Writes the reference of a user's own step into a file, for the processes of other device counts."""
+
+    point: Fields
+    file: str
+
+
+class Export(Request[Same]):
+    """Writes one device's share of the step into a file, which several devices run at once."""
+
+    point: Fields
+    file: str
+
+
+class Explain(Request[Explained]):
+    """Describes and checks a user's own step."""
+
+    point: Fields
+    reference: Fields = field(default_factory=dict)
+
+
 REQUESTS: tuple[type[Request], ...] = (
-    Prepare, PrepareAgain, Pace, Round, Compile, CompileFor, RunWithin, Profile, Describe, Try,
+    Prepare, PrepareAgain, Pace, Round, Compile, CompileFor, RunWithin, Profile, Describe, Try, Refer, Export, Explain,
 )  # fmt: skip
 
 

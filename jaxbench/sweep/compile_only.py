@@ -18,13 +18,12 @@ from ml_collections import ConfigDict
 from rich.console import Console
 
 from jaxbench import config as config_lib
-from jaxbench import parallel
 from jaxbench.cases import placement
 from jaxbench.cases.case_bench import build_cases, makes_calls
 from jaxbench.catalog import targets
 from jaxbench.catalog.targets import Target
 from jaxbench.core import plan
-from jaxbench.core.schema import CompiledRecord, FailureRecord
+from jaxbench.core.schema import OWN, CompiledRecord, FailureRecord
 from jaxbench.core.store import MANIFEST, RunFolder, write_json
 from jaxbench.errors import UserError
 from jaxbench.machine import start as start_lib
@@ -33,7 +32,7 @@ from jaxbench.processes.client import Worker, WorkerError
 from jaxbench.processes.messages import CompileFor, Setup
 from jaxbench.records.manifest import Machine
 from jaxbench.sweep.progress import SweepProgress
-from jaxbench.sweep.run import absolute
+from jaxbench.sweep.run import absolute, parse
 from jaxbench.sweep.workers import failure_of
 
 LIMIT_S = 900.0  # for one compilation
@@ -94,7 +93,7 @@ def _points(experiment: str, config: ConfigDict, target: Target) -> Sequence[pla
             raise UserError(f"'{experiment}' has nothing to compile: it has only copies and calls; leave out --target.")
         return points
     config_lib.settle_batch(config, target.platform)
-    settings = config_lib.parse(config, parallel.strategy_names(), parallel.of_any_model())
+    settings = dataclasses.replace(parse(experiment, config), batch=config.batch)
     if settings.platform not in ("auto", target.platform):
         raise UserError(
             f"--config.mesh.platform={settings.platform} contradicts --target={target.text}: leave one out."
@@ -122,6 +121,11 @@ def _manifest(config: ConfigDict, target: Target, points: Sequence[plan.Placed])
     }
 
 
+def _fake_devices(setup: Setup, target: Target) -> dict[str, str]:
+    """A user's own step is made on fake CPU devices, and then compiled for the target."""
+    return {"JAX_NUM_CPU_DEVICES": str(target.devices)} if setup.config.get("strategy") == OWN else {}
+
+
 class _Compiler:
     """The process that compiles for one device count of a target, restarted when a compiler kills it."""
 
@@ -136,7 +140,8 @@ class _Compiler:
         keep: bool,
     ):
         self._folder, self._target, self._progress, self._keep = folder, target, progress, keep
-        self._options, environment = dict(options), start_lib.target_environment(target)
+        environment = {**start_lib.target_environment(target), **_fake_devices(setup, target)}
+        self._options = dict(options)
         self._setup = dataclasses.replace(setup, target=target.text, devices=target.devices, environment=environment)
         if keep:
             (folder.path / "compiled").mkdir(exist_ok=True)

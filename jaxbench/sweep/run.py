@@ -29,7 +29,7 @@ from jaxbench.cases import placement
 from jaxbench.cases.case_bench import build_cases
 from jaxbench.config import CaseSettings, Settings
 from jaxbench.core import plan
-from jaxbench.core.schema import needed_bytes
+from jaxbench.core.schema import OWN, needed_bytes
 from jaxbench.core.store import MANIFEST, RunFolder, write_json
 from jaxbench.errors import UserError
 from jaxbench.levers import compiler
@@ -39,7 +39,7 @@ from jaxbench.measure.arm import build_workload, inspected
 from jaxbench.processes import launch
 from jaxbench.processes.client import WorkerError
 from jaxbench.processes.launch import Followers
-from jaxbench.processes.messages import Compile
+from jaxbench.processes.messages import Compile, Fields
 from jaxbench.records import identity
 from jaxbench.records.documents import JsonObject
 from jaxbench.records.manifest import Machine, Manifest, Plan, PlannedPoint
@@ -79,8 +79,7 @@ def ask(experiment: str, config: ConfigDict, console: Console, followers: Follow
             f"what '{config.experiment}' searches for is found by one process: start it without a launcher, or choose "
             "another experiment."
         )
-    settings = config_lib.parse(config, parallel.strategy_names(), parallel.of_any_model())
-    refuse_early(experiment, config)
+    settings = parse(experiment, config)
     machine = probe_machine(settings.platform, console)
     machine = launch.all_hosts(followers, machine, experiment, config) if followers else machine
     config_lib.settle_batch(config, machine["platform"])
@@ -105,8 +104,20 @@ def check(experiment: str, config: ConfigDict) -> None:
         config_lib.parse_cases(config)
         build_cases(config, experiment)
         return
-    config_lib.parse(config, parallel.strategy_names(), parallel.of_any_model())
+    parse(experiment, config)
+
+
+def parse(experiment: str, config: ConfigDict) -> Settings:
+    """The settings of a training experiment. Raises UserError for those that the suite or the model refuses.
+
+    It takes a second and starts no process. The config of a user's own step learns that it is one.
+    """
+    start.only_cpu_here()
+    if any(feature.settle(config, experiment) for feature in features.providing("settle")):
+        return config_lib.parse(config, [OWN], [])
+    settings = config_lib.parse(config, parallel.strategy_names(), parallel.of_any_model())
     refuse_early(experiment, config)
+    return settings
 
 
 def refuse_early(experiment: str, config: ConfigDict) -> None:
@@ -166,9 +177,15 @@ def dry_run(experiment: str, config: ConfigDict, console: Console, followers: Fo
     every = config.get("strategy") == "all" or compiler.every_set(config)
     with tempfile.TemporaryDirectory() as folder:
         job = job_of(RunFolder(folder), asked, config, experiment, session=0, followers=followers)
+        references = [feature.References(Path(folder), asked.points) for feature in features.providing("references")]
         with Workers(job, asked.points) as workers:
             for point in asked.points:
-                cells, guess_s = _dry_point(point, workers, asked, every=every)
+                for each in (
+                    references if getattr(point, "explains", "") else ()
+                ):  # a whole step needs one to be checked
+                    each.make(workers, point)
+                told: Fields = {key: value for each in references for key, value in each.told(point).items()}
+                cells, guess_s = _dry_point(point, workers, asked, every=every, told=told)
                 mark = " (oversubscribed)" if point.oversubscribed else ""
                 table.add_row(Text(point.point + mark), *map(Text, cells))
                 seconds.append(guess_s)
@@ -186,13 +203,16 @@ def dry_run(experiment: str, config: ConfigDict, console: Console, followers: Fo
     return not failing
 
 
-def _dry_point(point: plan.Placed, workers: Workers, asked: Asked, *, every: bool) -> tuple[list[str], float | None]:
+def _dry_point(
+    point: plan.Placed, workers: Workers, asked: Asked, *, every: bool, told: Fields | None = None
+) -> tuple[list[str], float | None]:
     """(the cells of a point's row, a guess of its seconds on a CPU; None if it would fail).
 
-    every: --config.strategy=all or lever.compiler=all, so an unsupported point is not a failure.
+    every: --config.strategy=all or lever.compiler=all, so an unsupported point is not a failure. told: its
+    reference.
     """
     try:
-        answer = workers.ask(point.point, Compile(point=point.to_json()))
+        answer = workers.ask(point.point, Compile(point=point.to_json(), reference=told or {}))
     except WorkerError as error:
         if error.stage == "model":
             raise UserError(str(error)) from error

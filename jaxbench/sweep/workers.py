@@ -152,7 +152,22 @@ class Workers:
 
     def ask(self, point: str, request: Request[Answer]) -> Answer:
         """Raises WorkerError; if the worker died, a new one is started for the group's other points."""
-        name = self._of[point]
+        return self._ask(self._of[point], request)
+
+    def ask_for(self, point: Placed, request: Request[Answer]) -> Answer:
+        """As `ask`, about a point that need not be measured. Without a process for it, one lives for this request."""
+        name, setup = point.worker()
+        if name in self._workers:
+            return self._ask(name, request)
+        self._groups[name] = [], setup
+        worker = self._start(name)
+        try:
+            return worker.ask(request)
+        finally:
+            worker.close()
+            del self._groups[name]
+
+    def _ask(self, name: str, request: Request[Answer]) -> Answer:
         worker, restarts = self._workers[name], self._workers[name].restarts
         try:
             return worker.ask(request)

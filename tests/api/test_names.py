@@ -9,7 +9,18 @@ from house.tree import ROOT
 
 import jaxbench
 
-NAMES = ["JaxbenchError", "Run", "compare", "forecast", "load", "machine", "run", "try_model"]
+NAMES = [
+    "JaxbenchError",
+    "OwnStep",
+    "Run",
+    "StepWorkload",
+    "compare",
+    "forecast",
+    "load",
+    "machine",
+    "run",
+    "try_model",
+]
 
 
 def test_the_names_are_these():

@@ -7,7 +7,7 @@ import ast
 
 from house.tree import ROOT, findings, python_files
 
-FLAGS = {"preset", "workdir", "dry_run", "target", "from", "run", "config"} | {
+FLAGS = {"preset", "workdir", "dry_run", "target", "from", "template", "run", "config"} | {
     "a", "b", "across", "metric", "margin", "budget_s", "name", "card", "share_machine", "elastic", "fault_timeout",
     "nodes", "devices", "processes_per_node", "minutes", "options",
     "targets", "counts", "depths", "link",

@@ -54,6 +54,7 @@ FEATURES: dict[str, set[str]] = {
     "forecast": set(),
     "launch": set(),
     "machine_profile": set(),
+    "own_step": {"ablations"},  # a bench with programs of its own, for the step and for its ablations
     "profile": set(),
     "time_to_target": {"training"},  # it runs trainings and reads their curves
     "training": set(),
@@ -75,7 +76,7 @@ ROOF = {"api", "app", "commandline", "commands", "suites", "worker", "__main__"}
 OUTSIDE = {
     "experiments": {"errors", "discovery", "workloads"},
     "configs": {"errors"},
-    "templates": {"workloads"},
+    "templates": {"workloads", "OwnStep", "StepWorkload"},  # the last two are names of the package itself
 }
 NO_JAX = {
     *("errors", "digits", "native_log", "command_form", "discovery", "imported", "levers", "catalog", "hlo", "configs"),

@@ -16,7 +16,7 @@ from jaxbench.errors import UserError
 from jaxbench.measure import check
 
 DOCUMENTATION = (ROOT / "docs" / "OWN_MODEL.md").read_text()
-STYLES = [style for style in new.TEMPLATES if style != "sums"]  # not a model: see tests/workloads/test_sums.py
+STYLES = [style for style in new.TEMPLATES if style not in ("step", "sums")]  # not models: test_own_step, test_sums
 
 
 def test_the_documentation_shows_what_is_written(tmp_path):
@@ -25,7 +25,7 @@ def test_the_documentation_shows_what_is_written(tmp_path):
 
 
 def test_there_is_one_for_each_adapter():
-    assert list(new.TEMPLATES) == ["equinox", "functions", "haiku", "linen", "nnx", "sums"]
+    assert list(new.TEMPLATES) == ["equinox", "functions", "haiku", "linen", "nnx", "step", "sums"]
 
 
 @pytest.mark.full

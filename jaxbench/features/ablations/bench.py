@@ -6,6 +6,8 @@ from __future__ import annotations
 import dataclasses
 from typing import Any
 
+import jax
+
 from jaxbench import parallel
 from jaxbench.core.bench import Bench
 from jaxbench.core.plan import Point
@@ -34,8 +36,7 @@ class AblationBench(Bench):
             return super().build(workload, point)
         part, devices = point.levers[PART.name], self.devices[: devices_of(point)]
         if part == PEAK:
-            products = precision.PRODUCTS.get(PRECISION.of(point.levers), "")
-            return programs.large_product(devices, workload.dtype or "float32", products)
+            return self.peak(point, workload.dtype or "float32")
         levers = {**point.levers, PART.name: PART.default}
         if is_plain(point):
             return build_program(workload, point.strategy, self.devices[: point.devices], levers)
@@ -47,6 +48,11 @@ class AblationBench(Bench):
             COMMUNICATION: programs.communication,
         }
         return make[part](workload, program, point.global_batch)
+
+    def peak(self, point: Point, dtype: jax.typing.DTypeLike = "float32") -> Program:
+        """A large product on the devices of the step that a point explains."""
+        products = precision.PRODUCTS.get(PRECISION.of(point.levers), "")
+        return programs.large_product(self.devices[: devices_of(point)], dtype, products)
 
     def report_of(self, point: Point, report: CompileReport) -> CompileReport:
         """With the FLOPs of the ablation's share of the step."""

@@ -19,6 +19,7 @@ from typing import Any
 from jaxbench import parallel
 from jaxbench.config import Settings
 from jaxbench.core.plan import Point
+from jaxbench.core.schema import OWN
 from jaxbench.levers import EXECUTION, INPUT, MESH, PART, REDUCTION, TRAININGS
 from jaxbench.parallel.stage import AXIS as STAGE
 
@@ -62,6 +63,11 @@ def _whole(point: Point) -> bool:
 
 
 def _parts(point: Point) -> list[Point]:
+    if point.strategy == OWN:  # compiled as a whole: what can be measured apart is made from its parts
+        share, rest = divmod(point.global_batch, point.devices)
+        alone = _part(point, ALONE, devices=1, processes=1, global_batch=share)
+        alone_and_local = [*([alone] if point.scaling == "strong" else []), _part(point, LOCAL)]
+        return [*([] if rest else alone_and_local), _part(point, COMMUNICATION)]
     stages = parallel.mesh_sizes(point.strategy, point.devices, MESH.of(point.levers)).get(STAGE, 1)
     waits = [_part(point, SCHEDULE)] if stages > 1 else []
     parts = [_part(point, LOCAL), *waits, _part(point, COMMUNICATION)]

@@ -230,12 +230,28 @@ class CollectiveCall:
         """The shapes and types of its operands on one device."""
         return [aval_of(var) for var in self.equation.invars]
 
+    def run(self, payload: list[jax.Array]) -> list[jax.Array]:
+        params, name = self.equation.params, self.equation.primitive.name
+        if name in UNTYPED:
+            return [UNTYPED[name](x, params) for x in payload]
+        results = self.equation.primitive.bind(*payload, **params)
+        return [*results] if self.equation.primitive.multiple_results else [results]
+
+
+@dataclass(frozen=True)
+class CompiledCall:
+    """One collective that a compiler placed; the fields are as in `CollectiveCall`."""
+
+    operands: list[jax.ShapeDtypeStruct]
+    rank: int
+    run: Callable[[list[jax.Array]], list[jax.Array]]
+
 
 @dataclass(frozen=True)
 class CollectiveLoop:
     """Collectives in a loop of `length` iterations, one after the other."""
 
-    items: tuple[CollectiveCall | CollectiveLoop, ...]
+    items: tuple[Item, ...]
     length: int
     rank: int
 
@@ -244,13 +260,24 @@ class CollectiveLoop:
         return [aval for item in self.items for aval in item.operands]
 
 
+Item = CollectiveCall | CompiledCall | CollectiveLoop
+
+
 def communication(workload: TrainWorkload, program: Program, global_batch: int) -> Program:
     """The Program that sends what a step of `program` sends. Its state holds the payloads as parameters.
 
     Raises Unsupported for a step that is not a per-device program, or has collectives in a loop of unknown length.
     """
-    traced, mesh = trace(workload, program, global_batch), program.mesh
+    traced = trace(workload, program, global_batch)
     items, _ = collected(traced.jaxpr, [Value() for _ in traced.jaxpr.invars])
+    passes = tuple(dict.fromkeys((*program.disabled_passes, *keep_barriers(program.mesh))))
+    return dataclasses.replace(
+        program, **sending(items, program.mesh), put=lambda batch: {}, gradients=None, disabled_passes=passes
+    )
+
+
+def sending(items: Sequence[Item], mesh: Mesh) -> dict[str, Any]:
+    """The fields of a Program that runs these collectives, and nothing else."""
     payloads = [aval for item in items for aval in item.operands]
     each, whole = NamedSharding(mesh, PartitionSpec(mesh.axis_names)), NamedSharding(mesh, PartitionSpec())
     state_sharding = TrainState(whole, [each] * len(payloads), (), (), whole)  # type: ignore[arg-type]
@@ -274,16 +301,12 @@ def communication(workload: TrainWorkload, program: Program, global_batch: int) 
         arrays, used = run(state.params)
         return dataclasses.replace(state, params=arrays), {"used": used}
 
-    return dataclasses.replace(
-        program,
-        init=jit_once(init, out_shardings=state_sharding),
-        step=jax.jit(step, donate_argnums=0, out_shardings=(state_sharding, each)),
-        state_sharding=state_sharding,
-        batch_sharding=whole,
-        put=lambda batch: {},
-        gradients=None,
-        disabled_passes=tuple(dict.fromkeys((*program.disabled_passes, *keep_barriers(mesh)))),
-    )
+    return {
+        "init": jit_once(init, out_shardings=state_sharding),
+        "step": jax.jit(step, donate_argnums=0, out_shardings=(state_sharding, each)),
+        "state_sharding": state_sharding,
+        "batch_sharding": whole,
+    }
 
 
 @dataclass(frozen=True)
@@ -353,12 +376,12 @@ UNTYPED: dict[str, Callable[[jax.Array, dict[str, Any]], jax.Array]] = {
 }
 
 
-def _bytes(item: CollectiveCall | CollectiveLoop) -> int:
+def _bytes(item: Item) -> int:
     size = sum(math.prod(aval.shape) * aval.dtype.itemsize for aval in item.operands)
     return size * item.length if isinstance(item, CollectiveLoop) else size
 
 
-def sent(items: Sequence[CollectiveCall | CollectiveLoop], arrays: list[jax.Array]) -> list[jax.Array]:
+def sent(items: Sequence[Item], arrays: list[jax.Array]) -> list[jax.Array]:
     """Runs the collectives on one device. arrays: their payloads, in the order of `items`. Returns what arrives."""
     counts = [len(item.operands) for item in items]
     starts = [sum(counts[:i]) for i in range(len(items))]
@@ -373,13 +396,9 @@ def sent(items: Sequence[CollectiveCall | CollectiveLoop], arrays: list[jax.Arra
     return results
 
 
-def _run(item: CollectiveCall | CollectiveLoop, payload: list[jax.Array]) -> list[jax.Array]:
-    if isinstance(item, CollectiveCall):
-        params, name = item.equation.params, item.equation.primitive.name
-        if name in UNTYPED:
-            return [UNTYPED[name](x, params) for x in payload]
-        results = item.equation.primitive.bind(*payload, **params)
-        return [*results] if item.equation.primitive.multiple_results else [results]
+def _run(item: Item, payload: list[jax.Array]) -> list[jax.Array]:
+    if not isinstance(item, CollectiveLoop):
+        return item.run(payload)
 
     def again(arrays: list[jax.Array], _: None) -> tuple[list[jax.Array], jax.Array]:
         results = sent(item.items, arrays)

@@ -6,6 +6,7 @@ A reader returns its number, and the fields for the claim's `detail`.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from typing import Any
 
@@ -117,7 +118,7 @@ def gradient_share(runs: Evidence, run: str, part: str, whole: str) -> Reading:
         raise NotTestable(f"The run '{run}' has no step on two devices.")
     arms: list[ArmResult] = [arm_of(places[0], label) for label in (whole, part)]
     total, some = (arm.point.record.passport.expected_gradient_bytes for arm in arms if arm.point.record)
-    return exact(some / total), {}
+    return exact((some or 0) / (total or math.nan)), {}
 
 
 def memory_exponent(runs: Evidence, run: str, policy: str) -> Reading:

@@ -1,0 +1,285 @@
+# Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
+"""One point of a step that somebody else wrote, in one process. `Bench` measures it; this builds and checks it."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections import Counter
+from collections.abc import Sequence
+from pathlib import Path
+
+import jax
+from jax.sharding import Mesh
+
+from jaxbench import discovery
+from jaxbench.core.bench import PreparedStep
+from jaxbench.core.plan import Point
+from jaxbench.core.program import Program
+from jaxbench.core.schema import CompileReport, Verdict
+from jaxbench.errors import Unsupported, UserError
+from jaxbench.features.ablations.bench import AblationBench
+from jaxbench.features.ablations.points import COMMUNICATION, LOCAL, PEAK
+from jaxbench.features.own_step import collectives, reference, settle, shares
+from jaxbench.features.own_step import program as programs
+from jaxbench.features.own_step.program import OwnProgram
+from jaxbench.features.own_step.reference import OwnReference
+from jaxbench.hlo.module import Module, parse
+from jaxbench.levers import PART
+from jaxbench.measure import check, first_step, memory
+from jaxbench.measure.arm import require_options
+from jaxbench.measure.compile_report import CompiledStep, StepWork, compile_step
+from jaxbench.parallel import multihost
+from jaxbench.processes.messages import Explain, Explained, Export, Refer, Same
+from jaxbench.processes.server import stage
+from jaxbench.workloads.own_step import PyTree
+
+NOT_JUDGED = "your own step: collectives are listed, not judged"
+
+
+class OwnProof:
+    """Judges the points of a user's step, with the interface of `Proof`.
+
+    reference: {"file": of an OwnReference, "devices": that it has}, or {"why": there is none}.
+    """
+
+    def __init__(self) -> None:
+        self.reference: dict[str, PyTree] = {"why": "no run on one device was asked for"}
+
+    def take(self, label: str) -> None:
+        """A user's loss is not known."""
+
+    def verdicts(
+        self, point: Point, devices: Sequence[jax.Device], program: OwnProgram, compiled: CompiledStep
+    ) -> PyTree:
+        batch = program.batch_of(0)
+        programs.require_same_each_time(program)
+        return (
+            *self._results(program, compiled),
+            check.judge_host_calls(compiled.host_calls),
+            Verdict(name="devices", ok=True, reason=f"state and batch lie on all {program.mesh.size} devices"),
+            check.judge_inputs(dict(jax.tree.map(multihost.on_host, batch))),
+            judge_communication(compiled.report),
+        )
+
+    def _results(self, program: OwnProgram, compiled: CompiledStep) -> tuple[Verdict, ...]:
+        if "file" not in self.reference:
+            return (check.unchecked(self.reference["why"]),)
+        expected = OwnReference.load(Path(self.reference["file"]))
+        if expected.devices == program.mesh.size > 1:
+            return (check.unchecked(f"fewer than {expected.devices} devices cannot hold the step"),)
+        if expected.devices == program.mesh.size:
+            return (reference.repeated(program, compiled.call, expected),)
+        platform = program.mesh.devices.flat[0].platform
+        draws = lambda: programs.draws_per_device(program)  # noqa: E731
+        return reference.judge(program, compiled.call, expected, platform=platform, draws=draws)
+
+    def after_round(self, *about: PyTree) -> tuple[tuple[Verdict, ...], float | None]:
+        """Nothing: one device could only repeat an update in a process of its own."""
+        return (), None
+
+
+def judge_communication(report: CompileReport) -> Verdict:
+    listed = [f"{c.count} {c.kind} over '{c.axis or 'unknown'}' ({c.bytes:,} bytes)" for c in report.collectives]
+    return Verdict(name="collectives", ok=True, reason=f"{NOT_JUDGED}: {', '.join(listed) or 'there are none'}")
+
+
+class _Feed:
+    """The batches of a step number by step number."""
+
+    def __init__(self, program: OwnProgram):
+        self._program, self._step = program, 0
+
+    def next(self) -> PyTree:
+        batch, self._step = self._program.batch_of(self._step), self._step + 1
+        return batch
+
+    def close(self) -> None:
+        """Nothing is open."""
+
+
+class OwnBench(AblationBench):
+    """Measures points of a user's step on the devices of this process."""
+
+    def load(self, experiment: str, *, keep: bool) -> None:
+        with self.config.unlocked():
+            loaded = settle.load(self.config, experiment)
+        assert loaded is not None
+        self.step = loaded
+        self._texts: dict[str, tuple[str, Mesh]] = {}  # of compiled steps, by point
+        self.proof: PyTree = OwnProof()
+
+    def built(self, point: Point, *, accepted: bool) -> tuple[PyTree, Program]:
+        with stage("build"):
+            require_options(point.levers, self.devices[0])
+            part, batch, none = point.levers.get(PART.name), point.global_batch, StepWork()
+            if point.explains and part == PEAK:
+                return none, self.peak(point)
+            if point.explains and part == COMMUNICATION:
+                module, mesh = self._step_of(point)
+                return none, collectives.program(module, mesh)
+            if point.explains and part == LOCAL:
+                if "file" not in self.proof.reference:
+                    raise Unsupported(self.proof.reference["why"])
+                file = Path(self.proof.reference["file"])
+                return none, shares.program(file, self.devices[: point.devices])
+            devices = self.devices[: point.devices]
+            absent = devices[0].platform != jax.default_backend()
+            # For absent hardware, fake CPU devices hold what `make` places, and the step is exported from there.
+            program = programs.build(self.step, jax.devices()[: len(devices)] if absent else devices, batch)
+            flops, held = self.step.flops_per_example, program.first.params.values()
+            work = StepWork(
+                parameters=sum(x.size for x in held),
+                flops=None if flops is None else flops * batch,
+                gradient_bytes=None,
+            )
+            if absent:
+                return work, shares.elsewhere(program, devices)
+            return work, program
+
+    def compiled(
+        self, workload: PyTree, program: Program, point: Point, options: dict[str, PyTree]
+    ) -> tuple[Program, CompiledStep]:
+        how: dict[str, PyTree] = {"options": options, "asked": point.devices}
+        if not isinstance(program, OwnProgram):
+            return program, compile_step(workload, program, point.global_batch, **how)
+        try:
+            with discovery.explaining(hint=programs.hint):
+                compiled = compile_step(workload, program, point.global_batch, **how)
+        except (UserError, ValueError) as error:
+            if "compiler_options" in str(error):
+                raise UserError(
+                    f"the step of {program.place} has a jax.jit with compiler_options inside: leave them out, and "
+                    "give them with --config.lever.compiler=OPTION=VALUE."
+                ) from error
+            if not isinstance(error.__cause__, programs.NEEDS_VALUE) or not program.state_leaves.numbers:
+                raise
+            devices, batch = [*program.mesh.devices.flat], point.global_batch
+            return self.compiled(workload, programs.build(self.step, devices, batch, numbers=False), point, options)
+        placed, again = programs.settled(program, compiled.call)
+        if again:  # with the layout that the first compilation chose for arrays that init does not place
+            compiled = compile_step(workload, placed, point.global_batch, **how)
+            placed, again = programs.settled(placed, compiled.call)
+        assert placed.avals is not None
+        self._texts[point.point] = compiled.hlo, placed.mesh
+        return placed, dataclasses.replace(compiled, inputs=placed.avals())
+
+    def _step_of(self, point: Point) -> tuple[Module, Mesh]:
+        """(the compiled text, the mesh) of the step that a point explains. A run that goes on may lack it here."""
+        if point.explains not in self._texts:
+            levers = {**point.levers, PART.name: PART.default}
+            whole = dataclasses.replace(point, point=point.explains, explains="", levers=levers)
+            self.compile(whole, accepted=True)
+        text, mesh = self._texts[point.explains]
+        return parse(text), mesh
+
+    def refer(self, placed: dict[str, PyTree], file: str) -> None:
+        """Writes the reference for other device counts into a file. Raises StageError."""
+        _, program, compiled = self.compile(Point(**placed), accepted=True)
+        assert isinstance(program, OwnProgram)
+        with stage("check"):
+            memory.require(compiled.call, self.device.platform)
+            reference.reference(program, compiled.call).save(Path(file))
+            memory.give_back()
+
+    def export(self, placed: dict[str, PyTree], file: str) -> None:
+        """Writes one device's share of the step into a file, which several devices run at once. Raises StageError."""
+        _, program, _ = self.compile(Point(**placed), accepted=True)
+        assert isinstance(program, OwnProgram)
+        with stage("build"):
+            shares.save(program, Path(file))
+
+    def explain(self, placed: dict[str, PyTree]) -> Explained:
+        """What `jaxbench try` shows of a point. Raises StageError."""
+        point = Point(**placed)
+        _, program, compiled = self.compile(point)
+        assert isinstance(program, OwnProgram)
+        with stage("check"):
+            checks = self.proof.verdicts(point, self.devices, program, compiled)
+        assert compiled.inputs is not None
+        report, leaves, (state, batch) = compiled.report, program.state_leaves, compiled.inputs
+        arrays = {**state.params, **state.opt_state}
+        compared, others = state.params, state.opt_state
+        largest = sorted(compared, key=lambda path: -compared[path].size)[:3]
+        aside = ", ".join(map(repr, [*leaves.constants][:3]))
+        facts = [
+            ("state", f"{len(arrays)} arrays, {size(sum(x.size * x.dtype.itemsize for x in arrays.values()))}"),
+            ("parameters", f"{report.parameters:,} in {len(compared)} arrays; largest: {', '.join(largest)}"),
+            ("compared", f"the movement of these {len(compared)} arrays, and the values of {len(others)} others"),
+            ("constants", f"{len(leaves.constants)} leaves that are no arrays: {aside}" if aside else "none"),
+            ("donated", "the state, by jaxbench" if program.own.donate else "nothing (donate=False)"),
+            ("batch", ", ".join(f"{path} {x.dtype}{list(x.shape)}" for path, x in [*batch.items()][:4])),
+            ("each step", "another batch" if program.fed else "the same batch"),
+            ("work", f"{report.flops_per_step:,.0f} FLOPs of a step"),
+        ]
+        listed = [f"{c.count} {c.kind} over {c.axis or '?'}, {size(c.bytes)}" for c in report.collectives]
+        cells = {
+            "state": specs([programs.spec(x.sharding) for x in arrays.values()]),
+            "batch": specs([programs.spec(x.sharding) for x in batch.values()]),
+            "collectives": "; ".join(listed) or "none",
+            "state_bytes": size(sum(programs.bytes_here(x) for x in arrays.values())),
+            "peak": size(report.peak_bytes),
+        }
+        return Explained(
+            name=self.step.name, examples=point.global_batch, facts=tuple(facts), cells=cells, checks=checks
+        )
+
+    def facts_of(self, workload: PyTree) -> dict[str, float]:
+        units = self.step.units_per_example
+        return {"tokens": float(units)} if units > 1 else {}
+
+    def verdicts(
+        self, point: Point, workload: PyTree, program: Program, compiled: CompiledStep, batch: PyTree, out: PyTree
+    ) -> tuple[Verdict, ...]:
+        if point.explains:
+            return super().verdicts(point, workload, program, compiled, batch, out)
+        assert isinstance(program, OwnProgram)
+        checks = self.proof.verdicts(point, self.devices, program, compiled)
+        loss = out if isinstance(out, dict) or len(out) != 1 else {"loss": out[0]}
+        if first_step.finite(loss):
+            return checks
+        first, *others = checks
+        reason = f"the loss is not finite at the first step of {program.place}"
+        return dataclasses.replace(first, ok=False, unchecked=False, reason=reason), *others
+
+    def sent_checks(self, *about: PyTree) -> tuple[Verdict, ...]:
+        return ()  # listed, not judged
+
+    def outcome(self, workload: PyTree, program: Program, point: Point) -> dict[str, float]:
+        return {}
+
+    def fed(self, point: Point) -> bool:
+        ready = self.prepared.get(point.point)
+        return ready is not None and isinstance(ready.program, OwnProgram) and ready.program.fed
+
+    def feed(self, ready: PreparedStep) -> PyTree:
+        assert isinstance(ready.program, OwnProgram)
+        return _Feed(ready.program)
+
+    def batch(self, point: Point) -> PyTree:
+        """Nothing: a program of a user's step has its batch."""
+        return {}
+
+    def about_model(self) -> dict[str, PyTree]:
+        return {
+            "unit": self.step.unit if self.step.units_per_example == 1 else "examples",
+            "loss": "",
+            "annotations": "",
+        }
+
+
+def carried_out(bench: OwnBench, request: Refer | Export | Explain) -> Same | Explained:
+    """Carries out a request about a user's own step."""
+    if isinstance(request, Explain):
+        return bench.explain(request.point)
+    make = bench.export if isinstance(request, Export) else bench.refer
+    make(request.point, request.file)
+    return Same(same=True)
+
+
+def size(count: float | None) -> str:
+    return "" if count is None else f"{count / 1e6:,.2f} MB" if count >= 1e5 else f"{count:,.0f} B"
+
+
+def specs(shardings: list[str]) -> str:
+    """ "12 as PartitionSpec(), 2 as PartitionSpec('fsdp',)"."""
+    return ", ".join(f"{count} as {text}" for text, count in Counter(shardings).most_common(4))

@@ -1,0 +1,406 @@
+# Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
+"""Builds the Program of a step that somebody else wrote (`workloads.own_step`), and finds what makes it unfit.
+
+The user's state becomes a `TrainState`: a counter of steps, which the suite adds and checks; the arrays that are
+compared as parameters; and the other arrays. Leaves that are no arrays are kept aside and put back while tracing. One
+outer `jax.jit` over the arrays compiles it, so a step may be jitted inside or not.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import hashlib
+import inspect
+import math
+import re
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax.sharding import AxisType, Mesh, NamedSharding, PartitionSpec
+
+from jaxbench import discovery
+from jaxbench.core.program import Program, TrainState
+from jaxbench.errors import UserError
+from jaxbench.measure.compile_report import with_sharding
+from jaxbench.parallel import multihost
+from jaxbench.workloads.jaxprs import equations, inner
+from jaxbench.workloads.own_step import OwnStep, PyTree, StepWorkload
+
+AXIS = "devices"  # of the mesh of a step that names no mesh of its own
+DRAWS = ("random_bits", "threefry2x32", "rng_bit_generator", "rng_uniform")
+MAPS = ("shard_map", "xla_pmap")
+PRODUCTS = ("dot_general", "conv_general_dilated")
+# What tracing raises when Python needs the value of a number, which therefore must stay one.
+NEEDS_VALUE = (jax.errors.ConcretizationTypeError, jax.errors.TracerIntegerConversionError)
+
+
+def where(function: Callable[..., object]) -> str:
+    """ "'mine.py', line 12": where a function of the user begins."""
+    inside: Callable[..., object] = getattr(function, "func", function)
+    function = inspect.unwrap(inside)
+    code = getattr(function, "__code__", None)
+    return f"'{code.co_filename}', line {code.co_firstlineno}" if code else f"'{function!r}'"
+
+
+@dataclass(frozen=True)
+class Leaves:
+    """How a tree is taken apart into arrays by path, and put together again.
+
+    constants: the leaves that are no arrays, by path. keys: by path, the implementation of arrays of random keys, which
+    travel as plain numbers. numbers: whether Python numbers become arrays.
+    """
+
+    tree: PyTree
+    paths: tuple[str, ...]
+    constants: Mapping[str, PyTree]
+    keys: Mapping[str, PyTree]
+    numbers: bool = True
+
+    @classmethod
+    def of(cls, tree: PyTree, *, numbers: bool = True) -> Leaves:
+        found, structure = jax.tree_util.tree_flatten_with_path(tree)
+        paths = [jax.tree_util.keystr(path, simple=True, separator="/") or "state" for path, _ in found]
+        paths = [path if paths.count(path) == 1 else f"{path}#{i}" for i, path in enumerate(paths)]
+        leaves = dict(zip(paths, (leaf for _, leaf in found), strict=True))
+        constants = {path: leaf for path, leaf in leaves.items() if not _is_array(leaf, numbers)}
+        keys = {path: jax.random.key_impl(leaf) for path, leaf in leaves.items() if _is_key(leaf)}
+        return cls(structure, tuple(paths), constants, keys, numbers)
+
+    def arrays(self, tree: PyTree) -> dict[str, PyTree]:
+        """The arrays of a tree with this structure, by path."""
+        leaves = dict(zip(self.paths, jax.tree.leaves(tree), strict=True))
+        arrays = {path: leaf for path, leaf in leaves.items() if path not in self.constants}
+        arrays |= {path: jax.random.key_data(arrays[path]) for path in self.keys}
+        return {path: x if isinstance(x, jax.Array) else jnp.asarray(x) for path, x in arrays.items()}
+
+    def whole(self, arrays: Mapping[str, PyTree]) -> PyTree:
+        """The tree with these arrays."""
+        arrays = {path: self._key(path, x) if path in self.keys else x for path, x in arrays.items()}
+        return jax.tree.unflatten(self.tree, [{**self.constants, **arrays}[path] for path in self.paths])
+
+    def _key(self, path: str, numbers: PyTree) -> PyTree:
+        return jax.random.wrap_key_data(numbers, impl=self.keys[path])
+
+
+def _is_array(leaf: PyTree, numbers: bool) -> bool:
+    number = isinstance(leaf, int | float | complex | np.generic) and not isinstance(leaf, bool)
+    return isinstance(leaf, jax.Array) or (numbers and number)
+
+
+def _is_key(leaf: PyTree) -> bool:
+    return isinstance(leaf, jax.Array) and jnp.issubdtype(leaf.dtype, jax.dtypes.prng_key)
+
+
+@dataclass(frozen=True, kw_only=True)
+class OwnProgram(Program):
+    """A Program of a user's step.
+
+    Attributes:
+      own: what `make` returned. state_leaves: of its state. place: where `make` begins, for sentences.
+      first: the arrays of the first state before they are placed, as shapes with shardings.
+      batch_of: step number -> the arrays of the batch, by path. fed: whether each step has another batch.
+    """
+
+    own: OwnStep
+    state_leaves: Leaves
+    place: str
+    first: TrainState
+    batch_of: Callable[[int], dict[str, PyTree]]
+    fed: bool
+
+
+def build(workload: StepWorkload, devices: Sequence[jax.Device], batch: int, *, numbers: bool = True) -> OwnProgram:
+    """Calls `make` and looks at what it returns; nothing is traced. Raises UserError for bad input.
+
+    numbers: whether Python numbers in the state become arrays; they cannot if tracing raises one of `NEEDS_VALUE`.
+    """
+    made, place = where(workload.make), f"make(devices, batch) in {where(workload.make)}"
+    with discovery.explaining(f"make of {made}", hint):
+        own = workload.make([*devices], batch)
+    if not isinstance(own, OwnStep):
+        raise UserError(f"{place} returned {type(own).__name__}: return an OwnStep.")
+    for name in ("step", "init", "parameters", "context"):
+        if not callable(getattr(own, name)):
+            raise UserError(f"{place} gives {name}={getattr(own, name)!r}, which cannot be called: give a function.")
+    with discovery.explaining(f"init of {made}", hint), own.context():
+        state = own.init()
+        batch_0 = own.batch(0) if callable(own.batch) else own.batch
+    _require_placed("state", state, place)
+    _require_placed("batch", batch_0, place)
+    leaves, batch_leaves = Leaves.of(state, numbers=numbers), Leaves.of(batch_0, numbers=False)
+    mesh = _mesh_of([*leaves.arrays(state).values(), *batch_leaves.arrays(batch_0).values()], devices, place)
+    return _of_leaves(own, leaves, batch_leaves, mesh, place, state)
+
+
+def _of_leaves(own: OwnStep, leaves: Leaves, batch_leaves: Leaves, mesh: Mesh, place: str, state: PyTree) -> OwnProgram:
+    compared = {id(leaf) for leaf in jax.tree.leaves(own.parameters(state))}
+    originals = dict(zip(leaves.paths, jax.tree.leaves(state), strict=True))
+    names = {path for path, leaf in originals.items() if id(leaf) in compared} - {*leaves.constants}
+    counter = NamedSharding(mesh, PartitionSpec())
+
+    def batch_of(step: int) -> dict[str, PyTree]:
+        return batch_leaves.arrays(own.batch(step) if callable(own.batch) else own.batch)
+
+    def packed(step: PyTree, arrays: dict[str, PyTree]) -> TrainState:
+        params = {path: x for path, x in arrays.items() if not names or path in names}
+        others = {path: x for path, x in arrays.items() if path not in params}
+        return TrainState(step, params, (), others, ())  # type: ignore[arg-type]
+
+    def step(state: TrainState, batch: dict[str, PyTree]) -> tuple[TrainState, PyTree]:
+        given = {**state.params, **state.opt_state}
+        returned = own.step(leaves.whole(given), batch_leaves.whole(batch))
+        if not (isinstance(returned, tuple) and len(returned) == 2):
+            kind = f"{len(returned)} values" if isinstance(returned, tuple) else type(returned).__name__
+            raise UserError(f"the step of {place} returned {kind}, not (state, metrics): wrap it in a function.")
+        new, metrics = returned
+        arrays = _chained(leaves, given, new, place)
+        shown = [x for x in jax.tree.leaves(metrics) if isinstance(x, jax.Array | np.ndarray | int | float)]
+        named = metrics if isinstance(metrics, dict) and len(shown) == len(jax.tree.leaves(metrics)) else shown
+        return packed(state.step + 1, arrays), named
+
+    def init(key: jax.Array) -> TrainState:
+        with context():
+            state = own.init()
+            if any(isinstance(x, jax.Array) and x.is_deleted() for x in jax.tree.leaves(state)):
+                raise UserError(
+                    f"init of {place} returns arrays again that a step has donated: make the state inside of init, or "
+                    "give donate=False."
+                )
+            arrays = leaves.arrays(state)
+        return packed(multihost.put(np.int32(0), counter), arrays)
+
+    context = own.context
+    first = jax.tree.map(aval, packed(multihost.put(np.int32(0), counter), leaves.arrays(state)))
+    return OwnProgram(
+        mesh=mesh,
+        init=init,
+        step=jax.jit(step, donate_argnums=0 if own.donate else (), keep_unused=True),
+        state_sharding=None,
+        batch_sharding=None,
+        put=lambda _: batch_of(0),
+        export=lambda state: state,
+        load=lambda state: state,
+        enter=context,
+        avals=lambda: (first, jax.tree.map(aval, batch_of(0))),
+        own=own,
+        state_leaves=leaves,
+        place=place,
+        first=first,
+        batch_of=batch_of,
+        fed=callable(own.batch),
+    )
+
+
+def aval(x: jax.Array) -> jax.ShapeDtypeStruct:
+    """Its shape and, if it was placed, its sharding. The compiler chooses where an array that was not placed lies."""
+    sharding = x.sharding if x.committed else None
+    return jax.ShapeDtypeStruct(x.shape, x.dtype, sharding=sharding, weak_type=x.weak_type)
+
+
+def _chained(leaves: Leaves, given: Mapping[str, PyTree], new: PyTree, place: str) -> dict[str, PyTree]:
+    """The arrays of the new state. Raises UserError if the next step could not take it."""
+    before = f"the step of {place} cannot be chained: it returns"
+    if (structure := jax.tree.structure(new)) != leaves.tree:
+        more = _first_difference(leaves, new) or f"the structure {str(structure)[:120]}"
+        raise UserError(f"{before} {more}: return a state like the one of init.")
+    found = dict(zip(leaves.paths, jax.tree.leaves(new), strict=True))
+    for path, old in leaves.constants.items():
+        if isinstance(old, int | float | str) and found[path] is not old and found[path] != old:
+            raise UserError(
+                f"{before} '{path}' as {found[path]!r}, and it was {old!r}: make it an array, jnp.asarray({old!r})."
+            )
+    arrays = {}
+    for path, old in given.items():
+        x = jax.random.key_data(found[path]) if path in leaves.keys else jnp.asarray(found[path])
+        if (x.shape, x.dtype) != (old.shape, old.dtype):
+            was, now = (f"{a.dtype}[{','.join(map(str, a.shape))}]" for a in (old, x))
+            raise UserError(f"{before} '{path}' as {now}, and it was {was}: keep shape and dtype (x.astype).")
+        arrays[path] = x
+    return arrays
+
+
+def _first_difference(leaves: Leaves, new: PyTree) -> str:
+    there = Leaves.of(new, numbers=leaves.numbers).paths
+    lost, extra = ([p for p in a if p not in b] for a, b in ((leaves.paths, there), (there, leaves.paths)))
+    if lost:
+        return f"a state without '{lost[0]}'"
+    return f"a state with '{extra[0]}', which init does not have" if extra else ""
+
+
+def _require_placed(what: str, tree: PyTree, place: str) -> None:
+    for path, leaf in jax.tree_util.tree_leaves_with_path(tree):
+        if isinstance(leaf, np.ndarray):
+            name = jax.tree_util.keystr(path, simple=True, separator="/")
+            raise UserError(
+                f"the {what} of {place} has a NumPy array{f' at {name!r}' if name else ''}, which every step would "
+                "send to the devices again: place it with jax.device_put(array, sharding)."
+            )
+
+
+def _mesh_of(arrays: Sequence[jax.Array], devices: Sequence[jax.Device], place: str) -> Mesh:
+    """The mesh of the arrays on most devices. Raises UserError if it does not have all devices."""
+    shardings = sorted((x.sharding for x in arrays), key=lambda s: -len(s.device_set))
+    if not shardings:
+        raise UserError(f"the state and the batch of {place} have no array.")
+    widest = next(x for x in arrays if x.sharding is shardings[0])
+    order = [*shardings[0].devices_indices_map(widest.shape)]  # as programs number them
+    if len(order) < len(devices):
+        raise UserError(
+            f"{place} puts the state and the batch on {len(order)} of {len(devices)} devices: build the mesh from the "
+            "argument `devices`."
+        )
+    meshes = [s.mesh for s in shardings if isinstance(s, NamedSharding) and isinstance(s.mesh, Mesh)]
+    largest = max((m for m in meshes if m.size == len(order)), key=lambda m: len(m.axis_names), default=None)
+    return Mesh(np.array(order), (AXIS,), axis_types=(AxisType.Auto,)) if largest is None else largest
+
+
+def hint(error: Exception) -> str:
+    """What to do about an exception of the user's code; "" if that is unknown."""
+    text = str(error)
+    if "divisible" in text or "divide" in text:
+        return "Choose a --config.batch that divides over the devices."
+    if "Received incompatible devices" in text:
+        return "Place the state and the batch on the argument `devices`, all of them."
+    return ""
+
+
+def settled(program: OwnProgram, compiled: PyTree) -> tuple[OwnProgram, bool]:
+    """(the program with state and batch placed as its executable wants, whether it must be compiled again for that).
+
+    Raises UserError if a state comes back with another sharding than it went in with.
+    """
+    (state_in, batch_in), _ = compiled.input_shardings
+    state_out, first, again = compiled.output_shardings[0], program.first, False
+    arrays = jax.tree_util.tree_leaves_with_path(first)
+    shardings = []
+    for (path, x), goes_in, comes_out in zip(arrays, *map(jax.tree.leaves, (state_in, state_out)), strict=True):
+        same = goes_in.is_equivalent_to(comes_out, len(x.shape))
+        if not same and x.sharding is not None:
+            name = path[-1].key if hasattr(path[-1], "key") else str(path[-1])
+            raise UserError(
+                f"the step of {program.place} cannot be chained: '{name}' goes in as {spec(goes_in)} and comes out as "
+                f"{spec(comes_out)}, so a second call would compile again: constrain it in the step with "
+                "jax.lax.with_sharding_constraint, or place it so in init."
+            )
+        again |= not same  # the compiler chose where it lies: what comes out goes in
+        shardings.append(goes_in if same else comes_out)
+    state_on = jax.tree.unflatten(jax.tree.structure(first), shardings)
+    state, init, batch_of = with_sharding(first, state_on), program.init, program.batch_of
+
+    def placed(tree: PyTree, on: PyTree) -> PyTree:
+        return jax.tree.map(lambda x, s: x if x.committed and x.sharding == s else multihost.put(x, s), tree, on)
+
+    settled = dataclasses.replace(
+        program,
+        first=state,
+        init=lambda key: placed(init(key), state_on),
+        put=lambda _: placed(batch_of(0), batch_in),
+        batch_of=lambda step: placed(batch_of(step), batch_in),
+        avals=lambda: (state, with_sharding(batch_of(0), batch_in)),
+    )
+    return settled, again
+
+
+def bytes_here(x: PyTree) -> int:
+    """The bytes of an array, given as a shape with a sharding, on one device."""
+    return math.prod(x.sharding.shard_shape(x.shape)) * x.dtype.itemsize
+
+
+def spec(sharding: PyTree) -> str:
+    if not isinstance(sharding, NamedSharding):
+        return str(sharding)
+    axes = [*sharding.spec]
+    while axes and axes[-1] is None:  # as not split as without
+        axes.pop()
+    return f"P({', '.join(map(repr, axes))})"
+
+
+def require_same_each_time(program: OwnProgram) -> None:
+    """Raises UserError if `init` gives other values at its second call, or the step another program at its second
+    trace, or if each call of the step would compile."""
+    first, second = (digests(program.init(None)) for _ in range(2))  # type: ignore[arg-type]
+    if changed := [path for path in first if first[path] != second[path]]:
+        raise UserError(
+            f"init of {program.place} gives other values at its second call ('{changed[0]}'): seed its random numbers "
+            "in init, so that all runs start alike."
+        )
+    batch = program.batch_of(0)
+    with program.context():
+        # A fresh function: a jitted one would remember its first trace.
+        traces = [jax.jit(_again(program.step)).trace(program.first, batch).jaxpr for _ in range(2)]
+    one, other = traces
+    if line := _compiles_each_time(one.jaxpr, other.jaxpr):
+        raise UserError(
+            f"the step of {program.place} makes a new jitted function in each call, so each step compiles ({line}): "
+            "call jax.jit once, outside of the step."
+        )
+    if _values(one) != _values(other):
+        raise UserError(
+            f"the step of {program.place} traces to another program at its second call: a Python value, such as a "
+            "counter or a NumPy draw, changes in it; keep that in the state as an array."
+        )
+
+
+def _again(jitted: PyTree) -> Callable[..., PyTree]:
+    function = jitted.__wrapped__
+    return lambda *args: function(*args)
+
+
+def _values(closed: PyTree) -> tuple[str, list[bytes]]:
+    """What the trace computes: its text and its constants."""
+    # Without the addresses of Python functions, which differ between traces of the same step.
+    text = re.sub(r" at 0x[0-9a-f]+", "", str(closed.jaxpr))
+    return text, [np.asarray(x).tobytes() for x in closed.consts if not _is_key(x)]
+
+
+def _compiles_each_time(one: PyTree, other: PyTree) -> str:
+    """The line of a jitted function that is new at each call and has the work of the step; "" if there is none."""
+    pairs = [(a, b) for a, b in zip(one.eqns, other.eqns, strict=False) if a.primitive.name in ("pjit", "jit")]
+    if any(_has_products(a) for a in one.eqns if a.primitive.name not in ("pjit", "jit")):
+        return ""  # it is not jitted inside: its inner functions are traced anew each time, as usual
+    fresh = [a for a, b in pairs if a.params["jaxpr"] is not b.params["jaxpr"] and _has_products(a)]
+    if not fresh or len(pairs) > 8:
+        return ""
+    return line_of(fresh[0]) or f"the function '{fresh[0].params.get('name', '')}'"
+
+
+def _has_products(equation: PyTree) -> bool:
+    if equation.primitive.name in PRODUCTS:
+        return True
+    return any(each.primitive.name in PRODUCTS for body, _ in inner(equation) for each in equations(body))
+
+
+def line_of(equation: PyTree) -> str:
+    """ "'mine.py', line 12": the last line of the user's files that made an equation; "" if there is none."""
+    trace = equation.source_info.traceback
+    frames = trace.frames if trace is not None else ()
+    return next((f"'{f.file_name}', line {f.line_num}" for f in frames if discovery.is_theirs(f.file_name)), "")
+
+
+def draws_per_device(program: OwnProgram) -> str:
+    """Where a step draws random numbers on each device by itself, as a line; "" if it does not."""
+    with program.context():
+        jaxpr = program.step.trace(program.first, program.batch_of(0)).jaxpr.jaxpr
+    for mapped in (each for each in equations(jaxpr) if each.primitive.name in MAPS):
+        for body, _ in inner(mapped):
+            for each in equations(body):
+                if each.primitive.name in DRAWS:
+                    return line_of(each) or line_of(mapped) or "in a library"
+    return ""
+
+
+def digests(state: TrainState) -> dict[str, str]:
+    """A digest of each array of a state, by path."""
+    arrays = {**state.params, **state.opt_state}
+    return {path: hashlib.sha256(multihost.on_host(x).tobytes()).hexdigest() for path, x in arrays.items()}
+
+
+def batch_digest(batch: Mapping[str, jax.Array]) -> str:
+    """A digest of a batch that does not depend on how its examples are spread over devices."""
+    whole = hashlib.sha256()
+    for path in sorted(batch):
+        whole.update(np.ascontiguousarray(multihost.on_host(batch[path])).tobytes())
+    return whole.hexdigest()

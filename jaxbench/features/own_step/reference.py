@@ -1,0 +1,263 @@
+# Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
+"""Compares a user's step on several devices with the same step on one device, by how its parameters move.
+
+The two run in different processes, because a trainer may read all of `jax.devices()`; so the reference is a file. The
+movement is compared, not the parameters: with a warmed-up learning rate they hardly change, whatever a step does.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import math
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from jaxbench.core.program import TrainState
+from jaxbench.core.reference import PERTURBED, STEPS
+from jaxbench.core.schema import Verdict
+from jaxbench.features.own_step.program import OwnProgram, batch_digest
+from jaxbench.measure.check import OPTIMIZER_STATE, ROUNDING, SHARE, unchecked
+from jaxbench.parallel import multihost
+from jaxbench.workloads.own_step import PyTree
+
+Arrays = dict[str, np.ndarray]  # by path
+WITHIN = {"cpu": 1e-3}  # of the movement of all parameters, relative
+WITHIN_ELSEWHERE = 3e-2  # an accelerator computes float32 products in TF32 or bfloat16 by default
+SLOW_S = 1.0  # of a step: then one perturbed run must do
+SAME_START = 1e-6  # relative
+
+
+@dataclass(frozen=True)
+class Movement:
+    """Floating-point arrays before the first step and after the last, on the host: parameters, then all others."""
+
+    start: Arrays
+    end: Arrays
+    others: Arrays
+
+    @property
+    def moved(self) -> Arrays:
+        return {path: x.astype(np.float64) - self.start[path] for path, x in self.end.items()}
+
+
+@dataclass(frozen=True, kw_only=True)
+class OwnReference:
+    """The result of the fewest devices that can hold the step.
+
+    noise: by path, how far a perturbed first state moves the parameter elsewhere, as a norm.
+    """
+
+    movement: Movement
+    devices: int
+    batch: str
+    noise: Mapping[str, float]
+
+    def save(self, file: Path) -> None:
+        arrays = {
+            f"{part}/{path}": x
+            for part in ("start", "end", "others")
+            for path, x in getattr(self.movement, part).items()
+        }
+        about = {"devices": self.devices, "batch": self.batch, "noise": dict(self.noise)}
+        partial = file.with_suffix(".part.npz")
+        np.savez(partial, about=np.array(json.dumps(about)), **arrays)
+        partial.replace(file)
+
+    @classmethod
+    def load(cls, file: Path) -> OwnReference:
+        with np.load(file, allow_pickle=False) as saved:
+            parts: dict[str, Arrays] = {"start": {}, "end": {}, "others": {}}
+            for name in (name for name in saved.files if name != "about"):
+                part, _, path = name.partition("/")
+                parts[part][path] = saved[name]
+            return cls(movement=Movement(**parts), **json.loads(str(saved["about"])))
+
+
+def run(program: OwnProgram, call: Callable[..., PyTree], start: TrainState | None = None) -> Movement:
+    """Makes `STEPS` steps from the first state, or from `start`, which may be donated."""
+    call = program.members.after_barrier(call)
+    with program.context():
+        state = program.init(None) if start is None else start  # type: ignore[arg-type]
+        before = _floats(state.params)
+        for step in range(STEPS):
+            # Waiting keeps the scratch memory of one step alive, not of three.
+            state, _ = jax.block_until_ready(call(state, program.batch_of(step)))
+        return Movement(before, _floats(state.params), _floats(state.opt_state))
+
+
+def _floats(arrays: Mapping[str, jax.Array]) -> Arrays:
+    """Host copies of the floating-point arrays, at least in float32, which a file can hold."""
+    chosen = {path: x for path, x in arrays.items() if jnp.issubdtype(x.dtype, jnp.inexact)}
+    host = {path: multihost.on_host(x) for path, x in chosen.items()}
+    wide = {path: x if x.dtype.itemsize >= 4 else x.astype(np.float32) for path, x in host.items()}
+    return {path: np.array(x, copy=True) for path, x in wide.items()}  # a CPU's step overwrites what it donates
+
+
+def reference(program: OwnProgram, call: Callable[..., PyTree]) -> OwnReference:
+    """The movement of this program, and what rounding does to it: the first state is changed in its last bit."""
+    begin = time.perf_counter()
+    movement = run(program, call)
+    runs = PERTURBED if time.perf_counter() - begin < SLOW_S * STEPS else 1
+    noise = dict.fromkeys(movement.end, 0.0)
+    for seed in range(runs):
+        found = run(program, call, _perturbed(program, np.random.default_rng(seed)))
+        for path, norm in _distances(found.moved, movement.moved).items():
+            noise[path] = max(noise[path], norm)
+    digest = batch_digest(program.batch_of(0))
+    return OwnReference(movement=movement, devices=program.mesh.size, batch=digest, noise=noise)
+
+
+def _perturbed(program: OwnProgram, random: np.random.Generator) -> TrainState:
+    def perturb(x: jax.Array) -> jax.Array:
+        if not jnp.issubdtype(x.dtype, jnp.floating):
+            return x
+        host = multihost.on_host(x)
+        # Not one sign for all: a common factor leaves a scale-invariant layer unchanged.
+        signs = random.choice(np.array([-1.0, 1.0]), x.shape)
+        changed = np.asarray(host * (1 + float(jnp.finfo(x.dtype).eps) * signs)).astype(x.dtype)
+        return multihost.put(changed, x.sharding, may_alias=False)
+
+    state = program.init(None)  # type: ignore[arg-type]
+    return dataclasses.replace(state, params=jax.tree.map(perturb, state.params))
+
+
+def _distances(a: Arrays, b: Arrays) -> dict[str, float]:
+    """The norm of the difference by path."""
+    return {path: float(np.linalg.norm(np.abs(a[path] - b[path]))) for path in b}
+
+
+class OwnCopies(Exception):
+    """Devices hold different copies of a parameter. The message names it."""
+
+
+def _aligned(found: Arrays, like: Arrays, devices: int, of: int, *, equal: bool = True) -> Arrays:
+    """The arrays in the shapes of the reference on `of` devices.
+
+    A pmapped step has a leading axis of one copy for each device. equal: the copies must be equal; those that are not
+    are otherwise left out, such as the batch statistics of each device.
+    """
+    aligned: Arrays = {}
+    for path, want in like.items():
+        x = found[path]
+        if x.shape == want.shape:
+            aligned[path] = x
+        elif (devices, *want.shape[1:]) == x.shape and want.shape[:1] == (of,):
+            if all(np.array_equal(x[0], copy) for copy in x[1:]):
+                aligned[path] = np.broadcast_to(x[:1], want.shape)
+            elif equal:
+                raise OwnCopies(f"the devices hold different copies of '{path}': is its gradient averaged over them?")
+        elif equal:
+            raise OwnCopies(f"'{path}' has the shape {x.shape} on {devices} devices and {want.shape} on {of}")
+    return aligned
+
+
+def judge(
+    program: OwnProgram, call: Callable[..., PyTree], expected: OwnReference, *, platform: str, draws: Callable[[], str]
+) -> tuple[Verdict, ...]:
+    """The verdicts "parameters" and "state" on a compiled step.
+
+    draws: returns the line where devices draw random numbers of their own, "" if none; called only for a difference.
+    """
+    here, many = program.mesh.size, f"{program.mesh.size} devices"
+    few = "one device" if expected.devices == 1 else f"{expected.devices} devices"
+    if batch_digest(program.batch_of(0)) != expected.batch:
+        return (unchecked(f"the batch on {many} has other values than on {few}: draw it from the argument `batch`"),)
+    found = run(program, call)
+    try:
+        start, end = (
+            _aligned(getattr(found, name), getattr(expected.movement, name), here, expected.devices)
+            for name in ("start", "end")
+        )
+    except OwnCopies as error:
+        return (Verdict(name="parameters", ok=False, reason=str(error)),)
+    before = expected.movement.start
+    apart, size = _norm({path: start[path] - x for path, x in before.items()}), _norm(before)
+    if apart > SAME_START * size:
+        return (
+            unchecked(
+                f"init gives other parameters on {many} than on {few} (relative L2 {apart / (size or 1):.1e}): make "
+                "them by the same random numbers, then place them"
+            ),
+        )
+    moved = Movement(start, end, {}).moved
+    verdict = _parameters(moved, expected, platform=platform, few=few)
+    if not verdict.ok and not verdict.unchecked and (line := draws()):
+        return (
+            unchecked(
+                f"each device draws random numbers of its own ({line}), and {few} draws others, so the two must "
+                f"differ: {verdict.reason}. Without them, such as with dropout 0, this check decides"
+            ),
+        )
+    return (verdict, *_others(found, expected, here, few=few))
+
+
+def _norm(arrays: Arrays) -> float:
+    return math.sqrt(sum(float(np.linalg.norm(np.abs(x))) ** 2 for x in arrays.values()))
+
+
+def _parameters(moved: Arrays, expected: OwnReference, *, platform: str, few: str) -> Verdict:
+    right, noise = expected.movement.moved, expected.noise
+    norms = {path: _norm({path: x}) for path, x in right.items()}
+    # A last-bit change of the first state moves these as much as their gradient does: it is rounding alone.
+    rounding = [path for path, norm in norms.items() if noise[path] > SHARE * norm]
+    kept = [path for path in right if path not in rounding]
+
+    def whole(values: Mapping[str, float]) -> float:
+        return math.sqrt(sum(values[path] ** 2 for path in kept))
+
+    if not (size := whole(norms)):
+        return unchecked(f"no parameter changed in {STEPS} steps, so this proves nothing (is the learning rate 0?)")
+    apart, within = _distances(moved, right), WITHIN.get(platform, WITHIN_ELSEWHERE)
+    distance, changed = whole(apart) / size, whole(noise) / size
+    limit = max(within, min(SHARE, ROUNDING * changed))
+    text = f"after {STEPS} steps the movement of the parameters is {distance:.1e} (relative L2) from that on {few}"
+    why = f"{ROUNDING} times the {changed:.1e} of a last-bit change" if limit > within else "sums in another order"
+    if rounding:
+        more = f" and {len(rounding) - 3} more" if len(rounding) > 3 else ""
+        text += f", without {', '.join(map(repr, rounding[:3]))}{more}, moved by rounding alone"
+    if not distance <= limit:
+        value = distance if math.isfinite(distance) else None
+        reason = f"{text}: NOT within {limit:.0e} ({why})"
+        return Verdict(name="parameters", ok=False, reason=reason, value=value, limit=limit)
+
+    def share(path: str) -> float:
+        far = apart[path] > ROUNDING * noise[path]
+        return apart[path] / norms[path] if norms[path] else math.inf if far else 0.0
+
+    worst = max(kept, key=share)
+    if not share(worst) <= SHARE:
+        value = share(worst) if math.isfinite(share(worst)) else None
+        reason = f"{text}, but '{worst}' by itself is {share(worst):.1e} away, NOT within {SHARE}: is it never reduced?"
+        return Verdict(name="parameters", ok=False, reason=reason, value=value, limit=SHARE)
+    reason = f"{text}: within {limit:.0e} ({why}); the worst array, '{worst}', {share(worst):.1e}"
+    return Verdict(name="parameters", ok=True, reason=reason, value=distance, limit=limit)
+
+
+def _others(found: Movement, expected: OwnReference, devices: int, *, few: str) -> tuple[Verdict, ...]:
+    """The verdict on the other arrays, such as an optimizer's running means, which reveal a wrong gradient scale that
+    Adam hides from the parameters; () without such arrays."""
+    right = expected.movement.others
+    aligned = _aligned(found.others, right, devices, expected.devices, equal=False)
+    if not (size := _norm({path: right[path] for path in aligned})):
+        return ()
+    distance = _norm({path: x - right[path] for path, x in aligned.items()}) / size
+    ok, value = distance <= OPTIMIZER_STATE, distance if math.isfinite(distance) else None
+    reason = f"the {len(aligned)} other arrays of the state are {distance:.1e} (relative L2) from those on {few}, "
+    reason += f"{'within' if ok else 'NOT within'} {OPTIMIZER_STATE:.0e} (a wrong gradient scale gives 1 or more)"
+    if own := len(right) - len(aligned):
+        reason += f"; {own} arrays differ from device to device and are not compared"
+    return (Verdict(name="state", ok=ok, reason=reason, value=value, limit=OPTIMIZER_STATE),)
+
+
+def repeated(program: OwnProgram, call: Callable[..., PyTree], expected: OwnReference) -> Verdict:
+    """The verdict "parameters" on the program that is the reference itself: a second run must do the same."""
+    platform = program.mesh.devices.flat[0].platform
+    verdict = _parameters(run(program, call).moved, expected, platform=platform, few="the same device before")
+    return dataclasses.replace(verdict, reason=f"the reference of the other points: {verdict.reason}")

@@ -1,0 +1,83 @@
+# Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
+"""Makes the references of a user's own step: files that the processes of other device counts compare with."""
+
+from __future__ import annotations
+
+import dataclasses
+import shutil
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Protocol
+
+from jaxbench.core.plan import Placed, Point
+from jaxbench.core.schema import OWN
+from jaxbench.features.ablations.points import LOCAL
+from jaxbench.levers import PART
+from jaxbench.processes.client import Answer, WorkerError
+from jaxbench.processes.messages import Export, Refer, Request
+from jaxbench.workloads.own_step import PyTree
+
+# What a worker answers if the step does not fit: an Unfit of `measure.memory`, or an error of the devices.
+OUT_OF_MEMORY = ("Unfit", "JaxRuntimeError: RESOURCE_EXHAUSTED", "XlaRuntimeError: RESOURCE_EXHAUSTED")
+
+
+class Asks(Protocol):
+    """What can ask a process with the devices of a point."""
+
+    def ask_for(self, point: Placed, request: Request[Answer]) -> Answer: ...
+
+
+class References:
+    """By global batch, the result of one device or, if that cannot hold the step, of the fewest devices that can.
+
+    run: the folder below which the files go. points: of the run.
+    """
+
+    def __init__(self, run: Path, points: Sequence[Placed]):
+        self.folder = run / "references"
+        self._counts = sorted({1, *(p.devices for p in points if isinstance(p, Point))})
+        self._told: dict[str, dict[str, PyTree]] = {}
+
+    def make(self, workers: Asks, placed: Placed) -> None:
+        """Asks for the reference of a point, unless it exists. A failure leaves the point unchecked."""
+        if (key := self._key(placed)) and key not in self._told:
+            assert isinstance(placed, Point)
+            self._told[key] = self._made(workers, placed, key)
+
+    def close(self) -> None:
+        """Removes the files."""
+        shutil.rmtree(self.folder, ignore_errors=True)
+
+    def _key(self, placed: Placed) -> str:
+        """The name of the file that a point needs; "" for a point that needs none."""
+        if not isinstance(placed, Point) or placed.strategy != OWN:
+            return ""
+        if not placed.explains:
+            return f"{placed.global_batch}-{placed.arm}".replace("/", "_")
+        local = placed.levers[PART.name] == LOCAL
+        return f"share-{placed.global_batch // placed.devices}" if local else ""
+
+    def told(self, placed: Placed) -> dict[str, PyTree]:
+        """The reference of a point, for a request about it."""
+        return self._told.get(self._key(placed), {})
+
+    def _made(self, workers: Asks, point: Point, key: str) -> dict[str, PyTree]:
+        self.folder.mkdir(exist_ok=True)
+        file, why = str((self.folder / f"{key}.npz").resolve()), ""
+        shares = bool(point.explains)  # one device does its share of the batch, on its own
+        levers = {**point.levers, PART.name: PART.default}
+        batch = point.global_batch // point.devices if shares else point.global_batch
+        for count in [1] if shares else [count for count in self._counts if count <= point.devices]:
+            one = dataclasses.replace(
+                point, point=f"{OWN}/{point.scaling}/{count}", devices=count, global_batch=batch, levers=levers,
+                explains="", oversubscribed=False, processes=point.processes if count == point.devices else 1,
+            )  # fmt: skip
+            request = (Export if shares else Refer)(point=one.to_json(), file=file)
+            try:
+                workers.ask_for(one, request)
+                return {"file": file, "devices": count}
+            except WorkerError as error:
+                why = f"the same step on {'one device' if count == 1 else f'{count} devices'} failed: {error}"
+                if error.alive and not str(error).startswith(OUT_OF_MEMORY):
+                    break
+        return {"why": why}

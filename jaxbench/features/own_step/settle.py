@@ -1,0 +1,53 @@
+# Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
+"""Whether an experiment is a user's own step, and which settings such a step refuses."""
+
+from __future__ import annotations
+
+from ml_collections import ConfigDict
+
+from jaxbench import discovery, levers
+from jaxbench.config import Settings
+from jaxbench.core.schema import OWN
+from jaxbench.errors import UserError
+from jaxbench.levers.compiler import COMPILER
+from jaxbench.machine.start import settle_jax
+from jaxbench.workloads.own_step import StepWorkload
+
+
+def load(config: ConfigDict, experiment: str) -> StepWorkload | None:
+    """The user's step; None if the experiment is a model. Raises UserError, also for settings that a step refuses."""
+    workload = discovery.build(experiment, config)
+    settle_jax()
+    if not isinstance(workload, StepWorkload):
+        return None
+    place = f"build(config) of '{experiment}'"
+    if not callable(workload.make):
+        raise UserError(f"{place} gives make={workload.make!r}: give a function make(devices, batch).")
+    if not isinstance(workload.batch, int) or workload.batch < 1:
+        raise UserError(f"{place} gives batch={workload.batch!r}: give a number of examples, such as 8.")
+    return workload
+
+
+def settle(config: ConfigDict, experiment: str) -> bool:
+    """Whether the experiment is a user's step. If so, its config says so. Raises UserError for settings of a model."""
+    if config.get("measures") or not (workload := load(config, experiment)):
+        return False
+    default = Settings.__dataclass_fields__["strategies"].metadata["field"].default
+    if config.strategy not in (default, "all", OWN):  # a preset may ask for all
+        raise UserError(
+            f"--config.strategy={config.strategy}: '{workload.name}' is your own step, which has a mesh of its own: "
+            "leave it out."
+        )
+    for arm in levers.arms(config.lever):
+        for name, value in arm.levers.items():
+            if name != COMPILER.name and value != levers.DEFAULTS[name]:
+                raise UserError(
+                    f"--config.lever.{name}={value} changes a model, and '{workload.name}' is your own step: change it "
+                    "in make(devices, batch)."
+                )
+    for field, none in (("search", ""), ("depths", ""), ("weak", "batch")):
+        if config[field] != none:
+            raise UserError(f"--config.{field}={config[field]} needs a model, and '{workload.name}' is your own step.")
+    with config.unlocked():
+        config.strategy, config.batch, config.accelerator_batch = OWN, workload.batch, 0
+    return True

@@ -1,0 +1,147 @@
+# Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
+"""Runs one device's share of a user's step on all devices at once, without communication: the ablation `local`.
+
+A trainer that uses all of `jax.devices()` cannot make programs for single devices in a process that has several. So
+the process with one device exports the step as StableHLO, and the process with n devices runs n copies of it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+import jax
+import jax.export
+import jax.numpy as jnp
+import numpy as np
+from jax.sharding import AxisType, Mesh, NamedSharding, PartitionSpec
+
+from jaxbench.core.program import Program, TrainState
+from jaxbench.errors import Unsupported
+from jaxbench.features.ablations.programs import SENDS
+from jaxbench.features.own_step.program import AXIS, OwnProgram, aval
+from jaxbench.parallel import multihost
+from jaxbench.workloads.jaxprs import evaluate, inner
+from jaxbench.workloads.own_step import PyTree
+
+
+def save(program: OwnProgram, file: Path) -> None:
+    """Writes the step with its first state and batch. Raises Unsupported for a step that JAX cannot export."""
+    state, batch = program.init(None), program.batch_of(0)  # type: ignore[arg-type]
+    arrays, tree = jax.tree.flatten((state, batch))
+
+    def run(*arrays: jax.Array) -> tuple[jax.Array, ...]:
+        new, _ = program.step.__wrapped__(*jax.tree.unflatten(tree, arrays))
+        return tuple(jax.tree.leaves(new))
+
+    with program.context():
+        closed = jax.make_jaxpr(run)(*arrays)
+    # Without the layouts and the mesh of the one device, which would name the devices where the copies run.
+    shapes = [jax.ShapeDtypeStruct(x.shape, x.dtype) for x in arrays]
+    text = np.frombuffer(_exported(_of_one_device(closed), shapes).serialize(), np.uint8)
+    held = {f"array{i}": np.frombuffer(np.asarray(x).tobytes(), np.uint8) for i, x in enumerate(arrays)}
+    partial = file.with_suffix(".part.npz")
+    np.savez(partial, exported=text, **held)  # type: ignore[arg-type]
+    partial.replace(file)
+
+
+def _of_one_device(closed: PyTree) -> PyTree:
+    """The function of a jaxpr without collectives, which on one device do nothing and elsewhere name other devices."""
+
+    def inside(equation: PyTree, given: Sequence[PyTree]) -> Sequence[PyTree]:
+        ((body, consts),) = inner(equation)[:1]
+        return evaluate(body, consts, given, rules)
+
+    def same(equation: PyTree, given: Sequence[PyTree]) -> Sequence[PyTree]:
+        return [x.reshape(out.aval.shape) for x, out in zip(given, equation.outvars, strict=True)]
+
+    def first(equation: PyTree, given: Sequence[PyTree]) -> Sequence[PyTree]:
+        return [jnp.int32(0)]
+
+    kept = ("sharding_constraint", "reshard")
+    rules = {**dict.fromkeys((*SENDS, *kept), same), "shard_map": inside, "axis_index": first}
+    return lambda *arrays: tuple(evaluate(closed.jaxpr, closed.consts, arrays, rules))
+
+
+def program(file: Path, devices: Sequence[jax.Device]) -> Program:
+    """The Program in which each of these devices runs the step of a file, each with a state of its own."""
+    mesh = Mesh(np.array(devices), (AXIS,), axis_types=(AxisType.Auto,))
+    spread = NamedSharding(mesh, PartitionSpec(AXIS))
+    with np.load(file, allow_pickle=False) as saved:
+        exported = jax.export.deserialize(bytearray(saved["exported"].tobytes()))
+        arrays = [
+            np.frombuffer(saved[f"array{i}"].tobytes(), aval.dtype).reshape(aval.shape)
+            for i, aval in enumerate(exported.in_avals)
+        ]
+    states = len(exported.out_avals)  # they come before the arrays of the batch; the first counts the steps
+
+    def stacked(some: Sequence[np.ndarray]) -> list[jax.Array]:
+        wide = [np.broadcast_to(x, (len(devices), *x.shape)) for x in some]
+        return [multihost.put(x, spread, may_alias=False) for x in wide]
+
+    def state_of(arrays: Sequence[PyTree]) -> TrainState:
+        return TrainState(arrays[0], {str(i): x for i, x in enumerate(arrays[1:])}, (), (), ())  # type: ignore[arg-type]
+
+    def on_device(*arrays: jax.Array) -> list[jax.Array]:
+        return [jnp.asarray(x)[None] for x in exported.call(*(x[0] for x in arrays))]
+
+    spec = PartitionSpec(AXIS)
+    run = jax.shard_map(on_device, mesh=mesh, in_specs=spec, out_specs=spec, check_vma=False)
+
+    def step(state: TrainState, batch: list[jax.Array]) -> tuple[TrainState, PyTree]:
+        given = [state.step, *(state.params[str(i)] for i in range(states - 1))]
+        return state_of(run(*given, *batch)), {}
+
+    def shape_of(x: np.ndarray) -> jax.ShapeDtypeStruct:
+        return jax.ShapeDtypeStruct((len(devices), *x.shape), x.dtype, sharding=spread)
+
+    shapes = [shape_of(x) for x in arrays]
+    return Program(
+        mesh=mesh,
+        init=lambda key: state_of(stacked(arrays[:states])),
+        step=jax.jit(step, donate_argnums=0, out_shardings=(spread, spread)),
+        state_sharding=spread,
+        batch_sharding=spread,
+        put=lambda batch: stacked(arrays[states:]),  # type: ignore[arg-type, return-value]
+        export=lambda state: state,
+        load=lambda state: state,
+        avals=lambda: (state_of(shapes[:states]), shapes[states:]),
+    )
+
+
+def elsewhere(program: OwnProgram, devices: Sequence[jax.Device]) -> Program:
+    """The Program on as many devices that are not here, to compile. Raises Unsupported."""
+    batch = jax.tree.map(aval, program.batch_of(0))
+    mesh = program.mesh
+    target = Mesh(np.array(devices).reshape(mesh.devices.shape), mesh.axis_names)
+    arrays, tree = jax.tree.flatten((program.first, batch))
+    step = program.step.__wrapped__
+
+    def run(*arrays: jax.Array) -> list[jax.Array]:
+        return jax.tree.leaves(step(*jax.tree.unflatten(tree, arrays)))
+
+    def placed(x: jax.ShapeDtypeStruct, on: Mesh) -> jax.ShapeDtypeStruct:
+        spec = x.sharding.spec if isinstance(x.sharding, NamedSharding) else PartitionSpec()
+        return jax.ShapeDtypeStruct(x.shape, x.dtype, sharding=NamedSharding(on, spec))
+
+    platform = {"gpu": "cuda"}.get(devices[0].platform, devices[0].platform)
+    with program.context():
+        results = jax.tree.structure(jax.eval_shape(step, program.first, batch))
+        exported = _exported(run, [placed(x, mesh) for x in arrays], platforms=[platform])
+    donated = 0 if program.own.donate else ()
+    call = jax.jit(
+        lambda state, batch: jax.tree.unflatten(results, exported.call(*jax.tree.leaves((state, batch)))),
+        donate_argnums=donated,
+    )
+    avals = jax.tree.unflatten(tree, [placed(x, target) for x in arrays])
+    return Program(
+        mesh=target, step=call, avals=lambda: avals, init=program.init, state_sharding=None, batch_sharding=None,
+        put=program.put, export=program.export, load=program.load,
+    )  # fmt: skip
+
+
+def _exported(run: PyTree, arrays: Sequence[PyTree], **how: PyTree) -> PyTree:
+    try:
+        return jax.export.export(jax.jit(run), **how)(*arrays)
+    except (ValueError, NotImplementedError) as error:
+        raise Unsupported(f"JAX cannot export it ({' '.join(str(error).split())[:200]})") from error
