@@ -16,14 +16,14 @@ from dataclasses import dataclass
 from jaxbench.analysis.compiled import CompiledRow
 from jaxbench.analysis.scaling import Row
 from jaxbench.catalog import hardware
-from jaxbench.catalog.targets import Target
+from jaxbench.catalog.targets import Target, parse
 from jaxbench.digits import digits
 from jaxbench.errors import UserError
 from jaxbench.forecast import schedule, work
-from jaxbench.forecast.network import Network, slowest
+from jaxbench.forecast.network import Hosts, Network, PciePath, alternatives, slowest
 from jaxbench.forecast.schedule import Event, Times
 from jaxbench.forecast.work import Chip, Cost
-from jaxbench.records.forecasts import AT_BEST, COMPILED, ESTIMATED, MEASURED, RECKONED, ForecastRecord
+from jaxbench.records.forecasts import AT_BEST, COMPILED, ESTIMATED, MEASURED, RECKONED, SLOWEST, ForecastRecord
 from jaxbench.records.schema import Collective
 
 _SHORT = ", shorter than in any published run. The gaps between kernels are not counted, so this is a lower bound."
@@ -70,9 +70,17 @@ def exact(row: CompiledRow, experiment: str, target: Target) -> ForecastRecord:
     )  # fmt: skip
 
 
-def program(text: str, mesh: Mapping[str, int], target: Target) -> tuple[Event, ...]:
-    """The schedule of a compiled text on a target; () if the catalogue does not have the rates of its chip."""
+def program(text: str, mesh: Mapping[str, int], target: Target, *, compiled_for: str = "") -> tuple[Event, ...]:
+    """The schedule of a compiled text on a target; () if the catalogue does not have the rates of its chip.
+
+    compiled_for: the target that the text was compiled for. If it is another TPU, the cycles of a product are scaled
+    with the peaks of the two chips, as if both used the same share of their units.
+    """
     on = work.chip(target.device_kind)
+    if on is not None and on.clock_hz and compiled_for.partition(":")[0] not in ("", target.name):
+        other = work.chip(parse(compiled_for).device_kind)
+        assert other is not None and other.clock_hz  # the catalogue has the clock of every TPU
+        on = dataclasses.replace(on, clock_hz=other.clock_hz * on.peak_flop_per_s / other.peak_flop_per_s)
     return () if on is None else schedule.read(text, mesh, on)
 
 
@@ -89,10 +97,27 @@ def timed(forecast: ForecastRecord, events: tuple[Event, ...], target: Target, n
             by[event.how] = by.get(event.how, 0.0) + event.seconds * count
             kernels += count
     notes = (*forecast.notes, *_notes(events, by))
-    return banded(
-        dataclasses.replace(forecast, seconds_by=dict(sorted(by.items())), kernels=kernels, notes=notes),
-        schedule.times(events, network.seconds), target.platform, on,
+    made = dataclasses.replace(
+        forecast, seconds_by=dict(sorted(by.items())), kernels=kernels, notes=notes,
+        link=str(network.inside) if isinstance(network, Hosts) and isinstance(network.inside, PciePath) else "",
+        by_link=_by_link(events, target, network) if forecast.wire_bytes else {},
     )  # fmt: skip
+    return _with_slow_links(banded(made, schedule.times(events, network.seconds), target.platform, on))
+
+
+def _by_link(events: tuple[Event, ...], target: Target, network: Network) -> dict[str, float]:
+    """The scheduled seconds with each link that a host of GPUs may have, and without overlap at the slowest."""
+    seconds = {
+        name: schedule.times(events, each.seconds).scheduled_s for name, each in alternatives(network, target).items()
+    }
+    slow = slowest(network)
+    return {**seconds, SLOWEST: schedule.times(events, slow.seconds).bare_s} if seconds and slow != network else seconds
+
+
+def _with_slow_links(forecast: ForecastRecord) -> ForecastRecord:
+    """The forecast with a range that includes the slowest measured link of this kind."""
+    slow = forecast.by_link.get(SLOWEST, 0.0)
+    return forecast if forecast.high_s is None else dataclasses.replace(forecast, high_s=max(forecast.high_s, slow))
 
 
 def banded(forecast: ForecastRecord, times: Times, family: str, on: Chip) -> ForecastRecord:
@@ -198,14 +223,14 @@ def at_depth(
         kernels=line(shallow.kernels, deep.kernels),
         collectives=tuple(_deeper(shallow.collectives, each, share) for each in deep.collectives),
         seconds_by={how: line(shallow.seconds_by.get(how, 0.0), deep.seconds_by[how]) for how in deep.seconds_by},
+        by_link={name: line(shallow.by_link.get(name, 0.0), deep.by_link[name]) for name in deep.by_link},
     )  # fmt: skip
     on = work.chip(deep.device_kind)
     if shallow.work_s is None or deep.work_s is None or on is None:
         return made
     names = ("work_s", "communication_s", "scheduled_s")
-    return banded(
-        made, Times(**{name: line(getattr(shallow, name), getattr(deep, name)) for name in names}), family, on
-    )
+    times = Times(**{name: line(getattr(shallow, name), getattr(deep, name)) for name in names})
+    return _with_slow_links(banded(made, times, family, on))
 
 
 def _deeper(shallow: Sequence[Collective], deep: Collective, share: float) -> Collective:

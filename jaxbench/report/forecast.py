@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -12,11 +13,11 @@ from jaxbench.analysis.compiled import gigabytes
 from jaxbench.digits import digits
 from jaxbench.errors import UserError
 from jaxbench.records import forecasts
-from jaxbench.records.forecasts import COMPILED, ForecastRecord
+from jaxbench.records.forecasts import COMPILED, SLOWEST, ForecastRecord
 from jaxbench.records.store import write_atomic
 from jaxbench.report import page
 from jaxbench.report.drawing import canvas
-from jaxbench.report.figures.forecasts import draw_forecast
+from jaxbench.report.figures.forecasts import draw_forecast, draw_links
 from jaxbench.report.page import Page, Picture, Purpose, Section
 from jaxbench.report.table import ALWAYS, TEXT, Column, Table, fill, to_csv
 
@@ -59,9 +60,11 @@ _FILE = tuple(
         "target", "experiment", "device_kind", "point", "strategy", "scaling", "arm", "devices", "global_batch",
         "basis", "status", "reason", "fits", "peak_bytes", "memory_bytes", "wire_bytes", "grade", "low_s",
         "scheduled_s", "high_s", "work_s", "communication_s", "error", "flops", "peak_flop_per_s", "parameters",
-        "kernels",
+        "kernels", "link",
     )
 )  # fmt: skip
+_PLOTS = (draw_forecast, draw_links)
+_LINKS = {"NVLink": "NVLink", "peer-to-peer": "PCIe with peer-to-peer", "staged": "PCIe without peer-to-peer"}
 
 
 def write(folder: Path, console: Console, answer: str = "") -> None:
@@ -71,15 +74,12 @@ def write(folder: Path, console: Console, answer: str = "") -> None:
     """
     records = forecasts.read(folder)
     table = fill(_COLUMNS, records, group=lambda record: record.target.partition(":")[0])
-    files = canvas.render(lambda: draw_forecast(records, title=_title(records)))
-    made = _page(
-        records,
-        table,
-        [Picture(name="forecast", svg=files["svg"], caption=draw_forecast.caption)] if files else [],
-        answer,
-    )
+    drawn = {plot: canvas.render(functools.partial(plot, records, title=_title(records))) for plot in _PLOTS}
+    pictures = [Picture(name=p.name, svg=files["svg"], caption=p.caption) for p, files in drawn.items() if files]
+    made = _page(records, table, pictures, answer)
     try:
-        canvas.write(files, folder / "figures", "forecast")
+        for plot, files in drawn.items():
+            canvas.write(files, folder / "figures", plot.name)
         write_atomic(folder / CSV, fill_csv(records))
         write_atomic(folder / PAGE, page.render(made))
     except OSError as error:
@@ -119,11 +119,23 @@ def _page(records: Sequence[ForecastRecord], table: Table, pictures: list[Pictur
     sections = []
     if bad := [f"{r.target} {r.point}: {r.status}: {r.reason}" for r in records if r.status != "ok"]:
         sections.append(Section(heading="Not compiled, or too large", sentences=bad, purpose=Purpose.SHORTFALL))
+    if links := [_link(record) for record in records if record.by_link]:
+        sections.append(Section(heading="What the link costs", sentences=links, definition=DEFINITION))
     sections.append(Section(heading="How the times were estimated", sentences=_methods(records), definition=DEFINITION))
     return Page(
         name="forecast", heading=_title(records), headlines=[*([answer] if answer else []), *headlines],
         pictures=pictures, table=table, sections=sections, definition=DEFINITION, made_from=forecasts.FILE,
     )  # fmt: skip
+
+
+def _link(record: ForecastRecord) -> str:
+    """The factor "link" of a step: the share of it that is work and not waiting for messages, by link."""
+    factors = {name: record.link_factor(name) for name in _LINKS}
+    words = [f"{100 * factor:.0f} % over {_LINKS[name]}" for name, factor in factors.items() if factor is not None]
+    slow = record.link_factor(SLOWEST)
+    used = f", here {record.link}" if record.link else ""
+    least = f"; {100 * slow:.0f} % at the slowest that was measured without peer-to-peer" if slow is not None else ""
+    return f"{record.target} {record.point}{used}: the step is work for {', '.join(words)} of its time{least}."
 
 
 def _methods(records: Sequence[ForecastRecord]) -> list[str]:
