@@ -221,6 +221,9 @@ def _read(row: CompiledRow, folder: Path, experiment: str, target: Target, asked
         exact = dataclasses.replace(
             exact, basis=RECKONED, memory_bytes=part.memory_bytes, sources=(f"the text compiled for {row.target}",)
         )
+    elif target.described.startswith("derived"):
+        note = f"The compiler's description of {target.name} is {target.described}."
+        exact = dataclasses.replace(exact, notes=(*exact.notes, note))
     if row.record is None:
         return CompiledForecast(exact, ())
     text = gzip.decompress(compile_only.text_file(folder, row.name).read_bytes()).decode()

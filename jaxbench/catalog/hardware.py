@@ -244,6 +244,7 @@ def link(device: str, name: str, kind: str = "") -> KnownLink | None:
     return None
 
 
+@functools.cache
 def pcie(quantity: str) -> float:
     """A number of pcie.csv: bytes per second of a lane, shares of it that collectives reach, and limits of a host."""
     return next(float(row["value"]) for row in rows("pcie.csv") if row["quantity"] == quantity)
