@@ -272,7 +272,7 @@ class Growth:
     Attributes:
       link: the link within the host, in words; "" for NVLink.
       devices: ascending, from the fewest that fit.
-      speed: the throughput over that of the fewest devices.
+      speed: the throughput over that of the fewest devices with this link.
       by_link: the same with each link that the host may have.
       bound: whether the forecasts are bounds.
     """
@@ -309,9 +309,11 @@ def growth(forecasts: Iterable[ForecastRecord], host: int) -> list[Growth]:
             continue
         names = [name for name in line[-1].by_link if name != SLOWEST]
 
-        def speed(name: str, line: Sequence[ForecastRecord] = line) -> tuple[float, ...]:
-            rates = [each.global_batch / (each.by_link.get(name) or each.scheduled_s or math.inf) for each in line]
-            return tuple(rate / rates[0] for rate in rates)
+        base = line[0].global_batch / (line[0].scheduled_s or math.inf)
+
+        def speed(name: str, line: Sequence[ForecastRecord] = line, base: float = base) -> tuple[float, ...]:
+            seconds = [each.by_link.get(name) or each.scheduled_s or math.inf for each in line]
+            return tuple(each.global_batch / took / base for each, took in zip(line, seconds, strict=True))
 
         made.append(Growth(
             target=line[0].target.partition(":")[0], strategy=strategy, arm=arm, link=line[-1].link,

@@ -238,10 +238,10 @@ def draw_links(records: Sequence[ForecastRecord], *, title: str) -> Figure | Non
         )  # fmt: skip
     entitle(axes, x="step, ms")
     axes.set_xlim(0, 1.12 * axes.dataLim.x1)
-    used = [f"{name}{' (this one)' if name == record.link_name else ''}" for record, name in bars]
+    used = [f"over {name}{' (its own)' if name == record.link_name else ''}" for record, name in bars]
     sheet.names(
         axes,
-        [short(f"{r.target} {r.point}, {text}", 60) for (r, _), text in zip(bars, used, strict=True)],
+        [" ".join(filter(None, (r.target, r.strategy, r.arm, text))) for (r, _), text in zip(bars, used, strict=True)],
         shown=True,
     )
     handles = [marks.bar_handle(0, "work"), marks.bar_handle(1, "waiting for messages")]
