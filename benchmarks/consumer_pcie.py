@@ -21,7 +21,7 @@ from rich.table import Table
 
 from jaxbench.catalog import hardware, published
 from jaxbench.digits import digits
-from jaxbench.forecast.network import PciePath
+from jaxbench.features.forecast.network import PciePath
 from jaxbench.hlo.collective_counts import sent
 
 OPTIMIZER_S = 0.019, 0.400  # of one and of two RTX 4090, as printed

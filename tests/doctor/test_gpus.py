@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 from doctor.fabricated import by_name
 
-from jaxbench.doctor import examine, gpus
-from jaxbench.doctor.finding import DoctorFinding
+from jaxbench.features.doctor import examine, gpus
+from jaxbench.features.doctor.finding import DoctorFinding
 
 ANSWERS = json.loads((Path(__file__).parent / "nvml_answers.json").read_text())
 

@@ -9,17 +9,13 @@ import pytest
 from fabricate_forecasts import compiled
 from rich.console import Console
 
-from jaxbench import forecast_command
 from jaxbench.catalog import hardware, targets
+from jaxbench.core.schema import Collective
 from jaxbench.errors import UserError
-from jaxbench.forecast import advice, estimate, network
-from jaxbench.forecast.network import AlphaBetaLink, Hosts, PciePath, Torus
-from jaxbench.records import forecasts
-from jaxbench.records.forecasts import NVLINK, PEER, SLOWEST, STAGED
-from jaxbench.records.schema import Collective
-from jaxbench.report import advice as advice_page
-from jaxbench.report import forecast as page
-from jaxbench.report.figures.forecasts import draw_links
+from jaxbench.features.forecast import advice, advice_page, estimate, forecast_command, forecasts, network, page
+from jaxbench.features.forecast.figures import draw_links
+from jaxbench.features.forecast.forecasts import NVLINK, PEER, SLOWEST, STAGED
+from jaxbench.features.forecast.network import AlphaBetaLink, Hosts, PciePath, Torus
 
 
 def rate(path: PciePath, group: int = 2) -> float:
@@ -145,7 +141,7 @@ def test_two_devices_of_a_chip_share_its_links_and_pass_data_on_faster():
 
 @pytest.mark.parametrize("name", ["v100", "t4"])
 def test_a_gpu_without_bfloat16_multiplies_in_float32(name):
-    from jaxbench.forecast import work
+    from jaxbench.features.forecast import work
 
     chip = work.chip(targets.parse(f"{name}:8").device_kind)
     assert chip is not None

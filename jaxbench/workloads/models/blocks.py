@@ -14,9 +14,9 @@ from typing import Any
 import jax
 from flax import nnx
 
+from jaxbench.core.workload import PyTree
 from jaxbench.errors import UserError, did_you_mean
 from jaxbench.levers import REMAT
-from jaxbench.workloads.base import PyTree
 
 
 def run(blocks: Sequence[Any], x: Any, remat: str) -> Any:

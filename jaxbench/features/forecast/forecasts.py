@@ -1,0 +1,141 @@
+# Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
+"""Forecasts of steps on absent hardware: `forecast.jsonl`, with its own kind of record.
+
+No field is a measured time or is named like one. Three grades are never mixed. *Exact* numbers come from the compiler,
+at a point with basis "compiled". *Estimated* times are a range. *At best* is a lower bound on the time.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+
+from jaxbench.core.schema import Collective
+from jaxbench.core.store import read_lines, write_atomic
+from jaxbench.errors import UserError
+from jaxbench.records.documents import Positive, decode
+
+FILE = "forecast.jsonl"
+COMPILED, RECKONED, MEASURED = "compiled", "reckoned", "measured"
+ESTIMATED, AT_BEST = "estimated", "at best"
+NVLINK, PEER, STAGED = "NVLink", "peer-to-peer", "staged"  # links within a host: names of by_link
+SLOWEST = "slowest"  # of by_link: nothing hidden, on the slowest link of this kind that was measured
+
+
+@dataclass(frozen=True, kw_only=True)
+class ForecastRecord:
+    """One point on one target.
+
+    Attributes:
+      point: its id, as a run would name it.
+      target: such as "v5e:16x16", or the link for a forecast from a measured step.
+      basis: compiled (for exactly these devices) | reckoned (extrapolated from compiled points with other device counts
+        or depths) | measured (from a measured step).
+      sources: the points that it is extrapolated from.
+      status: ok | too large | unsupported | failed | slow (the compiler exceeded its time limit).
+      reason: the compiler's message if the status is not ok.
+      peak_bytes: the memory of a step on one device; None: unknown.
+      memory_bytes: the memory that a device has; None: unknown.
+      collectives: by kind and axis, for one participating device.
+      grade: of the times below: estimated | at best; "" without times.
+      low_s, high_s: the step time if all communication that can overlap does, and if none does, each widened by the
+        method's error. high_s is None for a bound.
+      scheduled_s: the step time in the compiler's order.
+      work_s: the time without communication.
+      communication_s: the time of all messages one after another.
+      seconds_by: the parts of work_s by estimation method.
+      link: the link within a host that the times are for, in words; "" if there is one link only.
+      by_link: scheduled_s with each link that a host may have: NVLink, peer-to-peer (PCIe) and staged (PCIe, through
+        the memory of the host), and with the slowest measured; {} if nothing is sent within a host of GPUs.
+      kernels: the number of kernels in a step on one device; 0: unknown.
+      error: the relative error of the method.
+      flops: analytic FLOPs of a step on all devices.
+      peak_flop_per_s: the peak of one device, for utilisation.
+      notes: sentences that a reader needs.
+    """
+
+    point: str
+    target: str
+    experiment: str
+    device_kind: str
+    strategy: str
+    scaling: str
+    devices: int
+    global_batch: int
+    basis: str
+    status: str
+    arm: str = ""
+    reason: str = ""
+    sources: tuple[str, ...] = ()
+    peak_bytes: int | None = None
+    memory_bytes: int | None = None
+    collectives: tuple[Collective, ...] = ()
+    parameters: int = 0
+    flops: float | None = None
+    grade: str = ""
+    low_s: Positive | None = None
+    scheduled_s: Positive | None = None
+    high_s: Positive | None = None
+    work_s: float | None = None
+    communication_s: float | None = None
+    seconds_by: dict[str, float] = dataclasses.field(default_factory=dict)
+    link: str = ""
+    by_link: dict[str, float] = dataclasses.field(default_factory=dict)
+    kernels: float = 0.0
+    error: float = 0.0
+    peak_flop_per_s: float | None = None
+    notes: tuple[str, ...] = ()
+    schema: int = 1
+    kind: str = "forecast"
+
+    @property
+    def fits(self) -> bool | None:
+        """Whether a step fits into a device's memory; None: unknown."""
+        if self.status == "too large":
+            return False
+        if self.peak_bytes is None or not self.memory_bytes:
+            return None
+        return self.peak_bytes <= self.memory_bytes
+
+    @property
+    def wire_bytes(self) -> int:
+        """The bytes that one device sends in a step."""
+        return sum(each.wire_bytes for each in self.collectives)
+
+    def utilisation(self, seconds: float | None) -> float | None:
+        """Model FLOP utilisation if a step takes `seconds`; None: unknown."""
+        if not seconds or not self.flops or not self.peak_flop_per_s:
+            return None
+        return self.flops / (seconds * self.devices * self.peak_flop_per_s)
+
+    @property
+    def link_name(self) -> str:
+        """The name in `by_link` of the link that the times are for."""
+        return NVLINK if not self.link else PEER if PEER in self.link else STAGED
+
+    def link_factor(self, name: str) -> float | None:
+        """The share of a step that is work, not waiting for a link of this name; None: not known for this step."""
+        seconds = self.by_link.get(name)
+        return min(1.0, self.work_s / seconds) if seconds and self.work_s else None
+
+    def rate(self, seconds: float | None) -> float | None:
+        """Examples per second if a step takes `seconds`; None: unknown."""
+        return self.global_batch / seconds if seconds else None
+
+
+def write(folder: Path, records: Sequence[ForecastRecord]) -> None:
+    """Writes `forecast.jsonl`, one line per record. Equal records give equal bytes."""
+    lines = (json.dumps(dataclasses.asdict(record), sort_keys=True) + "\n" for record in records)
+    write_atomic(folder / FILE, "".join(lines))
+
+
+def read(folder: Path) -> list[ForecastRecord]:
+    """The forecasts in `folder`. Raises UserError for a folder without forecasts, and for a damaged line."""
+    try:
+        return [*read_lines(folder / FILE, partial(decode, ForecastRecord), "make the forecast again.")]
+    except OSError as error:
+        raise UserError(f"'{folder}' has no {FILE}: make one with 'jaxbench forecast'.") from error
