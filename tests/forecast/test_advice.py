@@ -8,7 +8,7 @@ import datetime
 import json
 
 import pytest
-from fabricate_forecasts import at, compiled_tpu, in_kernels
+from fabricate_forecasts import at, compiled, compiled_tpu, in_kernels
 from ml_collections import ConfigDict
 from rich.console import Console
 
@@ -17,7 +17,7 @@ from jaxbench.analysis.compiled import CompiledRow
 from jaxbench.catalog import hardware, targets
 from jaxbench.core.store import write_json
 from jaxbench.errors import UserError
-from jaxbench.features.forecast import advice, advise_command, estimate, forecast_command, network
+from jaxbench.features.forecast import advice, advise_command, estimate, forecast_command, network, schedule, work
 from jaxbench.features.forecast import advice_page as page
 from jaxbench.features.forecast.advice import Candidate, Price, TrainingBudget
 from jaxbench.features.forecast.figures import draw_advice
@@ -208,6 +208,19 @@ def test_every_priced_device_is_a_candidate_or_named():
     offered = {price.device for _, offers in advise_command._offers(asked) for price in offers}
     named = {sentence.partition(":")[0] for sentence in advise_command._without_target(asked)}
     assert offered | named == {price.device for price in asked.prices} and not offered & named
+
+
+def test_one_compiled_count_is_enough_for_a_sharded_state():
+    """Only the update of the state differs: 28 bytes of each parameter, divided among the devices."""
+    few, target = compiled(4), targets.parse("h100:64")
+    made = estimate.from_one_count(few, 64, target, network.of(target))
+    chip = work.chip(target.device_kind)
+    assert chip is not None and made.work_s is not None
+    saved = 28 * few.forecast.parameters / chip.memory_bytes_per_s * (1 / 4 - 1 / 64)
+    assert made.work_s == pytest.approx(schedule.work_s(few.events) - saved)
+    both = at(64)
+    assert (made.global_batch, made.flops, made.wire_bytes) == (both.global_batch, both.flops, both.wire_bytes)
+    assert (made.peak_bytes, made.basis, made.sources) == (None, "reckoned", ("4 devices",))
 
 
 def test_a_model_of_blocks_is_sharded_unless_asked_otherwise():

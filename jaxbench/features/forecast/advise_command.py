@@ -159,7 +159,9 @@ def _programs(
 ) -> Programs | UserError:
     """The programs for the platform of a target, or why there are none."""
     compiled_for = targets.parse(_COMPILED_FOR[target.platform])
-    about = forecast_command.ForecastRequest(targets=(compiled_for,), counts=_COUNTS, depths=depths)
+    # The TPU compiler needs minutes for a deep model, so one count must do where its formula holds.
+    base = (4,) if depths and target.platform == "tpu" and config.strategy == "fsdp" else ()
+    about = forecast_command.ForecastRequest(targets=(compiled_for,), counts=_COUNTS, depths=depths, base=base)
     try:
         start_lib.require_target(compiled_for)
         config = config.copy_and_resolve_references()

@@ -45,6 +45,7 @@ _HOW = {
 _SUMS = ("jit_auto", "jit_explicit", "pmap", "shard_map")  # strategies that all-reduce the whole gradient once
 # Strategies that send gradients and parameters among all devices. The compiler chooses the collectives.
 _WHOLE = ("jit_auto", "jit_explicit", "pmap", "shard_map", "zero1", "zero2", "fsdp")
+UPDATE_BYTES = 28  # that Adam reads and writes for a parameter: 4 numbers in, 3 out, of 4 bytes each
 _SAME = 0.02  # the messages at two counts are of the same arrays if their sizes differ by less than this, relative
 
 
@@ -192,25 +193,46 @@ def at_count(
                 "each count instead, without --counts."
             )
         notes = (f"The compiler chose other messages for fewer devices: {differ}.",)
-    was = schedule.work_s(many.events)
-    work_s = shared((n, schedule.work_s(few.events)), (m, was), count)
-    events = _slower(schedule.regrouped(many.events, m, count), work_s / was if was else 1.0)
+    work_s = shared((n, schedule.work_s(few.events)), (m, schedule.work_s(many.events)), count)
     peaks = few.forecast.peak_bytes, many.forecast.peak_bytes
-    weak = many.forecast.scaling == "weak"
     base = dataclasses.replace(
-        many.forecast,
-        point="/".join(filter(None, (many.forecast.strategy, many.forecast.scaling, str(count), many.forecast.arm))),
+        many.forecast, notes=notes, sources=(*many.forecast.sources, f"{n} devices", f"{m} devices"),
+        peak_bytes=None if None in peaks else round(shared((n, peaks[0]), (m, peaks[1]), count)),  # type: ignore[arg-type]
+    )  # fmt: skip
+    return _at_count(CompiledForecast(base, many.events), count, target, network, work_s)
+
+
+def from_one_count(compiled: CompiledForecast, count: int, target: Target, network: Network) -> ForecastRecord:
+    """The forecast for `count` devices from one compiled count of a strategy that shards its state, in weak scaling.
+
+    Only the update of the state depends on the number of devices: each device has its part of it. Memory is unknown.
+    """
+    m, on = compiled.forecast.devices, work.chip(target.device_kind)
+    update_s = UPDATE_BYTES * compiled.forecast.parameters / on.memory_bytes_per_s if on is not None else 0.0
+    work_s = schedule.work_s(compiled.events) + update_s * (1 / count - 1 / m)
+    base = dataclasses.replace(
+        compiled.forecast, peak_bytes=None, sources=(*compiled.forecast.sources, f"{m} devices"),
+        notes=(f"Work on other counts than {m} differs by the update of the state, {UPDATE_BYTES} bytes a parameter.",),
+    )  # fmt: skip
+    return _at_count(CompiledForecast(base, compiled.events), count, target, network, work_s)
+
+
+def _at_count(
+    compiled: CompiledForecast, count: int, target: Target, network: Network, work_s: float
+) -> ForecastRecord:
+    """The forecast for `count` devices, with all that does not follow from the number of devices as compiled."""
+    kept, was = compiled.forecast, schedule.work_s(compiled.events)
+    m, weak = kept.devices, kept.scaling == "weak"
+    events = _slower(schedule.regrouped(compiled.events, m, count), work_s / was if was else 1.0)
+    base = dataclasses.replace(
+        kept,
+        point="/".join(filter(None, (kept.strategy, kept.scaling, str(count), kept.arm))),
         target=target.text,
         devices=count,
         basis=RECKONED,
-        sources=(*many.forecast.sources, f"{n} devices", f"{m} devices"),
-        global_batch=many.forecast.global_batch * count // m if weak else many.forecast.global_batch,
-        flops=(many.forecast.flops or 0) * (count / m if weak else 1) or None,
-        peak_bytes=None if None in peaks else round(shared((n, peaks[0]), (m, peaks[1]), count)),  # type: ignore[arg-type]
-        collectives=tuple(
-            schedule.among(each, count) if each.group == m else each for each in many.forecast.collectives
-        ),
-        notes=notes,
+        global_batch=kept.global_batch * count // m if weak else kept.global_batch,
+        flops=(kept.flops or 0) * (count / m if weak else 1) or None,
+        collectives=tuple(schedule.among(each, count) if each.group == m else each for each in kept.collectives),
     )
     return timed(base, events, target, network)
 

@@ -43,6 +43,7 @@ class ForecastRequest:
       targets: the hardware to compile for.
       counts: device counts to extrapolate from two compiled counts; (): compile each target with its own count.
       depths: two numbers of blocks to compile instead of the model's.
+      base: the device counts to compile; (): two. One is enough for a strategy that shards its state.
       source: a measured run to start from.
       links: links between hosts, and paths over PCIe within one, with their texts.
       card: a machine profile with measured links.
@@ -51,6 +52,7 @@ class ForecastRequest:
     targets: tuple[Target, ...] = ()
     counts: tuple[int, ...] = ()
     depths: tuple[int, ...] = ()
+    base: tuple[int, ...] = ()
     source: Path | None = None
     links: tuple[tuple[str, AlphaBetaLink | PciePath], ...] = ()
     card: Path | None = None
@@ -180,7 +182,7 @@ def _name(target: Target) -> str:
     return target.text.replace(":", "-")
 
 
-def _placed(config: ConfigDict, asked: ForecastRequest, target: Target, base: tuple[int, int]) -> ConfigDict:
+def _placed(config: ConfigDict, asked: ForecastRequest, target: Target, base: tuple[int, ...]) -> ConfigDict:
     """A copy of the config with the device counts to compile: `base` if other counts are extrapolated from them."""
     config = copy.deepcopy(config)
     counts = base if asked.counts else (target.devices,)
@@ -197,7 +199,7 @@ def _compile(
     """Compiles the points of one target and depth that its folder lacks. Returns the folder."""
     from jaxbench.sweep import compile_only  # imported here, because only this needs jax
 
-    config = _placed(config, asked, target, _base_counts(target))
+    config = _placed(config, asked, target, asked.base or _base_counts(target))
     if depth:
         _require_layers(config)
         with config.unlocked():
@@ -241,14 +243,18 @@ def _counts(found: Sequence[CompiledForecast], asked: ForecastRequest, target: T
     records = []
     for family in families.values():
         ready = [each for each in family if each.events]
-        if len(ready) < 2:
+        if len(ready) < (len(asked.base) or 2):
             records += [each.forecast for each in family]
             continue
-        few, many = sorted(ready, key=lambda each: each.forecast.devices)[:2]
+        few, *rest = sorted(ready, key=lambda each: each.forecast.devices)[:2]
         done = {each.forecast.devices: each.forecast for each in ready}
         for count in asked.counts:
             part = target.part(count)
-            records.append(done.get(count) or estimate.at_count(few, many, count, part, asked.network(part)))
+            extrapolated = (
+                estimate.at_count(few, rest[0], count, part, asked.network(part)) if rest
+                else estimate.from_one_count(few, count, part, asked.network(part))
+            )  # fmt: skip
+            records.append(done.get(count) or extrapolated)
     return records
 
 

@@ -221,7 +221,8 @@ def alternatives(network: Network, target: Target) -> dict[str, Network]:
     paths = {peer: dataclasses.replace(path or slot(target, peer=peer), peer=peer) for peer in (True, False)}
     peak = hardware.find(target.device_kind)
     own = target.path == "nvlink" and peak is not None
-    inside = {NVLINK: _nvlink(peak.name if own and peak else _NVLINK_OF), PEER: paths[True], STAGED: paths[False]}
+    nvlink = _nvlink(peak.name if own and peak else _NVLINK_OF)
+    inside: dict[str, dict[str, AlphaBetaLink] | PciePath] = {NVLINK: nvlink, PEER: paths[True], STAGED: paths[False]}
     return {name: dataclasses.replace(network, inside=each) for name, each in inside.items()}
 
 
