@@ -219,7 +219,7 @@ def draw_links(records: Sequence[ForecastRecord], *, title: str) -> Figure | Non
     each link that a host may have. The link of the target is marked. The percentages are the factor "link" of an
     efficiency: work over the whole step. Whiskers lead to the slowest transfer without peer-to-peer that was published,
     with nothing hidden."""
-    shown = [record for record in records if record.by_link and record.work_s][: LIMIT // 3]
+    shown = [record for record in records if record.by_link and record.work_s and record.status == "ok"][: LIMIT // 3]
     if not shown:
         return None
     bars = [(record, name) for record in shown for name in record.by_link if name != SLOWEST]

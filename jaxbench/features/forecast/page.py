@@ -119,7 +119,7 @@ def _page(records: Sequence[ForecastRecord], table: Table, pictures: list[Pictur
     sections = []
     if bad := [f"{r.target} {r.point}: {r.status}: {r.reason}" for r in records if r.status != "ok"]:
         sections.append(Section(heading="Not compiled, or too large", sentences=bad, purpose=Purpose.SHORTFALL))
-    if links := [_link(record) for record in records if record.by_link]:
+    if links := [_link(record) for record in records if record.by_link and record.status == "ok"]:
         sections.append(Section(heading="What the link costs", sentences=links, definition=DEFINITION))
     sections.append(Section(heading="How the times were estimated", sentences=_methods(records), definition=DEFINITION))
     return Page(
@@ -135,7 +135,7 @@ def _link(record: ForecastRecord) -> str:
     slow = record.link_factor(SLOWEST)
     used = f", here {record.link}" if record.link else ""
     least = f"; {100 * slow:.0f} % at the slowest that was measured without peer-to-peer" if slow is not None else ""
-    return f"{record.target} {record.point}{used}: the step is work for {', '.join(words)} of its time{least}."
+    return f"{record.target} {record.point}{used}: work is {', '.join(words)} of a step{least}; the rest is waiting."
 
 
 def _methods(records: Sequence[ForecastRecord]) -> list[str]:
