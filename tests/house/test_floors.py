@@ -71,7 +71,7 @@ WITHOUT_JAX = {
     "forecast": {"advice", "advice_page", "estimate", "forecasts", "network", "schedule", "work"},
     "training": {"goodput", "trainings"},
 }
-ROOF = {"app", "commandline", "commands", "suites", "worker", "__main__"}
+ROOF = {"api", "app", "commandline", "commands", "suites", "worker", "__main__"}
 OUTSIDE = {
     "experiments": {"errors", "discovery", "workloads"},
     "configs": {"errors"},

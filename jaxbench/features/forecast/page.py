@@ -19,7 +19,7 @@ from jaxbench.features.forecast.forecasts import COMPILED, SLOWEST, ForecastReco
 from jaxbench.report import page
 from jaxbench.report.drawing import canvas
 from jaxbench.report.page import Page, Picture, Purpose, Section
-from jaxbench.report.table import ALWAYS, TEXT, Column, Table, fill, to_csv
+from jaxbench.report.table import ALWAYS, TEXT, Column, fill, to_csv
 
 PAGE, CSV, DEFINITION = "forecast.html", "forecast.csv", "forecasts"
 
@@ -73,10 +73,9 @@ def write(folder: Path, console: Console, answer: str = "") -> None:
     Raises UserError: the folder has no forecasts, or cannot be written.
     """
     records = forecasts.read(folder)
-    table = fill(_COLUMNS, records, group=lambda record: record.target.partition(":")[0])
-    drawn = {plot: canvas.render(functools.partial(plot, records, title=_title(records))) for plot in _PLOTS}
+    drawn = {plot: canvas.render(functools.partial(plot, records, title=title(records))) for plot in _PLOTS}
     pictures = [Picture(name=p.name, svg=files["svg"], caption=p.caption) for p, files in drawn.items() if files]
-    made = _page(records, table, pictures, answer)
+    made = page_of(records, pictures, answer)
     try:
         for plot, files in drawn.items():
             canvas.write(files, folder / "figures", plot.name)
@@ -93,7 +92,8 @@ def fill_csv(records: Sequence[ForecastRecord]) -> str:
     return to_csv(_FILE, records)
 
 
-def _title(records: Sequence[ForecastRecord]) -> str:
+def title(records: Sequence[ForecastRecord]) -> str:
+    """The heading of the page and of its figure."""
     names = ", ".join(dict.fromkeys(record.experiment for record in records))
     sizes = {record.parameters for record in records if record.parameters}
     size = f" of {_count(max(sizes))} parameters" if sizes and max(sizes) < 1.01 * min(sizes) else ""
@@ -109,7 +109,8 @@ def _count(number: int) -> str:
     return f"{number:,}"
 
 
-def _page(records: Sequence[ForecastRecord], table: Table, pictures: list[Picture], answer: str) -> Page:
+def page_of(records: Sequence[ForecastRecord], pictures: Sequence[Picture] = (), answer: str = "") -> Page:
+    """The page of these forecasts. answer: its first sentence."""
     exact = sum(record.basis == COMPILED and record.status == "ok" for record in records)
     headlines = [
         f"{exact} of {len(records)} forecasts are of compiled points, so their memory and bytes are exact.",
@@ -122,8 +123,9 @@ def _page(records: Sequence[ForecastRecord], table: Table, pictures: list[Pictur
     if links := [_link(record) for record in records if record.by_link and record.status == "ok"]:
         sections.append(Section(heading="What the link costs", sentences=links, definition=DEFINITION))
     sections.append(Section(heading="How the times were estimated", sentences=_methods(records), definition=DEFINITION))
+    table = fill(_COLUMNS, records, group=lambda record: record.target.partition(":")[0])
     return Page(
-        name="forecast", heading=_title(records), headlines=[*([answer] if answer else []), *headlines],
+        name="forecast", heading=title(records), headlines=[*([answer] if answer else []), *headlines],
         pictures=pictures, table=table, sections=sections, definition=DEFINITION, made_from=forecasts.FILE,
     )  # fmt: skip
 
