@@ -202,6 +202,8 @@ def _assumed(config: ConfigDict, job: TrainingBudget) -> list[str]:
         f"Weak scaling: a per-device batch of {batch}{tokens}, so the global batch grows with the devices. Whether a "
         "larger batch needs more examples is unknown.",
         "The time is of the steps alone, without input, evaluation, checkpoints or failures.",
+        f"All GPUs are compiled as {_COMPILED_FOR['gpu']} and all TPUs as {_COMPILED_FOR['tpu']}, with the rates and "
+        "the memory of each.",
     ]
     return [*lines, f"Strategy {config.strategy}, recomputation {config.lever.remat}."] if "lever" in config else lines
 
