@@ -93,7 +93,7 @@ def test_depths_keep_the_links():
     shallow, deep = on("rtx4090"), on("rtx4090")
     made = estimate.at_depth(shallow, dataclasses.replace(
         deep, by_link={name: 2 * value for name, value in deep.by_link.items()}
-    ), (1, 2), 4, "gpu")  # fmt: skip
+    ), (1, 2), 4)  # fmt: skip
     assert made.by_link == pytest.approx({name: 4 * value for name, value in deep.by_link.items()})
     assert made.high_s is not None and made.high_s >= made.by_link[SLOWEST]
 

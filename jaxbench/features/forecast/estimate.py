@@ -33,6 +33,7 @@ from jaxbench.features.forecast.forecasts import (
 from jaxbench.features.forecast.network import Hosts, Network, PciePath, alternatives, slowest
 from jaxbench.features.forecast.schedule import Event, Times
 from jaxbench.features.forecast.work import Chip, Cost
+from jaxbench.levers import REMAT
 
 _SHORT = ", shorter than in any published run. The gaps between kernels are not counted, so this is a lower bound."
 # Makes a TPU's compiler schedule to save memory. Otherwise it uses more memory if it expects some to spare.
@@ -69,6 +70,7 @@ def exact(row: CompiledRow, experiment: str, target: Target) -> ForecastRecord:
         strategy=point["strategy"], scaling=point["scaling"], arm=point["arm"], devices=point["devices"],
         global_batch=point["global_batch"], basis=COMPILED, status="slow" if SLOW in row.reason else status,
         reason=reason, peak_bytes=row.needed_bytes, memory_bytes=row.memory_bytes,
+        family=family(target.platform, point.get("levers", {})),
     )  # fmt: skip
     if record is None:
         return forecast
@@ -77,6 +79,13 @@ def exact(row: CompiledRow, experiment: str, target: Target) -> ForecastRecord:
         forecast, collectives=record.collectives, parameters=record.parameters,
         flops=record.flops, notes=wrong,
     )  # fmt: skip
+
+
+def family(platform: str, levers: Mapping[str, str]) -> str:
+    """The family of a program of this suite: tpu, xla_remat (a GPU's that recomputes activations) or xla."""
+    if platform == "tpu":
+        return "tpu"
+    return "xla" if REMAT.of(levers) == REMAT.default else "xla_remat"
 
 
 def program(text: str, mesh: Mapping[str, int], target: Target, *, compiled_for: str = "") -> tuple[Event, ...]:
@@ -109,18 +118,21 @@ def timed(forecast: ForecastRecord, events: tuple[Event, ...], target: Target, n
     made = dataclasses.replace(
         forecast, seconds_by=dict(sorted(by.items())), kernels=kernels, notes=notes,
         link=str(network.inside) if isinstance(network, Hosts) and isinstance(network.inside, PciePath) else "",
-        by_link=_by_link(events, target, network) if forecast.wire_bytes else {},
+        by_link=_by_link(events, target, network, on) if forecast.wire_bytes else {},
     )  # fmt: skip
-    return _with_slow_links(banded(made, schedule.times(events, network.seconds), target.platform, on))
+    return _with_slow_links(banded(made, schedule.times(events, network.seconds, on.overlap), on))
 
 
-def _by_link(events: tuple[Event, ...], target: Target, network: Network) -> dict[str, float]:
+def _by_link(events: tuple[Event, ...], target: Target, network: Network, on: Chip) -> dict[str, float]:
     """The scheduled seconds with each link that a host of GPUs may have, and without overlap at the slowest."""
     seconds = {
-        name: schedule.times(events, each.seconds).scheduled_s for name, each in alternatives(network, target).items()
+        name: schedule.times(events, each.seconds, on.overlap).scheduled_s
+        for name, each in alternatives(network, target).items()
     }
     slow = slowest(network)
-    return {**seconds, SLOWEST: schedule.times(events, slow.seconds).bare_s} if seconds and slow != network else seconds
+    if not seconds or slow == network:
+        return seconds
+    return {**seconds, SLOWEST: schedule.times(events, slow.seconds, on.overlap).bare_s}
 
 
 def _with_slow_links(forecast: ForecastRecord) -> ForecastRecord:
@@ -129,17 +141,17 @@ def _with_slow_links(forecast: ForecastRecord) -> ForecastRecord:
     return forecast if forecast.high_s is None else dataclasses.replace(forecast, high_s=max(forecast.high_s, slow))
 
 
-def banded(forecast: ForecastRecord, times: Times, family: str, on: Chip) -> ForecastRecord:
-    """The forecast with the range of its step time, widened by the method's error on published runs of the family.
+def banded(forecast: ForecastRecord, times: Times, on: Chip) -> ForecastRecord:
+    """The forecast with the band of its step time, from published runs of its family of programs.
 
     If its kernels are shorter than in those runs, it only has a lower bound. The gaps between kernels are not counted,
     and with short kernels they may be most of the step.
     """
-    method = hardware.forecast_error(family)
-    best = times.work_s < method.kernel_s * forecast.kernels
-    low_s, high_s = times.hidden_s * (1 - method.error), times.bare_s * (1 + method.error)
-    if method.ends == "slow":
-        low_s, high_s = times.hidden_s, max(times.bare_s, times.hidden_s * (1 + method.error))
+    band = hardware.forecast_band(forecast.family)
+    best = times.work_s < band.kernel_s * forecast.kernels
+    # Extrapolated times may cross. On a TPU published runs are tuned to hide communication.
+    scheduled_s = min(max(times.scheduled_s, times.hidden_s), times.bare_s)
+    middle_s = times.hidden_s if forecast.family == "tpu" else scheduled_s
     notes = tuple(note for note in forecast.notes if not note.endswith(_SHORT))
     if best:
         notes = (*notes, f"{digits(1e6 * times.work_s / forecast.kernels)} us per kernel{_SHORT}")
@@ -147,12 +159,12 @@ def banded(forecast: ForecastRecord, times: Times, family: str, on: Chip) -> For
         forecast,
         notes=notes,
         grade=AT_BEST if best else ESTIMATED,
-        low_s=low_s,
-        scheduled_s=min(max(times.scheduled_s, times.hidden_s), times.bare_s),  # extrapolated times may cross
-        high_s=None if best else high_s,
+        low_s=min(band.low, 1.0) * times.hidden_s if best else band.low * middle_s,
+        scheduled_s=scheduled_s,
+        high_s=None if best else band.high * middle_s,
         work_s=times.work_s,
         communication_s=times.communication_s,
-        error=method.error,
+        runs=band.runs,
         peak_flop_per_s=on.peak_flop_per_s,
     )
 
@@ -237,9 +249,7 @@ def _at_count(
     return timed(base, events, target, network)
 
 
-def at_depth(
-    shallow: ForecastRecord, deep: ForecastRecord, depths: tuple[int, int], blocks: int, family: str
-) -> ForecastRecord:
+def at_depth(shallow: ForecastRecord, deep: ForecastRecord, depths: tuple[int, int], blocks: int) -> ForecastRecord:
     """The forecast for a model of `blocks` equal blocks, from two compiled depths."""
     share = (blocks - depths[0]) / (depths[1] - depths[0])
 
@@ -260,7 +270,7 @@ def at_depth(
         return made
     names = ("work_s", "communication_s", "scheduled_s")
     times = Times(**{name: line(getattr(shallow, name), getattr(deep, name)) for name in names})
-    return _with_slow_links(banded(made, times, family, on))
+    return _with_slow_links(banded(made, times, on))
 
 
 def _deeper(shallow: Sequence[Collective], deep: Collective, share: float) -> Collective:

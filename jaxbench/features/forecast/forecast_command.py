@@ -154,9 +154,9 @@ class Programs:
             if other is None or "ok" != shallow.status or other.status != "ok":
                 reckoned.append(other or shallow)
             else:
-                reckoned.append(estimate.at_depth(shallow, other, (low, high), self.blocks, target.platform))
+                reckoned.append(estimate.at_depth(shallow, other, (low, high), self.blocks))
         if self.memory is None:
-            return reckoned
+            return [forecast_memory.not_refused(each) if each.status == "ok" else each for each in reckoned]
         sizes, unknown = self.memory
         return [forecast_memory.replaced(each, sizes, unknown) if each.status == "ok" else each for each in reckoned]
 

@@ -42,8 +42,8 @@ class ForecastRecord:
       memory_bytes: the memory that a device has; None: unknown.
       collectives: by kind and axis, for one participating device.
       grade: of the times below: estimated | at best; "" without times.
-      low_s, high_s: the step time if all communication that can overlap does, and if none does, each widened by the
-        method's error. high_s is None for a bound.
+      low_s, high_s: the band in which nine in ten published runs of the same family of programs lay. high_s is None
+        for a bound.
       scheduled_s: the step time in the compiler's order.
       work_s: the time without communication.
       communication_s: the time of all messages one after another.
@@ -52,7 +52,7 @@ class ForecastRecord:
       by_link: scheduled_s with each link that a host may have: NVLink, peer-to-peer (PCIe) and staged (PCIe, through
         the memory of the host), and with the slowest measured; {} if nothing is sent within a host of GPUs.
       kernels: the number of kernels in a step on one device; 0: unknown.
-      error: the relative error of the method.
+      family: of programs, which determines the band. runs: the published runs behind the band.
       flops: analytic FLOPs of a step on all devices.
       peak_flop_per_s: the peak of one device, for utilisation.
       notes: sentences that a reader needs.
@@ -86,7 +86,8 @@ class ForecastRecord:
     link: str = ""
     by_link: dict[str, float] = dataclasses.field(default_factory=dict)
     kernels: float = 0.0
-    error: float = 0.0
+    family: str = ""
+    runs: int = 0
     peak_flop_per_s: float | None = None
     notes: tuple[str, ...] = ()
     schema: int = 1
