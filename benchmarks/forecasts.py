@@ -58,9 +58,9 @@ _MODEL = ("layers", "width", "heads", "kv_heads", "head_width", "hidden", "gated
 class Judged:
     """A forecast and the published step. Times are seconds per step.
 
-    family: whose run it is. program: one of `PROGRAMS`. hidden_s: forecast with all communication hidden; scheduled_s:
-    in the compiler's order; bare_s: none hidden. kernel_s: the mean of a kernel; 0: not written. rates: `BY_SIZE`, or
-    `FLAT` if the row was not forecast again since.
+    family: the project of the run. program: one of `PROGRAMS`. hidden_s: forecast with all communication hidden;
+    scheduled_s: in the compiler's order; bare_s: none hidden. kernel_s: the mean of a kernel; 0: not written. rates:
+    `BY_SIZE`, or `FLAT` if the row was not forecast again since.
     """
 
     id: str

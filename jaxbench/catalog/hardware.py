@@ -220,7 +220,8 @@ class ForecastBand:
     """What published runs of a family of programs took, over their forecasts.
 
     low, high: the ends of the band in which nine in ten further runs are expected. runs: how many runs it is from.
-    kernel_s: the shortest mean kernel of these runs. A program with shorter kernels has a bound instead of a band.
+    kernel_s: the shortest mean kernel of all published runs on a GPU; 0: a TPU. A program with shorter kernels has a
+    bound instead of a band.
     """
 
     family: str
