@@ -6,9 +6,9 @@ that no source confirmed. ``device_kinds.csv`` maps each ``jax.Device.device_kin
 devices that share it (a TPU v3 chip is two). An unlisted kind is unknown: there is no fuzzy matching, because a wrong
 peak is worse than none.
 
-For forecasts, ``links.csv`` has alpha and bytes per second of one device on one link, ``ceilings.csv`` clocks and the
-shares of the peaks that large products, attention and memory have reached, and ``forecast_errors.csv`` the bands of
-forecasts by family of programs.
+For forecasts, ``links.csv`` has alpha and bytes per second of one device on one link, ``pcie.csv`` the rates of PCIe,
+``ceilings.csv`` clocks and the shares of the peaks that large products, attention and memory have reached, and
+``forecast_errors.csv`` the bands of forecasts by family of programs.
 """
 
 from __future__ import annotations
@@ -243,6 +243,12 @@ def link(device: str, name: str, kind: str = "") -> KnownLink | None:
                     ring=int(row["ring"] or 0), pod=int(row["pod"] or 0), grade=row["grade"], source=row["source"],
                 )  # fmt: skip
     return None
+
+
+@functools.cache
+def pcie(quantity: str) -> float:
+    """A number of pcie.csv: bytes per second of a lane, shares of it that collectives reach, and limits of a host."""
+    return next(float(row["value"]) for row in rows("pcie.csv") if row["quantity"] == quantity)
 
 
 def ceiling(device: str, quantity: str) -> float | None:

@@ -14,9 +14,10 @@ from typing import Any
 from jaxbench.catalog import hardware, rows
 from jaxbench.errors import UserError, did_you_mean
 
-HOST_GPUS = 8  # GPUs of one host, connected by NVLink
-# JAX's name of a chip, and how many dimensions its slices have.
-TPUS = {"v5e": ("TPU v5 lite", 2), "v5p": ("TPU v5", 3), "v6e": ("TPU v6 lite", 2)}
+# JAX's name of a device, how many dimensions its slices have, and how many devices are on a chip.
+TPUS = {
+    "v5e": ("TPU v5 lite", 2, 1), "v5p": ("TPU v5", 3, 1), "v6e": ("TPU v6 lite", 2, 1), "tpu7x": ("TPU7x", 3, 2),
+}  # fmt: skip
 _HOST_CHIPS = (2, 2, 1)
 # XLA has these targets, but no JAX package can compile for them without a device.
 _NEEDS_A_DEVICE = {"mi300x": "JAX's ROCm plug-in compiles only for the GPU that it runs on"}
@@ -24,7 +25,17 @@ _NEEDS_A_DEVICE = {"mi300x": "JAX's ROCm plug-in compiles only for the GPU that 
 
 @dataclass(frozen=True, kw_only=True)
 class Target:
-    """A number of devices of one kind. shape: that of a TPU slice; () for GPUs. memory_bytes: of one device."""
+    """A number of devices of one kind.
+
+    Attributes:
+      shape: the chips of a TPU slice along each side; () for GPUs.
+      memory_bytes: of one device.
+      host: GPUs in one host, as XLA counts them. domain: GPUs that NVLink or PCIe connects; more than `host` in a rack.
+      path: how GPUs of a domain reach each other: nvlink | p2p | staged (through the memory of the host, without
+        peer-to-peer). pcie: generation and lanes of a GPU's slot, such as "4x16".
+      chip: devices on one chip.
+      described: where the compiler's description of a GPU is from.
+    """
 
     text: str
     name: str
@@ -33,30 +44,37 @@ class Target:
     devices: int
     shape: tuple[int, ...]
     memory_bytes: int
+    host: int = 1
+    domain: int = 1
+    path: str = ""
+    pcie: str = ""
+    chip: int = 1
+    described: str = ""
 
     @property
     def counts(self) -> tuple[int, ...]:
         """The device counts of a sweep: powers of two up to all of them, and all."""
         powers = (2**power for power in range(self.devices.bit_length()))
-        return tuple(sorted({*(n for n in powers if n <= self.devices), self.devices}))
+        return tuple(sorted({*(n for n in powers if self.chip <= n <= self.devices), self.devices}))
 
     def part(self, devices: int) -> Target:
         """The target with `devices` devices of the same kind. Raises UserError for a count that no slice has."""
         if self.platform == "gpu":
             return parse(f"{self.name}:{devices}")
         shape = [1] * len(self.shape)
-        while math.prod(shape) < devices:  # doubles the last of the shortest sides
+        while math.prod(shape) * self.chip < devices:  # doubles the last of the shortest sides
             at = max(range(len(shape)), key=lambda axis: (-shape[axis], axis < 2, axis))
             shape[at] *= 2
         shape = list(self.shape) if devices == self.devices else shape
-        if math.prod(shape) != devices:
-            raise UserError(f"--target={self.text} has no slice of {devices} chips: ask for 1, 2, 4, 8 and so on.")
+        if math.prod(shape) * self.chip != devices:
+            few = ", ".join(str(self.chip * 2**power) for power in range(4))
+            raise UserError(f"--target={self.text} has no slice of {devices} devices: ask for {few} and so on.")
         return parse(f"{self.name}:{'x'.join(map(str, shape))}")
 
     def topology(self) -> tuple[str, dict[str, Any]]:
         """(platform of JAX, arguments of `get_topology_desc`)."""
         if self.platform == "gpu":
-            hosts = max(1, self.devices // HOST_GPUS)
+            hosts = max(1, self.devices // self.host)
             grid = f"1x{hosts}x{self.devices // hosts}"
             return "cuda", {"topology_name": grid, "topology": grid, "target_config": gpu_config(self.name)}
         host = tuple(min(side, most) for side, most in zip(self.shape, _HOST_CHIPS, strict=False))
@@ -79,8 +97,11 @@ class Target:
 
 def names() -> list[str]:
     """One example of each target."""
-    slices = {2: "2x4", 3: "2x2x2"}
-    return [*(f"{name}:8" for name in _gpus()), *(f"{name}:{slices[dims]}" for name, (_, dims) in TPUS.items())]
+    slices = {(2, 1): "2x4", (3, 1): "2x2x2", (3, 2): "2x2x1"}  # of eight devices
+    return [
+        *(f"{name}:8" for name in _gpus()),
+        *(f"{name}:{slices[dims, chip]}" for name, (_, dims, chip) in TPUS.items()),
+    ]
 
 
 def parse(text: str) -> Target:
@@ -96,22 +117,27 @@ def parse(text: str) -> Target:
     shape = tuple(map(int, sides))
     count = math.prod(shape)
     if name in TPUS:
-        kind, dims = TPUS[name]
+        kind, dims, chip = TPUS[name]
         whole = all(side % most == 0 or count < 4 for side, most in zip(shape, _HOST_CHIPS, strict=False))
         if len(shape) != dims or not whole:
             raise UserError(f"--target={text} is not a slice: {name} has {dims} dimensions, such as {_example(name)}.")
         peak = hardware.find(kind)
         assert peak is not None and peak.memory_bytes is not None  # the catalogue has every chip in TPUS
-        memory = peak.memory_bytes
-    else:
-        if len(shape) != 1 or (count > HOST_GPUS and count % HOST_GPUS):
-            raise UserError(f"--target={text}: give the number of GPUs, 1 to 8 or a multiple of 8, such as {name}:16.")
-        row = _gpus()[name]
-        kind, memory = row["device_kind"], int(row["memory_bytes"])
-    platform, shape = ("tpu", shape) if name in TPUS else ("gpu", ())
+        return Target(
+            text=text, name=name, platform="tpu", device_kind=kind, devices=count * chip, shape=shape,
+            memory_bytes=peak.memory_bytes, chip=chip,
+        )  # fmt: skip
+    row = _gpus()[name]
+    host = int(row["host"])
+    if len(shape) != 1 or (count > host and count % host):
+        raise UserError(
+            f"--target={text}: give the number of GPUs, 1 to {host} or a multiple of {host}, such as {name}:{2 * host}."
+        )
     return Target(
-        text=text, name=name, platform=platform, device_kind=kind, devices=count, shape=shape, memory_bytes=memory
-    )
+        text=text, name=name, platform="gpu", device_kind=row["device_kind"], devices=count, shape=(),
+        memory_bytes=int(row["memory_bytes"]), host=host, domain=int(row["domain"]), path=row["link"],
+        pcie=row["pcie"], described=row["source"],
+    )  # fmt: skip
 
 
 def _example(name: str) -> str:
@@ -126,15 +152,16 @@ def cores(device_kind: str) -> int:
 def gpu_config(name: str) -> str:
     """A GpuTargetConfigProto, as text."""
     row = _gpus()[name]
+    major, minor = row["capability"].split(".")
     return f"""gpu_device_info {{
-  threads_per_block_limit: 1024 threads_per_warp: 32 threads_per_core_limit: 2048
+  threads_per_block_limit: 1024 threads_per_warp: 32 threads_per_core_limit: {row["threads_per_core"]}
   shared_memory_per_block: 49152 shared_memory_per_core: {row["shared_bytes"]}
   shared_memory_per_block_optin: {row["shared_bytes_optin"]}
   core_count: {row["cores"]} fpus_per_core: {row["units_per_core"]} clock_rate_ghz: {row["clock_ghz"]}
   block_dim_limit_x: 2147483647 block_dim_limit_y: 65535 block_dim_limit_z: 65535
   memory_bandwidth: {row["memory_bytes_per_s"]} l2_cache_size: {row["l2_bytes"]}
   device_memory_size: {row["memory_bytes"]}
-  cuda_compute_capability {{ major: {row["capability"]} }}
+  cuda_compute_capability {{ major: {major} minor: {minor} }}
   registers_per_core_limit: 65536 registers_per_block_limit: 65536
 }}
 platform_name: "CUDA"

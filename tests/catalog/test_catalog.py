@@ -109,6 +109,8 @@ def test_every_example_is_known_and_of_a_catalogued_device(text):
         ("v5p:2x2x2", ["v5p:1x1x1", "v5p:1x2x1", "v5p:2x2x1", "v5p:2x2x2"]),
         ("v5p:2x2x4", ["v5p:1x1x1", "v5p:1x2x1", "v5p:2x2x1", "v5p:2x2x2", "v5p:2x2x4"]),
         ("b200:16", ["b200:1", "b200:2", "b200:4", "b200:8", "b200:16"]),
+        ("gb200:8", ["gb200:1", "gb200:2", "gb200:4", "gb200:8"]),
+        ("tpu7x:2x2x1", ["tpu7x:1x1x1", "tpu7x:1x2x1", "tpu7x:2x2x1"]),
     ],
 )
 def test_a_sweep_has_a_topology_for_each_count(text, parts):
@@ -119,6 +121,7 @@ def test_a_sweep_has_a_topology_for_each_count(text, parts):
 def test_xla_is_told_of_hosts_of_8_gpus_and_4_chips():
     assert targets.parse("h100:8").topology()[1]["topology_name"] == "1x1x8"
     assert targets.parse("h100:16").topology()[1]["topology_name"] == "1x2x8"
+    assert targets.parse("gb300:8").topology()[1]["topology_name"] == "1x2x4"
     assert targets.parse("v5e:1x2").topology()[1]["chips_per_host_bounds"] == (1, 2, 1)
     assert targets.parse("v5p:2x2x4").topology()[1]["chips_per_host_bounds"] == (2, 2, 1)
     assert 'device_description_str: "NVIDIA H100 80GB HBM3"' in targets.parse("h100:8").topology()[1]["target_config"]
@@ -131,6 +134,7 @@ def test_xla_is_told_of_hosts_of_8_gpus_and_4_chips():
         ("h100", r"does not say how many devices.*h100:8"),
         ("h100:0", r"does not say how many devices"),
         ("h100:12", r"1 to 8 or a multiple of 8.*h100:16"),
+        ("gb200:6", r"1 to 4 or a multiple of 4.*gb200:8"),
         ("h100:2x4", r"give the number of GPUs"),
         ("v5e:3x4", r"is not a slice: v5e has 2 dimensions, such as v5e:2x4"),
         ("v5p:2x4", r"is not a slice: v5p has 3 dimensions, such as v5p:2x2x2"),
@@ -142,8 +146,25 @@ def test_bad_targets_are_a_sentence(text, said):
         targets.parse(text)
 
 
+def test_the_compiler_is_told_of_a_gpus_capability_and_its_source_is_named():
+    for name, said in (
+        ("rtx4090", "major: 8 minor: 9"),
+        ("rtx5090", "major: 12 minor: 0"),
+        ("v100", "major: 7 minor: 0"),
+    ):
+        target = targets.parse(f"{name}:2")
+        assert said in target.topology()[1]["target_config"]
+        assert "openxla/xla" in target.described or target.described.startswith("derived")
+    assert targets.parse("rtx4090:2").path == "staged" and targets.parse("a6000:2").path == "p2p"
+
+
+def test_a_chip_of_two_devices_counts_twice():
+    found = targets.parse("tpu7x:2x2x1")
+    assert (found.devices, found.chip, found.memory_bytes) == (8, 2, 96 * 2**30)
+
+
 def test_a_count_that_no_slice_has():
-    with pytest.raises(UserError, match="no slice of 3 chips: ask for 1, 2, 4, 8"):
+    with pytest.raises(UserError, match="no slice of 3 devices: ask for 1, 2, 4, 8"):
         targets.parse("v5e:4x4").part(3)
 
 

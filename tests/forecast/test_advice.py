@@ -8,7 +8,7 @@ import datetime
 import json
 
 import pytest
-from fabricate_forecasts import at, compiled_tpu, in_kernels
+from fabricate_forecasts import at, compiled, compiled_tpu, in_kernels
 from ml_collections import ConfigDict
 from rich.console import Console
 
@@ -17,7 +17,7 @@ from jaxbench.analysis.compiled import CompiledRow
 from jaxbench.catalog import hardware, targets
 from jaxbench.core.store import write_json
 from jaxbench.errors import UserError
-from jaxbench.features.forecast import advice, advise_command, estimate, forecast_command, network
+from jaxbench.features.forecast import advice, advise_command, estimate, forecast_command, network, schedule, work
 from jaxbench.features.forecast import advice_page as page
 from jaxbench.features.forecast.advice import Candidate, Price, TrainingBudget
 from jaxbench.features.forecast.figures import draw_advice
@@ -25,7 +25,7 @@ from jaxbench.features.forecast.figures import draw_advice
 TODAY = datetime.date(2026, 11, 24)
 PRICE = Price(
     device="NVIDIA H100 SXM", provider="Mine", per_device_hour=2.0, currency="USD", date=datetime.date(2026, 11, 1),
-    watts=700.0, source="an invoice",
+    watts=700.0, source="an invoice", kind="on demand",
 )  # fmt: skip
 JOB = TrainingBudget(examples=3200, unit="sequences", deadline_s=200.0)
 NONE = dict.fromkeys(("tokens", "examples", "deadline", "prices", "targets", "counts"))
@@ -125,7 +125,7 @@ def test_the_page_keeps_the_grades_apart_and_marks_old_prices(tmp_path):
     assert shown[0] == shown[1]
     assert (tmp_path / "a" / page.CSV).read_bytes() == (tmp_path / "b" / page.CSV).read_bytes()
     text = shown[0]
-    assert "Cheapest by an estimate: v5e x 8 from Theirs" in text
+    assert "Cheapest by an estimate: v5e x 8 from Theirs, on demand" in text
     assert "Cheapest by a lower bound on the time" in text
     assert "(old)" in text
     assert "more than a year ago" in text
@@ -194,6 +194,13 @@ def test_a_deadline_has_its_unit():
     asked = advise_command.request({**NONE, "tokens": "1e12", "deadline": "2w", "targets": "h100:8,v5p"}, today=TODAY)
     assert asked.deadline_s == 14 * 86400
     assert [target.text for target, _ in advise_command._offers(asked)] == ["h100:8", "v5p:2x2x2"]
+    assert len({kind.kind for _, offers in advise_command._offers(asked)[:1] for kind in offers}) == 2
+
+
+def test_a_price_is_of_one_device_even_if_a_chip_has_two():
+    price = dataclasses.replace(PRICE, device=hardware.find("TPU7x").name, per_device_hour=8.0, watts=600.0)
+    one = advise_command._of_a_device(price, targets.parse("tpu7x:2x2x1"))
+    assert (one.per_device_hour, one.watts) == (4.0, 300.0)
 
 
 def test_every_priced_device_is_a_candidate_or_named():
@@ -201,6 +208,19 @@ def test_every_priced_device_is_a_candidate_or_named():
     offered = {price.device for _, offers in advise_command._offers(asked) for price in offers}
     named = {sentence.partition(":")[0] for sentence in advise_command._without_target(asked)}
     assert offered | named == {price.device for price in asked.prices} and not offered & named
+
+
+def test_one_compiled_count_is_enough_for_a_sharded_state():
+    """Only the update of the state differs: 28 bytes of each parameter, divided among the devices."""
+    few, target = compiled(4), targets.parse("h100:64")
+    made = estimate.from_one_count(few, 64, target, network.of(target))
+    chip = work.chip(target.device_kind)
+    assert chip is not None and made.work_s is not None
+    saved = 28 * few.forecast.parameters / chip.memory_bytes_per_s * (1 / 4 - 1 / 64)
+    assert made.work_s == pytest.approx(schedule.work_s(few.events) - saved)
+    both = at(64)
+    assert (made.global_batch, made.flops, made.wire_bytes) == (both.global_batch, both.flops, both.wire_bytes)
+    assert (made.peak_bytes, made.basis, made.sources) == (None, "reckoned", ("4 devices",))
 
 
 def test_a_model_of_blocks_is_sharded_unless_asked_otherwise():
@@ -222,11 +242,19 @@ def test_the_catalogue_can_be_read_and_names_its_sources():
     assert [price.watts for price in found if price.device == "Google TPU v5p"] == [None]  # not published
 
 
+def test_prices_are_of_three_kinds_and_a_rental_may_end_at_one_host():
+    found = advice.read_prices()
+    assert {price.kind for price in found} == {"on demand", "spot", "community"}
+    assert {"NVIDIA RTX 4090", "NVIDIA RTX 5090", "NVIDIA L40S", "NVIDIA A10G"} <= {price.device for price in found}
+    small = dataclasses.replace(PRICE, most=8)
+    assert [each.forecast.devices for each in advice.candidates([at(8), at(16)], [small], JOB)] == [8]
+
+
 def test_a_price_is_old_after_a_year(tmp_path):
     path = tmp_path / "mine.csv"
     path.write_text(f"{HEAD}\n{GOOD}\n")
     (mine,) = advice.read_prices(path)
-    assert (mine.per_device_hour, mine.currency, mine.watts) == (2.0, "USD", 700.0)
+    assert (mine.per_device_hour, mine.currency, mine.watts, mine.kind) == (2.0, "USD", 700.0, "own")
     assert not mine.old(datetime.date(2027, 11, 1))
     assert mine.old(datetime.date(2027, 11, 2))
 
@@ -241,6 +269,7 @@ def test_a_price_is_old_after_a_year(tmp_path):
         (f"{HEAD}\n{GOOD.replace('/device-hour', '')}\n", "unit 'USD' is not the unit of a price"),
         (f"{HEAD.replace('unit,', '')}\n", "has no column 'unit'"),
         (f"{HEAD}\n", "has no prices"),
+        (f"{HEAD},kind\n{GOOD},free\n", "kind 'free' is none of on demand, spot, community, own"),
         (f"{HEAD}\n{GOOD.replace('2.00', 'two')}\n", "price 'two' is not a number above 0"),
         (f"{HEAD}\n{GOOD.replace('2.00', '-2')}\n", "price '-2' is not a number above 0"),
         (f"{HEAD}\n{GOOD.replace('H100 SXM', 'H100 SXN')}\n", "did you mean 'NVIDIA H100 SXM'"),

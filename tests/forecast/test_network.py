@@ -62,7 +62,7 @@ def work_rates(kind: str) -> bool:
     chip = work.chip(kind)
     assert chip is not None
     cycles = targets.TPUS.values()
-    return (chip.clock_hz is not None) == any(kind == jax_name for jax_name, _ in cycles)
+    return (chip.clock_hz is not None) == any(kind == jax_name for jax_name, *_ in cycles)
 
 
 @pytest.mark.parametrize(
@@ -89,7 +89,7 @@ def test_the_catalogues_links_are_the_fits_of_the_published_series(column, group
 
 def test_the_catalogues_link_is_never_faster_than_the_data_sheet():
     for name in ("Google TPU v5e", "Google TPU v5p", "Google TPU v6e (Trillium)"):
-        kind = next(jax_name for jax_name, _ in targets.TPUS.values() if hardware.find(jax_name).name == name)
+        kind = next(jax_name for jax_name, *_ in targets.TPUS.values() if hardware.find(jax_name).name == name)
         known, peak = hardware.link(name, "ici"), hardware.find(kind)
         ports = 6 if name.endswith("v5p") else 4
         assert known.bytes_per_s * ports == pytest.approx(peak.link.unidirectional_bytes_per_s)

@@ -15,7 +15,7 @@ from rich.text import Text
 
 from jaxbench.core.store import write_json
 from jaxbench.errors import UserError
-from jaxbench.features.doctor import speed, system
+from jaxbench.features.doctor import gpus, speed, system
 from jaxbench.features.doctor.finding import DoctorFinding, worst
 from jaxbench.machine import manifest
 from jaxbench.report.table import FOLD, TEXT, Cell, plain
@@ -51,6 +51,7 @@ def questions(folder: Path, seconds: float) -> Iterator[Question]:
     yield "Asking JAX for devices", lambda: [jax, *system.software(facts, manifest.versions())]
     if facts:
         yield f"Multiplying matrices ({seconds:g} s)", lambda: kernel(facts["platform"], seconds)
+    yield "Asking NVML about the GPUs", lambda: gpus.examine(system.read_host().nvidia)
     yield "Reading the counters of heat", lambda: [system.heat(throttled, system.throttles())]
 
 

@@ -4,8 +4,8 @@
 Every number is a range, from the ends of the forecast's range, or a lower bound if the forecast is a bound. The two
 grades are sorted separately, because a bound below a range does not show which of the two is cheaper.
 
-Prices are from `catalog/prices.csv`, or from a file with the same columns. Each line has its source, its date and its
-unit. Prices are never converted from one currency into another.
+Prices are from `catalog/prices.csv`, or from a file with the same columns. Each line has its source, its date, its kind
+and its unit. Prices are never converted from one currency into another.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ from __future__ import annotations
 import csv
 import datetime
 import io
+import itertools
 import math
 import re
 from collections.abc import Iterable, Sequence
@@ -23,14 +24,15 @@ from typing import Any
 
 from jaxbench.catalog import hardware
 from jaxbench.errors import UserError, did_you_mean
-from jaxbench.features.forecast.forecasts import AT_BEST, ESTIMATED, ForecastRecord
+from jaxbench.features.forecast.forecasts import AT_BEST, ESTIMATED, SLOWEST, ForecastRecord
 
 HOUR_S, DAY_S = 3600.0, 86400.0
 _EQUAL = 1e-3  # relative: smaller differences in cost count as equal, because the number of steps is rounded up
 YES, PERHAPS, NO = "yes", "perhaps", "no"
 GRADES = (ESTIMATED, AT_BEST)
 Band = tuple[float, float | None]  # (low, high); for a bound, high is None
-COLUMNS = ("device", "provider", "price", "unit", "date", "watts", "source")
+COLUMNS = ("device", "provider", "price", "unit", "date", "watts", "source")  # that a file of prices must have
+KINDS = ("on demand", "spot", "community", "own")
 OLD = datetime.timedelta(days=365)
 _UNIT = re.compile(r"([A-Z]{3})/device-hour")
 
@@ -43,6 +45,8 @@ class Price:
       device: a row of hardware.csv.
       per_device_hour: in `currency`, an ISO 4217 code.
       date: when the source gave this price.
+      kind: on demand | spot (may end at any time) | community (rented from other people) | own.
+      most: the most devices of one rental; None: no limit.
       watts: the maximum power of one device, without its host and its cooling; None: not published.
     """
 
@@ -53,6 +57,8 @@ class Price:
     date: datetime.date
     watts: float | None
     source: str
+    kind: str = "own"
+    most: int | None = None
 
     def old(self, today: datetime.date) -> bool:
         """Whether the price is more than a year old."""
@@ -99,8 +105,12 @@ def _price(where: str, row: dict[str, str]) -> Price:
         date = datetime.date.fromisoformat(row["date"])
     except ValueError as error:
         raise UserError(f"{where}: date '{row['date']}' is not a day: write 2026-11-24, for example.") from error
+    kind, most = row.get("kind") or "own", row.get("most", "")
+    if kind not in KINDS:
+        raise UserError(f"{where}: kind '{kind}' is none of {', '.join(KINDS)}: write on demand, for example.")
     return Price(
         device=row["device"], provider=row["provider"], per_device_hour=_positive(where, "price", row["price"]),
+        kind=kind, most=int(_positive(where, "most", most)) if most else None,
         currency=unit[1], date=date, source=row["source"],
         watts=_positive(where, "watts", row["watts"]) if row["watts"] else None,
     )  # fmt: skip
@@ -192,7 +202,8 @@ def candidates(forecasts: Iterable[ForecastRecord], prices: Sequence[Price], job
     """Every forecast that fits and has a time, at each of the prices."""
     return [
         Candidate(forecast=each, price=price, job=job)
-        for each in forecasts for price in prices if each.low_s is not None and each.fits
+        for each in forecasts for price in prices
+        if each.low_s is not None and each.fits and each.devices <= (price.most or each.devices)
     ]  # fmt: skip
 
 
@@ -219,11 +230,11 @@ def frontier(options: Iterable[Candidate], grade: str) -> list[Candidate]:
 
 
 def best(options: Iterable[Candidate]) -> list[Candidate]:
-    """The first candidate of each device, provider, strategy and arm."""
+    """The first candidate of each device, kind of price, strategy and arm."""
     kept: dict[tuple[str, ...], Candidate] = {}
     for each in options:
         of = each.forecast
-        kept.setdefault((each.price.device, each.price.provider, of.strategy, of.arm), each)
+        kept.setdefault((each.price.device, each.price.kind, of.strategy, of.arm), each)
     return list(kept.values())
 
 
@@ -243,12 +254,70 @@ def _line(each: Candidate, today: datetime.date) -> dict[str, Any]:
     most, least = each.examples_per_money
     return {
         "name": each.name, "target": of.target, "device": price.device, "devices": of.devices,
-        "provider": price.provider, "strategy": of.strategy, "arm": of.arm, "global_batch": of.global_batch,
-        "steps": each.steps, "basis": of.basis, "grade": of.grade, "peak_bytes": of.peak_bytes,
-        "memory_bytes": of.memory_bytes, "low_s": low_s, "high_s": high_s, "meets_deadline": each.meets,
-        "low_cost": cost, "high_cost": cost_high, "currency": price.currency, "low_joules": joules,
-        "high_joules": joules_high, "most_examples_per_money": most, "least_examples_per_money": least,
-        "sort_s": each.at[0], "sort_cost": each.at[1], "price_per_device_hour": price.per_device_hour,
-        "price_date": price.date.isoformat(), "price_is_old": price.old(today), "price_source": price.source,
-        "watts": price.watts,
+        "provider": price.provider, "kind": price.kind, "strategy": of.strategy, "arm": of.arm,
+        "global_batch": of.global_batch, "steps": each.steps, "basis": of.basis, "grade": of.grade,
+        "peak_bytes": of.peak_bytes, "memory_bytes": of.memory_bytes, "low_s": low_s, "high_s": high_s,
+        "meets_deadline": each.meets, "low_cost": cost, "high_cost": cost_high, "currency": price.currency,
+        "low_joules": joules, "high_joules": joules_high, "most_examples_per_money": most,
+        "least_examples_per_money": least, "sort_s": each.at[0], "sort_cost": each.at[1],
+        "price_per_device_hour": price.per_device_hour, "price_date": price.date.isoformat(),
+        "price_is_old": price.old(today), "price_source": price.source, "watts": price.watts,
     }  # fmt: skip
+
+
+@dataclass(frozen=True, kw_only=True)
+class Growth:
+    """What more devices of one host bring, for one target, strategy and arm.
+
+    Attributes:
+      link: the link within the host, in words; "" for NVLink.
+      devices: ascending, from the fewest that fit.
+      speed: the throughput over that of the fewest devices with this link.
+      by_link: the same with each link that the host may have.
+      bound: whether the forecasts are bounds.
+    """
+
+    target: str
+    strategy: str
+    arm: str
+    link: str
+    devices: tuple[int, ...]
+    speed: tuple[float, ...]
+    by_link: dict[str, tuple[float, ...]]
+    bound: bool
+
+    @property
+    def too_many(self) -> int | None:
+        """The first number of devices that costs more than it brings: compared with the number before it, the price of
+        an example grows by a larger factor than the throughput. None: none does."""
+        for (n, slow), (m, fast) in itertools.pairwise(zip(self.devices, self.speed, strict=True)):
+            faster = fast / slow
+            if (m / n) / faster > faster:
+                return m
+        return None
+
+
+def growth(forecasts: Iterable[ForecastRecord], host: int) -> list[Growth]:
+    """What more devices of a host with `host` GPUs bring, for each strategy and arm with two counts or more."""
+    families: dict[tuple[str, str], list[ForecastRecord]] = {}
+    for each in sorted(forecasts, key=lambda each: each.devices):
+        if each.fits and each.scheduled_s and each.devices <= host:
+            families.setdefault((each.strategy, each.arm), []).append(each)
+    made = []
+    for (strategy, arm), line in families.items():
+        if len(line) < 2 or not line[-1].by_link:
+            continue
+        names = [name for name in line[-1].by_link if name != SLOWEST]
+
+        base = line[0].global_batch / (line[0].scheduled_s or math.inf)
+
+        def speed(name: str, line: Sequence[ForecastRecord] = line, base: float = base) -> tuple[float, ...]:
+            seconds = [each.by_link.get(name) or each.scheduled_s or math.inf for each in line]
+            return tuple(each.global_batch / took / base for each, took in zip(line, seconds, strict=True))
+
+        made.append(Growth(
+            target=line[0].target.partition(":")[0], strategy=strategy, arm=arm, link=line[-1].link,
+            devices=tuple(each.devices for each in line), speed=speed(""),
+            by_link={name: speed(name) for name in names}, bound=line[-1].grade != ESTIMATED,
+        ))  # fmt: skip
+    return made

@@ -23,6 +23,7 @@ from jaxbench.report.table import ALWAYS, TEXT, Column, Table, fill, to_csv
 
 FILE, PAGE, CSV, DEFINITION = "advise.json", "advise.html", "advise.csv", "advice"
 _DAY_S, _KWH = 86400.0, 3.6e6
+_LINKS = {"NVLink": "NVLink", "peer-to-peer": "PCIe with peer-to-peer", "staged": "PCIe without peer-to-peer"}
 Line = dict[str, Any]
 
 
@@ -43,6 +44,11 @@ def _price(line: Line) -> str:
     return f"{line['price_per_device_hour']:.3g}{' (old)' if line['price_is_old'] else ''}"
 
 
+def _offer(line: Line) -> str:
+    """The provider and the kind of its price: "RunPod, spot"."""
+    return f"{line['provider']}, {line['kind']}"
+
+
 def _columns(document: Line) -> tuple[Column, ...]:
     money = next((line["currency"] for line in document["candidates"]), "")
     unit = document["job"]["unit"]
@@ -52,7 +58,7 @@ def _columns(document: Line) -> tuple[Column, ...]:
     ]  # fmt: skip
     return (
         Column("hardware", lambda line: line["name"], kind=TEXT, terminal=ALWAYS),
-        Column("provider", lambda line: line["provider"], kind=TEXT, terminal=5),
+        Column("provider", _offer, kind=TEXT, terminal=5),
         Column("strategy", lambda line: " ".join(filter(None, (line["strategy"], line["arm"]))), kind=TEXT, terminal=4),
         Column("grade", lambda line: line["grade"], kind=TEXT, terminal=ALWAYS),
         *deadline,
@@ -106,6 +112,8 @@ def _page(document: Line, table: Table, brief: Table, pictures: list[Picture]) -
     sections = [Section("Assumed", document["assumed"], definition=DEFINITION)]
     if document["missing"]:
         sections.insert(0, Section("Not estimated, or too large", document["missing"]))
+    if grown := [_growth(each) for each in document.get("growth", [])]:
+        sections.insert(0, Section("What another GPU brings, and what NVLink is worth", grown, definition=DEFINITION))
     if prices := _old(document["candidates"]):
         sections.insert(0, Section("Old prices", prices, definition="prices"))
     sections.append(Section("The same week in 2013", published.same_week(), definition="prices"))
@@ -130,7 +138,7 @@ def _answers(document: Line) -> list[str]:
         if found:
             line = min(found, key=lambda line: line["sort_cost"])
             sentences.append(
-                f"{how}: {line['name']} from {line['provider']}, {_band(line, 's', scale)} {unit}, "
+                f"{how}: {line['name']} from {_offer(line)}, {_band(line, 's', scale)} {unit}, "
                 f"{_band(line, 'cost')} {line['currency']}."
             )
     grades = {line["grade"] for line in lines}
@@ -143,8 +151,27 @@ def _answers(document: Line) -> list[str]:
     return [*sentences, f"No time here was measured{both}."]
 
 
+def _growth(each: Line) -> str:
+    """What more GPUs of a host bring: "rtx4090 (PCIe 4.0 x16, ...): 2 do 0.9 times the work of 1, ..."."""
+    fewest, many = each["devices"][0], each["devices"][-1]
+    steps = ", ".join(
+        f"{count} do {digits(speed)}" for count, speed in zip(each["devices"][1:], each["speed"][1:], strict=True)
+    )
+    who = " ".join(filter(None, (each["target"], each["strategy"], each["arm"])))
+    others = {
+        name: speed[-1] for name, speed in each["by_link"].items() if abs(speed[-1] / each["speed"][-1] - 1) > 0.02
+    }
+    words = ", ".join(f"{digits(speed)} over {_LINKS[name]}" for name, speed in others.items())
+    link = f"{each['link'] or 'NVLink'}{', at best' if each['bound'] else ''}"
+    return (
+        f"{who} ({link}): {steps} times the work of {fewest}. "
+        + (f"From {each['too_many']} on, more cost more than they bring. " if each["too_many"] else "")
+        + (f"{many} would do {words}." if words else f"No other link would change this for {many} by more than 2 %.")
+    )
+
+
 def _old(lines: list[Line]) -> list[str]:
-    known = {(line["device"], line["provider"]): line["price_date"] for line in lines if line["price_is_old"]}
+    known = {(line["device"], _offer(line)): line["price_date"] for line in lines if line["price_is_old"]}
     return [
         f"{device} from {provider}: the price is from {date}, more than a year ago: give a new one with --prices=FILE."
         for (device, provider), date in known.items()
@@ -153,7 +180,7 @@ def _old(lines: list[Line]) -> list[str]:
 
 def _sources(lines: list[Line]) -> list[str]:
     return list(dict.fromkeys(
-        f"{line['device']}, {line['provider']}: {line['price_per_device_hour']:g} {line['currency']} per device-hour "
+        f"{line['device']}, {_offer(line)}: {line['price_per_device_hour']:g} {line['currency']} per device-hour "
         f"on {line['price_date']} ({line['price_source']}); "
         + (f"{line['watts']:g} W." if line["watts"] else "power not published.")
         for line in lines

@@ -1,8 +1,8 @@
 # Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
 """`jaxbench advise`: which accelerators to use for a training of known size, from forecasts and prices.
 
-The program is compiled for one GPU and evaluated with the rates of the other GPUs. Each TPU needs its own program,
-because its compiler's cycle counts are for its chip. Devices that cannot be estimated are listed with the reason.
+One GPU's program is evaluated with the rates of all GPUs, and one TPU's with those of all TPUs, because compiling for
+each takes most of an hour. Devices that cannot be estimated are listed with the reason.
 """
 
 from __future__ import annotations
@@ -23,13 +23,14 @@ from jaxbench.catalog.targets import Target
 from jaxbench.core.store import write_json
 from jaxbench.digits import digits
 from jaxbench.errors import UserError, did_you_mean
-from jaxbench.features.forecast import advice, forecast_command
+from jaxbench.features.forecast import advice, forecast_command, network
 from jaxbench.features.forecast.advice import Candidate, Price, TrainingBudget
+from jaxbench.features.forecast.forecast_command import Programs
 from jaxbench.features.forecast.forecasts import ForecastRecord
 from jaxbench.machine import start as start_lib
 
 FILE = "advise.json"
-_COMPILED_GPU = "h100:8"  # the program compiled for it serves for all GPUs
+_COMPILED_FOR = {"gpu": "h100:8", "tpu": "v5e:2x4"}  # by platform: the target to compile for
 _DEPTHS = (1, 2)  # a deep model is compiled with these numbers of blocks, and its depth is extrapolated
 _COUNTS = tuple(2**power for power in range(11))
 _SECONDS = {"h": advice.HOUR_S, "d": advice.DAY_S, "w": 7 * advice.DAY_S}
@@ -88,14 +89,25 @@ def advise(experiment: str, config: ConfigDict, asked: AdviceRequest, workdir: P
     found: list[Candidate] = []
     missing: list[str] = []
     records: list[ForecastRecord] = []
+    grown: list[advice.Growth] = []
+    programs: dict[str, Programs | UserError] = {}
     for target, offers in _offers(asked):
+        if target.platform not in programs:
+            programs[target.platform] = _programs(experiment, config, target, workdir, console, _DEPTHS if deep else ())
+        mine = programs[target.platform]
+        counts = tuple(count for count in asked.counts if target.chip <= count <= network.largest(target))
         try:
-            made = _forecasts(experiment, config, asked, target, workdir, console, _DEPTHS if deep else ())
+            if isinstance(mine, UserError):
+                raise mine
+            if not counts:
+                raise UserError(f"nothing connects as many of them as --counts={asked.counts[0]}.")
+            made = mine.on(target, counts)
         except UserError as error:
             missing.append(f"{target.name}: {error}")
             continue
         records += made
         found += advice.candidates(made, offers, job)
+        grown += advice.growth(made, target.domain)
         missing += _unusable(target, made)
     if not records:
         raise UserError(
@@ -107,6 +119,7 @@ def advise(experiment: str, config: ConfigDict, asked: AdviceRequest, workdir: P
         "schema": 1, "experiment": str(config.experiment), "job": dataclasses.asdict(job),
         "today": asked.today.isoformat(), "assumed": _assumed(config, job), "missing": missing,
         "candidates": advice.lines(advice.ranked(found), asked.today),
+        "growth": [{**dataclasses.asdict(each), "too_many": each.too_many} for each in grown],
     }  # fmt: skip
     write_json(workdir / FILE, document)
     return bool(found)
@@ -116,10 +129,16 @@ def _offers(asked: AdviceRequest) -> list[tuple[Target, list[Price]]]:
     """The targets that have a price, each with its prices."""
     made = []
     for target in map(targets.parse, targets.names()):
-        offers = [price for price in asked.prices if price.device == _row(target)]
+        offers = [_of_a_device(price, target) for price in asked.prices if price.device == _row(target)]
         if offers and (not asked.names or target.name in asked.names):
             made.append((target, offers))
     return made
+
+
+def _of_a_device(price: Price, target: Target) -> Price:
+    """The price and power of one device, from those of a chip."""
+    watts = None if price.watts is None else price.watts / target.chip
+    return dataclasses.replace(price, per_device_hour=price.per_device_hour / target.chip, watts=watts)
 
 
 def _row(target: Target) -> str:
@@ -135,19 +154,20 @@ def _without_target(asked: AdviceRequest) -> list[str]:
     return [f"{device}: no compiler can target it without the device." for device in other]
 
 
-def _forecasts(
-    experiment: str, config: ConfigDict, asked: AdviceRequest, target: Target, workdir: Path, console: Console,
-    depths: tuple[int, ...],
-) -> list[ForecastRecord]:  # fmt: skip
-    compiled_for = targets.parse(_COMPILED_GPU) if target.platform == "gpu" else target
-    start_lib.require_target(compiled_for)
-    largest = hardware.link(_row(target), "ici")
-    counts = tuple(count for count in asked.counts if largest is None or count <= largest.pod)
-    if not counts:
-        raise UserError(f"it has no slice as large as --counts={asked.counts[0]}.")
-    about = forecast_command.ForecastRequest(targets=(target,), counts=counts, depths=depths)
-    config = config.copy_and_resolve_references()
-    return forecast_command.of_target(experiment, config, about, compiled_for, workdir, console, target)
+def _programs(
+    experiment: str, config: ConfigDict, target: Target, workdir: Path, console: Console, depths: tuple[int, ...]
+) -> Programs | UserError:
+    """The programs for the platform of a target, or why there are none."""
+    compiled_for = targets.parse(_COMPILED_FOR[target.platform])
+    # The TPU compiler needs minutes for a deep model, so one count must do where its formula holds.
+    base = (4,) if depths and target.platform == "tpu" and config.strategy == "fsdp" else ()
+    about = forecast_command.ForecastRequest(targets=(compiled_for,), counts=_COUNTS, depths=depths, base=base)
+    try:
+        start_lib.require_target(compiled_for)
+        config = config.copy_and_resolve_references()
+        return forecast_command.compile_programs(experiment, config, about, compiled_for, workdir, console)
+    except UserError as error:
+        return error
 
 
 def _unusable(target: Target, made: Sequence[ForecastRecord]) -> list[str]:
@@ -182,6 +202,8 @@ def _assumed(config: ConfigDict, job: TrainingBudget) -> list[str]:
         f"Weak scaling: a per-device batch of {batch}{tokens}, so the global batch grows with the devices. Whether a "
         "larger batch needs more examples is unknown.",
         "The time is of the steps alone, without input, evaluation, checkpoints or failures.",
+        f"All GPUs are compiled as {_COMPILED_FOR['gpu']} and all TPUs as {_COMPILED_FOR['tpu']}, with the rates and "
+        "the memory of each.",
     ]
     return [*lines, f"Strategy {config.strategy}, recomputation {config.lever.remat}."] if "lever" in config else lines
 

@@ -16,13 +16,21 @@ from dataclasses import dataclass
 from jaxbench.analysis.compiled import CompiledRow
 from jaxbench.analysis.scaling import Row
 from jaxbench.catalog import hardware
-from jaxbench.catalog.targets import Target
+from jaxbench.catalog.targets import Target, parse
 from jaxbench.core.schema import Collective
 from jaxbench.digits import digits
 from jaxbench.errors import UserError
 from jaxbench.features.forecast import schedule, work
-from jaxbench.features.forecast.forecasts import AT_BEST, COMPILED, ESTIMATED, MEASURED, RECKONED, ForecastRecord
-from jaxbench.features.forecast.network import Network, slowest
+from jaxbench.features.forecast.forecasts import (
+    AT_BEST,
+    COMPILED,
+    ESTIMATED,
+    MEASURED,
+    RECKONED,
+    SLOWEST,
+    ForecastRecord,
+)
+from jaxbench.features.forecast.network import Hosts, Network, PciePath, alternatives, slowest
 from jaxbench.features.forecast.schedule import Event, Times
 from jaxbench.features.forecast.work import Chip, Cost
 from jaxbench.levers import REMAT
@@ -38,6 +46,7 @@ _HOW = {
 _SUMS = ("jit_auto", "jit_explicit", "pmap", "shard_map")  # strategies that all-reduce the whole gradient once
 # Strategies that send gradients and parameters among all devices. The compiler chooses the collectives.
 _WHOLE = ("jit_auto", "jit_explicit", "pmap", "shard_map", "zero1", "zero2", "fsdp")
+UPDATE_BYTES = 28  # that Adam reads and writes for a parameter: 4 numbers in, 3 out, of 4 bytes each
 _SAME = 0.02  # the messages at two counts are of the same arrays if their sizes differ by less than this, relative
 
 
@@ -79,9 +88,17 @@ def family(platform: str, levers: Mapping[str, str]) -> str:
     return "xla" if REMAT.of(levers) == REMAT.default else "xla_remat"
 
 
-def program(text: str, mesh: Mapping[str, int], target: Target) -> tuple[Event, ...]:
-    """The schedule of a compiled text on a target; () if the catalogue does not have the rates of its chip."""
+def program(text: str, mesh: Mapping[str, int], target: Target, *, compiled_for: str = "") -> tuple[Event, ...]:
+    """The schedule of a compiled text on a target; () if the catalogue does not have the rates of its chip.
+
+    compiled_for: the target that the text was compiled for. If it is another TPU, the cycles of a product are scaled
+    with the peaks of the two chips, as if both used the same share of their units.
+    """
     on = work.chip(target.device_kind)
+    if on is not None and on.clock_hz and compiled_for.partition(":")[0] not in ("", target.name):
+        other = work.chip(parse(compiled_for).device_kind)
+        assert other is not None and other.clock_hz  # the catalogue has the clock of every TPU
+        on = dataclasses.replace(on, clock_hz=other.clock_hz * on.peak_flop_per_s / other.peak_flop_per_s)
     return () if on is None else schedule.read(text, mesh, on)
 
 
@@ -98,10 +115,30 @@ def timed(forecast: ForecastRecord, events: tuple[Event, ...], target: Target, n
             by[event.how] = by.get(event.how, 0.0) + event.seconds * count
             kernels += count
     notes = (*forecast.notes, *_notes(events, by))
-    return banded(
-        dataclasses.replace(forecast, seconds_by=dict(sorted(by.items())), kernels=kernels, notes=notes),
-        schedule.times(events, network.seconds, on.overlap), on,
+    made = dataclasses.replace(
+        forecast, seconds_by=dict(sorted(by.items())), kernels=kernels, notes=notes,
+        link=str(network.inside) if isinstance(network, Hosts) and isinstance(network.inside, PciePath) else "",
+        by_link=_by_link(events, target, network, on) if forecast.wire_bytes else {},
     )  # fmt: skip
+    return _with_slow_links(banded(made, schedule.times(events, network.seconds, on.overlap), on))
+
+
+def _by_link(events: tuple[Event, ...], target: Target, network: Network, on: Chip) -> dict[str, float]:
+    """The scheduled seconds with each link that a host of GPUs may have, and without overlap at the slowest."""
+    seconds = {
+        name: schedule.times(events, each.seconds, on.overlap).scheduled_s
+        for name, each in alternatives(network, target).items()
+    }
+    slow = slowest(network)
+    if not seconds or slow == network:
+        return seconds
+    return {**seconds, SLOWEST: schedule.times(events, slow.seconds, on.overlap).bare_s}
+
+
+def _with_slow_links(forecast: ForecastRecord) -> ForecastRecord:
+    """The forecast with a range that includes the slowest measured link of this kind."""
+    slow = forecast.by_link.get(SLOWEST, 0.0)
+    return forecast if forecast.high_s is None else dataclasses.replace(forecast, high_s=max(forecast.high_s, slow))
 
 
 def banded(forecast: ForecastRecord, times: Times, on: Chip) -> ForecastRecord:
@@ -168,25 +205,46 @@ def at_count(
                 "each count instead, without --counts."
             )
         notes = (f"The compiler chose other messages for fewer devices: {differ}.",)
-    was = schedule.work_s(many.events)
-    work_s = shared((n, schedule.work_s(few.events)), (m, was), count)
-    events = _slower(schedule.regrouped(many.events, m, count), work_s / was if was else 1.0)
+    work_s = shared((n, schedule.work_s(few.events)), (m, schedule.work_s(many.events)), count)
     peaks = few.forecast.peak_bytes, many.forecast.peak_bytes
-    weak = many.forecast.scaling == "weak"
     base = dataclasses.replace(
-        many.forecast,
-        point="/".join(filter(None, (many.forecast.strategy, many.forecast.scaling, str(count), many.forecast.arm))),
+        many.forecast, notes=notes, sources=(*many.forecast.sources, f"{n} devices", f"{m} devices"),
+        peak_bytes=None if None in peaks else round(shared((n, peaks[0]), (m, peaks[1]), count)),  # type: ignore[arg-type]
+    )  # fmt: skip
+    return _at_count(CompiledForecast(base, many.events), count, target, network, work_s)
+
+
+def from_one_count(compiled: CompiledForecast, count: int, target: Target, network: Network) -> ForecastRecord:
+    """The forecast for `count` devices from one compiled count of a strategy that shards its state, in weak scaling.
+
+    Only the update of the state depends on the number of devices: each device has its part of it. Memory is unknown.
+    """
+    m, on = compiled.forecast.devices, work.chip(target.device_kind)
+    update_s = UPDATE_BYTES * compiled.forecast.parameters / on.memory_bytes_per_s if on is not None else 0.0
+    work_s = schedule.work_s(compiled.events) + update_s * (1 / count - 1 / m)
+    base = dataclasses.replace(
+        compiled.forecast, peak_bytes=None, sources=(*compiled.forecast.sources, f"{m} devices"),
+        notes=(f"Work on other counts than {m} differs by the update of the state, {UPDATE_BYTES} bytes a parameter.",),
+    )  # fmt: skip
+    return _at_count(CompiledForecast(base, compiled.events), count, target, network, work_s)
+
+
+def _at_count(
+    compiled: CompiledForecast, count: int, target: Target, network: Network, work_s: float
+) -> ForecastRecord:
+    """The forecast for `count` devices, with all that does not follow from the number of devices as compiled."""
+    kept, was = compiled.forecast, schedule.work_s(compiled.events)
+    m, weak = kept.devices, kept.scaling == "weak"
+    events = _slower(schedule.regrouped(compiled.events, m, count), work_s / was if was else 1.0)
+    base = dataclasses.replace(
+        kept,
+        point="/".join(filter(None, (kept.strategy, kept.scaling, str(count), kept.arm))),
         target=target.text,
         devices=count,
         basis=RECKONED,
-        sources=(*many.forecast.sources, f"{n} devices", f"{m} devices"),
-        global_batch=many.forecast.global_batch * count // m if weak else many.forecast.global_batch,
-        flops=(many.forecast.flops or 0) * (count / m if weak else 1) or None,
-        peak_bytes=None if None in peaks else round(shared((n, peaks[0]), (m, peaks[1]), count)),  # type: ignore[arg-type]
-        collectives=tuple(
-            schedule.among(each, count) if each.group == m else each for each in many.forecast.collectives
-        ),
-        notes=notes,
+        global_batch=kept.global_batch * count // m if weak else kept.global_batch,
+        flops=(kept.flops or 0) * (count / m if weak else 1) or None,
+        collectives=tuple(schedule.among(each, count) if each.group == m else each for each in kept.collectives),
     )
     return timed(base, events, target, network)
 
@@ -205,12 +263,14 @@ def at_depth(shallow: ForecastRecord, deep: ForecastRecord, depths: tuple[int, i
         kernels=line(shallow.kernels, deep.kernels),
         collectives=tuple(_deeper(shallow.collectives, each, share) for each in deep.collectives),
         seconds_by={how: line(shallow.seconds_by.get(how, 0.0), deep.seconds_by[how]) for how in deep.seconds_by},
+        by_link={name: line(shallow.by_link.get(name, 0.0), deep.by_link[name]) for name in deep.by_link},
     )  # fmt: skip
     on = work.chip(deep.device_kind)
     if shallow.work_s is None or deep.work_s is None or on is None:
         return made
     names = ("work_s", "communication_s", "scheduled_s")
-    return banded(made, Times(**{name: line(getattr(shallow, name), getattr(deep, name)) for name in names}), on)
+    times = Times(**{name: line(getattr(shallow, name), getattr(deep, name)) for name in names})
+    return _with_slow_links(banded(made, times, on))
 
 
 def _deeper(shallow: Sequence[Collective], deep: Collective, share: float) -> Collective:

@@ -14,7 +14,7 @@ from matplotlib.lines import Line2D
 from jaxbench.analysis.compiled import gigabytes
 from jaxbench.catalog import published
 from jaxbench.core.schema import COLLECTIVES, CompiledRecord
-from jaxbench.features.forecast.forecasts import COMPILED, ForecastRecord
+from jaxbench.features.forecast.forecasts import COMPILED, SLOWEST, STAGED, ForecastRecord
 from jaxbench.report.drawing import marks, notes
 from jaxbench.report.drawing.axes import devices_axis, entitle, log_axis, plain
 from jaxbench.report.drawing.canvas import Sheet, short
@@ -212,6 +212,41 @@ def _forecast_notes(records: Sequence[ForecastRecord], cited: Sequence[Line2D]) 
             "black: published for a model of similar size; grey: for others; unscaled, masked attention counted"
         )
     return sentences
+
+
+@plot("links")
+def draw_links(records: Sequence[ForecastRecord], *, title: str) -> Figure | None:
+    """What the link between GPUs costs: the forecast time of a step, divided into work and waiting for messages, with
+    each link that a host may have. The link of the target is marked. The percentages are the factor "link" of an
+    efficiency: work over the whole step. Whiskers lead to the slowest transfer without peer-to-peer that was published,
+    with nothing hidden."""
+    shown = [record for record in records if record.by_link and record.work_s and record.status == "ok"][: LIMIT // 3]
+    if not shown:
+        return None
+    bars = [(record, name) for record in shown for name in record.by_link if name != SLOWEST]
+    sheet = Sheet(1, 1)
+    axes = sheet.panels[0, 0]
+    for place, (record, name) in enumerate(bars):
+        work_ms, step_ms = 1e3 * (record.work_s or 0.0), 1e3 * record.by_link[name]
+        end = marks.stack(axes, place, [(min(work_ms, step_ms), 0), (max(0.0, step_ms - work_ms), 1)])
+        slow_ms = 1e3 * record.by_link.get(SLOWEST, 0.0)
+        if name == STAGED and slow_ms > end:
+            axes.plot([end, slow_ms], [place, place], color=marks.GREY, linewidth=0.9, marker="|", markersize=5)
+        factor = record.link_factor(name)
+        axes.annotate(
+            f" {100 * (factor or 0.0):.0f} %", (max(end, slow_ms if name == STAGED else 0.0), place), fontsize=6,
+            va="center",
+        )  # fmt: skip
+    entitle(axes, x="step, ms")
+    axes.set_xlim(0, 1.12 * axes.dataLim.x1)
+    used = [f"over {name}{' (its own)' if name == record.link_name else ''}" for record, name in bars]
+    sheet.names(
+        axes,
+        [" ".join(filter(None, (r.target, r.strategy, r.arm, text))) for (r, _), text in zip(bars, used, strict=True)],
+        shown=True,
+    )
+    handles = [marks.bar_handle(0, "work"), marks.bar_handle(1, "waiting for messages")]
+    return sheet.finish(title, handles, notes.rest(len(shown), len(records), "points, the first"))
 
 
 def clock(lines: Sequence[dict[str, Any]]) -> tuple[str, float]:

@@ -28,7 +28,7 @@ from jaxbench.features.forecast import estimate, forecasts, network
 from jaxbench.features.forecast import memory as forecast_memory
 from jaxbench.features.forecast.estimate import CompiledForecast
 from jaxbench.features.forecast.forecasts import RECKONED, ForecastRecord
-from jaxbench.features.forecast.network import AlphaBetaLink, Carded, Hosts, Network
+from jaxbench.features.forecast.network import AlphaBetaLink, Carded, Hosts, Network, PciePath
 from jaxbench.machine import start as start_lib
 from jaxbench.statistics import variance
 
@@ -43,22 +43,26 @@ class ForecastRequest:
       targets: the hardware to compile for.
       counts: device counts to extrapolate from two compiled counts; (): compile each target with its own count.
       depths: two numbers of blocks to compile instead of the model's.
+      base: the device counts to compile; (): two. One is enough for a strategy that shards its state.
       source: a measured run to start from.
-      links: links between hosts, with their texts.
+      links: links between hosts, and paths over PCIe within one, with their texts.
       card: a machine profile with measured links.
     """
 
     targets: tuple[Target, ...] = ()
     counts: tuple[int, ...] = ()
     depths: tuple[int, ...] = ()
+    base: tuple[int, ...] = ()
     source: Path | None = None
-    links: tuple[tuple[str, AlphaBetaLink], ...] = ()
+    links: tuple[tuple[str, AlphaBetaLink | PciePath], ...] = ()
     card: Path | None = None
 
     def network(self, target: Target) -> Network:
         if self.card is not None:
             return _carded(self.card)
-        return network.of(target, between=self.links[0][1] if self.links else None)
+        between = next((link for _, link in self.links if isinstance(link, AlphaBetaLink)), None)
+        path = next((link for _, link in self.links if isinstance(link, PciePath)), None)
+        return network.of(target, between=between, path=path)
 
 
 def request(texts: dict[str, str | None]) -> ForecastRequest:
@@ -82,8 +86,8 @@ def request(texts: dict[str, str | None]) -> ForecastRequest:
         )
     if asked.depths and len(asked.depths) != 2:
         raise UserError(f"--depths={texts['depths']} is not two numbers of blocks: use 2,4, for example.")
-    if asked.source is None and len(links) > 1:
-        raise UserError(f"--link={texts['link']} names several links: with --targets give one.")
+    if asked.source is None and len({type(link) for _, link in links}) < len(links):
+        raise UserError(f"--link={texts['link']} names several links: with --targets give one, and one path over PCIe.")
     for target in asked.targets:
         start_lib.require_target(target)
         asked.network(target)
@@ -110,46 +114,75 @@ def forecast(
 
 
 def of_target(
-    experiment: str,
-    config: ConfigDict,
-    asked: ForecastRequest,
-    target: Target,
-    workdir: Path,
-    console: Console,
-    on: Target | None = None,
+    experiment: str, config: ConfigDict, asked: ForecastRequest, target: Target, workdir: Path, console: Console
 ) -> list[ForecastRecord]:
-    """The forecasts of one target. on: a similar target for which to evaluate the programs compiled for `target`."""
-    by_depth = [
-        _compiled(experiment, config, asked, target, depth, workdir, console, on or target)
-        for depth in asked.depths or (0,)
-    ]
-    made = [_counts(found, asked, on or target) for found in by_depth]
-    if not asked.depths:
-        return made[0]
-    blocks = _blocks(config, experiment)
-    deep = {record.point: record for record in made[1]}
-    low, high = asked.depths
-    reckoned = []
-    for shallow in made[0]:
-        other = deep.get(shallow.point)
-        if other is None or "ok" != shallow.status or other.status != "ok":
-            reckoned.append(other or shallow)
-        else:
-            reckoned.append(estimate.at_depth(shallow, other, (low, high), blocks))
-    if target.platform != "tpu":
-        return [forecast_memory.not_refused(each) if each.status == "ok" else each for each in reckoned]
-    wide = target.part(forecast_memory.COUNTS[-1]) if asked.counts else target
-    placed = _placed(config, asked, wide, forecast_memory.COUNTS)
-    folder = workdir / f"{_name(wide)}-memory"
-    sizes, unknown = forecast_memory.needs(experiment, placed, wide, folder, console)
-    return [forecast_memory.replaced(each, sizes, unknown) if each.status == "ok" else each for each in reckoned]
+    """The forecasts of one target."""
+    return compile_programs(experiment, config, asked, target, workdir, console).on(target, asked.counts)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Programs:
+    """Programs compiled for one target, which any target of its platform may be evaluated with.
+
+    Attributes:
+      folders: one for each depth that was asked for, else one.
+      blocks: of the whole model; 0 without depths.
+      memory: the memory of the whole model by family and device count, and sentences on what is unknown; None: the
+        compiled points have it.
+    """
+
+    experiment: str
+    asked: ForecastRequest
+    folders: tuple[Path, ...]
+    blocks: int
+    memory: tuple[forecast_memory.Needs, list[str]] | None
+
+    def on(self, target: Target, counts: tuple[int, ...]) -> list[ForecastRecord]:
+        """The forecasts on a target, for these device counts or, without any, for those compiled. Raises UserError."""
+        asked = dataclasses.replace(self.asked, counts=counts)
+        made = [
+            _counts([_read(row, folder, self.experiment, target, asked) for row in _rows(folder)], asked, target)
+            for folder in self.folders
+        ]
+        if not asked.depths:
+            return made[0]
+        deep = {record.point: record for record in made[1]}
+        low, high = asked.depths
+        reckoned = []
+        for shallow in made[0]:
+            other = deep.get(shallow.point)
+            if other is None or "ok" != shallow.status or other.status != "ok":
+                reckoned.append(other or shallow)
+            else:
+                reckoned.append(estimate.at_depth(shallow, other, (low, high), self.blocks))
+        if self.memory is None:
+            return [forecast_memory.not_refused(each) if each.status == "ok" else each for each in reckoned]
+        sizes, unknown = self.memory
+        return [forecast_memory.replaced(each, sizes, unknown) if each.status == "ok" else each for each in reckoned]
+
+
+def compile_programs(
+    experiment: str, config: ConfigDict, asked: ForecastRequest, target: Target, workdir: Path, console: Console
+) -> Programs:
+    """Compiles what the work folder lacks for one target. Raises UserError."""
+    folders = tuple(
+        _compile(experiment, config, asked, target, depth, workdir, console) for depth in asked.depths or (0,)
+    )
+    blocks, memory = 0, None
+    if asked.depths:
+        blocks = _blocks(config, experiment)
+    if asked.depths and target.platform == "tpu":
+        wide = target.part(forecast_memory.COUNTS[-1]) if asked.counts else target
+        placed = _placed(config, asked, wide, forecast_memory.COUNTS)
+        memory = forecast_memory.needs(experiment, placed, wide, workdir / f"{_name(wide)}-memory", console)
+    return Programs(experiment=config.experiment, asked=asked, folders=folders, blocks=blocks, memory=memory)
 
 
 def _name(target: Target) -> str:
     return target.text.replace(":", "-")
 
 
-def _placed(config: ConfigDict, asked: ForecastRequest, target: Target, base: tuple[int, int]) -> ConfigDict:
+def _placed(config: ConfigDict, asked: ForecastRequest, target: Target, base: tuple[int, ...]) -> ConfigDict:
     """A copy of the config with the device counts to compile: `base` if other counts are extrapolated from them."""
     config = copy.deepcopy(config)
     counts = base if asked.counts else (target.devices,)
@@ -159,27 +192,25 @@ def _placed(config: ConfigDict, asked: ForecastRequest, target: Target, base: tu
     return config
 
 
-def _compiled(
-    experiment: str,
-    config: ConfigDict,
-    asked: ForecastRequest,
-    target: Target,
-    depth: int,
-    workdir: Path,
+def _compile(
+    experiment: str, config: ConfigDict, asked: ForecastRequest, target: Target, depth: int, workdir: Path,
     console: Console,
-    on: Target,
-) -> list[CompiledForecast]:
-    """The points of one target and depth, compiled now or earlier. on: the target on which they would run."""
+) -> Path:  # fmt: skip
+    """Compiles the points of one target and depth that its folder lacks. Returns the folder."""
     from jaxbench.sweep import compile_only  # imported here, because only this needs jax
 
-    config = _placed(config, asked, target, _base_counts(target))
+    config = _placed(config, asked, target, asked.base or _base_counts(target))
     if depth:
         _require_layers(config)
         with config.unlocked():
             config.model.layers = depth
     folder = workdir / (_name(target) + (f"-{depth}-blocks" if depth else ""))
     compile_only.run(experiment, config, target.text, folder, console, keep=True)
-    return [_read(row, folder, config.experiment, on, asked) for row in compiled.rows(RunFolder(folder))]
+    return folder
+
+
+def _rows(folder: Path) -> list[CompiledRow]:
+    return compiled.rows(RunFolder(folder))
 
 
 def _read(row: CompiledRow, folder: Path, experiment: str, target: Target, asked: ForecastRequest) -> CompiledForecast:
@@ -191,10 +222,13 @@ def _read(row: CompiledRow, folder: Path, experiment: str, target: Target, asked
         exact = dataclasses.replace(
             exact, basis=RECKONED, memory_bytes=part.memory_bytes, sources=(f"the text compiled for {row.target}",)
         )
+    elif target.described.startswith("derived"):
+        note = f"The compiler's description of {target.name} is {target.described}."
+        exact = dataclasses.replace(exact, notes=(*exact.notes, note))
     if row.record is None:
         return CompiledForecast(exact, ())
     text = gzip.decompress(compile_only.text_file(folder, row.name).read_bytes()).decode()
-    events = estimate.program(text, row.record.mesh, part)
+    events = estimate.program(text, row.record.mesh, part, compiled_for=row.target)
     return CompiledForecast(estimate.timed(exact, events, part, asked.network(part)), events)
 
 
@@ -209,14 +243,18 @@ def _counts(found: Sequence[CompiledForecast], asked: ForecastRequest, target: T
     records = []
     for family in families.values():
         ready = [each for each in family if each.events]
-        if len(ready) < 2:
+        if len(ready) < (len(asked.base) or 2):
             records += [each.forecast for each in family]
             continue
-        few, many = sorted(ready, key=lambda each: each.forecast.devices)[:2]
+        few, *rest = sorted(ready, key=lambda each: each.forecast.devices)[:2]
         done = {each.forecast.devices: each.forecast for each in ready}
         for count in asked.counts:
             part = target.part(count)
-            records.append(done.get(count) or estimate.at_count(few, many, count, part, asked.network(part)))
+            extrapolated = (
+                estimate.at_count(few, rest[0], count, part, asked.network(part)) if rest
+                else estimate.from_one_count(few, count, part, asked.network(part))
+            )  # fmt: skip
+            records.append(done.get(count) or extrapolated)
     return records
 
 
@@ -231,15 +269,17 @@ def _from_run(experiment: str, config: ConfigDict, asked: ForecastRequest) -> li
         raise UserError(f"--from={asked.source} is a run of {name}, not of {experiment}: give its experiment.")
     rows = scaling.analyse(points.load(run), config=run.config(), spread=variance.read(run.path))
     families = dict.fromkeys((row.point.strategy, row.point.scaling, row.point.arm) for row in rows)
-    between_hosts: list[tuple[str, Network]] = [
-        (text, Hosts(host=1, inside={}, between=link)) for text, link in asked.links
-    ]
+    networks: list[tuple[str, Network]] = [
+        (text, Hosts(host=1, inside={}, between=link)) if isinstance(link, AlphaBetaLink)
+        else (text, Hosts(host=max(asked.counts), inside=link, between=None))
+        for text, link in asked.links
+    ]  # fmt: skip
     if asked.card is not None:
-        between_hosts.append((str(asked.card), _carded(asked.card)))
+        networks.append((str(asked.card), _carded(asked.card)))
     records = []
     for key in families:
         mine = [row for row in rows if (row.point.strategy, row.point.scaling, row.point.arm) == key]
-        for text, between in between_hosts:
+        for text, between in networks:
             records += [estimate.from_measured(mine, count, text, between) for count in asked.counts]
     return records
 

@@ -22,6 +22,8 @@ from jaxbench.records.documents import Positive, decode
 FILE = "forecast.jsonl"
 COMPILED, RECKONED, MEASURED = "compiled", "reckoned", "measured"
 ESTIMATED, AT_BEST = "estimated", "at best"
+NVLINK, PEER, STAGED = "NVLink", "peer-to-peer", "staged"  # links within a host: names of by_link
+SLOWEST = "slowest"  # of by_link: nothing hidden, on the slowest link of this kind that was measured
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -46,6 +48,9 @@ class ForecastRecord:
       work_s: the time without communication.
       communication_s: the time of all messages one after another.
       seconds_by: the parts of work_s by estimation method.
+      link: the link within a host that the times are for, in words; "" if there is one link only.
+      by_link: scheduled_s with each link that a host may have: NVLink, peer-to-peer (PCIe) and staged (PCIe, through
+        the memory of the host), and with the slowest measured; {} if nothing is sent within a host of GPUs.
       kernels: the number of kernels in a step on one device; 0: unknown.
       family: of programs, which determines the band. runs: the published runs behind the band.
       flops: analytic FLOPs of a step on all devices.
@@ -78,6 +83,8 @@ class ForecastRecord:
     work_s: float | None = None
     communication_s: float | None = None
     seconds_by: dict[str, float] = dataclasses.field(default_factory=dict)
+    link: str = ""
+    by_link: dict[str, float] = dataclasses.field(default_factory=dict)
     kernels: float = 0.0
     family: str = ""
     runs: int = 0
@@ -105,6 +112,16 @@ class ForecastRecord:
         if not seconds or not self.flops or not self.peak_flop_per_s:
             return None
         return self.flops / (seconds * self.devices * self.peak_flop_per_s)
+
+    @property
+    def link_name(self) -> str:
+        """The name in `by_link` of the link that the times are for."""
+        return NVLINK if not self.link else PEER if PEER in self.link else STAGED
+
+    def link_factor(self, name: str) -> float | None:
+        """The share of a step that is work, not waiting for a link of this name; None: not known for this step."""
+        seconds = self.by_link.get(name)
+        return min(1.0, self.work_s / seconds) if seconds and self.work_s else None
 
     def rate(self, seconds: float | None) -> float | None:
         """Examples per second if a step takes `seconds`; None: unknown."""

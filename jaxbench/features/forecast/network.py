@@ -2,8 +2,8 @@
 """The seconds of one collective on the links of a target: alpha for the message, plus its wire bytes over the rate.
 
 A TPU slice is a torus. A collective uses both directions of every side that it spans, and both ways around if the side
-closes to a ring. The GPUs of a host share NVLink. Between hosts each GPU has one adapter, and a group with several
-members on a host uses all of their adapters. The rates are from the catalogue, from a machine profile, or given.
+closes to a ring. The GPUs of a host share NVLink or PCIe. Between hosts each GPU has one adapter, and a group with
+several members on a host uses all of their adapters. The rates are from the catalogue, a machine profile, or given.
 """
 
 from __future__ import annotations
@@ -16,12 +16,16 @@ from typing import Any
 
 from jaxbench.analysis import alpha_beta
 from jaxbench.catalog import hardware
-from jaxbench.catalog.targets import HOST_GPUS, Target
+from jaxbench.catalog.targets import Target
 from jaxbench.core.schema import Collective
 from jaxbench.errors import UserError
+from jaxbench.features.forecast.forecasts import NVLINK, PEER, STAGED
 
 _RATE = re.compile(r"(\d+(?:\.\d+)?)(k|m|g|t)bit(?::(\d+(?:\.\d+)?)(us|ms))?")
 _POWERS = {"k": 1e3, "m": 1e6, "g": 1e9, "t": 1e12}
+_SLOT = re.compile(r"pcie([345])x(16|8|4|2|1)((?::(?:p2p|staged|switch|sockets))*)")
+NO_NETWORK = "the catalogue has no network between hosts of this kind: give one with --link=400gbit."
+_NVLINK_OF = "NVIDIA H100 SXM"  # the NVLink with which PCIe is compared
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -35,14 +39,63 @@ class AlphaBetaLink:
 
 
 @dataclass(frozen=True, kw_only=True)
+class PciePath:
+    """The way between the GPUs of a host over PCIe.
+
+    With peer-to-peer a GPU writes into another's memory. Without it, each byte is staged: one GPU writes it into the
+    memory of the host, and the other reads it there. Both directions of a GPU's link then carry one flow, as with
+    peer-to-peer, but at a lower rate. Behind one switch, staged flows share its link to the host: each crosses it once
+    in each direction (NVIDIA/nccl#1309). Between two sockets the link of the processors is a further limit.
+
+    Attributes:
+      generation, lanes: of each GPU's link.
+      peer: whether peer-to-peer is on.
+      switch: whether the GPUs of a socket share one link to the host.
+      socket: GPUs at each processor; None: all of them.
+      limit: bytes per second that nothing exceeds, such as a slow host's; None: no further limit.
+    """
+
+    generation: int
+    lanes: int
+    peer: bool
+    switch: bool = False
+    socket: int | None = None
+    limit: float | None = None
+
+    def link(self, group: int) -> AlphaBetaLink:
+        """The link of one of `group` GPUs that communicate."""
+        near = self.socket or group
+        rate = self.lanes * hardware.pcie(f"lane_{self.generation}")
+        rate *= hardware.pcie("peer_share" if self.peer else "staged_share")
+        if self.switch and not self.peer:
+            rate /= min(group, near)
+        if group > near:
+            rate = min(rate, hardware.pcie("sockets"))
+        return AlphaBetaLink(alpha_s=hardware.pcie("alpha_s"), bytes_per_s=min(rate, self.limit or math.inf))
+
+    def __str__(self) -> str:
+        words = [f"PCIe {self.generation}.0 x{self.lanes}", PEER if self.peer else f"{STAGED} through the host"]
+        return ", ".join([*words, *["one switch"] * self.switch, *["two sockets"] * (self.socket == 1)])
+
+
+@dataclass(frozen=True, kw_only=True)
 class Torus:
-    """A TPU slice. link: one hop, in one direction of one link. ring: sides that are a multiple of this are rings."""
+    """A TPU slice. link: one hop, in one direction of one link of a chip. ring: sides that are a multiple of this are
+    rings. chip: devices on a chip. Each brings a part of a message over the chip's links and passes it to the others,
+    six times as fast (docs.cloud.google.com/tpu/docs/tpu7x), which is counted only if all members are on one chip.
+    """
 
     shape: tuple[int, ...]
     link: AlphaBetaLink
     ring: int
+    chip: int = 1
 
     def seconds(self, collective: Collective, stride: int) -> float:
+        if 1 < collective.group <= self.chip:
+            return self.link.alpha_s + collective.wire_bytes / (6 * self.link.bytes_per_s)
+        if self.chip > 1:
+            chips = dataclasses.replace(collective, group=-(-collective.group // self.chip))
+            return dataclasses.replace(self, chip=1).seconds(chips, stride)
         sides = self._sides(collective.group)
         if not sides or not collective.wire_bytes:
             return 0.0
@@ -72,11 +125,11 @@ class Torus:
 
 @dataclass(frozen=True, kw_only=True)
 class Hosts:
-    """Hosts with several devices each. inside: the link within a host by kind of collective, "" for other kinds.
-    between: the adapter of a device between hosts."""
+    """Hosts with several devices each. inside: the link within a host by kind of collective, "" for other kinds; or
+    the path over PCIe. between: the adapter of a device between hosts."""
 
     host: int
-    inside: dict[str, AlphaBetaLink]
+    inside: dict[str, AlphaBetaLink] | PciePath
     between: AlphaBetaLink | None
 
     def seconds(self, collective: Collective, stride: int) -> float:
@@ -84,13 +137,16 @@ class Hosts:
         if group == 1 or not collective.wire_bytes:
             return 0.0
         near = min(group, max(1, self.host // max(1, stride))) if group else self.host
-        inside = self.inside.get(collective.kind) or self.inside.get("")
+        if isinstance(self.inside, PciePath):
+            inside: AlphaBetaLink | None = self.inside.link(near)
+        else:
+            inside = self.inside.get(collective.kind) or self.inside.get("")
         inside_s = collective.wire_bytes / inside.bytes_per_s if inside else 0.0
         if near == group:
             assert inside is not None  # a host with several devices has links between them
             return inside.alpha_s + inside_s
         if self.between is None:
-            raise UserError("the catalogue has no network between hosts of this kind: give one with --link=400gbit.")
+            raise UserError(NO_NETWORK)
         return self.between.alpha_s + max(inside_s, collective.wire_bytes / (near * self.between.bytes_per_s))
 
 
@@ -116,29 +172,70 @@ class Carded:
 Network = Torus | Hosts | Carded
 
 
-def of(target: Target, *, between: AlphaBetaLink | None = None) -> Network:
-    """The catalogue's network of a target. between: replaces its network between hosts. Raises UserError."""
+def of(target: Target, *, between: AlphaBetaLink | None = None, path: PciePath | None = None) -> Network:
+    """The catalogue's network of a target. between: replaces its network between hosts. path: replaces its links
+    within a host. Raises UserError."""
     peak = hardware.find(target.device_kind)
     name = peak.name if peak is not None else ""
     if target.platform == "tpu":
         link = hardware.link(name, "ici")
         if link is None:
             raise UserError(f"--targets={target.text}: the catalogue has no links of {target.device_kind}: use v5e.")
-        if target.devices > link.pod:
+        if target.devices > link.pod * target.chip:
             raise UserError(
                 f"--targets={target.text} is larger than a slice of {target.name} can be: use at most {link.pod}."
             )
-        return Torus(shape=target.shape, link=_link(link), ring=link.ring)
-    inside = {kind: hardware.link(name, "nvlink", kind) for kind in ("", "all-reduce")}
+        return Torus(shape=target.shape, link=_link(link), ring=link.ring, chip=target.chip)
     outside = hardware.link(name, "network")
-    links = {kind: _link(link) for kind, link in inside.items() if link is not None}
-    if not links:
-        raise UserError(f"--targets={target.text}: the catalogue has no links of {target.device_kind}: use h100.")
-    return Hosts(host=HOST_GPUS, inside=links, between=between or (_link(outside) if outside else None))
+    inside = path or (_nvlink(name) if target.path == "nvlink" else slot(target, peer=target.path == "p2p"))
+    between = between or (_link(outside) if outside else None)
+    if target.devices > target.domain and between is None:
+        raise UserError(f"--targets={target.text}: {NO_NETWORK}")
+    return Hosts(host=target.domain, inside=inside, between=between)
 
 
-def parse(text: str) -> AlphaBetaLink:
-    """The link between two hosts, from "1gbit" or "300mbit:50us". Raises UserError."""
+def largest(target: Target) -> float:
+    """The most devices of this kind that the catalogue can connect: a slice, or a host without a known network."""
+    peak = hardware.find(target.device_kind)
+    name = peak.name if peak is not None else ""
+    if target.platform == "tpu":
+        link = hardware.link(name, "ici")
+        return link.pod * target.chip if link is not None else 1
+    return math.inf if hardware.link(name, "network") is not None else target.domain
+
+
+def slot(target: Target, *, peer: bool) -> PciePath:
+    """The path over the slots of a target's GPUs: four at each processor, each with its own link to it."""
+    generation, _, lanes = target.pcie.partition("x")
+    return PciePath(generation=int(generation), lanes=int(lanes), peer=peer, socket=4)
+
+
+def alternatives(network: Network, target: Target) -> dict[str, Network]:
+    """The same network with the other links that a host may have: NVLink, and PCIe with peer-to-peer and without.
+
+    {} for TPUs, for a machine profile, and where nothing is sent within a host. NVLink is the target's own, or H100's.
+    """
+    if not isinstance(network, Hosts) or min(target.devices, network.host) == 1 or not target.pcie:
+        return {}
+    path = network.inside if isinstance(network.inside, PciePath) else None
+    paths = {peer: dataclasses.replace(path or slot(target, peer=peer), peer=peer) for peer in (True, False)}
+    peak = hardware.find(target.device_kind)
+    own = target.path == "nvlink" and peak is not None
+    nvlink = _nvlink(peak.name if own and peak else _NVLINK_OF)
+    inside: dict[str, dict[str, AlphaBetaLink] | PciePath] = {NVLINK: nvlink, PEER: paths[True], STAGED: paths[False]}
+    return {name: dataclasses.replace(network, inside=each) for name, each in inside.items()}
+
+
+def _nvlink(name: str) -> dict[str, AlphaBetaLink]:
+    found = {kind: hardware.link(name, "nvlink", kind) for kind in ("", "all-reduce")}
+    return {kind: _link(link) for kind, link in found.items() if link is not None}
+
+
+def parse(text: str) -> AlphaBetaLink | PciePath:
+    """The link between two hosts, from "1gbit" or "300mbit:50us", or the one within a host, from "pcie4x16:staged",
+    "pcie4x8:p2p" or "pcie4x16:staged:switch:sockets". Raises UserError."""
+    if text.strip().startswith("pcie"):
+        return _parse_slot(text.strip())
     match = _RATE.fullmatch(text.strip())
     if match is None or not float(match[1]):
         raise UserError(f"--link={text} is not a rate: write, for example, 1gbit, 300mbit or 1gbit:50us.")
@@ -151,8 +248,27 @@ def parse(text: str) -> AlphaBetaLink:
     return AlphaBetaLink(alpha_s=assumed.alpha_s, bytes_per_s=rate, slowest_alpha_s=slow.alpha_s)
 
 
+def _parse_slot(text: str) -> PciePath:
+    match = _SLOT.fullmatch(text)
+    words = match[3].split(":")[1:] if match else []
+    if match is None or len({"p2p", "staged"} & set(words)) != 1:
+        raise UserError(
+            f"--link={text} is not a slot and its path: write pcie4x16:staged or pcie4x16:p2p, and :switch if the GPUs "
+            "share a switch, :sockets if they are at two processors."
+        )
+    return PciePath(
+        generation=int(match[1]), lanes=int(match[2]), peer="p2p" in words, switch="switch" in words,
+        socket=1 if "sockets" in words else None,
+    )  # fmt: skip
+
+
 def slowest(network: Network) -> Network:
-    """The same network, with an assumed alpha between hosts replaced by the longest measured alpha."""
+    """The same network at its slowest: an assumed alpha between hosts is the longest that was measured, and a path
+    through the host's memory has the lowest rate that was measured on one."""
+    if isinstance(network, Hosts) and isinstance(network.inside, PciePath) and not network.inside.peer:
+        return dataclasses.replace(
+            network, inside=dataclasses.replace(network.inside, limit=hardware.pcie("slowest_staged"))
+        )
     if not isinstance(network, Hosts) or network.between is None or network.between.slowest_alpha_s is None:
         return network
     return dataclasses.replace(

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -13,8 +14,8 @@ from jaxbench.core.store import write_atomic
 from jaxbench.digits import digits
 from jaxbench.errors import UserError
 from jaxbench.features.forecast import forecasts
-from jaxbench.features.forecast.figures import draw_forecast
-from jaxbench.features.forecast.forecasts import COMPILED, ForecastRecord
+from jaxbench.features.forecast.figures import draw_forecast, draw_links
+from jaxbench.features.forecast.forecasts import COMPILED, SLOWEST, ForecastRecord
 from jaxbench.report import page
 from jaxbench.report.drawing import canvas
 from jaxbench.report.page import Page, Picture, Purpose, Section
@@ -59,9 +60,11 @@ _FILE = tuple(
         "target", "experiment", "device_kind", "point", "strategy", "scaling", "arm", "devices", "global_batch",
         "basis", "status", "reason", "fits", "peak_bytes", "memory_bytes", "wire_bytes", "grade", "low_s",
         "scheduled_s", "high_s", "work_s", "communication_s", "family", "runs", "flops", "peak_flop_per_s",
-        "parameters", "kernels",
+        "parameters", "kernels", "link",
     )
 )  # fmt: skip
+_PLOTS = (draw_forecast, draw_links)
+_LINKS = {"NVLink": "NVLink", "peer-to-peer": "PCIe with peer-to-peer", "staged": "PCIe without peer-to-peer"}
 
 
 def write(folder: Path, console: Console, answer: str = "") -> None:
@@ -70,11 +73,12 @@ def write(folder: Path, console: Console, answer: str = "") -> None:
     Raises UserError: the folder has no forecasts, or cannot be written.
     """
     records = forecasts.read(folder)
-    files = canvas.render(lambda: draw_forecast(records, title=title(records)))
-    pictures = [Picture(name="forecast", svg=files["svg"], caption=draw_forecast.caption)] if files else []
+    drawn = {plot: canvas.render(functools.partial(plot, records, title=title(records))) for plot in _PLOTS}
+    pictures = [Picture(name=p.name, svg=files["svg"], caption=p.caption) for p, files in drawn.items() if files]
     made = page_of(records, pictures, answer)
     try:
-        canvas.write(files, folder / "figures", "forecast")
+        for plot, files in drawn.items():
+            canvas.write(files, folder / "figures", plot.name)
         write_atomic(folder / CSV, fill_csv(records))
         write_atomic(folder / PAGE, page.render(made))
     except OSError as error:
@@ -116,12 +120,24 @@ def page_of(records: Sequence[ForecastRecord], pictures: Sequence[Picture] = (),
     sections = []
     if bad := [f"{r.target} {r.point}: {r.status}: {r.reason}" for r in records if r.status != "ok"]:
         sections.append(Section(heading="Not compiled, or too large", sentences=bad, purpose=Purpose.SHORTFALL))
+    if links := [_link(record) for record in records if record.by_link and record.status == "ok"]:
+        sections.append(Section(heading="What the link costs", sentences=links, definition=DEFINITION))
     sections.append(Section(heading="How the times were estimated", sentences=_methods(records), definition=DEFINITION))
     table = fill(_COLUMNS, records, group=lambda record: record.target.partition(":")[0])
     return Page(
         name="forecast", heading=title(records), headlines=[*([answer] if answer else []), *headlines],
         pictures=pictures, table=table, sections=sections, definition=DEFINITION, made_from=forecasts.FILE,
     )  # fmt: skip
+
+
+def _link(record: ForecastRecord) -> str:
+    """The factor "link" of a step: the share of it that is work and not waiting for messages, by link."""
+    factors = {name: record.link_factor(name) for name in _LINKS}
+    words = [f"{100 * factor:.0f} % over {_LINKS[name]}" for name, factor in factors.items() if factor is not None]
+    slow = record.link_factor(SLOWEST)
+    used = f", here {record.link}" if record.link else ""
+    least = f"; {100 * slow:.0f} % at the slowest that was measured without peer-to-peer" if slow is not None else ""
+    return f"{record.target} {record.point}{used}: work is {', '.join(words)} of a step{least}; the rest is waiting."
 
 
 def _methods(records: Sequence[ForecastRecord]) -> list[str]:

@@ -8,6 +8,7 @@ message at a time, and a wait lasts until its message has arrived.
 from __future__ import annotations
 
 import dataclasses
+import functools
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 
@@ -71,8 +72,14 @@ class Times:
 
 def read(hlo: str, mesh: Mapping[str, int], on: Chip) -> tuple[Event, ...]:
     """The schedule of the entry computation of an optimized text. mesh: devices by axis, in the program's order."""
-    module = parse(hlo)
+    module = _parsed(hlo)
     return tuple(_Reader(module, mesh, on).events(module.entry)) if module.entry else ()
+
+
+@functools.lru_cache(maxsize=8)
+def _parsed(hlo: str) -> Module:
+    """The module of a text, which is read for one kind of device after another."""
+    return parse(hlo)
 
 
 def every(events: tuple[Event, ...], times: int = 1) -> Iterator[tuple[Cost | Send, int]]:

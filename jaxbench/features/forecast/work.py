@@ -92,12 +92,13 @@ def chip(device_kind: str) -> Chip | None:
     share = {name: hardware.ceiling(peak.name, f"{name}_share") for name in ("product", "memory", "attention")}
     peaks = {name: peak.rate(name) for name in _DTYPES.values()}
     known = {name: rate.flop_per_s for name, rate in peaks.items() if rate is not None}
-    if "bfloat16" not in known:
+    if not {"bfloat16", "float32"} & set(known):
         return None
+    known.setdefault("bfloat16", known.get("float32", 0.0))  # without units for it, XLA multiplies in float32
     return Chip(
         memory_bytes_per_s=(share["memory"] or 1.0) * peak.memory_bytes_per_s,
         products=tuple((name, (share["product"] or 1.0) * rate) for name, rate in known.items()),
-        peak_flop_per_s=known["bfloat16"],
+        peak_flop_per_s=max(known["bfloat16"], known.get("float16", 0.0)),
         attention_flop_per_s=(share["attention"] or _ATTENTION) * known["bfloat16"],
         clock_hz=hardware.ceiling(peak.name, "clock_hz"),
         cores=targets.cores(device_kind),

@@ -1,0 +1,207 @@
+# Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
+"""What slows NVIDIA GPUs down, as NVML shows it: paths between them, slots, NVLink, power limits and clocks.
+
+The answers are read first, into `Gpu`, and judged afterwards, so that a recorded set of answers is judged like a real
+one. `nvml` is the module `pynvml` of the package nvidia-ml-py. A question that a GPU does not answer is None.
+Source: NVIDIA, NVML API Reference (device queries, NVLink, P2P status, clocks event reasons).
+"""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from jaxbench.command_form import with_extra
+from jaxbench.features.doctor.finding import DoctorFinding, Result, check, good_if
+
+# nvmlDeviceGetP2PStatus: reasons by code; 0 is on.
+_PEER = {
+    1: "the chipset does not support it", 2: "these GPUs do not support it", 3: "the GPUs are at different processors",
+    4: "a registry key disables it", 5: "this system does not support it",
+}  # fmt: skip
+# nvmlDeviceGetTopologyCommonAncestor: the way from one GPU to another.
+_WAYS = {
+    0: "on one board", 10: "through one switch", 20: "through several switches", 30: "through a host bridge",
+    40: "through host bridges of one processor", 50: "from one processor to another",
+}  # fmt: skip
+# nvmlDeviceGetCurrentClocksEventReasons: bits that lower a clock below what the work asks for.
+_SLOWED = {
+    0x4: "the power limit", 0x8: "a hardware slowdown", 0x20: "heat (by the driver)", 0x40: "heat (by the hardware)",
+    0x80: "the power brake",
+}  # fmt: skip
+_POWER_LIMIT = 0x4
+_LINKS = 18  # the most NVLinks of a GPU
+
+
+@dataclass(frozen=True, kw_only=True)
+class Gpu:
+    """NVML's answers for one GPU; None where it gave none.
+
+    Attributes:
+      width, slot_width: lanes in use, and the most that GPU and slot allow.
+      generation, slot_generation: of PCIe, likewise. An idle GPU lowers the generation to save power.
+      busy: whether the GPU is in its highest performance state.
+      nvlinks: whether each of its NVLinks is active; (): it has none.
+      limit_w, default_w: the power limit, and the one it left the factory with.
+      reasons: the bits of what lowers its clocks.
+      peers: by other GPU, NVML's code of whether it may access that GPU's memory: 0 is yes.
+      ways: by other GPU, NVML's code of the nearest common ancestor.
+    """
+
+    index: int
+    name: str
+    width: int | None = None
+    slot_width: int | None = None
+    generation: int | None = None
+    slot_generation: int | None = None
+    busy: bool = False
+    nvlinks: tuple[bool, ...] = ()
+    limit_w: float | None = None
+    default_w: float | None = None
+    reasons: int = 0
+    peers: tuple[tuple[int, int], ...] = ()
+    ways: tuple[tuple[int, int], ...] = ()
+
+
+def examine(gpus: int) -> list[DoctorFinding]:
+    """The findings on a machine with this number of NVIDIA GPUs; []: it has none. Call it right after the GPUs worked:
+    an idle GPU lowers its clocks and its link."""
+    if not gpus:
+        return []
+    try:
+        nvml = importlib.import_module("pynvml")
+    except ImportError:
+        advice = f"Install nvidia-ml-py: {with_extra('nvml')}."
+        return [DoctorFinding("GPUs", "unknown", "NVML cannot be asked about the GPUs without its package.", advice)]
+    try:
+        return findings(read(nvml))
+    except nvml.NVMLError as error:
+        return [DoctorFinding("GPUs", "unknown", f"NVML does not answer ({error}).", "Check with nvidia-smi.")]
+
+
+def read(nvml: Any) -> list[Gpu]:
+    """NVML's answers for all GPUs. Raises nvml.NVMLError if NVML does not start."""
+
+    def ask(question: str, *given: Any) -> Any:
+        try:
+            return getattr(nvml, f"nvmlDeviceGet{question}")(*given)
+        except nvml.NVMLError:  # this GPU does not have it, or this driver does not tell
+            return None
+
+    nvml.nvmlInit()
+    try:
+        handles = [nvml.nvmlDeviceGetHandleByIndex(index) for index in range(nvml.nvmlDeviceGetCount())]
+        return [_gpu(ask, handles, index) for index in range(len(handles))]
+    finally:
+        nvml.nvmlShutdown()
+
+
+def _gpu(ask: Callable[..., Any], handles: Sequence[Any], index: int) -> Gpu:
+    mine = handles[index]
+    others = [(other, handle) for other, handle in enumerate(handles) if other != index]
+    name = ask("Name", mine)
+    links = [ask("NvLinkState", mine, link) for link in range(_LINKS)]
+    limit, default = ask("PowerManagementLimit", mine), ask("PowerManagementDefaultLimit", mine)  # in mW
+    peers = [(other, ask("P2PStatus", mine, handle, 0)) for other, handle in others]  # 0: reads, as NCCL asks
+    ways = [(other, ask("TopologyCommonAncestor", mine, handle)) for other, handle in others]
+    return Gpu(
+        index=index, name=name.decode() if isinstance(name, bytes) else str(name),
+        width=ask("CurrPcieLinkWidth", mine), slot_width=ask("MaxPcieLinkWidth", mine),
+        generation=ask("CurrPcieLinkGeneration", mine), slot_generation=ask("MaxPcieLinkGeneration", mine),
+        busy=ask("PerformanceState", mine) == 0, nvlinks=tuple(bool(link) for link in links if link is not None),
+        limit_w=limit and limit / 1e3, default_w=default and default / 1e3,
+        reasons=ask("CurrentClocksEventReasons", mine) or 0,
+        peers=tuple((other, code) for other, code in peers if code is not None),
+        ways=tuple((other, code) for other, code in ways if code is not None),
+    )  # fmt: skip
+
+
+def findings(gpus: Sequence[Gpu]) -> list[DoctorFinding]:
+    """The findings on these GPUs."""
+    several = [peers(gpus)] if len(gpus) > 1 else []
+    return [*several, slots(gpus), *([nvlinks(gpus)] if any(gpu.nvlinks for gpu in gpus) else []), power(gpus),
+            clocks(gpus)]  # fmt: skip
+
+
+@check("peer-to-peer", "whether its GPUs may access each other's memory")
+def peers(gpus: Sequence[Gpu]) -> Result | None:
+    """Whether each GPU may access every other's memory. NVLink needs it too."""
+    pairs = {(gpu.index, other): code for gpu in gpus for other, code in gpu.peers if gpu.index < other}
+    if not pairs:
+        return None
+    off = {pair: code for pair, code in pairs.items() if code}
+    ways = {(gpu.index, other): _WAYS.get(code, "") for gpu in gpus for other, code in gpu.ways}
+    numbers = {"pairs": len(pairs), "pairs_without_peer_to_peer": len(off)}
+    if not off:
+        return "good", f"Peer-to-peer is on between all {len(gpus)} GPUs.", "", numbers
+    (a, b), code = next(iter(off.items()))
+    reason = _PEER.get(code, "NVML does not say why")
+    more = f" and {len(off) - 1} more pairs" if len(off) > 1 else ""
+    way = f", which are connected {ways[a, b]}" if ways.get((a, b)) else ""
+    message = f"Peer-to-peer is off between GPUs {a} and {b}{more}{way}: {reason}. Their messages pass through the "
+    message += "memory of the host."
+    advice = "Expect data parallelism to gain little. Larger per-device batches, accumulation and fewer bytes "
+    advice += "(lever.reduction=bfloat16) help; in a virtual machine ask for peer-to-peer, else check IOMMU and ACS."
+    return "doubtful", message, advice, numbers
+
+
+@check("GPU slots", "the width of the slots of its GPUs")
+def slots(gpus: Sequence[Gpu]) -> Result | None:
+    """Whether each GPU uses all lanes of its slot and, while it works, the slot's generation."""
+    known = [gpu for gpu in gpus if gpu.width and gpu.slot_width]
+    if not known:
+        return None
+    narrow = [f"GPU {g.index} uses {g.width} of {g.slot_width} lanes" for g in known if g.width != g.slot_width]
+    slow = [
+        f"GPU {g.index} uses PCIe {g.generation}.0 of {g.slot_generation}.0 while it works"
+        for g in known if g.busy and g.generation and g.generation != g.slot_generation
+    ]  # fmt: skip
+    numbers = {"fewest_lanes": min(gpu.width or 0 for gpu in known)}
+    if not narrow and not slow:
+        first = known[0]
+        message = f"Each GPU uses all lanes of its slot (PCIe {first.slot_generation}.0 x{first.slot_width})."
+        return "good", message, "", numbers
+    advice = "Seat the card again, avoid risers, and check the board's manual: some slots share lanes."
+    return "doubtful", f"{'; '.join([*narrow, *slow])}.", advice, numbers
+
+
+@check("NVLink")
+def nvlinks(gpus: Sequence[Gpu]) -> Result:
+    """Whether all NVLinks are active."""
+    linked = [gpu for gpu in gpus if gpu.nvlinks]
+    down = {gpu.index: gpu.nvlinks.count(False) for gpu in linked if not all(gpu.nvlinks)}
+    numbers = {"nvlinks": sum(len(gpu.nvlinks) for gpu in linked), "inactive_nvlinks": sum(down.values())}
+    if not down:
+        return "good", f"All {numbers['nvlinks']} NVLinks are active.", "", numbers
+    texts = [f"{count} of {len(gpus[index].nvlinks)} NVLinks of GPU {index}" for index, count in down.items()]
+    advice = "Check the bridge between the cards, or the fabric manager of an NVSwitch (nvidia-smi nvlink --status)."
+    return "doubtful", f"Inactive: {', '.join(texts)}.", advice, numbers
+
+
+@check("GPU power", "the power limits of its GPUs")
+def power(gpus: Sequence[Gpu]) -> Result | None:
+    """Whether a power limit is below the default."""
+    known = [(gpu, gpu.limit_w, gpu.default_w) for gpu in gpus if gpu.limit_w and gpu.default_w]
+    if not known:
+        return None
+    low = [f"GPU {gpu.index} {limit:.0f} of {default:.0f} W" for gpu, limit, default in known if limit < default]
+    numbers = {"lowest_limit_w": min(limit for _, limit, _ in known)}
+    message = f"Power limits below the default: {', '.join(low)}." if low else "All power limits are at their default."
+    return good_if(not low), message, "Raise it (nvidia-smi -pl), or name the limit with your result.", numbers
+
+
+@check("GPU clocks")
+def clocks(gpus: Sequence[Gpu]) -> Result:
+    """Whether heat or a fault lowers a clock now. The power limit does so on every GPU that works hard."""
+    slowed = {
+        gpu.index: [text for bit, text in _SLOWED.items() if gpu.reasons & bit]
+        for gpu in gpus if gpu.reasons & sum(_SLOWED)
+    }  # fmt: skip
+    if not slowed:
+        return "good", "Nothing lowers the clocks of the GPUs.", "", {"slowed_gpus": 0}
+    texts = [f"GPU {index}: {', '.join(reasons)}" for index, reasons in slowed.items()]
+    state = good_if(all(gpu.reasons & sum(_SLOWED) in (0, _POWER_LIMIT) for gpu in gpus))
+    advice = "Improve the cooling or the power supply until this stops."
+    return state, f"Clocks are lowered: {'; '.join(texts)}.", advice, {"slowed_gpus": len(slowed)}
