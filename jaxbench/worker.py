@@ -8,9 +8,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from jaxbench.core.plan import Point
 from jaxbench.core.schema import OWN
 from jaxbench.processes import messages, server
 from jaxbench.processes.messages import REQUESTS, Recorded, Request, Setup
+from jaxbench.records.documents import decode
 
 if TYPE_CHECKING:  # they import jax, and the server chooses cores before that
     import jax
@@ -67,9 +69,6 @@ def handle(bench: Bench | CaseBench, request: Request) -> object:
 
 
 def _of_steps(bench: Bench, request: Request) -> object:
-    from jaxbench.features.profile import profile
-    from jaxbench.features.try_model import trial
-
     match request:
         case messages.Prepare():
             if request.loss:
@@ -88,14 +87,41 @@ def _of_steps(bench: Bench, request: Request) -> object:
         case messages.CompileFor():
             return Recorded(record=bench.compile_for(request.point, request.text, request.options))
         case messages.Profile():
+            from jaxbench.features.profile import profile
+
             return Recorded(record=profile.of_point(bench, request.point, request.folder))
         case messages.RunWithin():
-            return bench.run_within(request.point, request.limit_bytes)
-        case messages.Describe():
+            return run_within(bench, decode(Point, request.point), request.limit_bytes)
+        case messages.Describe() | messages.Try():
+            from jaxbench.features.try_model import trial
+
+            if isinstance(request, messages.Try):
+                return trial.attempt(bench, request.point)
             return trial.describe(bench)
-        case messages.Try():
-            return trial.attempt(bench, request.point)
     raise TypeError(f"a bench of training steps does not carry out '{request.do}'")
+
+
+def run_within(bench: Bench, point: Point, limit_bytes: int) -> messages.Ran:
+    """Runs one step of a point in at most `limit_bytes`, enforced on a CPU, and returns the memory it used.
+
+    Raises StageError, or kills the process, when the step does not fit. The process must not be used again.
+    """
+    import jax
+
+    from jaxbench.measure import memory
+
+    _, program, compiled = bench.compile(point)
+    with server.stage("measure"), jax.set_mesh(program.mesh):
+        host = jax.device_get(bench.batch(point))
+        if bench.devices[0].platform == "cpu":
+            jax.block_until_ready(program.init(bench.key))  # so that compiling it is not counted
+            memory.limit_growth(limit_bytes)
+        watch = memory.PeakMemory(bench.device)
+        state, batch = program.init(bench.key), program.put(host)
+        watch.step_begins((state, batch))
+        # One step only: a CPU may allocate the scratch of a second step before it has freed that of the first.
+        jax.block_until_ready(compiled.call(state, batch))
+        return messages.Ran(peak_bytes=compiled.report.peak_bytes, measured_bytes=watch.peak_bytes())
 
 
 if __name__ == "__main__":

@@ -38,7 +38,7 @@ from jaxbench.measure.compile_report import CompiledStep, compile_step, op_by_op
 from jaxbench.measure.proof import Proof, require_micro_batchable
 from jaxbench.parallel import multihost
 from jaxbench.processes.group import ProcessGroup
-from jaxbench.processes.messages import Compiled, Fields, Ran
+from jaxbench.processes.messages import Compiled, Fields
 from jaxbench.processes.server import stage
 from jaxbench.records.documents import decode
 from jaxbench.workloads.adapters import flax_models
@@ -319,25 +319,6 @@ class Bench(Compiler):
         checks = self.proof.verdicts(point, self._grown(point), program, compiled, batch)
         about: dict[str, Any] = {"key": self.key, "batch": batch, "device": self.device}
         return first_step.explained(checks, out, workload, **about)
-
-    def run_within(self, placed: Fields, limit_bytes: int) -> Ran:
-        """Runs one step of a point in at most `limit_bytes`, enforced on a CPU, and returns the memory it used.
-
-        Raises StageError, or kills the process, when the step does not fit. The process must not be used again.
-        """
-        point = decode(Point, placed)
-        _, program, compiled = self.compile(point)
-        with stage("measure"), jax.set_mesh(program.mesh):
-            host = jax.device_get(self.batch(point))
-            if self.devices[0].platform == "cpu":
-                jax.block_until_ready(program.init(self.key))  # so that compiling it is not counted
-                memory.limit_growth(limit_bytes)
-            watch = memory.PeakMemory(self.device)
-            state, batch = program.init(self.key), program.put(host)
-            watch.step_begins((state, batch))
-            # One step only: a CPU may allocate the scratch of a second step before it has freed that of the first.
-            jax.block_until_ready(compiled.call(state, batch))
-            return Ran(peak_bytes=compiled.report.peak_bytes, measured_bytes=watch.peak_bytes())
 
     def round(
         self, point: str, number: int, steps: int | None = None, *, double: bool = True, last: bool = False
