@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from jaxbench.core.plan import Point
 from jaxbench.core.schema import OWN
 from jaxbench.processes import messages, server
 from jaxbench.processes.messages import REQUESTS, Recorded, Request, Setup
@@ -91,7 +90,7 @@ def _of_steps(bench: Bench, request: Request) -> object:
 
             return Recorded(record=profile.of_point(bench, request.point, request.folder))
         case messages.RunWithin():
-            return run_within(bench, decode(Point, request.point), request.limit_bytes)
+            return run_within(bench, request)
         case messages.Describe() | messages.Try():
             from jaxbench.features.try_model import trial
 
@@ -101,21 +100,22 @@ def _of_steps(bench: Bench, request: Request) -> object:
     raise TypeError(f"a bench of training steps does not carry out '{request.do}'")
 
 
-def run_within(bench: Bench, point: Point, limit_bytes: int) -> messages.Ran:
+def run_within(bench: Bench, request: messages.RunWithin) -> messages.Ran:
     """Runs one step of a point in at most `limit_bytes`, enforced on a CPU, and returns the memory it used.
 
     Raises StageError, or kills the process, when the step does not fit. The process must not be used again.
     """
     import jax
 
+    from jaxbench.core.plan import Point
     from jaxbench.measure import memory
 
-    _, program, compiled = bench.compile(point)
+    _, program, compiled = bench.compile(decode(Point, request.point))
     with server.stage("measure"), jax.set_mesh(program.mesh):
         host = jax.device_get(bench.batch(point))
         if bench.devices[0].platform == "cpu":
             jax.block_until_ready(program.init(bench.key))  # so that compiling it is not counted
-            memory.limit_growth(limit_bytes)
+            memory.limit_growth(request.limit_bytes)
         watch = memory.PeakMemory(bench.device)
         state, batch = program.init(bench.key), program.put(host)
         watch.step_begins((state, batch))
