@@ -110,7 +110,8 @@ def run_within(bench: Bench, request: messages.RunWithin) -> messages.Ran:
     from jaxbench.core.plan import Point
     from jaxbench.measure import memory
 
-    _, program, compiled = bench.compile(decode(Point, request.point))
+    point = decode(Point, request.point)
+    _, program, compiled = bench.compile(point)
     with server.stage("measure"), jax.set_mesh(program.mesh):
         host = jax.device_get(bench.batch(point))
         if bench.devices[0].platform == "cpu":
