@@ -26,7 +26,12 @@ from jaxbench.forecast.work import Chip, Cost
 from jaxbench.records.forecasts import AT_BEST, COMPILED, ESTIMATED, MEASURED, RECKONED, ForecastRecord
 from jaxbench.records.schema import Collective
 
-_SHORT = ", shorter than in any published run. The gaps between kernels are not counted, so this is a lower bound."
+_SHORT = ", shorter than in any published run. The gaps between kernels are not counted, so this is a lower bound"
+_ATTENTION = {
+    "flash": "Attention is a flash kernel, which writes no scores to memory.",
+    "plain": "Attention is plain: it writes its scores to memory, which flash attention does not.",
+    "ring": "Attention is a ring over the devices of a sequence; it writes the scores of each of its steps to memory.",
+}
 # Makes a TPU's compiler schedule to save memory. Otherwise it uses more memory if it expects some to spare.
 SAVES_MEMORY = "--config.lever.compiler=async_all_gather+xla_tpu_scheduler_percent_shared_memory_limit=50"
 SLOW = "no answer within"  # a part of the message of a compiler that exceeded its time limit
@@ -66,7 +71,8 @@ def exact(row: CompiledRow, experiment: str, target: Target) -> ForecastRecord:
     wrong = (f"Its communication is not as expected: {row.why}.",) if row.right is False else ()
     return dataclasses.replace(
         forecast, collectives=record.collectives, parameters=record.parameters,
-        flops=record.flops, notes=wrong,
+        flops=record.flops, attention=record.attention, passes=record.passes,
+        notes=wrong,
     )  # fmt: skip
 
 
@@ -83,14 +89,22 @@ def timed(forecast: ForecastRecord, events: tuple[Event, ...], target: Target, n
         why = f"No time: the catalogue does not have all rates of {target.device_kind}."
         return dataclasses.replace(forecast, notes=(*forecast.notes, why))
     by: dict[str, float] = {}
-    kernels = 0
+    kernels = copied = 0
     for event, count in schedule.every(events):
+        copied += event.bytes * count if isinstance(event, schedule.Copy) else 0
         if isinstance(event, Cost):
             by[event.how] = by.get(event.how, 0.0) + event.seconds * count
             kernels += count
-    notes = (*forecast.notes, *_notes(events, by))
+    kinds = [_ATTENTION[kind] for kind in forecast.attention.split("+") if kind]
+    notes = (*forecast.notes, *kinds, *_notes(events, by))
+    if copied and on.host_bytes_per_s is None:
+        notes = (*notes, "The catalogue has no rate of copies to the host: their time does not count.")
+    by_method = dict(sorted(by.items()))
     return banded(
-        dataclasses.replace(forecast, seconds_by=dict(sorted(by.items())), kernels=kernels, notes=notes),
+        dataclasses.replace(
+            forecast, seconds_by=by_method, kernels=kernels, host_bytes=copied,
+            bubble_s=schedule.bubble_s(events, forecast.passes), notes=notes,
+        ),
         schedule.times(events, network.seconds), target.platform, on,
     )  # fmt: skip
 
@@ -106,15 +120,17 @@ def banded(forecast: ForecastRecord, times: Times, family: str, on: Chip) -> For
     low_s, high_s = times.hidden_s * (1 - method.error), times.bare_s * (1 + method.error)
     if method.ends == "slow":
         low_s, high_s = times.hidden_s, max(times.bare_s, times.hidden_s * (1 + method.error))
-    notes = tuple(note for note in forecast.notes if not note.endswith(_SHORT))
+    notes = tuple(note for note in forecast.notes if _SHORT not in note)
     if best:
-        notes = (*notes, f"{digits(1e6 * times.work_s / forecast.kernels)} us per kernel{_SHORT}")
+        of = " for this program with plain attention, not for the model" if "plain" in forecast.attention else ""
+        notes = (*notes, f"{digits(1e6 * times.work_s / forecast.kernels)} us per kernel{_SHORT}{of}.")
     return dataclasses.replace(
         forecast,
         notes=notes,
         grade=AT_BEST if best else ESTIMATED,
         low_s=low_s,
         scheduled_s=min(max(times.scheduled_s, times.hidden_s), times.bare_s),  # extrapolated times may cross
+        host_s=times.host_s,
         high_s=None if best else high_s,
         work_s=times.work_s,
         communication_s=times.communication_s,
@@ -195,14 +211,15 @@ def at_depth(
         deep, basis=RECKONED, sources=(*deep.sources, *(f"{depth} blocks" for depth in depths)),
         peak_bytes=None if deep.peak_bytes is None else round(line(shallow.peak_bytes, deep.peak_bytes)),
         parameters=round(line(shallow.parameters, deep.parameters)), flops=line(shallow.flops, deep.flops),
-        kernels=line(shallow.kernels, deep.kernels),
+        kernels=line(shallow.kernels, deep.kernels), bubble_s=line(shallow.bubble_s, deep.bubble_s),
+        host_bytes=round(line(shallow.host_bytes, deep.host_bytes)),
         collectives=tuple(_deeper(shallow.collectives, each, share) for each in deep.collectives),
         seconds_by={how: line(shallow.seconds_by.get(how, 0.0), deep.seconds_by[how]) for how in deep.seconds_by},
     )  # fmt: skip
     on = work.chip(deep.device_kind)
     if shallow.work_s is None or deep.work_s is None or on is None:
         return made
-    names = ("work_s", "communication_s", "scheduled_s")
+    names = ("work_s", "communication_s", "scheduled_s", "host_s")
     return banded(
         made, Times(**{name: line(getattr(shallow, name), getattr(deep, name)) for name in names}), family, on
     )
@@ -223,8 +240,8 @@ def _sent(events: tuple[Event, ...]) -> int:
 def _slower(events: tuple[Event, ...], factor: float) -> tuple[Event, ...]:
     made: list[Event] = []
     for event in events:
-        if isinstance(event, Cost):
-            made.append(dataclasses.replace(event, seconds=factor * event.seconds))
+        if isinstance(event, Cost | schedule.Copy):
+            made.append(dataclasses.replace(event, seconds=factor * event.seconds, bytes=round(factor * event.bytes)))
         elif isinstance(event, schedule.Loop):
             made.append(dataclasses.replace(event, events=_slower(event.events, factor)))
         else:

@@ -19,7 +19,7 @@ from jaxbench.hlo import collective_counts, operations, product_flops
 from jaxbench.hlo.module import parse
 from jaxbench.measure.expected_communication import gradient_bytes
 from jaxbench.parallel.program import Program, TrainState
-from jaxbench.records.schema import CompileReport
+from jaxbench.records.schema import ATTENTIONS, CompileReport
 from jaxbench.workloads import flops
 from jaxbench.workloads.base import KEY, Batch, PyTree, TrainWorkload
 from jaxbench.workloads.jaxprs import equations
@@ -115,6 +115,7 @@ def compile_step(
         product_flops_per_step=None if counted is None else counted * devices,
         metrics=len(jax.tree.leaves(lowered.out_info[1])),
         compiler_peak_bytes=getattr(memory, "peak_memory_in_bytes", None) or None,
+        attention="+".join(kind for kind, names in ATTENTIONS.items() if re.search(names, hlo)),
     )
     names = callback_names(traced.jaxpr) if traced is not None else {}
     host_calls = operations.host_calls(module, names, platform=program.mesh.devices.flat[0].platform)
