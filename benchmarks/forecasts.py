@@ -32,11 +32,12 @@ from rich.table import Table
 from scipy import stats
 
 from benchmarks import forecasts_figure
-from jaxbench import commandline, config, discovery, forecast_command
+from jaxbench import commandline, config, discovery
 from jaxbench.catalog import hardware, published, targets
 from jaxbench.errors import UserError
+from jaxbench.features.forecast import forecast_command
 from jaxbench.machine import start
-from jaxbench.runner.arm import inspected
+from jaxbench.measure.arm import inspected
 
 RESULTS = Path("docs/figures/forecasts")
 FILE = "accountability.csv"

@@ -22,9 +22,9 @@ from rich.table import Table
 
 from benchmarks import forecasts
 from jaxbench import commandline, config, discovery
-from jaxbench import forecast_memory as memory
 from jaxbench.catalog import targets
 from jaxbench.errors import UserError
+from jaxbench.features.forecast import memory
 from jaxbench.machine import start
 
 FILE = "memory.csv"

@@ -30,10 +30,10 @@ from rich.table import Table
 from benchmarks.links import WHERE, bits_per_s
 from jaxbench.analysis import machine_profile, points, scaling
 from jaxbench.analysis.quantities import interval, seconds
-from jaxbench.forecast import estimate
-from jaxbench.forecast.network import Carded
-from jaxbench.records.forecasts import ForecastRecord
-from jaxbench.records.store import RunFolder
+from jaxbench.core.store import RunFolder
+from jaxbench.features.forecast import estimate
+from jaxbench.features.forecast.forecasts import ForecastRecord
+from jaxbench.features.forecast.network import Carded
 from jaxbench.statistics import variance
 from jaxbench.statistics.bootstrap import Estimate
 

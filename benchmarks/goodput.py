@@ -27,9 +27,9 @@ from pathlib import Path
 import numpy as np
 from rich.console import Console
 
-from jaxbench.records import trainings
-from jaxbench.records.store import write_json
-from jaxbench.report import training
+from jaxbench.core.store import write_json
+from jaxbench.features.training import page as training
+from jaxbench.features.training import trainings
 
 GOLDEN = (math.sqrt(5) - 1) / 2
 AGREES = 0.10

@@ -35,10 +35,10 @@ import numpy as np  # noqa: E402
 from rich.console import Console  # noqa: E402
 
 from benchmarks.peers.ratios import median_and_interval  # noqa: E402
+from jaxbench.cases import runnable  # noqa: E402
+from jaxbench.core.clock import Timer  # noqa: E402
 from jaxbench.discovery import load_experiment  # noqa: E402
 from jaxbench.machine.start import start  # noqa: E402
-from jaxbench.measure import runnable  # noqa: E402
-from jaxbench.measure.clock import Timer  # noqa: E402
 from jaxbench.workloads.cases import KernelWorkload  # noqa: E402
 from jaxbench.workloads.kernels import elementwise, matmul  # noqa: E402
 

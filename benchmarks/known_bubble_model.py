@@ -17,8 +17,8 @@ import numpy as np
 import optax
 from ml_collections import ConfigDict
 
+from jaxbench.core.workload import CollectiveBounds, Partition, Stages
 from jaxbench.workloads import Field, TrainWorkload
-from jaxbench.workloads.base import CollectiveBounds, Partition, Stages
 from jaxbench.workloads.flops import dense, training
 
 WIDTH, BLOCKS = 64, 2

@@ -18,10 +18,10 @@ from rich.console import Console
 
 from jaxbench import config as config_lib
 from jaxbench import discovery, parallel
+from jaxbench.core.clock import Timer
 from jaxbench.machine.start import start
-from jaxbench.measure.clock import Timer
+from jaxbench.measure.arm import build_workload
 from jaxbench.measure.compile_report import compile_step
-from jaxbench.runner.arm import build_workload
 
 BLOCK_S = 0.1
 MODELS = "cnn", "mlp"  # short steps, so that an overhead is visible

@@ -27,7 +27,7 @@ from rich.console import Console
 from rich.table import Table
 
 from benchmarks.whole_runs import Run, Runs
-from jaxbench import other_commit
+from jaxbench.features.comparison import other_commit
 from jaxbench.machine import source
 from jaxbench.report.drawing import canvas, marks
 from jaxbench.report.drawing.axes import entitle

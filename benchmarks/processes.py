@@ -35,11 +35,11 @@ from benchmarks.peers.arms import Arm
 from benchmarks.peers.ratios import median_and_interval
 from jaxbench import config as config_lib
 from jaxbench import discovery
+from jaxbench.core.plan import Point
+from jaxbench.core.store import write_json
 from jaxbench.machine import cores
 from jaxbench.machine.start import free_address
 from jaxbench.processes.client import Worker
-from jaxbench.records.store import write_json
-from jaxbench.runner.plan import Point
 
 LEAST_STEP_S = 0.03  # of the step alone: in a shorter step the latency of the loopback would dominate
 EFFICIENCY, OVERHEAD = 0.9, 1.01

@@ -22,7 +22,7 @@ from benchmarks.peers.arms import serve
 from benchmarks.peers.suite_arm import configured
 from jaxbench.machine.cores import pin_to_cores
 from jaxbench.machine.start import read_sockets_last
-from jaxbench.runner.arm import build_workload
+from jaxbench.measure.arm import build_workload
 
 PROCESSES = 2
 

@@ -14,11 +14,13 @@ import subprocess
 import sys
 from pathlib import Path
 
-from jaxbench import machine_command
 from jaxbench.analysis import machine_profile
+from jaxbench.core.store import RunFolder, write_json
+from jaxbench.features.machine_profile import machine_command
+from jaxbench.features.machine_profile import page as machine
+from jaxbench.features.time_to_target import page as targets
 from jaxbench.records import documents
-from jaxbench.records.store import RunFolder, write_json
-from jaxbench.report import build, machine, targets
+from jaxbench.report import build
 
 FIGURES = Path("docs/figures")
 

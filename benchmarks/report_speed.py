@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 from absl import app, flags
 
-from jaxbench.records import schema, store
+from jaxbench.core import schema, store
 from jaxbench.report import build
 
 _POINTS = flags.DEFINE_integer("points", 100, "Points of the synthetic run.", lower_bound=1)

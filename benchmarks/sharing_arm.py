@@ -17,11 +17,11 @@ import jax
 from benchmarks.peers.arms import serve
 from benchmarks.peers.suite_arm import configured
 from jaxbench import parallel
+from jaxbench.core.clock import Timer
 from jaxbench.machine.cores import available_cores, physical_cores
 from jaxbench.machine.start import start_fake_cpu
-from jaxbench.measure.clock import Timer
+from jaxbench.measure.arm import Arms
 from jaxbench.measure.compile_report import compile_step
-from jaxbench.runner.arm import Arms
 
 Program = tuple[Any, Any, Any]  # the compiled step, state, batch
 

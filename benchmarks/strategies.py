@@ -25,7 +25,7 @@ from rich.console import Console
 from rich.table import Table
 
 from jaxbench.analysis import points, scaling
-from jaxbench.records.store import RunFolder
+from jaxbench.core.store import RunFolder
 from jaxbench.statistics import paired_ratio
 from jaxbench.statistics.bootstrap import Estimate
 

@@ -17,7 +17,7 @@ import numpy as np
 
 from benchmarks import sums_growing
 from jaxbench import parallel
-from jaxbench.workloads.base import TrainWorkload
+from jaxbench.core.workload import TrainWorkload
 from jaxbench.workloads.sums import forest, kmeans, regression, tables, trees
 
 DEPTH, RATE, L2, MIN_HESSIAN = 6, 0.1, 1.0, 1.0  # of boosted trees

@@ -19,7 +19,7 @@ from pathlib import Path
 from jaxbench.analysis import compiled
 from jaxbench.analysis.compiled import CompiledRow, gigabytes
 from jaxbench.catalog import targets
-from jaxbench.records.store import RunFolder, write_atomic
+from jaxbench.core.store import RunFolder, write_atomic
 
 PAGE = Path(__file__).resolve().parents[1] / "docs" / "TARGETS.md"
 MODELS = (

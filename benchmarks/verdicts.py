@@ -25,10 +25,10 @@ from pathlib import Path
 import numpy as np
 from rich.console import Console
 
+from jaxbench.features.comparison import calibration, judge, sequential
+from jaxbench.features.comparison.judge import FASTER, SAME, SLOWER
+from jaxbench.features.comparison.ratio import Sample, of_times
 from jaxbench.statistics.variance import ASSUMED, RunVariance
-from jaxbench.verdicts import calibration, judge, sequential
-from jaxbench.verdicts.judge import FASTER, SAME, SLOWER
-from jaxbench.verdicts.ratio import Sample, of_times
 
 NOISE = 0.02  # of a block
 POINTS = 4  # of a table

@@ -21,7 +21,7 @@ from typing import Any
 
 from rich.console import Console
 
-from jaxbench.records.store import write_json
+from jaxbench.core.store import write_json
 
 
 @dataclass(frozen=True, kw_only=True)

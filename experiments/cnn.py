@@ -9,8 +9,7 @@ import jax.numpy as jnp
 from flax import nnx
 from ml_collections import ConfigDict
 
-from jaxbench.workloads import Field, TrainWorkload, classification, from_nnx, make_optimizer, prediction
-from jaxbench.workloads.base import Partition
+from jaxbench.workloads import Field, Partition, TrainWorkload, classification, from_nnx, make_optimizer, prediction
 from jaxbench.workloads.data import load
 from jaxbench.workloads.flops import conv2d, dense, training
 from jaxbench.workloads.models import sharded_layers

@@ -93,7 +93,7 @@ def launch_of(verb: str) -> Launch | None:
 def launched(launch: Launch, verb: str, arguments: list[str], workdir: Path, console: Console) -> int:
     """`run` or `train` as one process of a launch."""
     from jaxbench.processes.launch import facts, take_part
-    from jaxbench.runner import run as runner
+    from jaxbench.sweep import run as runner
 
     (experiment,) = arguments
 

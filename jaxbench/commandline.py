@@ -18,8 +18,8 @@ from jaxbench import config as config_lib
 from jaxbench.catalog import jax_settings
 from jaxbench.command_form import as_typed
 from jaxbench.commands import Verb
+from jaxbench.core.store import CONFIG, RunFolder
 from jaxbench.errors import UserError, did_you_mean
-from jaxbench.records.store import CONFIG, RunFolder
 
 NO_ANSWER = 3  # exit code of a comparing verb that could not compare
 VERBS = commands.verbs()

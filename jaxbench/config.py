@@ -112,7 +112,9 @@ class Settings(_Measured):
         "lever", levers.defaults().to_dict(), lambda path, value: tuple(levers.arms(value))
     )
     swept: tuple[str, ...] = setting("lever", None, lambda path, value: levers.swept(value))
-    explain: str = setting("explain", "on", one_of("on", "off", "more"))  # measure ablations: runner/ablation.py
+    explain: str = setting(
+        "explain", "on", one_of("on", "off", "more")
+    )  # measure ablations: features/ablations/points.py
     profile: bool = setting("profile", False, as_is)  # trace one block of each point and show where its time goes
     # Steps of real training per point before it is timed. Their loss and accuracy are reported with its speed.
     train_steps: int = setting("measure.train_steps", 0, integer(0, 1_000_000))
@@ -155,7 +157,7 @@ TRAINING_ONLY = (
     ConfigField("optimizer.name", "sgd", as_is),
     ConfigField("optimizer.learning_rate", 0.1, positive),
     ConfigField("data.path", "", existing),
-    # Fields of `jaxbench train`. training/plan.py checks them.
+    # Fields of `jaxbench train`. features/training/plan.py checks them.
     ConfigField("train.strategy", "jit_auto", as_is),
     ConfigField("train.batch", 64, as_is),
     ConfigField("train.epochs", 20, as_is),

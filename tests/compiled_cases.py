@@ -50,7 +50,7 @@ class Case:
         """(workload, program)."""
         from workload_cases import experiment_workload
 
-        from jaxbench.runner.arm import build_program
+        from jaxbench.measure.arm import build_program
 
         workload = experiment_workload(self.experiment, **self.changes)
         if self.clips:

@@ -8,10 +8,9 @@ from ml_collections import ConfigDict
 
 from jaxbench import config as config_lib
 from jaxbench import discovery, parallel
-from jaxbench.records import schema
-from jaxbench.runner import plan
-from jaxbench.runner.bench import Bench
-from jaxbench.runner.plan import Point
+from jaxbench.core import plan, schema
+from jaxbench.core.bench import Bench
+from jaxbench.core.plan import Point
 
 MACHINE = {"platform": "cpu", "device_kind": "cpu", "devices": 8, "cores": 8, "memory_bytes": 2**33}
 

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from jaxbench.records import schema, store
+from jaxbench.core import schema, store
 
 Law = Callable[[str, int], float]  # (scaling, devices) -> speed-up
 Session = Callable[[str, int], int]  # (point, round) -> the start of the run that measured it

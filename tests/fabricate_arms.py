@@ -11,7 +11,7 @@ from typing import Any
 import fabricate
 import numpy as np
 
-from jaxbench.records import schema, store
+from jaxbench.core import schema, store
 
 DEFAULTS = dict(
     precision="default", remat="none", accumulate="1", freeze="none", batch="0", part="step", execution="donated",

@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from jaxbench.records import schema, store
+from jaxbench.core import schema, store
 
 PLACEMENT = (
     "point", "family", "op", "dtype", "impl", "shape", "elements", "payload_bytes", "flops", "bytes_moved", "devices",

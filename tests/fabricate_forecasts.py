@@ -6,12 +6,12 @@ from __future__ import annotations
 import dataclasses
 
 from jaxbench.catalog import targets
-from jaxbench.forecast import estimate, network, work
-from jaxbench.forecast.estimate import CompiledForecast
-from jaxbench.forecast.schedule import Send, Times, Wait, among
-from jaxbench.forecast.work import Cost
-from jaxbench.records.forecasts import ForecastRecord
-from jaxbench.records.schema import Collective
+from jaxbench.core.schema import Collective
+from jaxbench.features.forecast import estimate, network, work
+from jaxbench.features.forecast.estimate import CompiledForecast
+from jaxbench.features.forecast.forecasts import ForecastRecord
+from jaxbench.features.forecast.schedule import Send, Times, Wait, among
+from jaxbench.features.forecast.work import Cost
 
 FULL = 800_000_000
 

@@ -12,7 +12,7 @@ from typing import Any
 import fabricate
 import numpy as np
 
-from jaxbench.records import schema
+from jaxbench.core import schema
 
 BASE_S, BATCH, FLOPS = 0.012, 256, 3.2e9
 PEAK = 7.0e11  # FLOP/s of a device in a large product

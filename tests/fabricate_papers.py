@@ -15,7 +15,7 @@ import fabricate_losses
 import numpy as np
 from fabricate_arms import arm
 
-from jaxbench.records.store import RECORDS
+from jaxbench.core.store import RECORDS
 from jaxbench.suites.papers import evidence
 
 Make = Callable[[Path], Any]

@@ -10,7 +10,7 @@ from typing import Any
 import fabricate
 import numpy as np
 
-from jaxbench.records import schema
+from jaxbench.core import schema
 
 LOCAL_S, STEPS = 0.1, 4
 

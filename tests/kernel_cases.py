@@ -10,9 +10,9 @@ import jax
 
 from jaxbench import config as config_lib
 from jaxbench import discovery
-from jaxbench.measure import runnable
-from jaxbench.runner.case_bench import build_cases
-from jaxbench.runner.placement import DTYPES
+from jaxbench.cases import runnable
+from jaxbench.cases.case_bench import build_cases
+from jaxbench.cases.placement import DTYPES
 from jaxbench.workloads.cases import KernelWorkload
 
 SEED = 7

@@ -14,7 +14,7 @@ from jaxbench.analysis import case_rows
 from jaxbench.analysis import points as case_points
 from jaxbench.analysis.case_rows import CaseRow
 from jaxbench.analysis.points import CasePoint
-from jaxbench.records.store import RunFolder
+from jaxbench.core.store import RunFolder
 from jaxbench.statistics import timing
 from jaxbench.statistics.bootstrap import BootstrapSamples
 

@@ -12,7 +12,7 @@ from doorway import QUICK, QUICK_MLP, ROOT, environment, jaxbench, sketched
 from thin import thin
 
 from jaxbench import discovery
-from jaxbench.records.store import lock_folder
+from jaxbench.core.store import lock_folder
 
 COLUMNS = (
     "experiment,strategy,scaling,devices,processes,platform,oversubscribed,global_batch,step_s,step_s_lo,step_s_hi,samples,"

@@ -19,7 +19,7 @@ from thin import thin
 
 from jaxbench import commands
 from jaxbench.commandline import VERBS
-from jaxbench.verdicts import judge
+from jaxbench.features.comparison import judge
 
 Words = Callable[[Path], tuple[str, ...]]
 ONE = (*QUICK_MLP, "--config.mesh.devices=1")
@@ -123,13 +123,13 @@ ELSEWHERE = {
 # Exit codes from the results of these functions, which measure for minutes or need a compiler for other hardware.
 OK = SimpleNamespace(ok=True), SimpleNamespace(ok=False)
 ROOMS: dict[str, tuple[str, tuple[Any, Any], list[str]]] = {
-    "try": ("jaxbench.runner.trial.run", (True, False), ["mlp"]),
-    "machine": ("jaxbench.machine_command.machine", OK, []),
+    "try": ("jaxbench.features.try_model.trial.run", (True, False), ["mlp"]),
+    "machine": ("jaxbench.features.machine_profile.machine_command.machine", OK, []),
     "first-run": ("jaxbench.suites.first_run.first_run", (True, False), []),
     "paper": ("jaxbench.suites.papers.session.paper", (True, False), ["goyal2017"]),
-    "doctor": ("jaxbench.doctor.examine.ok", (True, False), []),
-    "advise": ("jaxbench.advise_command.advise", (True, False), ["gpt"]),
-    "forecast": ("jaxbench.forecast_command.smallest_need", ("", "nothing fits"), ["gpt"]),
+    "doctor": ("jaxbench.features.doctor.examine.ok", (True, False), []),
+    "advise": ("jaxbench.features.forecast.advise_command.advise", (True, False), ["gpt"]),
+    "forecast": ("jaxbench.features.forecast.forecast_command.smallest_need", ("", "nothing fits"), ["gpt"]),
 }
 
 
@@ -185,7 +185,9 @@ def test_a_verb_ends_as_its_room_says(verb: str, code: int, monkeypatch: pytest.
               "doctor.examine.examine", "doctor.examine.write")  # fmt: skip
     for other in others:
         monkeypatch.setattr(f"jaxbench.{other}", lambda *a, **k: None)
-    monkeypatch.setattr("jaxbench.forecast_command.forecast", lambda *a, **k: [SimpleNamespace(status="ok")])
+    monkeypatch.setattr(
+        "jaxbench.features.forecast.forecast_command.forecast", lambda *a, **k: [SimpleNamespace(status="ok")]
+    )
     monkeypatch.setattr(commands.load(verb), "FLAGS", _Flags(), raising=False)
     assert commands.load(verb).main(arguments, Path("x"), Console(file=io.StringIO())) == code
 

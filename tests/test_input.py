@@ -16,11 +16,11 @@ import numpy as np
 import pytest
 from workload_cases import KEY, linear_workload
 
-from jaxbench import input as feeds
 from jaxbench import parallel
 from jaxbench.errors import UserError
-from jaxbench.input import Feed
 from jaxbench.workloads import Field, TrainWorkload
+from jaxbench.workloads.data import input as feeds
+from jaxbench.workloads.data.input import Feed
 
 
 @pytest.fixture(autouse=True)

@@ -13,11 +13,11 @@ from doorway import jaxbench, sketched
 from rich.console import Console
 from thin import thin
 
-from jaxbench import machine_command
 from jaxbench.analysis import machine_profile
+from jaxbench.core.store import MANIFEST
 from jaxbench.errors import UserError
+from jaxbench.features.machine_profile import machine_command
 from jaxbench.records import documents
-from jaxbench.records.store import MANIFEST
 
 CPU = ("--config.mesh.platform=cpu", "--config.measure.rounds=1", "--config.measure.block_s=0.001")
 

@@ -29,9 +29,9 @@ from ml_collections import ConfigDict
 from rich.console import Console
 
 from jaxbench import parallel
-from jaxbench.parallel.program import Program
-from jaxbench.training.folder import Session
-from jaxbench.training.train import TrainResult, train
+from jaxbench.core.program import Program
+from jaxbench.features.training.folder import Session
+from jaxbench.features.training.train import TrainResult, train
 from jaxbench.workloads import Field, TrainWorkload
 
 FEATURES, CLASSES, EXAMPLES, BATCH = 12, 4, 136, 16

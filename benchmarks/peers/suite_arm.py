@@ -23,11 +23,11 @@ from benchmarks.peers.arms import STEPS_CHECKED, serve
 from benchmarks.references import flat
 from jaxbench import config as config_lib
 from jaxbench import discovery, parallel
+from jaxbench.core.clock import Timer
 from jaxbench.machine.cores import available_cores
 from jaxbench.machine.start import start
-from jaxbench.measure.clock import Timer
+from jaxbench.measure.arm import Arms
 from jaxbench.measure.compile_report import compile_step
-from jaxbench.runner.arm import Arms
 from jaxbench.workloads.models import gpt
 
 # Settings that differ from the experiment's.

@@ -21,7 +21,7 @@ from jaxbench.analysis.case_rows import CaseRow, bus_factor
 from jaxbench.analysis.points import CasePoint, MeasuredPoint, hosts_of
 from jaxbench.analysis.quantities import devices as devices_word
 from jaxbench.analysis.quantities import interval, payload, per_second, seconds
-from jaxbench.records.schema import CasePlace, Collective
+from jaxbench.core.schema import CasePlace, Collective
 from jaxbench.statistics.bootstrap import UNKNOWN, Estimate, estimate
 
 MIN_SIZES = 3

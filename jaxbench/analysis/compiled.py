@@ -10,11 +10,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from jaxbench.core import schema
+from jaxbench.core.schema import Collective, CompiledRecord, FailureRecord
+from jaxbench.core.store import RunFolder
 from jaxbench.digits import digits
 from jaxbench.levers.compiler import every_set
-from jaxbench.records import schema
-from jaxbench.records.schema import Collective, CompiledRecord, FailureRecord
-from jaxbench.records.store import RunFolder
 
 MARK = "compiled, not run"
 

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from jaxbench.analysis.point_records import Measured
-from jaxbench.records.schema import RoundRecord
+from jaxbench.core.schema import RoundRecord
 
 LEAST_CPU_SHARE = 0.95  # a process with one CPU and one busy device is contended below this CPU time / wall time
 MOST_TAKEN = 0.05  # a round is contended if others or the hypervisor took more than this share of its CPUs' time

@@ -15,10 +15,10 @@ from typing import Any
 from jaxbench.analysis import alpha_beta, case_rows, points, roofline
 from jaxbench.analysis.alpha_beta import AlphaBetaFit
 from jaxbench.analysis.case_rows import CaseRow
+from jaxbench.core.store import RunFolder, read_json
 from jaxbench.errors import UserError
 from jaxbench.records import identity
 from jaxbench.records.documents import decode, sealed, unsealed
-from jaxbench.records.store import RunFolder, read_json
 from jaxbench.statistics import paired_ratio, variance
 from jaxbench.statistics.bootstrap import Estimate
 

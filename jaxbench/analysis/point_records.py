@@ -10,11 +10,7 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import Any, Generic, TypeVar
 
-from jaxbench.digits import digits
-from jaxbench.errors import UserError
-from jaxbench.levers import TRAININGS
-from jaxbench.records import identity
-from jaxbench.records.schema import (
+from jaxbench.core.schema import (
     CaseRecord,
     CompiledRecord,
     FailureRecord,
@@ -25,7 +21,11 @@ from jaxbench.records.schema import (
     RoundRecord,
     Verdict,
 )
-from jaxbench.records.store import RunFolder
+from jaxbench.core.store import RunFolder
+from jaxbench.digits import digits
+from jaxbench.errors import UserError
+from jaxbench.levers import TRAININGS
+from jaxbench.records import identity
 from jaxbench.statistics.timing import moment, session
 
 # A round ends when its line is written. By the system's clock, its timed blocks cannot take longer than the time since

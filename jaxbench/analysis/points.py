@@ -10,10 +10,10 @@ from typing import Any
 
 from jaxbench.analysis import point_records
 from jaxbench.analysis.point_records import Measured
+from jaxbench.core.schema import CasePlace, CaseRecord, FailureRecord, PointRecord, StepPlace
+from jaxbench.core.store import RunFolder
 from jaxbench.errors import UserError
 from jaxbench.levers import TRAININGS
-from jaxbench.records.schema import CasePlace, CaseRecord, FailureRecord, PointRecord, StepPlace
-from jaxbench.records.store import RunFolder
 
 
 @dataclass(frozen=True, kw_only=True)

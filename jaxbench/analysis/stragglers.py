@@ -19,7 +19,7 @@ from scipy import special
 
 from jaxbench.analysis.quantities import times
 from jaxbench.analysis.scaling import Row, fault
-from jaxbench.records.schema import RoundRecord
+from jaxbench.core.schema import RoundRecord
 from jaxbench.statistics.bootstrap import MIN_PROCESSES, MIN_ROUNDS, Estimate, Unit, estimate
 from jaxbench.statistics.paired_ratio import Timed
 from jaxbench.statistics.timing import measure as timing_of

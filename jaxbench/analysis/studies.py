@@ -1,5 +1,5 @@
 # Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
-"""Reads the files that `runner.studies` leaves in a run folder."""
+"""Reads the files that `sweep.studies` leaves in a run folder."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import numpy as np
 from scipy import special
 
 from jaxbench.analysis.quantities import scaled
-from jaxbench.records.store import read_json
+from jaxbench.core.store import read_json
 from jaxbench.statistics.bootstrap import UNKNOWN, Estimate
 
 _ADVICE = "delete it and continue the run to make it again."

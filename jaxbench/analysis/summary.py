@@ -16,8 +16,8 @@ from jaxbench.analysis.points import CasePoint, MeasuredPoint
 from jaxbench.analysis.quantities import devices, scaled
 from jaxbench.analysis.scaling import Row
 from jaxbench.analysis.stragglers import Stragglers
-from jaxbench.analysis.waterfall import Waterfall
-from jaxbench.records.schema import CaseRecord, CompileReport, PointRecord
+from jaxbench.core.schema import CaseRecord, CompileReport, PointRecord
+from jaxbench.features.ablations.waterfall import Waterfall
 from jaxbench.statistics.timing import Timing
 
 

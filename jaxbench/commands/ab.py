@@ -16,7 +16,7 @@ from jaxbench.commands import FLAGS, Verb
 from jaxbench.errors import UserError
 
 if TYPE_CHECKING:
-    from jaxbench.ab import Side
+    from jaxbench.features.comparison.ab import Side
 
 PAIR_ROUNDS = 15  # measuring them takes about as long as starting and preparing two processes
 
@@ -50,10 +50,10 @@ VERB = Verb(
 
 
 def main(arguments: list[str], workdir: Path, console: Console) -> int:
-    from jaxbench import ab as runner
     from jaxbench.commands.compare import answer, margin
-    from jaxbench.verdicts import judge
-    from jaxbench.verdicts.comparison import Comparison
+    from jaxbench.features.comparison import ab as runner
+    from jaxbench.features.comparison import judge
+    from jaxbench.features.comparison.comparison import Comparison
 
     (experiment,) = arguments
     sides = side_of(FLAGS.config, FLAGS.a or ""), side_of(FLAGS.config, FLAGS.b or "")
@@ -77,8 +77,8 @@ def main(arguments: list[str], workdir: Path, console: Console) -> int:
 def side_of(config: ConfigDict, text: str) -> Side:
     """One arm of ab: "ref:main --config.batch=64". Either part may be missing. Raises UserError."""
     from jaxbench import commandline
-    from jaxbench.ab import Side
-    from jaxbench.other_commit import PREFIX
+    from jaxbench.features.comparison.ab import Side
+    from jaxbench.features.comparison.other_commit import PREFIX
 
     try:
         words = shlex.split(text)

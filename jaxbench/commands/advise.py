@@ -41,8 +41,8 @@ VERB = Verb(
 
 
 def main(arguments: list[str], workdir: Path, console: Console) -> int:
-    from jaxbench import advise_command
-    from jaxbench.report import advice as page
+    from jaxbench.features.forecast import advice_page as page
+    from jaxbench.features.forecast import advise_command
 
     (experiment,) = arguments
     texts = {name: FLAGS[name].value for name in ("tokens", "examples", "deadline", "prices", "targets", "counts")}

@@ -17,8 +17,8 @@ VERB = Verb(
 
 
 def main(arguments: list[str], workdir: Path, console: Console) -> int:
+    from jaxbench.features.comparison import comparable
     from jaxbench.statistics.bootstrap import MIN_PROCESSES
-    from jaxbench.verdicts import comparable
 
     if not (FLAGS.run and FLAGS.name):
         raise UserError("jaxbench baseline needs --run=DIR, the folder of a run, and --name=NAME.")

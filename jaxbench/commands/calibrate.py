@@ -14,7 +14,7 @@ from jaxbench.commands import FLAGS, Verb, ab
 from jaxbench.errors import UserError
 
 if TYPE_CHECKING:
-    from jaxbench.verdicts.calibration import Calibration
+    from jaxbench.features.comparison.calibration import Calibration
 
 MIN_THRESHOLD = 0.01  # of check: no smaller difference is worth an alarm
 MAX_THRESHOLD = 0.5  # a machine that varies by more cannot judge
@@ -41,9 +41,9 @@ VERB = Verb(
 
 def main(arguments: list[str], workdir: Path, console: Console) -> int:
     """Measures the experiment against itself, in many processes."""
-    from jaxbench.runner import run as runner
+    from jaxbench.features.comparison import calibration, comparable
     from jaxbench.statistics import looks
-    from jaxbench.verdicts import calibration, comparable
+    from jaxbench.sweep import run as runner
 
     (experiment,) = arguments
     count, least = FLAGS.config.measure.processes, calibration.MIN_CALIBRATION_PROCESSES
@@ -74,7 +74,7 @@ def main(arguments: list[str], workdir: Path, console: Console) -> int:
 
 
 def _sessions(found: Calibration) -> str:
-    from jaxbench.verdicts import calibration
+    from jaxbench.features.comparison import calibration
 
     count = len(found.sessions)
     if count >= calibration.MIN_SESSIONS:

@@ -16,7 +16,7 @@ VERB = Verb(
 
 
 def main(arguments: list[str], workdir: Path, console: Console) -> int:
-    from jaxbench.cards import card, gallery
+    from jaxbench.features.cards import card, gallery
 
     if not FLAGS.run:
         raise UserError("jaxbench card needs --run=DIR, the folder of a run.")

@@ -13,6 +13,6 @@ VERB = Verb(usage="cards [FIELD=VALUE ...]", help="show all result cards as one 
 
 
 def main(arguments: list[str], workdir: Path, console: Console) -> int:
-    from jaxbench.cards import gallery
+    from jaxbench.features.cards import gallery
 
     return gallery.cards(gallery.FOLDER, arguments, console)

@@ -25,12 +25,12 @@ def main(arguments: list[str], workdir: Path, console: Console) -> int:
     from jaxbench import config as config_lib
     from jaxbench.commands.calibrate import MAX_THRESHOLD, MIN_THRESHOLD, too_noisy
     from jaxbench.commands.compare import answer
+    from jaxbench.features.comparison import calibration, comparable, comparison, judge
     from jaxbench.machine import manifest
     from jaxbench.records import identity
-    from jaxbench.runner import run as runner
     from jaxbench.statistics import looks
     from jaxbench.statistics.bootstrap import MIN_PROCESSES
-    from jaxbench.verdicts import calibration, comparable, comparison, judge
+    from jaxbench.sweep import run as runner
 
     (experiment,) = arguments
     name = FLAGS.name

@@ -17,7 +17,7 @@ from jaxbench.commands import FLAGS, Verb
 from jaxbench.errors import UserError
 
 if TYPE_CHECKING:
-    from jaxbench.verdicts.comparison import Comparison
+    from jaxbench.features.comparison.comparison import Comparison
 
 flags.DEFINE_string("across", "", "compare: the config fields that may differ between the runs.")
 
@@ -34,8 +34,8 @@ VERB = Verb(
 
 def main(arguments: list[str], workdir: Path, console: Console) -> int:
     """Writes files only with --workdir."""
-    from jaxbench.records import trainings
-    from jaxbench.verdicts import comparison, judge
+    from jaxbench.features.comparison import comparison, judge
+    from jaxbench.features.training import trainings
 
     if not (FLAGS.a and FLAGS.b):
         raise UserError("jaxbench compare needs --a=DIR and --b=DIR, the folders of two runs.")
@@ -48,11 +48,11 @@ def main(arguments: list[str], workdir: Path, console: Console) -> int:
 
 def _compare_trainings(a: Path, b: Path, folder: Path | None, console: Console) -> int:
     """jaxbench compare for two trainings, or for two folders with several seeds each."""
-    from jaxbench.records import trainings
-    from jaxbench.records.store import write_atomic
+    from jaxbench.core.store import write_atomic
+    from jaxbench.features.comparison import comparison, judge
+    from jaxbench.features.training import trainings
     from jaxbench.report.drawing import canvas
     from jaxbench.report.figures.runs import draw_learning
-    from jaxbench.verdicts import comparison, judge
 
     sides = trainings.read_curves(a), trainings.read_curves(b)
     found = comparison.compare_trainings(*sides, margin=margin())
@@ -78,8 +78,8 @@ def margin() -> float:
 
 def answer(found: Comparison, folder: Path | None, name: str, console: Console) -> int:
     """Prints the verdict, and writes it into the folder for people and for CI. Returns the exit code."""
-    from jaxbench.records.store import write_atomic, write_json
-    from jaxbench.report import comparison
+    from jaxbench.core.store import write_atomic, write_json
+    from jaxbench.features.comparison import page as comparison
     from jaxbench.report.drawing import canvas
     from jaxbench.report.figures.runs import draw_verdicts
     from jaxbench.report.figures.training import draw_factors

@@ -13,7 +13,7 @@ VERB = Verb(usage="doctor", help="is this machine fit to measure on?", group="me
 
 
 def main(arguments: list[str], workdir: Path, console: Console) -> int:
-    from jaxbench.doctor import examine
+    from jaxbench.features.doctor import examine
 
     findings = examine.examine(console, folder=Path("."))
     examine.write(findings, Path(examine.FILE))

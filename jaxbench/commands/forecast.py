@@ -36,8 +36,7 @@ VERB = Verb(
 
 
 def main(arguments: list[str], workdir: Path, console: Console) -> int:
-    from jaxbench import forecast_command
-    from jaxbench.report import forecast as page
+    from jaxbench.features.forecast import forecast_command, page
 
     (experiment,) = arguments
     texts = {name: FLAGS[name].value for name in ("targets", "counts", "depths", "link", "card")}

@@ -33,10 +33,10 @@ VERB = Verb(
 def main(arguments: list[str], workdir: Path, console: Console) -> int:
     from jaxbench import commandline
     from jaxbench.commands.report import report
-    from jaxbench.launch import engines
-    from jaxbench.launch.job import LaunchRequest
+    from jaxbench.features.launch import engines
+    from jaxbench.features.launch.job import LaunchRequest
     from jaxbench.records import launched
-    from jaxbench.runner import run as runner
+    from jaxbench.sweep import run as runner
 
     engine, *command = arguments
     request = LaunchRequest(

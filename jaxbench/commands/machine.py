@@ -18,7 +18,7 @@ VERB = Verb(
 
 
 def main(arguments: list[str], workdir: Path, console: Console) -> int:
-    from jaxbench import machine_command
+    from jaxbench.features.machine_profile import machine_command
 
     outcome = machine_command.machine(workdir, preset=FLAGS.preset, console=console)
     console.print(f"\nPage and card: {workdir / 'machine.html'}, {workdir / 'machine.json'}", soft_wrap=True)

@@ -31,8 +31,10 @@ def main(arguments: list[str], workdir: Path, console: Console) -> int:
 
 def report(workdir: Path, console: Console, look: Mapping[str, Any] | None = None) -> int:
     """look: settings of the figures that replace the run's config. Returns the exit code."""
-    from jaxbench.records.trainings import LEDGER, TARGETS
-    from jaxbench.report import build, targets, training
+    from jaxbench.features.time_to_target import page as targets
+    from jaxbench.features.training import page as training
+    from jaxbench.features.training.trainings import LEDGER, TARGETS
+    from jaxbench.report import build
 
     if (workdir / LEDGER).exists():
         training.write(workdir, console, look=look)

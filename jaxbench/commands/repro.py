@@ -20,9 +20,9 @@ VERB = Verb(
 
 
 def main(arguments: list[str], workdir: Path, console: Console) -> int:
-    from jaxbench.cards import repro
-    from jaxbench.cards.repro import MARGIN
     from jaxbench.commands.compare import margin
+    from jaxbench.features.cards import repro
+    from jaxbench.features.cards.repro import MARGIN
 
     if not FLAGS.card:
         raise UserError("jaxbench repro needs --card=FILE, the file of a result card.")

@@ -34,12 +34,12 @@ VERB = Verb(
 
 def main(arguments: list[str], workdir: Path, console: Console, followers: Followers | None = None) -> int:
     from jaxbench.commands.report import report
-    from jaxbench.machine_command import add_links, adopt
-    from jaxbench.records.store import RunFolder
-    from jaxbench.runner import compile_only
-    from jaxbench.runner import run as runner
+    from jaxbench.core.store import RunFolder
+    from jaxbench.features.comparison import calibration
+    from jaxbench.features.machine_profile.machine_command import add_links, adopt
     from jaxbench.statistics import looks
-    from jaxbench.verdicts import calibration
+    from jaxbench.sweep import compile_only
+    from jaxbench.sweep import run as runner
 
     (experiment,) = arguments
     if FLAGS.config.get("measures") == "targets":
@@ -66,7 +66,7 @@ def main(arguments: list[str], workdir: Path, console: Console, followers: Follo
 def check(experiment: str) -> None:
     """Raises UserError for settings that are refused on every machine."""
     from jaxbench import config_targets
-    from jaxbench.runner import run as runner
+    from jaxbench.sweep import run as runner
 
     if FLAGS.config.get("measures") == "targets":
         config_targets.parse(FLAGS.config)
@@ -77,7 +77,7 @@ def check(experiment: str) -> None:
 def _targets(experiment: str, workdir: Path, console: Console, followers: Followers | None) -> int:
     """Trainings to a target accuracy, over batch sizes."""
     from jaxbench.commands.report import report
-    from jaxbench.training import targets as trainings
+    from jaxbench.features.time_to_target import targets as trainings
 
     require_price(FLAGS.price_per_hour)
     if followers or FLAGS.target:
@@ -119,8 +119,9 @@ class Meter:
 
     def show(self, workdir: Path, console: Console) -> None:
         """Prints the cost of a thousand steps of each point and of the training to target, and the joules."""
-        from jaxbench.analysis import goodput, points, scaling
-        from jaxbench.records.store import RunFolder
+        from jaxbench.analysis import points, scaling
+        from jaxbench.core.store import RunFolder
+        from jaxbench.features.training import goodput
         from jaxbench.statistics import variance
 
         if self._per_hour is None:

@@ -32,8 +32,8 @@ VERB = Verb(
 
 
 def main(arguments: list[str], workdir: Path, console: Console, followers: Followers | None = None) -> int:
-    from jaxbench.report import training as page
-    from jaxbench.training import run as runner
+    from jaxbench.features.training import page
+    from jaxbench.features.training import run as runner
 
     (experiment,) = arguments
     faults = runner.Faults(timeout_s=FLAGS.fault_timeout, elastic=FLAGS.elastic)

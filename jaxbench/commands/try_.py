@@ -21,7 +21,7 @@ VERB = Verb(
 
 
 def main(arguments: list[str], workdir: Path, console: Console) -> int:
-    from jaxbench.runner import trial
+    from jaxbench.features.try_model import trial
 
     (experiment,) = arguments
     return 0 if trial.run(experiment, FLAGS.config, console) else 1

@@ -18,8 +18,8 @@ from collections.abc import Mapping
 
 import numpy as np
 
+from jaxbench.core.schema import COLLECTIVES, Collective
 from jaxbench.hlo.module import Array, Instruction, Module, arrays
-from jaxbench.records.schema import COLLECTIVES, Collective
 
 # When a TPU overlaps a collective with other work, the start has -1 here. The fusions that continue it do not.
 _CONTINUED = re.compile(r'"async_collective_fusion_config":\{"flag_start":"(?!-1)')

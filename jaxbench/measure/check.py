@@ -18,9 +18,8 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from jaxbench.levers import PRECISION, SIXTEEN_BITS
-from jaxbench.measure import memory
-from jaxbench.measure.reference import (
+from jaxbench.core.program import Program, TrainState, gradients, jit_once
+from jaxbench.core.reference import (
     STEPS,
     BatchLayout,
     Reference,
@@ -30,14 +29,15 @@ from jaxbench.measure.reference import (
     trained,
     where_it_fits,
 )
+from jaxbench.core.schema import Collective, CompileReport, Verdict
+from jaxbench.core.workload import KEY, Batch, PyTree, TrainWorkload
+from jaxbench.levers import PRECISION, SIXTEEN_BITS
+from jaxbench.measure import memory
 from jaxbench.measure.step_facts import loss_of
 from jaxbench.parallel import multihost
-from jaxbench.parallel.program import Program, TrainState, gradients, jit_once
-from jaxbench.parallel.rng_keys import by_parts
-from jaxbench.records.schema import Collective, CompileReport, Verdict
 from jaxbench.workloads import flops, sharding_context
-from jaxbench.workloads.base import KEY, Batch, PyTree, TrainWorkload
 from jaxbench.workloads.levers.freeze import not_frozen
+from jaxbench.workloads.rng_keys import by_parts
 
 REDUCED_PRECISION = 1e-3  # parameters, relative: the default matrix precision of accelerators keeps 8 to 11 bits
 MOSTLY = 0.9  # share of the matmul and convolution FLOPs: models keep a few small products in float32 on purpose

@@ -15,13 +15,13 @@ from typing import Any
 
 import jax
 
+from jaxbench.core.expected_communication import gradient_bytes
+from jaxbench.core.program import Program, TrainState
+from jaxbench.core.schema import ATTENTIONS, CompileReport
+from jaxbench.core.workload import KEY, Batch, PyTree, TrainWorkload
 from jaxbench.hlo import collective_counts, operations, product_flops
 from jaxbench.hlo.module import parse
-from jaxbench.measure.expected_communication import gradient_bytes
-from jaxbench.parallel.program import Program, TrainState
-from jaxbench.records.schema import ATTENTIONS, CompileReport
 from jaxbench.workloads import flops
-from jaxbench.workloads.base import KEY, Batch, PyTree, TrainWorkload
 from jaxbench.workloads.jaxprs import equations
 
 LOAD_EVENT = "/jax/compilation_cache/cache_hits"

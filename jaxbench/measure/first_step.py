@@ -13,12 +13,12 @@ import jax.numpy as jnp
 import numpy as np
 
 from jaxbench import discovery
-from jaxbench.measure import reference
+from jaxbench.core import reference
+from jaxbench.core.program import TrainState, create_state, gradients, jit_once, update
+from jaxbench.core.schema import Verdict
+from jaxbench.core.weighted import WeightedMean
+from jaxbench.core.workload import Batch, PyTree, TrainWorkload
 from jaxbench.parallel import multihost
-from jaxbench.parallel.program import TrainState, create_state, gradients, jit_once, update
-from jaxbench.records.schema import Verdict
-from jaxbench.workloads.base import Batch, PyTree, TrainWorkload
-from jaxbench.workloads.weighted import WeightedMean
 
 EXAMPLES = 16  # enough for the probes: most faults of a step show on a few examples
 FACTOR, NEARLY = 8, 1e-3  # a power of two, which does not change rounding; relative error of the gradient

@@ -25,15 +25,16 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from jaxbench.core import weighted
+from jaxbench.core.expected_communication import asks_others
+from jaxbench.core.program import jit_once
+from jaxbench.core.workload import KEY, Batch, PyTree, TrainWorkload
+from jaxbench.features.ablations import programs as ablation
 from jaxbench.measure.compile_report import example_flops
-from jaxbench.measure.expected_communication import asks_others
-from jaxbench.parallel import ablation
-from jaxbench.parallel.program import jit_once
-from jaxbench.parallel.rng_keys import PARTS, together
-from jaxbench.workloads import sharding_context, weighted
-from jaxbench.workloads.base import KEY, Batch, PyTree, TrainWorkload
+from jaxbench.workloads import sharding_context
 from jaxbench.workloads.jaxprs import equations
 from jaxbench.workloads.levers.freeze import not_frozen
+from jaxbench.workloads.rng_keys import PARTS, together
 
 EXAMPLES = 4
 # The rounding error of a loss, relative: float32 sums in another order differ by about 1e-6. Two correct values differ

@@ -9,13 +9,13 @@ from typing import Any
 import jax
 import numpy as np
 
+from jaxbench.core.program import Program, TrainState, jit_once
+from jaxbench.core.weighted import Means
+from jaxbench.core.workload import KEY, Batch, Dataset, PyTree, TrainWorkload
 from jaxbench.errors import UserError
 from jaxbench.parallel import multihost
-from jaxbench.parallel.program import Program, TrainState, jit_once
 from jaxbench.workloads import flops
-from jaxbench.workloads.base import KEY, Batch, Dataset, PyTree, TrainWorkload
 from jaxbench.workloads.data import order
-from jaxbench.workloads.weighted import Means
 
 # Metrics of a step that are facts about its execution: the share of a pipeline's (tick, stage) slots that were busy,
 # the share of positions that exceeded the capacity of their expert, and the share of tokens that are not padding.

@@ -20,11 +20,11 @@ from typing import Any
 
 import jax
 
+from jaxbench.core.program import Program
+from jaxbench.core.workload import Partition, TrainWorkload
 from jaxbench.errors import UserError, did_you_mean
 from jaxbench.levers import MESH, SCHEDULE
 from jaxbench.parallel import axes, strategies
-from jaxbench.parallel.program import Program
-from jaxbench.workloads.base import Partition, TrainWorkload
 
 
 def strategy_names() -> list[str]:

@@ -9,9 +9,9 @@ from collections.abc import Mapping
 import jax
 from jax.sharding import AxisType, Mesh
 
+from jaxbench.core.workload import Partition
 from jaxbench.errors import UserError, did_you_mean
 from jaxbench.machine.mesh import arranged
-from jaxbench.workloads.base import Partition
 
 # Whether the devices along an axis have different examples. Ordered from outermost to innermost, because the axes that
 # communicate most should connect neighbouring devices.
@@ -23,7 +23,7 @@ AXES = {
     "context": False,  # the positions
     "tensor": False,  # heads, hidden units and vocabulary
 }
-# A model's table names the logical axis of each dimension of a parameter (`workloads.base.Partition`). This maps
+# A model's table names the logical axis of each dimension of a parameter (`core.workload.Partition`). This maps
 # logical axes to mesh axes.
 LIES_ON = {"heads": "tensor", "hidden": "tensor", "vocab": "tensor", "experts": "expert"}
 Sizes = Mapping[str, int]

@@ -34,14 +34,14 @@ import jax.numpy as jnp
 import numpy as np
 from jax.sharding import AxisType, Mesh, NamedSharding, PartitionSpec
 
+from jaxbench.core.program import Program, TrainState, create_state, forward, gradients, jit_once, mean_over, update
+from jaxbench.core.workload import Batch, CollectiveBounds, Metrics, PyTree, TrainWorkload
 from jaxbench.errors import UserError
 from jaxbench.machine.mesh import data_mesh
-from jaxbench.parallel import multihost, rng_keys
+from jaxbench.parallel import multihost
 from jaxbench.parallel.layout import canonical_avals, flattened, padded
 from jaxbench.parallel.optimizer import unused_gradients
-from jaxbench.parallel.program import Program, TrainState, create_state, forward, gradients, jit_once, mean_over, update
-from jaxbench.workloads import sharding_context
-from jaxbench.workloads.base import Batch, CollectiveBounds, Metrics, PyTree, TrainWorkload
+from jaxbench.workloads import rng_keys, sharding_context
 
 AXIS = "data"
 WRITTEN_OUT = "shard_map"  # the equivalent of the others with explicit collectives

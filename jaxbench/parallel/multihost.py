@@ -14,8 +14,8 @@ import jax
 import numpy as np
 from jax.sharding import NamedSharding, PartitionSpec, Sharding
 
-from jaxbench.parallel.program import jit_once
-from jaxbench.workloads.base import PyTree
+from jaxbench.core.program import jit_once
+from jaxbench.core.workload import PyTree
 
 
 @dataclass(frozen=True)

@@ -23,10 +23,12 @@ import jax.numpy as jnp
 import numpy as np
 from jax.sharding import Mesh, PartitionSpec
 
+from jaxbench.core.program import TrainState, jit_once, optimizer_update
+from jaxbench.core.workload import PyTree, TrainWorkload
 from jaxbench.errors import UserError
 from jaxbench.machine import mesh as mesh_lib
 from jaxbench.parallel import layout as layouts
-from jaxbench.parallel import multihost, rng_keys
+from jaxbench.parallel import multihost
 from jaxbench.parallel.axes import Sizes
 from jaxbench.parallel.optimizer import (
     WHOLE,
@@ -37,8 +39,7 @@ from jaxbench.parallel.optimizer import (
     on_device,
     sends,
 )
-from jaxbench.parallel.program import TrainState, jit_once, optimizer_update
-from jaxbench.workloads.base import PyTree, TrainWorkload
+from jaxbench.workloads import rng_keys
 
 OUTER, BLOCKS = "outer", "blocks"
 

@@ -24,12 +24,7 @@ from jax.core import ShapedArray
 from jax.extend import core
 from jax.sharding import NamedSharding, PartitionSpec
 
-from jaxbench.errors import Unsupported, UserError
-from jaxbench.parallel import multihost, rng_keys
-from jaxbench.parallel.axes import AXES, Sizes, batch_parts, mesh_of, splits
-from jaxbench.parallel.layout import Cut, Layout, cuts
-from jaxbench.parallel.optimizer import GatheredUpdate, gathered_update, unused_gradients
-from jaxbench.parallel.program import (
+from jaxbench.core.program import (
     Program,
     TrainState,
     create_state,
@@ -40,8 +35,13 @@ from jaxbench.parallel.program import (
     update,
     without,
 )
-from jaxbench.workloads import sharding_context
-from jaxbench.workloads.base import Batch, CollectiveBounds, DeviceShare, Metrics, PyTree, TrainWorkload
+from jaxbench.core.workload import Batch, CollectiveBounds, DeviceShare, Metrics, PyTree, TrainWorkload
+from jaxbench.errors import Unsupported, UserError
+from jaxbench.parallel import multihost
+from jaxbench.parallel.axes import AXES, Sizes, batch_parts, mesh_of, splits
+from jaxbench.parallel.layout import Cut, Layout, cuts
+from jaxbench.parallel.optimizer import GatheredUpdate, gathered_update, unused_gradients
+from jaxbench.workloads import rng_keys, sharding_context
 from jaxbench.workloads.jaxprs import interpret
 
 # The axes over which the backward pass repeats communication instead of storing its result.

@@ -15,12 +15,12 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 
+from jaxbench.core import weighted
+from jaxbench.core.workload import Batch, Metrics, PyTree, Stages, TrainWorkload
 from jaxbench.parallel import sharded_step
 from jaxbench.parallel.axes import Sizes
 from jaxbench.parallel.pipeline_layout import BLOCKS, OUTER
 from jaxbench.parallel.schedule import BACKWARD, FORWARD, NOWHERE, Schedule
-from jaxbench.workloads import weighted
-from jaxbench.workloads.base import Batch, Metrics, PyTree, Stages, TrainWorkload
 from jaxbench.workloads.jaxprs import reached
 from jaxbench.workloads.models import blocks
 

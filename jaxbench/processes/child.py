@@ -18,7 +18,7 @@ from jaxbench.errors import UserError
 from jaxbench.machine import source
 
 QUIET = {"TF_CPP_MIN_LOG_LEVEL": "2", "PYTHONUNBUFFERED": "1"}
-MEASURES = "jaxbench.runner.worker"  # the module of a child unless its setup names another
+MEASURES = "jaxbench.worker"  # the module of a child unless its setup names another
 
 Lines = TypeVar("Lines", bound="JsonLines")
 

@@ -13,8 +13,8 @@ import math
 from collections.abc import Mapping
 from typing import Any
 
+from jaxbench.core.schema import CaseRecord, PointRecord
 from jaxbench.records.documents import flatten
-from jaxbench.records.schema import CaseRecord, PointRecord
 
 KERNEL = "identity.kernel"  # the only fact that an update of the same machine changes
 FACTS = {  # fields of a manifest that identify a machine, with their names in sentences

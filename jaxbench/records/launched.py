@@ -15,11 +15,8 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from jaxbench.errors import UserError
-from jaxbench.records import identity
-from jaxbench.records.documents import decode, flatten
-from jaxbench.records.schema import Record
-from jaxbench.records.store import (
+from jaxbench.core.schema import Record
+from jaxbench.core.store import (
     CONFIG,
     LAUNCH,
     MANIFEST,
@@ -30,6 +27,9 @@ from jaxbench.records.store import (
     write_atomic,
     write_json,
 )
+from jaxbench.errors import UserError
+from jaxbench.records import identity
+from jaxbench.records.documents import decode, flatten
 
 DEVICES = "mesh.devices"  # the only field in which the configs of jobs may differ
 SESSIONS = 1000  # the offset between the session numbers of two jobs, so that no session spans two jobs

@@ -11,9 +11,9 @@ from typing import Any
 
 from rich.console import Console
 
+from jaxbench.core.store import RunFolder, write_atomic
 from jaxbench.errors import UserError, did_you_mean
 from jaxbench.records import launched
-from jaxbench.records.store import RunFolder, write_atomic
 from jaxbench.report import case_findings, compiled_findings, findings, lever_findings, page, views
 from jaxbench.report.findings import Findings
 

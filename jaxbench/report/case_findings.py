@@ -13,7 +13,7 @@ from jaxbench.analysis.alpha_beta import AlphaBetaFit
 from jaxbench.analysis.case_comparisons import CallSplit, Crossing, HalfPerformance, PublishedVerdict, Way
 from jaxbench.analysis.case_rows import CaseRow
 from jaxbench.analysis.summary import Entry
-from jaxbench.records.store import RunFolder
+from jaxbench.core.store import RunFolder
 from jaxbench.report import columns, table
 from jaxbench.report.findings import Findings, legend, of_folder
 from jaxbench.report.page import Page, Picture

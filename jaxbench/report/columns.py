@@ -14,10 +14,11 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from jaxbench.analysis import load, quantities, summary, waterfall
+from jaxbench.analysis import load, quantities, summary
 from jaxbench.analysis.quantities import devices
 from jaxbench.analysis.scaling import Row
 from jaxbench.analysis.summary import Entry, gradient_bytes
+from jaxbench.features.ablations import waterfall
 from jaxbench.levers import LEVERS
 from jaxbench.report import page, table
 from jaxbench.report.table import (

@@ -10,8 +10,8 @@ from typing import Any
 
 from jaxbench.analysis import compiled
 from jaxbench.analysis.compiled import MARK, CompiledRow, gigabytes
-from jaxbench.records.schema import CompiledRecord
-from jaxbench.records.store import RunFolder
+from jaxbench.core.schema import CompiledRecord
+from jaxbench.core.store import RunFolder
 from jaxbench.report import table
 from jaxbench.report.findings import Findings, of_folder
 from jaxbench.report.page import Fold

@@ -14,8 +14,8 @@ from jaxbench.analysis.case_rows import CaseRow
 from jaxbench.analysis.quantities import seconds
 from jaxbench.analysis.scaling import Row
 from jaxbench.analysis.summary import Entry, gradient_bytes
+from jaxbench.core.schema import CaseRecord, PointRecord, ProfileRecord, RoundRecord
 from jaxbench.digits import digits
-from jaxbench.records.schema import CaseRecord, PointRecord, ProfileRecord, RoundRecord
 from jaxbench.report.page import Fold, Timeline
 from jaxbench.report.table import FOLD, NUMBER, TEXT, Column, Table, facts, fill, plain
 

@@ -8,22 +8,14 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, ClassVar
 
-from jaxbench.analysis import (
-    loss_sentences,
-    machine_profile,
-    points,
-    scaling,
-    scaling_laws,
-    stragglers,
-    summary,
-    waterfall,
-)
+from jaxbench.analysis import machine_profile, points, scaling, scaling_laws, stragglers, summary
 from jaxbench.analysis.headline import headlines
 from jaxbench.analysis.scaling import Control, Row
 from jaxbench.analysis.scaling_laws import Fit
 from jaxbench.analysis.summary import Entry
-from jaxbench.analysis.waterfall import Waterfall
-from jaxbench.records.store import RunFolder
+from jaxbench.core.store import RunFolder
+from jaxbench.features.ablations import loss_sentences, waterfall
+from jaxbench.features.ablations.waterfall import Waterfall
 from jaxbench.report import columns, table
 from jaxbench.report.details import fold
 from jaxbench.report.page import Fold, Page, Picture, Section, sections

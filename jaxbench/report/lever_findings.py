@@ -15,8 +15,8 @@ from jaxbench.analysis.quantities import devices
 from jaxbench.analysis.scaling import Row
 from jaxbench.analysis.studies import Law, Search
 from jaxbench.analysis.summary import Entry
+from jaxbench.core.store import RunFolder
 from jaxbench.levers import LEVERS, PART
-from jaxbench.records.store import RunFolder
 from jaxbench.report import columns, table
 from jaxbench.report.findings import Findings, legend, of_folder, of_steps, unit
 from jaxbench.report.sentences import machine

@@ -18,7 +18,7 @@ from typing import Any
 
 import numpy as np
 
-from jaxbench.records.schema import PointRecord, Record, RoundRecord
+from jaxbench.core.schema import PointRecord, Record, RoundRecord
 from jaxbench.statistics import two_way
 from jaxbench.statistics.bootstrap import MIN_PROCESSES, MIN_ROUNDS, BootstrapSamples, Unit
 from jaxbench.statistics.timing import elapsed_s, round_medians, session

@@ -13,8 +13,8 @@ from typing import Any, Protocol
 
 import numpy as np
 
+from jaxbench.core.schema import CaseRecord, PointRecord, Record, RoundRecord
 from jaxbench.digits import digits
-from jaxbench.records.schema import CaseRecord, PointRecord, Record, RoundRecord
 from jaxbench.statistics.bootstrap import MIN_PROCESSES, MIN_ROUNDS, UNKNOWN, BootstrapSamples, Estimate, Unit, estimate
 from jaxbench.statistics.variance import ASSUMED, RunVariance
 

@@ -12,8 +12,8 @@ from pathlib import Path
 
 import numpy as np
 
+from jaxbench.core.store import read_json
 from jaxbench.records.documents import NonNegative, decode, unsealed
-from jaxbench.records.store import read_json
 
 NAME = "spread.json"  # in a run folder
 CALIBRATED, ASSUMED_KIND = "calibrated", "assumed"

@@ -21,24 +21,24 @@ from rich.console import Console
 from rich.text import Text
 
 from jaxbench import config as config_lib
-from jaxbench import discovery, machine_command, parallel
+from jaxbench import discovery, parallel
 from jaxbench.analysis import case_rows, expectations, machine_profile, points, scaling
 from jaxbench.analysis.expectations import CANNOT_TELL, NO, Item
-from jaxbench.cards.redact import redact
+from jaxbench.core import plan
+from jaxbench.core.schema import FailureRecord, PointRecord, ProfileRecord, to_json
+from jaxbench.core.store import MANIFEST, RunFolder, lock_folder, read_document, write_json
 from jaxbench.errors import UserError
+from jaxbench.features.cards.redact import redact
+from jaxbench.features.machine_profile import machine_command
 from jaxbench.machine.start import only_cpu_here
 from jaxbench.parallel import axes
 from jaxbench.records import identity
-from jaxbench.records.schema import FailureRecord, PointRecord, ProfileRecord, to_json
-from jaxbench.records.store import MANIFEST, RunFolder, lock_folder, read_document, write_json
-from jaxbench.report import first_run as first_run_page
-from jaxbench.report import first_run as page
-from jaxbench.runner import plan
-from jaxbench.runner.progress import ProgressLine, format_s
-from jaxbench.runner.run import SAME_SOFTWARE, interrupt, probe_machine
 from jaxbench.statistics import variance
-from jaxbench.suites import command
+from jaxbench.suites import command, first_run_page
+from jaxbench.suites import first_run_page as page
 from jaxbench.suites.command import AMISS, ASKED, BROKEN, DONE, REFUSED, SKIPPED, STOPPED, Document, Launch
+from jaxbench.sweep.progress import ProgressLine, format_s
+from jaxbench.sweep.run import SAME_SOFTWARE, interrupt, probe_machine
 
 NAME, KIND = "first-run.json", "jaxbench first run"
 SMOKE, MACHINE, SCALING, PROFILE, LEVERS = "smoke", "machine", "scaling", "profile", "levers"  # the stages

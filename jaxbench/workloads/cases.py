@@ -2,7 +2,7 @@
 """Workloads that measure a machine: single kernels, transfers and collectives, as functions and facts.
 
 Each is one *case*: one operation of one size. Like a `TrainWorkload` it is independent of devices:
-`runner/placement.py` decides where it runs (cores, platform, devices, mesh axis). An experiment returns a `CaseSet`.
+`cases/placement.py` decides where it runs (cores, platform, devices, mesh axis). An experiment returns a `CaseSet`.
 """
 
 from __future__ import annotations
@@ -18,8 +18,8 @@ import numpy as np
 
 from jaxbench import config as config_lib
 from jaxbench import config_fields, discovery
+from jaxbench.core.workload import KEY, TrainWorkload
 from jaxbench.errors import UserError
-from jaxbench.workloads.base import KEY, TrainWorkload
 
 # The report has one set of figures for each view.
 VIEWS = ("curves", "matmul", "stream", "dispatch", "fusion", "linalg", "transfer", "collectives", "versus")

@@ -23,9 +23,9 @@ import jax.numpy as jnp
 import numpy as np
 
 from jaxbench import discovery
+from jaxbench.core import weighted
+from jaxbench.core.workload import KEY, Field, PyTree, TrainWorkload
 from jaxbench.errors import UserError
-from jaxbench.workloads import weighted
-from jaxbench.workloads.base import KEY, Field, PyTree, TrainWorkload
 from jaxbench.workloads.jaxprs import CALLS, inner
 from jaxbench.workloads.levers.freeze import stateful
 

@@ -12,12 +12,13 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 
+from jaxbench.core import weighted
+from jaxbench.core.weighted import WeightedMean
+from jaxbench.core.workload import Batch, Metrics, PyTree
 from jaxbench.errors import UserError
-from jaxbench.workloads import sharding_context, weighted
+from jaxbench.workloads import sharding_context
 from jaxbench.workloads.adapters import PureModel
-from jaxbench.workloads.base import Batch, Metrics, PyTree
 from jaxbench.workloads.sharding_context import gathered
-from jaxbench.workloads.weighted import WeightedMean
 
 Inputs = str | tuple[str, ...]  # a field of the batch, or several
 

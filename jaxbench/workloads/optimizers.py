@@ -10,8 +10,8 @@ from typing import Any
 import jax.numpy as jnp
 import optax
 
+from jaxbench.core.workload import TrainWorkload
 from jaxbench.errors import UserError, did_you_mean
-from jaxbench.workloads.base import TrainWorkload
 
 # Adam divides by the root of a running mean of squares. Near a zero gradient, a difference in the last bit becomes a
 # difference of the order of the learning rate, so correct programs agree less closely than under SGD.

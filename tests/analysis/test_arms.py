@@ -14,9 +14,9 @@ import pytest
 
 from jaxbench.analysis import arms, lever_results, points, scaling, studies
 from jaxbench.analysis.arms import ArmGroup, ArmResult
+from jaxbench.core import store
+from jaxbench.core.store import RunFolder
 from jaxbench.errors import UserError
-from jaxbench.records import store
-from jaxbench.records.store import RunFolder
 from jaxbench.report import lever_findings, views
 from jaxbench.report.drawing import canvas
 from jaxbench.statistics import bootstrap

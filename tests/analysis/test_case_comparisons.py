@@ -15,7 +15,7 @@ from report import runs
 
 from jaxbench.analysis import case_comparisons, case_rows, points
 from jaxbench.catalog import published
-from jaxbench.records.store import RunFolder
+from jaxbench.core.store import RunFolder
 from jaxbench.statistics import paired_ratio
 from jaxbench.statistics.bootstrap import Estimate
 from jaxbench.workloads.kernels import versus

@@ -10,7 +10,7 @@ import pytest
 
 from jaxbench.analysis import case_rows, points
 from jaxbench.analysis.case_rows import CaseRow
-from jaxbench.records.store import RunFolder
+from jaxbench.core.store import RunFolder
 from jaxbench.statistics.bootstrap import Estimate
 
 EXACT: dict[str, Any] = {"noise": 0.0, "drift": 0.0}

@@ -15,8 +15,8 @@ import pytest
 from jaxbench.analysis import case_rows, expectations, points, scaling
 from jaxbench.analysis.expectations import CANNOT_TELL, NO, YES, Item
 from jaxbench.analysis.scaling import Row
-from jaxbench.records import schema
-from jaxbench.records.store import RunFolder
+from jaxbench.core import schema
+from jaxbench.core.store import RunFolder
 
 GOOD = tuple(
     schema.Verdict(name=name, ok=True, reason="as it should be", value=1e-6, limit=1e-5)

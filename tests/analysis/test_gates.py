@@ -19,9 +19,9 @@ from jaxbench.analysis.gates import Gate
 from jaxbench.analysis.headline import headlines
 from jaxbench.analysis.point_records import Measured
 from jaxbench.analysis.scaling import Row
-from jaxbench.records import schema
-from jaxbench.records.schema import PointRecord, RoundRecord
-from jaxbench.records.store import RunFolder
+from jaxbench.core import schema
+from jaxbench.core.schema import PointRecord, RoundRecord
+from jaxbench.core.store import RunFolder
 
 H200 = {"platform": "gpu", "device_kind": "NVIDIA H200", "launch_s": 5e-6, "dtype": "bfloat16"}
 BIG = 10**8  # float32 values: larger than any cache

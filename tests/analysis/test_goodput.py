@@ -10,11 +10,11 @@ import numpy as np
 import pytest
 from ml_collections import ConfigDict
 
-from jaxbench.analysis import goodput
-from jaxbench.analysis.goodput import Costs
 from jaxbench.commands.run import Meter
 from jaxbench.errors import UserError
-from jaxbench.records.trainings import KINDS, Save, Start
+from jaxbench.features.training import goodput
+from jaxbench.features.training.goodput import Costs
+from jaxbench.features.training.trainings import KINDS, Save, Start
 from jaxbench.statistics.bootstrap import Estimate
 
 COSTS = Costs(interval_s=30.0, checkpoint_s=2.0, latency_s=5.0, restart_s=20.0, down_s=3.0, useful=0.9)

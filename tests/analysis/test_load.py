@@ -8,8 +8,8 @@ import fabricate
 import pytest
 
 from jaxbench.analysis import load, points
-from jaxbench.records import schema
-from jaxbench.records.store import RunFolder
+from jaxbench.core import schema
+from jaxbench.core.store import RunFolder
 
 # A round of one block of 1 s and one of 2 s on one CPU, which nothing disturbs.
 QUIET = schema.RoundRecord(

@@ -14,9 +14,10 @@ import pytest
 from passed_rows import rows
 
 from jaxbench.analysis import case_rows, machine_profile, points, roofline
+from jaxbench.core import store
+from jaxbench.core.store import RunFolder
 from jaxbench.errors import UserError
-from jaxbench.records import documents, store
-from jaxbench.records.store import RunFolder
+from jaxbench.records import documents
 from jaxbench.statistics import paired_ratio
 
 MI = 2**20

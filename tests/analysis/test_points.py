@@ -15,9 +15,9 @@ import pytest
 
 from jaxbench.analysis import points, scaling
 from jaxbench.analysis.points import CasePoint
+from jaxbench.core import schema, store
+from jaxbench.core.store import RunFolder
 from jaxbench.errors import UserError
-from jaxbench.records import schema, store
-from jaxbench.records.store import RunFolder
 
 NAME = "shard_map/strong/1"
 PLAN = [

@@ -14,7 +14,7 @@ import pytest
 from jaxbench.analysis import load, points, scaling
 from jaxbench.analysis.headline import headlines
 from jaxbench.analysis.quantities import percent, seconds
-from jaxbench.records.store import RunFolder
+from jaxbench.core.store import RunFolder
 from jaxbench.statistics.bootstrap import Estimate
 
 

@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from jaxbench.analysis import points, scaling, scaling_laws
-from jaxbench.records.store import RunFolder
+from jaxbench.core.store import RunFolder
 
 
 def fit(path: Path, **facts: Any) -> dict[str, scaling_laws.Fit]:

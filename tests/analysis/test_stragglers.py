@@ -12,7 +12,7 @@ import pytest
 
 from jaxbench.analysis import points, scaling, stragglers
 from jaxbench.analysis.stragglers import Stragglers
-from jaxbench.records.store import RunFolder
+from jaxbench.core.store import RunFolder
 
 
 def rows_of(path: Path, slower: tuple[float, ...], **facts: Any) -> list[scaling.Row]:

@@ -13,8 +13,8 @@ import fabricate_cases as fab
 import pytest
 
 from jaxbench.analysis import alpha_beta, case_rows, points, scaling, summary
-from jaxbench.records import schema, store
-from jaxbench.records.store import RunFolder
+from jaxbench.core import schema, store
+from jaxbench.core.store import RunFolder
 from jaxbench.report import columns, table
 
 EXACT: dict[str, Any] = {"noise": 0.0, "drift": 0.0}

@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from jaxbench.analysis import targets
-from jaxbench.records.trainings import GRID, Trained
+from jaxbench.features.time_to_target import analysis as targets
+from jaxbench.features.training.trainings import GRID, Trained
 from jaxbench.statistics import bootstrap
 
 DIMENSIONS, TRACE = 200, 50.0  # of a quadratic; tr(Sigma) of one example's gradient

@@ -11,7 +11,7 @@ import pytest
 from benchmarks import forecasts
 from benchmarks.forecasts import Judged
 from jaxbench.catalog import hardware, targets
-from jaxbench.forecast import network
+from jaxbench.features.forecast import network
 
 RESULTS = Path(__file__).parents[2] / forecasts.RESULTS / forecasts.FILE
 TPU = Judged(

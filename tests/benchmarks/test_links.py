@@ -11,7 +11,7 @@ import pytest
 from fabricate_losses import Loss
 
 from benchmarks import links
-from jaxbench.records import store
+from jaxbench.core import store
 
 LINK = {"op": "all_reduce", "dtype": "float32", "devices": 2, "mesh": "2", "axis": "x", "oversubscribed": False}
 

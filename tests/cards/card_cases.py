@@ -9,8 +9,9 @@ from typing import Any
 
 import fabricate
 
-from jaxbench.cards import card
-from jaxbench.records import documents, schema, store
+from jaxbench.core import schema, store
+from jaxbench.features.cards import card
+from jaxbench.records import documents
 
 CONFIG = {"experiment": "cnn", "model": {"dtype": "float32"}, "report": {"overlay": ""}}
 MANIFEST = {

@@ -14,12 +14,21 @@ from fabricate_cases import case_folder, matmul
 from rich.console import Console
 
 from cards import card_cases
-from jaxbench.cards import card as cards
-from jaxbench.cards import repro
-from jaxbench.cards.repro import CANNOT_TELL, MARGIN, NOT_JUDGED, OUTSIDE, WITHIN, PointAgreement, agree, exit_code
-from jaxbench.records.store import RECORDS
+from jaxbench.core.store import RECORDS
+from jaxbench.features.cards import card as cards
+from jaxbench.features.cards import repro
+from jaxbench.features.cards.repro import (
+    CANNOT_TELL,
+    MARGIN,
+    NOT_JUDGED,
+    OUTSIDE,
+    WITHIN,
+    PointAgreement,
+    agree,
+    exit_code,
+)
+from jaxbench.features.comparison.comparable import read
 from jaxbench.statistics.variance import ASSUMED
-from jaxbench.verdicts.comparable import read
 
 FACTS: dict[str, Any] = dict(devices=(1, 2, 4), rounds=10)
 

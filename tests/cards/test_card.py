@@ -18,10 +18,10 @@ from rich.console import Console
 from cards import card_cases
 from jaxbench.analysis import points, scaling
 from jaxbench.analysis.machine_profile import SCHEMA as MACHINE_SCHEMA
-from jaxbench.cards import card
+from jaxbench.core import schema
+from jaxbench.core.store import CONFIG, MANIFEST, RECORDS, RunFolder
 from jaxbench.errors import UserError
-from jaxbench.records import schema
-from jaxbench.records.store import CONFIG, MANIFEST, RECORDS, RunFolder
+from jaxbench.features.cards import card
 
 DOCUMENT = card.json_schema()
 

@@ -14,9 +14,9 @@ from fabricate_cases import case_folder, matmul
 from rich.console import Console
 
 from cards import card_cases
-from jaxbench.cards import card as cards
-from jaxbench.cards import gallery
 from jaxbench.errors import UserError
+from jaxbench.features.cards import card as cards
+from jaxbench.features.cards import gallery
 from jaxbench.report.drawing import canvas, marks
 from jaxbench.report.drawing.marks import Mark
 from jaxbench.report.figures.runs import CardCurve, draw_cards

@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 from cards import card_cases
-from jaxbench.cards import card, redact
-from jaxbench.records.store import MANIFEST
+from jaxbench.core.store import MANIFEST
+from jaxbench.features.cards import card, redact
 
 HOME = "/ho" + "me/ada"  # assembled, so that the house test does not find it
 

@@ -15,18 +15,18 @@ from doorway import QUICK_MLP, environment, jaxbench
 from cards import card_cases
 from jaxbench import config as config_lib
 from jaxbench import discovery
-from jaxbench.cards import card as cards
-from jaxbench.cards import repro
-from jaxbench.cards.card import Card
+from jaxbench.core.store import CONFIG, MANIFEST, write_json
 from jaxbench.errors import UserError
+from jaxbench.features.cards import card as cards
+from jaxbench.features.cards import repro
+from jaxbench.features.cards.card import Card
 from jaxbench.records.documents import flatten
-from jaxbench.records.store import CONFIG, MANIFEST, write_json
 
 AGAIN = """
 import sys
 from pathlib import Path
 from rich.console import Console
-from jaxbench.cards import repro
+from jaxbench.features.cards import repro
 if __name__ == "__main__":
     sys.exit(repro.repro(Path(sys.argv[1]), Path(sys.argv[2]), Console(width=160, markup=False)))
 """

@@ -16,8 +16,8 @@ from cluster.own_slurm import happens
 from doorway import QUICK_MLP, command, environment
 
 from jaxbench.errors import UserError
-from jaxbench.launch.engines import mpi, slurm
-from jaxbench.launch.job import Job
+from jaxbench.features.launch.engines import mpi, slurm
+from jaxbench.features.launch.job import Job
 
 pytestmark = [pytest.mark.cluster, pytest.mark.full]
 
@@ -104,7 +104,7 @@ def submitted_to_ray(tmp_path: Path, changes: str = "") -> subprocess.CompletedP
     code = f"""
 import sys
 from cluster.test_launchers import job
-from jaxbench.launch.engines import ray
+from jaxbench.features.launch.engines import ray
 from pathlib import Path
 ended = ray.submit(job(Path({str(tmp_path)!r}), {changes}))
 print(ended.sentence)

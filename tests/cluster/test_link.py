@@ -14,8 +14,8 @@ from pathlib import Path
 import pytest
 from launched import alive, children_of, ended, started, until
 
-from jaxbench.records import schema
-from jaxbench.records.store import RunFolder
+from jaxbench.core import schema
+from jaxbench.core.store import RunFolder
 
 pytestmark = [pytest.mark.cluster, pytest.mark.full]
 

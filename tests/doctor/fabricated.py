@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from pathlib import Path
 
-from jaxbench.doctor.finding import DoctorFinding
+from jaxbench.features.doctor.finding import DoctorFinding
 
 
 def machine(root: Path, files: Mapping[str, object]) -> Path:

@@ -12,9 +12,9 @@ from pathlib import Path
 import pytest
 from rich.console import Console
 
-from jaxbench.doctor import examine, speed, system
-from jaxbench.doctor.finding import DoctorFinding, graded
 from jaxbench.errors import UserError
+from jaxbench.features.doctor import examine, speed, system
+from jaxbench.features.doctor.finding import DoctorFinding, graded
 
 GOOD = DoctorFinding("memory", "good", "20 GB are available.", "", {"bytes": 2e10, "unknown": math.nan})
 DOUBT = DoctorFinding("turbo", "doubtful", "Turbo is on.", "Switch it off.")

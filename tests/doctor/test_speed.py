@@ -11,8 +11,8 @@ import pytest
 from doctor.fabricated import by_name
 from scipy import signal, stats
 
-from jaxbench.doctor import speed
-from jaxbench.doctor.speed import CoreRates
+from jaxbench.features.doctor import speed
+from jaxbench.features.doctor.speed import CoreRates
 
 
 def rates(*, together_rate: float = 100.0, second: float = 100.0, share: float = 1.0, rounds: int = 8) -> CoreRates:

@@ -14,9 +14,9 @@ import pytest
 from doctor.fabricated import by_name, machine
 
 from jaxbench.command_form import with_extra
-from jaxbench.doctor import system
-from jaxbench.doctor.finding import DoctorFinding
-from jaxbench.doctor.system import Host
+from jaxbench.features.doctor import system
+from jaxbench.features.doctor.finding import DoctorFinding
+from jaxbench.features.doctor.system import Host
 from jaxbench.machine import manifest
 from jaxbench.machine.cores import CpuTime
 
@@ -328,7 +328,7 @@ def test_a_jax_that_cannot_even_be_imported_is_a_finding(tmp_path: Path, monkeyp
     monkeypatch.setattr(manifest, "probe", manifest.probe.__wrapped__)  # without its cache
     facts, finding = system.probe_jax()
     assert facts is None and finding.state == "bad" and "RuntimeError: jaxlib is version 0.1" in finding.message
-    subprocess.run([sys.executable, "-P", "-c", "import jaxbench.doctor.examine"], check=True, timeout=60)
+    subprocess.run([sys.executable, "-P", "-c", "import jaxbench.features.doctor.examine"], check=True, timeout=60)
 
 
 LINES = [

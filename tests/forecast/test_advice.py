@@ -12,15 +12,15 @@ from fabricate_forecasts import at, compiled_tpu, in_kernels
 from ml_collections import ConfigDict
 from rich.console import Console
 
-from jaxbench import advise_command, commands, forecast_command
+from jaxbench import commands
 from jaxbench.analysis.compiled import CompiledRow
 from jaxbench.catalog import hardware, targets
+from jaxbench.core.store import write_json
 from jaxbench.errors import UserError
-from jaxbench.forecast import advice, estimate, network
-from jaxbench.forecast.advice import Candidate, Price, TrainingBudget
-from jaxbench.records.store import write_json
-from jaxbench.report import advice as page
-from jaxbench.report.figures.forecasts import draw_advice
+from jaxbench.features.forecast import advice, advise_command, estimate, forecast_command, network
+from jaxbench.features.forecast import advice_page as page
+from jaxbench.features.forecast.advice import Candidate, Price, TrainingBudget
+from jaxbench.features.forecast.figures import draw_advice
 
 TODAY = datetime.date(2026, 11, 24)
 PRICE = Price(
@@ -181,7 +181,7 @@ def test_a_missing_plug_in_is_named(monkeypatch, tmp_path):
 
     workload = type("Workload", (), {"tokens": 0, "unit": "images", "blocks": 0})
     monkeypatch.setattr(advise_command.start_lib, "require_target", require)
-    monkeypatch.setattr("jaxbench.runner.arm.inspected", lambda config, experiment: workload)
+    monkeypatch.setattr("jaxbench.measure.arm.inspected", lambda config, experiment: workload)
     asked = advise_command.request({**NONE, "examples": "1e6"}, today=TODAY)
     with pytest.raises(UserError, match="a100: h100:8 needs XLA's compiler for it"):
         advise_command.advise("cnn", ConfigDict({"experiment": "cnn"}), asked, tmp_path, Console(quiet=True))

@@ -12,20 +12,18 @@ from fabricate import run_folder
 from fabricate_forecasts import FULL, at, compiled, compiled_tpu, in_kernels
 from rich.console import Console
 
-from jaxbench import forecast_memory as memory
 from jaxbench.analysis import points, scaling
 from jaxbench.catalog import hardware, targets
+from jaxbench.core.schema import Collective
+from jaxbench.core.store import RunFolder
 from jaxbench.errors import UserError
-from jaxbench.forecast import estimate, network, schedule, work
-from jaxbench.forecast.estimate import SAVES_MEMORY, CompiledForecast
-from jaxbench.forecast.network import AlphaBetaLink, Carded, Hosts
+from jaxbench.features.forecast import estimate, forecasts, memory, network, schedule, work
+from jaxbench.features.forecast.estimate import SAVES_MEMORY, CompiledForecast
+from jaxbench.features.forecast.forecasts import ForecastRecord
+from jaxbench.features.forecast.network import AlphaBetaLink, Carded, Hosts
 from jaxbench.machine import start as start_lib
 from jaxbench.processes.client import WorkerError
-from jaxbench.records import forecasts
-from jaxbench.records.forecasts import ForecastRecord
-from jaxbench.records.schema import Collective
-from jaxbench.records.store import RunFolder
-from jaxbench.runner import compile_only
+from jaxbench.sweep import compile_only
 
 COUNTS = [2**power for power in range(11)]
 

@@ -11,14 +11,11 @@ from fabricate_forecasts import at, compiled_tpu, in_kernels
 from ml_collections import ConfigDict
 from rich.console import Console
 
-from jaxbench import forecast_command
 from jaxbench.analysis.compiled import CompiledRow
 from jaxbench.catalog import targets
 from jaxbench.errors import UserError
-from jaxbench.forecast import estimate, network
+from jaxbench.features.forecast import estimate, forecast_command, forecasts, network, page
 from jaxbench.machine import start as start_lib
-from jaxbench.records import forecasts
-from jaxbench.report import forecast as page
 
 NONE = dict.fromkeys(("targets", "counts", "depths", "from", "link", "card"))
 

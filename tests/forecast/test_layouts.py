@@ -11,11 +11,9 @@ from fabricate_forecasts import at, in_kernels
 from rich.console import Console
 
 from jaxbench.catalog import targets
-from jaxbench.forecast import schedule, work
-from jaxbench.forecast.schedule import Copy, Loop, Wait
-from jaxbench.forecast.work import Chip, Cost
-from jaxbench.records import forecasts
-from jaxbench.report import forecast as page
+from jaxbench.features.forecast import forecasts, page, schedule, work
+from jaxbench.features.forecast.schedule import Copy, Loop, Wait
+from jaxbench.features.forecast.work import Chip, Cost
 
 CHIP = Chip(
     memory_bytes_per_s=1e9, products=(("bfloat16", 1e12),), peak_flop_per_s=2e12, attention_flop_per_s=5e11,

@@ -8,10 +8,10 @@ import pytest
 from scipy import optimize
 
 from jaxbench.catalog import hardware, published, targets
+from jaxbench.core.schema import Collective
 from jaxbench.errors import UserError
-from jaxbench.forecast import network
-from jaxbench.forecast.network import AlphaBetaLink, Hosts, Torus
-from jaxbench.records.schema import Collective
+from jaxbench.features.forecast import network
+from jaxbench.features.forecast.network import AlphaBetaLink, Hosts, Torus
 
 HOP = AlphaBetaLink(alpha_s=1e-6, bytes_per_s=1e9)
 
@@ -57,7 +57,7 @@ def test_every_target_has_its_links():
 
 
 def work_rates(kind: str) -> bool:
-    from jaxbench.forecast import work
+    from jaxbench.features.forecast import work
 
     chip = work.chip(kind)
     assert chip is not None

@@ -10,12 +10,12 @@ import pytest
 from thin import thin
 
 from jaxbench.catalog import hardware, targets
-from jaxbench.forecast import network, schedule, work
-from jaxbench.forecast.schedule import Loop, Send, Wait
-from jaxbench.forecast.work import Chip, Cost
+from jaxbench.core.schema import Collective
+from jaxbench.features.forecast import network, schedule, work
+from jaxbench.features.forecast.schedule import Loop, Send, Wait
+from jaxbench.features.forecast.work import Chip, Cost
 from jaxbench.hlo import collective_counts, product_flops
 from jaxbench.hlo.module import parse
-from jaxbench.records.schema import Collective
 
 CHIP = Chip(
     memory_bytes_per_s=1e9, products=(("bfloat16", 1e12), ("float32", 1e12)), peak_flop_per_s=2e12,

@@ -8,13 +8,13 @@ import jax.numpy as jnp
 import pytest
 from jax.sharding import AxisType, NamedSharding, PartitionSpec
 
+from jaxbench.core.schema import Collective
 from jaxbench.errors import MoreCollectives
 from jaxbench.hlo import collective_counts
 from jaxbench.hlo.collective_counts import concurrent_collectives
 from jaxbench.hlo.module import Module, parse
 from jaxbench.machine.mesh import data_mesh
 from jaxbench.machine.start import require_threads, threads
-from jaxbench.records.schema import Collective
 
 HLO = """
   %all-reduce.2 = (f32[3,8]{1,0}, f32[]) all-reduce(%dot.1, %fusion), replica_groups={{0,1}}, to_apply=%add

@@ -88,16 +88,16 @@ def test_no_drawer_files() -> None:
 
 
 def test_planted_violations_are_found() -> None:
-    assert prints("jaxbench/measure/clock.py", "def f():\n    print(1)")
+    assert prints("jaxbench/core/clock.py", "def f():\n    print(1)")
     assert not prints("jaxbench/report/tables.py", "print(1)")
-    assert not prints("jaxbench/measure/clock.py", "console.print(1)")
+    assert not prints("jaxbench/core/clock.py", "console.print(1)")
     for caught in ("", " Exception", " BaseException as error", " (ValueError, Exception)"):
-        assert broad_excepts("jaxbench/runner/point.py", f"try:\n    f()\nexcept{caught}:\n    pass")
-    assert broad_excepts("jaxbench/runner/point.py", "with contextlib.suppress(Exception):\n    f()")
+        assert broad_excepts("jaxbench/sweep/point.py", f"try:\n    f()\nexcept{caught}:\n    pass")
+    assert broad_excepts("jaxbench/sweep/point.py", "with contextlib.suppress(Exception):\n    f()")
     one = f"try:\n    f()\nexcept Exception as error:  {MARK}\n    pass"
     assert not broad_excepts("jaxbench/processes/server.py", one)
-    assert broad_excepts("jaxbench/measure/clock.py", one)
-    assert not broad_excepts("jaxbench/measure/clock.py", "try:\n    f()\nexcept (ValueError, OSError):\n    pass")
+    assert broad_excepts("jaxbench/core/clock.py", one)
+    assert not broad_excepts("jaxbench/core/clock.py", "try:\n    f()\nexcept (ValueError, OSError):\n    pass")
     assert no_header("a.py", '"""Text."""') and not no_header("a.py", f"#!/usr/bin/env python3\n{HEADER}\n")
     assert too_long("a.py", "def f():\n" + "    x = 1\n" * MAX_FUNCTION) and too_long(
         "a.py", "x = 1\n" * (MAX_FILE + 1)

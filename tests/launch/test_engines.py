@@ -14,8 +14,8 @@ import pytest
 import yaml
 
 from jaxbench.errors import UserError
-from jaxbench.launch.engines import k8s, mpi, ray, slurm
-from jaxbench.launch.job import Job
+from jaxbench.features.launch.engines import k8s, mpi, ray, slurm
+from jaxbench.features.launch.job import Job
 
 HARD = """it's "quoted" $HOME $(ID) $$ `x` é: {a} # \\ *"""
 

@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 
 from jaxbench.errors import UserError
-from jaxbench.launch import engines
-from jaxbench.launch.job import LaunchRequest
+from jaxbench.features.launch import engines
+from jaxbench.features.launch.job import LaunchRequest
 
 
 def request(*command: str, **changes: Any) -> LaunchRequest:

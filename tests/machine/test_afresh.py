@@ -15,9 +15,9 @@ from doorway import QUICKER, environment
 
 from jaxbench.analysis import compiled
 from jaxbench.catalog import targets
+from jaxbench.core.store import RunFolder
 from jaxbench.errors import UserError
 from jaxbench.machine import start as start_lib
-from jaxbench.records.store import RunFolder
 
 # Optimised, and not from a cache: programs for absent devices cannot be loaded again.
 PLAIN = {name: value for name, value in environment().items() if name not in QUICKER}

@@ -9,10 +9,10 @@ from typing import Any
 
 import pytest
 
+from jaxbench.features.comparison import calibration
 from jaxbench.machine import cores, manifest
 from jaxbench.processes import server
 from jaxbench.records import identity as compared
-from jaxbench.verdicts import calibration
 
 X86 = """processor\t: 0
 vendor_id\t: AuthenticAMD

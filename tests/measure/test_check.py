@@ -12,10 +12,11 @@ import pytest
 from broken_strategies import communication, naive
 from workload_cases import KEY, linear_workload, one_device
 
+from jaxbench.core import reference
+from jaxbench.core.schema import Verdict
 from jaxbench.machine.start import LARGE, run_once_options
-from jaxbench.measure import check, reference
+from jaxbench.measure import check
 from jaxbench.parallel.strategies import pmap
-from jaxbench.records.schema import Verdict
 from jaxbench.workloads.levers import precision
 
 START = {"w": np.zeros(4, np.float32)}

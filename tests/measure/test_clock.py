@@ -5,8 +5,8 @@ import jax
 import jax.numpy as jnp
 import pytest
 
+from jaxbench.core.clock import Timer
 from jaxbench.machine.cores import LoadCounters
-from jaxbench.measure.clock import Timer
 
 
 class FakeMachine:

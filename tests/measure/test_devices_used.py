@@ -16,12 +16,12 @@ from thin import thin
 from workload_cases import experiment_workload, linear_workload
 
 from jaxbench import parallel
+from jaxbench.core.schema import Collective
 from jaxbench.hlo.module import parse
 from jaxbench.hlo.operations import host_calls
 from jaxbench.measure import check
 from jaxbench.measure.compile_report import callback_names, compile_step
 from jaxbench.parallel import axes
-from jaxbench.records.schema import Collective
 
 SENT = Collective(kind="all-reduce", count=1, bytes=32, elements=8)
 SCALAR = Collective(kind="all-reduce", count=1, bytes=4, elements=0, scalars=1)

@@ -12,7 +12,7 @@ from broken_strategies import communication
 from strategy_cases import verdicts
 from workload_cases import experiment_workload, linear_workload
 
-from jaxbench.measure.expected_communication import (
+from jaxbench.core.expected_communication import (
     Statistics,
     StepFacts,
     data_parallel,
@@ -20,8 +20,8 @@ from jaxbench.measure.expected_communication import (
     scalars_of_examples,
     verify,
 )
+from jaxbench.core.schema import Collective
 from jaxbench.parallel.strategies import shard_map
-from jaxbench.records.schema import Collective
 
 FORM = {"all-reduce": (8, 8)}
 CPU, GPU, TPU = (StepFacts(devices=2, platform=name, metrics=2, sizes=(2,)) for name in ("cpu", "gpu", "tpu"))

@@ -8,8 +8,8 @@ import jax
 import jax.numpy as jnp
 import pytest
 
+from jaxbench.core.schema import Verdict
 from jaxbench.measure import first_step
-from jaxbench.records.schema import Verdict
 
 KEY = jax.random.PRNGKey(0)
 LOGITS = 'logits = batch["x"] @ params["w"]'

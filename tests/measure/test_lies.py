@@ -21,12 +21,12 @@ from jaxbench import discovery
 from jaxbench.analysis import case_rows
 from jaxbench.analysis import points as case_points
 from jaxbench.analysis.case_rows import CaseRow
-from jaxbench.measure import runnable
-from jaxbench.measure.runnable import Runnable
+from jaxbench.cases import runnable
+from jaxbench.cases.case_bench import CaseBench
+from jaxbench.cases.placement import place
+from jaxbench.cases.runnable import Runnable
+from jaxbench.core.store import RunFolder, write_json
 from jaxbench.parallel import chain
-from jaxbench.records.store import RunFolder, write_json
-from jaxbench.runner.case_bench import CaseBench
-from jaxbench.runner.placement import place
 
 PRODUCT = '''"""One matrix product."""
 import jax.numpy as jnp
@@ -143,7 +143,7 @@ def test_the_truth_passes_in_simulated_time(tmp_path: Path) -> None:
 
 
 def test_calls_that_are_not_waited_for(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("jaxbench.runner.case_bench.fence_of_blocks", lambda ready: lambda state: None)
+    monkeypatch.setattr("jaxbench.cases.case_bench.fence_of_blocks", lambda ready: lambda state: None)
     row = measure(tmp_path, queue=Queue())
     assert "two clocks agree" in refused(row) and "not waited for" in row.gate_reason
     assert row.timing.step_s.value == LAUNCH_S

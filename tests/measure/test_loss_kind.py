@@ -13,11 +13,12 @@ from parallel.test_weighted import padded
 from thin import thin
 from workload_cases import experiment_workload, linear_workload
 
+from jaxbench.core import expected_communication
 from jaxbench.errors import Unsupported, UserError
-from jaxbench.measure import expected_communication, loss_kind
+from jaxbench.measure import loss_kind
 from jaxbench.measure.loss_kind import ACROSS, HIDDEN, MEAN, PARTLY, SUM, UNTRIED, WEIGHTED, LossKind
+from jaxbench.measure.proof import require_loss, require_micro_batchable
 from jaxbench.parallel.strategies import jit_auto, pmap, shard_map
-from jaxbench.runner.proof import require_loss, require_micro_batchable
 from jaxbench.workloads import Field, TrainWorkload, WeightedMean, gathered
 from jaxbench.workloads.sharding_context import first
 

@@ -11,10 +11,10 @@ import jax.numpy as jnp
 import pytest
 from jax.sharding import AxisType, NamedSharding, PartitionSpec
 
+from jaxbench.core.schema import ProfileRecord
+from jaxbench.features.profile import profile
+from jaxbench.features.profile.profile import Operation
 from jaxbench.hlo.module import Module, parse
-from jaxbench.measure import profile
-from jaxbench.measure.profile import Operation
-from jaxbench.records.schema import ProfileRecord
 
 STEPS = 3
 OPTIMISED = {"xla_backend_optimization_level": 3}  # profiles are of measured programs

@@ -10,8 +10,8 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from jaxbench.measure import runnable
-from jaxbench.measure.clock import Timer
+from jaxbench.cases import runnable
+from jaxbench.core.clock import Timer
 from jaxbench.parallel.chain import feed_back
 from jaxbench.workloads import TransferWorkload
 from jaxbench.workloads.cases import TRANSFERS, Array, KernelWorkload

@@ -17,11 +17,10 @@ from workload_cases import TINY
 from jaxbench import config as config_lib
 from jaxbench import discovery, levers
 from jaxbench.analysis import point_records
+from jaxbench.core import bench, schema
+from jaxbench.core.bench import Bench
+from jaxbench.core.plan import Point
 from jaxbench.measure import step_facts
-from jaxbench.records import schema
-from jaxbench.runner import bench
-from jaxbench.runner.bench import Bench
-from jaxbench.runner.plan import Point
 
 MODEL = '''"""Least squares."""
 import time

@@ -12,11 +12,11 @@ from thin import thin
 from workload_cases import KEY, experiment_workload
 
 from jaxbench import parallel
+from jaxbench.core.program import without
 from jaxbench.errors import Unsupported
+from jaxbench.features.ablations import programs as ablation
 from jaxbench.measure import check
 from jaxbench.measure.compile_report import compile_step
-from jaxbench.parallel import ablation
-from jaxbench.parallel.program import without
 
 BATCH = 8
 GPT = {"model.layers": 2, "model.width": 16, "model.heads": 2, "model.context": 16, "model.vocab": 32}

@@ -13,9 +13,9 @@ from thin import thin
 from workload_cases import KEY, experiment_workload, one_device
 
 from jaxbench import discovery, parallel
+from jaxbench.core.program import jit_once
 from jaxbench.errors import UserError
 from jaxbench.parallel import axes
-from jaxbench.parallel.program import jit_once
 from jaxbench.workloads.models import gpt
 
 WORDS, ROWS = 61, 64

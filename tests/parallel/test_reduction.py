@@ -17,8 +17,8 @@ from workload_cases import KEY, experiment_workload, one_device
 from jaxbench.errors import UserError
 from jaxbench.levers import REDUCTION, REDUCTIONS
 from jaxbench.machine.mesh import data_mesh
+from jaxbench.measure.arm import build_program
 from jaxbench.parallel import data_parallel
-from jaxbench.runner.arm import build_program
 
 WORDS = REDUCTION.values[1:]
 

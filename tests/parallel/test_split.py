@@ -14,10 +14,10 @@ from thin import thin
 from workload_cases import KEY, experiment_workload, one_device
 
 from jaxbench import parallel
+from jaxbench.core.program import keep_barriers, without
 from jaxbench.errors import UserError
 from jaxbench.measure.compile_report import compile_step
 from jaxbench.parallel import axes, layout, sharded_step
-from jaxbench.parallel.program import keep_barriers, without
 
 LAYERS = 1  # more layers would only repeat, and each is compiled
 SHAPE = {"model.layers": LAYERS, "model.width": 32, "model.heads": 8, "model.context": 32, "model.vocab": 64}

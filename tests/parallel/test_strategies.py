@@ -17,10 +17,10 @@ from workload_cases import KEY, experiment_workload, linear_workload, one_device
 
 from jaxbench import config as config_lib
 from jaxbench import parallel
+from jaxbench.core.program import gradients, update
 from jaxbench.errors import UserError
 from jaxbench.machine.mesh import data_mesh
 from jaxbench.parallel.data_parallel import data_parallel
-from jaxbench.parallel.program import gradients, update
 
 
 @functools.cache

@@ -17,13 +17,13 @@ from thin import thin
 from workload_cases import KEY, experiment_workload, one_device
 
 from jaxbench import parallel
+from jaxbench.core import reference as references
+from jaxbench.core.weighted import WeightedMean
 from jaxbench.errors import UserError
-from jaxbench.measure import reference as references
 from jaxbench.parallel.strategies import pipeline
 from jaxbench.workloads import TrainWorkload, from_nnx
 from jaxbench.workloads.losses import next_token
 from jaxbench.workloads.models import gpt
-from jaxbench.workloads.weighted import WeightedMean
 
 CHANGES = {"model.context": 64, "optimizer.name": "sgd", "optimizer.learning_rate": 0.5}
 SHAPE = {"preset": "tiny", "layers": 2, "width": 16, "heads": 2, "context": 64}

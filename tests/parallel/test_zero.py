@@ -16,11 +16,11 @@ from thin import thin
 from workload_cases import KEY, experiment_workload, one_device
 
 from jaxbench import parallel
+from jaxbench.core.program import TrainState
 from jaxbench.measure import step_facts
 from jaxbench.measure.compile_report import compile_step
 from jaxbench.parallel import layout
 from jaxbench.parallel.layout import Cut, Mirrored
-from jaxbench.parallel.program import TrainState
 
 # Model state in bytes per parameter on one of N devices, of mixed-precision Adam: table 1 of arXiv:1910.02054.
 PUBLISHED = {

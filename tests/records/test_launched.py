@@ -11,9 +11,9 @@ import pytest
 from fabricate import run_folder
 
 from jaxbench.analysis import points
+from jaxbench.core.store import RunFolder
 from jaxbench.errors import UserError
 from jaxbench.records import launched
-from jaxbench.records.store import RunFolder
 from jaxbench.report import build, findings
 
 COMMAND = ("run", "cnn")

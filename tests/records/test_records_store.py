@@ -8,8 +8,8 @@ from pathlib import Path
 import fabricate
 import pytest
 
+from jaxbench.core import schema, store
 from jaxbench.errors import UserError
-from jaxbench.records import schema, store
 
 
 @pytest.fixture

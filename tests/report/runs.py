@@ -13,8 +13,8 @@ import fabricate_cases as fab
 import pytest
 from fabricate_cases import Made
 
-from jaxbench.records import schema
-from jaxbench.records.store import RunFolder
+from jaxbench.core import schema
+from jaxbench.core.store import RunFolder
 from jaxbench.report import case_findings, views
 from jaxbench.report.case_findings import CaseFindings
 

@@ -13,10 +13,12 @@ from report import browser, runs
 from report.test_first_run_page import document, item
 from report.test_machine_page import ALL, made
 
-from jaxbench.records import schema
-from jaxbench.records.store import RunFolder, write_json
-from jaxbench.report import case_findings, compiled_findings, findings, first_run, lever_findings, machine, page
+from jaxbench.core import schema
+from jaxbench.core.store import RunFolder, write_json
+from jaxbench.features.machine_profile import page as machine
+from jaxbench.report import case_findings, compiled_findings, findings, lever_findings, page
 from jaxbench.report.page import Picture
+from jaxbench.suites import first_run_page as first_run
 
 SVG = b'<svg width="504pt" height="200pt" viewBox="0 0 504 200" xmlns="x"><path d="M0 0h504v200z"/></svg>'
 PICTURES = [Picture(name=name, svg=SVG, caption="A caption that is long enough for a line. " * 3) for name in "abc"]

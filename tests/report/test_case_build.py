@@ -16,9 +16,9 @@ from report import runs
 from rich.console import Console
 from thin import thin
 
+from jaxbench.core import store
+from jaxbench.core.store import RunFolder
 from jaxbench.errors import UserError
-from jaxbench.records import store
-from jaxbench.records.store import RunFolder
 from jaxbench.report import build, case_findings, details, page, table
 from jaxbench.statistics.bootstrap import Estimate
 

@@ -21,8 +21,8 @@ from report import runs
 from rich.console import Console
 
 from jaxbench import levers
-from jaxbench.records import store
-from jaxbench.records.store import RunFolder
+from jaxbench.core import store
+from jaxbench.core.store import RunFolder
 from jaxbench.report import case_findings, columns, findings, lever_findings, page, table
 from jaxbench.report.findings import Findings
 from jaxbench.report.table import ALWAYS, TEXT, Cell, Column, ratio

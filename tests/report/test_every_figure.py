@@ -25,15 +25,15 @@ from report import runs
 from thin import thin
 
 from jaxbench import config
-from jaxbench.analysis import targets as curves
-from jaxbench.analysis.goodput import Costs
 from jaxbench.errors import UserError
-from jaxbench.records.trainings import Trained
+from jaxbench.features.forecast.figures import draw_forecast
+from jaxbench.features.time_to_target import analysis as curves
+from jaxbench.features.training.goodput import Costs
+from jaxbench.features.training.trainings import Trained
 from jaxbench.report import build, views
 from jaxbench.report.drawing import canvas, marks, placing
 from jaxbench.report.drawing.canvas import Look
 from jaxbench.report.drawing.notes import display
-from jaxbench.report.figures.forecasts import draw_forecast
 from jaxbench.report.figures.runs import draw_goodput, draw_targets
 from jaxbench.report.findings import Findings
 

@@ -9,8 +9,8 @@ from typing import Any
 import fabricate_cases
 import pytest
 
-from jaxbench.report import first_run
 from jaxbench.report.table import Cell
+from jaxbench.suites import first_run_page as first_run
 
 MACHINE = {"platform": "gpu", "device_kind": "NVIDIA H100", "devices": 8, "cores": 64, "cpu_model": "CPU & Co"}
 

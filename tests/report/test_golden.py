@@ -15,7 +15,8 @@ from pathlib import Path
 
 import pytest
 
-from jaxbench.report import build, targets
+from jaxbench.features.time_to_target import page as targets
+from jaxbench.report import build
 
 COMMITTED = Path(__file__).resolve().parents[2] / "docs" / "figures"
 QUICK = ("cnn", "ladder", "remat", "time_to_target", "zero", "machine/collectives")

@@ -14,9 +14,9 @@ from report import runs
 from rich.console import Console
 from thin import thin
 
+from jaxbench.core import store
+from jaxbench.core.store import RunFolder
 from jaxbench.errors import UserError
-from jaxbench.records import store
-from jaxbench.records.store import RunFolder
 from jaxbench.report import build, lever_findings, page, views
 from jaxbench.report.drawing import canvas
 from jaxbench.report.lever_findings import LeverFindings

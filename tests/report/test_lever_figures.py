@@ -12,8 +12,8 @@ from matplotlib.figure import Figure
 from matplotlib.patches import Rectangle
 from thin import thin
 
-from jaxbench.records import store
-from jaxbench.records.store import RunFolder
+from jaxbench.core import store
+from jaxbench.core.store import RunFolder
 from jaxbench.report import lever_findings, views
 from jaxbench.report.drawing import canvas, marks, notes
 from jaxbench.report.figures.levers import difference, factors

@@ -16,9 +16,10 @@ from report import runs
 from rich.console import Console
 
 from jaxbench.analysis import machine_profile
+from jaxbench.core.store import RunFolder, write_json
 from jaxbench.errors import UserError
-from jaxbench.records.store import RunFolder, write_json
-from jaxbench.report import build, machine
+from jaxbench.features.machine_profile import page as machine
+from jaxbench.report import build
 
 HOSTILE = "<b>cpu</b>&{{ 1 }}"
 

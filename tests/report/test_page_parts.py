@@ -15,9 +15,9 @@ import pytest
 from fabricate import run_folder
 
 from jaxbench.analysis import point_records, points
-from jaxbench.records import schema
-from jaxbench.records.schema import ProfileRecord, RoundRecord
-from jaxbench.records.store import RunFolder
+from jaxbench.core import schema
+from jaxbench.core.schema import ProfileRecord, RoundRecord
+from jaxbench.core.store import RunFolder
 from jaxbench.report import details, findings, page
 from jaxbench.report.drawing import canvas
 from jaxbench.report.figures.rounds import _strip, draw_blocks

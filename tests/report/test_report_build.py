@@ -18,8 +18,8 @@ from report import runs
 from rich.console import Console
 from thin import thin
 
+from jaxbench.core import schema, store
 from jaxbench.errors import UserError
-from jaxbench.records import schema, store
 from jaxbench.report import build, details, page
 from jaxbench.report.findings import find
 

@@ -15,8 +15,8 @@ from thin import thin
 from jaxbench.analysis import scaling
 from jaxbench.analysis.scaling import Row
 from jaxbench.catalog import published
+from jaxbench.core.store import RunFolder
 from jaxbench.errors import UserError
-from jaxbench.records.store import RunFolder
 from jaxbench.report.drawing import axes, canvas, marks, notes
 from jaxbench.report.figures.training import draw_scaling, of_rows
 from jaxbench.report.findings import find

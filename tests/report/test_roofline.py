@@ -17,7 +17,7 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from report import runs
 
-from jaxbench.records import store
+from jaxbench.core import store
 from jaxbench.report import build
 from jaxbench.report.drawing import canvas, notes
 from jaxbench.report.figures import roofline

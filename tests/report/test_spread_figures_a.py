@@ -15,8 +15,8 @@ from matplotlib.lines import Line2D
 from thin import thin
 
 from jaxbench.analysis import studies
-from jaxbench.records import schema, store
-from jaxbench.records.store import RunFolder
+from jaxbench.core import schema, store
+from jaxbench.core.store import RunFolder
 from jaxbench.report import findings
 from jaxbench.report.drawing import canvas, marks, notes
 from jaxbench.report.drawing.families import received_bytes

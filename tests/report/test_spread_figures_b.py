@@ -12,10 +12,10 @@ from matplotlib.figure import Figure
 from matplotlib.patches import Rectangle
 from thin import thin
 
-from jaxbench.analysis import waterfall
 from jaxbench.catalog import published
-from jaxbench.records import schema
-from jaxbench.records.store import RunFolder
+from jaxbench.core import schema
+from jaxbench.core.store import RunFolder
+from jaxbench.features.ablations import waterfall
 from jaxbench.report import findings
 from jaxbench.report.drawing import canvas, marks, notes
 from jaxbench.report.figures import model_parallel

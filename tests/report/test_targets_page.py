@@ -11,9 +11,9 @@ import pytest
 from rich.console import Console
 
 from jaxbench.errors import UserError
-from jaxbench.records import trainings
-from jaxbench.records.trainings import LearningCurve, Trained
-from jaxbench.report import targets
+from jaxbench.features.time_to_target import page as targets
+from jaxbench.features.training import trainings
+from jaxbench.features.training.trainings import LearningCurve, Trained
 from jaxbench.report.drawing import canvas
 from jaxbench.report.figures.runs import draw_learning
 

@@ -23,8 +23,8 @@ from matplotlib.figure import Figure
 
 from jaxbench.analysis import points, scaling
 from jaxbench.analysis.points import MeasuredPoint
-from jaxbench.records import schema, store
-from jaxbench.records.store import RunFolder
+from jaxbench.core import schema, store
+from jaxbench.core.store import RunFolder
 from jaxbench.report import findings, views
 from jaxbench.report.drawing import canvas, marks, notes
 from jaxbench.report.figures import training

@@ -10,8 +10,8 @@ import pytest
 from rich.console import Console
 
 from jaxbench.errors import UserError
-from jaxbench.records.trainings import LEDGER
-from jaxbench.report import training
+from jaxbench.features.training import page as training
+from jaxbench.features.training.trainings import LEDGER
 
 SECOND = 10**9
 

@@ -10,8 +10,8 @@ import fabricate
 import pytest
 from report import runs
 
+from jaxbench.core.store import RunFolder
 from jaxbench.errors import UserError
-from jaxbench.records.store import RunFolder
 from jaxbench.report import figures, findings, lever_findings, views
 from jaxbench.workloads.cases import VIEWS
 

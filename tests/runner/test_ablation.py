@@ -9,9 +9,10 @@ from workload_cases import TINY
 
 from jaxbench import config as config_lib
 from jaxbench import discovery
-from jaxbench.parallel import ablation as programs
-from jaxbench.runner import ablation, plan
-from jaxbench.runner.bench import Bench
+from jaxbench.core import plan
+from jaxbench.core.bench import Bench
+from jaxbench.features.ablations import points as ablation
+from jaxbench.features.ablations import programs
 
 FOUR = {**CPU, "cores": 4}
 

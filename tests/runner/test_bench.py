@@ -15,11 +15,11 @@ from workload_cases import TINY
 from jaxbench import config as config_lib
 from jaxbench import discovery, levers
 from jaxbench.analysis import point_records
+from jaxbench.core import reference as references
+from jaxbench.core import schema
+from jaxbench.core.bench import Bench
+from jaxbench.core.plan import Point
 from jaxbench.machine import mesh
-from jaxbench.measure import reference as references
-from jaxbench.records import schema
-from jaxbench.runner.bench import Bench
-from jaxbench.runner.plan import Point
 
 
 def point(devices, **changes):

@@ -13,12 +13,12 @@ from thin import thin
 
 from jaxbench import config as config_lib
 from jaxbench import discovery
+from jaxbench.core.bench import Bench
+from jaxbench.core.plan import Point
 from jaxbench.errors import Unsupported
+from jaxbench.features.try_model import trial
 from jaxbench.levers import DEFAULTS
 from jaxbench.processes.server import StageError
-from jaxbench.runner import trial
-from jaxbench.runner.bench import Bench
-from jaxbench.runner.plan import Point
 
 BATCH = 16
 BROUGHT = [

@@ -15,13 +15,13 @@ from flax import nnx
 
 from jaxbench import config as config_lib
 from jaxbench import discovery
+from jaxbench.core.bench import Bench
+from jaxbench.core.plan import Point
+from jaxbench.features.try_model import trial
 from jaxbench.levers import DEFAULTS
 from jaxbench.measure import first_step
 from jaxbench.processes.client import WorkerError
 from jaxbench.processes.server import _attempt
-from jaxbench.runner import trial
-from jaxbench.runner.bench import Bench
-from jaxbench.runner.plan import Point
 from jaxbench.workloads import from_nnx
 from jaxbench.workloads.adapters import flax_models
 

@@ -7,7 +7,7 @@ import brought
 import pytest
 from doorway import QUICK, jaxbench
 
-from jaxbench.records.store import RunFolder
+from jaxbench.core.store import RunFolder
 
 LOGITS = 'logits = batch["x"] @ params["w"]'
 LOOK_UP = LOGITS, 'logits = params["w"][batch["label"] % 3]'

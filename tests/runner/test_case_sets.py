@@ -12,10 +12,10 @@ from kernel_cases import composed
 from runner.test_placement import CPU, settings
 
 from jaxbench import config as config_lib
+from jaxbench.cases import runnable
+from jaxbench.cases.case_bench import CaseBench, build_cases
+from jaxbench.cases.placement import place
 from jaxbench.errors import UserError
-from jaxbench.measure import runnable
-from jaxbench.runner.case_bench import CaseBench, build_cases
-from jaxbench.runner.placement import place
 
 HEAD = """
 import jax.numpy as jnp

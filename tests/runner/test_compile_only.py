@@ -15,14 +15,14 @@ from rich.console import Console
 
 from jaxbench import config as config_lib
 from jaxbench.analysis import compiled
+from jaxbench.core import schema
+from jaxbench.core.schema import Collective, CompiledRecord, FailureRecord, Verdict
+from jaxbench.core.store import RunFolder
 from jaxbench.errors import UserError
 from jaxbench.machine import start as start_lib
 from jaxbench.processes.client import WorkerError
-from jaxbench.records import schema
-from jaxbench.records.schema import Collective, CompiledRecord, FailureRecord, Verdict
-from jaxbench.records.store import RunFolder
 from jaxbench.report import build
-from jaxbench.runner import compile_only
+from jaxbench.sweep import compile_only
 
 SUM = Collective(
     kind="all-reduce", count=1, bytes=408, elements=100, scalar_bytes=8, axis="data", group=2, scalars=2, wire_bytes=408

@@ -13,13 +13,13 @@ from experiment_cases import MACHINE, composed, measure, points_of
 from jaxbench import config as config_lib
 from jaxbench import levers
 from jaxbench.catalog import compiler_options
+from jaxbench.core import plan
+from jaxbench.core.bench import Bench
 from jaxbench.errors import Unsupported, UserError
+from jaxbench.measure.arm import Arms, build_program, require_options
+from jaxbench.measure.arm import compiler_options as options_of
 from jaxbench.processes.server import StageError
 from jaxbench.report import findings
-from jaxbench.runner import plan
-from jaxbench.runner.arm import Arms, build_program, require_options
-from jaxbench.runner.arm import compiler_options as options_of
-from jaxbench.runner.bench import Bench
 
 ONE = {"mesh.devices": "1", "scaling": "strong"}
 CPU = compiler_options.names("cpu")

@@ -12,10 +12,10 @@ import fabricate_cases
 import pytest
 
 from jaxbench import discovery, imported
+from jaxbench.core import schema
+from jaxbench.core.store import MANIFEST, RunFolder
 from jaxbench.errors import UserError
-from jaxbench.records import schema
-from jaxbench.records.store import MANIFEST, RunFolder
-from jaxbench.runner.run import begin_session
+from jaxbench.sweep.run import begin_session
 
 CONFIG: dict[str, Any] = {"experiment": "cnn"}
 SESSION: dict[str, Any] = {

@@ -10,12 +10,12 @@ import pytest
 from rich.console import Console
 
 from jaxbench import levers
+from jaxbench.core.plan import Point
+from jaxbench.core.schema import needed_bytes
 from jaxbench.errors import UserError
 from jaxbench.processes.client import WorkerError
-from jaxbench.records.schema import needed_bytes
-from jaxbench.runner import run, studies
-from jaxbench.runner.plan import Point
-from jaxbench.runner.studies import MemoryLimit, Study
+from jaxbench.sweep import run, studies
+from jaxbench.sweep.studies import MemoryLimit, Study
 
 GIB = 2**30
 HAS, EACH, FIXED = int(15.75 * GIB), GIB // 10, GIB  # a device's memory, the memory of an example, and the rest

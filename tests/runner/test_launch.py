@@ -9,13 +9,12 @@ import signal
 import pytest
 from launched import children_of, ended, is_measuring, started, until
 
+from jaxbench.core import plan, schema
+from jaxbench.core.store import RunFolder
 from jaxbench.errors import UserError
 from jaxbench.machine import lock, start
 from jaxbench.processes import launch as launch_lib
 from jaxbench.processes.launch import Launch
-from jaxbench.records import schema
-from jaxbench.records.store import RunFolder
-from jaxbench.runner import plan
 
 
 @pytest.mark.full

@@ -18,13 +18,13 @@ import pytest
 from doorway import ROOT
 from launched import alive, children_of, ended, is_measuring, started, until
 
+from jaxbench.core import schema
+from jaxbench.core.store import RunFolder
 from jaxbench.errors import UserError
 from jaxbench.machine import start
 from jaxbench.processes import launch as launch_lib
 from jaxbench.processes.child import Child
 from jaxbench.processes.launch import Launch
-from jaxbench.records import schema
-from jaxbench.records.store import RunFolder
 
 LONG = "--config.measure.rounds=200"
 

@@ -12,10 +12,10 @@ from thin import thin
 
 from jaxbench import config as config_lib
 from jaxbench import parallel
+from jaxbench.core import schema
+from jaxbench.core.bench import Bench
 from jaxbench.processes.server import StageError
-from jaxbench.records import schema
 from jaxbench.report import views
-from jaxbench.runner.bench import Bench
 
 BATCH = 16
 

@@ -13,8 +13,9 @@ from doorway import environment
 
 from jaxbench import config as config_lib
 from jaxbench import discovery, parallel
-from jaxbench.runner import plan, sweep
-from jaxbench.runner.workers import Workers
+from jaxbench.core import plan
+from jaxbench.sweep import sweep
+from jaxbench.sweep.workers import Workers
 
 
 def processor_s(pid: int) -> float:

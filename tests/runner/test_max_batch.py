@@ -11,10 +11,10 @@ from rich.console import Console
 
 from jaxbench import config as config_lib
 from jaxbench import discovery, levers
+from jaxbench.core.plan import Point
 from jaxbench.errors import UserError
-from jaxbench.runner import studies
-from jaxbench.runner.plan import Point
-from jaxbench.runner.studies import MemoryLimit, Study
+from jaxbench.sweep import studies
+from jaxbench.sweep.studies import MemoryLimit, Study
 
 MEMORY_HUNGRY = '''"""A model with a step that holds 1 MB for each example."""
 import jax, jax.numpy as jnp, optax

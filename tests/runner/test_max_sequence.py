@@ -7,10 +7,10 @@ import pytest
 from rich.console import Console
 
 from jaxbench.analysis import studies as reader
+from jaxbench.core.plan import Point
 from jaxbench.errors import UserError
-from jaxbench.runner import studies
-from jaxbench.runner.plan import Point
-from jaxbench.runner.studies import MemoryLimit, Study
+from jaxbench.sweep import studies
+from jaxbench.sweep.studies import MemoryLimit, Study
 
 COUNTS = (1, 2, 4)
 

@@ -5,10 +5,10 @@ from types import SimpleNamespace
 
 import pytest
 
+from jaxbench.core import schema
 from jaxbench.processes import client
 from jaxbench.processes.client import Worker
 from jaxbench.processes.server import IDLE
-from jaxbench.records import schema
 
 
 def answer(block_s=(1.0,), checks=(), **more):

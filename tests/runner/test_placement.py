@@ -8,10 +8,10 @@ from typing import Any
 import jax.numpy as jnp
 import pytest
 
+from jaxbench.cases.placement import Placement, place
 from jaxbench.config import CaseSettings
+from jaxbench.core import plan
 from jaxbench.errors import NothingToMeasure, UserError
-from jaxbench.runner import plan
-from jaxbench.runner.placement import Placement, place
 from jaxbench.workloads.cases import Array, CaseSet, CollectiveWorkload, KernelWorkload, TransferWorkload
 
 GB = 10**9

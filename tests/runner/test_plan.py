@@ -6,9 +6,9 @@ from plan_cases import CPU, GPUS, settings
 
 from jaxbench import config as config_lib
 from jaxbench import discovery, parallel
+from jaxbench.core import plan, schema
 from jaxbench.errors import UserError
-from jaxbench.records import schema
-from jaxbench.runner import plan, sweep
+from jaxbench.sweep import sweep
 
 MIXED = {**GPUS, "device_kinds": ["NVIDIA A100", "NVIDIA T1000"]}
 

@@ -9,13 +9,13 @@ from doorway import QUICK_MLP, jaxbench, sketched
 from rich.console import Console
 
 from jaxbench.analysis import points
+from jaxbench.core import schema
+from jaxbench.core.plan import Point, rounds_of
+from jaxbench.core.store import MANIFEST, RunFolder, write_json
 from jaxbench.processes.client import WorkerError
-from jaxbench.records import schema
-from jaxbench.records.store import MANIFEST, RunFolder, write_json
-from jaxbench.runner import sweep
-from jaxbench.runner import workers as workers_lib
-from jaxbench.runner.job import Automatic
-from jaxbench.runner.plan import Point, rounds_of
+from jaxbench.sweep import sweep
+from jaxbench.sweep import workers as workers_lib
+from jaxbench.sweep.job import Automatic
 
 
 class Scripted:

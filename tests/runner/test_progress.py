@@ -9,8 +9,8 @@ import time
 import pytest
 from rich.console import Console
 
-from jaxbench.runner import progress
-from jaxbench.runner.progress import heartbeat
+from jaxbench.sweep import progress
+from jaxbench.sweep.progress import heartbeat
 
 
 def test_every_line_in_a_log_says_what_is_true_by_then(monkeypatch: pytest.MonkeyPatch) -> None:

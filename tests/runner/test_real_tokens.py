@@ -22,9 +22,9 @@ from workload_cases import KEY, experiment_workload
 
 from jaxbench.analysis import points, scaling, summary
 from jaxbench.analysis.scaling import Row
-from jaxbench.records.store import RunFolder
+from jaxbench.core.store import RunFolder
+from jaxbench.features.training import metrics
 from jaxbench.report import columns, findings, table
-from jaxbench.training import metrics
 from jaxbench.workloads import from_nnx
 from jaxbench.workloads.models import gpt
 

@@ -8,11 +8,11 @@ from types import SimpleNamespace
 import pytest
 from doorway import QUICK_MLP, jaxbench
 
+from jaxbench.core import plan as sharing
+from jaxbench.core import schema
+from jaxbench.core.store import RunFolder
 from jaxbench.errors import UserError
 from jaxbench.levers import DEFAULTS, Arm
-from jaxbench.records import schema
-from jaxbench.records.store import RunFolder
-from jaxbench.runner import plan as sharing
 
 CPU = {"platform": "cpu", "devices": 1, "cores": 2}
 

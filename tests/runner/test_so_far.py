@@ -11,9 +11,9 @@ import time
 import pytest
 from rich.console import Console
 
-from jaxbench.records.schema import RoundRecord
-from jaxbench.runner import progress
-from jaxbench.runner.progress import SoFar, SweepProgress, interval
+from jaxbench.core.schema import RoundRecord
+from jaxbench.sweep import progress
+from jaxbench.sweep.progress import SoFar, SweepProgress, interval
 
 
 def measured(point: str, number: int, *block_s: float, steps: int = 2) -> RoundRecord:

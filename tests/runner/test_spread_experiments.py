@@ -6,8 +6,8 @@ from __future__ import annotations
 import pytest
 from doorway import jaxbench
 
-from jaxbench.records import schema
-from jaxbench.records.store import RunFolder
+from jaxbench.core import schema
+from jaxbench.core.store import RunFolder
 
 
 @pytest.fixture

@@ -9,10 +9,10 @@ from workload_cases import TINY
 
 from jaxbench import config as config_lib
 from jaxbench import discovery, parallel
+from jaxbench.core import plan
 from jaxbench.errors import UserError
+from jaxbench.measure.arm import Arms, build_program, build_workload
 from jaxbench.parallel import axes
-from jaxbench.runner import plan
-from jaxbench.runner.arm import Arms, build_program, build_workload
 
 MACHINE = {"platform": "cpu", "devices": 1, "device_kinds": ["cpu"], "device_kind": "cpu", "cores": 2}
 

@@ -15,11 +15,11 @@ from doorway import QUICK_MLP, command, environment, jaxbench, sketched
 from rich.console import Console
 from thin import thin
 
+from jaxbench.core.plan import Point
+from jaxbench.core.schema import to_json
+from jaxbench.core.store import MANIFEST, RunFolder, write_json
 from jaxbench.processes.client import WorkerError
-from jaxbench.records.schema import to_json
-from jaxbench.records.store import MANIFEST, RunFolder, write_json
-from jaxbench.runner import sweep
-from jaxbench.runner.plan import Point
+from jaxbench.sweep import sweep
 
 SLOW = (*QUICK_MLP, *(f"--config.measure.{one}" for one in ("rounds=10", "processes=2", "block_s=0.02")))
 

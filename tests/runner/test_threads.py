@@ -8,9 +8,9 @@ from doorway import environment
 
 from jaxbench import config as config_lib
 from jaxbench import discovery
+from jaxbench.core.plan import Point
 from jaxbench.processes.client import Worker
-from jaxbench.runner.plan import Point
-from jaxbench.runner.sweep import Workers
+from jaxbench.sweep.sweep import Workers
 
 
 def point(strategy: str, devices: int = 2) -> Point:

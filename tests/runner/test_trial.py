@@ -14,8 +14,8 @@ from doorway import environment, jaxbench
 from rich.console import Console
 
 from jaxbench.errors import UserError
+from jaxbench.features.try_model import trial
 from jaxbench.processes.client import WorkerError
-from jaxbench.runner import trial
 
 STRATEGIES = ["fsdp", "jit_auto", "pmap"]
 RIGHT = {"name": "parameters", "ok": True, "reason": "near"}
@@ -80,7 +80,7 @@ def test_the_table_of_a_model_that_not_all_strategies_can_take(tmp_path):
 
 def test_a_trial_in_a_log_says_what_is_done_and_what_is_left() -> None:
     """A CI service ends a job without output."""
-    impatient = "from jaxbench.runner import progress; progress.SILENT_S = 1; from jaxbench import app; app.main()"
+    impatient = "from jaxbench.sweep import progress; progress.SILENT_S = 1; from jaxbench import app; app.main()"
     words = ("try", "mlp", "--preset=smoke")
     done = subprocess.run(
         [sys.executable, "-c", impatient, *words], capture_output=True, text=True, env=environment(), timeout=240

@@ -7,13 +7,13 @@ from thin import KINDS, thin
 
 from jaxbench import config as config_lib
 from jaxbench import discovery, parallel
+from jaxbench.cases import placement
+from jaxbench.cases.case_bench import build_cases
+from jaxbench.core import schema
+from jaxbench.core.plan import Point
+from jaxbench.core.store import RunFolder
 from jaxbench.levers import DEFAULTS
 from jaxbench.processes.client import Worker
-from jaxbench.records import schema
-from jaxbench.records.store import RunFolder
-from jaxbench.runner import placement
-from jaxbench.runner.case_bench import build_cases
-from jaxbench.runner.plan import Point
 from jaxbench.workloads.cases import COLLECTIVES
 
 MOE = {"model.experts": 2}

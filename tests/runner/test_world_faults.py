@@ -13,12 +13,12 @@ from thin import thin
 
 from jaxbench import config as config_lib
 from jaxbench import discovery
+from jaxbench.core.plan import Point
 from jaxbench.errors import UserError
 from jaxbench.machine import start
 from jaxbench.processes import client
 from jaxbench.processes.client import Worker, WorkerError
-from jaxbench.runner import sweep
-from jaxbench.runner.plan import Point
+from jaxbench.sweep import sweep
 
 # A linear model; a file written by the test makes its loss fail, or differ, only in process 1.
 MODEL = """

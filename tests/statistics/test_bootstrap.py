@@ -18,9 +18,9 @@ from thin import thin
 
 from benchmarks import interval_coverage as simulation
 from jaxbench.analysis import points, scaling
+from jaxbench.core.store import RunFolder
 from jaxbench.errors import UserError
 from jaxbench.records import documents
-from jaxbench.records.store import RunFolder
 from jaxbench.statistics import timing, variance
 from jaxbench.statistics.bootstrap import BootstrapSamples, Estimate, estimate, weighted_median, widened
 from jaxbench.statistics.variance import ASSUMED, RunVariance

@@ -14,9 +14,9 @@ import numpy as np
 import pytest
 
 from jaxbench.analysis import points, scaling
-from jaxbench.records import store
-from jaxbench.records.schema import RoundRecord
-from jaxbench.records.store import RunFolder
+from jaxbench.core import store
+from jaxbench.core.schema import RoundRecord
+from jaxbench.core.store import RunFolder
 from jaxbench.report import findings
 from jaxbench.report.sentences import machine
 from jaxbench.statistics import looks

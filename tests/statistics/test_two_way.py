@@ -14,7 +14,7 @@ import pytest
 
 from benchmarks import dense_rounds
 from jaxbench.analysis import points, scaling
-from jaxbench.records.store import RunFolder
+from jaxbench.core.store import RunFolder
 from jaxbench.statistics import paired_ratio, two_way, variance
 from jaxbench.statistics.bootstrap import BootstrapSamples, estimate
 

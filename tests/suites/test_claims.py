@@ -13,14 +13,7 @@ import pytest
 from fabricate_papers import Make, both, scaling
 from matplotlib.text import Text
 
-from jaxbench.report.drawing import canvas
-from jaxbench.statistics.bootstrap import UNKNOWN, Estimate
-from jaxbench.suites.papers import evidence, figure, readers, series
-from jaxbench.suites.papers import paper as library
-from jaxbench.suites.papers.evidence import Evidence
-from jaxbench.suites.papers.paper import Claim
-from jaxbench.suites.papers.session import judged
-from jaxbench.verdicts.judge import (
+from jaxbench.features.comparison.judge import (
     CANNOT_TELL,
     DIVERGED,
     FAILS,
@@ -30,6 +23,13 @@ from jaxbench.verdicts.judge import (
     decide_claim,
     why_undecided,
 )
+from jaxbench.report.drawing import canvas
+from jaxbench.statistics.bootstrap import UNKNOWN, Estimate
+from jaxbench.suites.papers import evidence, figure, readers, series
+from jaxbench.suites.papers import paper as library
+from jaxbench.suites.papers.evidence import Evidence
+from jaxbench.suites.papers.paper import Claim
+from jaxbench.suites.papers.session import judged
 
 # By paper and claim: records for which it holds, and records for which it does not.
 SIDES: dict[tuple[str, str], tuple[Make, Make]] = {

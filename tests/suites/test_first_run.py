@@ -13,10 +13,10 @@ import fabricate
 import pytest
 from rich.console import Console
 
-from jaxbench.cards import redact
+from jaxbench.core.store import lock_folder
 from jaxbench.errors import UserError
+from jaxbench.features.cards import redact
 from jaxbench.machine import manifest
-from jaxbench.records.store import lock_folder
 from jaxbench.suites import first_run
 from jaxbench.suites.command import Ended
 from jaxbench.suites.first_run import Part

@@ -16,8 +16,8 @@ from thin import thin
 
 from jaxbench import commandline, discovery, parallel
 from jaxbench import config as config_lib
+from jaxbench.core import plan
 from jaxbench.parallel import axes
-from jaxbench.runner import plan
 from jaxbench.suites import command, first_run
 
 LAPTOP = {"platform": "cpu", "device_kind": "cpu", "devices": 1, "cores": 2}

@@ -20,13 +20,13 @@ from workload_cases import KEY
 
 from jaxbench import config as config_lib
 from jaxbench import discovery
+from jaxbench.core.store import lock_folder
 from jaxbench.errors import UserError
-from jaxbench.records.store import lock_folder
-from jaxbench.runner import progress
 from jaxbench.suites.command import Ended
 from jaxbench.suites.papers import page, session
 from jaxbench.suites.papers import paper as library
 from jaxbench.suites.papers.evidence import Evidence
+from jaxbench.sweep import progress
 
 ID = "shoeybi2019"
 SCRIPT = "<script>alert(1)</script>"

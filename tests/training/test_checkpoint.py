@@ -21,10 +21,10 @@ from doorway import ROOT, environment
 from jax.sharding import NamedSharding, PartitionSpec
 from thin import thin
 
+from jaxbench.core.program import TrainState
 from jaxbench.errors import UserError
-from jaxbench.parallel.program import TrainState
-from jaxbench.training import checkpoint
-from jaxbench.training.checkpoint import Writer, params_sha256, restore_latest, to_host
+from jaxbench.features.training import checkpoint
+from jaxbench.features.training.checkpoint import Writer, params_sha256, restore_latest, to_host
 
 PROGRESS = {"rows": [{"epoch": 1, "test_accuracy": 0.1 + 0.2}], "elapsed_s": 1 / 3}
 
@@ -170,7 +170,7 @@ FULL_DISK = """
 import resource, sys
 from pathlib import Path
 from jaxbench.errors import UserError
-from jaxbench.training.checkpoint import Writer
+from jaxbench.features.training.checkpoint import Writer
 from training.test_checkpoint import make_state
 
 state = make_state(4, width=1024)

@@ -11,12 +11,11 @@ from rich.console import Console
 from train_cases import STEPS_PER_EPOCH, train_toy
 
 from jaxbench.errors import UserError
-from jaxbench.records import trainings
-from jaxbench.records.trainings import LEDGER
-from jaxbench.training import worker
-from jaxbench.training.ledger import TimeLedger, process_begun_ns, summary
-from jaxbench.training.supervisor import Watch
-from jaxbench.training.train import ProcessRole
+from jaxbench.features.training import trainings, worker
+from jaxbench.features.training.ledger import TimeLedger, process_begun_ns, summary
+from jaxbench.features.training.supervisor import Watch
+from jaxbench.features.training.train import ProcessRole
+from jaxbench.features.training.trainings import LEDGER
 
 
 class Clocks:

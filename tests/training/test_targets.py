@@ -20,9 +20,9 @@ from jaxbench import config as config_lib
 from jaxbench import discovery
 from jaxbench.config_targets import parse, rates
 from jaxbench.errors import UserError
+from jaxbench.features.time_to_target.targets import Model, TargetStudy, Wanted, models_of
 from jaxbench.machine import energy
 from jaxbench.machine.energy import Counter
-from jaxbench.training.targets import Model, TargetStudy, Wanted, models_of
 from jaxbench.workloads import TrainWorkload, make_optimizer
 from jaxbench.workloads.optimizers import warmed
 

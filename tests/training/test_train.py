@@ -25,10 +25,10 @@ from train_cases import STEPS_PER_EPOCH, Clusters, before_step, clusters, toy_wo
 from jaxbench import discovery
 from jaxbench.config import compose
 from jaxbench.errors import Diverged, UserError
+from jaxbench.features.training import loop as train_loop
+from jaxbench.features.training import metrics, run
+from jaxbench.features.training.metrics import EpochMeans, Evaluator, MetricLog
 from jaxbench.parallel import of_any_model
-from jaxbench.training import loop as train_loop
-from jaxbench.training import metrics, run
-from jaxbench.training.metrics import EpochMeans, Evaluator, MetricLog
 from jaxbench.workloads import inspection
 
 STEPS = 4 * STEPS_PER_EPOCH
@@ -368,7 +368,7 @@ def test_an_impatient_ctrl_c_says_what_is_kept(tmp_path, monkeypatch, saved, sen
         (tmp_path / "checkpoints" / str(step)).mkdir(parents=True)
     monkeypatch.setattr(run.manifest_lib, "probe", lambda platform: {"platform": "cpu", "cores": 2, "devices": 1})
     monkeypatch.setattr(run.start, "start", lambda platform, count, **about: jax.devices()[:count])
-    monkeypatch.setattr("jaxbench.training.train.train", interrupted)
+    monkeypatch.setattr("jaxbench.features.training.train.train", interrupted)
     config = compose("mlp", discovery.load_experiment("mlp"), discovery.load_preset("auto"))
     text = io.StringIO()
     assert run.train("mlp", config, tmp_path, Console(file=text, width=200)) == 130

@@ -15,7 +15,7 @@ from doorway import ROOT, command, environment, jaxbench, sketched
 from thin import thin
 from train_cases import NOISE, STEPS_PER_EPOCH, train_toy
 
-from jaxbench.records import trainings
+from jaxbench.features.training import trainings
 
 WORDS = (
     "--config.mesh.platform=cpu",

@@ -19,7 +19,7 @@ from workload_cases import TINY
 from jaxbench import config as config_lib
 from jaxbench import discovery
 from jaxbench.errors import MoreCollectives, Unsupported, UserError
-from jaxbench.training import run
+from jaxbench.features.training import run
 
 HYBRID = {"train.strategy": "hybrid", "lever.mesh": "data=2,tensor=2"}
 MACHINE = {"platform": "cpu", "devices": 1, "device_kinds": ["cpu"], "device_kind": "cpu", "cores": 4}
@@ -36,7 +36,7 @@ def built(monkeypatch):
 
     monkeypatch.setattr(run.manifest_lib, "probe", lambda platform: MACHINE)
     monkeypatch.setattr(run.start, "start", lambda platform, devices, **about: jax.devices()[:devices])
-    monkeypatch.setattr("jaxbench.training.train.train", take)
+    monkeypatch.setattr("jaxbench.features.training.train.train", take)
 
     def build(experiment, **changes):
         config = config_lib.compose(experiment, discovery.load_experiment(experiment), TINY)
@@ -125,7 +125,7 @@ def test_such_a_step_is_trained_by_another_process_with_threads_for_it(tmp_path,
 
     monkeypatch.setattr(run.manifest_lib, "probe", lambda platform: MACHINE)
     monkeypatch.setattr(run.start, "start", lambda *_, **about: started.append(about) or jax.devices()[:1])
-    monkeypatch.setattr("jaxbench.training.train.train", too_few)
+    monkeypatch.setattr("jaxbench.features.training.train.train", too_few)
     monkeypatch.setattr(run.os, "execve", execve)
     monkeypatch.setattr(run.sys, "orig_argv", ["python", "-m", "jaxbench", "train", "mlp"])
     config = config_lib.compose("mlp", discovery.load_experiment("mlp"), TINY)

@@ -16,14 +16,13 @@ import pytest
 from doorway import command, environment
 
 from jaxbench.errors import UserError
+from jaxbench.features.training import folder, trainings
+from jaxbench.features.training.checkpoint import saved_steps
+from jaxbench.features.training.loop import Agreed, Stop
+from jaxbench.features.training.run import Faults
+from jaxbench.features.training.supervisor import Watch
 from jaxbench.machine import start
 from jaxbench.parallel import multihost
-from jaxbench.records import trainings
-from jaxbench.training import folder
-from jaxbench.training.checkpoint import saved_steps
-from jaxbench.training.loop import Agreed, Stop
-from jaxbench.training.run import Faults
-from jaxbench.training.supervisor import Watch
 
 # A linear classifier. Before its n-th batch, process p executes the file "<this file>.p", once: "kill 9".
 MODEL = """
@@ -31,7 +30,7 @@ import os, signal, time
 from pathlib import Path
 import jax, jax.numpy as jnp, numpy as np, optax
 from jaxbench.workloads import Field, TrainWorkload
-from jaxbench.workloads.base import Splits
+from jaxbench.core.workload import Splits
 
 class Watched(np.ndarray):
     batches = 0
@@ -127,7 +126,7 @@ def ranks() -> list[int]:
             own = (path / "environ").read_bytes().split(b"\0")
         except OSError:
             continue
-        if MINE in own and b"jaxbench.training.worker" in words:
+        if MINE in own and b"jaxbench.features.training.worker" in words:
             found.append(int(path.name))
     return found
 

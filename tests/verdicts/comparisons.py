@@ -9,12 +9,12 @@ from typing import Any
 
 import numpy as np
 
+from jaxbench.features.comparison import judge, ratio, sequential
+from jaxbench.features.comparison.comparable import LeftOut
+from jaxbench.features.comparison.comparison import Comparison
+from jaxbench.features.comparison.judge import METRICS
+from jaxbench.features.comparison.ratio import Sample
 from jaxbench.statistics.variance import ASSUMED, CALIBRATED, RunVariance
-from jaxbench.verdicts import judge, ratio, sequential
-from jaxbench.verdicts.comparable import LeftOut
-from jaxbench.verdicts.comparison import Comparison
-from jaxbench.verdicts.judge import METRICS
-from jaxbench.verdicts.ratio import Sample
 
 STEADY = RunVariance(
     sd=0.03, df=7, session_sd=0.002, session_df=9, session_kind=CALIBRATED, source="calibrated here"

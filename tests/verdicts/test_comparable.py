@@ -16,9 +16,9 @@ from doorway import jaxbench
 from thin import thin
 
 from jaxbench.errors import UserError
+from jaxbench.features.comparison import calibration, comparable
+from jaxbench.features.comparison.comparable import NotComparable
 from jaxbench.statistics import variance
-from jaxbench.verdicts import calibration, comparable
-from jaxbench.verdicts.comparable import NotComparable
 
 
 def run(path, *, slower=1.0, seed=None, processes=4, drift=0.002, noise=0.002, **changes):

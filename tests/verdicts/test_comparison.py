@@ -16,15 +16,15 @@ from fabricate_losses import Loss
 from rich.console import Console
 
 from jaxbench.errors import UserError
-from jaxbench.records import trainings
-from jaxbench.records.trainings import LearningCurve
-from jaxbench.report import comparison as report
-from jaxbench.report.comparison import markdown, show
+from jaxbench.features.comparison import comparison
+from jaxbench.features.comparison import page as report
+from jaxbench.features.comparison.comparison import Comparison
+from jaxbench.features.comparison.judge import CANNOT_TELL, FASTER, METRICS, SLOWER
+from jaxbench.features.comparison.page import markdown, show
+from jaxbench.features.training import trainings
+from jaxbench.features.training.trainings import LearningCurve
 from jaxbench.report.drawing import canvas
 from jaxbench.report.figures.training import draw_factors
-from jaxbench.verdicts import comparison
-from jaxbench.verdicts.comparison import Comparison
-from jaxbench.verdicts.judge import CANNOT_TELL, FASTER, METRICS, SLOWER
 
 USUAL = Loss(share=0.97, machine=0.91, communication=0.7)
 

@@ -11,9 +11,10 @@ import pytest
 from doorway import QUICK_MLP, command, environment, jaxbench
 from thin import thin
 
-from jaxbench.records import documents, schema
-from jaxbench.records.store import RunFolder
-from jaxbench.verdicts import sequential
+from jaxbench.core import schema
+from jaxbench.core.store import RunFolder
+from jaxbench.features.comparison import sequential
+from jaxbench.records import documents
 
 # One device; the other arm has many times the work, more than any noise.
 ONE = (*QUICK_MLP, "--config.mesh.devices=1")

@@ -23,14 +23,14 @@ from markdown_it import MarkdownIt
 from rich.console import Console
 from verdicts.comparisons import CASES, HOSTILE, MIXED, compared, renamed
 
-from jaxbench.report.comparison import as_json, json_schema, junit, markdown, show
+from jaxbench.features.comparison import judge, sequential
+from jaxbench.features.comparison import ratio as ratios
+from jaxbench.features.comparison import sentences as words
+from jaxbench.features.comparison.comparison import Comparison
+from jaxbench.features.comparison.judge import CANNOT_TELL, FASTER, SAME, SLOWER
+from jaxbench.features.comparison.page import as_json, json_schema, junit, markdown, show
 from jaxbench.report.drawing import canvas
 from jaxbench.report.figures.runs import _VERDICTS_STYLES, LIMIT, draw_verdicts, selected, ticks
-from jaxbench.report.sentences import comparison as words
-from jaxbench.verdicts import judge, sequential
-from jaxbench.verdicts import ratio as ratios
-from jaxbench.verdicts.comparison import Comparison
-from jaxbench.verdicts.judge import CANNOT_TELL, FASTER, SAME, SLOWER
 
 SCHEMA = json_schema()
 every = pytest.mark.parametrize("case", CASES)

@@ -13,14 +13,15 @@ import subprocess
 import pytest
 from doorway import QUICK_MLP, ROOT, command, environment
 
-from jaxbench import config, discovery, other_commit
+from jaxbench import config, discovery
 from jaxbench.commands import ab as ab_command
+from jaxbench.core import schema
+from jaxbench.core.store import RunFolder
 from jaxbench.errors import UserError
+from jaxbench.features.comparison import other_commit
+from jaxbench.features.comparison.other_commit import OtherCommit
 from jaxbench.machine import source
-from jaxbench.other_commit import OtherCommit
 from jaxbench.processes.client import Worker
-from jaxbench.records import schema
-from jaxbench.records.store import RunFolder
 
 pytestmark = pytest.mark.skipif(shutil.which("git") is None, reason="git is not installed")
 

@@ -13,11 +13,10 @@ from rich.console import Console
 from thin import thin
 
 from benchmarks import verdicts as simulations
-from jaxbench import ab
+from jaxbench.features.comparison import ab, judge, ratio, sequential
+from jaxbench.features.comparison.judge import CANNOT_TELL, FASTER, SAME, SLOWER
+from jaxbench.features.comparison.ratio import Ratio, of_times
 from jaxbench.statistics.variance import ASSUMED, CALIBRATED, RunVariance
-from jaxbench.verdicts import judge, ratio, sequential
-from jaxbench.verdicts.judge import CANNOT_TELL, FASTER, SAME, SLOWER
-from jaxbench.verdicts.ratio import Ratio, of_times
 
 STEP_S, THROUGHPUT = judge.METRICS["step_s"], judge.METRICS["throughput"]
 

@@ -13,10 +13,10 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
+from jaxbench.core.workload import Splits
 from jaxbench.errors import UserError
-from jaxbench.training.plan import read_data
+from jaxbench.features.training.plan import read_data
 from jaxbench.workloads import Field, TrainWorkload, hugging_face
-from jaxbench.workloads.base import Splits
 from jaxbench.workloads.data import own
 
 RANDOM = np.random.default_rng(0)

@@ -7,8 +7,8 @@ import jax
 import numpy as np
 import pytest
 
+from jaxbench.core.workload import Splits
 from jaxbench.errors import UserError
-from jaxbench.workloads.base import Splits
 from jaxbench.workloads.data import text
 
 SOURCE = b'''"""A module.

@@ -14,11 +14,11 @@ from house.tree import ROOT
 from kernel_cases import SEED, composed, experiments_with_kernels, kernels, one_of_each, run
 from thin import thin
 
+from jaxbench.cases import runnable
+from jaxbench.cases.case_bench import build_cases
+from jaxbench.cases.placement import CPU_FLOPS
+from jaxbench.cases.runnable import count_wrong
 from jaxbench.errors import UserError
-from jaxbench.measure import runnable
-from jaxbench.measure.runnable import count_wrong
-from jaxbench.runner.case_bench import build_cases
-from jaxbench.runner.placement import CPU_FLOPS
 from jaxbench.workloads.cases import VIEWS
 from jaxbench.workloads.kernels import by_hand, elementwise, matmul, to_target, versus
 

@@ -12,7 +12,7 @@ import pytest
 from doorway import UNOPTIMISED
 from kernel_cases import kernels
 
-from jaxbench.measure import runnable
+from jaxbench.cases import runnable
 from jaxbench.workloads.cases import Array, KernelWorkload
 from jaxbench.workloads.fusion_fence import fenced
 

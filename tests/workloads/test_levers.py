@@ -15,10 +15,11 @@ from thin import KINDS, thin
 from workload_cases import KEY, experiment_workload, linear_workload, one_device
 
 from jaxbench import parallel
+from jaxbench.core import expected_communication, reference
+from jaxbench.core.program import create_state, gradients
 from jaxbench.errors import UserError
-from jaxbench.measure import check, expected_communication, reference
+from jaxbench.measure import check
 from jaxbench.measure.compile_report import compile_step
-from jaxbench.parallel.program import create_state, gradients
 from jaxbench.workloads import Field, TrainWorkload, classification, flops, from_nnx
 from jaxbench.workloads.levers import apply, freeze, precision
 from jaxbench.workloads.models.image_layers import BatchNorm

@@ -20,9 +20,9 @@ from workload_cases import experiment_workload
 from benchmarks import sums_growing
 from jaxbench import levers
 from jaxbench.commands import new
+from jaxbench.core.program import create_state, gradients, update
 from jaxbench.errors import Unsupported, UserError
-from jaxbench.parallel.program import create_state, gradients, update
-from jaxbench.runner import arm
+from jaxbench.measure import arm
 from jaxbench.workloads import Field, from_sums, sharding_context
 from jaxbench.workloads.sums import forest, kmeans, regression, tables, trees
 

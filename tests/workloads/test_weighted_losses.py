@@ -8,9 +8,9 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
+from jaxbench.core.weighted import WeightedMean
 from jaxbench.errors import UserError
 from jaxbench.workloads import classification, evaluation, from_functions
-from jaxbench.workloads.weighted import WeightedMean
 
 MODEL = from_functions(lambda key: jax.random.normal(key, (3, 4)), lambda params, x: x @ params)
 PARAMS, KEY = jax.random.normal(jax.random.PRNGKey(1), (3, 4)), jax.random.PRNGKey(0)

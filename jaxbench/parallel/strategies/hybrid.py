@@ -5,11 +5,11 @@ from __future__ import annotations
 
 import jax
 
+from jaxbench.core.program import Program
+from jaxbench.core.workload import TrainWorkload
 from jaxbench.parallel import sharded_step
 from jaxbench.parallel.axes import Sizes
-from jaxbench.parallel.program import Program
 from jaxbench.parallel.strategies import pipeline
-from jaxbench.workloads.base import TrainWorkload
 
 AXIS = None
 

@@ -10,9 +10,9 @@ from __future__ import annotations
 import jax
 from jax.sharding import AxisType
 
+from jaxbench.core.program import Program
+from jaxbench.core.workload import TrainWorkload
 from jaxbench.parallel import data_parallel
-from jaxbench.parallel.program import Program
-from jaxbench.workloads.base import TrainWorkload
 
 AXIS = data_parallel.AXIS
 WRITTEN_OUT = data_parallel.WRITTEN_OUT

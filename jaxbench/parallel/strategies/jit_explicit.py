@@ -15,10 +15,10 @@ import jax
 from jax.sharding import AxisType
 
 from jaxbench import discovery
+from jaxbench.core.program import Program
+from jaxbench.core.workload import TrainWorkload
 from jaxbench.errors import Unsupported
 from jaxbench.parallel import data_parallel
-from jaxbench.parallel.program import Program
-from jaxbench.workloads.base import TrainWorkload
 
 # Regular expression in JAX's message -> advice. It uses an operand's own sharding, which works in every strategy.
 ADVICE = (

@@ -21,18 +21,19 @@ from functools import partial
 import jax
 from jax.sharding import PartitionSpec
 
+from jaxbench.core import weighted
+from jaxbench.core.program import Program, TrainState, mean_over, update
+from jaxbench.core.workload import KEY, Batch, CollectiveBounds, DeviceShare, Metrics, PyTree, TrainWorkload
 from jaxbench.errors import Unsupported, UserError
 from jaxbench.levers import remat
-from jaxbench.parallel import pipeline_layout, rng_keys, sharded_step
+from jaxbench.parallel import pipeline_layout, sharded_step
 from jaxbench.parallel import schedule as schedules
 from jaxbench.parallel.axes import Sizes, batch_parts, mesh_of, splits
 from jaxbench.parallel.optimizer import unused_gradients
 from jaxbench.parallel.pipeline_layout import BLOCKS, OUTER, PipelineLayout
-from jaxbench.parallel.program import Program, TrainState, mean_over, update
 from jaxbench.parallel.schedule import BACKWARD, FORWARD, Schedule
 from jaxbench.parallel.stage import AXIS, Stage
-from jaxbench.workloads import sharding_context, weighted
-from jaxbench.workloads.base import KEY, Batch, CollectiveBounds, DeviceShare, Metrics, PyTree, TrainWorkload
+from jaxbench.workloads import rng_keys, sharding_context
 
 WITH = ("data", "fsdp", "stage", "context", "tensor")
 

@@ -11,10 +11,10 @@ from __future__ import annotations
 import jax
 from jax.sharding import AxisType, PartitionSpec
 
+from jaxbench.core.program import Program, TrainState, gradients, mean_over, update
+from jaxbench.core.workload import Batch, Metrics, TrainWorkload
 from jaxbench.machine.mesh import data_mesh
 from jaxbench.parallel.data_parallel import AXIS, data_parallel, on_device
-from jaxbench.parallel.program import Program, TrainState, gradients, mean_over, update
-from jaxbench.workloads.base import Batch, Metrics, TrainWorkload
 
 WRITTEN_OUT = "shard_map"  # this strategy itself
 

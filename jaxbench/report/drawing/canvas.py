@@ -23,7 +23,7 @@ from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 from matplotlib.layout_engine import ConstrainedLayoutEngine
 
-from jaxbench.records.store import write_atomic
+from jaxbench.core.store import write_atomic
 from jaxbench.report.drawing import placing
 from jaxbench.report.drawing.notes import display
 

@@ -15,8 +15,8 @@ from matplotlib.lines import Line2D
 from jaxbench.analysis import studies as search
 from jaxbench.analysis.quantities import devices
 from jaxbench.analysis.scaling import Row
-from jaxbench.analysis.waterfall import CHUNKS, idle_share
 from jaxbench.catalog import published
+from jaxbench.features.ablations.waterfall import CHUNKS, idle_share
 from jaxbench.levers import ACCUMULATE, SCHEDULE
 from jaxbench.report.drawing import families, marks, notes
 from jaxbench.report.drawing.axes import (

@@ -26,8 +26,8 @@ from jaxbench.analysis.case_rows import CaseRow
 from jaxbench.analysis.quantities import devices
 from jaxbench.analysis.roofline import Ceilings
 from jaxbench.analysis.scaling import Row, dtype_of
+from jaxbench.core.store import MANIFEST
 from jaxbench.records import identity
-from jaxbench.records.store import MANIFEST
 from jaxbench.report.case_findings import CaseFindings
 from jaxbench.report.drawing import marks, notes
 from jaxbench.report.drawing.axes import entitle, log_axis, plain, si

@@ -17,7 +17,7 @@ from matplotlib.patches import Patch
 from jaxbench.analysis import load, stragglers
 from jaxbench.analysis.quantities import times
 from jaxbench.analysis.scaling import Row
-from jaxbench.records.schema import RoundRecord
+from jaxbench.core.schema import RoundRecord
 from jaxbench.report.drawing import marks, notes
 from jaxbench.report.drawing.axes import entitle
 from jaxbench.report.drawing.canvas import Sheet, short

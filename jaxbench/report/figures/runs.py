@@ -16,11 +16,14 @@ from matplotlib.lines import Line2D
 from matplotlib.patches import Patch
 from matplotlib.ticker import FixedLocator
 
-from jaxbench.analysis import goodput
-from jaxbench.analysis.goodput import Costs
-from jaxbench.analysis.targets import Curve, SeedGroup
 from jaxbench.catalog import published
-from jaxbench.records.trainings import ACCURACY, LABELS, LearningCurve
+from jaxbench.features.comparison import sentences as words
+from jaxbench.features.comparison.comparison import Comparison
+from jaxbench.features.comparison.judge import CANNOT_TELL, FASTER, SAME, SLOWER, Answer, Answers, Metric
+from jaxbench.features.time_to_target.analysis import Curve, SeedGroup
+from jaxbench.features.training import goodput
+from jaxbench.features.training.goodput import Costs
+from jaxbench.features.training.trainings import ACCURACY, LABELS, LearningCurve
 from jaxbench.report.drawing import marks, notes
 from jaxbench.report.drawing.axes import (
     devices_axis,
@@ -35,9 +38,6 @@ from jaxbench.report.drawing.axes import (
 from jaxbench.report.drawing.canvas import Sheet, short
 from jaxbench.report.drawing.marks import COLOURS, GREY, Mark
 from jaxbench.report.drawing.plot import plot
-from jaxbench.report.sentences import comparison as words
-from jaxbench.verdicts.comparison import Comparison
-from jaxbench.verdicts.judge import CANNOT_TELL, FASTER, SAME, SLOWER, Answer, Answers, Metric
 
 OVER = {"steps": si, "examples": si, "seconds": plain}
 

@@ -18,9 +18,18 @@ from jaxbench.analysis import points
 from jaxbench.analysis.quantities import devices
 from jaxbench.analysis.quantities import devices as devices_word
 from jaxbench.analysis.scaling import Row
-from jaxbench.analysis.waterfall import CONTENTION, NAMES, SLOWEST_PROCESS, SMALLER_BATCH, STAGE_WORK, Factor, Waterfall
 from jaxbench.catalog import published
-from jaxbench.records.schema import ProfileRecord
+from jaxbench.core.schema import ProfileRecord
+from jaxbench.features.ablations.waterfall import (
+    CONTENTION,
+    NAMES,
+    SLOWEST_PROCESS,
+    SMALLER_BATCH,
+    STAGE_WORK,
+    Factor,
+    Waterfall,
+)
+from jaxbench.features.comparison.comparison import Comparison
 from jaxbench.report.details import IDLE
 from jaxbench.report.drawing import families, marks, notes
 from jaxbench.report.drawing.axes import (
@@ -39,7 +48,6 @@ from jaxbench.report.drawing.marks import GREY, Mark
 from jaxbench.report.drawing.plot import plot
 from jaxbench.report.findings import Findings, TrainingFindings, unit
 from jaxbench.statistics.bootstrap import Estimate
-from jaxbench.verdicts.comparison import Comparison
 
 # scaling: The scaling figure: throughput, speed-up and efficiency over devices. Marker and colour show the strategy;
 # strong scaling is a solid line, weak scaling a dotted one.

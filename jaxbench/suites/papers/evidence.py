@@ -15,16 +15,16 @@ from scipy import special
 
 from jaxbench.analysis.arms import ArmGroup, ArmResult
 from jaxbench.analysis.scaling import Row
-from jaxbench.analysis.targets import fit_knee, over_seeds
+from jaxbench.core.store import MANIFEST
 from jaxbench.errors import UserError
-from jaxbench.records.store import MANIFEST
+from jaxbench.features.comparison import judge
+from jaxbench.features.time_to_target.analysis import fit_knee, over_seeds
 from jaxbench.report import build
 from jaxbench.report.case_findings import CaseFindings
 from jaxbench.report.findings import Findings, TrainingFindings
 from jaxbench.report.lever_findings import LeverFindings
 from jaxbench.statistics.bootstrap import UNKNOWN, Estimate
 from jaxbench.suites.command import ASKED, BROKEN, DONE, STOPPED
-from jaxbench.verdicts import judge
 
 F = TypeVar("F", bound=Findings)
 TARGETS = "targets.csv"  # of a run of the experiment time_to_target: one line per training, with these columns:
@@ -34,7 +34,7 @@ _UNFINISHED = {ASKED: "was not started", STOPPED: "was interrupted", BROKEN: "br
 
 
 class NotTestable(Exception):
-    """Why a claim has no number here, as a sentence. verdict: of `verdicts.judge`, in place of one on the number."""
+    """Why a claim has no number here, as a sentence. verdict: of `features.comparison.judge`, in place of one on the number."""
 
     def __init__(self, why: str, verdict: str = judge.NOT_TESTABLE) -> None:
         super().__init__(why)

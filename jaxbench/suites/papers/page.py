@@ -12,14 +12,10 @@ from rich.console import Console
 
 from jaxbench import __version__
 from jaxbench.command_form import as_typed
+from jaxbench.core.store import read_document, write_atomic
 from jaxbench.digits import digits
 from jaxbench.errors import UserError
-from jaxbench.records.store import read_document, write_atomic
-from jaxbench.report import first_run, page
-from jaxbench.report import machine as machine_page
-from jaxbench.report.page import Picture
-from jaxbench.report.table import FOLD, TEXT, Cell, Table, plain
-from jaxbench.verdicts.judge import (
+from jaxbench.features.comparison.judge import (
     CANNOT_TELL,
     CLAIM_VERDICTS,
     DIVERGED,
@@ -28,6 +24,11 @@ from jaxbench.verdicts.judge import (
     NOT_MEASURED,
     NOT_TESTABLE,
 )
+from jaxbench.features.machine_profile import page as machine_page
+from jaxbench.report import page
+from jaxbench.report.page import Picture
+from jaxbench.report.table import FOLD, TEXT, Cell, Table, plain
+from jaxbench.suites import first_run_page as first_run
 
 DOCUMENT, KIND = "paper.json", "jaxbench paper"
 PAGE, FIGURES, FIGURE = "paper.html", "figures", "paper"

@@ -11,10 +11,13 @@ from typing import Any
 
 import numpy as np
 
-from jaxbench.analysis import scaling_laws, waterfall
+from jaxbench.analysis import scaling_laws
 from jaxbench.analysis.alpha_beta import AlphaBetaFit
 from jaxbench.analysis.arms import ArmResult
 from jaxbench.analysis.scaling import Row
+from jaxbench.features.ablations import waterfall
+from jaxbench.features.comparison.judge import DIVERGED
+from jaxbench.features.comparison.ratio import of_seeds
 from jaxbench.levers import SCHEDULE
 from jaxbench.report.figures import memory
 from jaxbench.statistics import paired_ratio
@@ -22,8 +25,6 @@ from jaxbench.statistics.bootstrap import Estimate, estimate
 from jaxbench.suites.papers import evidence
 from jaxbench.suites.papers.evidence import Evidence, NotTestable, arm_of, most_devices, student
 from jaxbench.suites.papers.paper import Claim
-from jaxbench.verdicts.judge import DIVERGED
-from jaxbench.verdicts.ratio import of_seeds
 
 Reading = tuple[Estimate, dict[str, Any]]
 FAR = 256  # times the smallest batch: Goyal's 65,536 over 256

@@ -9,9 +9,10 @@ from typing import Any
 
 import numpy as np
 
-from jaxbench.analysis import scaling_laws, waterfall
-from jaxbench.analysis.targets import over_seeds
+from jaxbench.analysis import scaling_laws
 from jaxbench.catalog import published
+from jaxbench.features.ablations import waterfall
+from jaxbench.features.time_to_target.analysis import over_seeds
 from jaxbench.report.drawing import marks
 from jaxbench.report.drawing.marks import Mark, exact, n_of
 from jaxbench.report.figures import memory

@@ -17,18 +17,18 @@ from rich.console import Console
 from rich.text import Text
 
 from jaxbench import discovery
-from jaxbench.cards.redact import redact
+from jaxbench.core.store import lock_folder, write_json
 from jaxbench.errors import UserError
-from jaxbench.records.store import lock_folder, write_json
-from jaxbench.runner.progress import format_s, heartbeat
-from jaxbench.runner.run import interrupt
+from jaxbench.features.cards.redact import redact
+from jaxbench.features.comparison.judge import CANNOT_TELL, FAILS, HOLDS, NOT_TESTABLE, decide_claim, why_undecided
 from jaxbench.suites import command
 from jaxbench.suites.command import ASKED, DONE, SKIPPED, Document, Launch
 from jaxbench.suites.papers import figure, page, readers
 from jaxbench.suites.papers import paper as library
 from jaxbench.suites.papers.evidence import Evidence, NotTestable
 from jaxbench.suites.papers.paper import Claim, Paper
-from jaxbench.verdicts.judge import CANNOT_TELL, FAILS, HOLDS, NOT_TESTABLE, decide_claim, why_undecided
+from jaxbench.sweep.progress import format_s, heartbeat
+from jaxbench.sweep.run import interrupt
 
 FOLDER = Path("results") / "papers"
 PRESETS = ("auto", "paper")

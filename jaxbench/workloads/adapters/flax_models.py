@@ -17,10 +17,10 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 
+from jaxbench.core.workload import KEY, PyTree
 from jaxbench.errors import UserError
 from jaxbench.workloads import sharding_context
 from jaxbench.workloads.adapters.pure import PureModel, arguments, mode, parameters, required, stream, zeros
-from jaxbench.workloads.base import KEY, PyTree
 from jaxbench.workloads.jaxprs import numbered
 
 

@@ -12,10 +12,10 @@ import jax
 import jax.numpy as jnp
 from jax.sharding import NamedSharding, PartitionSpec
 
+from jaxbench.core.workload import KEY, PyTree
 from jaxbench.errors import UserError
 from jaxbench.workloads import sharding_context
 from jaxbench.workloads.adapters.pure import PureModel, arguments, library, mode, parameters, zeros
-from jaxbench.workloads.base import KEY, PyTree
 
 
 def from_equinox(constructor: Callable[[jax.Array], Any]) -> PureModel:

@@ -16,8 +16,8 @@ import jax.numpy as jnp
 import numpy as np
 
 from jaxbench.command_form import with_extra
+from jaxbench.core.workload import PyTree
 from jaxbench.errors import UserError
-from jaxbench.workloads.base import PyTree
 
 # The arguments that tell a model whether it is trained, and their values in training.
 TRAINING = {

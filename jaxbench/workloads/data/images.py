@@ -20,8 +20,8 @@ from typing import BinaryIO
 import numpy as np
 from numpy.lib import format as npy
 
+from jaxbench.core.workload import Splits
 from jaxbench.errors import UserError
-from jaxbench.workloads.base import Splits
 from jaxbench.workloads.data.order import permutation, words
 
 Arrays = dict[str, np.ndarray]

@@ -21,8 +21,8 @@ import jax.numpy as jnp
 import numpy as np
 
 from jaxbench import discovery
+from jaxbench.core.workload import Dataset, Field, Splits, TrainWorkload
 from jaxbench.errors import UserError
-from jaxbench.workloads.base import Dataset, Field, Splits, TrainWorkload
 from jaxbench.workloads.data.order import permutation
 
 Arrays = dict[str, np.ndarray]

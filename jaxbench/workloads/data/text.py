@@ -21,8 +21,8 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from jaxbench.core.workload import Splits
 from jaxbench.errors import UserError, did_you_mean
-from jaxbench.workloads.base import Splits
 from jaxbench.workloads.data.order import permutation
 
 MAX_BYTES = 2**28  # limit for the user's own text, which is held in memory as int32

@@ -12,17 +12,17 @@ import dataclasses
 from collections.abc import Callable, Mapping
 from typing import Any
 
+from jaxbench.core.workload import TrainWorkload
 from jaxbench.errors import UserError
 from jaxbench.levers import LEVERS, Reduction
 from jaxbench.levers import remat as remats
-from jaxbench.workloads.base import TrainWorkload
 from jaxbench.workloads.levers import freeze, precision
 
 
 def accumulate(workload: TrainWorkload, micro_batches: int) -> TrainWorkload:
     """Gradient accumulation over equal parts of the batch, one after the other: only one part's activations are live.
 
-    micro_batches: the number of parts, which must divide every device's examples. `jaxbench.parallel.program.gradients`
+    micro_batches: the number of parts, which must divide every device's examples. `jaxbench.core.program.gradients`
     implements it, because it splits each device's share of the batch, and a workload is independent of devices.
     """
     return dataclasses.replace(workload, micro_batches=micro_batches)

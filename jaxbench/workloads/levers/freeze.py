@@ -11,9 +11,9 @@ from typing import Any
 
 import jax
 
+from jaxbench.core.workload import KEY, PyTree, TrainWorkload
 from jaxbench.errors import UserError
 from jaxbench.workloads import flops
-from jaxbench.workloads.base import KEY, PyTree, TrainWorkload
 
 
 def apply(workload: TrainWorkload, pattern: str) -> TrainWorkload:

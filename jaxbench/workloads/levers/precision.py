@@ -20,9 +20,9 @@ import jax.numpy as jnp
 import optax
 
 from jaxbench.catalog import hardware
+from jaxbench.core.workload import Metrics, PyTree, TrainWorkload
 from jaxbench.errors import UserError
 from jaxbench.levers import SIXTEEN_BITS
-from jaxbench.workloads.base import Metrics, PyTree, TrainWorkload
 
 PRODUCTS = {"float32": "highest", "tf32": "tensorfloat32"}  # as jax.default_matmul_precision names them
 BITS = {"bfloat16": 8, "float16": 11}  # bits of the significand

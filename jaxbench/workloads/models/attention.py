@@ -20,8 +20,8 @@ import jax
 import jax.numpy as jnp
 from jax.ad_checkpoint import checkpoint_name
 
+from jaxbench.core.schema import ATTENTIONS
 from jaxbench.levers.remat import ATTENTION
-from jaxbench.records.schema import ATTENTIONS
 from jaxbench.workloads import sharding_context
 from jaxbench.workloads.models import flash_attention
 

@@ -14,8 +14,8 @@ from typing import Any
 import jax
 from flax import nnx
 
+from jaxbench.core.workload import PyTree
 from jaxbench.levers import remat as remats
-from jaxbench.workloads.base import PyTree
 
 
 def run(blocks: Sequence[Any], x: Any, remat: str) -> Any:

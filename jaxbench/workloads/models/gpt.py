@@ -32,10 +32,10 @@ from flax import nnx
 from jax.ad_checkpoint import checkpoint_name
 from ml_collections import ConfigDict
 
+from jaxbench.core.workload import Batch, CollectiveBounds, DeviceShare, Metrics, Partition, PyTree, Stages
 from jaxbench.errors import UserError, did_you_mean
 from jaxbench.workloads import sharding_context
 from jaxbench.workloads.adapters import from_nnx
-from jaxbench.workloads.base import Batch, CollectiveBounds, DeviceShare, Metrics, Partition, PyTree, Stages
 from jaxbench.workloads.flops import dense
 from jaxbench.workloads.fusion_fence import materialized_gradient
 from jaxbench.workloads.losses import score

@@ -30,9 +30,9 @@ import jax.numpy as jnp
 from flax import nnx
 from ml_collections import ConfigDict
 
+from jaxbench.core.workload import Field, Partition, TrainWorkload
 from jaxbench.errors import UserError, did_you_mean
 from jaxbench.workloads.adapters import from_nnx
-from jaxbench.workloads.base import Field, Partition, TrainWorkload
 from jaxbench.workloads.flops import conv2d, dense, training
 from jaxbench.workloads.losses import classification, evaluation, prediction
 from jaxbench.workloads.models import blocks, sharded_layers

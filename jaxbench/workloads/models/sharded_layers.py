@@ -35,9 +35,9 @@ import jax.numpy as jnp
 from flax import nnx
 from jax.sharding import NamedSharding, PartitionSpec
 
+from jaxbench.core.workload import CollectiveBounds, DeviceShare, Partition
 from jaxbench.errors import UserError
 from jaxbench.workloads import sharding_context
-from jaxbench.workloads.base import CollectiveBounds, DeviceShare, Partition
 
 
 def split(x: jax.Array) -> jax.Array:

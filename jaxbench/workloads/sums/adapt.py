@@ -21,8 +21,8 @@ import jax.numpy as jnp
 import optax
 from jax.sharding import PartitionSpec
 
+from jaxbench.core.workload import KEY, Batch, Field, Metrics, PyTree, TrainWorkload
 from jaxbench.errors import UserError
-from jaxbench.workloads.base import KEY, Batch, Field, Metrics, PyTree, TrainWorkload
 
 SENT = "sums"  # the part of the parameters that has the gradients which devices reduce
 

@@ -24,8 +24,8 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from jaxbench.core.workload import Batch, Field, Metrics, PyTree, Splits, TrainWorkload
 from jaxbench.errors import UserError
-from jaxbench.workloads.base import Batch, Field, Metrics, PyTree, Splits, TrainWorkload
 from jaxbench.workloads.data.order import words
 from jaxbench.workloads.sums import tables, trees
 from jaxbench.workloads.sums.adapt import from_sums

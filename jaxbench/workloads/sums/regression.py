@@ -13,8 +13,8 @@ import jax
 import jax.numpy as jnp
 import optax
 
+from jaxbench.core.workload import Batch, Field, Metrics, PyTree, TrainWorkload
 from jaxbench.errors import UserError
-from jaxbench.workloads.base import Batch, Field, Metrics, PyTree, TrainWorkload
 from jaxbench.workloads.sums import tables
 from jaxbench.workloads.sums.adapt import from_sums
 

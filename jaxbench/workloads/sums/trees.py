@@ -29,9 +29,9 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from jaxbench.core.workload import Batch, Field, Metrics, PyTree, Splits, TrainWorkload
 from jaxbench.errors import UserError
 from jaxbench.workloads import sharding_context
-from jaxbench.workloads.base import Batch, Field, Metrics, PyTree, Splits, TrainWorkload
 from jaxbench.workloads.sums import tables
 from jaxbench.workloads.sums.adapt import from_sums
 

@@ -1,0 +1,288 @@
+# Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
+"""One case in one process: compile, check the answer, then measure rounds. The counterpart of `bench.Bench`."""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+import socket
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import jax
+from ml_collections import ConfigDict
+
+from jaxbench import discovery
+from jaxbench.cases import runnable
+from jaxbench.cases.placement import Placement
+from jaxbench.cases.runnable import Facts, Runnable
+from jaxbench.core.clock import Loops, Timer
+from jaxbench.core.schema import CaseRecord, CompiledRecord, RoundRecord, Verdict
+from jaxbench.errors import UserError, did_you_mean
+from jaxbench.machine import cores
+from jaxbench.machine.mesh import arranged, groups
+from jaxbench.measure import check
+from jaxbench.parallel import collectives, multihost
+from jaxbench.parallel.chain import Chain
+from jaxbench.processes.group import ProcessGroup
+from jaxbench.processes.server import stage
+from jaxbench.workloads.cases import (
+    COLLECTIVES,
+    TRANSFERS,
+    VIEWS,
+    CaseSet,
+    CollectiveWorkload,
+    KernelWorkload,
+    TransferWorkload,
+)
+
+MAX_STEPS = 2**14
+CHECKED_STEPS = 2  # the second step runs on the result of the first
+
+
+@dataclass(frozen=True)
+class PreparedCase:
+    """A case that is ready to be measured. timer: for its processes. steps: in one block. loop_steps: in one loop."""
+
+    placement: Placement
+    ready: Runnable
+    timer: Timer
+    steps: int
+    loop_steps: int
+
+
+class CaseBench:
+    """Measures cases of one experiment on the devices of this process."""
+
+    def __init__(self, config: dict[str, Any], experiment: str, devices: list[jax.Device], worker: str):
+        self.config = ConfigDict(config)
+        with stage("model"):
+            self.cases = {case.key: case for case in build_cases(self.config, experiment).cases}
+        self.devices = devices
+        self.worker = worker
+        self.timer = Timer(blocks=self.config.measure.blocks, max_steps=MAX_STEPS)
+        self.cores = cores.available_cores()
+        self.prepared: dict[str, PreparedCase] = {}
+        self._visited: set[str] = set()  # cases that this process has measured
+        self._launch_s: float | None = None
+        self.hosts = ProcessGroup.of(devices).all_gather(socket.gethostname())  # of each process, by number
+
+    def members(self, placement: Placement) -> ProcessGroup:
+        """The process group that measures a case."""
+        return ProcessGroup.of(self.devices[: placement.places]) if placement.family == "collective" else ProcessGroup()
+
+    def compile(self, placement: Placement) -> Runnable:
+        """Raises StageError."""
+        case = self.cases[placement.case]
+        with stage("compile"):
+            if isinstance(case, KernelWorkload):
+                return runnable.compile_kernel(case, self.devices[0])
+            if isinstance(case, TransferWorkload):
+                return runnable.copies(case, placement.source, placement.target, self.devices)
+            return runnable.compile_chain(self._chain(case, placement), self.devices[0])
+
+    def compile_only(self, placed: dict[str, Any]) -> dict[str, Any]:
+        """The numbers that a dry run shows for a case. Calls would run, so they are skipped. Raises StageError."""
+        placement = Placement(**placed)
+        calls = makes_calls(self.cases[placement.case])
+        with double_precision(placement.dtype):
+            facts = Facts() if calls else self.compile(placement).facts
+        return {
+            "compile_s": facts.compile_s or 0.0,
+            "peak_bytes": placement.bytes_per_device,
+            "flops": placement.flops or 0.0,
+            "loop": not calls,
+        }
+
+    def compile_for(self, placed: dict[str, Any]) -> CompiledRecord:
+        """Compiles a case for a target, and checks that a collective is the requested one. Raises StageError."""
+        placement = Placement(**placed)
+        case = self.cases[placement.case]
+        with double_precision(placement.dtype), stage("compile"):
+            if isinstance(case, TransferWorkload) or makes_calls(case):
+                raise UserError("a case that consists of calls is not compiled as a whole: leave out --target.")
+            chain = self._chain(case, placement)
+            compiled = runnable.compile_for(chain)
+        mesh = {} if chain.mesh is None else dict(chain.mesh.shape)
+        checks: tuple[Verdict, ...] = (check.judge_host_calls(compiled.host_calls),)
+        if isinstance(case, CollectiveWorkload):
+            checks = implementation(placement.impl, compiled.kinds), *checks
+        return CompiledRecord(
+            point=placement.point, experiment=self.config.experiment, devices=placement.devices,
+            platform=self.devices[0].platform, device_kind=self.devices[0].device_kind, mesh=mesh, checks=checks,
+            flops=placement.flops, **compiled.record,
+        )  # fmt: skip
+
+    def _chain(self, case: KernelWorkload | CollectiveWorkload, placement: Placement) -> Chain:
+        if isinstance(case, KernelWorkload):
+            return runnable.kernel_chain(case, self.devices[0])
+        return collectives.build(case, self.devices, _shape(placement.mesh), placement.axis)
+
+    def prepare(self, placed: dict[str, Any]) -> CaseRecord:
+        """Compiles, checks the result, finds the block length. Raises StageError."""
+        placement = Placement(**placed)
+        with double_precision(placement.dtype):
+            return self._prepare(placement)
+
+    def _prepare(self, placement: Placement) -> CaseRecord:
+        ready = self.compile(placement)
+        seed, members = self.config.seed, self.members(placement)
+        with stage("check"), ready.context():
+            members.barrier()  # some collectives wait for half a minute only, and one process may compile for longer
+            state, batch = ready.draw(seed)
+            for _ in range(CHECKED_STEPS):
+                state, _ = ready.step(state, batch)
+            wrong = None if ready.wrong is None else ready.wrong(state, seed)
+            zeros = ready.zeros(seed)
+            outcome = ready.outcome(state)
+        with stage("measure"), ready.context():
+            least_s = self.config.measure.block_s
+            timer = dataclasses.replace(
+                self.timer, fence=ready.fence, barrier=members.barrier, broadcast=members.broadcast
+            )
+            steps, state = timer.steps_per_block(ready.step, state, batch, least_s)
+            loop_steps = 0
+            if ready.loop is not None and ready.place is not None:
+                # A loop is one compiled program, so the plain fence is enough whatever the case's own fence is.
+                together = dataclasses.replace(timer, fence=self.timer.fence)
+                loop_steps, _ = together.steps_per_loop(ready.loop, state, batch, least_s, ready.place)
+            del state, batch
+        with stage("measure"):  # the empty program runs on one device, whatever mesh the case has
+            launch_s = self.launch_s() if ready.loop is not None else None
+        self.prepared[placement.point] = PreparedCase(placement, ready, timer, steps, loop_steps)
+        return self._record(placement, ready, wrong=wrong, zeros=zeros, launch_s=launch_s, outcome=outcome)
+
+    def launch_s(self) -> float:
+        """Seconds for a call of an empty program in this process, measured once."""
+        if self._launch_s is None:
+            self._launch_s = runnable.launch_s(multihost.first_here(self.devices), self.timer)
+        return self._launch_s
+
+    def round(self, point: str, number: int, *, double: bool = True) -> RoundRecord:
+        """Measures one round of a prepared case on fresh arrays. double: with the second clock. Raises StageError."""
+        again = point in self._visited
+        self._visited.add(point)
+        known = self.prepared[point]
+        ready = known.ready
+        with stage("measure"), ready.context(), double_precision(known.placement.dtype):
+            state, batch = ready.draw(self.config.seed)
+            # The drawn arrays must be on the devices before the clock starts.
+            ready.fence((state, batch) if ready.loop is not None else state)
+            timer = dataclasses.replace(known.timer, fence=fence_of_blocks(ready))
+            how: dict[str, Any] = {"guard": ready.guard, "again": again, "double": double}
+            measured, state = timer.round_and_state(ready.step, state, batch, known.steps, **how)
+            loops = Loops(0, (), ())
+            if ready.loop is not None and ready.place is not None:
+                timer = dataclasses.replace(known.timer, fence=self.timer.fence)
+                loops, _ = timer.loops(ready.loop, state, batch, known.loop_steps, ready.place)
+        return RoundRecord(
+            point=point, round=number, steps=known.steps, worker=self.worker, loop_steps=loops.steps,
+            loop_s=loops.single_s, double_loop_s=loops.double_s, **dataclasses.asdict(measured),
+        )  # fmt: skip
+
+    def _record(
+        self, placement: Placement, ready: Runnable, *, wrong: int | None, zeros: float, launch_s: float | None,
+        outcome: dict[str, float],
+    ) -> CaseRecord:  # fmt: skip
+        facts, device = ready.facts, self.devices[0]
+        placed = {name: value for name, value in placement.to_json().items() if name not in ("case", "platform")}
+        members, group = self.members(placement), self._group(placement)
+        return CaseRecord(
+            experiment=self.config.experiment, platform=device.platform, device_kind=device.device_kind,
+            processes=len(members.processes), zeros=zeros, wrong=wrong, launch_s=launch_s, compile_s=facts.compile_s,
+            compiler_flops=facts.flops, compiler_bytes=facts.bytes, temp_bytes=facts.temp_bytes,
+            checks=verdicts(ready, wrong), worker=self.worker, collectives=facts.collectives,
+            calls_library=facts.calls_library, group_processes=len(group),
+            group_hosts=len({self.hosts[process] for process in group}), outcome=outcome, **placed,
+        )  # fmt: skip
+
+    def _group(self, placement: Placement) -> set[int]:
+        """The processes that own the devices of one group of a collective: the group with the most processes."""
+        if placement.family != "collective":
+            return {0}
+        shape = _shape(placement.mesh)
+        devices = [device.process_index for device in arranged(self.devices[: placement.places], shape).flat]
+        return max(({devices[at] for at in group} for group in groups(shape, placement.axis)), key=len)
+
+
+def _shape(mesh: str) -> tuple[int, ...]:
+    return tuple(int(side) for side in mesh.split("x"))
+
+
+def double_precision(dtype: str) -> contextlib.AbstractContextManager[Any]:
+    """JAX turns float64 into float32 by default."""
+    return jax.enable_x64(True) if dtype == "float64" else contextlib.nullcontext()
+
+
+def fence_of_blocks(ready: Runnable) -> Callable[[Any], Any]:
+    """The fence at the end of a block: waits for the state of the last step. A function, so a test can replace it."""
+    return ready.fence
+
+
+def makes_calls(case: Any) -> bool:
+    """Whether a case consists of calls, such as copies, so that there is no program to compile."""
+    return isinstance(case, TransferWorkload) or (isinstance(case, KernelWorkload) and case.prepare is not None)
+
+
+def verdicts(ready: Runnable, wrong: int | None) -> tuple[Verdict, ...]:
+    """Whether the result is correct and, for a compiled program, whether it runs without the host.
+
+    The time of copies, and of kernels that consist of calls, includes the host's time.
+    """
+    calls = ready.facts.host_calls
+    return verdict(ready, wrong), *(() if calls is None else (check.judge_host_calls(calls),))
+
+
+def verdict(ready: Runnable, wrong: int | None) -> Verdict:
+    """Whether the result of the measured program is correct."""
+    if wrong is None:
+        why = ready.why_unchecked or "the right result is not known"
+        return Verdict(name="result", ok=bool(ready.why_unchecked), reason=f"not compared: {why}")
+    reason = f"{wrong:,} of {ready.values:,} values are wrong after {CHECKED_STEPS} steps"
+    return Verdict(name="result", ok=wrong == 0, reason=reason, value=float(wrong), limit=0.0)
+
+
+def implementation(requested: str, compiled: tuple[str, ...]) -> Verdict:
+    """Whether the compiled step of a collective holds that collective and no other."""
+    ok = compiled == (requested,)
+    reason = f"the compiled step holds {' and '.join(compiled) or 'no collective'}"
+    return Verdict(name="implementation", ok=ok, reason=reason if ok else f"{reason}, NOT {requested}")
+
+
+def build_cases(config: ConfigDict, experiment: str) -> CaseSet:
+    """Loads the experiment and builds its cases. Raises UserError if it fails or a case cannot be measured."""
+    cases = discovery.build(experiment, config)
+    if not isinstance(cases, CaseSet):
+        raise UserError(
+            f"build(config) of '{experiment}' returned {type(cases).__name__}: with config.measures=\"cases\" it must "
+            "return a CaseSet."
+        )
+    if cases.view not in VIEWS:
+        raise UserError(f"'{experiment}' has the view '{cases.view}': {did_you_mean(str(cases.view), VIEWS)}")
+    if not isinstance(cases.cases, tuple):
+        raise UserError(f"the cases of '{experiment}' are a {type(cases.cases).__name__}: they must be a tuple.")
+    if not cases.cases:
+        raise UserError(f"no implementation of '{experiment}' supports these settings: change --config.ops or dtypes.")
+    seen: set[str] = set()
+    for case in cases.cases:
+        why = unsound(case) or ("it occurs twice: two sizes may be rounded to the same." if case.key in seen else "")
+        if why:
+            raise UserError(f"'{experiment}' has the case {getattr(case, 'key', repr(case))}, but {why}")
+        seen.add(case.key)
+    return cases
+
+
+def unsound(case: Any) -> str:
+    """The fault of a case, as the end of a sentence; "" if it has none."""
+    if isinstance(case, KernelWorkload):
+        if (case.function is None) == (case.prepare is None):
+            return "a kernel must have either a function or a prepare."
+        empty = not case.arguments or 0 in case.arguments[0].shape
+        return "its first argument must have at least one element." if empty else ""
+    if not isinstance(case, TransferWorkload | CollectiveWorkload):
+        return f"{type(case).__name__} is not a KernelWorkload, TransferWorkload or CollectiveWorkload."
+    legal = TRANSFERS if isinstance(case, TransferWorkload) else COLLECTIVES
+    if case.op not in legal:
+        return f"its op is unknown: {did_you_mean(str(case.op), legal)}"
+    return "" if case.payload_bytes >= 1 else "its payload must be at least 1 byte."

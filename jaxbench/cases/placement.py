@@ -1,0 +1,323 @@
+# Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
+"""Decides where each case is measured: platform, cores, devices, mesh axis, pair of devices. Uses no device."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass, field
+from typing import Any
+
+from jaxbench.cases import runnable
+from jaxbench.config import CaseSettings
+from jaxbench.core.plan import KEEP_MEMORY, device_counts, owners_of
+from jaxbench.core.schema import CasePlace
+from jaxbench.digits import digits
+from jaxbench.errors import NothingToMeasure, UserError
+from jaxbench.machine.mesh import AXES, groupings, mesh_text
+from jaxbench.parallel.collectives import instruction, payload, resident_bytes
+from jaxbench.workloads.cases import Case, CaseSet, CollectiveWorkload, KernelWorkload, TransferWorkload
+
+# The number formats that a backend multiplies natively; others would measure a conversion.
+DTYPES = {
+    "cpu": ("float64", "float32", "bfloat16", "float16", "int8", "int32"),
+    "gpu": ("float64", "float32", "bfloat16", "float16", "int8", "int32", "float8_e4m3fn", "float8_e5m2"),
+    "tpu": ("float32", "bfloat16", "float16", "int8", "int32", "float8_e4m3fn", "float8_e5m2"),
+}
+SOCKET_BYTES = 2**27  # the same where CPU devices of several processes send through sockets, which are slower
+AUTO_BYTES = {"cpu": 2**30, "gpu": 2**33, "tpu": 2**33}  # limit for sizes that the user did not choose
+CPU_FLOPS = 2e10  # a further limit for these on a CPU, about a second
+CPU_TRANSFER_DEVICES = 4  # twelve pairs of fake devices show as much as fifty-six
+
+# A process holds more than the case itself: inputs drawn on the host, the correct result in double precision, scratch
+# of compiler and libraries. Measured on a CPU (`VmHWM`): up to 7.9 times the case for kernels (a softmax, a product in
+# bfloat16), up to 4.5 times for transfers and collectives. The host's memory must be this multiple of the case.
+HOST_SHARE = {"kernel": 8, "other": 5}
+
+
+@dataclass(frozen=True, kw_only=True)
+class Placement(CasePlace):
+    """One case with its devices. case: its key in the case set. processes: the number that run it together."""
+
+    case: str
+    devices: int = 1
+    oversubscribed: bool = False
+    cores: int
+    resident_bytes: int
+    processes: int = 1
+
+    def to_json(self) -> dict[str, Any]:
+        """The fields that its worker needs. The worker counts the processes itself."""
+        return {name: value for name, value in asdict(self).items() if name != "processes"}
+
+    def worker(self) -> tuple[str, dict[str, Any]]:
+        """(the name of the process that measures it, the setup of that process)."""
+        count = self.places
+        if self.family == "transfer":
+            places = [p for p in (self.source, self.target) if p != "host"]
+            count = max(int(p.split(":")[1]) for p in places) + 1
+        setup: dict[str, Any] = {"platform": self.platform, "devices": count, "environment": KEEP_MEMORY}
+        setup |= {"processes": self.processes} if self.processes > 1 else {}
+        if self.platform != "cpu":
+            return self.platform, setup
+        if self.family == "kernel":
+            return f"cpu-cores{self.cores}", {**setup, "devices": 1, "cores": self.cores}
+        if self.family == "transfer":
+            return "cpu-transfer", setup
+        return f"cpu{count}" + (f"-{self.processes}processes" if self.processes > 1 else ""), setup
+
+    def failure(self) -> dict[str, Any]:
+        """The fields that identify it in a failure record."""
+        return {"point": self.point, "devices": self.devices}
+
+    @property
+    def places(self) -> int:
+        """The devices of its mesh."""
+        return places_of(self.mesh) or 1
+
+    @property
+    def bytes_per_device(self) -> int:
+        """One device's part of `resident_bytes`; for a transfer, all of them."""
+        return self.resident_bytes // self.places
+
+    @property
+    def text(self) -> str:
+        size = self.shape or (f"{self.elements:,}" if self.elements else f"{self.payload_bytes:,} bytes")
+        where = (
+            f", {self.source} to {self.target}" if self.source else f", {self.mesh}:{self.axis}" if self.mesh else ""
+        )
+        return f"{self.op} {self.dtype} {size} {self.impl}{where}"
+
+
+@dataclass
+class _Fit:
+    """Decides which cases fit, and keeps the cases that were left out with the reason."""
+
+    settings: CaseSettings
+    machine: dict[str, Any]
+    typed: bool
+    left_out: dict[str, list[str]] = field(default_factory=dict)
+
+    def memory(self, case: Case, platform: str) -> tuple[int, str]:
+        """(the bytes that a case may hold at the same time, the reason).
+
+        The limit is a part of the host's memory (`HOST_SHARE`), and at most half of a device's memory."""
+        host = self.machine.get("memory_bytes") or 2**33
+        share = HOST_SHARE["kernel" if isinstance(case, KernelWorkload) else "other"]
+        device = self.machine.get("device_memory_bytes") if platform != "cpu" else None
+        if device and device // 2 < host // share:
+            return device // 2, f"half the memory of a device is {_bytes(device // 2)}"
+        why = f"measuring and checking it takes up to {share} times as much, of {_bytes(host)} of memory"
+        return host // share, why
+
+    def __call__(self, case: Case, platform: str, resident: int, *, auto_bytes: int | None = None) -> bool:
+        """Whether the case is measured. auto_bytes: the limit for sizes that the user did not choose.
+
+        Raises UserError when the user chose its size and it does not fit.
+        """
+        limit, reason = self.memory(case, platform)
+        if self.typed and resident > limit:
+            raise UserError(
+                f"{case.key} would hold {_bytes(resident)} at the same time ({_sum(case, resident)}), and {reason}: "
+                "use smaller --config.sizes."
+            )
+        why = self._why_not(case, platform, resident, limit, auto_bytes or AUTO_BYTES[platform])
+        if why:
+            self.left_out.setdefault(why, []).append(case.key)
+        return not why
+
+    def _why_not(self, case: Case, platform: str, resident: int, memory: int, auto_bytes: int) -> str:
+        max_bytes = self.settings.max_bytes
+        limit = min(memory, max_bytes or auto_bytes)
+        if (max_bytes or not self.typed) and resident > limit:
+            return f"they would hold more than {_bytes(limit)} at the same time (config.max_bytes)"
+        flops = case.flops if isinstance(case, KernelWorkload) else None
+        if not self.typed and platform == "cpu" and flops and flops > CPU_FLOPS:
+            return f"a call has more than {CPU_FLOPS:.0e} FLOPs, too many for a CPU unless --config.sizes names it"
+        return ""
+
+    def thinned(self, cases: list[CollectiveWorkload]) -> list[CollectiveWorkload]:
+        """Every second size, unless the user chose the sizes: the times of oversubscribed devices support no claim."""
+        sizes = sorted({case.payload_bytes for case in cases})
+        thinned = [case for case in cases if self.typed or case.payload_bytes in sizes[::2]]
+        why = "with more devices than cores they show bytes but not speed, so every second size is enough"
+        keys = [f"{case.key} on more devices than cores" for case in cases if case not in thinned]
+        if keys:
+            self.left_out.setdefault(why, []).extend(keys)
+        return thinned
+
+    def sentences(self) -> list[str]:
+        return [f"Left out: {_few(keys)}: {why}." for why, keys in self.left_out.items()]
+
+
+def place(cases: CaseSet, settings: CaseSettings, machine: dict[str, Any]) -> tuple[list[Placement], list[str]]:
+    """(the points, sentences about cases that were left out). machine: a manifest.
+
+    Raises:
+      UserError: a dtype that the backend lacks, a chosen size that does not fit, or a mesh that does not multiply to
+        the device count.
+      NothingToMeasure: everything was left out, or there is one device and only collectives.
+    """
+    fits = _Fit(settings, machine, cases.typed)
+    kernels = [c for c in cases.cases if isinstance(c, KernelWorkload)]
+    transfers = [c for c in cases.cases if isinstance(c, TransferWorkload)]
+    collectives = [c for c in cases.cases if isinstance(c, CollectiveWorkload)]
+    if kernels or transfers:
+        _require_one_process(cases.name, settings, machine)
+    points = [
+        *_kernels(kernels, settings, machine, fits),
+        *_transfers(transfers, settings, machine, fits),
+        *_collectives(collectives, settings, machine, fits),
+    ]
+    if not points:
+        raise NothingToMeasure(f"nothing is left to measure. {' '.join(fits.sentences())}".strip())
+    return points, fits.sentences()
+
+
+def _require_one_process(name: str, settings: CaseSettings, machine: dict[str, Any]) -> None:
+    if "hosts" in machine:
+        raise UserError(
+            f"the kernels and transfers of '{name}' are measured by one process: start it without a launcher, or "
+            "choose collectives."
+        )
+    if (asked := str(settings.mesh_processes).strip()) != "1":
+        raise UserError(
+            f"--config.mesh.processes={asked}: the kernels and transfers of '{name}' are measured by one process: "
+            "use 1."
+        )
+
+
+def _kernels(
+    kernels: list[KernelWorkload], settings: CaseSettings, machine: dict[str, Any], fits: _Fit
+) -> Iterator[Placement]:
+    accelerator = machine["platform"] if machine["platform"] != "cpu" else None
+    for case in kernels:
+        _require_dtype(case, accelerator or "cpu")
+        host = case.host or accelerator is None
+        if accelerator and not (case.host or case.cpu_only) and fits(case, accelerator, case.resident_bytes):
+            yield _kernel(case, case.key, accelerator, machine["cores"])
+        compare = settings.platform == "auto" and case.dtype in DTYPES["cpu"]  # also on the CPU, for comparison
+        if (host or compare) and fits(case, "cpu", case.resident_bytes):
+            counts = [machine["cores"] if cores == "all" else 1 for cores in settings.cores]
+            counts = [1] if case.one_core and 1 in counts else counts
+            for count in dict.fromkeys(counts):  # on a machine of one core both are the same
+                suffix = f"/cores{count}" if len(settings.cores) > 1 else ""
+                at_cpu = "@cpu" if accelerator and not case.host else ""
+                yield _kernel(case, f"{case.key}{suffix}{at_cpu}", "cpu", count)
+
+
+def _require_dtype(case: Case, platform: str) -> None:
+    if case.dtype not in DTYPES[platform]:
+        raise UserError(
+            f"--config.dtypes={case.dtype}: a {platform} does not compute in this dtype; choose from "
+            f"{', '.join(DTYPES[platform])}."
+        )
+
+
+def _kernel(case: KernelWorkload, point: str, platform: str, cores: int) -> Placement:
+    return Placement(
+        point=point, case=case.key, family="kernel", op=case.op, dtype=case.dtype, impl=case.impl, shape=case.shape,
+        elements=case.elements, flops=case.flops, bytes_moved=case.bytes_moved, platform=platform, cores=cores,
+        resident_bytes=case.resident_bytes,
+    )  # fmt: skip
+
+
+def _transfers(
+    transfers: list[TransferWorkload], settings: CaseSettings, machine: dict[str, Any], fits: _Fit
+) -> Iterator[Placement]:
+    """The points of transfers: every size on the first device or pair, and the largest that fits on all of them."""
+    platform = machine["platform"]
+    devices = max(device_counts(settings, machine))
+    if platform == "cpu" and settings.devices is None:
+        devices = min(devices, CPU_TRANSFER_DEVICES)
+    fitting = [case for case in transfers if fits(case, platform, case.resident_bytes)]
+    largest = {case.op: max(c.payload_bytes for c in fitting if c.op == case.op) for case in fitting}
+    for case in fitting:
+        _require_dtype(case, platform)
+        pairs = runnable.pairs(case.op, runnable.places(platform, devices))
+        for source, target in pairs if case.payload_bytes == largest[case.op] else pairs[:1]:
+            yield Placement(
+                point=f"{case.key}/{source}->{target}", case=case.key, family="transfer", op=case.op, dtype=case.dtype,
+                impl="jax", payload_bytes=runnable.payload(case), bytes_moved=float(runnable.payload(case)),
+                source=source, target=target, platform=platform, cores=machine["cores"],
+                resident_bytes=case.resident_bytes,
+            )  # fmt: skip
+
+
+def _collectives(
+    collectives: list[CollectiveWorkload], settings: CaseSettings, machine: dict[str, Any], fits: _Fit
+) -> Iterator[Placement]:
+    platform = machine["platform"]
+    typed = settings.devices is not None
+    swept = [n for n in device_counts(settings, machine) if n > 1 or typed]
+    if collectives and not swept:
+        raise NothingToMeasure(
+            "a collective needs at least 2 devices, and this machine has 1: --config.mesh.platform=cpu uses fake ones."
+        )
+    processes = owners_of(settings, swept, machine) if collectives else {}
+    for devices in swept:
+        shape_text = settings.mesh_shape if devices == max(swept) else ""
+        owners = processes.get(devices, 1)
+        sockets = SOCKET_BYTES if platform == "cpu" and owners > 1 else None
+        oversubscribed = platform == "cpu" and devices > machine["cores"]
+        cases = fits.thinned(collectives) if oversubscribed else collectives
+        for mesh_shape, axis in groupings(devices, shape_text, parts=_parts(devices, owners, machine)):
+            for case in cases:
+                _require_dtype(case, platform)
+                resident = resident_bytes(case, devices, mesh_shape[AXES.index(axis)], platform)
+                on_device = resident if platform == "cpu" else resident // devices
+                if fits(case, platform, on_device, auto_bytes=sockets):
+                    yield _collective(case, mesh_shape, axis, machine, resident, owners)
+
+
+def _parts(devices: int, owners: int, machine: dict[str, Any]) -> int:
+    """The number of equal parts into which hosts, if there are several, or processes divide the devices."""
+    hosts = len(set(machine.get("hosts", ())[:owners]))
+    return hosts if hosts > 1 and devices % hosts == 0 else owners
+
+
+def _collective(
+    case: CollectiveWorkload,
+    mesh_shape: tuple[int, ...],
+    axis: str,
+    machine: dict[str, Any],
+    resident: int,
+    owners: int,
+) -> Placement:
+    mesh = mesh_text(mesh_shape)
+    participants = mesh_shape[AXES.index(axis)]
+    return Placement(
+        point=f"{case.key}/{mesh}" + (f":{axis}" if len(mesh_shape) > 1 else ""), case=case.key, family="collective",
+        op=case.op, dtype=case.dtype, impl=instruction(case.op, machine["platform"]),
+        payload_bytes=payload(case, participants), devices=participants, mesh=mesh, axis=axis,
+        platform=machine["platform"], cores=machine["cores"],
+        resident_bytes=resident, oversubscribed=machine["platform"] == "cpu" and places_of(mesh) > machine["cores"],
+        processes=owners,
+    )  # fmt: skip
+
+
+def places_of(mesh: str) -> int:
+    """The number of devices of a mesh: "2x4" -> 8; "" -> 0."""
+    return math.prod(int(side) for side in mesh.split("x")) if mesh else 0
+
+
+def _sum(case: Case, resident: int) -> str:
+    """The parts of `resident`, in words."""
+    if isinstance(case, KernelWorkload):
+        arguments = " + ".join(_bytes(a.nbytes) for a in case.arguments)
+        return f"arguments {arguments}, results and buffers {_bytes(resident - sum(a.nbytes for a in case.arguments))}"
+    if isinstance(case, TransferWorkload):
+        return f"source and copy, {_bytes(case.payload_bytes)} each"
+    return f"argument, result and scratch of {_bytes(case.payload_bytes)} on each device"
+
+
+def _bytes(value: float) -> str:
+    for size, unit in ((1e12, "TB"), (1e9, "GB"), (1e6, "MB"), (1e3, "kB")):
+        if value >= size:
+            return f"{digits(value / size)} {unit}"
+    return f"{value:.0f} bytes"
+
+
+def _few(keys: list[str]) -> str:
+    keys = list(dict.fromkeys(keys))
+    return ", ".join(keys) if len(keys) <= 3 else f"{', '.join(keys[:2])} and {len(keys) - 2} more"

@@ -1,0 +1,551 @@
+# Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
+"""One point in one process: build, compile, check, then measure rounds. Owns no process, file or pipe."""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+import functools
+import gzip
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import jax
+from ml_collections import ConfigDict
+
+from jaxbench import discovery, levers
+from jaxbench.config import counts
+from jaxbench.core import expected_communication
+from jaxbench.core.clock import Probe, Timer
+from jaxbench.core.plan import Point
+from jaxbench.core.program import Program, TrainState, jit_once
+from jaxbench.core.schema import CompiledRecord, CompileReport, PointRecord, ProfileRecord, RoundRecord, Verdict
+from jaxbench.core.workload import Batch, Dataset, TrainWorkload
+from jaxbench.errors import UserError
+from jaxbench.features.ablations import points as ablation
+from jaxbench.features.profile import profile
+from jaxbench.hlo.module import parse
+from jaxbench.levers import EXECUTION, INPUT, PART
+from jaxbench.machine.mesh import on_host
+from jaxbench.machine.start import require_threads
+from jaxbench.measure import first_step, memory, step_facts
+from jaxbench.measure.arm import Arms, build_program, compiler_options, inspected, require_options
+from jaxbench.measure.check import (
+    counted_steps,
+    judge_communication,
+    judge_host_calls,
+    judge_schedule,
+    judge_silent,
+    judge_steps,
+    judge_timed_state,
+    judge_work,
+)
+from jaxbench.measure.compile_report import CompiledStep, compile_step, op_by_op
+from jaxbench.measure.proof import Proof, require_micro_batchable
+from jaxbench.parallel import multihost
+from jaxbench.processes.group import ProcessGroup
+from jaxbench.processes.server import stage
+from jaxbench.workloads.adapters import flax_models
+from jaxbench.workloads.data import input as feeds
+from jaxbench.workloads.data import own
+
+OVERSUBSCRIBED_WARMUP = 2  # blocks
+LIFE = 32  # visits after which a point starts from a fresh state, so that no model is driven far beyond its training
+FREE_STEPS = 4  # the memory that stays free while states are kept, as many times that of the largest step
+LATENCIES = 200  # samples of a latency over all rounds: two of them lie above the 99th percentile
+
+
+class Compiler:
+    """Builds and compiles points of one experiment for the devices of this process, or for those of a target."""
+
+    def __init__(self, config: dict[str, Any], experiment: str, devices: list[jax.Device], *, keep: bool = False):
+        """keep: the one-device references of all points, where memory allows."""
+        self.config = ConfigDict(config)
+        self.devices = devices
+        self.device = multihost.first_here(devices)
+        self.members = ProcessGroup.of(devices)
+        self.arms = Arms(self.config, experiment, devices[0])
+        self.key = jax.random.PRNGKey(self.config.seed)
+        with stage("model"):  # before any point, so that a model that cannot be built is reported once
+            self.plain = inspected(self.arms.config({}), experiment)
+            for arm in levers.arms(self.config.lever):
+                require_options(arm.levers, devices[0])
+        self._inits: dict[tuple[Any, ...], Any] = {}
+        self.reports: dict[str, CompileReport] = {}  # by point
+        self._compile_s: dict[str, float] = {}  # by digest of a program that this process compiled
+        own = experiment in discovery.experiments()
+        self.proof = Proof(self.arms, self.plain, devices, self.key, own=own, keep=keep)
+
+    def _grown(self, point: Point) -> int:
+        """The device count for which the model is enlarged."""
+        return point.devices if point.scaling == "weak" and self.config.weak == "model" else 1
+
+    def _build(self, workload: TrainWorkload, point: Point) -> Program:
+        """A new Program with a step that was never traced, and with the compiled `init` of an earlier equal Program."""
+        if point.explains:
+            return ablation.build(workload, point, self.devices)
+        program = build_program(workload, point.strategy, self.devices[: point.devices], point.levers)
+        layout = tuple(point.levers.get(name) for name in ("mesh", "schedule"))
+        # Everything that changes `init`. Reusing the jitted function saves its compilation for each further arm.
+        key = point.strategy, point.devices, id(workload), layout
+        return dataclasses.replace(program, init=self._inits.setdefault(key, program.init))
+
+    def compile(
+        self, point: Point, extra: dict[str, Any] | None = None, *, accepted: bool = False
+    ) -> tuple[TrainWorkload, Program, CompiledStep]:
+        """Builds and compiles a point; runs nothing. Raises StageError.
+
+        extra: further compiler options. accepted: another process has already checked the loss and its parts.
+        """
+        if not accepted:
+            with stage("model"):
+                kind = self.proof.loss_kind
+        with stage("build"):
+            require_options(point.levers, self.devices[0])
+            workload = self.arms.workload(point.levers, self._grown(point))
+            program = self._build(workload, point)
+            if not accepted and ablation.is_plain(point):
+                require_micro_batchable(workload, program, kind)
+        with stage("compile"):
+            options = {**compiler_options(point.levers, program), **(extra or {})}
+            compiled = compile_step(workload, program, point.global_batch, options=options, asked=point.devices)
+            if compiled.loaded:  # another point has the same program: it takes as long to compile
+                compile_s = self._compile_s.get(compiled.sha256, compiled.report.compile_s)
+                report = dataclasses.replace(compiled.report, compile_s=compile_s)
+                compiled = dataclasses.replace(compiled, report=report)
+            self._compile_s[compiled.sha256] = compiled.report.compile_s
+            # Before the first run: a program with too few threads would hang, not fail.
+            require_threads(point.devices // len(program.members.processes), compiled.concurrent)
+            _require_one_program(program.members, compiled)
+            if point.explains:
+                report = ablation.compile_report(point, compiled.report, self.devices[0].platform)
+                compiled = dataclasses.replace(compiled, report=report)
+            self.reports[point.point] = compiled.report
+            return workload, program, compiled
+
+    def compile_only(self, placed: dict[str, Any]) -> dict[str, Any]:
+        """The numbers that a dry run shows for a point. Raises StageError."""
+        _, program, compiled = self.compile(Point(**placed))
+        report = compiled.report
+        return {
+            "compile_s": (report.trace_s or 0) + report.lower_s + report.compile_s,
+            "peak_bytes": report.peak_bytes,
+            "temp_bytes": report.temp_bytes,
+            "flops": report.flops_per_step,
+            # the memory of one device that computes the reference, with the activations of the whole batch
+            "whole_bytes": (report.peak_bytes or 0) + (program.parts - 1) * (report.temp_bytes or 0),
+        }
+
+    def compile_for(
+        self, placed: dict[str, Any], text: str = "", options: dict[str, Any] | None = None
+    ) -> CompiledRecord:
+        """Compiles a point for a target, and checks its collectives. Raises StageError.
+
+        text: the file for the compiled text, compressed; "": none. options: further compiler options.
+        """
+        point = Point(**placed)
+        workload, program, compiled = self.compile(point, options)
+        if text:
+            Path(text).write_bytes(gzip.compress(compiled.text.encode(), mtime=0))
+        report = compiled.report
+        return CompiledRecord(
+            experiment=self.config.experiment,
+            platform=self.devices[0].platform,
+            device_kind=self.devices[0].device_kind,
+            mesh=dict(program.mesh.shape),
+            compile_s=(report.trace_s or 0) + report.lower_s + report.compile_s,
+            collectives=report.collectives,
+            checks=(
+                expected_communication.judge(workload, program, report, point.global_batch, devices=point.devices),
+            ),
+            peak_bytes=report.peak_bytes,
+            compiler_peak_bytes=report.compiler_peak_bytes,
+            temp_bytes=report.temp_bytes,
+            flops=report.flops_per_step,
+            product_flops=report.product_flops_per_step,
+            parameters=report.parameters,
+            attention=report.attention,
+            passes=program.passes,
+            **point.failure(),
+        )
+
+
+def _require_one_program(members: ProcessGroup, compiled: CompiledStep) -> None:
+    """Raises UserError, in every process, if one has compiled another program: their collectives would not match."""
+    first, *others = members.all_gather(compiled.sha256)
+    if wrong := [number for number, other in zip(members.processes[1:], others, strict=True) if other != first]:
+        raise UserError(
+            f"process {wrong[0]} compiled another program of this step than process {members.processes[0]}: use the "
+            "same versions, flags and hardware for all processes."
+        )
+
+
+@dataclass(frozen=True)
+class PreparedStep:
+    """A compiled, checked point. `steps`: K, the steps of one block."""
+
+    point: Point
+    workload: TrainWorkload
+    program: Program
+    compiled: CompiledStep
+    steps: int
+
+
+@dataclass(frozen=True)
+class Held:
+    """The state that a point keeps from one visit to the next.
+
+    steps: all steps that made it, in `visits` visits. counted: the steps that it counted itself."""
+
+    state: TrainState
+    steps: int = 0
+    visits: int = 0
+    counted: int = 0
+
+
+class Bench(Compiler):
+    """Measures points of one experiment on the devices of this process.
+
+    co_runners: concurrent trainings; their timed blocks start in lockstep with its own.
+    """
+
+    co_runners = ProcessGroup()
+
+    def __init__(self, config: dict[str, Any], experiment: str, devices: list[jax.Device], worker: str):
+        super().__init__(config, experiment, devices, keep=worker == "try")
+        self.worker = worker
+        self.timer = Timer(blocks=self.config.measure.blocks)
+        self._draw = jit_once(self.plain.synthetic, static_argnums=1)
+        self.prepared: dict[str, PreparedStep] = {}
+        self._facts: dict[int, dict[str, float]] = {}  # by workload, which the arms keep
+        self._accepted: set[str] = set()  # points that another process has checked
+        self._visited: set[str] = set()  # points that this process has measured
+        self._warm: set[str] = set()  # points with a step that has settled
+        self._held: dict[str, Held] = {}  # by point
+        self._placed: dict[str, Batch] = {}  # the batch on the devices, by point
+        self._drawn: dict[int, Batch] = {}  # the batch on a CPU, by batch size
+        self._keeps = True  # until another step needs the memory
+        self._probes: dict[int, Probe] = {}  # by device count
+
+    @functools.cached_property
+    def data(self) -> Dataset | None:
+        """The real data, read once."""
+        return None if self.plain.data is None else own.read(self.plain, seed=self.config.seed)
+
+    def prepare_again(self, placed: dict[str, Any], program_sha256: str, steps: int) -> bool:
+        """Compiles a point that another process has checked, for blocks of `steps` steps. Raises StageError.
+
+        Returns whether it is the program that was checked; only then the point is prepared.
+        """
+        point = Point(**placed)
+        workload, program, compiled = self.compile(point, accepted=True)
+        if compiled.sha256 != program_sha256:
+            return False
+        if EXECUTION.of(point.levers) == "eager":
+            compiled = CompiledStep(program.step.__wrapped__, compiled.report)
+        self.prepared[point.point] = PreparedStep(point, workload, program, compiled, steps)
+        self._accepted.add(point.point)  # the process that has the references compares the timed state, too
+        if not _fed(point):
+            ready = self.prepared[point.point]
+            with stage("measure"), self._running(ready) as (call, state, batch):
+                # Another process has seen the step settle. What is cold here is the memory, which the first block
+                # touches, while other sets load their programs; so no round waits for it.
+                _, state = self._timer(ready).block(call, state, batch, steps)
+            self._warm.add(point.point)
+            self._held[point.point] = Held(state, steps, counted=counted_steps(state))
+        return True
+
+    def prepare(self, placed: dict[str, Any], *, paced: bool = True) -> PointRecord:
+        """Compiles, checks against one device, and, if `paced`, finds the block length. Raises StageError.
+
+        Without it `pace` must follow, unless `round` is told the length.
+        """
+        point = Point(**placed)
+        workload, program, compiled = self.compile(point)
+        program_sha256 = compiled.sha256
+        with stage("check"):
+            batch = self.batch(point)
+            first_run_s, facts, outputs = self._first_run(program, compiled, batch)
+            facts |= self._facts_of(workload)
+            report = dataclasses.replace(compiled.report, first_run_s=first_run_s)
+            checks = self._verdicts(point, workload, program, compiled, batch, outputs)
+            if EXECUTION.of(point.levers) == "eager":
+                call, report = program.step.__wrapped__, op_by_op(report)
+                compiled = CompiledStep(call, report)
+        self.prepared[point.point] = PreparedStep(point, workload, program, compiled, 1)
+        outcome = self.pace(point.point) if paced else {}
+        with stage("train"):
+            outcome |= self._outcome(workload, program, point)
+        record = self._record(point, report, checks, program, outcome=outcome, facts=facts)
+        return dataclasses.replace(record, program_sha256=program_sha256)
+
+    def pace(self, point: str) -> dict[str, float]:
+        """Finds the block length of a prepared point. Returns the share of a block in which a fed step waits, if it
+        is one. Raises StageError."""
+        ready = self.prepared[point]
+        with stage("measure"), self._running(ready) as (call, state, supply):
+            least_s = self.config.measure.block_s
+            steps, state = self._timer(ready).steps_per_block(call, state, supply, least_s)
+            self.prepared[point] = dataclasses.replace(ready, steps=steps)
+            return self._waiting(ready, call, state, supply, steps)
+
+    def _facts_of(self, workload: TrainWorkload) -> dict[str, float]:
+        if id(workload) not in self._facts:
+            self._facts[id(workload)] = step_facts.of_workload(workload)
+        return self._facts[id(workload)]
+
+    def _verdicts(
+        self, point: Point, workload: TrainWorkload, program: Program, compiled: CompiledStep, batch: Batch, out: Any
+    ) -> tuple[Verdict, ...]:
+        if not point.explains:
+            checks = self.proof.verdicts(point, self._grown(point), program, compiled, batch)
+            about: dict[str, Any] = {"key": self.key, "batch": batch, "device": self.device}
+            return first_step.explained(checks, out, workload, **about)
+        host, part = judge_host_calls(compiled.host_calls), point.levers[PART.name]
+        if ablation.is_plain(point):  # the base's program with another batch, which was checked
+            return (host,)
+        if part == ablation.COMMUNICATION:
+            return host, judge_communication(compiled.report, self._whole(point))
+        silent = judge_silent(compiled.report)
+        if part not in (ablation.LOCAL, ablation.SCHEDULE):
+            return host, silent
+        whole = self._whole(point)
+        in_order = part == ablation.SCHEDULE
+        sent = judge_schedule(compiled.report, whole, ablation.STAGE) if in_order else silent
+        work = judge_work(compiled.report, whole)
+        return (host, sent) if work is None else (host, sent, work)
+
+    def _whole(self, point: Point) -> CompileReport:
+        """Of the step that a point is a part of. A run that goes on may have measured it in an earlier process."""
+        if point.explains not in self.reports:
+            levers = {**point.levers, PART.name: PART.default}
+            self.compile(dataclasses.replace(point, point=point.explains, explains="", levers=levers))
+        return self.reports[point.explains]
+
+    def run_within(self, placed: dict[str, Any], limit_bytes: int) -> dict[str, Any]:
+        """Runs one step of a point in at most `limit_bytes`, enforced on a CPU, and returns the memory it used.
+
+        Raises StageError, or kills the process, when the step does not fit. The process must not be used again.
+        """
+        point = Point(**placed)
+        _, program, compiled = self.compile(point)
+        with stage("measure"), jax.set_mesh(program.mesh):
+            host = jax.device_get(self.batch(point))
+            if self.devices[0].platform == "cpu":
+                jax.block_until_ready(program.init(self.key))  # so that compiling it is not counted
+                memory.limit_growth(limit_bytes)
+            watch = memory.PeakMemory(self.device)
+            state, batch = program.init(self.key), program.put(host)
+            watch.step_begins((state, batch))
+            # One step only: a CPU may allocate the scratch of a second step before it has freed that of the first.
+            jax.block_until_ready(compiled.call(state, batch))
+            return {"peak_bytes": compiled.report.peak_bytes, "measured_bytes": watch.peak_bytes()}
+
+    def round(
+        self, point: str, number: int, steps: int | None = None, *, double: bool = True, last: bool = False
+    ) -> RoundRecord:
+        """Visits a prepared point once. Raises StageError.
+
+        The first visit of this process warms up until the step has settled. A later visit continues from the kept
+        state. steps: of a block; None: as `prepare` found. double: with the second clock. last: check the state, as
+        after the first visit.
+        """
+        ready = self.prepared[point]
+        steps, fed = steps or ready.steps, _fed(ready.point)
+        repeated, check = point in self._warm and not fed, last or point not in self._visited
+        self._visited.add(point)
+        self._warm.add(point)
+        guard = "allow" if EXECUTION.of(ready.point.levers) == "eager" or fed else "disallow"
+        held = self._held.pop(point, None)
+        steps_before, visits, counted_before = (held.steps, held.visits, held.counted) if held else (0, 0, 0)
+        with stage("measure"):
+            with self._running(ready, held) as (call, state, supply):
+                del held  # the step overwrites its state
+                how: dict[str, Any] = {"guard": guard, "again": repeated, "double": double}
+                measured, state = self._timer(ready).round_and_state(call, state, supply, steps, **how)
+            del supply
+            times = dataclasses.asdict(measured)
+            record = RoundRecord(point=point, round=number, steps=steps, worker=self.worker, **times)
+            counted, steps_made = counted_steps(state), steps_before + record.steps_made
+            checks, loss = self._after_round(ready, state, steps_made, check=check)
+            donated = check and point not in self._accepted and not ready.point.explains
+            if not (donated or fed or visits == LIFE):
+                self._held[point] = Held(state, steps_made, visits + 1, counted)
+            self._keep_memory_free()
+        return dataclasses.replace(record, checks=checks, loss_after=loss, counted=counted - counted_before)
+
+    def _keep_memory_free(self) -> None:
+        """Drops all kept states and batches, now and later, once a step might need their memory."""
+        step = max(each.compiled.report.peak_bytes or 0 for each in self.prepared.values())
+        devices = len(self.devices) if self.device.platform == "cpu" else 1
+        if self._keeps and memory.room(self.device) < FREE_STEPS * devices * step:
+            self._keeps = False
+        if not self._keeps:
+            self._forget()
+
+    def _forget(self) -> None:
+        for kept in (self._held, self._placed, self._drawn):
+            kept.clear()
+
+    def _after_round(
+        self, ready: PreparedStep, state: TrainState, steps: int, *, check: bool
+    ) -> tuple[tuple[Verdict, ...], float | None]:
+        """(the verdicts on the state after `steps` steps, its loss). With `check` the state may be donated.
+
+        Without `check` it is only checked whether the state has counted its steps. A verdict that passes is then left
+        out, as it is for a point that another process has checked.
+        """
+        point = ready.point
+        if point.explains:
+            judged = ablation.after_round(point, state, steps, parameters=check)
+        else:
+            counted = steps if PART.of(point.levers) in ("step", "local") else 0
+            judged = judge_timed_state(state, counted) if check else (judge_steps(state, counted),)
+        if not check or point.point in self._accepted:
+            return tuple(verdict for verdict in judged if not verdict.ok), None
+        if point.explains or not ready.program.members.all(all(verdict.ok for verdict in judged)):
+            return judged, None
+        if self.device.platform != "cpu":
+            self._forget()  # the result of one device needs the memory
+        about = point, self._grown(point), ready.program, ready.compiled.call, self.batch(point), state
+        more, loss = self.proof.after_round(*about)
+        return judged + more, loss
+
+    def profile(self, point: str, folder: str) -> ProfileRecord:
+        """Traces one block of a prepared point into `folder`. Raises StageError."""
+        ready = self.prepared[point]
+        number = jax.process_index() or self.co_runners.here
+        here = f"-process{number}" if number else ""
+        with stage("profile"), self._running(ready) as (call, state, supply):
+            _, state = self._timer(ready).block(call, state, supply, 2)
+            return profile.trace(
+                call,
+                state,
+                supply,
+                steps=ready.steps,
+                folder=folder + here,
+                module=parse(ready.compiled.hlo),
+                point=point,
+                worker=self.worker,
+            )
+
+    @contextlib.contextmanager
+    def _running(self, ready: PreparedStep, held: Held | None = None) -> Iterator[tuple[Any, Any, Any]]:
+        """(call, state, input of every step: a batch on the devices, or a feed). held: None for a fresh state."""
+        program, point, call = ready.program, ready.point, ready.compiled.call
+        if held is None:
+            memory.give_back()
+        with jax.set_mesh(program.mesh), contextlib.ExitStack() as stack:
+            state = program.init(self.key) if held is None else held.state
+            if not _fed(point):
+                placed = self._placed.get(point.point)
+                if placed is None:
+                    placed = self._placed[point.point] = program.put(self.batch(point))
+                jax.block_until_ready((state, placed))
+                yield call, state, placed
+                return
+            feed = stack.enter_context(
+                contextlib.closing(
+                    feeds.open(
+                        point.levers["input"],
+                        self.plain,
+                        batch=point.global_batch,
+                        put=program.put,
+                        seed=self.config.seed,
+                        data=self.data,
+                    )  # fmt: skip
+                )
+            )
+            jax.block_until_ready(state)
+            yield (lambda state, feed: call(state, feed.next())), state, feed
+
+    def _timer(self, ready: PreparedStep) -> Timer:
+        """The timer of a point. The blocks of inference have one step, and their number is enough for a percentile."""
+        group = ready.program.members if self.co_runners.alone else self.co_runners
+        timer = dataclasses.replace(self.timer, barrier=group.barrier, broadcast=group.broadcast)
+        if ready.point.oversubscribed:  # its times support no claim, so a short warm-up is enough
+            return dataclasses.replace(timer, warmup_blocks=OVERSUBSCRIBED_WARMUP)
+        if self.device.platform == "cpu":
+            mine = ready.program.mesh.local_devices
+            if len(mine) not in self._probes:
+                self._probes[len(mine)] = Probe(mine)
+            timer = dataclasses.replace(timer, probe=self._probes[len(mine)])
+        if ready.point.levers.get(PART.name) != "inference":
+            return timer
+        rounds, _ = counts(self.config.measure.rounds, self.config.measure.processes)
+        blocks = max(timer.blocks, -(-LATENCIES // rounds))
+        return dataclasses.replace(timer, blocks=blocks, max_steps=1)
+
+    def _waiting(self, ready: PreparedStep, call: Any, state: Any, supply: Any, steps: int) -> dict[str, float]:
+        """The share of a block's time in which the step's thread waits for its input."""
+        if not hasattr(supply, "waited_s"):
+            return {}
+        before = supply.waited_s
+        seconds, _ = self._timer(ready).block(call, state, supply, steps)
+        return {"waited_share": (supply.waited_s - before) / seconds}
+
+    def _outcome(self, workload: TrainWorkload, program: Program, point: Point) -> dict[str, float]:
+        steps = self.config.measure.train_steps
+        if not steps or self.data is None or point.explains or PART.of(point.levers) != "step":
+            return {}
+        return step_facts.train_briefly(
+            workload, program, self.data, steps=steps, batch=self.config.train.batch, seed=self.config.seed
+        )
+
+    def batch(self, point: Point) -> Batch:
+        """The synthetic batch of a point: the same values in every round, strategy and process.
+
+        For accelerators the host draws and keeps it: inside the context of a mesh each device would hold all of it.
+        For several processes too: inside the context of a mesh it would lie in all of them.
+        """
+        if self.devices[0].platform == "cpu" and self.members.alone:
+            if point.global_batch not in self._drawn:
+                drawn = self._draw(jax.random.fold_in(self.key, 2), point.global_batch)
+                self._drawn[point.global_batch] = drawn
+            return self._drawn[point.global_batch]
+        with on_host():
+            return jax.device_get(self._draw(jax.random.fold_in(self.key, 2), point.global_batch))
+
+    def _first_run(self, program: Program, compiled: CompiledStep, batch: Batch) -> tuple[float, dict[str, float], Any]:
+        """(seconds, further facts about the step, its outputs)."""
+        with jax.set_mesh(program.mesh):
+            state, placed = program.init(self.key), program.put(batch)
+            jax.block_until_ready((state, placed))
+            facts = step_facts.memory(program, state, placed, gradients=self.config.measure.gradients)
+            program.members.barrier()
+            start = time.perf_counter()
+            _, outputs = jax.block_until_ready(compiled.call(state, placed))
+            return time.perf_counter() - start, facts | step_facts.of_metrics(outputs), outputs
+
+    def _record(
+        self,
+        point: Point,
+        report: CompileReport,
+        checks: tuple[Verdict, ...],
+        program: Program,
+        *,
+        outcome: dict[str, float],
+        facts: dict[str, float],
+    ) -> PointRecord:
+        return PointRecord(
+            experiment=self.config.experiment,
+            processes=len(program.members.processes),
+            platform=self.devices[0].platform,
+            device_kind=self.devices[0].device_kind,
+            unit=self.plain.unit,
+            passport=report,
+            checks=checks,
+            worker=self.worker,
+            outcome=outcome,
+            facts=facts,
+            loss=self.proof.loss_kind.label,
+            annotations=flax_models.named_axes_sentence(self.plain.init),
+            **point.to_json(),
+        )
+
+
+def _fed(point: Point) -> bool:
+    return INPUT.of(point.levers).kind != "device"

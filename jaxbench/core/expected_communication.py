@@ -1,0 +1,436 @@
+# Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
+"""Checks a compiled step's communication: its collective counts against the strategy's expected communication.
+
+The check compares *numbers*, not bytes. The compiler chooses the width of each number (XLA on a CPU sends 16 bits as
+32, and on a TPU it sends the operands of products as bfloat16), but not how many numbers must travel. The jaxpr of the
+loss says which gradients, scalars and examples must travel.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+
+from jaxbench.core import weighted
+from jaxbench.core.program import Program
+from jaxbench.core.schema import Collective, CompileReport, Verdict
+from jaxbench.core.workload import KEY, Batch, CollectiveBounds, PyTree, TrainWorkload
+from jaxbench.parallel.layout import canonical_avals
+from jaxbench.parallel.optimizer import unused_gradients
+from jaxbench.workloads import sharding_context
+from jaxbench.workloads.adapters.pure import zeros
+from jaxbench.workloads.jaxprs import equations, numbered, reached
+from jaxbench.workloads.levers.freeze import not_frozen
+from jaxbench.workloads.rng_keys import PARTS
+
+
+@dataclass(frozen=True, kw_only=True)
+class Statistics:
+    """The numbers in a model's state, which a step may sum over devices.
+
+    floats: floating-point numbers, such as batch statistics. others: whole numbers, which a program with explicit
+    collectives reduces once. scalars: values of rank 0. repeats: how often the floats are summed at most.
+    """
+
+    floats: int = 0
+    others: int = 0
+    scalars: int = 0
+    repeats: int = 1
+
+    @classmethod
+    def of(cls, workload: TrainWorkload, model_state: PyTree) -> Statistics:
+        """Counts the state of a workload.
+
+        Statistics of each device's own examples are summed once. Statistics of the whole batch are summed in each
+        forward and backward pass, again where a pass is repeated, and finally as the state.
+        """
+        leaves = jax.tree.leaves(not_frozen(model_state))
+        floats = sum(leaf.size for leaf in leaves if leaf.ndim and jnp.issubdtype(leaf.dtype, jnp.inexact))
+        return cls(
+            floats=floats,
+            others=sum(leaf.size for leaf in leaves if leaf.ndim) - floats,
+            scalars=sum(not leaf.ndim for leaf in leaves),
+            repeats=1 if workload.independent else 1 + 3 * workload.micro_batches,
+        )
+
+    def sums(self, platform: str) -> Iterator[tuple[int, int]]:
+        """(numbers, at most how many of them are scalars) of each possible sum. On a CPU scalars are not counted."""
+        for repeats in range(self.repeats + 1):
+            scalars = 0 if platform == "cpu" else self.scalars * max(1, repeats)
+            for others in {0, self.others}:
+                yield repeats * self.floats + others, scalars
+
+
+SUM, GATHER, SCATTER = "all-reduce", "all-gather", "reduce-scatter"
+BORDER = 0.06  # share of scattered numbers that a TPU's compiler may send in addition; see `_as_sums`
+
+
+@dataclass(frozen=True, kw_only=True)
+class StepFacts:
+    """What `verify` must know of a step in addition to its expected communication.
+
+    devices: the size of the mesh. platform: the one that the step is compiled for. metrics: scalars that the step
+    returns, including the loss. fewer: returns the least number of metrics that devices must sum (a metric that depends
+    on no example need not be summed); called only when it matters. sums: the number of mesh axes that each metric is
+    summed over, one after the other. sizes: of the axes with more than one device. statistics: batch statistics, which
+    the step may also reduce. equal: returns how many numbers of the gradient equal other numbers of it, so that the
+    compiler need not send them; called only when it matters. widest: bytes of the widest number that may travel.
+    weights: additional scalars, by which weighted means are divided.
+    """
+
+    devices: int
+    platform: str = "cpu"
+    metrics: int = 1
+    fewer: Callable[[], int] | None = None
+    sums: int = 1
+    sizes: tuple[int, ...] = ()
+    statistics: Statistics = Statistics()
+    equal: Callable[[], int] | None = None
+    widest: int = 4
+    weights: int = 0
+
+
+def gradient_bytes(params: PyTree, devices: int) -> int:
+    """The bytes that data parallelism must reduce: the gradient of each of these parameters once; 0 on one device."""
+    return sum(leaf.size * leaf.dtype.itemsize for leaf in jax.tree.leaves(params)) if devices > 1 else 0
+
+
+def judge(
+    workload: TrainWorkload,
+    program: Program,
+    report: CompileReport,
+    global_batch: int,
+    *,
+    own: bool = True,
+    proven: Callable[[], bool] = lambda: False,
+    across: bool = False,
+    devices: int | None = None,
+) -> Verdict:
+    """The verdict "collectives" on a compiled step, from the collective counts in its compile report.
+
+    own: the model is one of the suite's own, for which excess communication is an error. proven: returns whether every
+    single parameter was shown to be correct; called only when it matters. across: the loss compares examples without
+    the suite's helpers, so it is unknown what it needs from other devices. devices: as in `bounds_of`.
+    """
+    bounds, step, single = bounds_of(workload, program, report.metrics, global_batch, devices)
+    verdict = verify(report.collectives, bounds, step, single=single)
+    if verdict.ok or own or verdict.excess_bytes is None or not proven():
+        return verdict
+    # A step that sends more or less than expected is excused if every parameter is correct: an excess costs only time.
+    excess = "; every parameter is correct nevertheless"
+    if verdict.excess_bytes:
+        leaves = jax.tree.leaves_with_path(jax.eval_shape(workload.init, KEY)[0])
+        paths = [path for path, leaf in leaves if 0 < leaf.size == verdict.excess_bytes // 4]
+        excess = f": {verdict.excess_bytes:,} excess bytes"
+        if len(paths) == 1:
+            excess += f", the size of '{jax.tree_util.keystr(paths[0], simple=True, separator='/')}'"
+        if across:
+            excess += ", as expected of a loss across examples"
+    return dataclasses.replace(verdict, ok=True, reason=verdict.reason + excess)
+
+
+def bounds_of(
+    workload: TrainWorkload, program: Program, metrics: int, global_batch: int, devices: int | None = None
+) -> tuple[CollectiveBounds, StepFacts, int]:
+    """The arguments of `verify`: (the expected communication, the step's facts, the number of rank-0 parameters).
+
+    devices: the number that the point asked for; None: the size of the mesh. A program on another number of devices
+    must send what data parallelism over the requested devices sends, whatever its own expected communication says.
+    """
+    params, model_state = jax.eval_shape(workload.init, KEY)
+    devices = devices or program.mesh.size
+    if devices == 1:
+        return {}, StepFacts(devices=1), 0
+    if program.mesh.size != devices:
+        program = dataclasses.replace(program, expected=None)
+    step = StepFacts(
+        devices=devices,
+        platform=program.mesh.devices.flat[0].platform,
+        metrics=metrics,
+        weights=weights(workload),
+        fewer=partial(scalars_of_examples, workload),
+        sums=program.sums,
+        sizes=tuple(size for size in program.mesh.shape.values() if size > 1),
+        statistics=Statistics.of(workload, model_state),
+        equal=partial(equal_gradients, workload),
+        widest=program.widest,
+    )
+    sent = workload.reduced(params)
+    if workload.sent:
+        bounds = data_parallel(sent)
+    elif program.expected is None:
+        bounds = _unused(data_parallel(params, unused_gradients(workload, canonical_avals(workload))), workload)
+    else:
+        bounds = _unused(program.expected(global_batch), workload)
+    bounds = _gathered(bounds, workload, program, global_batch)
+    return bounds, step, sum(not leaf.shape for leaf in jax.tree.leaves(sent))
+
+
+def _unused(bounds: CollectiveBounds, workload: TrainWorkload) -> CollectiveBounds:
+    """Lowers the lower bounds by what unused parameters save.
+
+    The gradient of an unused parameter need not be sent, although a program with explicit collectives may send zeros.
+    The compiler does not gather an unused parameter either.
+    """
+    # A parameter is gathered at most in the forward and in the backward pass of each micro-batch.
+    most = 2 * workload.micro_batches * without_gradient(workload)
+    return {kind: (max(0, least - most), many) for kind, (least, many) in bounds.items()} if most else bounds
+
+
+def _gathered(
+    bounds: CollectiveBounds, workload: TrainWorkload, program: Program, global_batch: int
+) -> CollectiveBounds:
+    """Adds what a loss gathers from all examples: the features to every device, and the gradients back as a sum.
+
+    A per-device program sends exactly this. In a program for the whole batch the compiler decides, and it may gather
+    once more for the backward pass.
+    """
+    if program.parts == 1 or not (per_device := gathered(workload, global_batch // program.parts)):
+        return bounds
+    everything, total = per_device * program.parts, dict(bounds)
+    by_hand = program.keys is not None  # the loss sees one part of the batch and gathers explicitly
+    gathers = 2 if program.disabled_passes or not by_hand else 1
+    for kind, least, most in (
+        (GATHER, by_hand * everything, gathers * everything),
+        (SCATTER, 0, per_device),
+        (SUM, 0, 0 if by_hand else 2 * everything),
+    ):
+        low, high = total.get(kind, (0, 0))
+        total[kind] = low + least, high + most
+    return total
+
+
+def data_parallel(params: PyTree, unused: frozenset[int] = frozenset()) -> CollectiveBounds:
+    """Expected communication of plain data parallelism: one all-reduce of every parameter's gradient, nothing else.
+
+    unused: the indices of parameters for which the optimizer uses no gradient; their gradients may be left out.
+    """
+    sizes = [leaf.size for leaf in jax.tree.leaves(params)]
+    return {SUM: (sum(size for i, size in enumerate(sizes) if i not in unused), sum(sizes))}
+
+
+def verify(collectives: Iterable[Collective], bounds: CollectiveBounds, step: StepFacts, *, single: int = 0) -> Verdict:
+    """The verdict "collectives". bounds: by kind, the fewest and most numbers in the results on one device.
+
+    single: how many numbers in `bounds` are rank-0 parameters, which on a CPU are counted like metrics.
+    """
+    if step.devices == 1:  # the compiler may leave in a collective over one device, which sends nothing
+        return Verdict(name="collectives", ok=True, reason="one device: nothing to communicate", value=0, limit=0)
+    collectives = tuple(each for each in collectives if each.group != 1)  # a group of one device sends nothing
+    by_kind = _by_kind(collectives)
+    counted = {kind: _numbers(each, step) for kind, each in by_kind.items()}
+    allowed = {kind: (float(least), float(most)) for kind, (least, most) in bounds.items()}
+    least, most = allowed.get(SUM, (0.0, 0.0))
+    if step.platform == "cpu":
+        # XLA on a CPU keeps rank-0 arrays separate, so `_numbers` leaves out the metrics and these parameters too.
+        least = max(0.0, least - single)
+    else:
+        metrics = step.metrics if step.sums else 0
+        if metrics and step.fewer is not None and counted.get(SUM, 0) < least + metrics:
+            metrics = min(metrics, step.fewer())
+        least, most = least + metrics, most + (step.metrics + step.weights) * step.sums
+    # Numbers packed in pairs fill whole tiles, and the program's text does not say how much of them is padding.
+    padding = by_kind[SUM].packed if SUM in by_kind else 0
+    allowed[SUM] = least, most + padding
+    rewritten = ""
+    if step.platform == "tpu":
+        counted, allowed, rewritten = _as_sums(collectives, counted, allowed, step)
+    allowed[SUM] = _with_statistics(counted.get(SUM, 0), *allowed[SUM], step)
+    parts = [f"{c.elements + c.scalars:,} numbers by {kind} ({c.bytes:,} bytes)" for kind, c in by_kind.items()]
+    sent, wrong, beyond = (" and ".join(parts) or "nothing") + rewritten, [], 0.0
+    for kind in sorted({**counted, **allowed}):
+        numbers, (least, most) = counted.get(kind, 0), allowed.get(kind, (0, 0))
+        if not least <= numbers <= most:
+            wrong.append(f"{numbers:,} numbers by {kind}, but {_range(least, most)} are expected")
+            beyond += max(0.0, numbers - most)
+    # Numbers are counted as float32, whatever width the compiler chose.
+    excess: int | None = 4 * int(beyond)
+    wide = next((kind for kind, each in by_kind.items() if _too_wide(each, step)), None)
+    if wide and not wrong:
+        wrong = [f"{by_kind[wide].bytes:,} bytes by {wide}, which is more than {8 * step.widest} bits per number"]
+        excess = None
+    reason = f"the compiled step sends {wrong[0] if wrong else f'{sent}, as expected'}"
+    if wrong and rewritten:
+        reason += f" ({sent})"
+    value, upper = sum(counted.values()), sum(most for _, most in allowed.values())
+    limit = upper if math.isfinite(upper) else None
+    return Verdict(name="collectives", ok=not wrong, reason=reason, value=value, limit=limit, excess_bytes=excess)
+
+
+def _with_statistics(numbers: float, least: float, most: float, step: StepFacts) -> tuple[float, float]:
+    """The bounds on what is summed, including the batch statistics.
+
+    The statistics are summed a whole number of times: the number that fits `numbers`, or once if none fits. Equal
+    gradients may be sent only once.
+    """
+    # `step.equal` traces the gradient, so it is called only if the numbers do not fit without it.
+    for fewer in (lambda: 0, step.equal or (lambda: 0)):
+        low = max(0.0, least - fewer())
+        for extra, scalars in step.statistics.sums(step.platform):
+            if low + extra <= numbers <= most + extra + scalars:
+                return low + extra, most + extra + scalars
+    return least + step.statistics.floats, most + step.statistics.floats
+
+
+def _by_kind(collectives: Iterable[Collective]) -> dict[str, Collective]:
+    """One entry for each kind, summed over mesh axes."""
+    totals: dict[str, Collective] = {}
+    for each in collectives:
+        if each.kind in totals:
+            old = totals[each.kind]
+            summed = ("count", "bytes", "elements", "scalar_bytes", "scalars", "wire_bytes", "packed")
+            both = {name: getattr(old, name) + getattr(each, name) for name in summed}
+            each = dataclasses.replace(each, group=max(old.group, each.group), **both)
+        totals[each.kind] = each
+    return totals
+
+
+def _numbers(each: Collective, step: StepFacts) -> int:
+    """How many numbers travel.
+
+    On a CPU the rank-0 values of an all-reduce do not count: they are the loss and metrics, which XLA keeps in separate
+    arrays. On other platforms they may share an array with the gradients.
+    """
+    scalars = each.scalars or each.scalar_bytes // 4
+    return each.elements + each.packed + (0 if each.kind == SUM and step.platform == "cpu" else scalars)
+
+
+def _as_sums(
+    collectives: tuple[Collective, ...],
+    counted: dict[str, int],
+    allowed: dict[str, tuple[float, float]],
+    step: StepFacts,
+) -> tuple[dict[str, int], dict[str, tuple[float, float]], str]:
+    """(counted, allowed, a note) for a TPU, with all-reduce, all-gather and reduce-scatter compared together as whole
+    arrays.
+
+    XLA for a TPU rewrites small all-gathers and one-dimensional reduce-scatters as all-reduces: each device adds its
+    part and zeros, or takes its part of the sum.
+    """
+    sizes = step.sizes or (step.devices,)
+    scattered = sum(each.elements * each.group for each in collectives if each.kind == SCATTER)
+    whole = {GATHER: (counted.get(GATHER, 0), 1, 1), SCATTER: (scattered, min(sizes), max(sizes))}
+    counted, allowed = dict(counted), dict(allowed)
+    # A part that does not fill a tile is scattered with the border of the next part, which a permutation then sends on.
+    border = BORDER * max(sizes) * allowed.get(SCATTER, (0, 0))[1]
+    rewritten = [kind for kind in (GATHER, SCATTER) if counted.get(kind, 0) < allowed.get(kind, (0, 0))[0]]
+    for kind, (numbers, smallest, largest) in whole.items():
+        least, most = allowed.get(kind, (0, 0))
+        if counted.get(kind, 0) > most:
+            continue  # more than allowed: reported as this kind
+        counted[SUM] = counted.get(SUM, 0) + numbers
+        allowed[SUM] = allowed[SUM][0] + smallest * least, allowed[SUM][1] + largest * most
+        counted.pop(kind, None)
+        allowed.pop(kind, None)
+    if border and "collective-permute" not in allowed:
+        allowed["collective-permute"] = (0, border)
+    return counted, allowed, f"; the compiler wrote all-reduce for {' and '.join(rewritten)}" if rewritten else ""
+
+
+def _too_wide(each: Collective, step: StepFacts) -> bool:
+    scalars = each.scalars or each.scalar_bytes // 4
+    return each.bytes - 4 * (scalars + (step.metrics + step.weights) * step.sums) > step.widest * each.elements
+
+
+def _range(least: float, most: float) -> str:
+    if least == most:
+        return f"{least:,.0f}"
+    return f"{least:,.0f} or more" if most == math.inf else f"{least:,.0f} to {most:,.0f}"
+
+
+def draws(workload: TrainWorkload) -> bool:
+    """Whether the loss, or anything else that the loss function returns, depends on its random key."""
+    params, model_state = jax.eval_shape(workload.init, KEY)
+    traced = jax.make_jaxpr(lambda key, params, model_state, batch: workload.loss(params, model_state, batch, key))
+    jaxpr = traced(KEY, params, model_state, workload.batch_avals(2)).jaxpr
+    return any(reached(jaxpr, jaxpr.invars[:1]))
+
+
+def _of_examples(
+    workload: TrainWorkload, function: Callable[..., PyTree]
+) -> tuple[Any, list[bool], list[jax.ShapeDtypeStruct]]:
+    """(the jaxpr of a function; whether each of its results depends on the examples; the parameters).
+
+    function: takes what a loss takes.
+    """
+    params, model_state = jax.eval_shape(workload.init, KEY)
+    batch = workload.batch_avals(2)
+    traced = jax.make_jaxpr(lambda batch, params, key: function(params, zeros(model_state), batch, key))
+    jaxpr = traced(batch, params, KEY).jaxpr
+    return jaxpr, reached(jaxpr, jaxpr.invars[: len(jax.tree.leaves(batch))]), jax.tree.leaves(params)
+
+
+def _gradient(workload: TrainWorkload) -> Callable[..., PyTree]:
+    return lambda *args: jax.grad(workload.mean_loss, has_aux=True)(*args)[0]
+
+
+def without_gradient(workload: TrainWorkload) -> int:
+    """The number of elements of parameters that no example's loss depends on.
+
+    Their gradient is the same on all devices, and zero unless the loss has a term of parameters alone.
+    """
+    _, hits, leaves = _of_examples(workload, _gradient(workload))
+    return sum(leaf.size for leaf, hit in zip(leaves, hits, strict=True) if not hit)
+
+
+def equal_gradients(workload: TrainWorkload) -> int:
+    """The number of gradient elements that repeat another gradient. A compiler may reduce both as one.
+
+    Example: the results of two normalizations are added, so the gradients of their biases are equal.
+    """
+    jaxpr, _, leaves = _of_examples(workload, _gradient(workload))
+    values = numbered(jaxpr)
+    first = {value: at for at, value in reversed([*enumerate(values)])}
+    return sum(leaves[at].size for at, value in enumerate(values) if first[value] != at)
+
+
+def scalars_of_examples(workload: TrainWorkload) -> int:
+    """The number of a loss's scalars that differ between devices with different examples.
+
+    The compiler may see that the others, such as constants, need not be summed.
+    """
+
+    def scalars(*args: PyTree) -> PyTree:
+        loss, (_, metrics) = workload.mean_loss(*args)
+        return {"loss": loss, **metrics}
+
+    jaxpr, hits, _ = _of_examples(workload, scalars)
+    return len({id(out) for out, hit in zip(jaxpr.outvars, hits, strict=True) if hit})
+
+
+def weights(workload: TrainWorkload) -> int:
+    """The number of weighted means that a loss returns; the weight of each travels too."""
+    params, model_state = jax.eval_shape(workload.init, KEY)
+    loss, (_, metrics) = jax.eval_shape(workload.loss, params, model_state, workload.batch_avals(2), KEY)
+    return sum(map(weighted.is_weighted, (loss, *metrics.values())))
+
+
+def gathered(workload: TrainWorkload, examples_given: int) -> int:
+    """The number of elements that a loss gathers from a device with `examples_given` examples."""
+    with sharding_context.recorded_sizes() as sizes:
+        _loss_of_part(workload, examples_given)
+    return sum(sizes)
+
+
+def asks_others(workload: TrainWorkload) -> bool:
+    """Whether the loss of one part of the batch communicates with the other parts."""
+    return any(PARTS in str(equation.params) for equation in equations(_loss_of_part(workload, 2)))
+
+
+def _loss_of_part(workload: TrainWorkload, examples_given: int) -> Any:
+    """The jaxpr of the loss when other devices hold other parts of the batch."""
+    params, model_state = jax.eval_shape(workload.init, KEY)
+
+    def loss(params: PyTree, batch: Batch, key: jax.Array) -> Any:
+        with sharding_context.over(axis=PARTS):
+            return workload.loss(params, zeros(model_state), batch, key)[0]
+
+    batch = workload.batch_avals(examples_given)
+    return jax.make_jaxpr(loss, axis_env=[(PARTS, 2)])(params, batch, KEY).jaxpr

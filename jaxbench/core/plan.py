@@ -1,0 +1,365 @@
+# Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
+"""The points of a run, in the order of their preparation, and the process that measures each of them."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any, Protocol
+
+from jaxbench import parallel
+from jaxbench.catalog import compiler_options
+from jaxbench.config import CaseSettings, Settings
+from jaxbench.core.schema import StepPlace
+from jaxbench.errors import UserError
+from jaxbench.levers import ACCUMULATE, BATCH, EVERY_MESH, EXECUTION, MESH, TRAININGS, Arm
+from jaxbench.levers.compiler import COMPILER, EVERY_SET, require_platform
+from jaxbench.parallel import axes
+
+CPU_DEVICES = (1, 2, 4, 8)
+PER_DEVICE = "per_device"
+
+# Devices that share cores show that a program is correct, but nothing about its speed. So they are measured last, with
+# one round of one process and blocks of one step, which shows that no step recompiles.
+OVERSUBSCRIBED_ROUNDS = 1
+
+# By default glibc takes large blocks from the system and returns them in every call, page by page. XLA's CPU client
+# allocates a program's scratch at each execution: a gpt step took a quarter longer, a collective up to four times as
+# long. That is not the machine's speed; other training scripts on a CPU gain from the same variables.
+KEEP_MEMORY = {"MALLOC_ARENA_MAX": "1", "MALLOC_MMAP_MAX_": "0", "MALLOC_TRIM_THRESHOLD_": str(2**40)}
+
+
+@dataclass(frozen=True, kw_only=True)
+class Point(StepPlace):
+    """One training step, or ablation, to measure."""
+
+    # Not sent to the worker. Its record takes the first two from the devices themselves.
+    platform: str = ""
+    processes: int = 1  # the number of processes that run it together
+    part_of: int = 0  # the device count of the program from which one device does its share; 0: its own program
+    memory_share: float = 0.0  # the share of an accelerator's memory for each process; 0: JAX's default
+
+    def to_json(self) -> dict[str, Any]:
+        """The fields of the point, as in its record."""
+        own = ("platform", "processes", "part_of", "memory_share")
+        return {name: value for name, value in asdict(self).items() if name not in own}
+
+    def worker(self) -> tuple[str, dict[str, Any]]:
+        """(the name of the process that measures it, the setup of that process).
+
+        A CPU process keeps one device count, pinned to the same number of cores. An accelerator belongs to one process
+        at a time, so one worker measures every count on a part of the devices. Trainings that share devices have
+        separate processes.
+        """
+        shared, further = sharing_setup(self.levers, self.memory_share)
+        setup: dict[str, Any] = {"platform": self.platform, "devices": self.devices, **further}
+        setup |= {"processes": self.processes} if self.processes > 1 else {}
+        if self.platform != "cpu":
+            return self.platform + shared, setup
+        if self.part_of > self.devices:  # one core does its share of a program for several devices
+            alone = {"platform": "cpu", "devices": self.part_of, "cores": 1, "environment": KEEP_MEMORY}
+            return f"cpu1of{self.part_of}", alone
+        # As few threads as data parallelism needs; a program that needs more requests them.
+        name = f"cpu{self.devices}" + (f"-{self.processes}processes" if self.processes > 1 else shared)
+        return name, {**setup, "environment": KEEP_MEMORY, "concurrent_collectives": 1}
+
+    def failure(self) -> dict[str, Any]:
+        """The fields that identify it in a failure record."""
+        names = ("point", "strategy", "scaling", "devices", "global_batch", "arm")
+        return {name: getattr(self, name) for name in names}
+
+    @property
+    def text(self) -> str:
+        """ "jit_auto, strong, 4 devices, precision=bfloat16"."""
+        where = f"{self.strategy}, {self.scaling}, {self.devices} device{'s' if self.devices > 1 else ''}"
+        where += f", {self.point.rpartition('/')[2]}" if self.explains else ""
+        return f"{where}, {self.arm}" if self.arm else where
+
+
+class Placed(Protocol):
+    """The interface of a point for the sweep: a training step or a case."""
+
+    @property
+    def point(self) -> str: ...
+
+    @property
+    def text(self) -> str: ...
+
+    @property
+    def oversubscribed(self) -> bool: ...
+
+    @property
+    def processes(self) -> int: ...
+
+    def to_json(self) -> dict[str, Any]: ...
+
+    def worker(self) -> tuple[str, dict[str, Any]]: ...
+
+    def failure(self) -> dict[str, Any]: ...
+
+
+def rounds_of(point: Placed, rounds: int) -> int:
+    """The number of rounds in which a point is measured. rounds: that of the run."""
+    return min(rounds, OVERSUBSCRIBED_ROUNDS) if point.oversubscribed else rounds
+
+
+def device_counts(settings: Settings | CaseSettings, machine: dict[str, Any]) -> tuple[int, ...]:
+    """The device counts to sweep. machine: a manifest. Raises UserError for absent devices or different kinds."""
+    if machine["platform"] != "cpu":
+        _require_accelerators(settings, machine)
+    if settings.devices is not None:
+        return settings.devices
+    limit = settings.max_devices or max(machine["devices"], *CPU_DEVICES)
+    if machine["platform"] == "cpu":
+        limit = min(limit, machine["cores"]) if not getattr(settings, "oversubscribe", True) else limit
+        started = len(machine.get("hosts", ())) or 1
+        return tuple(n for n in sorted({*CPU_DEVICES, started}) if n <= limit and (n <= started or n % started == 0))
+    return tuple(2**i for i in range(12) if 2**i <= min(limit, machine["devices"]))
+
+
+def _require_accelerators(settings: Settings | CaseSettings, machine: dict[str, Any]) -> None:
+    available, kinds = machine["devices"], machine["device_kinds"]
+    if max(settings.devices or (1,)) > available:
+        raise UserError(
+            f"--config.mesh.devices asks for {max(settings.devices or (1,))} devices, this machine has {available} "
+            f"({machine['device_kind']}): use at most {available}, or fake devices with --config.mesh.platform=cpu."
+        )
+    if len(kinds) > 1:
+        raise UserError(
+            f"this machine has different accelerators ({', '.join(kinds)}): select one kind with CUDA_VISIBLE_DEVICES."
+        )
+
+
+def make(settings: Settings, machine: dict[str, Any]) -> list[Point]:
+    """All points of the sweep. Raises UserError if a batch does not divide over a device count that the user chose."""
+    points = []
+    counts = divisible(settings, device_counts(settings, machine))
+    processes = owners_of(settings, counts, machine)
+    require_sharable(settings, machine)
+    share = memory_share(settings.arms, machine["platform"])
+    for devices in counts:
+        for strategy in settings.strategies:
+            for scaling in settings.scalings:
+                for arm in possible(arms_of(settings, strategy, devices), machine):
+                    parts = axes.batch_parts(parallel.mesh_sizes(strategy, devices, MESH.of(arm.levers)))
+                    grows = scaling == "weak" and settings.weak == "batch"
+                    lever = BATCH.of(arm.levers)
+                    batch = (lever or settings.batch) * (devices if grows else 1)
+                    field = "lever.batch" if lever else "batch"
+                    require_equal_parts(field, batch, parts=parts, micro_batches=ACCUMULATE.of(arm.levers))
+                    name = f"{strategy}/{scaling}/{devices}" + (f"/{arm.name}" if arm.name else "")
+                    points.append(
+                        Point(
+                            point=name,
+                            strategy=strategy,
+                            scaling=scaling,
+                            devices=devices,
+                            global_batch=batch,
+                            oversubscribed=machine["platform"] == "cpu" and devices > machine["cores"],
+                            arm=arm.name,
+                            levers=arm.levers,
+                            platform=machine["platform"],
+                            processes=processes[devices],
+                            memory_share=share,
+                        )
+                    )
+    return points
+
+
+def owners_of(settings: Settings | CaseSettings, counts: Sequence[int], machine: dict[str, Any]) -> dict[int, int]:
+    """The number of processes that run a point, by device count, in a launch or on this host. Raises UserError."""
+    return (launched_of if "hosts" in machine else processes_of)(settings, counts, machine)
+
+
+def launched_of(settings: Settings | CaseSettings, counts: Sequence[int], machine: dict[str, Any]) -> dict[int, int]:
+    """The number of processes of a launch that run a point, by device count.
+
+    These are the first processes. Each has an equal share of CPU devices, or all of its accelerators. Raises UserError
+    for a number of processes that is not the launch's, and for devices that do not divide over them.
+    """
+    started, text = len(machine["hosts"]), str(settings.mesh_processes).strip()
+    if text not in ("1", str(started)):
+        raise UserError(
+            f"--config.mesh.processes={text} is not possible: this command was started {started} times, as "
+            f"{started} processes; leave it out."
+        )
+    if machine["platform"] != "cpu":
+        each = machine["devices"] // started
+        return {count: -(-count // each) for count in counts}
+    if uneven := [count for count in counts if count > started and count % started]:
+        raise UserError(
+            f"{uneven[0]} devices do not divide over the {started} processes that were started: use "
+            f"--config.mesh.devices={started}, for example."
+        )
+    return {count: min(started, count) for count in counts}
+
+
+def processes_of(settings: Settings | CaseSettings, counts: Sequence[int], machine: dict[str, Any]) -> dict[int, int]:
+    """The number of processes that run a point, by device count: the number asked for, but none without a device.
+
+    Raises UserError for an illegal number, for more processes than devices, for devices that do not divide over them,
+    and for several accelerators in one of several processes.
+    """
+    platform, text = machine["platform"], str(settings.mesh_processes).strip()
+    field, asked, most = f"--config.mesh.processes={text}", int(text) if text.isdecimal() else None, max(counts)
+    if asked == 0 or (asked is None and text != PER_DEVICE):
+        raise UserError(f"{field} is not a number of processes: use 1, 2 or {PER_DEVICE}.")
+    if asked == 1:
+        return dict.fromkeys(counts, 1)
+    if platform == "tpu":
+        raise UserError(f"{field} is not possible on a TPU, where one process of a host owns all chips: use 1.")
+    if platform != "cpu" and asked is not None:
+        raise UserError(f"{field} is not possible on a {platform}, where a process has one device: use {PER_DEVICE}.")
+    if asked is None:
+        return {count: count for count in counts}
+    if asked > most:
+        raise UserError(
+            f"{field} is more than the {most} devices of the largest point: use at most {most}, or more devices with "
+            f"--config.mesh.devices={asked}."
+        )
+    if uneven := [count for count in counts if count > asked and count % asked]:
+        raise UserError(
+            f"{uneven[0]} devices do not divide over {field}: use {PER_DEVICE}, or --config.mesh.devices={asked}."
+        )
+    return {count: min(asked, count) for count in counts}
+
+
+def require_equal_parts(field: str, batch: int, *, parts: int, micro_batches: int) -> None:
+    """Raises UserError unless a global batch divides into parts for devices, and these into micro-batches.
+
+    field: the config field that sets the batch, such as "lever.batch".
+    """
+    if batch % parts:
+        near = max(parts, round(batch / parts) * parts)
+        raise UserError(f"--config.{field}={batch} does not divide over {parts} devices: use {near}, for example.")
+    if batch // parts % micro_batches:
+        near = parts * micro_batches * max(1, round(batch / parts / micro_batches))
+        raise UserError(
+            f"--config.lever.accumulate={micro_batches} does not divide the {batch // parts} examples that each "
+            f"of {parts} devices receives: use a global batch of {near}, for example."
+        )
+
+
+def possible(arms: list[Arm], machine: dict[str, Any]) -> list[Arm]:
+    """The arms that this platform supports.
+
+    Raises UserError if none is left, and for compiler options of another platform."""
+    arms = with_sets(arms, machine["platform"])
+    if machine["platform"] != "tpu":
+        return arms
+    supported = [arm for arm in arms if EXECUTION.of(arm.levers) != "unfused"]
+    if not supported:
+        raise UserError(UNFUSED)
+    return supported
+
+
+def with_sets(arms: list[Arm], platform: str) -> list[Arm]:
+    """The arms with compiler options of this platform; "all" stands for every named set. Raises UserError."""
+    named: dict[str, Arm] = {}
+    for arm in arms:
+        require_platform(arm.levers, platform)
+        every = arm.levers.get(COMPILER.name) == EVERY_SET
+        for name in compiler_options.names(platform) if every else ():
+            text = arm.name.replace(f"compiler={EVERY_SET}", f"compiler={name}")
+            named.setdefault(text, Arm(text, {**arm.levers, COMPILER.name: name}))
+        if not every:
+            named[arm.name] = arm
+    return list(named.values())
+
+
+# Tried: a step has 25 fusions with the passes that can be named disabled, and 25 with them enabled.
+UNFUSED = (
+    "--config.lever.execution=unfused has no effect on a TPU, because its compiler has no fusion pass to disable: use "
+    "eager or jit."
+)
+
+
+def arms_of(settings: Settings, strategy: str, devices: int) -> list[Arm]:
+    """The arms of a strategy on `devices` devices; the mesh "all" stands for every mesh of that size."""
+    arms = []
+    for arm in settings.arms:
+        if MESH.of(arm.levers) != EVERY_MESH or not parallel.takes_any_mesh(strategy):
+            arms.append(arm)
+            continue
+        for sizes in axes.meshes(devices):
+            mesh = axes.text(sizes)
+            arms.append(Arm(arm.name.replace(f"mesh={EVERY_MESH}", f"mesh={mesh}"), {**arm.levers, "mesh": mesh}))
+    return arms
+
+
+def divisible(settings: Settings, counts: tuple[int, ...]) -> tuple[int, ...]:
+    """The counts that divide the batch of strong scaling; all counts if the user chose them."""
+    if settings.devices is not None or "strong" not in settings.scalings:
+        return counts
+    if {*settings.strategies} - {*parallel.of_any_model()}:
+        return counts
+    batches = {BATCH.of(arm.levers) or settings.batch for arm in settings.arms}
+    return tuple(n for n in counts if all(batch % n == 0 for batch in batches))
+
+
+def groups(points: Sequence[Placed]) -> dict[str, tuple[list[str], dict[str, Any]]]:
+    """By name of a worker process: (ids of the points that it measures, its setup)."""
+    workers: dict[str, tuple[list[str], dict[str, Any]]] = {}
+    for point in points:
+        name, setup = point.worker()
+        members, common = workers.setdefault(name, ([], setup))
+        members.append(point.point)
+        common["devices"] = max(common["devices"], setup["devices"])
+        if "processes" in setup:
+            common["processes"] = max(common.get("processes", 1), setup["processes"])
+    return workers
+
+
+USABLE = 0.9  # share of a GPU's memory, for all processes of the run together
+PIPES, DEFAULT_PIPES = "CUDA_MPS_PIPE_DIRECTORY", "/tmp/nvidia-mps"  # where the service and its clients meet
+NO_PIPES = "/nonexistent"  # without the service, processes would take turns on the GPU
+
+
+def require_sharable(settings: Settings, machine: Mapping[str, Any]) -> None:
+    """Raises UserError for trainings that cannot share the devices of this machine. machine: a manifest."""
+    for arm in settings.arms:
+        sharing, field = TRAININGS.of(arm.levers), f"--config.lever.trainings={arm.levers[TRAININGS.name]}"
+        if sharing.mps and machine["platform"] != "gpu":
+            raise UserError(
+                f"{field} needs an NVIDIA GPU, which trainings share by its Multi-Process Service, and this run "
+                f"measures on the {machine['platform']}: use {sharing.at_once}."
+            )
+        if sharing.mps and not (Path(os.environ.get(PIPES, DEFAULT_PIPES)) / "control").exists():
+            raise UserError(f"{field} needs the Multi-Process Service: start it with nvidia-cuda-mps-control -d.")
+        if sharing.at_once == 1:
+            continue
+        if machine["platform"] == "tpu":
+            raise UserError(f"{field} is not possible on a TPU, where one process of a host owns all chips: use 1.")
+        if "hosts" in machine:
+            raise UserError(f"{field} is measured by processes of this machine: start it without a launcher.")
+        if str(settings.mesh_processes).strip() != "1":
+            raise UserError(
+                f"{field} runs each training in one process, so --config.mesh.processes={settings.mesh_processes} has "
+                "no place: leave it out."
+            )
+
+
+def memory_share(arms: Sequence[Arm], platform: str) -> float:
+    """The share of a GPU's memory for each process. All get the same, because the processes of all arms live at once.
+
+    0 leaves the choice to JAX: on other platforms, and if nothing is shared.
+    """
+    processes = {arm.levers[TRAININGS.name]: TRAININGS.of(arm.levers).at_once for arm in arms}
+    return USABLE / sum(processes.values()) if platform == "gpu" and max(processes.values()) > 1 else 0.0
+
+
+def sharing_setup(levers: Mapping[str, str], share: float) -> tuple[str, dict[str, Any]]:
+    """(the end of the worker's name, the additional fields of its setup) for an arm with concurrent trainings.
+
+    share: see `memory_share`.
+    """
+    sharing, name = TRAININGS.of(levers), ""
+    setup: dict[str, Any] = {}
+    if sharing.at_once > 1:
+        name, setup = f"-{sharing.at_once}trainings", {"trainings": sharing.at_once}
+    if share:
+        pipes = os.environ.get(PIPES, DEFAULT_PIPES) if sharing.mps else NO_PIPES
+        setup["environment"] = {"XLA_PYTHON_CLIENT_MEM_FRACTION": f"{share:.3f}", PIPES: pipes}
+    return name + ("-mps" if sharing.mps else ""), setup

@@ -1,0 +1,319 @@
+# Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
+"""`Program`, a workload on a mesh, which every strategy returns; and the parts of a step that strategies share."""
+
+from __future__ import annotations
+
+import dataclasses
+import re
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+from jax.sharding import Mesh, PartitionSpec
+
+from jaxbench.core import weighted
+from jaxbench.core.workload import Batch, CollectiveBounds, Metrics, PyTree, TrainWorkload
+from jaxbench.errors import UserError
+from jaxbench.machine.start import run_once_options
+from jaxbench.processes.group import ProcessGroup
+from jaxbench.workloads import rng_keys, sharding_context
+from jaxbench.workloads.levers import precision
+
+
+@jax.tree_util.register_dataclass
+@dataclass(frozen=True)
+class TrainState:
+    """Everything that one training step passes to the next. In its *canonical* form no array has a device axis.
+
+    step: int32 scalar. key: uint32 (2,), the run's random key; step i uses fold_in(key, i).
+    """
+
+    step: jax.Array
+    params: PyTree
+    model_state: PyTree
+    opt_state: PyTree
+    key: jax.Array
+
+
+@dataclass(frozen=True, kw_only=True)
+class Program:
+    """A workload on a mesh.
+
+    Attributes:
+      mesh: trace and call `step` inside ``jax.set_mesh(mesh)``.
+      init: key, uint32 (2,) -> state, created in `state_sharding`, never whole on one device first.
+      step: jitted (state, batch) -> (state, metrics). The state is donated. Metrics are scalars over the global batch
+        (or one equal copy per device).
+      state_sharding, batch_sharding: trees (or prefixes) of shardings.
+      put: a canonical batch, host or device, (global_batch, ...) -> the layout that `step` takes, on the devices.
+      export: state -> canonical TrainState (device or host arrays), the same for every strategy and device count.
+      load: canonical TrainState (host or device) -> state in this program's layout. Inverse of `export`.
+      expected: global batch -> the expected communication of the step, without metrics: for each kind of collective,
+        bounds on the numbers in its results on one device. None: an all-reduce of every gradient, as in plain data
+        parallelism.
+      sums: the number of mesh axes that each metric is summed over.
+      passes: how often a stage of a pipeline runs its blocks forward in a step, and as often backward; 0: no pipeline.
+      widest: bytes of the widest number that may be sent, unless the compiler widens it (XLA's CPU compiler widens 16
+        bits to 32).
+      gradients: jitted (state, batch) -> the gradients as the strategy holds them between micro-batches; None: laid out
+        as the parameters.
+      disabled_passes: compiler passes that must be off for this step.
+      batch_parts: the number of parts that the mesh splits the batch into; None: one for each device.
+      keys: key -> one key for each part of the batch, (parts, 2), in the order of the batch, if the loss sees one part
+        at a time; None: the loss sees the whole batch and one key.
+      order: batch -> its examples in the order in which other programs' micro-batches take them.
+    """
+
+    mesh: Mesh
+    init: Callable[[jax.Array], TrainState]
+    step: Any
+    state_sharding: PyTree
+    batch_sharding: PyTree
+    put: Callable[[Batch], Batch]
+    export: Callable[[TrainState], TrainState]
+    load: Callable[[TrainState], TrainState]
+    expected: Callable[[int], CollectiveBounds] | None = None
+    gradients: Any = None
+    batch_parts: int | None = None
+    disabled_passes: tuple[str, ...] = ()
+    sums: int = 1
+    passes: int = 0
+    widest: int = 4
+    keys: rng_keys.Keys | None = None
+    order: Callable[[Batch], Batch] = lambda batch: batch
+
+    @property
+    def members(self) -> ProcessGroup:
+        """The process group that runs the program."""
+        return ProcessGroup.of(list(self.mesh.devices.flat))
+
+    @property
+    def parts(self) -> int:
+        """The number of parts of the batch."""
+        return self.mesh.size if self.batch_parts is None else self.batch_parts
+
+
+def create_state(workload: TrainWorkload, key: jax.Array) -> TrainState:
+    """The canonical initial state. `key`: uint32 (2,)."""
+    # Two independent keys: 0 for the initial values, 1 for the draws of the steps.
+    params, model_state = workload.init(jax.random.fold_in(key, 0))
+    return TrainState(
+        step=jnp.zeros((), jnp.int32),
+        params=params,
+        model_state=model_state,
+        opt_state=rng_keys.stored(workload.optimizer.init(params)),
+        key=jax.random.fold_in(key, 1),
+    )
+
+
+def without(passes: Iterable[str]) -> dict[str, Any]:
+    """The compiler options that turn passes off."""
+    names = ",".join(dict.fromkeys(passes))  # each once, in order
+    return {"xla_disable_hlo_passes": names} if names else {}
+
+
+def keep_barriers(mesh: Mesh) -> tuple[str, ...]:
+    """The compiler passes to turn off for a step that computes or sends something twice on purpose.
+
+    XLA's CPU compiler would drop the barriers that keep it from merging the two.
+    """
+    return ("cse_barrier_expander",) if mesh.devices.flat[0].platform == "cpu" else ()
+
+
+def jit_once(function: Callable[..., Any], *, flops: float = 0.0, **options: Any) -> Any:
+    """`jax.jit` for a program that runs a few times and is never timed. flops: of one run, if it may take long."""
+    return jax.jit(function, compiler_options=run_once_options(flops), **options)
+
+
+def forward(workload: TrainWorkload, state: TrainState, batch: Batch) -> tuple[PyTree, Metrics]:
+    """Runs the forward pass on `batch`. Returns (model_state, metrics), with the loss among the metrics."""
+
+    def run(state: TrainState, batch: Batch) -> tuple[Metrics, PyTree]:
+        key = rng_keys.folded(state.key, state.step)
+        loss, (model_state, metrics) = workload.loss(state.params, state.model_state, batch, key)
+        return weighted.float_weights({"loss": loss, **metrics}), model_state
+
+    metrics, model_state = _in_micro_batches(run, workload.micro_batches, state, batch)
+    return model_state, weighted.normalized(metrics, over_devices)
+
+
+def gradients(
+    workload: TrainWorkload, state: TrainState, batch: Batch, *, each: Callable[[PyTree], PyTree] = lambda grads: grads
+) -> tuple[PyTree, PyTree, Metrics]:
+    """Runs the forward and backward pass on `batch`. Returns (gradients, model_state, metrics), with the loss among the
+    metrics.
+
+    each: applied to the gradients of each micro-batch before they are added up.
+
+    The mean of the gradients over the devices that hold the rest of the batch is the gradient of the whole batch. This
+    holds for a WeightedMean too: each device's loss is multiplied by its weight over the mean weight of all devices.
+    Under loss scaling the gradients are those of the scaled loss, and the returned loss is unscaled.
+    """
+
+    def run(state: TrainState, batch: Batch) -> tuple[tuple[PyTree, Metrics], PyTree]:
+        def loss(part: PyTree) -> tuple[jax.Array, tuple[PyTree, Metrics]]:
+            params = {**state.params, **part} if workload.sent else part
+            loss, (model_state, metrics) = workload.loss(params, state.model_state, batch, key)
+            share = _share(loss)
+            scaled = share if workload.loss_scale is None else share * workload.loss_scale(state.opt_state)
+            return scaled, (model_state, weighted.float_weights({"loss": loss, **metrics}))
+
+        key = rng_keys.folded(state.key, state.step)
+        differentiated = {workload.sent: state.params[workload.sent]} if workload.sent else state.params
+        (_, (model_state, metrics)), grads = jax.value_and_grad(loss, has_aux=True)(differentiated)
+        # Micro-batches have different weights: each gradient is weighted here, and the sum is divided below.
+        if workload.micro_batches > 1 and weighted.is_weighted(metrics["loss"]):
+            weight = over_devices(metrics["loss"].weight)
+            grads = jax.tree.map(lambda g: (g * weight).astype(g.dtype), grads)
+        return (each(grads), metrics), model_state
+
+    (grads, metrics), model_state = _in_micro_batches(run, workload.micro_batches, state, batch)
+    if workload.micro_batches > 1 and weighted.is_weighted(metrics["loss"]):
+        weight = over_devices(metrics["loss"].weight)
+        grads = jax.tree.map(lambda g: weighted.divided(g, weight), grads)
+    metrics = weighted.normalized(metrics, over_devices)
+    if workload.loss_scale is not None:
+        metrics = {**metrics, **precision.metrics(state.opt_state)}
+    return grads, model_state, metrics
+
+
+def _share(loss: Any) -> jax.Array:
+    """The value that one device differentiates. It is not the total, because its gradient may overflow in 16 bits.
+
+    The weights are applied here, before the backward pass sums anything over devices, such as the gradients of gathered
+    parameters."""
+    if not weighted.is_weighted(loss):
+        return loss
+    loss = weighted.float_weights(loss)
+    return loss.mean * weighted.divided(loss.weight, over_devices(loss.weight))
+
+
+def over_devices(weight: jax.Array) -> jax.Array:
+    """The mean of a weight over the devices that hold the rest of the batch."""
+    axis = sharding_context.current().axis
+    return weight if axis is None else jax.lax.pmean(weight, axis)
+
+
+def update(workload: TrainWorkload, state: TrainState, grads: PyTree, model_state: PyTree) -> TrainState:
+    """Applies the optimizer to gradients that are already averaged over the global batch."""
+    updates, opt_state = optimizer_update(workload, grads, state.opt_state, state.params)
+    # The cast keeps the dtype: float32 updates would otherwise widen bfloat16 parameters.
+    params = jax.tree.map(lambda p, u: (p + u).astype(p.dtype), state.params, updates)
+    model_state = _merged(state.model_state, model_state)
+    if workload.loss_scale is not None:  # a skipped step must not change batch statistics either
+        taken = opt_state.skipped_steps == state.opt_state.skipped_steps
+        model_state = jax.tree.map(lambda new, old: jnp.where(taken, new, old), model_state, state.model_state)
+    return TrainState(state.step + 1, params, model_state, opt_state, state.key)
+
+
+def optimizer_update(
+    workload: TrainWorkload, grads: PyTree, opt_state: PyTree, params: PyTree
+) -> tuple[PyTree, PyTree]:
+    """(updates, optimizer's state).
+
+    Raises UserError for an optimizer that needs more arguments than a step passes, or that returns a state with another
+    structure.
+    """
+    try:
+        updates, new = workload.optimizer.update(grads, rng_keys.restored(opt_state), params)
+        new = rng_keys.stored(new)
+    except (TypeError, ValueError) as error:
+        # optax has no exception type for a missing argument: only the message shows it. Other errors pass through.
+        missing = re.search(
+            r"missing \d+ required .*arguments?: (.+)|(\w+) must be provided|(grads)` to have a batch dimension",
+            str(error),
+        )
+        if missing is None:
+            raise
+        raise UserError(
+            f"the optimizer of '{workload.name}' needs "
+            f"{'a gradient for each example' if missing[3] else missing[1] or missing[2]}, but a step passes it only "
+            "mean gradients, its state and parameters: use another one, such as optax.adamw(1e-3)."
+        ) from error
+    built: Callable[[PyTree], Any] = jax.tree.structure
+    if built(opt_state) != built(new):
+        raise UserError(
+            f"the optimizer of '{workload.name}' returns a state with another structure than its input, which the "
+            "next step cannot take: remove transformations that extend it, such as optax.monitor."
+        )
+    return updates, new
+
+
+def _merged(old: PyTree, new: PyTree) -> PyTree:
+    """The new state merged into the old: a loss returns only what it changes, so frozen weights are missing."""
+    return {**old, **new} if isinstance(new, dict) else new
+
+
+def _in_micro_batches(run: Callable[..., Any], count: int, state: TrainState, batch: Batch) -> tuple[PyTree, PyTree]:
+    """Runs `run` over `count` equal parts of each device's examples.
+
+    run: (state, batch) -> (means over the batch, model_state).
+
+    If the compiler placed the communication, it would communicate in each part, because it cannot see that the sum over
+    devices can wait. So in that case each device sums its own parts first, as in the strategy shard_map.
+    """
+    devices, mesh = sharding_context.current().parts, jax.sharding.get_abstract_mesh()
+    if count == 1:
+        return run(state, batch)
+    if devices == 1 or mesh.empty:
+        return _one_after_the_other(run, count, state, batch)
+    (axis,) = mesh.axis_names
+
+    def local(state: TrainState, batch: Batch) -> tuple[PyTree, PyTree]:
+        state = jax.lax.pcast(state, (axis,), to="varying")  # see strategies/shard_map.py
+        state = dataclasses.replace(state, key=rng_keys.local_key(state.key, (axis,)))
+        with sharding_context.over(axis=axis):
+            return mean_over(axis, _one_after_the_other(run, count, state, batch))
+
+    whole, split = PartitionSpec(), PartitionSpec(axis)
+    return jax.shard_map(local, in_specs=(whole, split), out_specs=(whole, whole))(state, batch)
+
+
+def _one_after_the_other(run: Callable[..., Any], count: int, state: TrainState, batch: Batch) -> tuple[PyTree, PyTree]:
+    """Means of equal parts, summed in float32. The model's state passes from part to part.
+
+    The loop is unrolled, because convolutions inside a compiled loop are several times slower on the CPU. A barrier
+    delays each part until the previous one is summed, so that only one part's activations are alive.
+    """
+    # Micro-batch i has examples i, i + count, ...: the leading axis of the reshape keeps the batch's sharding.
+    strided = jax.tree.map(lambda x: x.reshape(x.shape[0] // count, count, *x.shape[1:]), batch)
+    total: Any = None
+    changed: PyTree = {}
+    for i in range(count):
+        part = jax.tree.map(lambda x, i=i: jax.lax.index_in_dim(x, i, axis=1, keepdims=False), strided)
+        if total is not None:
+            part, total = _after(part, total)
+        model_state, key = _merged(state.model_state, changed), rng_keys.folded(state.key, i)
+        means, new = run(dataclasses.replace(state, model_state=model_state, key=key), part)
+        changed = _merged(changed, new)
+        wide = jax.tree.map(lambda x: x.astype(jnp.promote_types(x.dtype, jnp.float32)), means)
+        total = wide if total is None else jax.tree.map(jnp.add, total, wide)
+    return jax.tree.map(lambda x, like: (x / count).astype(like.dtype), total, means), changed
+
+
+def _after(part: PyTree, total: PyTree) -> tuple[PyTree, PyTree]:
+    """Returns both unchanged; `part` becomes available only after `total`.
+
+    Inside shard_map, all results of a barrier vary over every axis that any argument varies over. So only arrays that
+    vary over the same axes as `part` pass through the barrier.
+    """
+
+    def axes_of(x: jax.Array) -> frozenset[str]:
+        return jax.typeof(x).manual_axis_type.varying
+
+    axes = frozenset().union(*(axes_of(x) for x in jax.tree.leaves(part)))
+    leaves, tree = jax.tree.flatten(total)
+    indices = [i for i, leaf in enumerate(leaves) if axes_of(leaf) == axes]
+    part, done = jax.lax.optimization_barrier((part, [leaves[i] for i in indices]))
+    for i, leaf in zip(indices, done, strict=True):
+        leaves[i] = leaf
+    return part, jax.tree.unflatten(tree, leaves)
+
+
+def mean_over(axis: str | tuple[str, ...], tree: PyTree) -> PyTree:
+    """Averages over a mesh axis, in shard_map or pmap. Integers (counters, keys) are equal and pass through pmax."""
+    return jax.tree.map(
+        lambda x: jax.lax.pmean(x, axis) if jnp.issubdtype(x.dtype, jnp.inexact) else jax.lax.pmax(x, axis), tree
+    )

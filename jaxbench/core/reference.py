@@ -1,0 +1,337 @@
+# Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
+"""The reference for every strategy: the same updates on one device with the whole batch, without a mesh."""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Any, TypeVar
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from jaxbench.core.program import Program, TrainState, create_state, gradients, jit_once, update
+from jaxbench.core.weighted import WeightedMean
+from jaxbench.core.workload import Batch, PyTree, TrainWorkload
+from jaxbench.machine import mesh
+from jaxbench.machine.start import LARGE
+from jaxbench.measure import memory
+from jaxbench.measure.memory import Unfit
+from jaxbench.workloads import sharding_context
+from jaxbench.workloads.levers.freeze import not_frozen
+from jaxbench.workloads.rng_keys import Keys, by_parts
+
+Answer = TypeVar("Answer")
+
+STEPS = 3
+MOST_STEPS = 48  # for an optimizer that changes parameters only once in several steps
+PERTURBED = 3  # a parameter of one number rounds the same way by chance
+IN_PARTS = "one device (in parts of the batch, because the whole batch does not fit)"
+SCALED = "one device (in the program's parts of the batch, because a scaled loss overflows part by part)"
+HOST_FLOPS = 1e14  # limit for a reference on the host: minutes on the CPU of a machine with accelerators
+
+
+@dataclass(frozen=True)
+class TrainedState:
+    """The canonical state after some updates, as host arrays."""
+
+    params: PyTree
+    opt_state: PyTree
+    model_state: PyTree = dataclasses.field(default_factory=dict)  # without frozen weights
+
+
+@dataclass(frozen=True)
+class Reference:
+    """One device's result: the parameters (host arrays) before the first update, and the state after the last."""
+
+    start: PyTree
+    end: TrainedState
+    model_state: PyTree = dataclasses.field(default_factory=dict)  # before the first update
+    note: str = ""  # says that the host computed it, if it does not fit on one device
+    how: str = ""  # IN_PARTS or SCALED, if it was computed part by part
+    updates: Updates | None = None  # what computed it, for other states
+    count: int = STEPS  # updates between the two
+
+    def of(self, state: TrainState, batch: Batch, count: int) -> Reference:
+        """The result of `count` updates of another state (host arrays), computed in the same way."""
+        assert self.updates is not None
+        end = self.updates(state, batch, count)
+        return dataclasses.replace(self, start=state.params, end=end, model_state=state.model_state, count=count)
+
+    def without_arrays(self) -> Reference:
+        return dataclasses.replace(self, start=(), end=TrainedState((), ()), model_state={})
+
+
+@dataclass(frozen=True)
+class BatchLayout:
+    """How the judged program lays out its batch on the mesh, as far as that changes the result.
+
+    parts: the number of parts of the batch, for statistics of each device's own examples. keys, order: as in `Program`.
+    draws: whether the loss uses its random key.
+    """
+
+    parts: int = 1
+    keys: Keys | None = None
+    order: Callable[[Batch], Batch] = lambda batch: batch
+    draws: bool = False
+
+    @classmethod
+    def of(cls, program: Program, *, draws: bool) -> BatchLayout:
+        return cls(program.parts, program.keys, program.order, draws)
+
+    def identity(self, key: jax.Array, examples: int) -> tuple[Any, ...]:
+        """A value that is equal for layouts that draw the same random numbers for each example."""
+        keys = None if self.keys is None else np.asarray(self.keys(key)).tobytes()
+        return keys, np.asarray(self.order({"at": jnp.arange(examples)})["at"]).tobytes()
+
+    def prepared(self, workload: TrainWorkload, state: TrainState, batch: Batch) -> tuple[TrainState, Batch]:
+        """(state, with a key for each part if the parts draw separately; the batch in the program's order)."""
+        if not self.draws:
+            return state, batch
+        drawn = state if self.keys is None else dataclasses.replace(state, key=jax.device_get(self.keys(state.key)))
+        return drawn, self.order(batch)
+
+
+def where_it_fits(run: Callable[[jax.Device], Answer], device: jax.Device, *, flops: float) -> tuple[Answer, str]:
+    """(the result of `run` on the device, ""). If that runs out of memory: (the result on the host's CPU, a note).
+
+    flops: of the whole run. Raises Unfit if the host would take more than minutes.
+    """
+    host = mesh.host_device()
+    try:
+        return run(device), ""
+    except jax.errors.JaxRuntimeError as error:
+        if device == host or "RESOURCE_EXHAUSTED" not in str(error):
+            raise
+    message = f"the one-device reference does not fit on one {device.device_kind}"
+    if flops > HOST_FLOPS:
+        raise Unfit(f"{message}, and its {flops:.1e} FLOPs would take the host too long")
+    return run(host), f"{message}, so the host computed it in float32"
+
+
+def initial_state(workload: TrainWorkload, key: jax.Array, *, device: jax.Device) -> TrainState:
+    """The canonical state (host arrays) before the first update, made on one device without any strategy."""
+    with jax.default_device(device):
+        return jax.device_get(jit_once(lambda k: create_state(workload, k))(key))
+
+
+class Updates:
+    """Plain updates on one device with the whole batch: no mesh, no sharding, no strategy.
+
+    The first call compiles the programs, which are kept. No arrays are kept.
+
+    apart: compute the parts of the batch one after the other. This takes less memory, but gives the same result only
+    for some losses (`loss_kind`), and for a model with state only if that is `independent`. jit: compiles the gradient.
+    """
+
+    def __init__(
+        self,
+        workload: TrainWorkload,
+        device: jax.Device,
+        *,
+        layout: BatchLayout = BatchLayout(),
+        apart: bool = False,
+        jit: Callable[..., Any] = jit_once,
+    ):
+        drawn = layout.draws and layout.keys is not None
+        self.jit, self._device, self._layout, self._apart = jit, device, layout, apart
+        self._workload = workload = by_parts(workload) if drawn else workload
+        self._compiled: Any = None  # the gradient of the whole batch
+        self._step = jit(lambda state, grads, model_state: update(workload, state, grads, model_state))
+
+        def loss(*args: Any) -> Any:
+            value, (model_state, _) = workload.loss(*args)
+            weight = value.weight if isinstance(value, WeightedMean) else jnp.ones(())
+            return value, (model_state, {"weight": weight.astype(jnp.float32)})
+
+        weighing = dataclasses.replace(workload, loss=loss)
+
+        def of_part(state: TrainState, part: Batch) -> PyTree:
+            grads, model_state, metrics = gradients(weighing, state, part)
+            weight = metrics["weight"]
+            return jax.tree.map(lambda g: g * weight.astype(g.dtype), grads), model_state, weight
+
+        def over(total: PyTree, count: Any) -> PyTree:
+            return jax.tree.map(lambda x: (x / count).astype(x.dtype), total)
+
+        self._of_part, self._add = jit(of_part), jit(lambda a, b: jax.tree.map(jnp.add, a, b))
+        self._divide = jit(lambda total, model, weight: (over(total, weight), over(model, layout.parts)))
+
+    def __call__(self, state: TrainState, batch: Batch, count: int = STEPS) -> TrainedState:
+        """The result of `count` updates of `state` (host arrays). Raises Unfit on a CPU with too little memory."""
+        state, batch = self._layout.prepared(self._workload, state, batch)
+        with jax.default_device(self._device):
+            state = jax.device_put(state, self._device)
+            batch = batch if self._apart else jax.device_put(batch, self._device)
+            gradient = self._of_parts if self._apart else self._of_batch
+            for _ in range(count):
+                # Waiting keeps only one update's scratch memory alive, as in `check.train`.
+                state = jax.block_until_ready(self._step(state, *gradient(state, batch)))
+        return trained(state)
+
+    def _of_batch(self, state: TrainState, batch: Batch) -> tuple[PyTree, PyTree]:
+        """(gradients, model_state) of the whole batch."""
+
+        def run(state: TrainState, batch: Batch) -> tuple[PyTree, PyTree]:
+            with sharding_context.over(parts=1 if state.key.ndim > 1 else self._layout.parts):
+                return gradients(self._workload, state, batch)[:2]
+
+        if self._compiled is None:
+            program = self.jit(run).lower(state, batch).compile()
+            memory.require(program, self._device.platform)
+            self._compiled = program
+        return self._compiled(state, batch)
+
+    def _of_parts(self, state: TrainState, batch: Batch) -> tuple[PyTree, PyTree]:
+        """As `_of_batch`, part by part; each part counts with its weight.
+
+        The loop over parts is in Python: convolutions inside a compiled loop are many times slower on the CPU.
+        """
+        size = len(jax.tree.leaves(batch)[0]) // self._layout.parts
+        total: Any = None
+        for at in range(0, self._layout.parts * size, size):
+            part = jax.device_put(jax.tree.map(lambda x, at=at: x[at : at + size], batch), self._device)
+            result = self._of_part(state, part)
+            total = result if total is None else self._add(total, result)
+        return self._divide(*total)
+
+
+def reference(
+    workload: TrainWorkload,
+    state: TrainState,
+    batch: Batch,
+    *,
+    device: jax.Device,
+    layout: BatchLayout = BatchLayout(),
+    apart: bool = False,
+    jit: Callable[..., Any] = jit_once,
+) -> Reference:
+    """The result of STEPS updates of `state` (host arrays) on one device.
+
+    An optimizer that changes parameters only once in several steps gets twice as many updates, repeatedly, until a
+    parameter changes. Raises Unfit on a CPU with too little memory.
+    """
+    updates = Updates(workload, device, layout=layout, apart=apart, jit=jit)
+    end, count = updates(state, batch), STEPS
+    while count < MOST_STEPS and collects(state, end):
+        count *= 2
+        end = updates(state, batch, count)
+    return Reference(state.params, end, state.model_state, updates=updates, count=count)
+
+
+def collects(before: TrainState | TrainedState, after: TrainState | TrainedState) -> bool:
+    """Whether the updates changed the optimizer's state but no parameter, so it is still accumulating gradients."""
+    same = [
+        all(map(np.array_equal, jax.tree.leaves(old), jax.tree.leaves(new)))
+        for old, new in ((before.params, after.params), (before.opt_state, after.opt_state))
+    ]
+    return same == [True, False]
+
+
+def reference_that_fits(
+    workload: TrainWorkload,
+    key: jax.Array,
+    batch: Batch,
+    *,
+    device: jax.Device,
+    layout: BatchLayout,
+    flops: float,
+    apart: Callable[[], bool] = lambda: False,
+    start: TrainState | None = None,
+) -> Reference:
+    """One device's result for the whole batch, or the first of these that is possible: in parts, or on the host.
+
+    If the whole batch does not fit, the parts of the batch are computed one after the other, provided that this gives
+    the same result. If that does not fit either, the host computes it. Parts are also used if the program computes a
+    scaled loss in parts: the gradient of a part is larger than that of the whole batch, so it overflows, and skips the
+    step, sooner.
+
+    flops: of one update. apart: returns whether parts give the same result. start: the initial state, if known. Raises
+    Unfit if neither the device nor the host can compute it.
+    """
+
+    jit = functools.partial(jit_once, flops=flops) if flops >= LARGE else jit_once
+
+    def run(on: jax.Device) -> Reference:
+        state = initial_state(workload, key, device=on) if start is None else start
+        options: dict[str, Any] = {"device": on, "layout": layout, "jit": jit}
+        if workload.loss_scale is not None and layout.keys is not None and layout.parts > 1 and apart():
+            return dataclasses.replace(reference(workload, state, batch, **options, apart=True), how=SCALED)
+        try:
+            return reference(workload, state, batch, **options)
+        except (Unfit, jax.errors.JaxRuntimeError) as error:
+            out_of_memory = isinstance(error, Unfit) or "RESOURCE_EXHAUSTED" in str(error)
+            if not out_of_memory or layout.parts == 1 or not apart():
+                raise
+        return dataclasses.replace(reference(workload, state, batch, **options, apart=True), how=IN_PARTS)
+
+    result, note = where_it_fits(run, device, flops=STEPS * flops)
+    return dataclasses.replace(result, note=note)
+
+
+def rerun(
+    expected: Reference,
+    workload: TrainWorkload,
+    key: jax.Array,
+    batch: Batch,
+    *,
+    device: jax.Device,
+    layout: BatchLayout,
+    platform: str = "cpu",
+    state: TrainState | None = None,
+    count: int | None = None,
+) -> TrainedState:
+    """The rerun reference: one device again, with another program for the same formulas. It differs only by rounding.
+
+    On a CPU the other program is compiled with all optimizations, or with none if the first reference used some. On
+    other platforms every program has all optimizations, so the examples are reversed, which changes the order of sums.
+    A model that draws random numbers keeps the order, because each example must keep its draws.
+
+    A large model on large inputs amplifies rounding: at a near-tie of a ReLU or a maximum, the last bit decides which
+    way a gradient goes. A strategy is not at fault for a difference that one device shows too.
+
+    state: before the `count` updates (host arrays); None: the initial state. count: None: as many as for `expected`.
+    """
+    count = count or expected.count
+    state = initial_state(workload, key, device=device) if state is None else state
+    in_reverse = platform != "cpu" and not layout.draws
+    batch = jax.tree.map(lambda x: x[::-1], batch) if in_reverse else batch
+    unoptimized = expected.updates is None or expected.updates.jit is jit_once
+    jit = jax.jit if unoptimized else jit_once
+    return Updates(workload, device, layout=layout, jit=jit, apart=bool(expected.how))(state, batch, count)
+
+
+def perturbed(expected: Reference, state: TrainState, batch: Batch) -> Iterator[TrainedState]:
+    """Perturbed runs: one device, the same programs, initial parameters changed at random in the last bit.
+
+    If this changes the update of a parameter by as much as the update itself, the update consists of rounding.
+    state: the initial state.
+    """
+    assert expected.updates is not None
+
+    def perturb(x: np.ndarray, random: np.random.Generator) -> np.ndarray:
+        if not jnp.issubdtype(x.dtype, jnp.inexact):
+            return x
+        # Not one sign for all: a common factor leaves a scale-invariant layer unchanged.
+        signs = random.choice(np.array([-1.0, 1.0]), x.shape)
+        return np.asarray(x * (1 + float(jnp.finfo(x.dtype).eps) * signs)).astype(x.dtype)
+
+    for seed in range(PERTURBED):
+        random = np.random.default_rng(seed)
+        params = jax.tree.map(lambda x, random=random: perturb(np.asarray(x), random), state.params)
+        yield expected.updates(dataclasses.replace(state, params=params), batch, expected.count)
+
+
+def trained(state: TrainState) -> TrainedState:
+    return TrainedState(*jax.device_get((state.params, state.opt_state, not_frozen(state.model_state))))
+
+
+def relative_l2(a: PyTree, b: PyTree) -> float:
+    """||a - b|| / ||b|| over all leaves, in float64; nan if any value is not finite."""
+    pairs = list(zip(jax.tree.leaves(a), jax.tree.leaves(b), strict=True))
+    difference = sum(float(np.sum((np.float64(x) - np.float64(y)) ** 2)) for x, y in pairs)
+    norm = sum(float(np.sum(np.float64(y) ** 2)) for _, y in pairs)
+    return float(np.sqrt(difference / norm)) if norm else float(np.sqrt(difference))  # absolute if b is zero

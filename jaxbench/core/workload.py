@@ -1,0 +1,218 @@
+# Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
+"""The Workload interface: a workload is pure functions and facts, independent of devices."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import optax
+
+from jaxbench.core import weighted
+from jaxbench.core.weighted import WeightedMean
+
+PyTree = Any
+Batch = dict[str, jax.Array]
+Metrics = dict[str, Any]  # a loss returns scalars or WeightedMeans, a step returns scalars
+KEY = jax.ShapeDtypeStruct((2,), "uint32")  # the shape and dtype of a random key
+
+
+@dataclass(frozen=True)
+class Field:
+    """One array of an example, without the batch axis.
+
+    With `classes` it is an integer label in [0, classes). Otherwise synthetic values are normally distributed.
+    `draw`, (key, batch) -> (batch, *shape), draws synthetic values in another way, such as a mask with the density of
+    the real data.
+    """
+
+    shape: tuple[int, ...]
+    dtype: Any = jnp.float32
+    classes: int | None = None
+    draw: Callable[[jax.Array, int], jax.Array] | None = None
+
+
+class Dataset(Protocol):
+    """Real data held in host memory, already split. Arrays have a leading example axis and match the example fields."""
+
+    @property
+    def name(self) -> str: ...
+
+    @property
+    def train(self) -> dict[str, np.ndarray]: ...
+
+    @property
+    def test(self) -> dict[str, np.ndarray]: ...
+
+
+@dataclass(frozen=True)
+class Splits:
+    """A Dataset: the train and test split as arrays by field, and the name of the data in a report."""
+
+    train: dict[str, np.ndarray]
+    test: dict[str, np.ndarray]
+    name: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class DeviceShare:
+    """One device's share of a step, which determines the communication of its layers.
+
+    examples: per micro-batch. sizes: number of devices by mesh axis.
+    sequence: whether positions are also split between the tensor-parallel products.
+    blocks: the number of blocks on this device; None: all. passes: the passes that it runs; the loss belongs to the
+    backward pass.
+    """
+
+    examples: int
+    sizes: Mapping[str, int]
+    sequence: bool = False
+    blocks: int | None = None
+    passes: frozenset[str] = frozenset({"forward", "backward"})
+
+    def over(self, axis: str) -> int:
+        return self.sizes.get(axis, 1)
+
+
+# By kind of collective: the smallest and largest count of numbers in its results on one device.
+CollectiveBounds = dict[str, tuple[int, int]]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Stages:
+    """A stack of identical blocks with a prologue and an epilogue.
+
+    first: (params without blocks, nothing, batch, key) -> x. block: (one block's params, x, batch, key) -> x.
+    last: (params without blocks, x, batch, key) -> (loss, metrics), as `TrainWorkload.loss`.
+    From the key of the loss, block b of n gets fold_in(key, b), `first` gets fold_in(key, n) and `last` gets
+    fold_in(key, n + 1). A loss that draws random numbers must do the same.
+    blocks: the key of `params` that holds the parameters of the blocks, a dictionary by number.
+    remat: which activations of the blocks are recomputed, a value of ``config.lever.remat``.
+    """
+
+    first: Callable[[PyTree, Any, Batch, jax.Array], Any]
+    block: Callable[[PyTree, Any, Batch, jax.Array], Any]
+    last: Callable[[PyTree, Any, Batch, jax.Array], tuple[jax.Array | WeightedMean, Metrics]]
+    blocks: str = "blocks"
+    remat: str = "none"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Partition:
+    """How a model can be split over devices, in addition to splitting its batch.
+
+    axes: by pattern of a parameter's path, the logical axis of each dimension ("heads", "hidden", "vocab", "experts"),
+      None for a dimension that is never split. Parameters that match no pattern are replicated.
+    collective_bounds: the expected communication of a device's layers in the forward and backward pass of one
+      micro-batch, without the gradients of replicated parameters, except those summed over `tensor`.
+    positions: the number of positions of a sequence; 0 for a model without sequences.
+    stages: for a pipeline; None for a model without blocks.
+    own_examples: patterns of replicated parameters, such as those of convolutions, in layers that take only a part of
+      the examples on each device of the axis `tensor`. Their gradients are summed over that axis.
+    """
+
+    axes: Mapping[str, tuple[str | None, ...]]
+    collective_bounds: Callable[[DeviceShare], CollectiveBounds]
+    positions: int = 0
+    stages: Stages | None = None
+    own_examples: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, kw_only=True)
+class TrainWorkload:
+    """A model that is trained.
+
+    Attributes:
+      name: the experiment's name.
+      init: key -> (params, model_state). `model_state` holds what is not trained, such as batch statistics; {} if none.
+      loss: (params, model_state, batch, key) -> (scalar, (model_state, metrics)). The scalar is the mean over the given
+        examples, so the mean of the gradients of equal shards is the gradient of the whole batch. A mean over anything
+        other than examples, such as real tokens, is a `WeightedMean`. Metrics ("accuracy") are means over the same
+        examples: scalars, or WeightedMeans too.
+      optimizer: an optax transformation.
+      example: the fields of one example.
+      flops_per_example: analytic, forward and backward, two per multiply-add (docs/metrics). None: count the
+        products in the jaxpr of the gradient of the whole batch.
+      flops_per_pair: additional FLOPs of each pair of examples of the global batch, for a loss that compares examples:
+        a step of G examples takes G flops_per_example + G^2 flops_per_pair.
+      masked_flops_per_example: FLOPs of products with a masked-out result. `flops_per_example` leaves them out, while
+        common formulas count them (docs/metrics, FLOPs of attention).
+      unit: the name of an example in a throughput ("images").
+      tokens: predicted tokens of an example, padding included, for a throughput in tokens; 0: not a sequence.
+      data: the real data, or a function that loads it: a Dataset, or another form that `data.own` reads, such as a
+        pair of dicts of arrays. None: no data to train on.
+      evaluate: (params, model_state, batch) -> metrics in inference mode, means over the examples, "accuracy" included.
+        None: the loss's metrics, allowed for a model without state.
+      tolerance: the relative L2 distance that the parameters of two correct programs may have after the check's
+        updates.
+      tolerance_reason: the reason for its value.
+      predict: (params, model_state, batch) -> the model's output in inference mode; None: no inference.
+      blocks: number of identical blocks that the lever `remat` recomputes; 0: none.
+      named: whether the blocks name their activations, so that `remat` can select them (`levers.remat.NAMES`).
+      micro_batches: the number of equal parts of the batch. Their gradients are computed one after the other and
+        averaged.
+      loss_scale: optimizer state -> factor of the loss during differentiation, which the optimizer divides out again.
+        None: 1.
+      partition: how strategies may split the model; None: only its batch and its state can be split.
+      dtype: the number format in which the model computes.
+      independent: for a model with state, whether examples on different devices are independent, as with per-device
+        batch statistics: the gradient is then the mean of the per-device gradients.
+      sent: the key of the only parameters for which devices reduce gradients, as with sums over rows (`sums.adapt`);
+        "": devices reduce the gradients of all parameters.
+    """
+
+    name: str
+    init: Callable[[jax.Array], tuple[PyTree, PyTree]]
+    loss: Callable[[PyTree, PyTree, Batch, jax.Array], tuple[jax.Array | WeightedMean, tuple[PyTree, Metrics]]]
+    optimizer: optax.GradientTransformation
+    example: Mapping[str, Field]
+    flops_per_example: float | None = None
+    flops_per_pair: float = 0.0
+    masked_flops_per_example: float = 0.0
+    unit: str = "examples"
+    tokens: int = 0
+    data: Any = None
+    evaluate: Callable[[PyTree, PyTree, Batch], Metrics] | None = None
+    predict: Callable[[PyTree, PyTree, Batch], PyTree] | None = None
+    blocks: int = 0
+    named: bool = False
+    micro_batches: int = 1
+    loss_scale: Callable[[PyTree], jax.Array] | None = None
+    tolerance: float = 1e-5
+    tolerance_reason: str = "float32 sums in another order"
+    partition: Partition | None = None
+    dtype: Any = jnp.dtype(jnp.float32)
+    independent: bool = False
+    sent: str = ""
+
+    def reduced(self, params: PyTree) -> PyTree:
+        """The part of the parameters for which devices reduce gradients."""
+        return params[self.sent] if self.sent else params
+
+    def synthetic(self, key: jax.Array, batch: int) -> Batch:
+        """Draws one batch; each field has shape (batch, *field.shape)."""
+        out = {}
+        for name, field in sorted(self.example.items()):
+            key, sub = jax.random.split(key)
+            shape = (batch, *field.shape)
+            if field.draw is not None:
+                out[name] = field.draw(sub, batch)
+            elif field.classes is not None:
+                out[name] = jax.random.randint(sub, shape, 0, field.classes, field.dtype)
+            else:
+                out[name] = jax.random.normal(sub, shape, field.dtype)
+        return out
+
+    def mean_loss(
+        self, params: PyTree, model_state: PyTree, batch: Batch, key: jax.Array
+    ) -> tuple[jax.Array, tuple[PyTree, Metrics]]:
+        """`loss` with its value and its metrics as scalars: means over the given examples."""
+        loss, (model_state, metrics) = self.loss(params, model_state, batch, key)
+        return weighted.value(loss), (model_state, {name: weighted.value(x) for name, x in metrics.items()})
+
+    def batch_avals(self, batch: int) -> dict[str, jax.ShapeDtypeStruct]:
+        return {k: jax.ShapeDtypeStruct((batch, *f.shape), f.dtype) for k, f in self.example.items()}

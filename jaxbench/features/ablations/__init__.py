@@ -1,0 +1,2 @@
+# Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
+"""Why an efficiency is not 100 %: ablation points, their programs, and the waterfall made from them."""

@@ -1,0 +1,256 @@
+# Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
+"""Sentences on waterfalls: what each factor loses, how much communication is hidden, and what would help."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+from jaxbench.analysis.quantities import devices, interval, percent, scaled, seconds, times
+from jaxbench.analysis.scaling import fault
+from jaxbench.features.ablations import waterfall
+from jaxbench.features.ablations.waterfall import (
+    BUBBLE,
+    COMMUNICATION,
+    CONTENTION,
+    EXTRA_WORK,
+    INPUT,
+    SLOWEST_PROCESS,
+    SMALLER_BATCH,
+    STAGE_WORK,
+    TERMS,
+    UNEXPLAINED,
+    Factor,
+    Waterfall,
+)
+from jaxbench.statistics import paired_ratio
+from jaxbench.statistics.bootstrap import Estimate
+
+_TO = {
+    EXTRA_WORK: "to extra work", SMALLER_BATCH: "to a smaller per-device batch", CONTENTION: "to contention",
+    STAGE_WORK: "to stages that do more than a K-th of the work", SLOWEST_PROCESS: "to the slowest process",
+    BUBBLE: "to the pipeline's bubble", INPUT: "to waiting for input",
+    COMMUNICATION: "to communication that is not hidden", UNEXPLAINED: "unexplained",
+}  # fmt: skip
+_FROM = {
+    **{name: words.replace("to ", "from ", 1) for name, words in _TO.items()}, COMMUNICATION: "from communication",
+    STAGE_WORK: "from stages that do less than a K-th of the work", UNEXPLAINED: "unexplained",
+}  # fmt: skip
+
+
+def sentences(waterfalls: Sequence[Waterfall]) -> list[str]:
+    """One sentence for each waterfall. It starts with strategy and scaling if the run has several."""
+    several = len({one.family for one in waterfalls}) > 1
+    return [f"{one.family}, {sentence(one)}" if several else sentence(one) for one in waterfalls]
+
+
+def sentence(one: Waterfall) -> str:
+    """One waterfall: "2 devices: 81 % [78, 84]. Lost: 3 to a smaller per-device batch, 9 to contention, ..."."""
+    clear = [factor for factor in one.factors if factor.resolved]
+    lost = [f"{points(f.lost.value)} {_TO[f.name]}{_of_schedule(one, f)}" for f in clear if f.lost.value > 0]
+    gained = [f"{points(-f.lost.value)} {_FROM[f.name]}" for f in clear if f.lost.value < 0]
+    within = [f"{TERMS.get(f.name, f.name)} {_range(f.lost)}" for f in one.factors if not (f.resolved or f.negligible)]
+    parts = [f"{devices(one.point.devices)}: {percent(one.efficiency)}."]
+    parts += [f"Lost: {', '.join(lost)}."] if lost else []
+    parts += [f"Gained: {', '.join(gained)}."] if gained else []
+    parts += [f"Not clear from 0: {', '.join(within)}."] if within else []
+    parts += [f"Not measured: {'; '.join(one.missing)}."] if one.missing else []
+    return " ".join(parts)
+
+
+def _of_schedule(one: Waterfall, factor: Factor) -> str:
+    """For the bubble: its share of the step without communication, and its share by the formula for its schedule."""
+    if factor.name != BUBBLE:
+        return ""
+    time, schedule = 100 * (1 - factor.value.value), 100 * waterfall.bubble_share(one.point)
+    return f" ({time:.0f} % of the time, {schedule:.0f} % of the schedule)"
+
+
+def points(value: float) -> str:
+    """Percentage points of efficiency: "9"; below 1 with one decimal, "0.4"; or "less than 0.1"."""
+    if value < 0.05:
+        return "less than 0.1"
+    return f"{value:.0f}" if value >= 0.95 else f"{value:.1f}"
+
+
+def _range(lost: Estimate) -> str:
+    """The ends of an interval: "-1 to 3"."""
+    digits = 0 if max(-lost.lo, lost.hi) >= 0.95 else 1
+    return f"{lost.lo:z.{digits}f} to {lost.hi:z.{digits}f}"
+
+
+def communication(waterfalls: Sequence[Waterfall]) -> list[str]:
+    """Sentences: the time of each step's collectives alone, how much of it is hidden, and the profile's prediction."""
+    result = []
+    for one in waterfalls:
+        if one.communication_s.known:
+            text = f"{one.point.point}: the collectives alone take {interval(one.communication_s, seconds)}"
+            text += f", {percent(one.hidden)} of it hidden" if one.hidden.known else ""
+            known = math.isfinite(one.predicted_s)
+            text += f"; alpha and beta of the machine profile predict {seconds(one.predicted_s)}" if known else ""
+            result.append(f"{text}.")
+    return result
+
+
+WORTH = 1.0  # percentage points of efficiency: a factor that loses less gets no advice
+HARDLY = 0.1  # up to this share of hidden communication, overlap is the advice
+MORE = 4  # the advice for a pipeline: this many times the micro-batches
+FEW = 3  # gradient arrays: joining fewer of them saves little
+
+
+def advice(waterfalls: Sequence[Waterfall]) -> list[str]:
+    """At most one sentence for each factor, largest loss first.
+
+    It is about the strategy and scaling that lose most to the factor on their largest device count. A factor gets no
+    sentence if its confidence interval contains 0, or if it loses less than `WORTH`.
+    """
+    families: dict[str, list[Waterfall]] = {}
+    for one in waterfalls:
+        families.setdefault(one.family, []).append(one)
+    largest = {name: max(members, key=lambda one: one.point.devices) for name, members in families.items()}
+    found = []
+    for factor in (SMALLER_BATCH, CONTENTION, BUBBLE, INPUT, COMMUNICATION):
+        name = max(largest, key=lambda name: _lost(largest[name], factor), default="")
+        if name and _lost(largest[name], factor) >= WORTH and (text := _text(factor, families[name], waterfalls)):
+            found.append((_lost(largest[name], factor), f"{name}: {text}"))
+    return [sentence for _, sentence in sorted(found, key=lambda one: -one[0])]
+
+
+def _text(factor: str, members: Sequence[Waterfall], waterfalls: Sequence[Waterfall]) -> str:
+    """The advice on one factor; "" if there is none. members: the waterfalls of one strategy and scaling."""
+    last = max(members, key=lambda one: one.point.devices)
+    if factor == SMALLER_BATCH:
+        return _larger_share(members, last)
+    if factor == COMMUNICATION:
+        found = "; ".join(filter(None, (_overlap(last), _fewer_bytes(last, waterfalls), _one_payload(last))))
+        return f"{found}." if found else ""
+    return {CONTENTION: _shared_machine, BUBBLE: _micro_batches, INPUT: _batches_ahead}[factor](last)
+
+
+def _lost(one: Waterfall, name: str) -> float:
+    """The loss in percentage points; 0 for a factor with an interval that contains 0."""
+    factor = one.factor(name)
+    return factor.lost.value if factor is not None and factor.resolved else 0.0
+
+
+def _on(one: Waterfall) -> str:
+    return f"on {devices(one.point.devices)}"
+
+
+def _share(one: Waterfall) -> int:
+    """The per-device batch; 0 if the strategy does not divide the batch, or if the ablation was not measured."""
+    alone = one.row.ablations.get("alone")
+    share = alone.point.global_batch if alone is not None else 0
+    return share if share * one.point.devices == one.point.global_batch else 0
+
+
+def _larger_share(members: Sequence[Waterfall], last: Waterfall) -> str:
+    """The per-device batch at which the loss ends, from the per-device batches of the other device counts."""
+    share, record = _share(last), last.point.record
+    if not share or record is None:
+        return ""
+    cost = f"{points(_lost(last, SMALLER_BATCH))} points {_on(last)}"
+    known = sorted((one for one in members if _share(one) and not one.missing), key=_share)
+    free = next((one for one in known if _lost(one, SMALLER_BATCH) < WORTH), None)
+    if free is None:
+        rest = _larger_batches(last) or "run with --config.explain=more to find the batch at which the loss ends"
+        return (
+            f"a per-device batch of {share} {record.unit} costs {cost}, and the largest one that was measured "
+            f"({_share(known[-1]) if known else share}) still loses time: {rest}."
+        )
+    return (
+        f"a per-device batch of {share} {record.unit} costs {cost}; {_share(free)} {record.unit} cost less than "
+        f"{WORTH:g} point ({_on(free)}). Use a global batch of {_share(free) * last.point.devices} instead of "
+        f"{last.point.global_batch} {_on(last)}."
+    )
+
+
+def _larger_batches(last: Waterfall) -> str:
+    """The speed of one device with 2 and 4 times the batch of the base; "" if that was not measured."""
+    batch, found = last.base.point.global_batch, []
+    for name, row in last.base.ablations.items():
+        if name.startswith("batch=") and not fault(row):
+            gain = paired_ratio.ratio(last.base, row).times(row.point.global_batch / batch)
+            if gain.known:
+                found.append(f"{times(gain)} as fast with a batch of {row.point.global_batch}")
+    return f"one device is {', '.join(found)} as with {batch}" if found else ""
+
+
+def _shared_machine(last: Waterfall) -> str:
+    factor = last.factor(CONTENTION)
+    if factor is None:
+        return ""
+    return (
+        f"contention between the devices costs {points(factor.lost.value)} points {_on(last)}. Each step takes "
+        f"{1 / factor.value.value:.2f}x as long when all devices run, before any communication, so overlap or fewer "
+        "bytes cannot help."
+    )
+
+
+def _micro_batches(last: Waterfall) -> str:
+    stages, parts, chunks = (
+        waterfall.stages(last.point),
+        waterfall.micro_batches(last.point),
+        waterfall.chunks(last.point),
+    )
+    now, then = (waterfall.idle_share(stages, count, chunks) for count in (parts, MORE * parts))
+    return (
+        f"with {parts} micro-batches {100 * now:.0f} % of the schedule of {stages} stages is idle. With "
+        f"{MORE * parts} it would be {100 * then:.0f} % (--config.lever.accumulate={MORE * parts})."
+    )
+
+
+def _batches_ahead(last: Waterfall) -> str:
+    waited = last.point.outcome("waited_share")
+    share = f" (the step waits {100 * waited:.0f} % of its time)" if math.isfinite(waited) else ""
+    return (
+        f"waiting for input costs {points(_lost(last, INPUT))} points {_on(last)}{share}: prepare more batches ahead "
+        "(--config.lever.input=pipeline:8)."
+    )
+
+
+def _overlap(last: Waterfall) -> str:
+    hidden = last.hidden
+    if not hidden.known or (hidden.hi if hidden.has_interval else hidden.value) > 2 * HARDLY or hidden.value > HARDLY:
+        return ""
+    return (
+        f"{percent(hidden)} of the communication is hidden {_on(last)}: improve the overlap. Hiding all "
+        f"{seconds(last.communication_s.value)} of it would regain at most {points(_lost(last, COMMUNICATION))} points"
+    )
+
+
+def _fewer_bytes(last: Waterfall, waterfalls: Sequence[Waterfall]) -> str:
+    """If the collectives alone take longer than the rest of the step: which strategy of the run sends fewer bytes."""
+    alone, local, mine = last.communication_s, last.local_s, _sent(last)
+    if not (alone.known and local.known and alone.value > local.value and mine):
+        return ""
+    same = [w for w in waterfalls if (w.point.devices, w.point.scaling) == (last.point.devices, last.point.scaling)]
+    least = min((one for one in same if _sent(one)), key=_sent)
+    text = (
+        f"its collectives alone take {seconds(alone.value)} {_on(last)}, the rest of the step {seconds(local.value)}; "
+        f"a device sends {scaled(mine, 'B')} per step"
+    )
+    if _sent(least) < mine:
+        return f"{text}, and {scaled(_sent(least), 'B')} with {least.point.strategy}"
+    return f"{text}, and no other strategy of this run sends less"
+
+
+def _one_payload(last: Waterfall) -> str:
+    """Advice for CPU processes with one all-reduce per gradient array. XLA combines these on accelerators only."""
+    record = last.point.record
+    if record is None or record.processes == 1 or record.platform != "cpu":
+        return ""
+    sums = [each for each in record.passport.collectives if each.kind == "all-reduce"]
+    arrays = sum(each.count - each.scalars for each in sums)
+    if arrays < FEW or len(sums) < len(record.passport.collectives):
+        return ""
+    return (
+        f"between CPU processes each of its {arrays} gradient arrays has its own all-reduce with its own latency: "
+        "--config.strategy=shard_map --config.lever.reduction=fused sends them as one"
+    )
+
+
+def _sent(one: Waterfall) -> int:
+    """The bytes that one device sends in a step; 0: unknown."""
+    record = one.point.record
+    return sum(each.wire_bytes for each in record.passport.collectives) if record is not None else 0

@@ -1,0 +1,155 @@
+# Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
+"""Ablation points, which explain the lost efficiency of another point, and their Programs (docs/metrics, Waterfall).
+
+alone           one device does its share, the others are idle
+local           all devices do their share, and nothing is sent
+schedule        as local, but the stages of a pipeline wait for each other
+communication   the step's collectives, and nothing else
+peak            a large matrix product on every device
+resident        the whole step with its input on the devices, if the step is fed from the host
+batch=2x        the base with a larger batch, if config.explain is "more"
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Sequence
+from typing import Any
+
+import jax
+
+from jaxbench import parallel
+from jaxbench.config import Settings
+from jaxbench.core.plan import Point
+from jaxbench.core.program import Program, TrainState
+from jaxbench.core.schema import CompileReport, Verdict
+from jaxbench.core.workload import TrainWorkload
+from jaxbench.features.ablations import programs
+from jaxbench.levers import EXECUTION, INPUT, MESH, PART, PRECISION, REDUCTION, TRAININGS
+from jaxbench.measure import check
+from jaxbench.measure.arm import build_program
+from jaxbench.parallel.stage import AXIS as STAGE
+from jaxbench.workloads.levers import precision
+
+ALONE, LOCAL, SCHEDULE, COMMUNICATION = "alone", "local", "schedule", "communication"
+PEAK, RESIDENT = "peak", "resident"
+LARGER = (2, 4)  # times the batch of the base
+
+
+def points(settings: Settings, planned: Sequence[Point]) -> list[Point]:
+    """The ablation points of the planned points on several devices that have one device as their base.
+
+    There are none for a sweep of levers, where arms are compared with each other, nor for devices that share cores.
+    """
+    if settings.explain == "off" or settings.swept:
+        return []
+    ones = {(point.strategy, point.scaling): point for point in planned if point.devices == 1}
+    found: list[Point] = []
+    peaks: set[int] = set()
+    for point in planned:
+        if (point.strategy, point.scaling) not in ones or point.oversubscribed or not _whole(point):
+            continue
+        if point.devices not in peaks:
+            found.append(_part(point, PEAK))
+            peaks.add(point.devices)
+        if INPUT.of(point.levers).kind != "device":
+            found.append(_resident(point))
+        if point.devices == 1:
+            factors = LARGER if settings.explain == "more" and point.scaling == "strong" else ()
+            found += [_larger(point, factor) for factor in factors]
+        elif not (point.scaling == "weak" and settings.weak == "model"):  # the parts of a model that grows with devices
+            found += _parts(point)
+    return found
+
+
+def _whole(point: Point) -> bool:
+    """Whether it is a whole, compiled step with the usual averaging of gradients and no concurrent trainings."""
+    levers = point.levers
+    if TRAININGS.of(levers).at_once > 1:
+        return False
+    return PART.of(levers) == "step" and EXECUTION.of(levers) == "donated" and REDUCTION.of(levers) is None
+
+
+def _parts(point: Point) -> list[Point]:
+    stages = parallel.mesh_sizes(point.strategy, point.devices, MESH.of(point.levers)).get(STAGE, 1)
+    waits = [_part(point, SCHEDULE)] if stages > 1 else []
+    parts = [_part(point, LOCAL), *waits, _part(point, COMMUNICATION)]
+    if not parallel.is_replicated(point.strategy):
+        return [_part(point, ALONE, devices=1, processes=1, part_of=point.devices), *parts]
+    if point.scaling == "weak":  # the base itself
+        return parts
+    return [_part(point, ALONE, devices=1, processes=1, global_batch=point.global_batch // point.devices), *parts]
+
+
+def _part(point: Point, part: str, **changed: Any) -> Point:
+    levers = {**point.levers, PART.name: part, INPUT.name: INPUT.default}
+    return dataclasses.replace(point, point=f"{point.point}/{part}", explains=point.point, levers=levers, **changed)
+
+
+def _resident(point: Point) -> Point:
+    levers = {**point.levers, INPUT.name: INPUT.default}
+    return dataclasses.replace(point, point=f"{point.point}/{RESIDENT}", explains=point.point, levers=levers)
+
+
+def _larger(point: Point, factor: int) -> Point:
+    name, batch = f"{point.point}/batch={factor}x", factor * point.global_batch
+    return dataclasses.replace(point, point=name, explains=point.point, global_batch=batch)
+
+
+def devices_of(point: Point) -> int:
+    """The device count of the step that a point explains, or of the point itself."""
+    return int(point.explains.split("/")[2]) if point.explains else point.devices
+
+
+def is_plain(point: Point) -> bool:
+    """Whether its program is a whole step. This includes ablations with a smaller or a larger batch."""
+    part = PART.name in point.levers and point.levers[PART.name]
+    return not point.explains or part == "step" or (part == ALONE and parallel.is_replicated(point.strategy))
+
+
+def build(workload: TrainWorkload, point: Point, devices: Sequence[jax.Device]) -> Program:
+    """The Program of an ablation point. devices: of this process.
+
+    Raises Unsupported for a step that cannot be split into computation and communication.
+    """
+    part, count = point.levers[PART.name], devices_of(point)
+    if part == PEAK:
+        products = precision.PRODUCTS.get(PRECISION.of(point.levers), "")
+        return programs.large_product([*devices[:count]], workload.dtype or "float32", products)
+    levers = {**point.levers, PART.name: PART.default}
+    if is_plain(point):
+        return build_program(workload, point.strategy, [*devices[: point.devices]], levers)
+    program = build_program(workload, parallel.written_out(point.strategy), [*devices[:count]], levers)
+    make = {
+        ALONE: programs.alone,
+        LOCAL: programs.local,
+        SCHEDULE: programs.in_order,
+        COMMUNICATION: programs.communication,
+    }
+    return make[part](workload, program, point.global_batch)
+
+
+def after_round(point: Point, state: TrainState, steps: int, *, parameters: bool) -> tuple[Verdict, ...]:
+    """The verdicts on the state after `steps` timed steps. parameters: also check them where they must stay finite.
+
+    A step without its collectives learns nothing, and its parameters may become infinite or NaN, which does not reduce
+    its work. Payloads and products must stay finite: NaN is as fast on some devices, but slower on a CPU.
+    """
+    counted = 0 if point.levers[PART.name] in (COMMUNICATION, PEAK) else steps
+    if parameters and not counted:
+        return check.judge_timed_state(state, 0)
+    return (check.judge_steps(state, counted),)
+
+
+def compile_report(point: Point, whole: CompileReport, platform: str) -> CompileReport:
+    """The compile report of an ablation, with the FLOPs of its share of the step.
+
+    whole: its report with the FLOPs of the global batch.
+    """
+    part, count = point.levers[PART.name], devices_of(point)
+    share = {ALONE: 1 / count, LOCAL: 1.0, SCHEDULE: 1.0, COMMUNICATION: 0.0}
+    if part == PEAK:
+        flops = programs.product_flops(platform, count)
+    else:
+        flops = whole.flops_per_step * (1.0 if is_plain(point) else share[part])
+    return dataclasses.replace(whole, flops_per_step=flops)

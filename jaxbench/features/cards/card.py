@@ -1,0 +1,331 @@
+# Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
+"""A result card: a run as one document with config, manifest, raw samples, results, the machine profile and a hash.
+
+A card does not record when it was made, so a run always gives the same card. The file name comes from the content. The
+results are derived from the records when a card is made, and again whenever it is read.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import math
+import re
+import tempfile
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal
+
+import numpy as np
+from rich.console import Console
+from rich.text import Text
+
+from jaxbench.analysis import case_rows, machine_profile, scaling, summary
+from jaxbench.analysis.points import CasePoint, MeasuredPoint
+from jaxbench.core import schema
+from jaxbench.core.store import CONFIG, MANIFEST, RECORDS, RunFolder, read_json, write_atomic, write_json
+from jaxbench.errors import UserError
+from jaxbench.features.cards.redact import redact
+from jaxbench.features.comparison import comparable
+from jaxbench.features.comparison.comparable import FinishedRun
+from jaxbench.records import documents
+from jaxbench.records.documents import SHA256, AtLeastOne
+from jaxbench.report import columns
+from jaxbench.report.table import records
+from jaxbench.statistics import variance
+from jaxbench.statistics.bootstrap import MIN_ROUNDS
+
+SCHEMA = 1
+KIND = "jaxbench card"
+# Columns of summary.csv, with the same meaning.
+COMMON = (
+    "devices", "platform", "device_kind", "oversubscribed", "status", "check_ok", "reason", "notes", "rounds",
+    "samples", "step_s", "step_s_lo", "step_s_hi", "step_s_p95", "step_s_cv",
+    "throughput", "throughput_lo", "throughput_hi", "throughput_unit", "compile_s", "peak_bytes", "flop_per_s",
+)  # fmt: skip
+TRAINING = (
+    "strategy", "scaling", "arm", "global_batch", "speedup", "speedup_lo", "speedup_hi",
+    "efficiency", "efficiency_lo", "efficiency_hi", "base_devices", "mfu", "gradient_bytes",
+)  # fmt: skip
+CASES = (
+    "op", "dtype", "impl", "shape", "elements", "payload_bytes", "mesh", "axis", "source", "target", "cores",
+    "bytes_per_s", "bytes_per_s_lo", "bytes_per_s_hi", "algbw", "busbw", "busbw_lo", "busbw_hi", "peak_share", "wrong",
+    "gate", "gate_reason",
+)  # fmt: skip
+# What must follow from the records
+CLAIMS = ("status", "devices", "global_batch", "step_s", "efficiency", "busbw", "bytes_per_s", "flop_per_s")
+# The relative difference allowed between a card's number and the number derived from its records. A later version may
+# compute it differently: a step time was once the median of all blocks, and is now the mean over processes of their
+# medians. Pages show the derived number, so an edit within this tolerance has no effect.
+SLACK = 0.1
+
+
+@dataclass(frozen=True, kw_only=True)
+class CardName:
+    """What a card is named after. devices: the largest number that was measured."""
+
+    experiment: str
+    device_kind: str
+    devices: AtLeastOne
+
+
+@dataclass(frozen=True, kw_only=True)
+class CardDocument:
+    """One run of jaxbench in one document: its settings, its machine, every raw sample, and the results.
+
+    Units are in the names: _s seconds, _bytes bytes, _per_s per second. An unknown number is null, never NaN. Home
+    folders, host and user names, addresses and absolute paths are removed (jaxbench/features/cards/redact.py).
+
+    Attributes:
+      config: every setting of the run, as in its config.json: enough to run it again.
+      manifest: the machine and the software.
+      records: every line of records.jsonl in its order: the raw samples.
+      points: the results, one entry for each point, including failed and missing points; fields as in summary.csv.
+      notes: a sentence for each point that is not as requested, and for each repair of a file.
+      machine: the machine profile of the run; None without one, for the reason in `machine_why_not`.
+      sha256: of the canonical JSON of all other fields (names sorted, no spaces, ASCII).
+    """
+
+    schema: Literal[1]
+    kind: Literal["jaxbench card"]
+    name: CardName
+    measures: Literal["training", "cases"]
+    config: dict[str, Any]
+    manifest: dict[str, Any]
+    records: tuple[dict[str, Any], ...]
+    points: tuple[dict[str, Any], ...]
+    notes: tuple[str, ...]
+    machine: dict[str, Any] | None
+    machine_why_not: str
+    sha256: str
+
+
+def json_schema() -> dict[str, Any]:
+    """The JSON schema of a card, from the types above, those of the records and the columns of the results."""
+    definitions: dict[str, Any] = {}
+    document = documents.json_schema(CardDocument, definitions)
+    fields = definitions["CardDocument"]["properties"]
+    fields["records"]["items"] = {"oneOf": [documents.json_schema(kind, definitions) for kind in schema.KINDS.values()]}
+    results = [("point", *own, *COMMON) for own in (TRAINING, CASES)]
+    fields["points"]["items"] = {
+        "oneOf": [
+            {"properties": {name: {} for name in names}, "required": [*names], "additionalProperties": False}
+            for names in results
+        ]
+    }
+    head = {"$schema": "https://json-schema.org/draft/2020-12/schema", "$id": "jaxbench-card-1", "title": KIND}
+    return {**head, **document, "$defs": definitions}
+
+
+@dataclass(frozen=True, kw_only=True)
+class Card:
+    """A card that was read and verified. points: one entry per point, derived from its records."""
+
+    path: Path
+    data: dict[str, Any]
+    points: list[dict[str, Any]] = dataclasses.field(default_factory=list)
+
+    @property
+    def manifest(self) -> dict[str, Any]:
+        return self.data["manifest"]
+
+    @property
+    def of_cases(self) -> bool:
+        return self.data["measures"] == "cases"
+
+    def run(self) -> FinishedRun:
+        """The run that the card was made from, analysed again from the samples."""
+        with tempfile.TemporaryDirectory() as name:
+            folder = Path(name)
+            write_json(folder / CONFIG, self.data["config"])
+            write_json(folder / MANIFEST, self.manifest)
+            lines = (json.dumps(line, allow_nan=False) for line in self.data["records"])
+            (folder / RECORDS).write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
+            try:
+                analysed = comparable.read(folder)
+            except UserError as error:
+                message = str(error).replace(f"{folder}/", "").replace(str(folder), str(self.path))
+                raise UserError(f"the card '{self.path}' does not hold a run: {message}") from error
+        return dataclasses.replace(analysed, path=self.path)
+
+
+def make(run: Path) -> dict[str, Any]:
+    """The card of the run folder `run`, as JSON values.
+
+    Raises:
+      UserError: it is not a run folder, it is damaged or of another schema, or it holds no measurement.
+    """
+    measured = comparable.read(run)
+    machine = machine_profile.read(run / machine_profile.NAME)
+    why_not = "the run has no machine.json: 'jaxbench machine' makes one, and later runs take it with them."
+    if machine is not None and (why_not := machine_profile.matches(machine, measured.manifest)):
+        machine = None
+    folder = RunFolder(run)
+    folder.records()  # fills `notes` with what it skipped
+    card = redact(
+        {
+            "schema": SCHEMA,
+            "kind": KIND,
+            "name": _name(measured),
+            "measures": _measures(measured),
+            "config": measured.config,
+            "manifest": measured.manifest,
+            "records": _lines(run / RECORDS),
+            "points": _points(measured, machine),
+            "notes": [note.replace(str(run), run.name) for note in folder.notes] + _short(measured),
+            "machine": machine,
+            "machine_why_not": why_not,
+        }
+    )
+    try:
+        return documents.sealed(card)
+    except ValueError as error:
+        raise UserError(f"no card can be made of '{run}', because {error}.") from error
+
+
+def write(card: dict[str, Any], folder: Path) -> Path:
+    """Writes the card into `folder` under a name made from its content, so the same card is always the same file.
+
+    Raises:
+      UserError: another file has that name, or the folder cannot be written.
+    """
+    name = card["name"]
+    path = (
+        folder / f"{_slug(name['experiment'])}-{_slug(name['device_kind'])}-{name['devices']}-{card['sha256'][:8]}.json"
+    )
+    text = _text(card)
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        if path.exists():
+            if path.read_bytes() != text.encode():
+                raise UserError(f"'{path}' exists and is not this card: move it away, because it is not overwritten.")
+            return path
+        write_atomic(path, text)
+    except OSError as error:
+        raise UserError(f"cannot write '{path}' ({error.strerror}): choose another folder.") from error
+    return path
+
+
+def save(run: Path, folder: Path, console: Console) -> int:
+    """Makes and writes the card of a run, and prints its path and notes. Returns the exit code 0. Raises UserError."""
+    made = make(run)
+    path = write(made, folder)
+    for note in made["notes"]:
+        console.print(Text(note, style="yellow"), soft_wrap=True)
+    if made["machine_why_not"]:
+        console.print(Text(f"No link and peak numbers: {made['machine_why_not']}", style="dim"), soft_wrap=True)
+    console.print(Text(f"Card: {path}"), soft_wrap=True)
+    return 0
+
+
+def _slug(name: str) -> str:
+    """ "NVIDIA H100 80GB" -> "nvidia-h100-80gb": a valid file name on every system."""
+    return re.sub(r"[^a-z0-9_]+", "-", name.lower()).strip("-")[:40] or "unnamed"
+
+
+def _text(card: dict[str, Any]) -> str:
+    """The card as JSON, one line for each field and each list entry, so that `diff` can compare cards."""
+    lines = []
+    for name, value in sorted(card.items()):
+        if isinstance(value, list) and value:
+            entries = ",\n".join(f"  {json.dumps(entry, sort_keys=True, allow_nan=False)}" for entry in value)
+            lines.append(f'"{name}": [\n{entries}\n ]')
+        else:
+            lines.append(f'"{name}": {json.dumps(value, sort_keys=True, allow_nan=False)}')
+    return "{\n " + ",\n ".join(lines) + "\n}\n"
+
+
+def _lines(path: Path) -> list[dict[str, Any]]:
+    """Every complete line of a records file that has been validated, without its hash: the card has its own."""
+    lines = [json.loads(line) for line in path.read_bytes().splitlines(keepends=True) if line.endswith(b"\n")]
+    return [{name: value for name, value in line.items() if name != SHA256} for line in lines]
+
+
+def _short(run: FinishedRun) -> list[str]:
+    """A sentence for each point that failed, is incomplete or wrong, or has too few rounds for an interval."""
+    sentences = [f"{p.point}: {p.status} ({p.reason})." for p in run.points if p.status != "ok"]
+    sentences += [f"{p.point}: wrong ({p.reason})." for p in run.points if p.status == "ok" and p.check_ok is False]
+    needs = f"of the {MIN_ROUNDS} rounds that an interval needs"
+    few = [(p.point, len(p.rounds)) for p in run.points if 0 < len(p.rounds) < MIN_ROUNDS]
+    return sentences + [f"{point}: no interval, because it has {count} {needs}." for point, count in few]
+
+
+def _measures(run: FinishedRun) -> str:
+    """ "training" or "cases"."""
+    return "cases" if run.points and isinstance(run.points[0], CasePoint) else "training"
+
+
+def _name(run: FinishedRun) -> dict[str, Any]:
+    """The experiment, the kind of device, and the largest number of devices."""
+    measured = [point for point in run.points if point.rounds]
+    kinds = [point.record.device_kind for point in measured if point.record is not None]
+    return {
+        "experiment": measured[0].experiment,
+        "device_kind": str(run.manifest.get("device_kind") or next(iter(kinds), "unknown")),
+        "devices": max(point.devices for point in measured),
+    }
+
+
+def _points(run: FinishedRun, machine: dict[str, Any] | None) -> list[dict[str, Any]]:
+    """One entry per point, including failed and missing points. Unknown numbers are None.
+
+    machine: the peaks and links of its machine (`machine_profile.read`), or None.
+    """
+    training = [point for point in (*run.points, *run.explaining) if isinstance(point, MeasuredPoint)]
+    cases = [point for point in run.points if isinstance(point, CasePoint)]
+    known = variance.read(run.path)
+    rows: list[Any] = (
+        scaling.analyse(training, config=run.config, machine=machine, spread=known)
+        if training
+        else case_rows.analyse(cases, manifest=run.manifest, machine=machine, spread=known)
+    )
+    fields = (*(TRAINING if training else CASES), *COMMON)
+    return [
+        {"point": row.point.point, **{field: np.asarray(record[field]).item() for field in fields}}
+        for row, record in zip(rows, records(columns.FILE, summary.entries(rows)), strict=True)
+    ]
+
+
+def read(path: Path) -> Card:
+    """Reads a card. Checks its schema, its hash, its fields, and its table against its records.
+
+    Raises:
+      UserError: one sentence that names the card and what is wrong with it.
+    """
+
+    def decoded(data: Any) -> Card:
+        if not isinstance(data, dict) or data.get("kind") != KIND:
+            raise UserError(f"'{path}' is not a result card: make one of a run with 'jaxbench card --run=DIR'.")
+        if data.get("schema") is not SCHEMA:
+            problem = f"the card '{path}' has schema {data.get('schema')!r}, but this jaxbench reads schema {SCHEMA}"
+            raise UserError(f"{problem}: use the jaxbench that wrote it, or make the card again from its run.")
+        documents.unsealed(data)
+        documents.decode(CardDocument, data)
+        run = Card(path=path, data=data).run()
+        card = Card(path=path, data=data, points=_points(run, data["machine"]))
+        if why := _contradiction(card, run):
+            raise ValueError(why)
+        return card
+
+    return read_json(path, decoded, "restore it, or make it again from its run.")
+
+
+def _contradiction(card: Card, run: FinishedRun) -> str:
+    """How a card contradicts its own records, as a clause; "" if it does not."""
+    stated, name = {point.get("point"): point for point in card.data["points"]}, _name(run)
+    if card.data["measures"] != _measures(run):
+        return f"it says that it measures {card.data['measures']}, and its records are of {_measures(run)}"
+    for field in ("experiment", "devices"):
+        if (says := card.data["name"][field]) != name[field]:
+            return f"its name has {field} {says!r}, and its records {name[field]!r}"
+    if stated.keys() != {point["point"] for point in card.points}:
+        return "its table and its records do not have the same points"
+    for point in card.points:
+        for field in point.keys() & {*CLAIMS}:
+            says, derived = stated[point["point"]].get(field), point[field]
+            if field == "efficiency" and derived is None:  # earlier versions gave one without an interval, too
+                continue
+            numbers = isinstance(says, float) and isinstance(derived, int | float)
+            if not (math.isclose(says, derived, rel_tol=SLACK) if numbers else says == derived):
+                return f"its table has {field} {says!r} at {point['point']}, and its records {derived!r}"
+    return ""

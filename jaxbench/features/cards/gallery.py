@@ -1,0 +1,259 @@
+# Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
+"""`jaxbench cards`: all cards of a folder as one table and one figure. Damaged cards are listed as damaged."""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from fnmatch import fnmatchcase
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from rich.console import Console
+from rich.text import Text
+
+from jaxbench.analysis.summary import state as state_of
+from jaxbench.errors import UserError, did_you_mean
+from jaxbench.features.cards import card as cards_lib
+from jaxbench.features.cards.card import Card
+from jaxbench.features.comparison.sentences import clean
+from jaxbench.report.drawing import canvas
+from jaxbench.report.drawing.marks import Mark
+from jaxbench.report.figures.runs import CardCurve, draw_cards
+from jaxbench.report.findings import OVERSUBSCRIBED
+from jaxbench.report.table import ALWAYS, TEXT, Cell, Column, Table, TableRow, fill, milliseconds, share
+from jaxbench.statistics.bootstrap import Estimate
+
+FOLDER = Path("cards")
+
+
+FIELDS = (
+    "card", "machine", "platform", "device_kind", "experiment", "strategy", "scaling", "devices", "state", "jax",
+    "date",
+)  # fmt: skip
+_WORST = ("failed", "wrong", "missing", "unsupported", "partial", "unchecked", "ok")
+
+
+@dataclass(frozen=True, kw_only=True)
+class GalleryRow:
+    """One row of the table: a point of a training, or an operation of a card of cases.
+
+    Attributes:
+      fields: what filters match, by FIELDS. strategy: with the arm, if there is one; of cases, the operation. state:
+        the worst state of its cases. date: the day on which the run began.
+      base: whether the efficiencies of its curve are relative to it.
+      cases: how many cases the row stands for; it shows the time of the largest. 0 in a training.
+    """
+
+    card: Card
+    fields: dict[str, str]
+    devices: int
+    step_s: Estimate
+    efficiency: Estimate
+    oversubscribed: bool
+    base: bool
+    cases: int = 0
+
+
+def printable(text: Any) -> str:
+    """The text without terminal control characters."""
+    return clean(str(text))
+
+
+def machine(card: Card) -> str:
+    """The accelerator or the processor, with the number of devices or cores."""
+    manifest = card.manifest
+    kind = printable(card.data["name"]["device_kind"])
+    if kind != "cpu":
+        return f"{manifest.get('devices', '?')} x {kind}"
+    cores = manifest.get("cores")
+    name = printable(manifest.get("cpu_model") or "cpu")
+    return f"{name}, {cores} core{'s' if cores != 1 else ''}" if cores else name
+
+
+def rows_of(card: Card) -> list[GalleryRow]:
+    name, manifest = card.data["name"], card.manifest
+    planned, versions = (about if isinstance(about := manifest.get(key), dict) else {} for key in ("plan", "versions"))
+    common = {
+        "card": card.path.stem,
+        "machine": machine(card),
+        "platform": manifest.get("platform") or planned.get("platform", ""),
+        "device_kind": name["device_kind"],
+        "experiment": name["experiment"],
+        "jax": versions.get("jax", ""),
+        "date": str(manifest.get("started", ""))[:10],
+    }
+    groups: dict[tuple[Any, ...], list[dict[str, Any]]] = {}
+    for point in card.points:
+        key = (point["op"], point["dtype"], point["devices"]) if card.of_cases else (point["point"],)
+        groups.setdefault(key, []).append(point)
+    rows = []
+    for group in groups.values():
+        largest = max(group, key=lambda p: (p["step_s"] is not None, p.get("payload_bytes") or p.get("elements") or 0))
+        states = {state_of(point["status"], point["check_ok"]) for point in group}
+        own = {
+            "strategy": " ".join(filter(None, map(largest.get, ("op", "dtype", "strategy", "arm")))),
+            "scaling": largest.get("scaling") or "",
+            "devices": largest["devices"],
+            "state": next((word for word in _WORST if word in states), "missing"),
+        }
+        rows.append(
+            GalleryRow(
+                card=card,
+                fields={field: printable(value) for field, value in (common | own).items()},
+                devices=largest["devices"],
+                step_s=_estimate(largest, "step_s"),
+                efficiency=_estimate(largest, "efficiency"),
+                oversubscribed=bool(largest["oversubscribed"]),
+                base=largest.get("base_devices") == largest["devices"],
+                cases=len(group) if card.of_cases else 0,
+            )
+        )
+    return rows
+
+
+def _estimate(point: dict[str, Any], name: str) -> Estimate:
+    value, lo, hi = (math.nan if point.get(f) is None else point[f] for f in (name, f"{name}_lo", f"{name}_hi"))
+    return Estimate(value=value, lo=lo, hi=hi)
+
+
+def read_filters(words: Sequence[str]) -> dict[str, list[str]]:
+    """`experiment=cnn devices=1,8 strategy=zero*` -> patterns by field. Raises UserError."""
+    filters: dict[str, list[str]] = {}
+    for word in words:
+        field, equals, patterns = word.partition("=")
+        if not equals or not patterns:
+            raise UserError(f"'{word}' is not a filter: write field=pattern, such as experiment=cnn or strategy=zero*.")
+        if field not in FIELDS:
+            raise UserError(f"cards have no field '{field}' to filter by: {did_you_mean(field, FIELDS)}")
+        filters.setdefault(field, []).extend(patterns.lower().split(","))
+    return filters
+
+
+def matches(row: GalleryRow, filters: dict[str, list[str]]) -> bool:
+    """Whether every filtered field matches one of its patterns, ignoring case."""
+    return all(any(fnmatchcase(row.fields[name].lower(), p) for p in patterns) for name, patterns in filters.items())
+
+
+def curves_of(rows: Sequence[GalleryRow]) -> list[CardCurve]:
+    """The curves of the figure: one for each card, strategy and scaling, over the points with an efficiency."""
+    groups: dict[tuple[Any, ...], list[GalleryRow]] = {}
+    for row in rows:
+        if row.efficiency.known and row.fields["state"] not in ("failed", "missing", "unsupported"):
+            groups.setdefault((row.card.path, row.fields["strategy"], row.fields["scaling"]), []).append(row)
+    curves = []
+    for group in groups.values():
+        states = ["wrong" if r.fields["state"] == "wrong" else "hollow" if r.oversubscribed else "solid" for r in group]
+        marks = [
+            Mark(at=row.devices, value=row.efficiency.times(100), state=state)
+            for row, state in zip(group, states, strict=True)
+        ]
+        named = {name: group[0].fields[name] for name in ("machine", "experiment", "strategy", "scaling")}
+        curves.append(CardCurve(**named, marks=tuple(marks)))
+    return curves
+
+
+def cards(folder: Path, filters: Sequence[str], console: Console) -> int:
+    """Prints the table and writes `folder`/cards.svg, .pdf and .png. Returns 1 if a card is damaged, else 0.
+
+    filters: `field=pattern` words; every field must match one of its patterns.
+
+    Raises:
+      UserError: the folder does not exist, a filter is invalid, or the figure cannot be written.
+    """
+    asked = read_filters(filters)
+    if not folder.is_dir():
+        raise UserError(f"there is no folder '{folder}' with cards: make the first with 'jaxbench card --run=DIR'.")
+    readable: list[Card] = []
+    damaged: dict[Path, str] = {}
+    for path in sorted(folder.glob("*.json")):
+        try:
+            readable.append(cards_lib.read(path))
+        except UserError as error:
+            damaged[path] = str(error)
+    if not readable and not damaged:
+        console.print(f"{folder} holds no result card: make the first with 'jaxbench card --run=DIR'.", soft_wrap=True)
+        return 0
+    every = [row for card in readable for row in rows_of(card)]
+    shown = [row for row in every if matches(row, asked)]
+    console.print(_table(shown, damaged).terminal(console.width))
+    note = "Medians with 95 % bootstrap confidence intervals, from the records of each card."
+    console.print(Text(note + (OVERSUBSCRIBED if any(row.oversubscribed for row in shown) else ""), style="dim"))
+    sentences = [*damaged.values(), *_twins(readable)]
+    if len(shown) < len(every):
+        sentences.append(f"{len(shown)} of {len(every)} rows match {' '.join(filters)}.")
+    for sentence in (*sentences, *_draw(shown, folder, filters)):
+        console.print(Text(printable(sentence)), soft_wrap=True)
+    return 1 if damaged else 0
+
+
+def _twins(readable: Sequence[Card]) -> list[str]:
+    """A sentence for each pair of files that hold the same run."""
+    sentences = []
+    for card, other in itertools.combinations(readable, 2):
+        names, start = f"'{card.path.name}' and '{other.path.name}'", card.manifest.get("started")
+        if card.data["sha256"] == other.data["sha256"]:
+            sentences.append(f"{names} are the same card: delete one.")
+        elif start and start == other.manifest.get("started") and card.data["config"] == other.data["config"]:
+            sentences.append(f"{names} are two cards of one run, started {start}, not two measurements.")
+    return sentences
+
+
+def _table(shown: Sequence[GalleryRow], damaged: Iterable[Path]) -> Table:
+    made = fill(_COLUMNS, shown, group=lambda row: row.card.path, soft=lambda row: row.oversubscribed)
+    columns, lines = made.columns or _COLUMNS, list(made.lines)
+    for path in damaged:
+        known = {"machine": Cell(printable(path.name)), "state": Cell("damaged", "no")}
+        lines.append(TableRow(cells=tuple(known.get(column.name, Cell("")) for column in columns)))
+    return Table(columns=columns, lines=tuple(lines))
+
+
+def _claim(row: GalleryRow, value: Estimate) -> Estimate:
+    """Without an interval if the row is oversubscribed, because an interval would look like a finding."""
+    return value.alone() if row.oversubscribed else value
+
+
+def _field(name: str) -> Callable[[GalleryRow], str]:
+    return lambda row: row.fields[name]
+
+
+def _what(row: GalleryRow) -> str:
+    what = f"{row.fields['strategy']} {row.fields['scaling']}".strip()
+    return f"{what} (largest of {row.cases})" if row.cases > 1 else what
+
+
+_text = partial(Column, kind=TEXT, terminal=ALWAYS)
+_COLUMNS = (
+    _text("machine", _field("machine")),
+    _text("experiment", _field("experiment")),
+    _text("strategy", _what),
+    Column("devices", lambda row: f"{row.devices}{'°' if row.oversubscribed else ''}", terminal=ALWAYS),
+    Column("ms per step", lambda row: _claim(row, row.step_s), milliseconds, terminal=ALWAYS, interval=1),
+    Column("efficiency %", lambda row: "base" if row.base else _claim(row, row.efficiency), share, terminal=ALWAYS,
+           interval=2),
+    _text("state", _field("state"), style=str),
+    _text("jax", _field("jax")),
+    _text("date", _field("date")),
+)  # fmt: skip
+
+
+def _draw(shown: Sequence[GalleryRow], folder: Path, filters: Sequence[str]) -> list[str]:
+    """Writes the figure. Returns sentences: its path, and what it leaves out."""
+    curves = curves_of(shown)
+    left_out = []
+    if alone := sorted({curve.experiment for curve in curves if len(curve.marks) < 2}):
+        left_out.append(f"not drawn, because there is only one device count: {', '.join(alone)}")
+    if cases := sorted({row.fields["experiment"] for row in shown if row.card.of_cases}):
+        left_out.append(f"not drawn, because kernels, transfers and links have no efficiency: {', '.join(cases)}")
+    title = "Efficiency of all result cards" + (f" with {' '.join(filters)}" if filters else "")
+    files = canvas.render(lambda: draw_cards(curves, title=printable(title), further=left_out))
+    if not files:
+        return [f"The figure was not drawn: no card {'that matches ' if filters else ''}has two device counts."]
+    try:
+        canvas.write(files, folder, draw_cards.name)
+    except OSError as error:
+        raise UserError(f"cannot write the figure into '{folder}' ({error.strerror}).") from error
+    return [f"Figure: {folder / draw_cards.name}.svg, .pdf, .png", *(f"In the figure {reason}." for reason in left_out)]

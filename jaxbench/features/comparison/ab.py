@@ -1,0 +1,284 @@
+# Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
+"""Compares two settings or two commits of one experiment, in pairs of fresh processes, until the verdict is clear.
+
+A pair is one process of A and one of B for each device count. On CPUs both run at the same time and take turns in each
+round. An accelerator belongs to one process at a time, so there the two run in sequence, in an order that alternates
+from pair to pair. Both arms are ordinary run folders, `a` and `b`, which a second start continues.
+
+The processes of an arm run the package and the experiment of its commit. This process runs the working tree, and makes
+the plan and the settings of both arms.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+import random
+import signal
+import time
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from ml_collections import ConfigDict
+from rich.console import Console
+from rich.live import Live
+from rich.text import Text
+
+from jaxbench import config as config_lib
+from jaxbench.core import schema
+from jaxbench.core.store import MANIFEST, RunFolder, write_json
+from jaxbench.errors import UserError
+from jaxbench.features.comparison import comparable, other_commit, sequential
+from jaxbench.features.comparison.judge import CANNOT_TELL, Answers, Metric
+from jaxbench.features.comparison.other_commit import OTHER_PROTOCOL, Checkout, OtherCommit
+from jaxbench.processes.client import WorkerError
+from jaxbench.sweep import run as runner
+from jaxbench.sweep.progress import format_s, heartbeat
+from jaxbench.sweep.workers import Workers, note_workers
+
+Clock = Callable[[], float]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Budget:
+    """When to stop. seconds: no new pair starts after these. margin: as in `judge`."""
+
+    seconds: float
+    metric: Metric
+    margin: float
+
+
+@dataclass(frozen=True)
+class Side:
+    """What one arm measures. ref: "ref:NAME" for a commit; "" for the working tree."""
+
+    config: ConfigDict
+    ref: str = ""
+
+
+@dataclass(frozen=True)
+class AbOutcome:
+    """The result of the measurement.
+
+    Attributes:
+      answers: from the finished pairs.
+      across: the fields in which A and B differ.
+      left_out: the points that are not compared.
+      software: a sentence for each difference in software or in the model.
+      why: why measuring ended, as a clause.
+    """
+
+    answers: Answers
+    across: tuple[str, ...]
+    left_out: tuple[comparable.LeftOut, ...]
+    software: tuple[str, ...]
+    why: str
+
+
+class _Arm:
+    """One side: its run folder, its points and the processes that measure them."""
+
+    def __init__(
+        self,
+        name: str,
+        experiment: str,
+        config: ConfigDict,
+        checkout: Checkout | None,
+        workdir: Path,
+        console: Console,
+        stack: ExitStack,
+    ):
+        """checkout: the files of the commit that is measured; None: the working tree."""
+        if config.measure.processes != 1:
+            raise UserError(
+                f"--config.measure.processes={config.measure.processes} has no effect on ab, which starts processes in "
+                "pairs: leave it out, or raise --budget_s."
+            )
+        self.name = f"{name} ({checkout})" if checkout else name
+        self.rounds, self.checkout = int(config.measure.rounds), checkout
+        self.asked = runner.ask(experiment, config, console)
+        copy = OtherCommit.of(checkout, experiment, config) if checkout else None
+        self.notes = copy.notes if copy else ()
+        self.folder = RunFolder.begin(workdir / name.lower(), config_lib.plain(config))
+        stack.callback(self.folder.close)
+        if (self.folder.path / MANIFEST).exists():
+            other_commit.require_same_commit(self.folder.path, self.folder.manifest()["git"], checkout)
+        manifest = {**runner.session_of(self.asked, experiment), **(copy.manifest if copy else {})}
+        session = runner.begin_session(self.folder, manifest)
+        self.job = runner.job_of(self.folder, self.asked, config, experiment, session=session)
+        if copy:
+            self.job = dataclasses.replace(self.job, experiment=copy.experiment, source=copy.source)
+        rounds = [record for record in self.folder.records() if isinstance(record, schema.RoundRecord)]
+        self.pairs = self._finished(rounds)
+        self._steps = {record.point: record.steps for record in rounds}
+
+    def _finished(self, rounds: list[schema.RoundRecord]) -> int:
+        """The number of pairs in which every point has all rounds."""
+        have: dict[str, set[int]] = {point.point: set() for point in self.asked.points}
+        for record in rounds:
+            if record.point in have:
+                have[record.point].add(record.round)
+        first_missing = min(next(i for i in range(len(seen) + 1) if i not in seen) for seen in have.values())
+        return first_missing // self.rounds
+
+    @property
+    def knows_steps(self) -> bool:
+        """Whether an earlier pair has found the number of steps in a block for every point."""
+        return all(point.point in self._steps for point in self.asked.points)
+
+    def ask(self, workers: Workers, point: str, request: dict[str, Any]) -> Any:
+        """A worker's answer as a record, which is appended to the arm's folder.
+
+        Raises UserError if the point cannot be measured, because with one arm missing there is nothing to compare.
+        """
+        try:
+            answer = workers.ask(point, request)
+        except WorkerError as error:
+            if self.checkout and error.stage == "start":  # the other commit may not understand the request
+                raise self._not_understood(str(error)) from error
+            raise UserError(f"{self.name} cannot be measured: {point} failed at {error.stage} ({error}).") from error
+        try:
+            record = schema.from_json(answer["record"])
+        except (KeyError, TypeError, ValueError) as error:
+            if not self.checkout:
+                raise
+            raise self._not_understood(str(error)) from error
+        self.folder.append(record)
+        return record
+
+    def _not_understood(self, reason: str) -> UserError:
+        return UserError(f"{self.name} cannot be measured ({reason}): {OTHER_PROTOCOL}.")
+
+    def round(self, workers: Workers, point: str, number: int) -> None:
+        """Measures a round with the block length of the first pair: blocks of different lengths are not comparable."""
+        known = {"steps": self._steps[point]} if point in self._steps else {}
+        record = self.ask(workers, point, {"do": "round", "point": point, "round": number, **known})
+        self._steps[point] = record.steps
+
+    def prepare(self, workers: Workers) -> None:
+        workers.wait_ready()
+        # A point that needs a new process discards what the old process had prepared for other points.
+        while todo := [point for point in self.asked.points if point.point not in workers.ready]:
+            for point in todo:
+                self.ask(workers, point.point, {"do": "prepare", "point": point.to_json()})
+                workers.ready.add(point.point)
+        note_workers(self.folder, [workers])
+
+    def done(self, pairs: int) -> None:
+        """Writes the number of rounds so far as the planned number, so that the folder counts as a finished run."""
+        manifest = self.folder.manifest()
+        manifest["plan"]["rounds"] = self.rounds * pairs
+        for point in manifest["plan"]["points"]:
+            point["rounds"] = self.rounds * pairs
+        write_json(self.folder.path / MANIFEST, manifest)
+
+
+def run(
+    experiment: str, sides: tuple[Side, Side], workdir: Path, budget: Budget, console: Console,
+    clock: Clock = time.monotonic,
+) -> AbOutcome:  # fmt: skip
+    """Measures pairs until the overall verdict is reached or the budget is spent. Raises UserError."""
+    signal.signal(signal.SIGTERM, runner.interrupt)
+    with ExitStack() as stack:
+        opened = [stack.enter_context(other_commit.files(side.ref)) if side.ref else None for side in sides]
+        if any(opened):
+            for name, checkout in zip("AB", opened, strict=True):
+                console.print(f"{name} is {checkout or 'the working tree'}.", highlight=False, soft_wrap=True)
+        arms = []
+        for name, side, checkout in zip("AB", sides, opened, strict=True):
+            arms.append(_Arm(name, experiment, side.config, checkout, workdir, console, stack))
+        if arms[0].rounds != arms[1].rounds:
+            raise UserError(
+                f"--config.measure.rounds is {arms[0].rounds} in A and {arms[1].rounds} in B: it must be equal in both."
+            )
+        for note in (note for arm in arms for note in arm.notes):
+            console.print(f"{note}.", style="yellow", highlight=False, soft_wrap=True)
+        measured = [(arm.job.config, arm.checkout and arm.checkout.commit) for arm in arms]
+        if measured[0] == measured[1]:
+            console.print("A and B are identical: a difference between them would be a false alarm.")
+        return _measure(arms, budget, console, clock, random.Random(int(arms[0].job.config["seed"])))
+
+
+def _measure(arms: list[_Arm], budget: Budget, console: Console, clock: Clock, order: random.Random) -> AbOutcome:
+    begun, longest, pairs, text, warned = clock(), 0.0, min(arm.pairs for arm in arms), "", False
+    # Refreshed by hand: a refreshing thread would run on the cores that are measured.
+    with Live(console=console, auto_refresh=False, transient=True) as line, heartbeat(console, lambda: text):
+        while True:
+            start = clock()
+            if pairs:
+                outcome = _outcome(arms, pairs, budget, start - begun, longest)
+                if outcome.why:
+                    return outcome
+            look = sequential.next_look(pairs) or 0
+            left_s = (look - pairs) * longest
+            if start - begun + left_s > budget.seconds and not warned:
+                console.print(f"The budget is too short: {_needs(pairs, longest)}.", highlight=False, soft_wrap=True)
+                warned = True
+            left = f"in {format_s(left_s)}" if longest else f"budget {format_s(budget.seconds)}"
+            text = f"pair {pairs + 1}, next verdict after pair {look}, {left}"
+            line.update(Text(text), refresh=True)
+            _pair(arms, pairs, order)
+            pairs += 1
+            for arm in arms:
+                arm.done(pairs)
+            longest = max(longest, clock() - start)
+
+
+def _outcome(arms: list[_Arm], pairs: int, budget: Budget, seconds: float, longest: float) -> AbOutcome:
+    """The outcome of the first `pairs` pairs. An interrupted pair is ignored. seconds, longest: as in `_ended`."""
+    a, b = (comparable.read(arm.folder.path) for arm in arms)
+    across = tuple({**comparable.differences(a, b), **comparable.places(a, b)})
+    if any(arm.checkout for arm in arms):  # a commit may change the model; then the difference is reported
+        implied = comparable.follows(across)
+        across = (*across, *(name for name in comparable.models(a, b, across) if name not in implied))
+    pair = comparable.pair(a, b, across)
+    left, right = ({n: sample.only(range(pairs)) for n, sample in side.items()} for side in (pair.a, pair.b))
+    answers = sequential.judge(left, right, budget.metric, margin=budget.margin)
+    software = tuple(dict.fromkeys((*(note for arm in arms for note in arm.notes), *pair.software)))
+    return AbOutcome(answers, across, pair.left_out, software, _ended(answers, pairs, seconds, longest, budget))
+
+
+def _ended(answers: Answers, pairs: int, seconds: float, longest: float, budget: Budget) -> str:
+    """Why no more pairs are measured; "" to go on. seconds: since the start. longest: of a pair."""
+    if pairs in sequential.LOOKS and answers.overall.verdict != CANNOT_TELL:
+        return f"the verdict was reached after {pairs} pairs"
+    if sequential.next_look(pairs) is None:
+        return f"{pairs} pairs is the maximum"
+    if seconds + longest > budget.seconds:
+        spent = f"no further pair fits into the budget of {format_s(budget.seconds)} after {pairs}"
+        return f"{spent}; {_needs(pairs, longest)}; the same --workdir continues"
+    return ""
+
+
+def _needs(pairs: int, longest: float) -> str:
+    """A clause: "one pair takes 5 min 0 s, the next verdict needs 6, 30 min 0 s: add --budget_s=1800"."""
+    look = sequential.next_look(pairs) or 0
+    wanted = 60 * math.ceil(look * longest / 60)
+    needed = f"the next verdict needs {look}, {format_s(wanted)}"
+    return f"one pair takes {format_s(longest)}, {needed}: add --budget_s={wanted}"
+
+
+def _pair(arms: list[_Arm], number: int, order: random.Random) -> None:
+    """Measures pair `number`, counted from 0."""
+    together = all(arm.asked.machine["platform"] == "cpu" for arm in arms)
+    groups = [arms] if together else [[arm] for arm in (arms if number % 2 == 0 else arms[::-1])]
+    for group in groups:
+        # The threads are the outer context: an interrupt must end the processes first, for the threads wait for them.
+        with ThreadPoolExecutor() as threads, ExitStack() as stack:
+            # Numbered by pair, because records with one worker name must come from one process.
+            pools = (Workers(arm.job, arm.asked.points, number=number) for arm in group)
+            workers = [stack.enter_context(pool) for pool in pools]
+            # Prepare both at the same time, unless the block length is still unknown: finding it times a step.
+            each = threads.map if all(arm.knows_steps for arm in group) else map
+            list(each(_Arm.prepare, group, workers))
+            rounds = group[0].rounds
+            for round_number in range(rounds * number, rounds * (number + 1)):
+                pairs = zip(group, workers, strict=True)
+                todo = [(arm, pool, point.point) for arm, pool in pairs for point in arm.asked.points]
+                order.shuffle(todo)
+                for arm, pool, point in todo:
+                    arm.round(pool, point, round_number)

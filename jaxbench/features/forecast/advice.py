@@ -1,0 +1,255 @@
+# Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
+"""Ranks hardware for a training of known size: time, cost and energy of each forecast at each price.
+
+Every number is a range, from the ends of the forecast's range, or a lower bound if the forecast is a bound. The two
+grades are sorted separately, because a bound below a range does not show which of the two is cheaper.
+
+Prices are from `catalog/prices.csv`, or from a file with the same columns. Each line has its source, its date and its
+unit. Prices are never converted from one currency into another.
+"""
+
+from __future__ import annotations
+
+import csv
+import datetime
+import io
+import math
+import re
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from importlib import resources
+from pathlib import Path
+from typing import Any
+
+from jaxbench.catalog import hardware
+from jaxbench.errors import UserError, did_you_mean
+from jaxbench.features.forecast.forecasts import AT_BEST, ESTIMATED, ForecastRecord
+
+HOUR_S, DAY_S = 3600.0, 86400.0
+_EQUAL = 1e-3  # relative: smaller differences in cost count as equal, because the number of steps is rounded up
+YES, PERHAPS, NO = "yes", "perhaps", "no"
+GRADES = (ESTIMATED, AT_BEST)
+Band = tuple[float, float | None]  # (low, high); for a bound, high is None
+COLUMNS = ("device", "provider", "price", "unit", "date", "watts", "source")
+OLD = datetime.timedelta(days=365)
+_UNIT = re.compile(r"([A-Z]{3})/device-hour")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Price:
+    """One line of a file of prices.
+
+    Attributes:
+      device: a row of hardware.csv.
+      per_device_hour: in `currency`, an ISO 4217 code.
+      date: when the source gave this price.
+      watts: the maximum power of one device, without its host and its cooling; None: not published.
+    """
+
+    device: str
+    provider: str
+    per_device_hour: float
+    currency: str
+    date: datetime.date
+    watts: float | None
+    source: str
+
+    def old(self, today: datetime.date) -> bool:
+        """Whether the price is more than a year old."""
+        return today - self.date > OLD
+
+
+def read_prices(path: Path | None = None) -> list[Price]:
+    """The catalogue's prices, or those of a file. Raises UserError that names the wrong line."""
+    if path is None:
+        name, text = "prices.csv", resources.files("jaxbench.catalog").joinpath("prices.csv").read_text("utf-8")
+    else:
+        name = str(path)
+        try:
+            text = path.read_text(encoding="utf-8")
+        except (OSError, UnicodeDecodeError) as error:
+            raise UserError(f"--prices={path} cannot be read ({error}): give a CSV file of prices.") from error
+    table = csv.DictReader(io.StringIO(text))
+    if missing := [column for column in COLUMNS if column not in (table.fieldnames or ())]:
+        raise UserError(f"{name} has no column '{missing[0]}': a file of prices has {','.join(COLUMNS)}.")
+    prices = [_price(f"{name}, line {table.line_num}", row) for row in table]
+    if not prices:
+        raise UserError(f"{name} has no prices: write a line for each device, with {','.join(COLUMNS)}.")
+    currencies = sorted({price.currency for price in prices})
+    if len(currencies) > 1:
+        raise UserError(f"{name} has prices in {' and '.join(currencies)}: give all in one currency, such as USD.")
+    return prices
+
+
+def _price(where: str, row: dict[str, str]) -> Price:
+    row = {name: (text or "").strip() for name, text in row.items() if name}
+    if row["device"] not in hardware.names():
+        raise UserError(
+            f"{where}: device '{row['device']}' is unknown: {did_you_mean(row['device'], hardware.names())}"
+        )
+    unit = _UNIT.fullmatch(row["unit"])
+    if unit is None:
+        raise UserError(
+            f"{where}: unit '{row['unit']}' is not the unit of a price: write USD/device-hour, for example."
+        )
+    for name in ("provider", "source"):
+        if not row[name]:
+            raise UserError(f"{where} has no {name}: every price names where it is from.")
+    try:
+        date = datetime.date.fromisoformat(row["date"])
+    except ValueError as error:
+        raise UserError(f"{where}: date '{row['date']}' is not a day: write 2026-11-24, for example.") from error
+    return Price(
+        device=row["device"], provider=row["provider"], per_device_hour=_positive(where, "price", row["price"]),
+        currency=unit[1], date=date, source=row["source"],
+        watts=_positive(where, "watts", row["watts"]) if row["watts"] else None,
+    )  # fmt: skip
+
+
+def _positive(where: str, name: str, text: str) -> float:
+    try:
+        value = float(text)
+    except ValueError:
+        value = math.nan
+    if not 0 < value < math.inf:
+        raise UserError(f"{where}: {name} '{text}' is not a number above 0: write 2.90, for example.")
+    return value
+
+
+@dataclass(frozen=True, kw_only=True)
+class TrainingBudget:
+    """The size of a training. examples: how many to train on. tokens: per example; 0 if examples are not text. unit:
+    what an example is, such as "images"."""
+
+    examples: float
+    tokens: int = 0
+    unit: str = "examples"
+    deadline_s: float | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Candidate:
+    """One forecast at one price, for one job. The forecast fits into memory and has a time."""
+
+    forecast: ForecastRecord
+    price: Price
+    job: TrainingBudget
+
+    @property
+    def name(self) -> str:
+        """The hardware in words: "v5p x 64"."""
+        return f"{self.forecast.target.partition(':')[0]} x {self.forecast.devices}"
+
+    @property
+    def steps(self) -> int:
+        return math.ceil(self.job.examples / self.forecast.global_batch)
+
+    @property
+    def seconds(self) -> Band:
+        """The seconds of all steps, without starts, input, evaluation or failures."""
+        assert self.forecast.low_s is not None
+        high = self.forecast.high_s
+        return self.steps * self.forecast.low_s, None if high is None else self.steps * high
+
+    @property
+    def cost(self) -> Band:
+        return self._times(self.forecast.devices * self.price.per_device_hour / HOUR_S)
+
+    @property
+    def joules(self) -> Band | None:
+        """The energy at the devices' maximum power; None: that is not published."""
+        return None if self.price.watts is None else self._times(self.forecast.devices * self.price.watts)
+
+    @property
+    def examples_per_money(self) -> Band:
+        """The examples per unit of money: (at most, at least). For a bound, "at least" is None."""
+        low, high = self.cost
+        trained = self.steps * self.forecast.global_batch
+        return trained / low, None if high is None else trained / high
+
+    @property
+    def meets(self) -> str:
+        """Whether it ends by the deadline: yes (the whole range does) | perhaps | no; "" without a deadline."""
+        if self.job.deadline_s is None:
+            return ""
+        low, high = self.seconds
+        if low > self.job.deadline_s:
+            return NO
+        return YES if high is not None and high <= self.job.deadline_s else PERHAPS
+
+    @property
+    def at(self) -> tuple[float, float]:
+        """(seconds, cost) for sorting and drawing: the slow end of the range, or the bound."""
+        (low_s, high_s), (low, high) = self.seconds, self.cost
+        return (low_s if high_s is None else high_s), (low if high is None else high)
+
+    def _times(self, rate: float) -> Band:
+        low, high = self.seconds
+        return low * rate, None if high is None else high * rate
+
+
+def candidates(forecasts: Iterable[ForecastRecord], prices: Sequence[Price], job: TrainingBudget) -> list[Candidate]:
+    """Every forecast that fits and has a time, at each of the prices."""
+    return [
+        Candidate(forecast=each, price=price, job=job)
+        for each in forecasts for price in prices if each.low_s is not None and each.fits
+    ]  # fmt: skip
+
+
+def ranked(options: Iterable[Candidate]) -> list[Candidate]:
+    """The candidates sorted: within the deadline first, estimates before bounds, then by cost. Ties by names."""
+
+    def rank(each: Candidate) -> tuple[Any, ...]:
+        grade = each.forecast.grade != ESTIMATED
+        return each.meets == NO, grade, each.at[1], each.at[0], each.name, each.price.provider, each.forecast.point
+
+    return sorted(options, key=rank)
+
+
+def frontier(options: Iterable[Candidate], grade: str) -> list[Candidate]:
+    """The Pareto frontier of one grade, fastest first: each candidate costs at least a thousandth less than all faster
+    ones."""
+    kept: list[Candidate] = []
+    for each in sorted(
+        (each for each in options if each.forecast.grade == grade), key=lambda each: (*each.at, each.name)
+    ):
+        if not kept or each.at[1] < (1 - _EQUAL) * kept[-1].at[1]:
+            kept.append(each)
+    return kept
+
+
+def best(options: Iterable[Candidate]) -> list[Candidate]:
+    """The first candidate of each device, provider, strategy and arm."""
+    kept: dict[tuple[str, ...], Candidate] = {}
+    for each in options:
+        of = each.forecast
+        kept.setdefault((each.price.device, each.price.provider, of.strategy, of.arm), each)
+    return list(kept.values())
+
+
+def lines(options: Sequence[Candidate], today: datetime.date) -> list[dict[str, Any]]:
+    """The candidates of advise.json and advise.csv, in their order. Units are in the names; money is in `currency`.
+
+    sort_s, sort_cost: the seconds and cost for sorting and drawing. frontier, best: whether it is in these lists.
+    """
+    on_frontier = {id(each) for grade in GRADES for each in frontier(options, grade)}
+    first = {id(each) for each in best(options)}
+    return [{**_line(each, today), "frontier": id(each) in on_frontier, "best": id(each) in first} for each in options]
+
+
+def _line(each: Candidate, today: datetime.date) -> dict[str, Any]:
+    of, price = each.forecast, each.price
+    (low_s, high_s), (cost, cost_high), (joules, joules_high) = each.seconds, each.cost, each.joules or (None, None)
+    most, least = each.examples_per_money
+    return {
+        "name": each.name, "target": of.target, "device": price.device, "devices": of.devices,
+        "provider": price.provider, "strategy": of.strategy, "arm": of.arm, "global_batch": of.global_batch,
+        "steps": each.steps, "basis": of.basis, "grade": of.grade, "attention": of.attention,
+        "peak_bytes": of.peak_bytes, "memory_bytes": of.memory_bytes, "low_s": low_s, "high_s": high_s,
+        "meets_deadline": each.meets, "low_cost": cost, "high_cost": cost_high, "currency": price.currency,
+        "low_joules": joules, "high_joules": joules_high,
+        "most_examples_per_money": most, "least_examples_per_money": least,
+        "sort_s": each.at[0], "sort_cost": each.at[1], "price_per_device_hour": price.per_device_hour,
+        "price_date": price.date.isoformat(), "price_is_old": price.old(today), "price_source": price.source,
+        "watts": price.watts,
+    }  # fmt: skip

@@ -1,0 +1,317 @@
+# Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
+"""Forecasts from a compiled point: the compiler's exact numbers, and a range or a lower bound of the step's time.
+
+Other device counts and depths are extrapolated from two compiled points. The work and memory of a device are a + b / n,
+a replicated part plus a part divided among n devices. The arrays that all devices sum or gather are taken from the
+compiled program. Every number of a model of equal blocks is a + b x blocks. Neither is exact, and a record names its
+sources.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from jaxbench.analysis.compiled import CompiledRow
+from jaxbench.analysis.scaling import Row
+from jaxbench.catalog import hardware
+from jaxbench.catalog.targets import Target
+from jaxbench.core.schema import Collective
+from jaxbench.digits import digits
+from jaxbench.errors import UserError
+from jaxbench.features.forecast import schedule, work
+from jaxbench.features.forecast.forecasts import AT_BEST, COMPILED, ESTIMATED, MEASURED, RECKONED, ForecastRecord
+from jaxbench.features.forecast.network import Network, slowest
+from jaxbench.features.forecast.schedule import Event, Times
+from jaxbench.features.forecast.work import Chip, Cost
+
+_SHORT = ", shorter than in any published run. The gaps between kernels are not counted, so this is a lower bound"
+_ATTENTION = {
+    "flash": "Attention is a flash kernel, which writes no scores to memory.",
+    "plain": "Attention is plain: it writes its scores to memory, which flash attention does not.",
+    "ring": "Attention is a ring over the devices of a sequence; it writes the scores of each of its steps to memory.",
+}
+# Makes a TPU's compiler schedule to save memory. Otherwise it uses more memory if it expects some to spare.
+SAVES_MEMORY = "--config.lever.compiler=async_all_gather+xla_tpu_scheduler_percent_shared_memory_limit=50"
+SLOW = "no answer within"  # a part of the message of a compiler that exceeded its time limit
+_HOW = {
+    "cycles": "the compiler's cycles", "roofline": "the roofline of products", "memory": "bytes at the memory's rate",
+    "kernel": "the FLOPs of attention kernels", "unknown": "the bytes of kernels without an estimate",
+}  # fmt: skip
+_SUMS = ("jit_auto", "jit_explicit", "pmap", "shard_map")  # strategies that all-reduce the whole gradient once
+# Strategies that send gradients and parameters among all devices. The compiler chooses the collectives.
+_WHOLE = ("jit_auto", "jit_explicit", "pmap", "shard_map", "zero1", "zero2", "fsdp")
+_SAME = 0.02  # the messages at two counts are of the same arrays if their sizes differ by less than this, relative
+
+
+@dataclass(frozen=True)
+class CompiledForecast:
+    """A compiled point: its forecast and its schedule."""
+
+    forecast: ForecastRecord
+    events: tuple[Event, ...]
+
+
+def exact(row: CompiledRow, experiment: str, target: Target) -> ForecastRecord:
+    """The forecast with the compiler's numbers and no times."""
+    point, record, reason = row.point, row.record, ""
+    if record is None:
+        saves = target.platform == "tpu" and row.status == "too large"
+        reason = row.why + (f" Try {SAVES_MEMORY}, which makes the compiler save memory." if saves else "")
+    status = "ok" if record is not None else row.status
+    forecast = ForecastRecord(
+        point=row.name, target=target.text, experiment=experiment, device_kind=target.device_kind,
+        strategy=point["strategy"], scaling=point["scaling"], arm=point["arm"], devices=point["devices"],
+        global_batch=point["global_batch"], basis=COMPILED, status="slow" if SLOW in row.reason else status,
+        reason=reason, peak_bytes=row.needed_bytes, memory_bytes=row.memory_bytes,
+    )  # fmt: skip
+    if record is None:
+        return forecast
+    wrong = (f"Its communication is not as expected: {row.why}.",) if row.right is False else ()
+    return dataclasses.replace(
+        forecast, collectives=record.collectives, parameters=record.parameters,
+        flops=record.flops, attention=record.attention, passes=record.passes,
+        notes=wrong,
+    )  # fmt: skip
+
+
+def program(text: str, mesh: Mapping[str, int], target: Target) -> tuple[Event, ...]:
+    """The schedule of a compiled text on a target; () if the catalogue does not have the rates of its chip."""
+    on = work.chip(target.device_kind)
+    return () if on is None else schedule.read(text, mesh, on)
+
+
+def timed(forecast: ForecastRecord, events: tuple[Event, ...], target: Target, network: Network) -> ForecastRecord:
+    """The forecast with times from a schedule and a network."""
+    on = work.chip(target.device_kind)
+    if on is None or not events:
+        why = f"No time: the catalogue does not have all rates of {target.device_kind}."
+        return dataclasses.replace(forecast, notes=(*forecast.notes, why))
+    by: dict[str, float] = {}
+    kernels = copied = 0
+    for event, count in schedule.every(events):
+        copied += event.bytes * count if isinstance(event, schedule.Copy) else 0
+        if isinstance(event, Cost):
+            by[event.how] = by.get(event.how, 0.0) + event.seconds * count
+            kernels += count
+    kinds = [_ATTENTION[kind] for kind in forecast.attention.split("+") if kind]
+    notes = (*forecast.notes, *kinds, *_notes(events, by))
+    if copied and on.host_bytes_per_s is None:
+        notes = (*notes, "The catalogue has no rate of copies to the host: their time does not count.")
+    by_method = dict(sorted(by.items()))
+    return banded(
+        dataclasses.replace(
+            forecast, seconds_by=by_method, kernels=kernels, host_bytes=copied,
+            bubble_s=schedule.bubble_s(events, forecast.passes), notes=notes,
+        ),
+        schedule.times(events, network.seconds), target.platform, on,
+    )  # fmt: skip
+
+
+def banded(forecast: ForecastRecord, times: Times, family: str, on: Chip) -> ForecastRecord:
+    """The forecast with the range of its step time, widened by the method's error on published runs of the family.
+
+    If its kernels are shorter than in those runs, it only has a lower bound. The gaps between kernels are not counted,
+    and with short kernels they may be most of the step.
+    """
+    method = hardware.forecast_error(family)
+    best = times.work_s < method.kernel_s * forecast.kernels
+    low_s, high_s = times.hidden_s * (1 - method.error), times.bare_s * (1 + method.error)
+    if method.ends == "slow":
+        low_s, high_s = times.hidden_s, max(times.bare_s, times.hidden_s * (1 + method.error))
+    notes = tuple(note for note in forecast.notes if _SHORT not in note)
+    if best:
+        of = " for this program with plain attention, not for the model" if "plain" in forecast.attention else ""
+        notes = (*notes, f"{digits(1e6 * times.work_s / forecast.kernels)} us per kernel{_SHORT}{of}.")
+    return dataclasses.replace(
+        forecast,
+        notes=notes,
+        grade=AT_BEST if best else ESTIMATED,
+        low_s=low_s,
+        scheduled_s=min(max(times.scheduled_s, times.hidden_s), times.bare_s),  # extrapolated times may cross
+        host_s=times.host_s,
+        high_s=None if best else high_s,
+        work_s=times.work_s,
+        communication_s=times.communication_s,
+        error=method.error,
+        peak_flop_per_s=on.peak_flop_per_s,
+    )
+
+
+def _notes(events: tuple[Event, ...], by: Mapping[str, float]) -> list[str]:
+    total = sum(by.values()) or 1.0
+    parts = [f"{_HOW[how]} ({100 * seconds / total:.0f} %)" for how, seconds in sorted(by.items()) if seconds]
+    notes = [f"Work from {', '.join(parts)}."] if parts else []
+    costs = [event for event, _ in schedule.every(events) if isinstance(event, Cost)]
+    for how, what in (("unknown", "have no estimate: only their bytes count"), ("kernel", "count by their own FLOPs")):
+        names = sorted({cost.name for cost in costs if cost.how == how})
+        notes += [f"The kernels {', '.join(names)} {what}."] if names else []
+    if loops := schedule.unknown_loops(events):
+        notes.append(f"{loops} loops of unknown length count once.")
+    return notes
+
+
+def shared(few: tuple[int, float], many: tuple[int, float], count: int) -> float:
+    """a + b / count through two (devices, value), with b >= 0, because a device never does more if there are more."""
+    (n, at_n), (m, at_m) = few, many
+    part = max(0.0, (at_n - at_m) / (1 / n - 1 / m))
+    return max(at_n, at_m) if part == 0.0 else at_m + part * (1 / count - 1 / m)
+
+
+def at_count(
+    few: CompiledForecast, many: CompiledForecast, count: int, target: Target, network: Network
+) -> ForecastRecord:
+    """The forecast for `count` devices from two compiled counts. target: the target with `count` devices. Raises
+    UserError if no formula gives the messages for other device counts."""
+    n, m = few.forecast.devices, many.forecast.devices
+    there = schedule.regrouped(many.events, m, n)
+    notes: tuple[str, ...] = ()
+    if n > 1 and abs(_sent(there) - _sent(few.events)) > _SAME * max(_sent(few.events), 1):
+        differ = f"on {n} devices a device sends {_sent(few.events):,} bytes, but {m} devices imply {_sent(there):,}"
+        if many.forecast.strategy not in _WHOLE:
+            raise UserError(
+                f"{many.forecast.strategy} cannot be extrapolated in the number of devices here: {differ}: compile "
+                "each count instead, without --counts."
+            )
+        notes = (f"The compiler chose other messages for fewer devices: {differ}.",)
+    was = schedule.work_s(many.events)
+    work_s = shared((n, schedule.work_s(few.events)), (m, was), count)
+    events = _slower(schedule.regrouped(many.events, m, count), work_s / was if was else 1.0)
+    peaks = few.forecast.peak_bytes, many.forecast.peak_bytes
+    weak = many.forecast.scaling == "weak"
+    base = dataclasses.replace(
+        many.forecast,
+        point="/".join(filter(None, (many.forecast.strategy, many.forecast.scaling, str(count), many.forecast.arm))),
+        target=target.text,
+        devices=count,
+        basis=RECKONED,
+        sources=(*many.forecast.sources, f"{n} devices", f"{m} devices"),
+        global_batch=many.forecast.global_batch * count // m if weak else many.forecast.global_batch,
+        flops=(many.forecast.flops or 0) * (count / m if weak else 1) or None,
+        peak_bytes=None if None in peaks else round(shared((n, peaks[0]), (m, peaks[1]), count)),  # type: ignore[arg-type]
+        collectives=tuple(
+            schedule.among(each, count) if each.group == m else each for each in many.forecast.collectives
+        ),
+        notes=notes,
+    )
+    return timed(base, events, target, network)
+
+
+def at_depth(
+    shallow: ForecastRecord, deep: ForecastRecord, depths: tuple[int, int], blocks: int, family: str
+) -> ForecastRecord:
+    """The forecast for a model of `blocks` equal blocks, from two compiled depths."""
+    share = (blocks - depths[0]) / (depths[1] - depths[0])
+
+    def line(low: float | None, high: float | None) -> float:
+        return (low or 0.0) + share * ((high or 0.0) - (low or 0.0))
+
+    made = dataclasses.replace(
+        deep, basis=RECKONED, sources=(*deep.sources, *(f"{depth} blocks" for depth in depths)),
+        peak_bytes=None if deep.peak_bytes is None else round(line(shallow.peak_bytes, deep.peak_bytes)),
+        parameters=round(line(shallow.parameters, deep.parameters)), flops=line(shallow.flops, deep.flops),
+        kernels=line(shallow.kernels, deep.kernels), bubble_s=line(shallow.bubble_s, deep.bubble_s),
+        host_bytes=round(line(shallow.host_bytes, deep.host_bytes)),
+        collectives=tuple(_deeper(shallow.collectives, each, share) for each in deep.collectives),
+        seconds_by={how: line(shallow.seconds_by.get(how, 0.0), deep.seconds_by[how]) for how in deep.seconds_by},
+    )  # fmt: skip
+    on = work.chip(deep.device_kind)
+    if shallow.work_s is None or deep.work_s is None or on is None:
+        return made
+    names = ("work_s", "communication_s", "scheduled_s", "host_s")
+    return banded(
+        made, Times(**{name: line(getattr(shallow, name), getattr(deep, name)) for name in names}), family, on
+    )
+
+
+def _deeper(shallow: Sequence[Collective], deep: Collective, share: float) -> Collective:
+    same = [each for each in shallow if (each.kind, each.axis, each.group) == (deep.kind, deep.axis, deep.group)]
+    low = same[0] if same else dataclasses.replace(deep, count=0, bytes=0, elements=0, wire_bytes=0)
+    names = ("count", "bytes", "elements", "wire_bytes")
+    values = {name: (getattr(low, name), getattr(deep, name)) for name in names}
+    return dataclasses.replace(deep, **{name: round(a + share * (b - a)) for name, (a, b) in values.items()})
+
+
+def _sent(events: tuple[Event, ...]) -> int:
+    return sum(e.collective.wire_bytes * times for e, times in schedule.every(events) if isinstance(e, schedule.Send))
+
+
+def _slower(events: tuple[Event, ...], factor: float) -> tuple[Event, ...]:
+    made: list[Event] = []
+    for event in events:
+        if isinstance(event, Cost | schedule.Copy):
+            made.append(dataclasses.replace(event, seconds=factor * event.seconds, bytes=round(factor * event.bytes)))
+        elif isinstance(event, schedule.Loop):
+            made.append(dataclasses.replace(event, events=_slower(event.events, factor)))
+        else:
+            made.append(event)
+    return tuple(made)
+
+
+def from_measured(rows: Sequence[Row], count: int, target: str, network: Network) -> ForecastRecord:
+    """A forecast from a measured run: the step on `count` devices with one strategy and scaling.
+
+    The local work is the measured step of one device. The messages follow from the collectives of a compiled step, or
+    from the gradient's bytes if the run has none. The range is from all communication hidden to none hidden, over the
+    interval of the measured step. If alpha is assumed, the upper end uses the longest measured alpha.
+
+    rows: the measured points. target: the link's name. Raises UserError if no point has a time, or if the messages are
+    unknown.
+    """
+    known = [row for row in rows if row.timing.step_s.known and not row.wrong and row.point.record is not None]
+    if not known:
+        raise UserError("--from: no measured point of this strategy in the run passed its checks: rerun it.")
+    base = min(known, key=lambda row: row.point.devices)
+    if base.point.devices != 1:
+        raise UserError(
+            f"--from: the run's smallest point has {base.point.devices} devices, but the local work needs one device: "
+            "measure --config.mesh.devices=1, too."
+        )
+    record, point = base.point.record, base.point
+    assert record is not None
+    step = base.timing.step_s
+    share = 1.0 if point.scaling == "weak" else 1.0 / count
+    collectives, notes = _messages(known, count)
+    sent_s, slowly_s = (_sent_s(collectives, each) for each in (network, slowest(network)))
+    if slowly_s > sent_s:
+        notes.append(
+            "The latency of a message is assumed: measure the link with 'jaxbench run collectives' and give --card."
+        )
+    low, high = (step.lo, step.hi) if step.has_interval else (step.value, step.value)
+    if share < 1:
+        notes.append("Local work is taken in proportion to the per-device batch; small batches are slower than that.")
+    batch = point.global_batch * (count if point.scaling == "weak" else 1)
+    return ForecastRecord(
+        point="/".join(filter(None, (point.strategy, point.scaling, str(count), point.arm))), target=target,
+        experiment=record.experiment, device_kind=record.device_kind, strategy=point.strategy, scaling=point.scaling,
+        arm=point.arm, devices=count, global_batch=batch, basis=MEASURED, status="ok", sources=(point.point,),
+        collectives=collectives, parameters=record.passport.parameters, grade=ESTIMATED,
+        flops=record.passport.flops_per_step * (count if point.scaling == "weak" else 1),
+        low_s=max(share * low, sent_s), scheduled_s=share * step.value + sent_s, high_s=share * high + slowly_s,
+        work_s=share * step.value, communication_s=sent_s, seconds_by={"measured": share * step.value},
+        notes=tuple(notes),
+    )  # fmt: skip
+
+
+def _sent_s(collectives: Sequence[Collective], network: Network) -> float:
+    """The seconds of all messages in sequence. A collective is `count` messages of equal size."""
+    return sum(
+        each.count * network.seconds(dataclasses.replace(each, count=1, wire_bytes=each.wire_bytes // each.count), 1)
+        for each in collectives
+    )
+
+
+def _messages(rows: Sequence[Row], count: int) -> tuple[tuple[Collective, ...], list[str]]:
+    """(the collectives of a step on `count` devices, notes on their origin)."""
+    if count == 1:
+        return (), []
+    record = max(rows, key=lambda row: row.point.devices).point.record
+    assert record is not None
+    if found := tuple(schedule.among(each, count) for each in record.passport.collectives if each.bytes):
+        return found, [f"Messages of the step compiled for {record.devices} devices."]
+    if record.strategy not in _SUMS:
+        raise UserError(f"--from: {record.strategy} was measured on one device only: measure it on two, or compile it.")
+    size = 4 * record.passport.parameters
+    one = Collective(kind="all-reduce", count=1, bytes=size, elements=record.passport.parameters, group=1)
+    return (schedule.among(one, count),), ["Messages: the gradient's bytes in one all-reduce."]

@@ -1,0 +1,279 @@
+# Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
+"""Figures of programs that were compiled but not run, and of forecasts from them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from matplotlib.lines import Line2D
+
+from jaxbench.analysis.compiled import gigabytes
+from jaxbench.catalog import published
+from jaxbench.core.schema import COLLECTIVES, CompiledRecord
+from jaxbench.features.forecast.forecasts import COMPILED, ForecastRecord
+from jaxbench.report.drawing import marks, notes
+from jaxbench.report.drawing.axes import devices_axis, entitle, log_axis, plain
+from jaxbench.report.drawing.canvas import Sheet, short
+from jaxbench.report.drawing.marks import Mark
+from jaxbench.report.drawing.plot import plot
+from jaxbench.report.findings import Findings
+
+LIMIT = 48  # most points that fit in the figure
+
+
+@plot("compiled", views=("compiled",))
+def draw_compiled(run: Findings) -> Figure | None:
+    """Compiled for hardware that this machine does not have; nothing was run. Left: memory that a step needs on one
+    device; dashed: a device's capacity. Right: bytes that one device sends per step, by kind of collective. A cross
+    marks a point with other communication than expected."""
+    compiled = [(row, row.record) for row in run.rows if row.record is not None]
+    if not compiled:
+        return None
+    shown = compiled[:LIMIT]
+    sent = [_sent(record) for _, record in shown]
+    kinds = [kind for kind in COLLECTIVES if any(kind in each for each in sent)]
+    sheet = Sheet(1, 2)
+    memory, wire = sheet.panels[0]
+    _memory(memory, [(record.peak_bytes or 0) / 1e9 for _, record in shown], shown[0][0].memory_bytes / 1e9)
+    for place, ((row, _), each) in enumerate(zip(shown, sent, strict=True)):
+        end = marks.stack(wire, place, [(each.get(kind, 0), style) for style, kind in enumerate(kinds, start=1)])
+        if row.right is False:
+            marks.cross(wire, end, place)
+    entitle(wire, x="sent by a device in a step, MB")
+    for axes in (memory, wire):
+        sheet.names(axes, [short(row.name, 44) for row, _ in shown], shown=axes is memory)
+    handles: list[Any] = [marks.bar_handle(style, kind) for style, kind in enumerate(["memory per device", *kinds])]
+    return sheet.finish(run.title, handles, notes.rest(len(shown), len(compiled), "points, the first"))
+
+
+def _sent(record: CompiledRecord) -> dict[str, float]:
+    """MB that one device sends per step, by kind of collective."""
+    sizes: dict[str, float] = {}
+    for each in record.collectives:
+        sizes[each.kind] = sizes.get(each.kind, 0) + each.wire_bytes / 1e6
+    return sizes
+
+
+def _memory(axes: Axes, needed: Sequence[float], has: float) -> None:
+    for place, size in enumerate(needed):
+        marks.stack(axes, place, [(size, 0)])
+    label = "memory per device, GB"
+    if max(needed) > has / 50:
+        marks.unity(axes, at=has)
+        text = f"a device has {gigabytes(1e9 * has)}"
+        axes.annotate(text, (has, 1.01), xycoords=("data", "axes fraction"), fontsize=6, ha="center")
+    else:
+        label += f" (a device has {gigabytes(1e9 * has)})"
+    entitle(axes, x=label)
+
+
+# forecast: Forecasts over the number of devices: utilisation as a hatched band; below it, memory and bytes per
+# device. A forecast must not look like a measurement: it is a band or a dashed bound, never points with error bars.
+
+_PUBLISHED = {"TPU v5 lite": ("maxtext_v5e", "chips", {"16B": "s", "32B": "^", "64B": "D", "128B": "v"})}
+_AS_LARGE = 0.1  # largest relative difference in parameters at which a published model counts as equally large
+_MARGIN = 1.25  # factor by which the axis of devices extends beyond the first and the last count
+_HATCHES = ("////", "\\\\\\\\", "....", "xxxx")
+Family = tuple[str, str, str, str]
+
+
+@plot("forecast")
+def draw_forecast(records: Sequence[ForecastRecord], *, title: str) -> Figure | None:
+    """Forecasts, not measurements. Top: the tinted band reaches from all communication hidden to none hidden; the
+    hatched band is wider by the error of the method. A dashed line is a bound: real steps are slower. Hollow marks are
+    published results: black for a model of similar size, grey for others. Below: memory that a step needs on one
+    device, with the device's capacity, and bytes sent per step. Filled marks were compiled; hollow marks are
+    extrapolated from them."""
+    families: dict[Family, list[ForecastRecord]] = {}
+    for record in sorted(records, key=lambda record: record.devices):
+        if record.status == "ok":
+            families.setdefault(_family(record), []).append(record)
+    if sum(map(len, families.values())) < 2:
+        return None
+    sheet = Sheet(3, 1, heights=[2.4, 1.5, 1.5])
+    top, memory, wire = sheet.panels[:, 0]
+    efficient = all(record.utilisation(record.low_s) is None for line in families.values() for record in line)
+    for place, line in enumerate(families.values()):
+        _band(top, line, place, efficient=efficient)
+        _line(memory, [(record, (record.peak_bytes or 0) / 1e9) for record in line], place)
+        _line(wire, [(record, record.wire_bytes / 1e9) for record in line], place)
+    _capacities(memory, records)
+    counts = sorted({record.devices for line in families.values() for record in line})
+    cited = [] if efficient else _published(top, records, counts)
+    entitle(top, y="efficiency, %" if efficient else "model FLOP utilisation, %")
+    entitle(memory, y="memory, GB")
+    entitle(wire, y="sent in a step, GB")
+    for axes in (memory, wire):
+        log_axis(axes, "y", show=plain, max_ticks=4)
+    for axes in (top, memory, wire):
+        devices_axis(axes, counts, label="devices" if axes is wire else "")
+        axes.set_xlim(counts[0] / _MARGIN, counts[-1] * _MARGIN)
+    top.set_ylim(0, 1.08 * top.dataLim.y1)
+    handles = [
+        marks.handle(place, ", ".join(filter(None, family)), between=":") for place, family in enumerate(families)
+    ]
+    return sheet.finish(title, [*handles, *cited], _forecast_notes(records, cited))
+
+
+def _family(record: ForecastRecord) -> Family:
+    return record.target.partition(":")[0], record.strategy, record.scaling, record.arm
+
+
+def _line(axes: Axes, values: Sequence[tuple[ForecastRecord, float]], place: int) -> None:
+    made = [Mark(at=r.devices, value=marks.exact(value), state=_state(r)) for r, value in values if value]
+    marks.line(axes, made, place=place, between=":")
+
+
+def _state(record: ForecastRecord) -> str:
+    return "solid" if record.basis == COMPILED else "hollow"
+
+
+def _band(axes: Axes, line: Sequence[ForecastRecord], place: int, *, efficient: bool) -> None:
+    """Draws the bands of one family (before and after widening), or its bound."""
+    colour, _ = marks.series_style(place)
+    known = [record for record in line if record.low_s]
+    at: list[float] = [record.devices for record in known]
+
+    def heights(seconds: Callable[[ForecastRecord], float | None]) -> list[float]:
+        return [100 * _height(record, seconds(record), known, efficient) for record in known]
+
+    most = heights(lambda record: record.low_s)
+    if all(record.high_s for record in known) and known:
+        ends = [most, heights(lambda r: r.high_s), heights(_hidden_s), heights(_bare_s)]
+        if len(at) == 1:  # a band over one device count would have no width
+            at, ends = [at[0] / 1.1, at[0] * 1.1], [2 * end for end in ends]
+        hatch = _HATCHES[place % len(_HATCHES)]
+        axes.fill_between(at, ends[1], ends[0], facecolor="none", edgecolor=colour, hatch=hatch, linewidth=0.5)
+        axes.fill_between(at, ends[3], ends[2], facecolor=colour, alpha=0.25, linewidth=0)
+    elif known:
+        axes.plot(at, most, color=colour, linestyle=(0, (5, 2)), linewidth=1.0)
+        axes.plot(at, most, color=colour, linestyle="none", marker=7, markersize=4.5)  # no higher
+
+
+def _hidden_s(record: ForecastRecord) -> float | None:
+    """Seconds per step with all communication hidden, before the band is widened."""
+    return None if record.low_s is None else record.low_s / (1 - record.error)
+
+
+def _bare_s(record: ForecastRecord) -> float | None:
+    """Seconds per step with no communication hidden, before the band is widened."""
+    return None if record.high_s is None else record.high_s / (1 + record.error)
+
+
+def _height(record: ForecastRecord, seconds: float | None, line: Sequence[ForecastRecord], efficient: bool) -> float:
+    """Model FLOP utilisation; without FLOP counts, throughput per device over that at the smallest device count."""
+    if not efficient:
+        return record.utilisation(seconds) or 0.0
+    base = line[0]
+    alone = (base.rate(base.scheduled_s) or 1.0) / base.devices
+    return (record.rate(seconds) or 0.0) / record.devices / alone
+
+
+def _capacities(axes: Axes, records: Sequence[ForecastRecord]) -> None:
+    known = {record.target.partition(":")[0]: record.memory_bytes for record in records if record.memory_bytes}
+    for name, size in known.items():
+        axes.axhline(size / 1e9, color=marks.GREY, linewidth=0.9, linestyle=(0, (1, 1.5)))
+        marks.beside(axes, size / 1e9, f"{name} has\n{size / 1e9:.3g} GB", color=marks.GREY)
+
+
+def _published(axes: Axes, records: Sequence[ForecastRecord], counts: Sequence[int]) -> list[Line2D]:
+    """Draws utilisation as published for the same kind of device, at device counts within the axis."""
+    drawn = []
+    for kind in dict.fromkeys(record.device_kind for record in records if record.device_kind in _PUBLISHED):
+        table, across, shapes = _PUBLISHED[kind]
+        found = published.read(table)
+        shown = found.frame[found.frame[across].between(counts[0], counts[-1])]
+        for size, shape in shapes.items() if len(shown) else ():
+            parameters = 1e9 * float(size.removesuffix("B"))
+            same = any(abs(record.parameters / parameters - 1) < _AS_LARGE for record in records)
+            style: dict[str, Any] = dict(marker=shape, linestyle="none", markerfacecolor="white" if same else "none")
+            style |= {"color": "black" if same else marks.GREY, "markersize": 6 if same else 4}
+            axes.plot(shown[across], shown[f"mfu_{size}"], zorder=3 if same else 4, **style)
+            drawn.append(marks.style_handle(f"{size}, {found.project.partition(' ')[0]}", **style))
+    return drawn
+
+
+def _forecast_notes(records: Sequence[ForecastRecord], cited: Sequence[Line2D]) -> list[str]:
+    sentences = []
+    if any(record.high_s for record in records):
+        sentences.append(
+            "tinted: forecast, from all communication hidden to none; hatched: widened by the method's error"
+        )
+    if any(record.low_s and record.high_s is None for record in records):
+        plain = " for this program with plain attention" if any(record.only_plain for record in records) else ""
+        sentences.append(f"dashed, with marks that point down: a bound (at best){plain}")
+    if any(record.status == "ok" and record.basis != COMPILED for record in records):
+        sentences.append("hollow marks: extrapolated from compiled points, not compiled")
+    if cited:
+        sentences.append(
+            "black: published for a model of similar size; grey: for others; unscaled, masked attention counted"
+        )
+    return sentences
+
+
+def clock(lines: Sequence[dict[str, Any]]) -> tuple[str, float]:
+    """(name of the time unit, its seconds): hours if all trainings end within two days, else days."""
+    return ("days", 86400.0) if max((line["sort_s"] for line in lines), default=0.0) > 2 * 86400 else ("hours", 3600.0)
+
+
+@plot("advice")
+def draw_advice(lines: Sequence[dict[str, Any]], job: dict[str, Any], *, title: str) -> Figure | None:
+    """Forecast cost of a training against its forecast time, on logarithmic axes; one mark per number of devices. A
+    filled mark is the slow end of an estimated range, and a thin line leads to the fast end. Hollow marks with dashed
+    lines are bounds: a real run is slower and costs more. Named marks are on the frontier of their grade: no cheaper
+    choice is as fast."""
+    if not lines:
+        return None
+    families: dict[str, list[dict[str, Any]]] = {}
+    both = len({line["grade"] for line in lines}) > 1
+    for line in sorted(lines, key=lambda line: line["devices"]):
+        who = f"{line['target'].partition(':')[0]}, {line['provider']}, {line['strategy']}"
+        grade = ", at best" if both and line["grade"] != "estimated" else ""
+        families.setdefault(" ".join(filter(None, (who, line["arm"]))) + grade, []).append(line)
+    unit, scale = clock(lines)
+    sheet = Sheet(1, 1, heights=[3.4])
+    axes = sheet.panels[0, 0]
+    for place, family in enumerate(families.values()):
+        colour, marker = marks.series_style(place)
+        bound = family[0]["grade"] != "estimated"
+        at = [(line["sort_s"] / scale, line["sort_cost"]) for line in family]
+        axes.plot(
+            *zip(*at, strict=True), color=colour, marker=marker, linewidth=0.8, linestyle="--" if bound else "-",
+            markersize=4, markerfacecolor="white" if bound else colour, zorder=3,
+        )  # fmt: skip
+        for line in () if bound else family:
+            ends = (line["low_s"] / scale, line["high_s"] / scale), (line["low_cost"], line["high_cost"])
+            axes.plot(*ends, color=colour, linewidth=0.6, zorder=2)
+    for line in lines:
+        if line["frontier"]:
+            marks.write(axes, line["sort_s"] / scale, line["sort_cost"], line["name"], above=True, size=5.5)
+    if job["deadline_s"] is not None:
+        axes.axvline(job["deadline_s"] / scale, color=marks.GREY, linewidth=0.7, linestyle=(0, (1, 1.2)), zorder=1)
+        place_of: Any = dict(xycoords=("data", "axes fraction"), xytext=(-2, 0), ha="right")
+        marks.write(axes, job["deadline_s"] / scale, 0.03, "deadline", size=6.3, **place_of)
+    for axis in ("x", "y"):
+        log_axis(axes, axis, show=plain)
+    entitle(axes, x=unit, y=f"cost, {lines[0]['currency']}")
+    handles = [
+        marks.handle(place, name, between="-" if family[0]["grade"] == "estimated" else "--")
+        for place, (name, family) in enumerate(families.items())
+    ]
+    for handle, family in zip(handles, families.values(), strict=True):
+        if family[0]["grade"] != "estimated":
+            handle.set_markerfacecolor("white")
+    return sheet.finish(title, handles, _advice_notes(lines))
+
+
+def _advice_notes(lines: Sequence[dict[str, Any]]) -> list[str]:
+    sentences = []
+    if any(line["grade"] == "estimated" for line in lines):
+        sentences.append("filled: the slow end of an estimated range; the thin line leads to its fast end")
+    if any(line["grade"] != "estimated" for line in lines):
+        sentences.append("hollow, dashed: at best, a bound; do not compare it with an estimate")
+    if any(line["price_is_old"] for line in lines):
+        old = sorted({line["target"].partition(":")[0] for line in lines if line["price_is_old"]})
+        sentences.append(f"prices of {', '.join(old)} are more than a year old")
+    return sentences

@@ -1,0 +1,295 @@
+# Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
+"""`jaxbench forecast`: compiles an experiment for absent hardware and estimates the time of a step.
+
+Each target has its own run folder below the work folder, with compiled points and their program texts. The same command
+reuses these, so another link needs no compilation.
+"""
+
+from __future__ import annotations
+
+import copy
+import dataclasses
+import gzip
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from ml_collections import ConfigDict
+from rich.console import Console
+
+from jaxbench.analysis import compiled, machine_profile, points, scaling
+from jaxbench.analysis.compiled import CompiledRow
+from jaxbench.catalog import targets
+from jaxbench.catalog.targets import Target
+from jaxbench.core.store import RunFolder
+from jaxbench.digits import digits
+from jaxbench.errors import UserError
+from jaxbench.features.forecast import estimate, forecasts, network
+from jaxbench.features.forecast import memory as forecast_memory
+from jaxbench.features.forecast.estimate import CompiledForecast
+from jaxbench.features.forecast.forecasts import RECKONED, ForecastRecord
+from jaxbench.features.forecast.network import AlphaBetaLink, Carded, Hosts, Network
+from jaxbench.machine import start as start_lib
+from jaxbench.statistics import variance
+
+_BASE = (4, 8)  # the device counts to compile and extrapolate from: small slices compile faster
+
+
+@dataclass(frozen=True, kw_only=True)
+class ForecastRequest:
+    """The parsed flags.
+
+    Attributes:
+      targets: the hardware to compile for.
+      counts: device counts to extrapolate from two compiled counts; (): compile each target with its own count.
+      depths: two numbers of blocks to compile instead of the model's.
+      source: a measured run to start from.
+      links: links between hosts, with their texts.
+      card: a machine profile with measured links.
+    """
+
+    targets: tuple[Target, ...] = ()
+    counts: tuple[int, ...] = ()
+    depths: tuple[int, ...] = ()
+    source: Path | None = None
+    links: tuple[tuple[str, AlphaBetaLink], ...] = ()
+    card: Path | None = None
+
+    def network(self, target: Target) -> Network:
+        if self.card is not None:
+            return _carded(self.card)
+        return network.of(target, between=self.links[0][1] if self.links else None)
+
+
+def request(texts: dict[str, str | None]) -> ForecastRequest:
+    """The request from the flags' texts by name. Raises UserError for a wrong flag, before anything is compiled."""
+    links = tuple((text.strip(), network.parse(text)) for text in (texts["link"] or "").split(",") if text.strip())
+    names = [text.strip() for text in (texts["targets"] or "").split(",") if text.strip()]
+    asked = ForecastRequest(
+        targets=tuple(targets.parse(name) for name in names),
+        counts=numbers("counts", texts["counts"], "1,2,4,8"),
+        depths=numbers("depths", texts["depths"], "2,4"),
+        source=Path(texts["from"]) if texts["from"] else None,
+        links=links,
+        card=Path(texts["card"]) if texts["card"] else None,
+    )
+    if asked.source is None and not names:
+        raise UserError("jaxbench forecast needs --targets=v5e:16x16,h100:8, or --from=DIR of a measured run.")
+    if asked.source is not None and (names or not (links or asked.card) or not asked.counts):
+        raise UserError(
+            "--from=DIR takes --counts=2, and --link=1gbit or --card=machine.json, and no --targets: it starts from a "
+            "measured step."
+        )
+    if asked.depths and len(asked.depths) != 2:
+        raise UserError(f"--depths={texts['depths']} is not two numbers of blocks: use 2,4, for example.")
+    if asked.source is None and len(links) > 1:
+        raise UserError(f"--link={texts['link']} names several links: with --targets give one.")
+    for target in asked.targets:
+        start_lib.require_target(target)
+        asked.network(target)
+        if asked.counts and target.devices < 2:
+            raise UserError(f"--counts needs a target of two devices or more: not {target.text}.")
+    return asked
+
+
+def forecast(
+    experiment: str, config: ConfigDict, asked: ForecastRequest, workdir: Path, console: Console
+) -> list[ForecastRecord]:
+    """Makes all forecasts and writes `forecast.jsonl`. Raises UserError. An interrupt loses no finished compilation."""
+    if asked.source is not None:
+        records = _from_run(experiment, config, asked)
+        workdir.mkdir(parents=True, exist_ok=True)
+    else:
+        records = [
+            record
+            for target in asked.targets
+            for record in of_target(experiment, config, asked, target, workdir, console)
+        ]
+    forecasts.write(workdir, records)
+    return records
+
+
+def of_target(
+    experiment: str,
+    config: ConfigDict,
+    asked: ForecastRequest,
+    target: Target,
+    workdir: Path,
+    console: Console,
+    on: Target | None = None,
+) -> list[ForecastRecord]:
+    """The forecasts of one target. on: a similar target for which to evaluate the programs compiled for `target`."""
+    by_depth = [
+        _compiled(experiment, config, asked, target, depth, workdir, console, on or target)
+        for depth in asked.depths or (0,)
+    ]
+    made = [_counts(found, asked, on or target) for found in by_depth]
+    if not asked.depths:
+        return made[0]
+    blocks = _blocks(config, experiment)
+    deep = {record.point: record for record in made[1]}
+    low, high = asked.depths
+    reckoned = []
+    for shallow in made[0]:
+        other = deep.get(shallow.point)
+        if other is None or "ok" != shallow.status or other.status != "ok":
+            reckoned.append(other or shallow)
+        else:
+            reckoned.append(estimate.at_depth(shallow, other, (low, high), blocks, target.platform))
+    if target.platform != "tpu":
+        return reckoned
+    wide = target.part(forecast_memory.COUNTS[-1]) if asked.counts else target
+    placed = _placed(config, asked, wide, forecast_memory.COUNTS)
+    folder = workdir / f"{_name(wide)}-memory"
+    sizes, unknown = forecast_memory.needs(experiment, placed, wide, folder, console)
+    return [forecast_memory.replaced(each, sizes, unknown) if each.status == "ok" else each for each in reckoned]
+
+
+def _name(target: Target) -> str:
+    return target.text.replace(":", "-")
+
+
+def _placed(config: ConfigDict, asked: ForecastRequest, target: Target, base: tuple[int, int]) -> ConfigDict:
+    """A copy of the config with the device counts to compile: `base` if other counts are extrapolated from them."""
+    config = copy.deepcopy(config)
+    counts = base if asked.counts else (target.devices,)
+    with config.unlocked():
+        if asked.counts or config.mesh.devices == "auto":
+            config.mesh.devices = ",".join(map(str, counts))
+    return config
+
+
+def _compiled(
+    experiment: str,
+    config: ConfigDict,
+    asked: ForecastRequest,
+    target: Target,
+    depth: int,
+    workdir: Path,
+    console: Console,
+    on: Target,
+) -> list[CompiledForecast]:
+    """The points of one target and depth, compiled now or earlier. on: the target on which they would run."""
+    from jaxbench.sweep import compile_only  # imported here, because only this needs jax
+
+    config = _placed(config, asked, target, _base_counts(target))
+    if depth:
+        _require_layers(config)
+        with config.unlocked():
+            config.model.layers = depth
+    folder = workdir / (_name(target) + (f"-{depth}-blocks" if depth else ""))
+    compile_only.run(experiment, config, target.text, folder, console, keep=True)
+    return [_read(row, folder, config.experiment, on, asked) for row in compiled.rows(RunFolder(folder))]
+
+
+def _read(row: CompiledRow, folder: Path, experiment: str, target: Target, asked: ForecastRequest) -> CompiledForecast:
+    from jaxbench.sweep import compile_only
+
+    part = target.part(int(row.point["devices"]))
+    exact = estimate.exact(row, experiment, part)
+    if row.target.partition(":")[0] != target.name:
+        exact = dataclasses.replace(
+            exact, basis=RECKONED, memory_bytes=part.memory_bytes, sources=(f"the text compiled for {row.target}",)
+        )
+    if row.record is None:
+        return CompiledForecast(exact, ())
+    text = gzip.decompress(compile_only.text_file(folder, row.name).read_bytes()).decode()
+    events = estimate.program(text, row.record.mesh, part)
+    return CompiledForecast(estimate.timed(exact, events, part, asked.network(part)), events)
+
+
+def _counts(found: Sequence[CompiledForecast], asked: ForecastRequest, target: Target) -> list[ForecastRecord]:
+    """The compiled points or, if counts are requested, the points extrapolated from them."""
+    if not asked.counts:
+        return [each.forecast for each in found]
+    families: dict[tuple[str, str, str], list[CompiledForecast]] = {}
+    for each in found:
+        point = each.forecast
+        families.setdefault((point.strategy, point.scaling, point.arm), []).append(each)
+    records = []
+    for family in families.values():
+        ready = [each for each in family if each.events]
+        if len(ready) < 2:
+            records += [each.forecast for each in family]
+            continue
+        few, many = sorted(ready, key=lambda each: each.forecast.devices)[:2]
+        done = {each.forecast.devices: each.forecast for each in ready}
+        for count in asked.counts:
+            part = target.part(count)
+            records.append(done.get(count) or estimate.at_count(few, many, count, part, asked.network(part)))
+    return records
+
+
+def _base_counts(target: Target) -> tuple[int, int]:
+    return _BASE if target.devices >= _BASE[1] else (target.devices // 2, target.devices)
+
+
+def _from_run(experiment: str, config: ConfigDict, asked: ForecastRequest) -> list[ForecastRecord]:
+    assert asked.source is not None
+    run = RunFolder(asked.source)
+    if (name := run.config().get("experiment")) != config.experiment:
+        raise UserError(f"--from={asked.source} is a run of {name}, not of {experiment}: give its experiment.")
+    rows = scaling.analyse(points.load(run), config=run.config(), spread=variance.read(run.path))
+    families = dict.fromkeys((row.point.strategy, row.point.scaling, row.point.arm) for row in rows)
+    between_hosts: list[tuple[str, Network]] = [
+        (text, Hosts(host=1, inside={}, between=link)) for text, link in asked.links
+    ]
+    if asked.card is not None:
+        between_hosts.append((str(asked.card), _carded(asked.card)))
+    records = []
+    for key in families:
+        mine = [row for row in rows if (row.point.strategy, row.point.scaling, row.point.arm) == key]
+        for text, between in between_hosts:
+            records += [estimate.from_measured(mine, count, text, between) for count in asked.counts]
+    return records
+
+
+def _carded(path: Path) -> Carded:
+    card = machine_profile.read(path)
+    if card is None:
+        raise UserError(f"there is no machine profile '{path}': 'jaxbench machine' writes one, machine.json.")
+    return Carded(card=card)
+
+
+def _blocks(config: ConfigDict, experiment: str) -> int:
+    """The number of equal blocks of the model. Raises UserError for a model that does not state it."""
+    from jaxbench.machine import start
+    from jaxbench.measure.arm import inspected
+
+    start.only_cpu_here()
+    plain = copy.deepcopy(config)
+    blocks = inspected(plain, experiment).blocks
+    if not blocks:
+        raise UserError(f"--depths: {config.experiment} does not state how many equal blocks it has; gpt does.")
+    return int(blocks)
+
+
+def _require_layers(config: ConfigDict) -> None:
+    if "model" not in config or "layers" not in config.model:
+        raise UserError("--depths: this model has no config.model.layers; gpt has.")
+
+
+def numbers(flag: str, text: str | None, example: str) -> tuple[int, ...]:
+    """Whole numbers: "1,2,4", or "1..8" -> (1, 2, 4, 8); () without a text. Raises UserError."""
+    if text and text.count("..") == 1:
+        first, last = text.split("..")
+        if first.isdecimal() and last.isdecimal() and 0 < int(first) <= int(last):
+            return tuple(int(first) * 2**power for power in range((int(last) // int(first)).bit_length()))
+    words = [word.strip() for word in (text or "").split(",") if word.strip()]
+    if not all(word.isdecimal() and int(word) > 0 for word in words):
+        raise UserError(f"--{flag}={text} is not a list of numbers: use {example}, for example.")
+    return tuple(sorted({int(word) for word in words}))
+
+
+def smallest_need(records: Sequence[ForecastRecord]) -> str:
+    """If no point fits, a sentence with the least memory that any point needs; "" if a point fits."""
+    if any(record.fits is not False for record in records) or not records:
+        return ""
+    known = [record for record in records if record.peak_bytes]
+    if not known:
+        return "No target has enough memory, and no compiler reported the need: use more devices or a smaller batch."
+    least = min(known, key=lambda record: record.peak_bytes or 0)
+    return (
+        f"No target has enough memory. The smallest need is {digits((least.peak_bytes or 0) / 1e9)} GB per device "
+        f"({least.point} on {least.target}, which has {digits((least.memory_bytes or 0) / 1e9)} GB)."
+    )

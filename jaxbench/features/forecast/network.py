@@ -1,0 +1,164 @@
+# Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
+"""The seconds of one collective on the links of a target: alpha for the message, plus its wire bytes over the rate.
+
+A TPU slice is a torus. A collective uses both directions of every side that it spans, and both ways around if the side
+closes to a ring. The GPUs of a host share NVLink. Between hosts each GPU has one adapter, and a group with several
+members on a host uses all of their adapters. The rates are from the catalogue, from a machine profile, or given.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+import re
+from dataclasses import dataclass
+from typing import Any
+
+from jaxbench.analysis import alpha_beta
+from jaxbench.catalog import hardware
+from jaxbench.catalog.targets import HOST_GPUS, Target
+from jaxbench.core.schema import Collective
+from jaxbench.errors import UserError
+
+_RATE = re.compile(r"(\d+(?:\.\d+)?)(k|m|g|t)bit(?::(\d+(?:\.\d+)?)(us|ms))?")
+_POWERS = {"k": 1e3, "m": 1e6, "g": 1e9, "t": 1e12}
+
+
+@dataclass(frozen=True, kw_only=True)
+class AlphaBetaLink:
+    """The link of one device: seconds per message, and bytes per second that it sends. slowest_alpha_s: if alpha_s is
+    assumed, the longest that was measured on such a link; None: alpha_s is known."""
+
+    alpha_s: float
+    bytes_per_s: float
+    slowest_alpha_s: float | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Torus:
+    """A TPU slice. link: one hop, in one direction of one link. ring: sides that are a multiple of this are rings."""
+
+    shape: tuple[int, ...]
+    link: AlphaBetaLink
+    ring: int
+
+    def seconds(self, collective: Collective, stride: int) -> float:
+        sides = self._sides(collective.group)
+        if not sides or not collective.wire_bytes:
+            return 0.0
+        rate, rounds = self.link.bytes_per_s, 2 if collective.kind == "all-reduce" else 1
+        if collective.kind == "collective-permute":
+            return self.link.alpha_s + collective.wire_bytes / rate
+        hops = sum(side // 2 if self._closed(side) else side - 1 for side in sides)
+        ports = sum(2 if self._closed(side) else 1 for side in sides)
+        crossing = 1 / ports
+        if collective.kind == "all-to-all":  # half of all bytes cross the middle of the longest side
+            longest = max(sides)
+            crossing = max(crossing, longest / (8 if self._closed(longest) else 4))
+        return rounds * hops * self.link.alpha_s + collective.wire_bytes * crossing / rate
+
+    def _closed(self, side: int) -> bool:
+        return side > 2 and side % self.ring == 0
+
+    def _sides(self, group: int) -> list[int]:
+        """The sides of the slice that a group spans: whole sides from the last on, as long as they divide the group."""
+        sides, left = [], group or math.prod(self.shape)
+        for side in reversed(self.shape):
+            if side > 1 and left % side == 0:
+                sides.append(side)
+                left //= side
+        return [side for side in ([*sides, left] if left > 1 else sides) if side > 1]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Hosts:
+    """Hosts with several devices each. inside: the link within a host by kind of collective, "" for other kinds.
+    between: the adapter of a device between hosts."""
+
+    host: int
+    inside: dict[str, AlphaBetaLink]
+    between: AlphaBetaLink | None
+
+    def seconds(self, collective: Collective, stride: int) -> float:
+        group = collective.group
+        if group == 1 or not collective.wire_bytes:
+            return 0.0
+        near = min(group, max(1, self.host // max(1, stride))) if group else self.host
+        inside = self.inside.get(collective.kind) or self.inside.get("")
+        inside_s = collective.wire_bytes / inside.bytes_per_s if inside else 0.0
+        if near == group:
+            assert inside is not None  # a host with several devices has links between them
+            return inside.alpha_s + inside_s
+        if self.between is None:
+            raise UserError("the catalogue has no network between hosts of this kind: give one with --link=400gbit.")
+        return self.between.alpha_s + max(inside_s, collective.wire_bytes / (near * self.between.bytes_per_s))
+
+
+@dataclass(frozen=True, kw_only=True)
+class Carded:
+    """The measured links of a machine profile."""
+
+    card: dict[str, Any]
+
+    def seconds(self, collective: Collective, stride: int) -> float:
+        spreads = [alpha_beta.link_group(link) for link in self.card["links"]]
+        # Of the measured groups, the one over the most hosts and processes: a forecast is for more than one host holds.
+        hosts, processes = max(((c, b) for a, b, c in spreads if a == collective.group), default=(1, 1))
+        seconds = alpha_beta.collective_s(collective, collective.group, self.card, processes, hosts)
+        if math.isnan(seconds):
+            raise UserError(
+                f"the profile has no {collective.kind} among {collective.group} devices: measure that many with "
+                "'jaxbench machine', or leave out --card."
+            )
+        return seconds
+
+
+Network = Torus | Hosts | Carded
+
+
+def of(target: Target, *, between: AlphaBetaLink | None = None) -> Network:
+    """The catalogue's network of a target. between: replaces its network between hosts. Raises UserError."""
+    peak = hardware.find(target.device_kind)
+    name = peak.name if peak is not None else ""
+    if target.platform == "tpu":
+        link = hardware.link(name, "ici")
+        if link is None:
+            raise UserError(f"--targets={target.text}: the catalogue has no links of {target.device_kind}: use v5e.")
+        if target.devices > link.pod:
+            raise UserError(
+                f"--targets={target.text} is larger than a slice of {target.name} can be: use at most {link.pod}."
+            )
+        return Torus(shape=target.shape, link=_link(link), ring=link.ring)
+    inside = {kind: hardware.link(name, "nvlink", kind) for kind in ("", "all-reduce")}
+    outside = hardware.link(name, "network")
+    links = {kind: _link(link) for kind, link in inside.items() if link is not None}
+    if not links:
+        raise UserError(f"--targets={target.text}: the catalogue has no links of {target.device_kind}: use h100.")
+    return Hosts(host=HOST_GPUS, inside=links, between=between or (_link(outside) if outside else None))
+
+
+def parse(text: str) -> AlphaBetaLink:
+    """The link between two hosts, from "1gbit" or "300mbit:50us". Raises UserError."""
+    match = _RATE.fullmatch(text.strip())
+    if match is None or not float(match[1]):
+        raise UserError(f"--link={text} is not a rate: write, for example, 1gbit, 300mbit or 1gbit:50us.")
+    rate = float(match[1]) * _POWERS[match[2]] / 8
+    if match[3]:
+        return AlphaBetaLink(alpha_s=float(match[3]) / (1e6 if match[4] == "us" else 1e3), bytes_per_s=rate)
+    assumed, slow = hardware.link("cpu", "network"), hardware.link("cpu", "slow network")
+    assert assumed is not None
+    assert slow is not None
+    return AlphaBetaLink(alpha_s=assumed.alpha_s, bytes_per_s=rate, slowest_alpha_s=slow.alpha_s)
+
+
+def slowest(network: Network) -> Network:
+    """The same network, with an assumed alpha between hosts replaced by the longest measured alpha."""
+    if not isinstance(network, Hosts) or network.between is None or network.between.slowest_alpha_s is None:
+        return network
+    return dataclasses.replace(
+        network, between=dataclasses.replace(network.between, alpha_s=network.between.slowest_alpha_s)
+    )
+
+
+def _link(link: hardware.KnownLink) -> AlphaBetaLink:
+    return AlphaBetaLink(alpha_s=link.alpha_s, bytes_per_s=link.bytes_per_s)

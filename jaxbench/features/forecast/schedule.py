@@ -1,0 +1,264 @@
+# Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
+"""Reads a compiled text as a schedule: work, sent messages and waits, in the compiler's order.
+
+The schedule does not depend on a link. `times` simulates it with one: work runs in sequence, the link carries one
+message at a time, and a wait lasts until its message has arrived.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+
+from jaxbench.core.schema import COLLECTIVES, Collective
+from jaxbench.features.forecast import work
+from jaxbench.features.forecast.work import Chip, Cost
+from jaxbench.hlo import collective_counts
+from jaxbench.hlo.module import Instruction, Module, parse
+
+
+@dataclass(frozen=True)
+class Send:
+    """The start of a message. stride: the distance between neighbours of its group in device order; 0: unknown."""
+
+    name: str
+    collective: Collective
+    stride: int
+
+
+@dataclass(frozen=True)
+class Wait:
+    """A wait until the message `name` has arrived."""
+
+    name: str
+
+
+@dataclass(frozen=True)
+class Copy:
+    """The start of a copy between a device's memory and the host's, which takes `seconds`; 0 without a known rate."""
+
+    name: str
+    bytes: int
+    seconds: float
+
+
+@dataclass(frozen=True)
+class Loop:
+    """A loop. trips: how often its events run; 1 if not `known` from the text. branches: the seconds of work of each
+    branch of its conditional, if it has one, as the loop over the ticks of a pipeline has."""
+
+    trips: int
+    events: tuple[Event, ...]
+    known: bool
+    branches: tuple[float, ...] = ()
+
+
+_HOSTED = ("async", "copy", "slice", "dynamic-slice", "dynamic-update-slice")  # their starts may copy from the host
+_TARGETS = ("AsyncCollectiveStart", "AsyncCollectiveDone")
+
+Event = Cost | Send | Copy | Wait | Loop
+LinkTime = Callable[[Collective, int], float]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Times:
+    """The seconds of one step. work_s: without communication. communication_s: all messages in sequence. scheduled_s:
+    in the compiler's order. host_s: all copies to and from the host in sequence."""
+
+    work_s: float
+    communication_s: float
+    scheduled_s: float
+    host_s: float = 0.0
+
+    @property
+    def hidden_s(self) -> float:
+        """The time if all communication that can be hidden is: the longest of work, messages and copies."""
+        return max(self.work_s, self.communication_s, self.host_s)
+
+    @property
+    def bare_s(self) -> float:
+        """The time if no communication is hidden."""
+        return self.work_s + self.communication_s + self.host_s
+
+
+def read(hlo: str, mesh: Mapping[str, int], on: Chip) -> tuple[Event, ...]:
+    """The schedule of the entry computation of an optimized text. mesh: devices by axis, in the program's order."""
+    module = parse(hlo)
+    return tuple(_Reader(module, mesh, on).events(module.entry)) if module.entry else ()
+
+
+def every(events: tuple[Event, ...], times: int = 1) -> Iterator[tuple[Cost | Send | Copy, int]]:
+    """Each work, message and copy of a schedule, with the number of times it runs."""
+    for event in events:
+        if isinstance(event, Loop):
+            yield from every(event.events, times * event.trips)
+        elif not isinstance(event, Wait):
+            yield event, times
+
+
+def unknown_loops(events: tuple[Event, ...]) -> int:
+    """The number of loops with an unknown trip count. Their bodies count once."""
+    return sum((not event.known) + unknown_loops(event.events) for event in events if isinstance(event, Loop))
+
+
+def times(events: tuple[Event, ...], link_s: LinkTime) -> Times:
+    """Simulates a schedule. link_s: (collective, stride) -> seconds of its message."""
+    # free, host: when the link, and that to the host, become free; spent, sent, copied: seconds of work and of each
+    now = free = host = spent = sent = copied = 0.0
+    arrives: dict[str, float] = {}
+    for event in events:
+        if isinstance(event, Cost):
+            now, spent = now + event.seconds, spent + event.seconds
+        elif isinstance(event, Send):
+            took = link_s(event.collective, event.stride)
+            free = max(now, free) + took
+            arrives[event.name], sent = free, sent + took
+        elif isinstance(event, Copy):
+            arrives[event.name] = host = max(now, host) + event.seconds
+            copied += event.seconds
+        elif isinstance(event, Wait):
+            now = max(now, arrives.pop(event.name, now))
+        else:
+            body = times(event.events, link_s)
+            now = max(now, free, host) + event.trips * body.scheduled_s
+            spent, sent = spent + event.trips * body.work_s, sent + event.trips * body.communication_s
+            copied += event.trips * body.host_s
+            free = host = now
+    return Times(work_s=spent, communication_s=sent, scheduled_s=max(now, free, host), host_s=copied)
+
+
+class _Reader:
+    def __init__(self, module: Module, mesh: Mapping[str, int], on: Chip):
+        self._module, self._mesh, self._on = module, mesh, on
+
+    def events(self, computation: str) -> Iterator[Event]:
+        lines = self._module.lines(computation)
+        users = {operand: line for line in lines for operand in line.operands}
+        for line in lines:
+            yield from self._of(line, users)
+
+    def _of(self, line: Instruction, users: Mapping[str, Instruction]) -> Iterator[Event]:
+        if line.opcode == "while":
+            trips, inside = self._module.trip_count(line), self._module.lines(line.body)
+            choices = next((each.branches for each in inside if each.opcode == "conditional"), [])
+            yield Loop(
+                trips or 1, tuple(self.events(line.body)), known=trips is not None,
+                branches=tuple(work_s(tuple(self.events(name))) for name in choices),
+            )  # fmt: skip
+        elif line.opcode == "conditional":
+            yield from max((tuple(self.events(name)) for name in line.branches), key=work_s, default=())
+        elif line.opcode == "call":
+            for name in line.called:
+                yield from self.events(name)
+        elif line.kind in COLLECTIVES:
+            yield from self._message(line, line, users.get(line.name), waits=_is_waited_for(line))
+        elif moved := work.to_host(line, self._module):
+            rate = self._on.host_bytes_per_s
+            yield Copy(line.name, moved, moved / rate if rate else 0.0)
+            if not line.opcode.endswith("-start"):
+                yield Wait(line.name)
+        elif line.opcode.endswith("-done") and line.opcode.removesuffix("-done") in (*COLLECTIVES, *_HOSTED):
+            start = self._module.instructions.get(line.operands[0])
+            if start is None or not _is_waited_for(start):
+                yield Wait(line.operands[0])
+        elif line.opcode == "async-start" or line.opcode == "fusion":
+            yield from self._fused(line)
+        elif (cost := work.cost(line, self._module, self._on)) is not None:
+            yield cost
+
+    def _fused(self, line: Instruction) -> Iterator[Event]:
+        """The events of a fusion. It is work, or it wraps a TPU's collective: its start, its end, or all of it."""
+        inside = self._inner(line)
+        collective = next((each for each in inside if each.opcode in COLLECTIVES), None)
+        calls = {target for each in inside for target in _TARGETS if target in each.rest}
+        if "AsyncCollectiveDone" in calls:
+            yield Wait(self._start_of(line))
+        elif collective is None or collective_counts.continued(collective):
+            cost = work.cost(line, self._module, self._on)
+            yield from [] if cost is None else [cost]
+        else:
+            starts = "AsyncCollectiveStart" in calls or line.opcode == "async-start"
+            yield from self._message(line, collective, None, waits=not starts)
+
+    def _message(
+        self, line: Instruction, collective: Instruction, done: Instruction | None, *, waits: bool
+    ) -> Iterator[Event]:
+        found, stride = collective_counts.of_instruction(collective, self._module, self._mesh, done)
+        if found.bytes:
+            yield Send(line.name, found, stride)
+            if waits:
+                yield Wait(line.name)
+
+    def _start_of(self, done: Instruction) -> str:
+        """The start of an asynchronous collective from its end, through the fusions that carry its state; "": none."""
+        seen, ahead = set[str](), [*done.operands]
+        while ahead:
+            name = ahead.pop(0)
+            line = self._module.instructions.get(name)
+            if line is None or name in seen:
+                continue
+            seen.add(name)
+            if line.opcode == "fusion" and any("AsyncCollectiveStart" in each.rest for each in self._inner(line)):
+                return name
+            if line.opcode == "get-tuple-element" or (line.opcode == "fusion" and self._carries(line)):
+                ahead += line.operands
+        return ""
+
+    def _inner(self, line: Instruction) -> list[Instruction]:
+        """The instructions of the computations that `line` calls."""
+        return [inner for called in line.called for inner in self._module.lines(called)]
+
+    def _carries(self, line: Instruction) -> bool:
+        return any('"async_collective_fusion_config"' in each.rest for each in (line, *self._inner(line)))
+
+
+def _is_waited_for(collective: Instruction) -> bool:
+    """Whether the device waits for this collective at once: it is not asynchronous, or it is marked as synchronous."""
+    return not collective.opcode.endswith("-start") or '"is_sync":true' in collective.rest
+
+
+def work_s(events: tuple[Event, ...]) -> float:
+    """The seconds of all work, without communication."""
+    return sum(event.seconds * count for event, count in every(events) if isinstance(event, Cost))
+
+
+def bubble_s(events: tuple[Event, ...], passes: int) -> float:
+    """The seconds in which a stage of a pipeline has nothing to do, or waits for the longest work of a tick.
+
+    The ticks are loops over a conditional: nothing, forward or backward. passes: how often a stage must run each.
+    """
+    loops = [event for event in events if isinstance(event, Loop) and len(event.branches) > 1]
+    if not passes or not loops:
+        return 0.0
+    forward, backward = max(loops[0].branches), max(loops[-1].branches)
+    if len(loops) == 1:
+        forward, backward = sorted(loops[0].branches)[-2:]
+    return max(0.0, sum(loop.trips * work_s(loop.events) for loop in loops) - passes * (forward + backward))
+
+
+def regrouped(events: tuple[Event, ...], old: int, new: int) -> tuple[Event, ...]:
+    """The schedule with the messages among all `old` devices changed to messages among `new` devices.
+
+    The summed or gathered array stays the same. A reduce-scatter leaves an n-th of it, and the bytes that a device
+    sends follow from the group size (docs/metrics, Communication).
+    """
+    return tuple(_regrouped(event, old, new) for event in events)
+
+
+def _regrouped(event: Event, old: int, new: int) -> Event:
+    if isinstance(event, Loop):
+        return dataclasses.replace(event, events=regrouped(event.events, old, new))
+    if not isinstance(event, Send) or event.collective.group != old:
+        return event
+    return dataclasses.replace(event, collective=among(event.collective, new))
+
+
+def among(kept: Collective, devices: int) -> Collective:
+    """The collective of the same arrays among all of another number of devices."""
+    factor = max(1, kept.group) / devices if kept.kind == "reduce-scatter" else 1.0
+    size = round(kept.bytes * factor)
+    return dataclasses.replace(
+        kept, group=devices, bytes=size, elements=round(kept.elements * factor),
+        wire_bytes=round(size * collective_counts.sent(kept.kind, devices)) if devices > 1 else 0,
+    )  # fmt: skip

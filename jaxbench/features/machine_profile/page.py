@@ -1,0 +1,269 @@
+# Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
+"""The page of a machine profile, from the runs that measured it, and its numbers as a table."""
+
+from __future__ import annotations
+
+import dataclasses
+import os
+import urllib.parse
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import partial
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from rich.console import Console
+
+from jaxbench.analysis import machine_profile, quantities
+from jaxbench.analysis.alpha_beta import POOR
+from jaxbench.analysis.points import between
+from jaxbench.analysis.quantities import devices, seconds
+from jaxbench.core.store import RunFolder, write_atomic
+from jaxbench.errors import UserError
+from jaxbench.report import case_findings, page, views
+from jaxbench.report.build import RunOutcome
+from jaxbench.report.case_findings import CaseFindings
+from jaxbench.report.drawing import canvas
+from jaxbench.report.figures import roofline
+from jaxbench.report.figures.roofline import of_cases
+from jaxbench.report.findings import OVERSUBSCRIBED
+from jaxbench.report.page import Page, Picture, Purpose, Section
+from jaxbench.report.table import ALWAYS, TEXT, Column, Table, fill
+
+PAGE = "machine.html"
+# The views with figures that characterise a machine, in the order of the page.
+_KEY = ("stream", "matmul", "dispatch", "transfer", "collectives")
+_SHOWN = {"collectives": ("busbw", "alpha_beta")}
+Run = tuple[Path, CaseFindings]
+
+
+def write(
+    folder: str | os.PathLike[str], runs: Sequence[Path], card: dict[str, Any], console: Console | None = None
+) -> RunOutcome:
+    """Writes `machine.html` and its roofline into `folder`. With a `console`, it also prints the profile.
+
+    The other figures are taken from the reports of the single runs.
+
+    Args:
+      runs: the run folders, in `folder` or next to it, each with its report.
+      card: the machine profile, from `machine_profile.build`.
+
+    Raises:
+      UserError: a run folder is damaged or is not one, or `folder` cannot be written.
+    """
+    folder = Path(folder)
+    analysed = [(path, case_findings.find(RunFolder(path))) for path in runs]
+    try:
+        pictures = [*_roofline(folder, analysed, card), *_pictures(analysed)]
+        made = _page(folder, analysed, card, pictures)
+        write_atomic(folder / PAGE, page.render(made))
+    except OSError as error:
+        raise UserError(f"cannot write the page into '{folder}' ({error.strerror}).") from error
+    sentences = _shortfalls(analysed) if analysed else ["No run was measured."]
+    if console is not None:
+        page.show(made, console)
+    return RunOutcome(ok=not sentences, sentences=sentences)
+
+
+def _page(folder: Path, runs: Sequence[Run], card: dict[str, Any], pictures: Sequence[Picture]) -> Page:
+    results = _of_runs(runs, lambda findings: findings.headlines)  # only on the page: the terminal has the table
+    normal = _of_runs(runs, lambda findings: [verdict.sentence for verdict in findings.normal])
+    refused = _of_runs(runs, lambda findings: case_findings.refusals(findings.rows))
+    sections = [
+        Section(heading="Incomplete or failed", sentences=_shortfalls(runs), purpose=Purpose.SHORTFALL),
+        Section(heading="Doubts about this profile", sentences=machine_profile.doubts(card)),
+        Section(heading="Results of the runs", sentences=results, purpose=Purpose.DETAIL),
+        Section(heading="Refused by the gates", sentences=refused, definition="gates"),
+        Section(heading="Not measured", sentences=_of_runs(runs, lambda findings: findings.left_out)),
+        Section(heading="Is this normal?", sentences=normal, definition="is-this-normal"),
+        Section(heading="Notes", sentences=_of_runs(runs, lambda findings: findings.repairs)),
+    ]
+    name = machine_name(card["machine"])
+    return Page(
+        name=name,
+        heading=f"{name}: machine profile",
+        headlines=headlines(card),
+        pictures=pictures,
+        table=table(card),
+        brief=brief(card),
+        definition="machinejson",
+        sections=[section for section in sections if section.sentences],
+        links=[(_address(folder, path), f"{findings.experiment}: every number and sample") for path, findings in runs],
+        sources=[("Machine profile", card)],
+        made_from="machine.json and the runs that it links to",
+    )
+
+
+def _address(folder: Path, run: Path) -> str:
+    """The URL of a run's page, relative to the machine's page."""
+    relative = os.path.relpath(run.resolve() / "report.html", folder.resolve())
+    return urllib.parse.quote(Path(relative).as_posix())
+
+
+def _of_runs(runs: Sequence[Run], say: Any) -> list[str]:
+    """The sentences of all runs, each after its experiment's name."""
+    return [f"{findings.experiment}: {sentence}" for _, findings in runs for sentence in say(findings)]
+
+
+def _shortfalls(runs: Sequence[Run]) -> list[str]:
+    nothing = ["The plan asks for no points."]
+    return _of_runs(runs, lambda findings: findings.shortfalls() if findings.rows else nothing)
+
+
+def _roofline(folder: Path, runs: Sequence[Run], card: dict[str, Any]) -> list[Picture]:
+    """The roofline: every kernel of all runs under the profile's ceilings."""
+    spots = of_cases([row for _, findings in runs for row in findings.rows])
+    title = f"{machine_name(card['machine'])}: kernels under this machine's ceilings"
+    files = canvas.render(lambda: roofline.under(spots, card=card, title=title, dtype="float32"))
+    canvas.write(files, folder / "figures", "roofline")
+    return [Picture(name="roofline", svg=files["svg"], caption=roofline.draw_roofline.caption)] if files else []
+
+
+def _pictures(runs: Sequence[Run]) -> list[Picture]:
+    """The figures in the runs' folders, which their own reports drew."""
+    pictures = []
+    for view in _KEY:
+        for path, findings in runs:
+            for figure in _SHOWN.get(view, (view,)) if findings.view == view else ():
+                file = path / "figures" / f"{figure}.svg"
+                if file.is_file():
+                    picture = views.picture(figure, file.read_bytes(), findings)
+                    pictures.append(dataclasses.replace(picture, name=f"{findings.experiment}-{figure}"))
+    return pictures
+
+
+class Number(NamedTuple):
+    """One number of the profile as text. interval: "" without one. by: the case or experiment that measured it."""
+
+    what: str
+    of: str
+    where: str
+    value: str
+    interval: str
+    by: str
+    oversubscribed: bool = False
+
+
+_COLUMNS = (
+    Column("what", "what", kind=TEXT, terminal=ALWAYS, definition="machinejson"),
+    Column("of", "of", kind=TEXT, terminal=ALWAYS),
+    Column("where", "where", kind=TEXT, terminal=ALWAYS),
+    Column("value", "value", terminal=ALWAYS, definition="machinejson"),
+    Column("95 % interval", "interval", definition="intervals"),
+    Column("measured by", "by", kind=TEXT),
+)
+
+
+def numbers(card: dict[str, Any]) -> Iterator[Number]:
+    """Every number of the profile."""
+    for peak in card["peaks"]:
+        flop = peak["quantity"] == "flop_per_s"
+        shown = partial(quantities.flops, dtype=str(peak["dtype"])) if flop else quantities.per_second
+        value, ends = _value(peak, "value", shown)
+        how = " ".join(str(peak.get(name) or "") for name in ("op", "impl")).strip()
+        yield Number(
+            what="matrix product" if flop else f"streaming, {peak['level']}" if peak["level"] else "streaming",
+            of=str(peak["dtype"]), where=_place(peak), value=value, interval=ends,
+            by=f"{how} {peak.get('shape') or _count(peak.get('elements'))}".strip(),
+        )  # fmt: skip
+    for launch in card["launch"]:
+        value, ends = _value(launch, "value", seconds)
+        what = f"{launch['op']} program"
+        yield Number(what, str(launch["impl"]), _place(launch), value, ends, by="dispatch")
+    for link in card["links"]:
+        over = f"{devices(int(link['devices']))}{'°' if link['oversubscribed'] else ''}"
+        along = f" along {link['axis']} of {link['mesh']}" if "x" in str(link.get("mesh") or "") else ""
+        held_by = between(int(link.get("group_processes", 1)), int(link.get("group_hosts", 1)))
+        along += f" of {held_by}" if held_by else ""
+        alpha, alpha_ends = _value(link, "alpha_s", seconds)
+        beta, beta_ends = _value(link, "beta_bytes_per_s", quantities.per_second)
+        missed = f", poor fit: off by up to {100 * link['misfit']:.0f} %" if _poor(link) else ""
+        value, ends = f"{alpha} + S / ({beta}){missed}", ", ".join(filter(None, (alpha_ends, beta_ends)))
+        what, of, oversubscribed = str(link["op"]), str(link["dtype"]), bool(link["oversubscribed"])
+        yield Number(what, of, over + along, value, ends, by="collectives", oversubscribed=oversubscribed)
+    for copy in card["transfers"]:
+        value, ends = _value(copy, "value", quantities.per_second)
+        where = f"{copy['source']} → {copy['target']}"
+        yield Number(str(copy["op"]), quantities.payload(copy["payload_bytes"]), where, value, ends, by="transfer")
+
+
+def headlines(card: dict[str, Any]) -> list[str]:
+    """The profile in a few sentences: peaks on all cores, and collectives on the most devices with a core each."""
+    sentences = []
+    for platform in dict.fromkeys(peak["platform"] for peak in card["peaks"]):
+        peaks = [peak for peak in card["peaks"] if peak["platform"] == platform]
+        cores = max(peak["cores"] or 0 for peak in peaks)
+        peaks = [peak for peak in peaks if platform != "cpu" or peak["cores"] == cores]
+        flops = [
+            f"{p['dtype']} {quantities.flops(p['value'], p['dtype'])}" for p in peaks if p["quantity"] == "flop_per_s"
+        ]
+        rates = [(p["value"], p["level"]) for p in peaks if p["quantity"] == "bytes_per_s"]
+        best = {level: max(value for value, at in rates if at == level) for _, level in rates}
+        known = [level for level in ("memory", "cache") if level in best]
+        streams = [f"{quantities.per_second(best[level])} from {level}" for level in known]
+        where = f" on {_place(peaks[0])}"
+        sentences += [f"Matrix products{where}: {', '.join(flops)}."] if flops else []
+        sentences += [f"Streaming{where}: {', '.join(streams)}."] if streams else []
+    calls = [f"{call['op']} {call['impl']} {seconds(call['value'])}" for call in card["launch"]]
+    sentences += [f"One call: {', '.join(calls)}."] if calls else []
+    links = [link for link in card["links"] if not link["oversubscribed"]]
+    count = max((link["devices"] for link in links), default=0)
+    parts = [
+        f"{link['op']} {seconds(link['alpha_s'])} + S / ({quantities.per_second(link['beta_bytes_per_s'])})"
+        for link in links
+        if link["devices"] == count and not _poor(link) and "x" not in str(link.get("mesh") or "")
+    ]
+    return sentences + ([f"Collectives of S bytes on {devices(count)}: {'; '.join(parts)}."] if parts else [])
+
+
+def _poor(link: Mapping[str, Any]) -> bool:
+    """As `AlphaBetaFit.poor`. Older profiles have no misfit."""
+    return (link.get("misfit") or 0.0) >= POOR
+
+
+def machine_name(machine: Mapping[str, Any]) -> str:
+    """The accelerator or the processor, with the number of devices or cores."""
+    if machine.get("platform") != "cpu":
+        return f"{machine.get('devices')} x {machine.get('device_kind')}"
+    cores = machine.get("cores")
+    return f"{machine.get('cpu_model') or 'CPU'}, {cores} core{'s' if cores != 1 else ''}"
+
+
+def table(card: dict[str, Any]) -> Table:
+    """Every number of the profile as a table."""
+    note = "Only numbers that passed every gate. Collectives: time per call for a payload of S bytes."
+    if any(link["oversubscribed"] for link in card["links"]):
+        note += OVERSUBSCRIBED
+    return fill(
+        _COLUMNS, numbers(card), group=lambda number: number.what, soft=lambda number: number.oversubscribed, note=note
+    )
+
+
+def brief(card: dict[str, Any]) -> Table:
+    """The table for the terminal, with only the slowest and the fastest copy of each kind."""
+    return table({**card, "transfers": _ends(card["transfers"])})
+
+
+def _ends(copies: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """The slowest and the fastest pair of each kind of copy."""
+    ends = []
+    for op in dict.fromkeys(copy["op"] for copy in copies):
+        ranked = sorted((copy for copy in copies if copy["op"] == op), key=lambda copy: copy["value"])
+        ends += ranked[:1] + ranked[1:][-1:]
+    return ends
+
+
+def _place(entry: dict[str, Any]) -> str:
+    if entry["platform"] != "cpu":
+        return str(entry["platform"])
+    return f"{entry['cores']} core{'s' if entry['cores'] != 1 else ''}"
+
+
+def _value(entry: dict[str, Any], field: str, show: Callable[[float], str]) -> tuple[str, str]:
+    """(the number, its interval) as text. The ends are the fields "lo", "hi" for "value", else FIELD_lo, FIELD_hi."""
+    prefix = "" if field == "value" else f"{field}_"
+    lo, hi = entry.get(f"{prefix}lo"), entry.get(f"{prefix}hi")
+    return show(float(entry[field])), "" if lo is None or hi is None else f"[{show(lo)}, {show(hi)}]"
+
+
+def _count(elements: Any) -> str:
+    return f"{elements:,}" if isinstance(elements, int) else ""

@@ -1,0 +1,223 @@
+# Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
+"""The folder of a training: one config, one process at a time, and a manifest of all starts.
+
+It is continued only with equivalent settings and the same experiment.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import datetime
+import errno
+import json
+import os
+import time
+import uuid
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from jaxbench.core import store
+from jaxbench.core.store import CONFIG, MANIFEST, RECORDS, RunFolder, write_json
+from jaxbench.errors import UserError
+from jaxbench.features.training import trainings
+from jaxbench.levers import LEVERS
+from jaxbench.processes.group import ProcessGroup
+from jaxbench.records import identity
+from jaxbench.records.documents import flatten
+
+CHECKPOINTS = "checkpoints"
+SEEN_LIMIT_S = 5.0  # for a file system of several hosts to show a new file on all of them
+NO_ROOM = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
+
+# Fields that change the result at most by the order of sums, and fields that only measurements read. They may change.
+FREE = (
+    *("train.strategy", "train.checkpoint_every", "train.keep", "train.tensorboard"),
+    *("batch", "accelerator_batch", "scaling", "strategy", "explain"),
+    *(f"lever.{name}" for name, lever in LEVERS.items() if lever.changes == "program"),
+)
+FREE_GROUPS = ("mesh.", "measure.", "report.")
+# Fields that the config of an older jaxbench lacks, with the value that it used.
+ADDED = {"train.warmup": 0, "train.evaluate_every": 0, "train.noise_examples": 0}
+ADDED_WORDS = {"train.metric": trainings.ACCURACY, "train.mode": trainings.AUTO}
+MAY_GROW = ("train.epochs", "train.target")  # the target of a loss may only fall
+
+
+@contextlib.contextmanager
+def locked_folder(folder: Path, config: dict[str, Any], members: ProcessGroup = ProcessGroup()) -> Iterator[Path]:  # noqa: B008
+    """Creates `folder` or continues it, locks it against other processes, and yields the folder of its checkpoints.
+
+    members: the process group that trains together; its first process locks the folder.
+
+    Raises:
+      UserError: the folder cannot be written, is in use, holds measurements or a training with another config, or is
+        not on a file system that all processes see.
+    """
+
+    def begin() -> None:
+        with writing(folder):
+            folder.mkdir(parents=True, exist_ok=True)
+            stack.enter_context(store.lock_folder(folder))
+        _claim(folder, json.loads(json.dumps(config, default=str)))
+
+    with contextlib.ExitStack() as stack:
+        members.on_leader(begin)
+        _require_shared(folder, members)
+        yield folder / CHECKPOINTS
+
+
+def _require_shared(folder: Path, members: ProcessGroup) -> None:
+    """Raises UserError in all processes if one of them does not see what the first one writes into `folder`."""
+
+    def write() -> str:
+        name = f"seen-{uuid.uuid4().hex}"
+        with writing(folder):
+            (folder / name).touch()
+        return name
+
+    if members.alone:
+        return
+    token, deadline = folder / members.on_leader(write), time.monotonic() + SEEN_LIMIT_S
+    # Network file systems show new files late, so one look is not enough.
+    while not (seen := token.exists()) and time.monotonic() < deadline:
+        time.sleep(0.1)
+    all_seen = members.all_gather(seen)
+    if members.leads:
+        token.unlink()
+    if not all(all_seen):
+        raise UserError(
+            f"process {members.processes[all_seen.index(False)]} does not see what process 0 wrote into '{folder}': "
+            "choose a --workdir on a file system that all hosts share, because all of them write the checkpoints."
+        )
+
+
+@contextlib.contextmanager
+def writing(folder: Path) -> Iterator[None]:
+    """A context for writes into `folder` that turns a disk error, such as a full disk, into a UserError."""
+    try:
+        yield
+    except OSError as error:
+        advice = "choose another --workdir"
+        if error.errno in NO_ROOM:
+            advice = "free some space, and the same command continues from the newest checkpoint"
+        raise UserError(f"cannot write to '{folder}' ({error.strerror}): {advice}.") from error
+
+
+def _claim(folder: Path, config: dict[str, Any]) -> None:
+    if (folder / RECORDS).exists():
+        raise UserError(f"'{folder}' holds measurements ({RECORDS}): choose a new --workdir for a training.")
+    if any((folder / CHECKPOINTS).glob("*")):  # before the first checkpoint any config may start
+        if not (folder / CONFIG).exists():
+            raise UserError(f"'{folder}' has checkpoints but no {CONFIG}: choose a new --workdir.")
+        _require_continuation(folder, flatten(RunFolder(folder).config()), flatten(config))
+    if not os.access(folder, os.W_OK):
+        raise UserError(f"cannot write to '{folder}': choose another --workdir.")
+    with writing(folder):
+        write_json(folder / CONFIG, config)
+
+
+def _require_continuation(folder: Path, old: dict[str, Any], new: dict[str, Any]) -> None:
+    wrong = []
+    for name in sorted(old.keys() | new.keys()):
+        before, now = (fields.get(name, {**ADDED, **ADDED_WORDS}.get(name)) for fields in (old, new))
+        if before == now or name in FREE or name.startswith(FREE_GROUPS):
+            continue
+        falls = name == "train.target" and trainings.minimised(*({**ADDED_WORDS, **new}[word] for word in ADDED_WORDS))
+        if name in MAY_GROW and before is not None and now is not None and (now < before if falls else now > before):
+            continue
+        only = f", but may only {'fall' if falls else 'grow'}" if name in MAY_GROW else ""
+        wrong.append(f"{name} was {before!r} and is now {now!r}{only}")
+    if wrong:
+        more = f" and {len(wrong) - 3} more" if len(wrong) > 3 else ""
+        raise UserError(
+            f"'{folder}' holds a training with another config ({'; '.join(wrong[:3])}{more}): choose a new --workdir."
+        )
+
+
+@dataclass(frozen=True, kw_only=True)
+class Session:
+    """One start of a training.
+
+    Attributes:
+      command: as it was typed.
+      devices, strategy, processes: different values give the same training, up to the order of sums.
+      experiment_file, experiment_sha256: the name of the experiment's source, and its hash.
+      machine: `manifest.probe`.
+      levers: of the workload and of the program; an absent lever has its default.
+      begun_ns: Unix time in ns at which its process was created, for the time ledger; default: when this object was
+        made.
+    """
+
+    command: list[str]
+    devices: int
+    strategy: str
+    experiment_file: str
+    experiment_sha256: str
+    machine: dict[str, Any]
+    levers: dict[str, str] = field(default_factory=dict)
+    begun_ns: int = field(default_factory=time.time_ns)
+    processes: int = 1
+
+    @property
+    def layout(self) -> str:
+        """The levers that change the program, such as "mesh=data=2,tensor=2". Like the strategy, they may change."""
+        levers = [lever for lever in LEVERS.values() if lever.changes == "program"]
+        return ", ".join(f"{one.name}={self.levers[one.name]}" for one in levers if one.of(self.levers) != one.of({}))
+
+    @property
+    def place(self) -> str:
+        return _place(self.devices, self.strategy, self.layout, processes=self.processes)
+
+    def facts(self) -> dict[str, Any]:
+        """The facts about this start that its checkpoints store."""
+        return {
+            "devices": self.devices,
+            "processes": self.processes,
+            "strategy": self.strategy,
+            "layout": self.layout,
+            "experiment_file": self.experiment_file,
+            "experiment_sha256": self.experiment_sha256,
+        }
+
+    def require_same_experiment(self, progress: dict[str, Any]) -> None:
+        """Raises UserError if `progress`, that of a checkpoint or {}, comes from another experiment file."""
+        if progress.get("experiment_sha256", self.experiment_sha256) != self.experiment_sha256:
+            raise UserError(
+                f"the experiment file '{self.experiment_file}' has changed since this training started, or a module "
+                "that it loads: choose a new --workdir, or undo the change."
+            )
+
+    def moved_from(self, progress: dict[str, Any]) -> str:
+        """Where the checkpoint was trained, if the devices, strategy or layout differ; otherwise ''."""
+        if not progress:
+            return ""
+        facts = [progress.get(name, getattr(self, name)) for name in ("devices", "strategy", "layout")]
+        before = _place(*facts, processes=progress.get("processes", 1))
+        return "" if before == self.place else before
+
+
+def _place(devices: int, strategy: str, layout: str, *, processes: int) -> str:
+    several = f" in {processes} processes" if processes > 1 else ""
+    where = f"on {devices} device{'s' if devices > 1 else ''}{several}, strategy {strategy}"
+    return f"{where}, {layout}" if layout else where
+
+
+def record(folder: Path, session: Session, *, step: int) -> None:
+    """Writes the manifest of `folder`, or adds this start to it. step: the step at which this start begins."""
+    now = datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds")
+    entry = {"started": now, "command": session.command, "from_step": step, **session.facts()}
+    with writing(folder):
+        if not (folder / MANIFEST).exists():
+            first = {"started": now, "command": session.command, **session.facts()}
+            del first["devices"]  # the manifest's own "devices" counts those of the machine
+            write_json(folder / MANIFEST, {**session.machine, **first, "sessions": [entry]})
+            return
+        manifest = RunFolder(folder).manifest()
+        then = flatten(manifest)
+        facts = {name: value for name, value in flatten(session.machine).items() if not name.startswith("identity.")}
+        changed = {name: value for name, value in facts.items() if then.get(name) != value}
+        changed |= {name: now for name, (_, now) in identity.differences(manifest, session.machine).items()}
+        if changed:
+            entry["machine"] = changed  # such as another version of jax
+        write_json(folder / MANIFEST, {**manifest, "sessions": [*manifest.get("sessions", []), entry]})

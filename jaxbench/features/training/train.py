@@ -1,0 +1,319 @@
+# Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
+"""Trains a workload on its real data to a target. A checkpoint holds everything that decisions depend on.
+
+The batches, the random key, the optimizer, the rows and the decision to stop are functions of (config, step). So a run
+that was killed and restarted ends with the same bits as an uninterrupted run.
+
+One process of a training starts its devices, builds model and program (`take`), and trains (`train`).
+"""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import tempfile
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import jax
+from ml_collections import ConfigDict
+from rich.console import Console
+
+from jaxbench import config as config_lib
+from jaxbench import discovery, native_log, parallel
+from jaxbench.core.plan import require_equal_parts
+from jaxbench.core.program import Program, TrainState
+from jaxbench.core.workload import Dataset, TrainWorkload
+from jaxbench.errors import UserError
+from jaxbench.features.training.checkpoint import Restored, Writer, params_sha256, restore_latest
+from jaxbench.features.training.folder import Session, locked_folder, record
+from jaxbench.features.training.ledger import TimeLedger, summary
+from jaxbench.features.training.loop import Stop, TrainLoop, of_signals, shown
+from jaxbench.features.training.metrics import MetricLog
+from jaxbench.features.training.plan import Plan, Row, count, read_data, read_plan
+from jaxbench.features.training.trainings import ACCURACY
+from jaxbench.levers import LEVERS
+from jaxbench.machine import start
+from jaxbench.measure.arm import Arms, build_program, inspected, require_options
+from jaxbench.measure.proof import Proof, require_micro_batchable
+from jaxbench.parallel import multihost
+from jaxbench.parallel.layout import canonical_avals
+from jaxbench.processes.group import ProcessGroup
+from jaxbench.workloads import inspection
+
+
+@dataclass(frozen=True, kw_only=True)
+class TrainResult:
+    """The result of a training.
+
+    Attributes:
+      reached: the newest value of the metric on the test set has reached the target.
+      finished: the target is reached or all epochs are done; False after a signal.
+      was_finished: it had finished before, and nothing was trained now.
+      stopped_by: "SIGTERM" or "SIGINT" if a signal stopped it before it had finished.
+      step, epoch: completed steps and epochs.
+      score: the newest value of the metric; None before the first evaluation.
+      elapsed_s: seconds of work, summed over resumes: compiling, training, evaluating and waiting for checkpoints; not
+        loading data, nor work that a kill has discarded.
+      compile_s: the part of elapsed_s spent compiling.
+      params_sha256: of the parameters, see `params_sha256`.
+      notes: a sentence for each checkpoint that could not be used.
+    """
+
+    reached: bool
+    finished: bool
+    was_finished: bool
+    stopped_by: str | None
+    step: int
+    epoch: int
+    score: float | None
+    elapsed_s: float
+    compile_s: float
+    params_sha256: str
+    notes: tuple[str, ...]
+
+
+@dataclass
+class ProcessRole:
+    """The role of this process in a training: alone, or in a process group. Its first process writes and prints.
+
+    stop: the request to end. ledger: the time ledger, once the training has begun.
+    """
+
+    members: ProcessGroup = ProcessGroup()
+    stop: Stop = field(default_factory=of_signals)
+    ledger: TimeLedger | None = None
+
+
+def train(
+    workload: TrainWorkload,
+    program_builder: Callable[[TrainWorkload], Program],
+    *,
+    config: ConfigDict,
+    folder: Path,
+    console: Console,
+    session: Session,
+    role: ProcessRole | None = None,
+) -> TrainResult:
+    """Trains to ``config.train.target`` in `folder`, or continues the training that is there.
+
+    Args:
+      workload: must pass `inspection.require_trainable`.
+      program_builder: distributes the workload over devices; not called if there is nothing left to train.
+      config: seed and train.{batch, epochs, target, checkpoint_every, keep, tensorboard} are used; all of it is stored.
+      folder: for config.json, manifest.json, metrics.jsonl, checkpoints/ and, on request, tensorboard/.
+      console: for the live progress, one line per epoch, notes and the closing sentences.
+      session: this start, for the manifest and the checkpoints.
+      role: that of this process if there are several. All return the same, except for the clocks.
+
+    Raises:
+      UserError: values or data that do not fit, a folder of another training, no intact checkpoint, a loss that is not
+        finite, a full disk, a folder that not all processes see.
+    """
+    members = (role := role or ProcessRole()).members
+    console = console if members.leads else Console(file=io.StringIO())
+    inspection.require_trainable(workload, config.train.get("metric", ACCURACY))
+    data = read_data(workload, seed=config.seed)
+    plan = read_plan(config, count(data.train))
+    with (
+        locked_folder(folder, config.to_dict(), members) as checkpoints,
+        TimeLedger(folder, begun_ns=session.begun_ns, kept=members.leads) as ledger,
+    ):
+        role.ledger = ledger
+        with ledger.doing("restore"):
+            restored = restore_latest(checkpoints, canonical_avals(workload), members)
+        for note in restored.notes:
+            console.print(note, style="yellow", highlight=False, soft_wrap=True)
+        rows: list[Row] = restored.progress.get("rows", [])
+        facts = _facts(data, session, restored.progress, members)
+        with _metric_log(folder, rows, plan, members) as log:
+            # Nothing is left to train: the program is not even built, and this start leaves no trace in the ledger.
+            if restored.state is not None and plan.finished(restored.step, rows):
+                ledger.discard()
+                _record(folder, session, members, step=restored.step)
+                result = _result(plan, restored.state, rows, notes=restored.notes, was_finished=True)
+            else:
+                with discovery.explaining(f"the training step of '{workload.name}'"):
+                    program = program_builder(workload)
+                    parts = {"parts": program.parts, "micro_batches": workload.micro_batches}
+                    require_equal_parts("train.batch", plan.batch, **parts)
+                ledger.from_step = restored.step
+                _record(folder, session, members, step=restored.step)
+                _print_start(console, workload, data, plan=plan, restored=restored, session=session)
+                with discovery.explaining(f"the training step of '{workload.name}'"):
+                    about: dict[str, Any] = {"plan": plan, "data": data, "restored": restored, "session": session}
+                    loop = TrainLoop(workload, program, ledger, **about)
+                with Writer(checkpoints, keep=plan.keep, on_sealed=ledger.sealed, members=members) as writer:
+                    state, stopped_by = loop.run(log, writer, facts=facts, console=console, stop=role.stop)
+                    rows = members.broadcast(log.rows)
+                ended: dict[str, Any] = {"stopped_by": stopped_by, "clock": loop.clock.to_json()}
+                result = _result(plan, state, rows, notes=restored.notes, **ended)
+                ledger.finished = result.finished
+    if members.leads:
+        _print_end(console, result, plan, spent=summary(folder))
+    return result
+
+
+@contextlib.contextmanager
+def _metric_log(folder: Path, rows: list[Row], plan: Plan, members: ProcessGroup) -> Iterator[MetricLog]:
+    """The log of metrics. The first process writes it; the other processes only use its rows."""
+    with contextlib.ExitStack() as stack:
+        if members.leads:
+            yield stack.enter_context(MetricLog(folder, rows, tensorboard=plan.tensorboard))
+        else:
+            scratch = stack.enter_context(tempfile.TemporaryDirectory())
+            yield stack.enter_context(MetricLog(Path(scratch), rows, tensorboard=False))
+
+
+def _record(folder: Path, session: Session, members: ProcessGroup, *, step: int) -> None:
+    if members.leads:
+        record(folder, session, step=step)
+
+
+def _facts(data: Dataset, session: Session, progress: dict[str, Any], members: ProcessGroup) -> dict[str, Any]:
+    """The facts about this training that its checkpoints store.
+
+    Raises UserError if the newest checkpoint, or another process, has other data or another experiment file.
+    """
+    session.require_same_experiment(progress)
+    digest = params_sha256({"train": dict(data.train), "test": dict(data.test)})
+    if progress.get("data_sha256", digest) != digest:
+        raise UserError(f"the data '{data.name}' have changed since this training started: choose a new --workdir.")
+    others = members.all_gather(digest)
+    if wrong := [process for process, other in zip(members.processes, others, strict=True) if other != others[0]]:
+        raise UserError(
+            f"process {wrong[0]} reads other data '{data.name}' than process 0: give all hosts the same files."
+        )
+    return {"data_sha256": digest, **session.facts()}
+
+
+def _result(
+    plan: Plan,
+    state: TrainState,
+    rows: list[Row],
+    *,
+    notes: tuple[str, ...],
+    was_finished: bool = False,
+    stopped_by: str | None = None,
+    clock: dict[str, float] | None = None,
+) -> TrainResult:
+    finished = plan.finished(int(state.step), rows)
+    # A finished training reports the clocks of the newest epoch's row, so that asking again gives the same.
+    elapsed = rows[-1] if finished or clock is None else clock
+    return TrainResult(
+        reached=plan.reached(rows),
+        finished=finished,
+        was_finished=was_finished,
+        stopped_by=None if finished else stopped_by,
+        step=int(state.step),
+        epoch=int(state.step) // plan.steps_per_epoch,
+        score=rows[-1][f"test_{plan.metric}"] if rows else None,
+        elapsed_s=elapsed["elapsed_s"],
+        compile_s=elapsed["compile_s"],
+        params_sha256=params_sha256(state.params),
+        notes=notes,
+    )
+
+
+def _print_start(
+    console: Console, workload: TrainWorkload, data: Dataset, *, plan: Plan, restored: Restored, session: Session
+) -> None:
+    console.print(
+        f"{workload.name} on {data.name}, {session.place}: {plan.examples} {workload.unit} for training in "
+        f"{plan.steps_per_epoch} steps of {plan.batch}, {count(data.test)} for testing; until a test "
+        f"{plan.metric} of {plan.target} or {plan.epochs} epochs.",
+        highlight=False,
+        soft_wrap=True,
+    )
+    if restored.state is not None:
+        text = f"continuing from the checkpoint at step {int(restored.state.step)}."
+        if before := session.moved_from(restored.progress):
+            text += f" It was trained {before}: the final bits may differ from those of an unchanged training."
+        console.print(text, highlight=False, soft_wrap=True)
+
+
+def _print_end(console: Console, result: TrainResult, plan: Plan, *, spent: str) -> None:
+    score = f"test {plan.metric} {shown(result.score)} after {result.epoch} epochs"
+    console.print(spent, highlight=False, soft_wrap=True)
+    if result.stopped_by:
+        text = f"stopped by {result.stopped_by} after step {result.step}; it is saved, and the same command continues."
+    elif result.reached:
+        text = (
+            f"target {plan.target} reached: {score}, "
+            f"{result.elapsed_s:.2f} s with compilation, {result.elapsed_s - result.compile_s:.2f} s without."
+        )
+    else:
+        text = f"target {plan.target} not reached: {score}."
+    if result.was_finished:
+        text = f"this training had already finished. {text}"
+    console.print(text, highlight=False, soft_wrap=True)
+
+
+def take(setup: dict[str, Any], console: Console, role: ProcessRole) -> TrainResult:
+    """Starts the devices and trains. Raises UserError, and MoreCollectives when this process needs more threads.
+
+    setup: "platform", "devices", "concurrent_collectives" and "world" as in `worker`; "experiment", "config",
+    "workdir"; "machine", "command", "begun_ns": of the `Session`.
+    """
+    threads, place = setup["concurrent_collectives"], setup.get("world")
+    with native_log.aside():
+        devices = start.start(setup["platform"], setup["devices"], concurrent_collectives=threads, place=place)
+    result = trained(setup, devices, console, role)
+    console.print(f"params_sha256: {result.params_sha256}", highlight=False, soft_wrap=True)
+    return result
+
+
+def trained(setup: dict[str, Any], devices: list[jax.Device], console: Console, role: ProcessRole) -> TrainResult:
+    """Trains on devices that have started. setup and errors: as in `take`."""
+    config, experiment = ConfigDict(setup["config"]), setup["experiment"]
+    strategy = str(config.train.strategy)
+    levers = levers_of(config_lib.parse(config, parallel.strategy_names(), parallel.of_any_model()))
+    role.members, mine = ProcessGroup.of(devices), multihost.first_here(devices)
+    require_options(levers, mine)
+    session = Session(
+        command=setup["command"],
+        devices=len(devices),
+        processes=len(role.members.processes),
+        strategy=strategy,
+        levers=levers,
+        experiment_file=discovery.experiment_path(experiment).name,
+        experiment_sha256=discovery.digest(experiment),
+        machine=setup["machine"],
+        begun_ns=setup["begun_ns"],
+    )
+    arms = Arms(config, experiment, mine, warmup=max(0, config.train.warmup))
+    plain = inspected(arms.config({}), experiment)
+    proof = Proof(arms, plain, devices, jax.random.PRNGKey(config.seed), own=False)
+
+    def build(workload: TrainWorkload) -> Program:
+        program = build_program(workload, strategy, devices, levers)
+        require_micro_batchable(workload, program, proof.loss_kind)
+        return program
+
+    about: dict[str, Any] = {"config": config, "folder": Path(setup["workdir"]), "console": console}
+    return train(arms.workload(levers), build, **about, session=session, role=role)
+
+
+def code_of(result: TrainResult) -> int:
+    """The exit code: 0 when the target is reached, 1 when it is not, 130 when stopped by a signal."""
+    if result.stopped_by:
+        return 130
+    return 0 if result.reached else 1
+
+
+def levers_of(settings: config_lib.Settings) -> dict[str, str]:
+    """The levers of the training. Raises UserError for several values, or for a value that training cannot use."""
+    if settings.swept:
+        raise UserError(
+            f"--config.lever.{settings.swept[0]} has several values: a training takes one, jaxbench run several."
+        )
+    levers = settings.arms[0].levers
+    for name, lever in LEVERS.items():
+        if lever.untrained and levers[name] != lever.default:
+            raise UserError(
+                f"--config.lever.{name}={levers[name]} is not for training, as {lever.untrained}: leave it at "
+                f"{lever.default}."
+            )
+    return levers

@@ -1,0 +1,272 @@
+# Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
+"""`jaxbench try EXPERIMENT`: describes a model and checks which strategies train it correctly, without timing.
+
+Everything runs on fake CPU devices, compiled without optimization, because only results and communication are checked.
+For the same reason two processes can share the work.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+import tempfile
+from collections import deque
+from collections.abc import Callable
+from concurrent.futures import Executor, ThreadPoolExecutor, as_completed
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import jax
+from ml_collections import ConfigDict
+from rich.console import Console
+from rich.progress import Progress
+from rich.table import Table
+from rich.text import Text
+
+from jaxbench import config as config_lib
+from jaxbench import parallel
+from jaxbench.core.bench import Bench
+from jaxbench.core.plan import Point
+from jaxbench.core.program import Program
+from jaxbench.core.schema import Verdict
+from jaxbench.core.workload import PyTree, TrainWorkload
+from jaxbench.errors import UserError
+from jaxbench.levers import DEFAULTS
+from jaxbench.machine.cores import available_cores
+from jaxbench.machine.start import run_once_options
+from jaxbench.measure import first_step
+from jaxbench.measure.compile_report import example_flops
+from jaxbench.processes.client import Worker, WorkerError
+from jaxbench.processes.server import stage
+from jaxbench.sweep.progress import heartbeat
+from jaxbench.sweep.run import absolute
+from jaxbench.workloads import inspection
+from jaxbench.workloads.adapters import flax_models
+
+DEVICES = (1, 2, 8)
+CONCURRENT_COLLECTIVES = 16  # a process with threads for fewer would have to be restarted
+BATCH = 16  # examples, all devices together
+PROCESSES = 2
+RIGHT, WRONG, CANNOT, ERROR = "right", "wrong", "cannot", "error"
+# wrong: shown by a comparison. cannot: refused, or a comparison that proves nothing. error: an exception.
+STYLES = {RIGHT: "green", WRONG: "bold red", CANNOT: "yellow", ERROR: "red"}
+LARGE = 20_000_000  # parameters: above, only one process is used, to save memory
+
+
+@dataclass
+class StrategyTrial:
+    """One strategy on one device count. word: one of STYLES. note: the reason, or a remark."""
+
+    word: str
+    note: str = ""
+    about: dict[str, Any] = field(default_factory=dict)
+
+
+def run(experiment: str, config: ConfigDict, console: Console) -> bool:
+    """Prints description and results. True: at least one strategy takes the model, and all that do are correct."""
+    config_lib.parse(config, parallel.strategy_names(), parallel.of_any_model())
+    setup = {"platform": "cpu", "devices": max(DEVICES), "experiment": absolute(experiment), "worker": "try"}
+    setup |= {"config": config_lib.plain(config), "concurrent_collectives": CONCURRENT_COLLECTIVES}
+    with tempfile.TemporaryDirectory() as folder, ThreadPoolExecutor() as threads:
+        workers = [Worker(setup, Path(folder) / f"log{i}") for i in range(min(PROCESSES, available_cores()))]
+        try:
+            model = _ask(workers[0], {"do": "describe"})
+            _print_model(model, console)
+            used = workers if model["parameters"] <= LARGE else workers[:1]
+            outcomes = _try_all(used, model["strategies"], threads, console)
+        finally:
+            for worker in workers:
+                worker.close()
+    console.print(_table(model["strategies"], outcomes))
+    words = {outcome.word for outcome in outcomes.values()}
+    last = model["training"] if RIGHT in words else f"No strategy is shown to train '{model['name']}' correctly."
+    for line in (*model["notes"], *_notes(model["strategies"], outcomes), last):
+        console.print(line, highlight=False, soft_wrap=True)
+    return RIGHT in words and not words & {WRONG, ERROR}
+
+
+def _ask(worker: Worker, request: dict[str, Any]) -> dict[str, Any]:
+    try:
+        return worker.ask(request)
+    except WorkerError as error:
+        raise UserError(str(error)) from error
+
+
+def _try_all(
+    workers: list[Worker], strategies: list[str], threads: Executor, console: Console
+) -> dict[tuple[str, int], StrategyTrial]:
+    """Tries all strategies on all device counts. Raises UserError if a worker died."""
+    # Points with a common reference are neighbours: first those of the whole batch, then those of each device count.
+    whole = [name for name in strategies if name.startswith("jit")]
+    parts = [name for name in strategies if name not in whole]
+    waiting = deque((name, count) for names in (whole, parts) for count in DEVICES for name in names)
+    outcomes: dict[tuple[str, int], StrategyTrial] = {}
+    total = len(waiting)
+
+    def said() -> str:
+        return f"{len(outcomes)} of {total} points tried, {total - len(outcomes)} left"
+
+    with heartbeat(console, said), Progress(console=console, transient=True) as progress:
+        task = progress.add_task("trying", total=total)
+
+        def work(worker: Worker, take: Callable[[], tuple[str, int]]) -> None:
+            while waiting:
+                try:
+                    point = take()
+                except IndexError:  # the other worker took the last point
+                    return
+                outcomes[point] = _try(worker, *point)
+                progress.advance(task)
+
+        # The two workers start from opposite ends, so they need no common reference until they meet.
+        takes = (waiting.popleft, waiting.pop)
+        for done in as_completed([threads.submit(work, *each) for each in zip(workers, takes, strict=False)]):
+            done.result()
+    return outcomes
+
+
+def _try(worker: Worker, strategy: str, devices: int) -> StrategyTrial:
+    point = Point(
+        point=f"{strategy}/strong/{devices}",
+        strategy=strategy,
+        scaling="strong",
+        devices=devices,
+        global_batch=BATCH,
+        oversubscribed=True,
+        levers=dict(DEFAULTS),
+        platform="cpu",
+    )
+    try:
+        answer = worker.ask({"do": "try", "point": point.to_json()})
+    except WorkerError as error:
+        if not error.alive:
+            raise UserError(f"{strategy} on {devices} devices: {error}") from error
+        return StrategyTrial(CANNOT if error.refused else ERROR, str(error))
+    checks = [Verdict(**check) for check in answer["checks"]]
+    wrong = [check.reason for check in checks if not check.ok and not check.unchecked]
+    unproven = [check.reason for check in checks if check.unchecked]
+    excess = [check.reason for check in checks if check.ok and check.excess_bytes]
+    word = WRONG if wrong else CANNOT if unproven else RIGHT
+    return StrategyTrial(word, "; ".join(wrong or unproven or excess), answer)
+
+
+def _print_model(model: dict[str, Any], console: Console) -> None:
+    table = Table(show_header=False, box=None, title=f"{model['name']}, a batch of {BATCH} {model['unit']}")
+    largest = ", ".join(f"{path} {shape}" for path, shape in model["largest"])
+    for name, value in (
+        ("parameters", f"{model['parameters']:,} in {model['arrays']} arrays; largest: {largest}"),
+        ("work", f"{model['flops_per_example']:,.0f} FLOPs per example in matrix products, forward and backward"),
+        ("loss", model["loss"] + ("; draws random numbers" if model["draws"] else "")),
+        ("state", f"{model['state_numbers']:,} untrained numbers" if model["state_numbers"] else "none"),
+    ):
+        table.add_row(Text(name, style="bold"), Text(value))
+    console.print(table)
+
+
+def _table(strategies: list[str], outcomes: dict[tuple[str, int], StrategyTrial]) -> Table:
+    counts = ", ".join(map(str, DEVICES))
+    title = f"correct on {counts} fake devices? and per device of {DEVICES[-1]}: bytes sent, model state, peak memory"
+    columns = (*(str(n) for n in DEVICES), "sent per step", "model state", "peak of a step")
+    table = Table("strategy", *columns, title=title)
+    for name in strategies:
+        about = outcomes[name, DEVICES[-1]].about
+        words = [Text(word, style=STYLES[word]) for word in (outcomes[name, count].word for count in DEVICES)]
+        sizes = [_size(about.get(key)) for key in ("sent_bytes", "state_bytes", "peak_bytes")]
+        table.add_row(name, *words, *sizes)
+    return table
+
+
+def _size(count: float | None) -> str:
+    return "" if count is None else f"{count / 1e6:,.2f} MB" if count >= 1e5 else f"{count:,.0f} B"
+
+
+def _notes(strategies: list[str], outcomes: dict[tuple[str, int], StrategyTrial]) -> list[str]:
+    """Each note once, with the strategies and device counts that it applies to."""
+    places: dict[str, dict[str, list[str]]] = {}
+    for name in strategies:
+        for count in DEVICES:
+            if note := outcomes[name, count].note:
+                places.setdefault(note, {}).setdefault(name, []).append(str(count))
+    return [f"{_where(found, strategies)}: {note}" for note, found in places.items()]
+
+
+def _where(places: dict[str, list[str]], strategies: list[str]) -> str:
+    if len(places) == len(strategies) and all(len(counts) == len(DEVICES) for counts in places.values()):
+        return "every strategy"
+    everywhere = len(DEVICES)
+    named = [name if len(at) == everywhere else f"{name} on {' and '.join(at)}" for name, at in places.items()]
+    return ", ".join(named)
+
+
+NEEDS_A_MESH = "hybrid"
+LARGEST = 3  # number of the largest parameters that are listed
+
+
+def describe(bench: Bench) -> dict[str, Any]:
+    """Sizes, the kind of loss, and the strategies that are tried. Raises StageError."""
+    plain = bench.plain
+    with stage("model"):
+        loss, draws = bench.proof.loss_kind.label, bench.proof.draws
+    params, model_state = jax.eval_shape(plain.init, bench.key)
+    largest = sorted(jax.tree.leaves_with_path(params), key=lambda found: -found[1].size)[:LARGEST]
+    return {
+        "name": plain.name,
+        "unit": plain.unit,
+        "parameters": _numbers(params),
+        "arrays": len(jax.tree.leaves(params)),
+        "largest": [(jax.tree_util.keystr(at, simple=True, separator="/"), _shape_text(leaf)) for at, leaf in largest],
+        "flops_per_example": example_flops(plain),
+        "loss": loss,
+        "draws": draws,
+        "state_numbers": _numbers(model_state),
+        "training": _training(plain),
+        "notes": [sentence] if (sentence := flax_models.named_axes_sentence(plain.init)) else [],
+        "strategies": [name for name in parallel.of_model(plain) if name != NEEDS_A_MESH],
+    }
+
+
+def attempt(bench: Bench, placed: dict[str, Any]) -> dict[str, Any]:
+    """The verdicts on a point, compiled without optimization, and the bytes that one device sends and holds.
+
+    Every point starts with the same state, which its program loads. The program's own `init` is traced but never
+    compiled: its values come from the model, and `load` gives the same layout. Raises StageError.
+    """
+    point = Point(**placed)
+    workload, program, compiled = bench.compile(point, run_once_options())
+    with stage("check"):
+        start = bench.proof.start(workload)
+        loaded = dataclasses.replace(program, init=lambda key: program.load(start))
+        batch = bench.batch(point)
+        checks = bench.proof.verdicts(point, 1, loaded, compiled, batch)
+        checks = first_step.explained(checks, {}, workload, key=bench.key, batch=batch, device=bench.device)
+    return {
+        "checks": [dataclasses.asdict(check) for check in checks],
+        "sent_bytes": sum(each.wire_bytes for each in compiled.report.collectives),
+        "state_bytes": _state_bytes(program, bench.key),
+        "peak_bytes": compiled.report.peak_bytes,
+    }
+
+
+def _training(workload: TrainWorkload) -> str:
+    """A sentence that says whether the model can also be trained, or what it lacks."""
+    try:
+        inspection.require_trainable(workload)
+    except UserError as error:
+        return str(error)
+    return f"'{workload.name}' can also be trained: jaxbench train."
+
+
+def _state_bytes(program: Program, key: jax.Array) -> int:
+    """The bytes of parameters and optimizer state on one device."""
+    state, shardings = jax.eval_shape(program.init, key), program.state_sharding
+    placed = zip(jax.tree.leaves(state), jax.tree.leaves(jax.tree.broadcast(shardings, state)), strict=True)
+    return sum(math.prod(sharding.shard_shape(leaf.shape)) * leaf.dtype.itemsize for leaf, sharding in placed)
+
+
+def _numbers(tree: PyTree) -> int:
+    return sum(leaf.size for leaf in jax.tree.leaves(tree))
+
+
+def _shape_text(leaf: jax.ShapeDtypeStruct) -> str:
+    return "x".join(map(str, leaf.shape)) or "one number"

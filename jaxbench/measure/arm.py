@@ -1,0 +1,217 @@
+# Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
+"""Applies a point's levers to the experiment: builds the workload and the Program that are measured."""
+
+from __future__ import annotations
+
+import copy
+import dataclasses
+import difflib
+import json
+import re
+from collections.abc import Mapping
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+from jax.sharding import NamedSharding, PartitionSpec, SingleDeviceSharding
+from jaxlib import xla_client
+from ml_collections import ConfigDict
+
+from jaxbench import discovery, parallel
+from jaxbench.catalog import compiler_options as option_catalog
+from jaxbench.core.program import Program, keep_barriers, without
+from jaxbench.core.workload import KEY, TrainWorkload
+from jaxbench.errors import Unsupported, UserError
+from jaxbench.levers import ACCUMULATE, DEFAULTS, EXECUTION, MESH, PART, REDUCTION, REMAT, SCHEDULE, SEQUENCE_PARALLEL
+from jaxbench.levers.compiler import COMPILER, Options, require_platform
+from jaxbench.machine.start import settle_jax
+from jaxbench.parallel import data_parallel
+from jaxbench.workloads import inspection
+from jaxbench.workloads import levers as transforms
+from jaxbench.workloads.adapters import pure
+from jaxbench.workloads.levers.freeze import stateful
+from jaxbench.workloads.optimizers import warmed
+
+# The names of the fusion passes of XLA's CPU and GPU compilers.
+FUSION_PASSES = (
+    *("fusion", "priority-fusion", "multi_output_fusion"),
+    *("horizontal_loop_fusion", "horizontal_input_fusion"),
+)
+
+
+def build_workload(config: ConfigDict, experiment: str, *, grown: int = 1) -> TrainWorkload:
+    """Loads the experiment (a name or a path) and builds its workload.
+
+    grown: the device count for which the experiment's own `grow` enlarges the model. Raises UserError if the experiment
+    does not return a TrainWorkload, or has no `grow`.
+    """
+    if grown > 1:
+        module = discovery.load_experiment(experiment)
+        if not hasattr(module, "grow"):
+            raise UserError(f"--config.weak=model needs grow(config, devices), which '{experiment}' lacks: use batch.")
+        with discovery.explained(module):
+            config = module.grow(copy.deepcopy(config), grown)
+    workload = discovery.build(experiment, config)
+    settle_jax()
+    if not isinstance(workload, TrainWorkload):
+        raise UserError(f"build(config) of '{experiment}' returned {type(workload).__name__}, not a TrainWorkload.")
+    return dataclasses.replace(workload, init=pure.either_form(workload.init), loss=pure.either_form(workload.loss))
+
+
+def inspected(config: ConfigDict, experiment: str) -> TrainWorkload:
+    """`build_workload`, followed by an inspection of the workload. Raises UserError for the first fault."""
+    workload = build_workload(config, experiment)
+    inspection.inspect(workload, batch=config.batch)
+    return workload
+
+
+class Arms:
+    """The workloads of one experiment's arms, each built once."""
+
+    def __init__(self, config: ConfigDict, experiment: str, device: jax.Device, *, warmup: int = 0):
+        """Builds nothing yet. warmup: the number of steps of a training in which its learning rate grows."""
+        self._warmup = warmup
+        self._config, self._experiment, self._device = config, experiment, device
+        self._built: dict[str, TrainWorkload] = {}
+
+    def config(self, levers: dict[str, str]) -> ConfigDict:
+        """The experiment's config with one value per lever: the arm's, or the default."""
+        config = copy.deepcopy(self._config)
+        with config.unlocked():
+            config.lever.update({**DEFAULTS, **levers, "ladder": ""})
+        return config
+
+    def workload(self, levers: dict[str, str], grown: int = 1) -> TrainWorkload:
+        """The workload with these levers. Raises UserError for a lever that this model or device does not support."""
+        key = json.dumps([grown, {name: levers.get(name) for name in transforms.CHANGES}], sort_keys=True)
+        if key not in self._built:
+            workload = warmed(build_workload(self.config(levers), self._experiment, grown=grown), self._warmup)
+            device = {"platform": self._device.platform, "device_kind": self._device.device_kind}
+            self._built[key] = transforms.apply(workload, levers, **device)
+        return self._built[key]
+
+    def reference(self, levers: dict[str, str], grown: int = 1, *, draws: bool = False) -> TrainWorkload:
+        """The workload that a correct arm must agree with: without the levers that must not change the result.
+
+        Micro-batches change batch statistics (each micro-batch has its own) and random numbers (each micro-batch has
+        its own key), but nothing else. They are kept for models that have either. draws: whether the loss draws random
+        numbers.
+        """
+        plain = self.workload({**levers, REMAT.name: REMAT.default, ACCUMULATE.name: ACCUMULATE.default}, grown)
+        _, model_state = jax.eval_shape(plain.init, KEY)
+        return self.workload({**levers, REMAT.name: REMAT.default}, grown) if draws or stateful(model_state) else plain
+
+
+def build_program(workload: TrainWorkload, strategy: str, devices: list[jax.Device], levers: dict[str, str]) -> Program:
+    """The Program of an arm. Raises UserError for levers that this strategy does not support."""
+    part, execution, mean = PART.of(levers), EXECUTION.of(levers), REDUCTION.of(levers)
+    if workload.sent and not parallel.is_replicated(strategy):
+        raise Unsupported(
+            f"'{workload.name}' is a sum over rows: every device has its whole state, but the strategy '{strategy}' "
+            "splits it: use jit_auto, jit_explicit, shard_map or pmap."
+        )
+    settings = parallel.settings(
+        strategy, len(devices), MESH.of(levers), SCHEDULE.of(levers), sequence=SEQUENCE_PARALLEL.of(levers)
+    )
+    if mean is not None and (strategy != "shard_map" or part != "step" or execution not in ("donated", "unfused")):
+        raise UserError(
+            f"--config.lever.reduction={levers[REDUCTION.name]} needs the strategy shard_map and a whole compiled "
+            "step: use --config.strategy=shard_map, part=step and execution=donated."
+        )
+    if part != "step":
+        if strategy != "shard_map":
+            raise UserError(
+                f"--config.lever.part={part} needs a strategy with explicit communication: use "
+                "--config.strategy=shard_map."
+            )
+        return data_parallel.build_phases(workload, devices, part, donate=execution != "jit")
+    if mean is not None:
+        return data_parallel.build_reduction(workload, devices, *mean)
+    program = parallel.load(strategy).build(workload, devices, **settings)
+    if execution in ("donated", "unfused"):
+        return program
+    if strategy == "pmap":
+        raise UserError(
+            f"--config.lever.execution={execution} is not possible under pmap: use --config.strategy=jit_auto."
+        )
+    # What remains is execution=jit or eager: the same step without donation, so that its inputs stay alive.
+    outputs: Any = program.state_sharding, NamedSharding(program.mesh, PartitionSpec())
+    return dataclasses.replace(program, step=jax.jit(program.step.__wrapped__, out_shardings=outputs))
+
+
+def disabled_passes(levers: dict[str, str], program: Program) -> tuple[str, ...]:
+    """The compiler passes that are disabled for an arm, including those of its Program."""
+    passes = program.disabled_passes
+    if EXECUTION.of(levers) in ("unfused", "eager"):
+        passes += FUSION_PASSES
+    # Both compute something twice, or in turn, on purpose: without its barriers XLA would merge or reorder that.
+    if REMAT.of(levers) != REMAT.default or ACCUMULATE.of(levers) > 1:
+        passes += keep_barriers(program.mesh)
+    return passes
+
+
+def compiler_options(levers: dict[str, str], program: Program) -> Options:
+    """The compiler options of an arm's step: those of the lever `compiler`, and the passes that the levers and the
+    Program disable."""
+    options = COMPILER.of(levers)
+    passes = str(options.get("xla_disable_hlo_passes", "")).split(",")
+    return options | without(filter(None, (*disabled_passes(levers, program), *passes)))
+
+
+# XLA's error messages: the first two come from the CPU and GPU compilers, the first and the last from the TPU compiler.
+_UNKNOWN = re.compile(r"No such compile option: '(?P<option>[^']*)'")
+_WRONG = (
+    re.compile(r"While setting option (?P<option>\w+), '(?P<value>.*)' is not a valid (?P<type>\w+) value"),
+    re.compile(r"Failed to parse '(?P<value>.*)' into flag (?P<option>\w+)"),
+)
+_TYPES = {"bool": "true or false", "int32": "a whole number", "int64": "a whole number", "enum": "one of its words"}
+_VARIABLE = {"tpu": "LIBTPU_INIT_ARGS"}  # the variable for options of the whole process; XLA_FLAGS on other platforms
+
+
+def require_options(levers: Mapping[str, str], device: jax.Device) -> None:
+    """Raises UserError for compiler options that XLA cannot use for the arm on this device.
+
+    For options that XLA does not know, the error is Unsupported, a subclass.
+    """
+    options, text = COMPILER.of(levers), levers.get(COMPILER.name, "")
+    if not options:
+        return
+    require_platform(levers, device.platform)
+    if EXECUTION.of(levers) == "eager":
+        raise UserError(
+            f"--config.lever.compiler={text} needs a step that is compiled as a whole, but execution=eager runs it "
+            "operation by operation: use execution=donated."
+        )
+    scalar = jax.ShapeDtypeStruct((), jnp.float32, sharding=SingleDeviceSharding(device))
+    lowered = jax.jit(lambda x: x + 1).lower(scalar)
+    try:
+        lowered.compile(options)
+    except jax.errors.JaxRuntimeError as error:
+        answer = " ".join(str(error).split())
+        kind = Unsupported if _UNKNOWN.search(answer) else UserError
+        raise kind(f"--config.lever.compiler={text} {_said(answer, options, device.platform)}") from error
+
+
+def _said(answer: str, options: Options, platform: str) -> str:
+    """XLA's error as the end of a sentence that names the option and a legal one."""
+    if found := _UNKNOWN.search(answer):
+        option, variable = found["option"], _VARIABLE.get(platform, "XLA_FLAGS")
+        close = difflib.get_close_matches(option, _known(), n=1, cutoff=0.8)
+        instead = f"did you mean '{close[0]}'?" if close else f"set an option of the whole process with {variable}."
+        return f"has {option}, which this XLA does not know as an option of a program: {instead}"
+    for wrong in _WRONG:
+        if found := wrong.search(answer):
+            option, kind = found["option"], _TYPES.get(found.groupdict().get("type", ""), "a legal value")
+            default = _known().get(option)
+            legal = f"use {default}, for example" if default else "give it one, or leave it out"
+            return f"has {option}={options.get(option, found['value'])}, which is not {kind}: {legal}."
+    return f"is refused by this XLA ({answer[:300]}): use {COMPILER.default}."
+
+
+def _known() -> dict[str, str]:
+    """The options of this XLA with their defaults, and those of the catalogue, with "" as default."""
+    owner = xla_client.CompileOptions()  # must outlive the text of its part
+    text = repr(owner.executable_build_options.debug_options)
+    catalogued = (each.options.split() for each in option_catalog.sets().values())
+    names = {word.partition("=")[0]: "" for words in catalogued for word in words}
+    return names | dict(re.findall(r"^(xla_\w+): \"?([^\"\n]*)", text, re.MULTILINE))

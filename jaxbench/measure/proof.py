@@ -1,0 +1,317 @@
+# Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
+"""Checks that a compiled point computes and communicates what it must. Every record of a point has the verdicts."""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+from collections.abc import Iterator
+from typing import Any
+
+import jax
+
+from jaxbench import parallel
+from jaxbench.core import expected_communication
+from jaxbench.core import reference as references
+from jaxbench.core.plan import Point
+from jaxbench.core.program import Program, TrainState
+from jaxbench.core.schema import Verdict
+from jaxbench.core.workload import KEY, Batch, TrainWorkload
+from jaxbench.errors import Unsupported, UserError
+from jaxbench.levers import MESH, PART
+from jaxbench.measure import check, loss_kind, memory
+from jaxbench.measure.arm import Arms
+from jaxbench.measure.compile_report import CompiledStep
+from jaxbench.measure.loss_kind import ACROSS, CONSTANT, EXAMPLES, HIDDEN, PARTLY, SUM, LossKind
+from jaxbench.parallel import axes, multihost
+from jaxbench.processes.group import ProcessGroup
+from jaxbench.workloads.levers.freeze import stateful
+
+MAX_CPU_FLOPS = 1e12  # FLOPs of a step; a larger unoptimized program would delay the run
+
+
+class Proof:
+    """Judges the points of one experiment.
+
+    own: the experiment is one of the suite's, which must not communicate more than necessary. keep: keep the references
+    (results of one device) of all points, not only of the newest one, if memory allows.
+    """
+
+    def __init__(
+        self,
+        arms: Arms,
+        plain: TrainWorkload,
+        devices: list[jax.Device],
+        key: jax.Array,
+        *,
+        own: bool,
+        keep: bool = False,
+    ):
+        self.arms, self.plain, self.devices, self.key, self.own, self.keep = arms, plain, devices, key, own, keep
+        self.device = multihost.first_here(devices)
+        self._references: dict[tuple[Any, ...], references.Reference] = {}  # by everything that changes the result
+        self._timed: dict[tuple[Any, ...], references.Reference] = {}  # of all points, without their arrays
+        self._starts: dict[int, TrainState] = {}  # by workload
+        self._parts: dict[str, check.ExpectedPart] = {}  # by point
+
+    @functools.cached_property
+    def loss_kind(self) -> LossKind:
+        """The kind of the experiment's loss, which no lever changes. Raises UserError for a loss that is not a mean.
+
+        It is not determined on absent devices, for a model that does not fit one device, or if that takes minutes on a
+        CPU. Then only the results show whether a strategy computes the loss incorrectly.
+        """
+        slow = self.device.platform == "cpu" and loss_kind.flops(self.plain) > MAX_CPU_FLOPS
+        if slow or self.device not in jax.devices():
+            return LossKind(name=loss_kind.UNTRIED)
+        try:
+            kind = loss_kind.find(self.plain, device=self.device)
+        except jax.errors.JaxRuntimeError as error:
+            if "RESOURCE_EXHAUSTED" not in str(error):
+                raise
+            return LossKind(name=loss_kind.UNTRIED)
+        require_loss(self.plain, kind)
+        return kind
+
+    def take(self, label: str) -> None:
+        """Adopts the kind of the loss, by its `label`, from another process that has accepted it."""
+        self.loss_kind = LossKind.of(label)
+
+    @functools.cached_property
+    def draws(self) -> bool:
+        """Whether the loss uses its key."""
+        return expected_communication.draws(self.plain)
+
+    def start(self, workload: TrainWorkload) -> TrainState:
+        """The canonical state (host arrays) before the first update, made once."""
+        if id(workload) not in self._starts:
+            self._starts[id(workload)] = references.initial_state(workload, self.key, device=self.device)
+        return self._starts[id(workload)]
+
+    def verdicts(
+        self, point: Point, grown: int, program: Program, compiled: CompiledStep, batch: Batch
+    ) -> tuple[Verdict, ...]:
+        """The verdicts on a compiled point before its first round."""
+        assert compiled.inputs is not None
+        asked = self.devices[: point.devices]
+        parts = axes.batch_parts(parallel.mesh_sizes(point.strategy, point.devices, MESH.of(point.levers)))
+        return (
+            *self._results(point, grown, program, compiled, batch),
+            check.judge_host_calls(compiled.host_calls),
+            check.judge_devices(asked, parts, *compiled.inputs, compiled.report.collectives),
+            check.judge_inputs(batch),
+        )
+
+    def _results(
+        self, point: Point, grown: int, program: Program, compiled: CompiledStep, batch: Batch
+    ) -> tuple[Verdict, ...]:
+        """The verdicts on the results and on the communication of a whole step."""
+        part, report = PART.of(point.levers), compiled.report
+        workload, layout, about = self._about(point, grown, program, batch)
+        if not _updates(point):
+            about = {"key": self.key, "batch": batch, "flops": report.flops_per_step, "draws": self.draws}
+            try:
+                self._parts[point.point] = check.expected_part(part, program, workload, **about)
+            except references.Unfit as error:
+                return (dataclasses.replace(check.unchecked(str(error)), name="part"),)
+            with jax.set_mesh(program.mesh):
+                first = program.init(self.key)  # a new state: the call may donate it
+            return (check.judge_part(program, compiled.call, first, batch, self._parts[point.point]),)
+        measured = self.arms.workload(point.levers, grown)
+        products = check.judge_products(measured, point.levers)
+        across = self.loss_kind.name == loss_kind.ACROSS and not self.loss_kind.gathers
+        communication = functools.partial(
+            expected_communication.judge, measured, program, report, point.global_batch,
+            own=self.own, across=across, devices=point.devices,
+        )  # fmt: skip
+        key = self._reference_key(workload, point, layout)
+        try:
+            expected = self._expected(key, workload, batch, layout, program.members, report.flops_per_step)
+        except references.Unfit as error:
+            return check.unchecked(str(error)), *products, communication()
+        memory.give_back()  # the reference's scratch memory, before the program takes its own
+        actual = check.train(program, compiled.call, self.key, batch, expected.count)
+
+        def rounding() -> float:
+            return references.relative_l2(references.rerun(expected, workload, **about).params, expected.end.params)
+
+        # Both are costly, so they are functions that the checks call only for a program that is near its limits.
+        def others() -> Iterator[references.TrainedState]:
+            state = self._starts.get(id(workload)) or references.initial_state(workload, self.key, device=self.device)
+            yield from references.perturbed(expected, state, batch)
+
+        parameters = check.judge(actual, expected, workload, platform=self.device.platform, rounding=rounding)
+        state = check.judge_state(actual, expected, others(), limit=parameters.limit or 0)
+        parameters = check.judge_each(parameters, actual, expected, others())
+        optimizer = check.judge_optimizer(actual, expected)
+
+        def proven() -> bool:
+            return parameters.ok and optimizer.ok and check.each_proven(actual, expected, others())
+
+        return parameters, optimizer, *state, *products, communication(proven=proven)
+
+    def after_round(
+        self, point: Point, grown: int, program: Program, call: Any, batch: Batch, state: TrainState
+    ) -> tuple[tuple[Verdict, ...], float | None]:
+        """(the verdicts on one more update of the timed state, the loss before that update). Donates the state.
+
+        For a part that updates nothing, the verdict says whether the timed state still gives the correct loss or
+        predictions. call: the timed step.
+        """
+        if not _updates(point):
+            parted = PART.of(point.levers) == "local"  # its devices have states of their own
+            if parted or point.point not in self._parts:
+                return (), None
+            return (check.judge_timed_part(program, call, state, batch, self._parts[point.point]),), None
+        workload, layout, about = self._about(point, grown, program, batch)
+        reference = self._timed.get(self._reference_key(workload, point, layout))
+        if reference is None:
+            reason = "there is no result of one device to compare the timed steps with"
+            return (dataclasses.replace(check.unchecked(reason), name=check.TIMED_UPDATE),), None
+
+        def again(expected: references.Reference, state: TrainState, count: int) -> references.TrainedState:
+            return references.rerun(expected, workload, **about, state=state, count=count)
+
+        verdict, loss = check.judge_update(
+            program, call, state, batch, key=self.key, reference=reference, workload=workload,
+            platform=self.device.platform, again=again,
+        )  # fmt: skip
+        return (verdict,), loss
+
+    def _about(
+        self, point: Point, grown: int, program: Program, batch: Batch
+    ) -> tuple[TrainWorkload, references.BatchLayout, dict[str, Any]]:
+        """(the workload that one device trains, the program's layout of the batch, arguments of `rerun`)."""
+        layout = references.BatchLayout.of(program, draws=self.draws)
+        about = {
+            "key": self.key,
+            "batch": batch,
+            "device": self.device,
+            "layout": layout,
+            "platform": self.device.platform,
+        }
+        return self.arms.reference(point.levers, grown, draws=self.draws), layout, about
+
+    def _reference_key(self, workload: TrainWorkload, point: Point, layout: references.BatchLayout) -> tuple[Any, ...]:
+        """A key with everything that changes the result of one device."""
+        return point.global_batch, id(workload), *self._layout(workload, point, layout)
+
+    def _expected(
+        self,
+        key: tuple[Any, ...],
+        workload: TrainWorkload,
+        batch: Batch,
+        layout: references.BatchLayout,
+        members: ProcessGroup,
+        flops: float,
+    ) -> references.Reference:
+        """The reference of one device, kept for later points with an equal key. Each process computes it.
+
+        Raises Unfit in all processes if one of them cannot compute it.
+        """
+        if key not in self._references:
+            if not self.keep:
+                self._references.clear()  # the arrays of the last point; `_timed` keeps what later rounds need
+            memory.give_back()
+            made, unfit = None, ""
+            try:
+                made = references.reference_that_fits(
+                    workload,
+                    self.key,
+                    batch,
+                    device=self.device,
+                    layout=layout,
+                    flops=flops,
+                    apart=functools.partial(self._in_parts, workload),
+                    start=self._starts.get(id(workload)),
+                )
+            except references.Unfit as error:
+                unfit = str(error)
+            # Free memory differs between processes, but the next programs must not: all agree on the outcome.
+            unfit = next(filter(None, members.all_gather(unfit)), "")
+            if made is None or unfit:
+                raise references.Unfit(unfit)
+            self._references[key], self._timed[key] = made, made.without_arrays()
+        return self._references[key]
+
+    def _layout(self, workload: TrainWorkload, point: Point, layout: references.BatchLayout) -> tuple[Any, ...]:
+        """The part of the batch's layout that changes the result.
+
+        For batch statistics these are its parts, for random numbers all of it."""
+        if self.draws:
+            return layout.identity(self.key, point.global_batch)
+        return (layout.parts,) if stateful(self._model_state(workload)) else ()
+
+    def _in_parts(self, workload: TrainWorkload) -> bool:
+        """Whether one device may compute the reference part by part."""
+        whole = stateful(self._model_state(workload)) and not workload.independent
+        return self.loss_kind.in_parts and not whole and not self.draws
+
+    def _model_state(self, workload: TrainWorkload) -> Any:
+        return jax.eval_shape(workload.init, self.key)[1]
+
+
+def _updates(point: Point) -> bool:
+    """Whether all devices together make an update that one device could make."""
+    part = PART.of(point.levers)
+    return part == "step" or (part == "local" and point.devices == 1)
+
+
+def require_loss(workload: TrainWorkload, kind: LossKind) -> None:
+    """Raises UserError for a loss that is not a mean over its examples: no strategy can compute it correctly."""
+    if kind.name == SUM:
+        raise UserError(
+            f"the loss of '{workload.name}' is a sum over its examples, so its gradient grows with the batch (2.0 "
+            "times for twice the examples). Return the mean: jnp.mean(...) instead of jnp.sum(...)."
+        )
+    if kind.name == CONSTANT:
+        raise UserError(
+            f"the loss of '{workload.name}' does not depend on the batch: other values of its fields "
+            f"({', '.join(workload.example)}) change neither the loss nor its gradient. Compute it from the argument "
+            "`batch`."
+        )
+    if kind.name == PARTLY:
+        numbers = ", ".join(str(i + 1) for i in kind.ignored)
+        raise UserError(
+            f"the loss of '{workload.name}' does not depend on all its examples: of {EXAMPLES} it ignores number "
+            f"{numbers}. Return the mean over the leading axis of every field of the batch."
+        )
+
+
+def require_micro_batchable(workload: TrainWorkload, program: Program, kind: LossKind) -> None:
+    """Raises Unsupported if the mean over parts of the batch differs from the loss of the whole batch."""
+    parts = 1 if program.keys is None else program.parts
+    count = parts * workload.micro_batches
+    if parts > 1 and kind.state:
+        raise Unsupported(
+            f"the state '{kind.state[0]}' of '{workload.name}' is not a mean over examples (it may be a count, a sum "
+            "or a largest value), and each device sees only its part of the batch: compute it from gathered(x), from "
+            "jaxbench.workloads, instead of x, or use --config.strategy=jit_auto."
+        )
+    if count == 1 or kind.name not in (HIDDEN, ACROSS):
+        return
+    if kind.name == ACROSS and kind.gathers and workload.micro_batches == 1:
+        return
+    if kind.name == ACROSS and kind.gathers and stateful(jax.eval_shape(workload.init, KEY)[1]):
+        return  # batch statistics: the reference on one device also normalises each micro-batch by itself
+    pieces = f"{count} micro-batches" if parts == 1 else f"{count} parts"
+    if kind.name == HIDDEN:
+        raise Unsupported(
+            f"the loss of '{workload.name}' divides by the weight of its examples, and the mean of such quotients over "
+            f"{pieces} is a different loss: return WeightedMean(total, weight), from jaxbench.workloads, instead of "
+            "total / weight."
+        )
+    if kind.gathers:
+        raise Unsupported(
+            f"the loss of '{workload.name}' compares all examples of a batch with each other, which {pieces} in "
+            "sequence cannot do: use --config.lever.accumulate=1."
+        )
+    if workload.micro_batches > 1:
+        raise Unsupported(
+            f"the loss of '{workload.name}' looks across examples, but a micro-batch sees only its own: use "
+            "--config.lever.accumulate=1."
+        )
+    raise Unsupported(
+        f"the loss of '{workload.name}' looks across examples, but each device sees only its part of the batch: "
+        "compare with gathered(x), from jaxbench.workloads, instead of x, or use --config.strategy=jit_auto."
+    )

@@ -1,0 +1,178 @@
+# Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
+"""`jaxbench run EXPERIMENT --dry_run --target=h100:8`: compiles every point for absent hardware.
+
+Each device count has its own process with a topology of that size, because a program cannot use a part of a topology.
+If the compiler refuses a program, ends its process or takes too long, this is a result and is recorded.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import datetime
+import re
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from ml_collections import ConfigDict
+from rich.console import Console
+
+from jaxbench import config as config_lib
+from jaxbench import parallel
+from jaxbench.cases import placement
+from jaxbench.cases.case_bench import build_cases, makes_calls
+from jaxbench.catalog import targets
+from jaxbench.catalog.targets import Target
+from jaxbench.core import plan, schema
+from jaxbench.core.schema import CompiledRecord, FailureRecord
+from jaxbench.core.store import MANIFEST, RunFolder, write_json
+from jaxbench.errors import UserError
+from jaxbench.machine import start as start_lib
+from jaxbench.machine.manifest import versions
+from jaxbench.processes.client import Worker, WorkerError
+from jaxbench.sweep.progress import SweepProgress
+from jaxbench.sweep.run import absolute
+
+LIMIT_S = 900.0  # for one compilation
+
+
+def run(
+    experiment: str,
+    config: ConfigDict,
+    text: str,
+    workdir: Path,
+    console: Console,
+    *,
+    keep: bool = False,
+    options: Mapping[str, Any] | None = None,
+) -> None:
+    """Compiles the points that the folder lacks for the target `text`. Raises UserError. An interrupt loses nothing.
+
+    keep: also keep the compiled texts, in the files of `text_file`. options: further compiler options for all points.
+    """
+    target = targets.parse(text)
+    start_lib.require_target(target)
+    points = _points(experiment, config, target)
+    folder = RunFolder.begin(workdir, {**config_lib.plain(config), "target": text})
+    try:
+        if not (folder.path / MANIFEST).exists():
+            write_json(folder.path / MANIFEST, _manifest(config, target, points))
+        done = {record.point for record in folder.records() if isinstance(record, CompiledRecord | FailureRecord)}
+        todo = [point for point in points if point.point not in done]
+        console.print(
+            f"{config.experiment}: compiling {len(points)} points for {text} into {workdir}; nothing is run",
+            highlight=False, soft_wrap=True,
+        )  # fmt: skip
+        setup = {"experiment": absolute(experiment), "config": config_lib.plain(config), "worker": f"compile/{text}"}
+        asked = {"options": dict(options)} if options else {}
+        with SweepProgress(console, [("prepare", point.point) for point in todo]) as progress:
+            for devices in sorted({_devices(point) for point in todo}):
+                group = [point for point in todo if _devices(point) == devices]
+                _Compiler(folder, target.part(devices), setup, progress, asked, keep=keep).compile(group)
+    finally:
+        folder.close()
+
+
+def text_file(workdir: Path, point: str) -> Path:
+    """The file for the compiled text of a point, compressed."""
+    return workdir / "compiled" / f"{re.sub('[^A-Za-z0-9=.,-]+', '_', point)}.hlo.gz"
+
+
+def _points(experiment: str, config: ConfigDict, target: Target) -> Sequence[plan.Placed]:
+    machine = target.machine()
+    if config.get("measures") == "cases":
+        cases = build_cases(config, experiment)
+        placed, _ = placement.place(cases, config_lib.parse_cases(config), machine)
+        calls = {case.key for case in cases.cases if makes_calls(case)}
+        points = [point for point in placed if point.platform == target.platform and point.case not in calls]
+        if not points:
+            raise UserError(f"'{experiment}' has nothing to compile: it has only copies and calls; leave out --target.")
+        return points
+    config_lib.settle_batch(config, target.platform)
+    settings = config_lib.parse(config, parallel.strategy_names(), parallel.of_any_model())
+    if settings.platform not in ("auto", target.platform):
+        raise UserError(
+            f"--config.mesh.platform={settings.platform} contradicts --target={target.text}: leave one out."
+        )
+    return plan.make(settings, machine)
+
+
+def _devices(point: plan.Placed) -> int:
+    """The device count of the process that must compile the point."""
+    return int(point.worker()[1]["devices"])
+
+
+def _manifest(config: ConfigDict, target: Target, points: Sequence[plan.Placed]) -> dict[str, Any]:
+    return {
+        **target.machine(),
+        "target": target.text,
+        "versions": versions(),
+        "started": datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds"),
+        "plan": {
+            "measures": "compiled",
+            "experiment": config.experiment,
+            "platform": target.platform,
+            "points": [point.to_json() for point in points],
+        },
+    }
+
+
+class _Compiler:
+    """The process that compiles for one device count of a target, restarted when a compiler kills it."""
+
+    def __init__(
+        self,
+        folder: RunFolder,
+        target: Target,
+        setup: dict[str, Any],
+        progress: SweepProgress,
+        asked: dict[str, Any],
+        *,
+        keep: bool,
+    ):
+        """asked: the fields of a request in addition to the point."""
+        self._folder, self._target, self._progress, self._asked, self._keep = folder, target, progress, asked, keep
+        self._setup = {
+            **setup, "platform": target.platform, "target": target.text, "devices": target.devices,
+            "environment": start_lib.target_environment(target),
+        }  # fmt: skip
+        if keep:
+            (folder.path / "compiled").mkdir(exist_ok=True)
+
+    def _worker(self) -> Worker:
+        return Worker(self._setup, self._folder.path / "logs" / f"{self._target.text.replace(':', '_')}.log")
+
+    def _request(self, point: plan.Placed) -> dict[str, Any]:
+        text = {"text": str(text_file(self._folder.path, point.point).resolve())} if self._keep else {}
+        return {"do": "compile_for", "point": point.to_json(), **text, **self._asked}
+
+    def compile(self, points: Sequence[plan.Placed]) -> None:
+        worker = self._worker()
+        try:
+            for point in points:
+                self._progress.begin("prepare", point.point, f"compile {point.text} for {self._target.text}")
+                try:
+                    answer = worker.ask(self._request(point), LIMIT_S)
+                    record = schema.from_json(answer["record"])
+                except WorkerError as error:
+                    if error.stage == "model":
+                        raise UserError(str(error)) from error
+                    record = self._failure(point, error)
+                    if not error.alive:
+                        worker.close()
+                        worker = self._worker()
+                self._folder.append(record)
+                self._progress.end("prepare", point.point)
+        except KeyboardInterrupt:
+            worker.kill()
+            raise
+        finally:
+            worker.close()
+
+    def _failure(self, point: plan.Placed, error: WorkerError) -> FailureRecord:
+        about = {field.name for field in dataclasses.fields(FailureRecord)} & point.failure().keys()
+        return FailureRecord(
+            experiment=self._setup["config"]["experiment"], stage=error.stage, reason=str(error), detail=error.detail,
+            unsupported=error.unsupported,
+            **{name: point.failure()[name] for name in about},
+        )  # fmt: skip

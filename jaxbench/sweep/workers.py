@@ -1,0 +1,164 @@
+# Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
+"""The worker processes of a sweep: sets of them that take turns, and how one process replaces another."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from types import MappingProxyType, TracebackType
+from typing import Any
+
+from jaxbench.core.plan import Placed, groups
+from jaxbench.core.store import MANIFEST, RunFolder, write_json
+from jaxbench.measure import memory
+from jaxbench.processes.client import Worker, WorkerError
+from jaxbench.sweep.job import SweepJob
+
+PROCESS_BYTES = 4.2e8  # of an idle process, before it has a model
+SHARE = 0.5  # of the free memory, for all sets
+
+
+def note_workers(run: RunFolder, sets: Sequence[Workers]) -> None:
+    """Writes the CPUs and variables of each process into the manifest, and the number of sets."""
+    manifest = run.manifest()
+    about = {name: each for workers in sets for name, each in workers.surroundings.items()}
+    if "plan" in manifest:
+        most = max(workers.number for workers in sets) + 1
+        manifest["plan"]["sets"] = max(most, manifest["plan"].get("sets", 1))
+    write_json(run.path / MANIFEST, {**manifest, "workers": {**manifest.get("workers", {}), **about}})
+
+
+def kept_in(folder: str) -> dict[str, str]:
+    """Variables for JAX's compilation cache that also keep small and fast programs."""
+    return {
+        "JAX_COMPILATION_CACHE_DIR": folder,
+        "JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS": "0",
+        "JAX_PERSISTENT_CACHE_MIN_ENTRY_SIZE_BYTES": "-1",
+    }
+
+
+def processes_of(points: Sequence[Placed]) -> int:
+    """The number of processes in a set."""
+    return sum(setup.get("processes", setup.get("trainings", 1)) for _, setup in groups(points).values())
+
+
+def affordable(asked: int, points: Sequence[Placed], memory_bytes: float) -> int:
+    """The number of sets that may live at the same time, at most `asked`. memory_bytes: of the machine."""
+    free = min(memory.available(), memory_bytes)
+    return max(1, min(asked, int(min(1e6, SHARE * free / (PROCESS_BYTES * processes_of(points))))))
+
+
+class Workers:
+    """A set of worker processes, one for each group of points; a dead one is replaced.
+
+    Attributes:
+      ready: the points that its processes have prepared. The caller of `ask` adds them.
+    """
+
+    def __init__(
+        self,
+        job: SweepJob,
+        points: Sequence[Placed],
+        *,
+        number: int = 0,
+        cache: Path | None = None,
+        learned: Mapping[str, dict[str, Any]] = MappingProxyType({}),
+    ):
+        """number: of the set; it is part of the names of its processes. cache: the folder through which the sets share
+        compiled programs; None: each compiles for itself. learned: the property `learned` of another set."""
+        self._job, self.number, self._cache = job, number, cache
+        self._groups = groups(points)
+        self._of = {point: name for name, (members, _) in self._groups.items() for point in members}
+        self._died: Counter[str] = Counter()
+        self._workers = {name: self._start(name, learned.get(name, {})) for name in self._groups}
+        self.ready: set[str] = set()
+
+    def _start(self, name: str, learned: Mapping[str, Any] = MappingProxyType({})) -> Worker:
+        suffix = f"#{self.number}" if self.number or self._died[name] else ""
+        log = self._job.run.path / "logs" / f"{name}{suffix}.log"
+        suffix += f".{self._died[name]}" if self._died[name] else ""
+        setup = self._groups[name][1]
+        if self._cache is not None and setup["platform"] == "cpu":
+            # Not on accelerators: their compilers try variants, and another choice is part of how processes differ.
+            shared = {name: os.environ.get(name, value) for name, value in kept_in(str(self._cache.resolve())).items()}
+            setup = {**setup, "environment": {**setup.get("environment", {}), **shared}}
+        setup = {
+            **setup,
+            **learned,
+            "experiment": self._job.experiment,
+            "config": self._job.config,
+            "order": list(self._job.order),
+            "worker": f"session{self._job.session}/{name}{suffix}",
+            **({"source": self._job.source} if self._job.source else {}),
+        }
+        return Worker(setup, log, self._job.followers)
+
+    def wait_ready(self) -> None:
+        """Waits until all workers have started."""
+        for worker in self._workers.values():
+            worker.wait_ready()
+
+    @property
+    def surroundings(self) -> dict[str, dict[str, Any]]:
+        """The CPUs and variables of each process, by the name that records give it."""
+        return {worker.name: worker.surroundings for worker in self._workers.values()}
+
+    @property
+    def learned(self) -> dict[str, dict[str, Any]]:
+        """The settings that its processes found themselves, by group, for the processes of another set."""
+        return {name: worker.learned for name, worker in self._workers.items()}
+
+    @property
+    def bytes(self) -> float:
+        """The resident memory of its processes on this machine, as far as the system reports it."""
+        files = [Path(f"/proc/{pid}/status") for worker in self._workers.values() for pid in worker.pids if pid]
+        texts = [file.read_text() for file in files if file.exists()]
+        return 1024.0 * sum(int(kib) for text in texts for kib in re.findall(r"^VmRSS:\s+(\d+) kB", text, re.MULTILINE))
+
+    def name(self, point: str) -> str:
+        """The name in records of the process that measures a point."""
+        return self._workers[self._of[point]].name
+
+    def send_ahead(self, point: str, request: dict[str, Any]) -> None:
+        """Lets the process of a point begin a request that `ask` makes later."""
+        self._workers[self._of[point]].send_ahead(request)
+
+    def ask(self, point: str, request: dict[str, Any]) -> dict[str, Any]:
+        """Raises WorkerError; if the worker died, a new one is started for the group's other points."""
+        name = self._of[point]
+        worker, restarts = self._workers[name], self._workers[name].restarts
+        try:
+            return worker.ask(request)
+        except WorkerError as error:
+            if not error.alive or error.stage in ("start", "model"):
+                worker.close()
+                self._died[name] += 1
+                self._workers[name] = self._start(name)
+                self.ready -= set(self._groups[name][0])
+            raise
+        finally:
+            if worker.restarts > restarts:
+                self.ready -= set(self._groups[name][0])
+
+    def close(self) -> None:
+        """Lets the workers finish."""
+        for worker in self._workers.values():
+            worker.let_go()
+        for worker in self._workers.values():
+            worker.close()
+
+    def kill(self) -> None:
+        for worker in self._workers.values():
+            worker.kill()
+
+    def __enter__(self) -> Workers:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        """Lets the workers finish; after an exception, such as an interrupt, kills them."""
+        self.close() if kind is None else self.kill()
