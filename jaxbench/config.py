@@ -112,9 +112,7 @@ class Settings(_Measured):
         "lever", levers.defaults().to_dict(), lambda path, value: tuple(levers.arms(value))
     )
     swept: tuple[str, ...] = setting("lever", None, lambda path, value: levers.swept(value))
-    explain: str = setting(
-        "explain", "on", one_of("on", "off", "more")
-    )  # measure ablations: features/ablations/points.py
+    explain: str = setting("explain", "on", one_of("on", "off", "more"))  # measure the points of features/ablations
     profile: bool = setting("profile", False, as_is)  # trace one block of each point and show where its time goes
     # Steps of real training per point before it is timed. Their loss and accuracy are reported with its speed.
     train_steps: int = setting("measure.train_steps", 0, integer(0, 1_000_000))

@@ -32,7 +32,7 @@ def bench_of(setup: dict[str, Any], devices: list[Any]) -> Any:
     if setup["config"].get("measures") == "cases":
         from jaxbench.cases.case_bench import CaseBench as Bench
     else:
-        from jaxbench.core.bench import Bench  # type: ignore[assignment]
+        from jaxbench.features.ablations.bench import AblationBench as Bench  # type: ignore[assignment]
     bench: Any = Bench(setup["config"], setup["experiment"], devices, setup["worker"])
     if "beside" in setup:
         from jaxbench.processes.group import join_co_runners
@@ -54,7 +54,9 @@ def handle(bench: Any, request: dict[str, Any]) -> dict[str, Any]:
         case "run_within":
             return bench.run_within(request["point"], request["limit_bytes"])
         case "profile":
-            return {"record": schema.to_json(bench.profile(request["point"], request["folder"]))}
+            from jaxbench.features.profile import profile
+
+            return {"record": schema.to_json(profile.of_point(bench, request["point"], request["folder"]))}
         case "compile_for":
             return {"record": schema.to_json(bench.compile_for(request["point"], **optional))}
         case "compile":

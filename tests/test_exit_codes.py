@@ -181,10 +181,10 @@ def test_a_command_ends_with_its_code(tmp_path: Path, verb: str, code: int) -> N
 def test_a_verb_ends_as_its_room_says(verb: str, code: int, monkeypatch: pytest.MonkeyPatch) -> None:
     room, answers, arguments = ROOMS[verb]
     monkeypatch.setattr(room, lambda *a, **k: answers[code])
-    others = ("report.advice.write", "report.forecast.write", "forecast_command.request", "advise_command.request",
-              "doctor.examine.examine", "doctor.examine.write")  # fmt: skip
+    others = ("forecast.advice_page.write", "forecast.page.write", "forecast.forecast_command.request",
+              "forecast.advise_command.request", "doctor.examine.examine", "doctor.examine.write")  # fmt: skip
     for other in others:
-        monkeypatch.setattr(f"jaxbench.{other}", lambda *a, **k: None)
+        monkeypatch.setattr(f"jaxbench.features.{other}", lambda *a, **k: None)
     monkeypatch.setattr(
         "jaxbench.features.forecast.forecast_command.forecast", lambda *a, **k: [SimpleNamespace(status="ok")]
     )

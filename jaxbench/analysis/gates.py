@@ -30,7 +30,7 @@ INPUTS = "inputs not all zeros"
 ITSELF = "the collective it is called"
 RIGHT = "right result"
 BY_ITSELF = "nothing from the host"
-HOST = "host"  # the verdict of measure/host_calls.py
+HOST = "host"  # the verdict of measure/check.py
 FLOPS_DONE = "FLOPs in the program"
 
 # An iteration of the loop may take this many times as long as a call, or longer by this many calls of an empty program.

@@ -51,8 +51,8 @@ def _compare_trainings(a: Path, b: Path, folder: Path | None, console: Console) 
     from jaxbench.core.store import write_atomic
     from jaxbench.features.comparison import comparison, judge
     from jaxbench.features.training import trainings
+    from jaxbench.features.training.figures import draw_learning
     from jaxbench.report.drawing import canvas
-    from jaxbench.report.figures.runs import draw_learning
 
     sides = trainings.read_curves(a), trainings.read_curves(b)
     found = comparison.compare_trainings(*sides, margin=margin())
@@ -80,9 +80,8 @@ def answer(found: Comparison, folder: Path | None, name: str, console: Console) 
     """Prints the verdict, and writes it into the folder for people and for CI. Returns the exit code."""
     from jaxbench.core.store import write_atomic, write_json
     from jaxbench.features.comparison import page as comparison
+    from jaxbench.features.comparison.figures import draw_factors, draw_verdicts
     from jaxbench.report.drawing import canvas
-    from jaxbench.report.figures.runs import draw_verdicts
-    from jaxbench.report.figures.training import draw_factors
 
     comparison.show(found, console)
     if folder is not None:

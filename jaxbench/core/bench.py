@@ -1,5 +1,8 @@
 # Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
-"""One point in one process: build, compile, check, then measure rounds. Owns no process, file or pipe."""
+"""One point in one process: build, compile, check, then measure rounds. Owns no process, file or pipe.
+
+A feature that measures other programs overrides the public methods, as `features.ablations.bench` does.
+"""
 
 from __future__ import annotations
 
@@ -22,27 +25,15 @@ from jaxbench.core import expected_communication
 from jaxbench.core.clock import Probe, Timer
 from jaxbench.core.plan import Point
 from jaxbench.core.program import Program, TrainState, jit_once
-from jaxbench.core.schema import CompiledRecord, CompileReport, PointRecord, ProfileRecord, RoundRecord, Verdict
+from jaxbench.core.schema import CompiledRecord, CompileReport, PointRecord, RoundRecord, Verdict
 from jaxbench.core.workload import Batch, Dataset, TrainWorkload
 from jaxbench.errors import UserError
-from jaxbench.features.ablations import points as ablation
-from jaxbench.features.profile import profile
-from jaxbench.hlo.module import parse
 from jaxbench.levers import EXECUTION, INPUT, PART
 from jaxbench.machine.mesh import on_host
 from jaxbench.machine.start import require_threads
 from jaxbench.measure import first_step, memory, step_facts
 from jaxbench.measure.arm import Arms, build_program, compiler_options, inspected, require_options
-from jaxbench.measure.check import (
-    counted_steps,
-    judge_communication,
-    judge_host_calls,
-    judge_schedule,
-    judge_silent,
-    judge_steps,
-    judge_timed_state,
-    judge_work,
-)
+from jaxbench.measure.check import counted_steps, judge_steps, judge_timed_state
 from jaxbench.measure.compile_report import CompiledStep, compile_step, op_by_op
 from jaxbench.measure.proof import Proof, require_micro_batchable
 from jaxbench.parallel import multihost
@@ -83,10 +74,12 @@ class Compiler:
         """The device count for which the model is enlarged."""
         return point.devices if point.scaling == "weak" and self.config.weak == "model" else 1
 
-    def _build(self, workload: TrainWorkload, point: Point) -> Program:
+    def is_whole_step(self, point: Point) -> bool:
+        """Whether the program of a point is a whole step."""
+        return not point.explains
+
+    def build(self, workload: TrainWorkload, point: Point) -> Program:
         """A new Program with a step that was never traced, and with the compiled `init` of an earlier equal Program."""
-        if point.explains:
-            return ablation.build(workload, point, self.devices)
         program = build_program(workload, point.strategy, self.devices[: point.devices], point.levers)
         layout = tuple(point.levers.get(name) for name in ("mesh", "schedule"))
         # Everything that changes `init`. Reusing the jitted function saves its compilation for each further arm.
@@ -106,8 +99,8 @@ class Compiler:
         with stage("build"):
             require_options(point.levers, self.devices[0])
             workload = self.arms.workload(point.levers, self._grown(point))
-            program = self._build(workload, point)
-            if not accepted and ablation.is_plain(point):
+            program = self.build(workload, point)
+            if not accepted and self.is_whole_step(point):
                 require_micro_batchable(workload, program, kind)
         with stage("compile"):
             options = {**compiler_options(point.levers, program), **(extra or {})}
@@ -120,11 +113,13 @@ class Compiler:
             # Before the first run: a program with too few threads would hang, not fail.
             require_threads(point.devices // len(program.members.processes), compiled.concurrent)
             _require_one_program(program.members, compiled)
-            if point.explains:
-                report = ablation.compile_report(point, compiled.report, self.devices[0].platform)
-                compiled = dataclasses.replace(compiled, report=report)
+            compiled = dataclasses.replace(compiled, report=self.report_of(point, compiled.report))
             self.reports[point.point] = compiled.report
             return workload, program, compiled
+
+    def report_of(self, point: Point, report: CompileReport) -> CompileReport:
+        """The compile report of a point. report: its report with the FLOPs of a whole step of the global batch."""
+        return report
 
     def compile_only(self, placed: dict[str, Any]) -> dict[str, Any]:
         """The numbers that a dry run shows for a point. Raises StageError."""
@@ -250,10 +245,10 @@ class Bench(Compiler):
         self._accepted.add(point.point)  # the process that has the references compares the timed state, too
         if not _fed(point):
             ready = self.prepared[point.point]
-            with stage("measure"), self._running(ready) as (call, state, batch):
+            with stage("measure"), self.running(ready) as (call, state, batch):
                 # Another process has seen the step settle. What is cold here is the memory, which the first block
                 # touches, while other sets load their programs; so no round waits for it.
-                _, state = self._timer(ready).block(call, state, batch, steps)
+                _, state = self.timer_of(ready).block(call, state, batch, steps)
             self._warm.add(point.point)
             self._held[point.point] = Held(state, steps, counted=counted_steps(state))
         return True
@@ -271,7 +266,7 @@ class Bench(Compiler):
             first_run_s, facts, outputs = self._first_run(program, compiled, batch)
             facts |= self._facts_of(workload)
             report = dataclasses.replace(compiled.report, first_run_s=first_run_s)
-            checks = self._verdicts(point, workload, program, compiled, batch, outputs)
+            checks = self.verdicts(point, workload, program, compiled, batch, outputs)
             if EXECUTION.of(point.levers) == "eager":
                 call, report = program.step.__wrapped__, op_by_op(report)
                 compiled = CompiledStep(call, report)
@@ -286,9 +281,9 @@ class Bench(Compiler):
         """Finds the block length of a prepared point. Returns the share of a block in which a fed step waits, if it
         is one. Raises StageError."""
         ready = self.prepared[point]
-        with stage("measure"), self._running(ready) as (call, state, supply):
+        with stage("measure"), self.running(ready) as (call, state, supply):
             least_s = self.config.measure.block_s
-            steps, state = self._timer(ready).steps_per_block(call, state, supply, least_s)
+            steps, state = self.timer_of(ready).steps_per_block(call, state, supply, least_s)
             self.prepared[point] = dataclasses.replace(ready, steps=steps)
             return self._waiting(ready, call, state, supply, steps)
 
@@ -297,33 +292,13 @@ class Bench(Compiler):
             self._facts[id(workload)] = step_facts.of_workload(workload)
         return self._facts[id(workload)]
 
-    def _verdicts(
+    def verdicts(
         self, point: Point, workload: TrainWorkload, program: Program, compiled: CompiledStep, batch: Batch, out: Any
     ) -> tuple[Verdict, ...]:
-        if not point.explains:
-            checks = self.proof.verdicts(point, self._grown(point), program, compiled, batch)
-            about: dict[str, Any] = {"key": self.key, "batch": batch, "device": self.device}
-            return first_step.explained(checks, out, workload, **about)
-        host, part = judge_host_calls(compiled.host_calls), point.levers[PART.name]
-        if ablation.is_plain(point):  # the base's program with another batch, which was checked
-            return (host,)
-        if part == ablation.COMMUNICATION:
-            return host, judge_communication(compiled.report, self._whole(point))
-        silent = judge_silent(compiled.report)
-        if part not in (ablation.LOCAL, ablation.SCHEDULE):
-            return host, silent
-        whole = self._whole(point)
-        in_order = part == ablation.SCHEDULE
-        sent = judge_schedule(compiled.report, whole, ablation.STAGE) if in_order else silent
-        work = judge_work(compiled.report, whole)
-        return (host, sent) if work is None else (host, sent, work)
-
-    def _whole(self, point: Point) -> CompileReport:
-        """Of the step that a point is a part of. A run that goes on may have measured it in an earlier process."""
-        if point.explains not in self.reports:
-            levers = {**point.levers, PART.name: PART.default}
-            self.compile(dataclasses.replace(point, point=point.explains, explains="", levers=levers))
-        return self.reports[point.explains]
+        """The checks of a compiled point before it is timed. out: the outputs of its first step."""
+        checks = self.proof.verdicts(point, self._grown(point), program, compiled, batch)
+        about: dict[str, Any] = {"key": self.key, "batch": batch, "device": self.device}
+        return first_step.explained(checks, out, workload, **about)
 
     def run_within(self, placed: dict[str, Any], limit_bytes: int) -> dict[str, Any]:
         """Runs one step of a point in at most `limit_bytes`, enforced on a CPU, and returns the memory it used.
@@ -362,10 +337,10 @@ class Bench(Compiler):
         held = self._held.pop(point, None)
         steps_before, visits, counted_before = (held.steps, held.visits, held.counted) if held else (0, 0, 0)
         with stage("measure"):
-            with self._running(ready, held) as (call, state, supply):
+            with self.running(ready, held) as (call, state, supply):
                 del held  # the step overwrites its state
                 how: dict[str, Any] = {"guard": guard, "again": repeated, "double": double}
-                measured, state = self._timer(ready).round_and_state(call, state, supply, steps, **how)
+                measured, state = self.timer_of(ready).round_and_state(call, state, supply, steps, **how)
             del supply
             times = dataclasses.asdict(measured)
             record = RoundRecord(point=point, round=number, steps=steps, worker=self.worker, **times)
@@ -399,11 +374,7 @@ class Bench(Compiler):
         out, as it is for a point that another process has checked.
         """
         point = ready.point
-        if point.explains:
-            judged = ablation.after_round(point, state, steps, parameters=check)
-        else:
-            counted = steps if PART.of(point.levers) in ("step", "local") else 0
-            judged = judge_timed_state(state, counted) if check else (judge_steps(state, counted),)
+        judged = self.state_verdicts(point, state, steps, parameters=check)
         if not check or point.point in self._accepted:
             return tuple(verdict for verdict in judged if not verdict.ok), None
         if point.explains or not ready.program.members.all(all(verdict.ok for verdict in judged)):
@@ -414,26 +385,13 @@ class Bench(Compiler):
         more, loss = self.proof.after_round(*about)
         return judged + more, loss
 
-    def profile(self, point: str, folder: str) -> ProfileRecord:
-        """Traces one block of a prepared point into `folder`. Raises StageError."""
-        ready = self.prepared[point]
-        number = jax.process_index() or self.co_runners.here
-        here = f"-process{number}" if number else ""
-        with stage("profile"), self._running(ready) as (call, state, supply):
-            _, state = self._timer(ready).block(call, state, supply, 2)
-            return profile.trace(
-                call,
-                state,
-                supply,
-                steps=ready.steps,
-                folder=folder + here,
-                module=parse(ready.compiled.hlo),
-                point=point,
-                worker=self.worker,
-            )
+    def state_verdicts(self, point: Point, state: TrainState, steps: int, *, parameters: bool) -> tuple[Verdict, ...]:
+        """The verdicts on the state after `steps` timed steps. parameters: also check that they are finite."""
+        counted = steps if PART.of(point.levers) in ("step", "local") else 0
+        return judge_timed_state(state, counted) if parameters else (judge_steps(state, counted),)
 
     @contextlib.contextmanager
-    def _running(self, ready: PreparedStep, held: Held | None = None) -> Iterator[tuple[Any, Any, Any]]:
+    def running(self, ready: PreparedStep, held: Held | None = None) -> Iterator[tuple[Any, Any, Any]]:
         """(call, state, input of every step: a batch on the devices, or a feed). held: None for a fresh state."""
         program, point, call = ready.program, ready.point, ready.compiled.call
         if held is None:
@@ -462,7 +420,7 @@ class Bench(Compiler):
             jax.block_until_ready(state)
             yield (lambda state, feed: call(state, feed.next())), state, feed
 
-    def _timer(self, ready: PreparedStep) -> Timer:
+    def timer_of(self, ready: PreparedStep) -> Timer:
         """The timer of a point. The blocks of inference have one step, and their number is enough for a percentile."""
         group = ready.program.members if self.co_runners.alone else self.co_runners
         timer = dataclasses.replace(self.timer, barrier=group.barrier, broadcast=group.broadcast)
@@ -484,7 +442,7 @@ class Bench(Compiler):
         if not hasattr(supply, "waited_s"):
             return {}
         before = supply.waited_s
-        seconds, _ = self._timer(ready).block(call, state, supply, steps)
+        seconds, _ = self.timer_of(ready).block(call, state, supply, steps)
         return {"waited_share": (supply.waited_s - before) / seconds}
 
     def _outcome(self, workload: TrainWorkload, program: Program, point: Point) -> dict[str, float]:

@@ -1,13 +1,10 @@
 # Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
-"""Compiling, timing and checking a program, and reading its memory and trace.
+"""What `core.bench` calls for one point in one process: compiling, checking, and reading its memory.
 
+arm                     the workload, program and compiler options that a point's levers ask for
 compile_report          compiles a step, and records what the compiler did
-reference               the same updates on one device
-check                   parameters, optimizer, state and devices against the reference, before and after timing
-expected_communication  the collective counts against what the strategy and the loss need
+check                   parameters, optimizer, state and devices against `core.reference`, before and after timing
+proof                   the order of these checks for one point, and what they need
 loss_kind, first_step   what kind of mean a loss is; why a first step fails
-runnable                kernels, collectives and transfers, ready to time
-clock                   blocks, fences, the second clock
 memory, step_facts      the memory of the process; facts in the record of a step
-profile                 the time of a step by operation category
 """

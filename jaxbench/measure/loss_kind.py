@@ -29,9 +29,8 @@ from jaxbench.core import weighted
 from jaxbench.core.expected_communication import asks_others
 from jaxbench.core.program import jit_once
 from jaxbench.core.workload import KEY, Batch, PyTree, TrainWorkload
-from jaxbench.features.ablations import programs as ablation
 from jaxbench.measure.compile_report import example_flops
-from jaxbench.workloads import sharding_context
+from jaxbench.workloads import jaxprs, sharding_context
 from jaxbench.workloads.jaxprs import equations
 from jaxbench.workloads.levers.freeze import not_frozen
 from jaxbench.workloads.rng_keys import PARTS, together
@@ -292,7 +291,7 @@ def _alike(function: Callable[..., Any], *arguments: PyTree) -> tuple[Callable[.
     rounding = min(max(ROUNDING, *errors), float(jnp.finfo(jnp.bfloat16).eps))
 
     def alike(*given: PyTree) -> Any:
-        found = ablation.evaluate(closed.jaxpr, closed.consts, jax.tree.leaves(given), _ROWS_ALIKE)
+        found = jaxprs.evaluate(closed.jaxpr, closed.consts, jax.tree.leaves(given), _ROWS_ALIKE)
         return jax.tree.unflatten(jax.tree.structure(shapes), found)
 
     return alike, rounding

@@ -1,14 +1,13 @@
 # Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
 """Spreads a workload over devices. The strategies are the files of `parallel/strategies/`. They share:
 
-    program                      the Program, and the parts of a step
     axes, layout                 named meshes; where the arrays of a state lie on them
     data_parallel, sharded_step  the steps; ways to average gradients, phases of a step
     stage, schedule              a pipeline's step; pipeline_layout is its layout
     optimizer                    which whole arrays an optimizer needs, and the update that gathers them
-    rng_keys, multihost          random keys of examples; arrays that span several processes
+    multihost                    arrays that span several processes
 
-`ablation` makes programs that show where a step loses time. `chain` and `collectives` are the cases of a machine.
+`core.program` is the Program that each builds. `chain` and `collectives` are the cases of a machine.
 """
 
 from __future__ import annotations

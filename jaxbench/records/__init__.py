@@ -1,2 +1,2 @@
 # Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
-"""The record schema, and the run folder that stores records on disk. No jax."""
+"""JSON documents, what makes two runs the same, and launched jobs. Records are in `core.schema`. No jax."""

@@ -1,5 +1,5 @@
 # Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
-"""The figures of a run: every `Plot` in the modules of `figures/` that has one of the run's views."""
+"""The figures of a run: every `Plot` in `figures/` and in a feature's `figures.py` that has one of the run's views."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ import functools
 import importlib
 from pathlib import Path
 
+from jaxbench import features
 from jaxbench.errors import UserError, did_you_mean
 from jaxbench.report.drawing import canvas
 from jaxbench.report.drawing.plot import Plot
@@ -20,6 +21,7 @@ _FOLDER, _FIGURES = Path(__file__).with_name("figures"), "jaxbench.report.figure
 def figures() -> dict[str, Plot]:
     """Every figure by name, in the order of a page."""
     modules = [importlib.import_module(f"{_FIGURES}.{file.stem}") for file in _FOLDER.glob("[!_]*.py")]
+    modules += features.providing("figures")
     plots = [value for module in modules for value in vars(module).values() if isinstance(value, Plot)]
     return {plot.name: plot for plot in sorted(plots, key=lambda plot: (plot.order, plot.name))}
 

@@ -23,7 +23,7 @@ from rich.table import Table
 from rich.text import Text
 
 from jaxbench import config as config_lib
-from jaxbench import discovery, levers, parallel
+from jaxbench import discovery, features, levers, parallel
 from jaxbench.cases import placement
 from jaxbench.cases.case_bench import build_cases
 from jaxbench.config import CaseSettings, Settings
@@ -31,7 +31,6 @@ from jaxbench.core import plan
 from jaxbench.core.schema import needed_bytes
 from jaxbench.core.store import MANIFEST, RunFolder, write_json
 from jaxbench.errors import UserError
-from jaxbench.features.ablations import points as ablation
 from jaxbench.levers import compiler
 from jaxbench.machine import cores, lock, start
 from jaxbench.machine import manifest as manifest_lib
@@ -83,7 +82,7 @@ def ask(experiment: str, config: ConfigDict, console: Console, followers: Follow
     config_lib.settle_batch(config, machine["platform"])
     settings = dataclasses.replace(settings, batch=config.batch)
     points = plan.make(settings, machine)
-    points += ablation.points(settings, points)
+    points += [more for feature in features.providing("points") for more in feature.points(settings, points)]
     missing = sorted(set(plan.device_counts(settings, machine)) - {point.devices for point in points})
     counts = ", ".join(map(str, missing))
     notes = [f"Left out: {counts} devices: a batch of {settings.batch} does not divide over them."] if missing else []

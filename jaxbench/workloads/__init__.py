@@ -2,7 +2,7 @@
 """Workloads to measure: their types, adapters that build them from models, Flax models, and data."""
 
 from jaxbench.core.weighted import WeightedMean
-from jaxbench.core.workload import Dataset, Field, TrainWorkload
+from jaxbench.core.workload import Dataset, Field, Partition, TrainWorkload
 from jaxbench.workloads.adapters import from_equinox, from_functions, from_haiku, from_linen, from_nnx
 from jaxbench.workloads.cases import CaseSet, CollectiveWorkload, KernelWorkload, TransferWorkload
 from jaxbench.workloads.data.own import hugging_face
@@ -17,6 +17,7 @@ __all__ = [
     "Dataset",
     "Field",
     "KernelWorkload",
+    "Partition",
     "TrainWorkload",
     "TransferWorkload",
     "WeightedMean",

@@ -1,16 +1,26 @@
 # Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
-"""Walks through a jaxpr and the jaxprs inside it."""
+"""Walks through a jaxpr and the jaxprs inside it, and evaluates it with other rules for some of its primitives."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any
+
+import jax
+import numpy as np
+from jax.sharding import NamedSharding
 
 # Primitives that run one inner jaxpr once, on their own operands.
 CALLS = frozenset(
     """jit pjit closed_call core_call custom_jvp_call custom_vjp_call custom_vjp_call_jaxpr remat remat2
     checkpoint""".split()
 )
+
+CASTS = ("pvary", "pbroadcast")  # change only what the type checker knows
+
+# (equation, operands) -> results: replaces an equation
+Replace = Callable[[Any, Sequence[Any]], Sequence[Any]]
+Rules = Mapping[str, Replace]  # by primitive
 
 
 def inner(equation: Any) -> list[tuple[Any, list[Any]]]:
@@ -83,3 +93,78 @@ def _numbered(jaxpr: Any, given: Sequence[Any], constants: Sequence[Any], keys: 
         return [(number, place) for place, _ in enumerate(equation.outvars)]
 
     return interpret(jaxpr, held, given, lambda var: ("literal", str(var.aval), str(var.val)), apply)
+
+
+def evaluate(jaxpr: Any, consts: Sequence[Any], operands: Sequence[Any], rules: Rules) -> list[Any]:
+    """Runs the jaxpr of one device, with `rules` in place of some primitives.
+
+    Casts that only the type checker needs are dropped, so call this in a `shard_map` without type checking.
+    """
+
+    def literal(var: Any) -> np.ndarray:
+        """The value of a literal without the mesh that it was traced for."""
+        return np.asarray(var.val, var.aval.dtype)
+
+    return interpret(jaxpr, consts, operands, literal, lambda equation, given: _results(equation, given, rules))
+
+
+def _results(equation: Any, given: Sequence[Any], rules: Rules) -> Sequence[Any]:
+    name, params = equation.primitive.name, equation.params
+    if name in rules:
+        return rules[name](equation, given)
+    if name in CASTS:
+        return given
+    if name in CALLS:
+        if params.get("differentiated") and params.get("prevent_cse"):  # the barrier that the call would become
+            given = jax.lax.optimization_barrier(tuple(given))
+        ((called, consts),) = inner(equation)[:1]
+        return evaluate(called, consts, given, rules)
+    if name in LOOPS:
+        return LOOPS[name](equation, given, rules)
+    # Layouts name the mesh that the step was traced for.
+    params = {name: None if isinstance(value, NamedSharding) else value for name, value in params.items()}
+    results = equation.primitive.bind(*given, **params)
+    return results if equation.primitive.multiple_results else [results]
+
+
+def _scan(equation: Any, given: Sequence[Any], rules: Rules) -> Sequence[Any]:
+    params = equation.params
+    ((body, consts),) = inner(equation)
+    if "ft_in" in params:  # jax 0.12 has trees instead of counts
+        constants, carry_in, _ = params["ft_in"].unpack()
+        held, carried = len(constants), len(carry_in)
+    else:
+        held, carried = params["num_consts"], params["num_carry"]
+    first, carry, rows = given[:held], given[held : held + carried], given[held + carried :]
+
+    def step(carry: Any, row: Any) -> tuple[Any, Any]:
+        results = evaluate(body, consts, [*first, *carry, *row], rules)
+        return results[:carried], results[carried:]
+
+    settings = {name: params[name] for name in ("length", "reverse", "unroll")}
+    last, stacked = jax.lax.scan(step, [*carry], [*rows], **settings)
+    return [*last, *stacked]
+
+
+def _while(equation: Any, given: Sequence[Any], rules: Rules) -> Sequence[Any]:
+    params = equation.params
+    test, body = params["cond_jaxpr"], params["body_jaxpr"]
+    split = params["cond_nconsts"], params["cond_nconsts"] + params["body_nconsts"]
+    of_test, of_body, carry = given[: split[0]], given[split[0] : split[1]], given[split[1] :]
+    return jax.lax.while_loop(
+        lambda carry: evaluate(test.jaxpr, test.consts, [*of_test, *carry], rules)[0],
+        lambda carry: evaluate(body.jaxpr, body.consts, [*of_body, *carry], rules),
+        [*carry],
+    )
+
+
+def _cond(equation: Any, given: Sequence[Any], rules: Rules) -> Sequence[Any]:
+    def branch(closed: Any) -> Callable[..., list[Any]]:
+        return lambda *operands: evaluate(closed.jaxpr, closed.consts, operands, rules)
+
+    return jax.lax.switch(given[0], [branch(closed) for closed in equation.params["branches"]], *given[1:])
+
+
+LOOPS: dict[str, Callable[[Any, Sequence[Any], Rules], Sequence[Any]]] = {
+    "scan": _scan, "while": _while, "cond": _cond,
+}  # fmt: skip

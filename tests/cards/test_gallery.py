@@ -17,9 +17,9 @@ from cards import card_cases
 from jaxbench.errors import UserError
 from jaxbench.features.cards import card as cards
 from jaxbench.features.cards import gallery
+from jaxbench.features.cards.figures import CardCurve, draw_cards
 from jaxbench.report.drawing import canvas, marks
 from jaxbench.report.drawing.marks import Mark
-from jaxbench.report.figures.runs import CardCurve, draw_cards
 from jaxbench.statistics.bootstrap import Estimate
 
 

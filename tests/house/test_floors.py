@@ -1,5 +1,5 @@
 # Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
-"""A floor imports only floors below it, and what needs no jax imports none."""
+"""A floor imports only floors below it, core imports no feature, and what needs no jax imports none."""
 
 from __future__ import annotations
 
@@ -9,10 +9,13 @@ import sys
 
 from house.tree import ROOT, findings, python_files
 
-# Lowest first. A room may import the rooms that stand before it in this list, and itself.
+RECORDS = {"records", "core/schema", "core/store"}
+# Lowest first. A room may import the rooms of lower floors and itself. A file of core stands with the folder that it is
+# the heart of, and the two may import each other.
 FLOORS = (
     {"errors", "digits", "native_log"},
-    {"catalog", "records"},
+    RECORDS,
+    {"catalog"},
     {"hlo"},
     {"imported"},
     {"discovery", "levers"},
@@ -22,97 +25,86 @@ FLOORS = (
     {"config"},
     {"machine"},
     {"processes"},
-    {"workloads"},
-    {"parallel"},
-    {"input"},
-    {"measure"},
-    {"runner"},
-    {"training"},
+    {"workloads", "core/workload", "core/weighted"},
+    {"parallel", "core/program"},
+    {"core/plan"},
+    {"measure", "core/reference", "core/expected_communication", "core/clock"},
+    {"core/bench"},
+    {"cases"},
+    {"features"},  # `features/__init__.py`, which finds files of features by name
+    {"sweep"},
 )
+CORE_LINES = 3_200  # all of core: forty minutes of reading
 # The right wing meets the left one only in files.
 WINGS = {
-    "statistics": {"errors", "digits", "records"},
-    "analysis": {"errors", "digits", "catalog", "records", "levers", "statistics"},
-    # What a program compiled elsewhere would do: it reads the compiled text, and times that were measured.
-    "forecast": {"errors", "digits", "catalog", "records", "statistics", "analysis", "hlo"},
-    "verdicts": {"errors", "catalog", "records", "statistics", "analysis"},
+    "statistics": {"errors", "digits", *RECORDS},
+    "analysis": {"errors", "digits", "catalog", "levers", "statistics", *RECORDS},
     "report": {
-        "errors",
-        "digits",
-        "command_form",
-        "catalog",
-        "records",
-        "levers",
-        "statistics",
-        "analysis",
-        "verdicts",
-    },
-    # A card is read by the right wing and measured again by the left one.
-    "cards": {
-        "errors",
-        "catalog",
-        "records",
-        "discovery",
-        "config",
-        "machine",
-        "runner",
-        "statistics",
-        "analysis",
-        "verdicts",
-        "report",
-    },
-    # It starts the same command elsewhere, and knows nothing of what that measures.
-    "launch": {"errors", "command_form", "records", "machine"},
-    # It examines the machine, and nothing is built on it.
-    "doctor": {
-        "errors",
-        "digits",
-        "command_form",
-        "records",
-        "machine",
-        "statistics",
-        "analysis",
-        "report",
+        *("errors", "digits", "command_form", "catalog", "levers", "statistics", "analysis", "features"),
+        *RECORDS,
     },
 }
-ROOF = {
-    "app",
-    "ab",
-    "advise_command",
-    "commandline",
-    "commands",
-    "forecast_command",
-    "forecast_memory",
-    "machine_command",
-    "other_commit",
-    "suites",
-    "__main__",
+# A feature imports all floors and wings. The features that it also imports, each with the reason:
+FEATURES: dict[str, set[str]] = {
+    "ablations": set(),
+    "cards": {"comparison"},  # a rerun of a card is judged as any comparison of two runs
+    "comparison": {"ablations", "training"},  # two runs are compared by their waterfalls, two trainings by their curves
+    "doctor": set(),
+    "forecast": set(),
+    "launch": set(),
+    "machine_profile": set(),
+    "profile": set(),
+    "time_to_target": {"training"},  # it runs trainings and reads their curves
+    "training": set(),
+    "try_model": set(),
 }
+# Wings that know a feature: every table and page of a training run shows its waterfall.
+SHOWN = {"analysis": {"features/ablations"}, "report": {"features/ablations"}}
+# The files of features that work without jax: those with these names, and
+CONCLUDING = {"analysis", "figures", "page", "sentences"}
+WITHOUT_JAX = {
+    "ablations": {"loss_sentences", "waterfall"},
+    "cards": {"card", "gallery", "redact"},
+    "comparison": {"calibration", "comparable", "comparison", "judge", "ratio", "sequential"},
+    "forecast": {"advice", "advice_page", "estimate", "forecasts", "network", "schedule", "work"},
+    "training": {"goodput", "trainings"},
+}
+ROOF = {"app", "commandline", "commands", "suites", "worker", "__main__"}
 OUTSIDE = {
     "experiments": {"errors", "discovery", "workloads"},
     "configs": {"errors"},
     "templates": {"workloads"},
 }
 NO_JAX = {
-    "errors",
-    "catalog",
-    "records",
-    "discovery",
-    "levers",
-    "statistics",
-    "analysis",
-    "verdicts",
-    "report",
-    "configs",
+    *("errors", "digits", "native_log", "command_form", "discovery", "imported", "levers", "catalog", "hlo", "configs"),
+    *("features", *RECORDS, *WINGS),
 }
-NO_JAX |= {"hlo", "imported", "forecast", "digits", "command_form"}
 JAX = {"jax", "jaxlib", "flax", "optax", "orbax", "jaxtyping", "chex"}
 
 
 def room_of(path: str) -> str:
-    """jaxbench/measure/clock.py -> measure; jaxbench/errors.py -> errors; configs/auto.py -> configs."""
+    """jaxbench/measure/check.py -> measure; jaxbench/core/clock.py -> core/clock; configs/auto.py -> configs."""
     parts = path.removesuffix(".py").split("/")
-    return parts[1] if parts[0] == "jaxbench" else parts[0]
+    return _room(parts[1:]) if parts[0] == "jaxbench" else parts[0]
+
+
+def _room(parts: list[str]) -> str:
+    if parts[0] == "core" and len(parts) > 1:
+        return f"core/{parts[1]}"
+    if parts[0] == "features" and len(parts) > 1 and parts[1] != "__init__":
+        return f"features/{parts[1]}"
+    return parts[0]
+
+
+def concludes(path: str) -> bool:
+    """Whether a file of a feature works without jax."""
+    stem = path.removesuffix(".py").rpartition("/")[2]
+    return stem in CONCLUDING | WITHOUT_JAX.get(path.split("/")[2], set())
+
+
+def without_jax(path: str) -> bool:
+    room = room_of(path)
+    return concludes(path) if room.startswith("features/") else room in NO_JAX
 
 
 def imports(path: str, text: str) -> list[str]:
@@ -128,32 +120,38 @@ def imports(path: str, text: str) -> list[str]:
     return names
 
 
-def allowed_rooms(room: str) -> set[str] | None:
-    """The rooms this one may import; None for a room that is in no list."""
-    below: set[str] = set()
+def allowed_rooms(path: str) -> set[str] | None:
+    """The rooms that a file may import; None for a file of a room that is in no list."""
+    room, below = room_of(path), set[str]()
     for floor in FLOORS:
         if room in floor:
-            return below | {room}
+            hearts = {other for other in floor if "core/" in room + other}
+            return below | hearts | {room}
         below |= floor
     if room in WINGS:
-        return WINGS[room] | {room}
+        return WINGS[room] | SHOWN.get(room, set()) | {room}
+    if room.startswith("features/"):
+        name = room.removeprefix("features/")
+        if name not in FEATURES:
+            return None
+        known = WINGS["report"] | {"report", "hlo"} if concludes(path) else below | {*WINGS}
+        return known | {room} | {f"features/{other}" for other in FEATURES[name]}
     if room in ROOF:
-        return below | set(WINGS) | ROOF
-    return OUTSIDE.get(room, set() if room == "__init__" else None)
+        return below | {*WINGS} | ROOF | {f"features/{name}" for name in FEATURES}
+    return OUTSIDE.get(room, set() if room in ("__init__", "core", "core/__init__") else None)
 
 
 def wrong_imports(path: str, text: str) -> list[str]:
-    room = room_of(path)
-    allowed = allowed_rooms(room)
+    room, allowed = room_of(path), allowed_rooms(path)
     if allowed is None:
-        return [f"{path}: room '{room}' has no floor: give it one in {__name__}.FLOORS"]
+        return [f"{path}: room '{room}' has no floor: give it one in {__name__}.FLOORS or FEATURES"]
     wrong = []
     for name in imports(path, text):
         top, *rest = name.split(".")
-        if top == "jaxbench" and rest and not rest[0].startswith("__version") and rest[0] not in allowed:
+        if top == "jaxbench" and rest and not rest[0].startswith("__version") and _room(rest) not in allowed:
             wrong.append(f"{path}: '{room}' must not import '{name}'")
-        if top in JAX and room in NO_JAX:
-            wrong.append(f"{path}: '{room}' does without jax and imports '{name}'")
+        if top in JAX and without_jax(path):
+            wrong.append(f"{path}: it does without jax and imports '{name}'")
     return wrong
 
 
@@ -204,25 +202,43 @@ def test_floors_import_only_what_is_below() -> None:
     assert not findings(wrong_imports, python_files("jaxbench", "experiments", "configs"))
 
 
+def test_core_is_forty_minutes_of_reading() -> None:
+    lines = sum(
+        len((ROOT / path).read_text().splitlines()) for path in python_files("jaxbench") if "core" in path.parts
+    )
+    assert 0 < lines <= CORE_LINES
+
+
 def test_planted_violations_are_found() -> None:
-    assert wrong_imports("jaxbench/measure/clock.py", "from jaxbench.runner import sweep")
-    assert wrong_imports("jaxbench/measure/clock.py", "def f():\n    from jaxbench import runner")
-    assert wrong_imports("jaxbench/measure/deep/clock.py", "from ...runner import sweep")
-    assert wrong_imports("jaxbench/records/store.py", "import jax.numpy as jnp")
-    assert wrong_imports("jaxbench/records/store.py", "from jaxbench.catalog import hardware")
-    assert wrong_imports("jaxbench/report/html.py", "from jaxbench.measure import clock")
+    assert wrong_imports("jaxbench/core/clock.py", "from jaxbench.sweep import sweep")
+    assert wrong_imports("jaxbench/core/clock.py", "def f():\n    from jaxbench import sweep")
+    assert wrong_imports("jaxbench/measure/deep/clock.py", "from ...sweep import sweep")
+    assert wrong_imports("jaxbench/core/store.py", "import jax.numpy as jnp")
+    assert wrong_imports("jaxbench/core/store.py", "from jaxbench.catalog import hardware")
+    assert wrong_imports("jaxbench/core/program.py", "from jaxbench.core import bench")
+    assert wrong_imports("jaxbench/core/bench.py", "from jaxbench.features.ablations import bench")
+    assert wrong_imports("jaxbench/core/bench.py", "from jaxbench.features import ablations")
+    assert wrong_imports("jaxbench/sweep/run.py", "from jaxbench.features.profile import profile")
+    assert wrong_imports("jaxbench/features/training/run.py", "from jaxbench.features.time_to_target import targets")
+    assert wrong_imports("jaxbench/features/training/page.py", "from jaxbench.sweep import run")
+    assert wrong_imports("jaxbench/features/training/page.py", "import jax")
+    assert wrong_imports("jaxbench/features/attic/x.py", "")
+    assert wrong_imports("jaxbench/report/html.py", "from jaxbench.core import clock")
+    assert wrong_imports("jaxbench/report/html.py", "from jaxbench.features.training import page")
     assert wrong_imports("jaxbench/analysis/scaling_laws.py", "import optax")
-    assert wrong_imports("jaxbench/runner/sweep.py", "from jaxbench.report import html")
+    assert wrong_imports("jaxbench/sweep/sweep.py", "from jaxbench.report import html")
     assert wrong_imports("experiments/cnn.py", "from jaxbench.parallel.strategies import pmap")
     assert wrong_imports("jaxbench/attic/x.py", "")
-    assert not wrong_imports("jaxbench/runner/sweep.py", "import jax\nfrom jaxbench.measure import clock")
-    assert not wrong_imports("jaxbench/measure/check.py", "from .clock import now\nfrom jaxbench import __version__")
+    assert not wrong_imports("jaxbench/sweep/sweep.py", "import jax\nfrom jaxbench.measure import check")
+    assert not wrong_imports("jaxbench/measure/check.py", "from .proof import now\nfrom jaxbench import __version__")
+    assert not wrong_imports("jaxbench/parallel/axes.py", "from jaxbench.core import program")
+    assert not wrong_imports("jaxbench/features/training/run.py", "import jax\nfrom jaxbench.report import page")
+    assert not wrong_imports("jaxbench/features/cards/repro.py", "from jaxbench.features.comparison import judge")
 
 
 def test_analysis_and_report_work_without_jax() -> None:
-    """The proof by running it: every module of the jax-free rooms is imported, and jax is not there afterwards."""
-    rooms = sorted(NO_JAX - {"configs"})
-    modules = [p.with_suffix("").as_posix() for p in python_files("jaxbench") if room_of(p.as_posix()) in rooms]
+    """The proof by running it: every module that does without jax is imported, and jax is not there afterwards."""
+    modules = [p.with_suffix("").as_posix() for p in python_files("jaxbench") if without_jax(p.as_posix())]
     names = [m.replace("/", ".").removesuffix(".__init__") for m in modules]
     code = f"import sys, importlib\nfor n in {names}: importlib.import_module(n)\nprint({JAX} & set(sys.modules))"
     done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True)

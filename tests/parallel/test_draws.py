@@ -18,6 +18,7 @@ from jaxbench.core.program import Program
 from jaxbench.measure import check
 from jaxbench.parallel import data_parallel
 from jaxbench.parallel.strategies import pipeline
+from jaxbench.workloads import rng_keys
 
 
 def distance(workload, program: Program) -> float:
@@ -84,6 +85,6 @@ def test_one_key_for_all_parts_is_another_draw() -> None:
 
 
 def test_the_keys_of_two_axes_are_folded_one_after_the_other() -> None:
-    found = np.asarray(parallel.program.rng_keys.keys_of_parts(2, 3)(KEY))
+    found = np.asarray(rng_keys.keys_of_parts(2, 3)(KEY))
     assert len(found) == 6 and len(np.unique(found, axis=0)) == 6
     assert np.array_equal(found[4], jax.random.fold_in(jax.random.fold_in(KEY, 1), 1))

@@ -28,13 +28,14 @@ from jaxbench import config
 from jaxbench.errors import UserError
 from jaxbench.features.forecast.figures import draw_forecast
 from jaxbench.features.time_to_target import analysis as curves
+from jaxbench.features.time_to_target.figures import draw_targets
+from jaxbench.features.training.figures import draw_goodput
 from jaxbench.features.training.goodput import Costs
 from jaxbench.features.training.trainings import Trained
 from jaxbench.report import build, views
 from jaxbench.report.drawing import canvas, marks, placing
 from jaxbench.report.drawing.canvas import Look
 from jaxbench.report.drawing.notes import display
-from jaxbench.report.figures.runs import draw_goodput, draw_targets
 from jaxbench.report.findings import Findings
 
 Make = Callable[[Path], Path]

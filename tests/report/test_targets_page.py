@@ -13,9 +13,9 @@ from rich.console import Console
 from jaxbench.errors import UserError
 from jaxbench.features.time_to_target import page as targets
 from jaxbench.features.training import trainings
+from jaxbench.features.training.figures import draw_learning
 from jaxbench.features.training.trainings import LearningCurve, Trained
 from jaxbench.report.drawing import canvas
-from jaxbench.report.figures.runs import draw_learning
 
 
 def made(batch: int, seed: int, *, reached: bool = True, rule: str = "linear") -> Trained:

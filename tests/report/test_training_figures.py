@@ -25,12 +25,13 @@ from jaxbench.analysis import points, scaling
 from jaxbench.analysis.points import MeasuredPoint
 from jaxbench.core import schema, store
 from jaxbench.core.store import RunFolder
+from jaxbench.features.ablations.figures import draw_waterfall
 from jaxbench.report import findings, views
 from jaxbench.report.drawing import canvas, marks, notes
 from jaxbench.report.figures import training
 from jaxbench.report.figures.memory import FLAT, draw_contrastive
 from jaxbench.report.figures.rounds import draw_ranks
-from jaxbench.report.figures.training import draw_hosts, draw_waterfall
+from jaxbench.report.figures.training import draw_hosts
 from jaxbench.report.findings import Findings
 
 LOSSES = {n: Loss(share=1 - 0.02 * n, machine=1 - 0.03 * n, communication=0.92) for n in (2, 4, 8)}

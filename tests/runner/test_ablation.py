@@ -10,9 +10,9 @@ from workload_cases import TINY
 from jaxbench import config as config_lib
 from jaxbench import discovery
 from jaxbench.core import plan
-from jaxbench.core.bench import Bench
 from jaxbench.features.ablations import points as ablation
 from jaxbench.features.ablations import programs
+from jaxbench.features.ablations.bench import AblationBench
 
 FOUR = {**CPU, "cores": 4}
 
@@ -97,7 +97,7 @@ def test_a_bench_prepares_and_measures_each_part(name, strategy, monkeypatch):
     config.update_from_flattened_dict({"strategy": strategy, "batch": 16, "mesh.devices": "1,2", "explain": "on"})
     chosen = config_lib.parse(config, [strategy], [])
     planned = plan.make(chosen, CPU)
-    bench = Bench(config_lib.plain(config), name, jax.devices()[:2], "w")
+    bench = AblationBench(config_lib.plain(config), name, jax.devices()[:2], "w")
     steps = {point.point: point for point in planned}
     bench.prepare(steps[f"{strategy}/strong/2"].to_json())
     for point in ablation.points(chosen, planned):

@@ -14,6 +14,7 @@ from jaxbench import config as config_lib
 from jaxbench import parallel
 from jaxbench.core import schema
 from jaxbench.core.bench import Bench
+from jaxbench.features.profile import profile
 from jaxbench.processes.server import StageError
 from jaxbench.report import views
 
@@ -119,7 +120,7 @@ def test_profile(tmp_path):
     bench = Bench(config_lib.plain(config), "profile", jax.devices(), "session0/here")
     (point,) = points_of(config)
     bench.prepare(point.to_json())
-    record = bench.profile(point.point, str(tmp_path / "trace"))
+    record = profile.of_point(bench, point.point, str(tmp_path / "trace"))
     assert record.kinds["matmul"] > 0 and record.kinds["collective"] > 0
     assert schema.from_json(schema.to_json(record)) == record
 

@@ -59,7 +59,7 @@ def test_an_edit_to_a_timed_file_ends_the_run(copy: Path, tmp_path: Path, monkey
     same = worker(tmp_path, copy)
     same.wait_ready()  # the same text in another folder has the same hash
     same.close()
-    clock = copy / "jaxbench" / "measure" / "clock.py"
+    clock = copy / "jaxbench" / "core" / "clock.py"
     text = clock.read_text()
     clock.write_text(f"{text}\n# edited\n")
     os.utime(clock)

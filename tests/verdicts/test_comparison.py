@@ -19,12 +19,12 @@ from jaxbench.errors import UserError
 from jaxbench.features.comparison import comparison
 from jaxbench.features.comparison import page as report
 from jaxbench.features.comparison.comparison import Comparison
+from jaxbench.features.comparison.figures import draw_factors
 from jaxbench.features.comparison.judge import CANNOT_TELL, FASTER, METRICS, SLOWER
 from jaxbench.features.comparison.page import markdown, show
 from jaxbench.features.training import trainings
 from jaxbench.features.training.trainings import LearningCurve
 from jaxbench.report.drawing import canvas
-from jaxbench.report.figures.training import draw_factors
 
 USUAL = Loss(share=0.97, machine=0.91, communication=0.7)
 

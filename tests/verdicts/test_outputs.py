@@ -27,10 +27,10 @@ from jaxbench.features.comparison import judge, sequential
 from jaxbench.features.comparison import ratio as ratios
 from jaxbench.features.comparison import sentences as words
 from jaxbench.features.comparison.comparison import Comparison
+from jaxbench.features.comparison.figures import _VERDICTS_STYLES, LIMIT, draw_verdicts, selected, ticks
 from jaxbench.features.comparison.judge import CANNOT_TELL, FASTER, SAME, SLOWER
 from jaxbench.features.comparison.page import as_json, json_schema, junit, markdown, show
 from jaxbench.report.drawing import canvas
-from jaxbench.report.figures.runs import _VERDICTS_STYLES, LIMIT, draw_verdicts, selected, ticks
 
 SCHEMA = json_schema()
 every = pytest.mark.parametrize("case", CASES)

@@ -56,6 +56,7 @@ def small(tmp_path, monkeypatch):
         (folder / name).mkdir(parents=True)
         (folder / name / "__init__.py").write_text("")
         (folder / name / "mlp.py").write_text(f"# {name}\n")
+    (folder / "jaxbench" / "worker.py").write_text("")
     git(tmp_path, "init", "--quiet", "--initial-branch=main", "small")
     commit(folder, "first")
     monkeypatch.setattr(source, "PACKAGE", folder / "jaxbench")
@@ -138,6 +139,9 @@ def test_a_missing_part_is_one_sentence(small, tmp_path, monkeypatch):
     git(small, "rm", "-r", "--quiet", "experiments")
     commit(small, "no experiments")
     refused(r"^ref:main, commit \w{40} has no experiments:")
+    git(small, "rm", "--quiet", "jaxbench/worker.py")
+    commit(small, "as before jaxbench had one")
+    refused(r"^ref:main, commit \w{40} has no jaxbench/worker.py:")
     shutil.rmtree(small / ".git")
     monkeypatch.chdir(tmp_path)  # for an installed package: the current folder's repository
     monkeypatch.setenv("GIT_CEILING_DIRECTORIES", str(tmp_path.parent))

@@ -1,5 +1,5 @@
 # Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
-"""Ablation points, which explain the lost efficiency of another point, and their Programs (docs/metrics, Waterfall).
+"""Ablation points, which explain the lost efficiency of another point (docs/metrics, Waterfall).
 
 alone           one device does its share, the others are idle
 local           all devices do their share, and nothing is sent
@@ -16,20 +16,11 @@ import dataclasses
 from collections.abc import Sequence
 from typing import Any
 
-import jax
-
 from jaxbench import parallel
 from jaxbench.config import Settings
 from jaxbench.core.plan import Point
-from jaxbench.core.program import Program, TrainState
-from jaxbench.core.schema import CompileReport, Verdict
-from jaxbench.core.workload import TrainWorkload
-from jaxbench.features.ablations import programs
-from jaxbench.levers import EXECUTION, INPUT, MESH, PART, PRECISION, REDUCTION, TRAININGS
-from jaxbench.measure import check
-from jaxbench.measure.arm import build_program
+from jaxbench.levers import EXECUTION, INPUT, MESH, PART, REDUCTION, TRAININGS
 from jaxbench.parallel.stage import AXIS as STAGE
-from jaxbench.workloads.levers import precision
 
 ALONE, LOCAL, SCHEDULE, COMMUNICATION = "alone", "local", "schedule", "communication"
 PEAK, RESIDENT = "peak", "resident"
@@ -105,51 +96,3 @@ def is_plain(point: Point) -> bool:
     """Whether its program is a whole step. This includes ablations with a smaller or a larger batch."""
     part = PART.name in point.levers and point.levers[PART.name]
     return not point.explains or part == "step" or (part == ALONE and parallel.is_replicated(point.strategy))
-
-
-def build(workload: TrainWorkload, point: Point, devices: Sequence[jax.Device]) -> Program:
-    """The Program of an ablation point. devices: of this process.
-
-    Raises Unsupported for a step that cannot be split into computation and communication.
-    """
-    part, count = point.levers[PART.name], devices_of(point)
-    if part == PEAK:
-        products = precision.PRODUCTS.get(PRECISION.of(point.levers), "")
-        return programs.large_product([*devices[:count]], workload.dtype or "float32", products)
-    levers = {**point.levers, PART.name: PART.default}
-    if is_plain(point):
-        return build_program(workload, point.strategy, [*devices[: point.devices]], levers)
-    program = build_program(workload, parallel.written_out(point.strategy), [*devices[:count]], levers)
-    make = {
-        ALONE: programs.alone,
-        LOCAL: programs.local,
-        SCHEDULE: programs.in_order,
-        COMMUNICATION: programs.communication,
-    }
-    return make[part](workload, program, point.global_batch)
-
-
-def after_round(point: Point, state: TrainState, steps: int, *, parameters: bool) -> tuple[Verdict, ...]:
-    """The verdicts on the state after `steps` timed steps. parameters: also check them where they must stay finite.
-
-    A step without its collectives learns nothing, and its parameters may become infinite or NaN, which does not reduce
-    its work. Payloads and products must stay finite: NaN is as fast on some devices, but slower on a CPU.
-    """
-    counted = 0 if point.levers[PART.name] in (COMMUNICATION, PEAK) else steps
-    if parameters and not counted:
-        return check.judge_timed_state(state, 0)
-    return (check.judge_steps(state, counted),)
-
-
-def compile_report(point: Point, whole: CompileReport, platform: str) -> CompileReport:
-    """The compile report of an ablation, with the FLOPs of its share of the step.
-
-    whole: its report with the FLOPs of the global batch.
-    """
-    part, count = point.levers[PART.name], devices_of(point)
-    share = {ALONE: 1 / count, LOCAL: 1.0, SCHEDULE: 1.0, COMMUNICATION: 0.0}
-    if part == PEAK:
-        flops = programs.product_flops(platform, count)
-    else:
-        flops = whole.flops_per_step * (1.0 if is_plain(point) else share[part])
-    return dataclasses.replace(whole, flops_per_step=flops)

@@ -24,7 +24,7 @@ from __future__ import annotations
 import contextlib
 import dataclasses
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -39,7 +39,7 @@ from jaxbench.errors import Unsupported
 from jaxbench.machine.mesh import data_mesh
 from jaxbench.parallel.data_parallel import AXIS
 from jaxbench.parallel.stage import AXIS as STAGE
-from jaxbench.workloads.jaxprs import CALLS, equations, inner, interpret
+from jaxbench.workloads.jaxprs import CALLS, CASTS, Replace, equations, evaluate, inner, interpret
 
 # The primitives that communicate, by the collective that XLA makes of them.
 SENDS = {
@@ -47,12 +47,7 @@ SENDS = {
     **dict.fromkeys(("all_gather", "all_gather_invariant"), "all-gather"),
     **{"reduce_scatter": "reduce-scatter", "ppermute": "collective-permute", "all_to_all": "all-to-all"},
 }
-CASTS = ("pvary", "pbroadcast")  # change only what the type checker knows
 WHOLE_ARRAYS = "its optimizer's update needs whole arrays, so it is not the program of one device"
-
-# (equation, operands) -> results: replaces an equation that communicates, or that asks for the index of its device
-Replace = Callable[[Any, Sequence[Any]], Sequence[Any]]
-Rules = Mapping[str, Replace]  # by primitive
 
 
 @dataclass(frozen=True)
@@ -96,81 +91,6 @@ def trace(workload: TrainWorkload, program: Program, global_batch: int) -> Trace
         tuple(traced.jaxpr.consts),
         jax.tree.structure(traced.out_info),
     )
-
-
-def evaluate(jaxpr: Any, consts: Sequence[Any], operands: Sequence[Any], rules: Rules) -> list[Any]:
-    """Runs the jaxpr of one device, with `rules` in place of some primitives.
-
-    Casts that only the type checker needs are dropped, so call this in a `shard_map` without type checking.
-    """
-
-    def literal(var: Any) -> np.ndarray:
-        """The value of a literal without the mesh that it was traced for."""
-        return np.asarray(var.val, var.aval.dtype)
-
-    return interpret(jaxpr, consts, operands, literal, lambda equation, given: _results(equation, given, rules))
-
-
-def _results(equation: Any, given: Sequence[Any], rules: Rules) -> Sequence[Any]:
-    name, params = equation.primitive.name, equation.params
-    if name in rules:
-        return rules[name](equation, given)
-    if name in CASTS:
-        return given
-    if name in CALLS:
-        if params.get("differentiated") and params.get("prevent_cse"):  # the barrier that the call would become
-            given = jax.lax.optimization_barrier(tuple(given))
-        ((called, consts),) = inner(equation)[:1]
-        return evaluate(called, consts, given, rules)
-    if name in LOOPS:
-        return LOOPS[name](equation, given, rules)
-    # Layouts name the mesh that the step was traced for.
-    params = {name: None if isinstance(value, NamedSharding) else value for name, value in params.items()}
-    results = equation.primitive.bind(*given, **params)
-    return results if equation.primitive.multiple_results else [results]
-
-
-def _scan(equation: Any, given: Sequence[Any], rules: Rules) -> Sequence[Any]:
-    params = equation.params
-    ((body, consts),) = inner(equation)
-    if "ft_in" in params:  # jax 0.12 has trees instead of counts
-        constants, carry_in, _ = params["ft_in"].unpack()
-        held, carried = len(constants), len(carry_in)
-    else:
-        held, carried = params["num_consts"], params["num_carry"]
-    first, carry, rows = given[:held], given[held : held + carried], given[held + carried :]
-
-    def step(carry: Any, row: Any) -> tuple[Any, Any]:
-        results = evaluate(body, consts, [*first, *carry, *row], rules)
-        return results[:carried], results[carried:]
-
-    settings = {name: params[name] for name in ("length", "reverse", "unroll")}
-    last, stacked = jax.lax.scan(step, [*carry], [*rows], **settings)
-    return [*last, *stacked]
-
-
-def _while(equation: Any, given: Sequence[Any], rules: Rules) -> Sequence[Any]:
-    params = equation.params
-    test, body = params["cond_jaxpr"], params["body_jaxpr"]
-    split = params["cond_nconsts"], params["cond_nconsts"] + params["body_nconsts"]
-    of_test, of_body, carry = given[: split[0]], given[split[0] : split[1]], given[split[1] :]
-    return jax.lax.while_loop(
-        lambda carry: evaluate(test.jaxpr, test.consts, [*of_test, *carry], rules)[0],
-        lambda carry: evaluate(body.jaxpr, body.consts, [*of_body, *carry], rules),
-        [*carry],
-    )
-
-
-def _cond(equation: Any, given: Sequence[Any], rules: Rules) -> Sequence[Any]:
-    def branch(closed: Any) -> Callable[..., list[Any]]:
-        return lambda *operands: evaluate(closed.jaxpr, closed.consts, operands, rules)
-
-    return jax.lax.switch(given[0], [branch(closed) for closed in equation.params["branches"]], *given[1:])
-
-
-LOOPS: dict[str, Callable[[Any, Sequence[Any], Rules], Sequence[Any]]] = {
-    "scan": _scan, "while": _while, "cond": _cond,
-}  # fmt: skip
 
 
 def communicates(jaxpr: Any) -> bool:

@@ -19,10 +19,10 @@ from jaxbench.analysis.summary import state as state_of
 from jaxbench.errors import UserError, did_you_mean
 from jaxbench.features.cards import card as cards_lib
 from jaxbench.features.cards.card import Card
+from jaxbench.features.cards.figures import CardCurve, draw_cards
 from jaxbench.features.comparison.sentences import clean
 from jaxbench.report.drawing import canvas
 from jaxbench.report.drawing.marks import Mark
-from jaxbench.report.figures.runs import CardCurve, draw_cards
 from jaxbench.report.findings import OVERSUBSCRIBED
 from jaxbench.report.table import ALWAYS, TEXT, Cell, Column, Table, TableRow, fill, milliseconds, share
 from jaxbench.statistics.bootstrap import Estimate

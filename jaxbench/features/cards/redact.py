@@ -61,7 +61,7 @@ def redact_text(string: str, *, private: bool = False) -> str:
 
 def _folders() -> list[str]:
     """The folders that become ".", longest first, so that a folder inside another is replaced before it."""
-    folders = {str(Path.cwd()), str(Path(__file__).resolve().parents[2])} - {"/", str(Path.home())}
+    folders = {str(Path.cwd()), str(Path(__file__).resolve().parents[3])} - {"/", str(Path.home())}
     return sorted(folders, key=len, reverse=True)
 
 

@@ -1,7 +1,7 @@
 # Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
 """`jaxbench repro`: reruns a card's config and decides whether each point is within a margin of the card's.
 
-Each question is a ratio, new over card. Its confidence interval comes from `jaxbench.features.comparison` and covers the variation
+Each question is a ratio, new over card. Its interval comes from `features.comparison` and covers the variation
 between rounds and between processes. `judge.decide` answers the question. "within": the whole interval is within the
 margin, so a larger difference would have been seen. "consistent": the interval contains 1 but reaches beyond the
 margin, which proves nothing. A table asks several questions, so its intervals have a joint confidence of 95 %

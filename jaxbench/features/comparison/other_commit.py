@@ -33,7 +33,8 @@ from jaxbench.records.documents import flatten
 Fields = dict[str, Any]  # the fields of a config by path
 
 PREFIX = "ref:"
-NEEDED = ("jaxbench/__init__.py", "experiments", "configs")  # the parts that a process imports or reads
+# The parts that a process starts, imports or reads. A commit from before worker.py has another layout.
+NEEDED = ("jaxbench/__init__.py", "jaxbench/worker.py", "experiments", "configs")
 OTHER_PROTOCOL = "its measuring protocol differs from that of this jaxbench, so choose another commit"
 ANSWER_LIMIT_S = 120.0
 SHOWN = 20  # names of a repository that a sentence lists

@@ -19,9 +19,11 @@ from typing import Any
 import jax
 from jax.profiler import ProfileData
 
+from jaxbench.core.bench import Bench
 from jaxbench.core.schema import ProfileRecord
-from jaxbench.hlo.module import Module
+from jaxbench.hlo.module import Module, parse
 from jaxbench.hlo.operations import KINDS, OperationClassifier
+from jaxbench.processes.server import stage
 
 IDLE = "idle"
 STEPS = "jaxbench.steps"  # the name of the traced steps in the trace
@@ -43,6 +45,25 @@ class Operation:
     def rank(self) -> int:
         """Of several concurrent operations, those with the lowest rank get the time."""
         return 2 if self.container else 1 if self.kind in ("collective", "copy") else 0
+
+
+def of_point(bench: Bench, point: str, folder: str) -> ProfileRecord:
+    """Traces one block of a prepared point into `folder`. Raises StageError."""
+    ready = bench.prepared[point]
+    number = jax.process_index() or bench.co_runners.here
+    here = f"-process{number}" if number else ""
+    with stage("profile"), bench.running(ready) as (call, state, supply):
+        _, state = bench.timer_of(ready).block(call, state, supply, 2)
+        return trace(
+            call,
+            state,
+            supply,
+            steps=ready.steps,
+            folder=folder + here,
+            module=parse(ready.compiled.hlo),
+            point=point,
+            worker=bench.worker,
+        )
 
 
 def trace(

@@ -15,11 +15,11 @@ from jaxbench.digits import digits
 from jaxbench.errors import UserError
 from jaxbench.features.time_to_target import analysis
 from jaxbench.features.time_to_target.analysis import Curve, SeedGroup
+from jaxbench.features.time_to_target.figures import draw_targets
 from jaxbench.features.training import trainings
 from jaxbench.features.training.trainings import Trained
 from jaxbench.report import page
 from jaxbench.report.drawing import canvas
-from jaxbench.report.figures.runs import draw_targets
 from jaxbench.report.page import Page, Picture, Purpose, Section
 from jaxbench.report.table import ALWAYS, TEXT, Column, fill, to_csv
 from jaxbench.statistics.bootstrap import Estimate

@@ -1,5 +1,5 @@
 # Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
-"""The time ledger of one start: what the process is doing, and for how long (`features.training.trainings` reads it)."""
+"""The time ledger of one start: what the process is doing, and for how long (`trainings` reads it)."""
 
 from __future__ import annotations
 

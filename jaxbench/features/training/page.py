@@ -15,11 +15,11 @@ from jaxbench.core.store import RunFolder, read_json, write_atomic
 from jaxbench.digits import digits
 from jaxbench.errors import UserError
 from jaxbench.features.training import goodput, trainings
+from jaxbench.features.training.figures import draw_goodput, draw_learning
 from jaxbench.features.training.goodput import Costs
 from jaxbench.features.training.trainings import LABELS, Start
 from jaxbench.report import page
 from jaxbench.report.drawing import canvas
-from jaxbench.report.figures.runs import draw_goodput, draw_learning
 from jaxbench.report.page import Page, Picture, Section
 from jaxbench.report.table import NUMBER, TEXT, Table, plain
 

@@ -1,5 +1,5 @@
 # Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
-"""Figures of how a training step scales, and of what it loses."""
+"""Figures of how a training step scales over devices, processes and hosts."""
 
 from __future__ import annotations
 
@@ -19,34 +19,12 @@ from jaxbench.analysis.quantities import devices
 from jaxbench.analysis.quantities import devices as devices_word
 from jaxbench.analysis.scaling import Row
 from jaxbench.catalog import published
-from jaxbench.core.schema import ProfileRecord
-from jaxbench.features.ablations.waterfall import (
-    CONTENTION,
-    NAMES,
-    SLOWEST_PROCESS,
-    SMALLER_BATCH,
-    STAGE_WORK,
-    Factor,
-    Waterfall,
-)
-from jaxbench.features.comparison.comparison import Comparison
-from jaxbench.report.details import IDLE
 from jaxbench.report.drawing import families, marks, notes
-from jaxbench.report.drawing.axes import (
-    devices_axis,
-    efficiency_axis,
-    empty,
-    entitle,
-    log_axis,
-    plain,
-    seconds_tick,
-    si,
-    zero_axis,
-)
+from jaxbench.report.drawing.axes import devices_axis, efficiency_axis, empty, entitle, log_axis, plain, si, zero_axis
 from jaxbench.report.drawing.canvas import Sheet, short
 from jaxbench.report.drawing.marks import GREY, Mark
 from jaxbench.report.drawing.plot import plot
-from jaxbench.report.findings import Findings, TrainingFindings, unit
+from jaxbench.report.findings import Findings, unit
 from jaxbench.statistics.bootstrap import Estimate
 
 # scaling: The scaling figure: throughput, speed-up and efficiency over devices. Marker and colour show the strategy;
@@ -200,151 +178,6 @@ def _handles(every: list[StrategyCurve], *, split: bool) -> list[Any]:
     return [*handles, marks.guide_handle("ideal")]
 
 
-WATERFALL_MOST = 3  # most strategies: more rows of panels do not fit on a page
-_LEFT: Any = dict(facecolor="#e3e3e3", edgecolor="#333333", linewidth=0.8)  # the bar of the measured efficiency
-_ERROR: Any = dict(linestyle="none", ecolor="black", elinewidth=0.7, capsize=1.5, capthick=0.7, zorder=4)
-_KIN = {STAGE_WORK: SMALLER_BATCH, SLOWEST_PROCESS: CONTENTION}  # related factors: drawn like these, but hollow
-_PLACES = [name for name in NAMES if name not in _KIN]
-_WATERFALL_STYLES = {
-    name: (_PLACES.index(_KIN.get(name, name)), name in _KIN) for name in NAMES
-}  # (colour and hatch, hollow)
-_GAP, _LEAST = 1.2, 12.0  # in widths of a bar: the gap between device counts, and the least width of a panel
-
-
-@plot("waterfall", views=("training",), order=1)
-def draw_waterfall(run: TrainingFindings) -> Figure | None:
-    """Each step down from 100 % is the loss by one factor in points of efficiency, with its confidence interval; the
-    grey bar is the measured efficiency. Smaller per-device batch: a device with less work does it less efficiently.
-    Contention: all devices running at once are slower than one alone, even without communication. Pipeline bubble:
-    stages wait for each other. Communication: the part that does not overlap with computation. Unexplained:
-    the rest."""
-    every = run.waterfalls
-    if not every:
-        return None
-    scalings = list(dict.fromkeys(one.point.scaling for one in every))
-    strategies = list(dict.fromkeys(_waterfall_name(one) for one in every))
-    shown = strategies[:WATERFALL_MOST]
-    sheet = Sheet(len(shown), len(scalings), heights=1.9, sharey=True)
-    for line, strategy in zip(sheet.panels, shown, strict=True):
-        for axes, scaling in zip(line, scalings, strict=True):
-            members = [one for one in every if (_waterfall_name(one), one.point.scaling) == (strategy, scaling)]
-            panel(axes, members)
-            entitle(axes, f"{short(strategy, 26)}, {scaling}", y="efficiency, %" if axes is line[0] else "")
-    drawn = handles([one for one in every if _waterfall_name(one) in shown])
-    rest = notes.rest(len(shown), len(strategies), "strategies, in the order of the table")
-    return sheet.finish(f"{run.experiment}: why not 100 %", drawn, [*remarks(every), *rest])
-
-
-def handles(every: Sequence[Waterfall]) -> list[Any]:
-    """Legend entries of the factors that have a bar."""
-    drawn = {factor.name for one in every for factor in one.factors if not factor.negligible}
-    return [
-        marks.bar_handle(place, short(name), hollow=hollow)
-        for name, (place, hollow) in _WATERFALL_STYLES.items()
-        if name in drawn
-    ]
-
-
-def _waterfall_name(one: Waterfall) -> str:
-    return " ".join(filter(None, (one.point.strategy, one.point.arm)))
-
-
-def panel(axes: Axes, members: Sequence[Waterfall]) -> None:
-    """Draws one group of bars per device count."""
-    axes.axhline(100, **marks.DASHES, zorder=1)
-    start, centres = 0.0, []
-    for one in members:
-        end = _steps(axes, one, start)
-        centres.append((start + end) / 2)
-        start = end + 1 + _GAP
-    axes.set_xticks(centres, [devices(one.point.devices) for one in members])
-    axes.tick_params(axis="x", length=0)
-    axes.grid(False, axis="x")
-    spare = max(0.0, _LEAST - start) / 2  # so that the bars of one device count are no wider than those of many
-    axes.set_xlim(-1 - spare, start - _GAP + spare)
-    together = axes.get_shared_y_axes().get_siblings(axes)  # a panel on the same y axis may be higher, if it has a gain
-    axes.set_ylim(0, max(112.0, *(1.12 * each.dataLim.y1 for each in together)))
-    if not members:
-        axes.text(0.5, 0.5, "no waterfall", transform=axes.transAxes, ha="center", color=GREY)
-
-
-def _steps(axes: Axes, one: Waterfall, start: float) -> float:
-    """Draws the steps of one device count from x = start. Returns the x of the last bar, which is the efficiency."""
-    level, at = 100.0, start
-    for factor in one.factors:
-        below = level - factor.lost.value
-        if factor.negligible:
-            level = below
-            continue
-        _step(axes, at, level, factor)
-        axes.plot([at - 0.4, at + 1.4], [below, below], color=GREY, linewidth=0.5, zorder=1)
-        level, at = below, at + 1
-    whole = one.efficiency.times(100)
-    axes.bar([at], [whole.value], width=0.8, zorder=2, **_LEFT)
-    _interval(axes, at, whole)
-    top = whole.hi if whole.has_interval else whole.value
-    marks.write(axes, at - 0.4, top, f"{whole.value:.0f} %", above=True, ha="left")  # left of the bar are the steps
-    return at
-
-
-def _step(axes: Axes, at: float, level: float, factor: Factor) -> None:
-    """Draws a factor's bar from `level` down (up if it gains), with the confidence interval around its end."""
-    lost = factor.lost
-    low, high = sorted((level, level - lost.value))
-    place, hollow = _WATERFALL_STYLES[factor.name]
-    axes.bar([at], [high - low], bottom=low, width=0.8, zorder=2, **marks.bar_style(place, hollow=hollow))
-    _interval(axes, at, Estimate(value=level - lost.value, lo=level - lost.hi, hi=level - lost.lo))
-    text = f"{-lost.value:+z.0f}".replace("-", "−") if factor.resolved else "?"
-    if lost.value < 0:
-        marks.write(axes, at, max(high, level - lost.lo) if lost.has_interval else high, text, size=6, above=True)
-    else:
-        bottom = min(low, level - lost.hi) if lost.has_interval else low
-        marks.write(axes, at, bottom, text, size=6, xytext=(0, -2), ha="center", va="top")
-
-
-def _interval(axes: Axes, at: float, value: Estimate) -> None:
-    if value.has_interval:
-        axes.errorbar([at], [value.value], yerr=[[value.value - value.lo], [value.hi - value.value]], **_ERROR)
-
-
-def remarks(every: Sequence[Waterfall]) -> list[str]:
-    """Notes on what bars and marks mean, and on parts that were not measured."""
-    whole = [(one.row.timing.samples, one.row.timing.rounds, one.row.timing.processes) for one in every]
-    # A run with rounds=auto visits the ablations less often than the points that they explain.
-    parts = [(n[0] * one.rounds // n[1], one.rounds, one.processes) for n, one in zip(whole, every, strict=True)]
-    counts = notes.n_of(parts)
-    if parts != whole:
-        counts += f" for the factors, {notes.n_of(whole).removeprefix('n = ')} for the efficiency"
-    found = [f"points of efficiency; {notes.BARS} of each step; {counts}, measured in the same rounds"]
-    if any(not (factor.resolved or factor.negligible) for one in every for factor in one.factors):
-        found.append("?: the interval contains 0")
-    missing = [clause for one in every for clause in one.missing]
-    if missing:
-        more = f" and {len(missing) - 2} more" if len(missing) > 2 else ""
-        found.append(f"in 'unexplained', because they were not measured: {'; '.join(missing[:2])}{more}")
-    return found
-
-
-@plot("factors")
-def draw_factors(comparison: Comparison) -> Figure | None:
-    """The efficiency of each run in steps down from 100 %: one per factor, with its confidence interval."""
-    families = list(dict.fromkeys((pair.a.family, pair.b.family) for pair in comparison.waterfalls))
-    if not families:
-        return None
-    shown = families[:WATERFALL_MOST]
-    pairs = [pair for pair in comparison.waterfalls if (pair.a.family, pair.b.family) in shown]
-    sheet = Sheet(len(shown), 2, heights=1.9, sharey=True)
-    for (left, right), family in zip(sheet.panels, shown, strict=True):
-        members = [pair for pair in pairs if (pair.a.family, pair.b.family) == family]
-        panel(left, [pair.a for pair in members])
-        panel(right, [pair.b for pair in members])
-        entitle(left, f"A: {short(family[0], 30)}", y="efficiency, %")
-        entitle(right, f"B: {short(family[1], 30)}")
-    every = [one for pair in pairs for one in (pair.a, pair.b)]
-    rest = notes.rest(len(shown), len(families), "strategies and scalings, in the order of the table")
-    return sheet.finish("Why not 100 %: A and B", handles(every), [*remarks(every), *rest])
-
-
 # hosts: Throughput over processes or hosts: bars of ideal and measured throughput, with the efficiency above them.
 # The same kind of figure as for Horovod (Sergeev and Del Balso 2018, arXiv:1802.05799) and MegaScale (Jiang et al.,
 # NSDI 2024).
@@ -418,46 +251,3 @@ def _hosts_name(row: Row, hosts: int | None) -> str:
     count, what = (row.point.processes, "process") if hosts is None else (hosts, "host")
     name = f"{count} {what}{('es' if hosts is None else 's') * (count > 1)}"
     return name if count == row.point.devices else f"{name}\n{devices_word(row.point.devices)}"
-
-
-@plot("profile", views=("training", "levers"), order=3)
-def draw_profile(run: Findings) -> Figure | None:
-    """Time per step of a few traced steps, by kind of operation, mean over devices. A collective or copy counts only
-    while nothing computes. Tracing slows a step down: compare shares, not lengths."""
-    profiled = [(row, row.point.profile) for row in run.rows if row.point.profile is not None]
-    if not profiled:
-        return None
-    kinds = _kinds([profile for _, profile in profiled])
-    sheet = Sheet()
-    axes = sheet.only()
-    for place, (row, profile) in enumerate(profiled):
-        parts = [(profile.kinds.get(kind, 0.0) / profile.steps, style) for style, kind in enumerate(kinds)]
-        marks.stack(axes, place, parts, thick=0.62, hollow=row.point.oversubscribed)
-        at = 0.0
-        for width, _ in parts:
-            share = width * profile.steps / profile.wall_s
-            if share >= 0.06:
-                box = {"facecolor": "white", "edgecolor": "none", "pad": 0.6, "alpha": 0.85}
-                axes.text(at + width / 2, place, f"{100 * share:.0f} %", ha="center", va="center", fontsize=6, bbox=box)
-            at += width
-    longest = max(profile.wall_s / profile.steps for _, profile in profiled)
-    zero_axis(axes, "x", longest, show=seconds_tick, room=1.03, max_ticks=8)
-    entitle(axes, "time per traced step")
-    sheet.names(axes, [short(_profile_name(row), 34) for row, _ in profiled], abreast=2)
-    handles = [marks.bar_handle(style, kind) for style, kind in enumerate(kinds)]
-    hollow = [notes.HOLLOW] if any(row.point.oversubscribed for row, _ in profiled) else []
-    remarks = [*hollow, "shares of the traced time; those below 6 % are not labelled"]
-    return sheet.finish(f"{run.experiment}: time of a step by kind of operation", handles, remarks)
-
-
-def _kinds(profiles: Sequence[ProfileRecord]) -> list[str]:
-    """The kinds that take any time, the longest first, idle last."""
-    totals: dict[str, float] = {}
-    for profile in profiles:
-        for kind, seconds in profile.kinds.items():
-            totals[kind] = totals.get(kind, 0.0) + seconds / profile.wall_s
-    return sorted((k for k, v in totals.items() if v > 0.001), key=lambda kind: (kind == IDLE, -totals[kind]))
-
-
-def _profile_name(row: Row) -> str:
-    return ", ".join(filter(None, (row.point.strategy, row.point.scaling, devices(row.point.devices), row.point.arm)))

@@ -34,7 +34,7 @@ _UNFINISHED = {ASKED: "was not started", STOPPED: "was interrupted", BROKEN: "br
 
 
 class NotTestable(Exception):
-    """Why a claim has no number here, as a sentence. verdict: of `features.comparison.judge`, in place of one on the number."""
+    """Why a claim has no number here, as a sentence. verdict: of `judge`, in place of one on the number."""
 
     def __init__(self, why: str, verdict: str = judge.NOT_TESTABLE) -> None:
         super().__init__(why)

@@ -1,0 +1,61 @@
+# Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
+"""The figure of traced steps: their time by category of operation."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from matplotlib.figure import Figure
+
+from jaxbench.analysis.quantities import devices
+from jaxbench.analysis.scaling import Row
+from jaxbench.core.schema import ProfileRecord
+from jaxbench.report.details import IDLE
+from jaxbench.report.drawing import marks, notes
+from jaxbench.report.drawing.axes import entitle, seconds_tick, zero_axis
+from jaxbench.report.drawing.canvas import Sheet, short
+from jaxbench.report.drawing.plot import plot
+from jaxbench.report.findings import Findings
+
+
+@plot("profile", views=("training", "levers"), order=3)
+def draw_profile(run: Findings) -> Figure | None:
+    """Time per step of a few traced steps, by kind of operation, mean over devices. A collective or copy counts only
+    while nothing computes. Tracing slows a step down: compare shares, not lengths."""
+    profiled = [(row, row.point.profile) for row in run.rows if row.point.profile is not None]
+    if not profiled:
+        return None
+    kinds = _kinds([profile for _, profile in profiled])
+    sheet = Sheet()
+    axes = sheet.only()
+    for place, (row, profile) in enumerate(profiled):
+        parts = [(profile.kinds.get(kind, 0.0) / profile.steps, style) for style, kind in enumerate(kinds)]
+        marks.stack(axes, place, parts, thick=0.62, hollow=row.point.oversubscribed)
+        at = 0.0
+        for width, _ in parts:
+            share = width * profile.steps / profile.wall_s
+            if share >= 0.06:
+                box = {"facecolor": "white", "edgecolor": "none", "pad": 0.6, "alpha": 0.85}
+                axes.text(at + width / 2, place, f"{100 * share:.0f} %", ha="center", va="center", fontsize=6, bbox=box)
+            at += width
+    longest = max(profile.wall_s / profile.steps for _, profile in profiled)
+    zero_axis(axes, "x", longest, show=seconds_tick, room=1.03, max_ticks=8)
+    entitle(axes, "time per traced step")
+    sheet.names(axes, [short(_profile_name(row), 34) for row, _ in profiled], abreast=2)
+    handles = [marks.bar_handle(style, kind) for style, kind in enumerate(kinds)]
+    hollow = [notes.HOLLOW] if any(row.point.oversubscribed for row, _ in profiled) else []
+    remarks = [*hollow, "shares of the traced time; those below 6 % are not labelled"]
+    return sheet.finish(f"{run.experiment}: time of a step by kind of operation", handles, remarks)
+
+
+def _kinds(profiles: Sequence[ProfileRecord]) -> list[str]:
+    """The kinds that take any time, the longest first, idle last."""
+    totals: dict[str, float] = {}
+    for profile in profiles:
+        for kind, seconds in profile.kinds.items():
+            totals[kind] = totals.get(kind, 0.0) + seconds / profile.wall_s
+    return sorted((k for k, v in totals.items() if v > 0.001), key=lambda kind: (kind == IDLE, -totals[kind]))
+
+
+def _profile_name(row: Row) -> str:
+    return ", ".join(filter(None, (row.point.strategy, row.point.scaling, devices(row.point.devices), row.point.arm)))
