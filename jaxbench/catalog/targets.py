@@ -1,5 +1,5 @@
 # Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
-"""Absent hardware for which XLA can compile: `h100:8`, `v5e:4x4`.
+"""Absent hardware for which XLA can compile: `h100:8`, `v5e:4x4`, two slices `v5e:2x4x4`, hosts of 4 `h100:2x4`.
 
 `gpu_targets.csv` has the device description that XLA's GPU compiler needs. The TPU compiler knows its chips, and this
 module has the shapes of their slices.
@@ -24,7 +24,8 @@ _NEEDS_A_DEVICE = {"mi300x": "JAX's ROCm plug-in compiles only for the GPU that 
 
 @dataclass(frozen=True, kw_only=True)
 class Target:
-    """A number of devices of one kind. shape: that of a TPU slice; () for GPUs. memory_bytes: of one device."""
+    """A number of devices of one kind. shape: that of a TPU slice; () for GPUs. memory_bytes: of one device. slices: of
+    TPUs, joined by a data-centre network. host: GPUs of one host."""
 
     text: str
     name: str
@@ -33,6 +34,8 @@ class Target:
     devices: int
     shape: tuple[int, ...]
     memory_bytes: int
+    slices: int = 1
+    host: int = HOST_GPUS
 
     @property
     def counts(self) -> tuple[int, ...]:
@@ -43,12 +46,16 @@ class Target:
     def part(self, devices: int) -> Target:
         """The target with `devices` devices of the same kind. Raises UserError for a count that no slice has."""
         if self.platform == "gpu":
-            return parse(f"{self.name}:{devices}")
+            hosts = "" if self.host == HOST_GPUS or devices <= self.host else f"{devices // self.host}x"
+            return parse(f"{self.name}:{hosts}{self.host if hosts else devices}")
+        chips = math.prod(self.shape)
+        if self.slices > 1 and devices > chips and devices % chips == 0:  # another number of the same slices
+            return parse(f"{self.name}:{devices // chips}x{'x'.join(map(str, self.shape))}")
         shape = [1] * len(self.shape)
         while math.prod(shape) < devices:  # doubles the last of the shortest sides
             at = max(range(len(shape)), key=lambda axis: (-shape[axis], axis < 2, axis))
             shape[at] *= 2
-        shape = list(self.shape) if devices == self.devices else shape
+        shape = list(self.shape) if devices == chips else shape
         if math.prod(shape) != devices:
             raise UserError(f"--target={self.text} has no slice of {devices} chips: ask for 1, 2, 4, 8 and so on.")
         return parse(f"{self.name}:{'x'.join(map(str, shape))}")
@@ -56,12 +63,13 @@ class Target:
     def topology(self) -> tuple[str, dict[str, Any]]:
         """(platform of JAX, arguments of `get_topology_desc`)."""
         if self.platform == "gpu":
-            hosts = max(1, self.devices // HOST_GPUS)
+            hosts = max(1, self.devices // self.host)
             grid = f"1x{hosts}x{self.devices // hosts}"
             return "cuda", {"topology_name": grid, "topology": grid, "target_config": gpu_config(self.name)}
         host = tuple(min(side, most) for side, most in zip(self.shape, _HOST_CHIPS, strict=False))
         bounds = (*host, *[1] * (3 - len(host)))
-        return "tpu", {"topology_name": self.text, "chips_per_host_bounds": bounds}
+        one = f"{self.name}:{'x'.join(map(str, self.shape))}"
+        return "tpu", {"topology_name": one, "chips_per_host_bounds": bounds, "num_slices": self.slices}
 
     def machine(self) -> dict[str, Any]:
         """The facts of a machine's manifest that a plan needs."""
@@ -94,24 +102,30 @@ def parse(text: str) -> Target:
     if not all(side.isdecimal() and int(side) > 0 for side in sides):
         raise UserError(f"--target={text} does not say how many devices: write, for example, {_example(name)}.")
     shape = tuple(map(int, sides))
-    count = math.prod(shape)
+    count, slices, host = math.prod(shape), 1, HOST_GPUS
     if name in TPUS:
         kind, dims = TPUS[name]
-        whole = all(side % most == 0 or count < 4 for side, most in zip(shape, _HOST_CHIPS, strict=False))
+        slices, shape = (shape[0], shape[1:]) if len(shape) == dims + 1 else (1, shape)
+        whole = all(side % most == 0 or count // slices < 4 for side, most in zip(shape, _HOST_CHIPS, strict=False))
         if len(shape) != dims or not whole:
             raise UserError(f"--target={text} is not a slice: {name} has {dims} dimensions, such as {_example(name)}.")
         peak = hardware.find(kind)
         assert peak is not None and peak.memory_bytes is not None  # the catalogue has every chip in TPUS
         memory = peak.memory_bytes
     else:
-        if len(shape) != 1 or (count > HOST_GPUS and count % HOST_GPUS):
-            raise UserError(f"--target={text}: give the number of GPUs, 1 to 8 or a multiple of 8, such as {name}:16.")
+        host = shape[1] if len(shape) == 2 else HOST_GPUS
+        if len(shape) > 2 or (count > host and count % host):
+            raise UserError(
+                f"--target={text}: give the number of GPUs, 1 to 8 or a multiple of 8, such as {name}:16, or hosts and "
+                f"the GPUs of each, such as {name}:4x4."
+            )
         row = _gpus()[name]
         kind, memory = row["device_kind"], int(row["memory_bytes"])
     platform, shape = ("tpu", shape) if name in TPUS else ("gpu", ())
     return Target(
-        text=text, name=name, platform=platform, device_kind=kind, devices=count, shape=shape, memory_bytes=memory
-    )
+        text=text, name=name, platform=platform, device_kind=kind, devices=count, shape=shape, memory_bytes=memory,
+        slices=slices, host=host,
+    )  # fmt: skip
 
 
 def _example(name: str) -> str:
