@@ -14,6 +14,8 @@ from jaxbench.catalog import targets
 from jaxbench.features.forecast import forecasts, page, schedule, work
 from jaxbench.features.forecast.schedule import Copy, Loop, Wait
 from jaxbench.features.forecast.work import Chip, Cost
+from jaxbench.hlo import collective_counts
+from jaxbench.hlo.module import parse
 
 CHIP = Chip(
     memory_bytes_per_s=1e9, products=(("bfloat16", 1e12),), peak_flop_per_s=2e12, attention_flop_per_s=5e11,
@@ -33,6 +35,26 @@ ENTRY %main (p: f32[1000]) -> f32[1000] {
 """
 
 
+SLICES = """\
+HloModule slices
+
+ENTRY %main (p: bf16[8,128]) -> bf16[8,128] {
+  %p = bf16[8,128]{1,0} parameter(0)
+  %inside = bf16[8,128]{1,0} all-reduce(%p), replica_groups={{0,1,2,3}}, to_apply=%add
+  %go = token[] after-all()
+  %recv = (bf16[8,128]{1,0}, u32[], token[]) recv(%go), channel_id=1, is_host_transfer=true, frontend_attributes={ABOUT}
+  %send = (bf16[8,128]{1,0}, u32[], token[]) send(%inside, %go), channel_id=2, frontend_attributes={ABOUT}
+  %sent = token[] send-done(%send), channel_id=2, frontend_attributes={ABOUT}
+  %done = (bf16[8,128]{1,0}, token[]) recv-done(%recv), channel_id=1, frontend_attributes={ABOUT}
+  ROOT %all = bf16[8,128]{1,0} get-tuple-element(%done), index=0
+}
+"""
+ABOUT = (
+    '_xla_host_transfer_handler_name="xla_megascale_runtime",_xla_host_transfer_rendezvous="all-reduce.1_0",'
+    '_xla_megascale_target="{1,2}x{0:3}",_xla_megascale_transfer_type="ALL_REDUCE"'
+)
+
+
 def spent(seconds: float) -> Cost:
     return Cost(seconds=seconds, how="memory")
 
@@ -50,6 +72,18 @@ def test_copies_to_the_host_are_read_and_those_between_a_chips_memories_are_not(
     assert times.scheduled_s == pytest.approx(0.008 + times.work_s)
     unknown = schedule.read(OFFLOADED, {}, dataclasses.replace(CHIP, host_bytes_per_s=None))
     assert [event.seconds for event in unknown if isinstance(event, Copy)] == [0.0, 0.0]
+
+
+def test_what_slices_send_to_each_other_is_a_collective_over_the_first_axis():
+    text, mesh = SLICES.replace("ABOUT", ABOUT), {"data": 2, "fsdp": 4}
+    found = {(each.kind, each.axis, each.group): each.bytes for each in collective_counts.count(parse(text), mesh)}
+    assert found == {("all-reduce", "data", 2): 2048, ("all-reduce", "fsdp", 4): 2048}
+    sent = [event for event in schedule.read(text, mesh, CHIP) if not isinstance(event, Wait)]
+    assert [(event.collective.axis, event.collective.group, event.stride) for event in sent] == [
+        ("fsdp", 4, 1), ("data", 2, 4)
+    ]  # fmt: skip
+    waits = [event.name for event in schedule.read(text, mesh, CHIP) if isinstance(event, Wait)]
+    assert waits == ["inside", "all-reduce.1_0"]
 
 
 def test_a_copy_hides_behind_work_and_beside_messages():

@@ -153,6 +153,12 @@ class _Reader:
                 yield from self.events(name)
         elif line.kind in COLLECTIVES:
             yield from self._message(line, line, users.get(line.name), waits=_is_waited_for(line))
+        elif line.opcode == "send" and (found := collective_counts.of_slices(line, self._module, self._mesh)):
+            yield Send(_between(line), *found)
+        elif line.opcode == "recv-done" and (name := _between(self._module.instructions.get(line.operands[0], line))):
+            yield Wait(name)
+        elif line.opcode in ("recv", "send-done", "recv-done") and "megascale" in line.rest:
+            pass  # the end of a send is no wait, and the receive is waited for at its end
         elif moved := work.to_host(line, self._module):
             rate = self._on.host_bytes_per_s
             yield Copy(line.name, moved, moved / rate if rate else 0.0)
@@ -211,6 +217,12 @@ class _Reader:
 
     def _carries(self, line: Instruction) -> bool:
         return any('"async_collective_fusion_config"' in each.rest for each in (line, *self._inner(line)))
+
+
+def _between(line: Instruction) -> str:
+    """The name of a collective between slices that an instruction belongs to; "" for another instruction."""
+    found = collective_counts.between_slices(line)
+    return found[0] if found else ""
 
 
 def _is_waited_for(collective: Instruction) -> bool:

@@ -131,9 +131,9 @@ def _tpu(q_BNTH: jax.Array, k_BNTH: jax.Array, v_BNTH: jax.Array) -> jax.Array:
 
     _, heads, positions, _ = q_BNTH.shape
     names = ("block_q", "block_kv", "block_kv_compute", "block_q_dkv", "block_kv_dkv", "block_kv_dkv_compute")
-    sizes = splash.BlockSizes(**dict.fromkeys(names, _block(positions, 512)), use_fused_bwd_kernel=True)
+    sizes: Any = {**dict.fromkeys(names, _block(positions, 512)), "use_fused_bwd_kernel": True}
     mask = masks.MultiHeadMask([masks.CausalMask((positions, positions))] * heads)
-    kernel = splash.make_splash_mha(mask, head_shards=1, q_seq_shards=1, block_sizes=sizes)
+    kernel = splash.make_splash_mha(mask, head_shards=1, q_seq_shards=1, block_sizes=splash.BlockSizes(**sizes))
     return jax.vmap(kernel)(q_BNTH, k_BNTH, v_BNTH)
 
 

@@ -173,8 +173,8 @@ class Attention(nnx.Module):
             k_BNTH, v_BNTH = (jnp.repeat(all_BKGTH[:, :, at], self.shared, axis=1) for at in (-2, -1))
         else:
             q_BNTH, k_BNTH, v_BNTH = jnp.transpose(column(self.qkv, x_BTD), (2, 0, 3, 1, 4))
-        projected = zip((q_BNTH, k_BNTH, v_BNTH), ("query_proj", "key_proj", "value_proj"), strict=True)
-        mixed_BNTH = causal(*(checkpoint_name(x, name) for x, name in projected), self.kernel)
+        q_BNTH, k_BNTH = checkpoint_name(q_BNTH, "query_proj"), checkpoint_name(k_BNTH, "key_proj")
+        mixed_BNTH = causal(q_BNTH, k_BNTH, checkpoint_name(v_BNTH, "value_proj"), self.kernel)
         return checkpoint_name(row(self.out, jnp.transpose(mixed_BNTH, (0, 2, 1, 3))), "out_proj")
 
 
