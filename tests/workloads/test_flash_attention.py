@@ -22,9 +22,9 @@ KEY = jax.random.PRNGKey(0)
 @pytest.fixture
 def interpreted(monkeypatch):
     """Runs the kernels in Python, because there is neither a TPU nor a GPU."""
-    from jax.experimental.pallas.ops.gpu import attention as triton
     from jax.experimental.pallas.ops.tpu.splash_attention import splash_attention_kernel as splash
 
+    triton = flash_attention.triton_kernel()
     monkeypatch.setattr(triton, "mha", partial(triton.mha, interpret=True))
     monkeypatch.setattr(splash, "make_splash_mha", partial(splash.make_splash_mha, interpret=True))
 
@@ -39,8 +39,8 @@ def gradients(attend, q, k, v):
     return out, *pulled(jnp.cos(out))
 
 
-@pytest.mark.parametrize("positions", thin([128, 200], 2))
-@pytest.mark.parametrize("width", thin([8, 64, 96, 128, 136], 3))
+@pytest.mark.parametrize("positions", thin([200, 128], 1))
+@pytest.mark.parametrize("width", thin([96, 64, 8, 128, 136], 2))
 @pytest.mark.parametrize("platform", ["tpu", "cuda"])
 def test_the_kernels_compute_plain_attention(interpreted, platform, width, positions):
     qkv = drawn(positions, width)

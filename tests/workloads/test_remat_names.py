@@ -15,7 +15,7 @@ from jaxbench.workloads import levers
 from jaxbench.workloads.jaxprs import equations
 
 KEY = jax.random.PRNGKey(0)
-SMALL = {"model.layers": 2, "model.width": 32, "model.heads": 2, "model.context": 8, "model.vocab": 16}
+SMALL = {"model.layers": 1, "model.width": 32, "model.heads": 2, "model.context": 8, "model.vocab": 16}
 LLAMA = {"model.gated": 1, "model.kv_heads": 1, "model.rms": 1}
 
 
@@ -40,14 +40,14 @@ def products(value: str) -> int:
 def test_what_is_kept_is_not_computed_again():
     none = products("none")
     # Per block: qkv, scores, weighted values, out, up, down. Nothing needs the last one again.
-    again = {value: (products(value) - none) / 2 for value in ("full", "save_qkv_proj", "minimal", "minimal_flash")}
+    again = {value: products(value) - none for value in ("full", "save_qkv_proj", "minimal", "minimal_flash")}
     assert again == {"full": 5, "save_qkv_proj": 4, "minimal": 2, "minimal_flash": 1}
-    assert products("names:mlpwi+out_proj=keep+mlpwo=recompute") - none == 2 * 3
+    assert products("names:mlpwi+out_proj=keep+mlpwo=recompute") - none == 3
     assert products("block") == products("full")
 
 
-@pytest.mark.parametrize("value", thin([*remat.PRESETS, "names:decoder_layer_input+mlpwo"], 3))
-@pytest.mark.parametrize("model", thin([{}, LLAMA, {"model.experts": 2}], 2))
+@pytest.mark.parametrize("value", thin(["names:decoder_layer_input+mlpwo", *remat.PRESETS], 1))
+@pytest.mark.parametrize("model", thin([LLAMA, {}, {"model.experts": 2}], 1))
 def test_the_gradient_does_not_depend_on_it(value, model):
     if remat.offloads(value):
         pytest.skip("a CPU has no other memory")
@@ -59,7 +59,8 @@ def test_the_gradient_does_not_depend_on_it(value, model):
 @pytest.mark.parametrize(
     ("value", "arrays"), [("qkv_proj_offloaded", 3), ("names:decoder_layer_input=offload+mlpwi=keep", 1)]
 )
-def test_what_is_offloaded_lies_in_the_memory_of_the_host(value, arrays):
+def test_what_is_offloaded_lies_in_the_memory_of_the_host(monkeypatch, value, arrays):
+    monkeypatch.delitem(levers.REQUIREMENTS, "remat")  # as on a device with a memory of its own
     function, params = gradient(value)
     text = str(jax.make_jaxpr(function)(params))
     assert text.count("<host>") >= 2 * arrays

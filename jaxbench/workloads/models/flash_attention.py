@@ -11,6 +11,7 @@ Axes: B examples, N heads, T positions, H head width.
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable
 from functools import partial
 from typing import Any
@@ -142,9 +143,16 @@ def _gpu_block(width: int) -> int:
     return 64 if width <= 128 else 32
 
 
-def _cuda(block: int, q_BNTH: jax.Array, k_BNTH: jax.Array, v_BNTH: jax.Array) -> jax.Array:
-    from jax.experimental.pallas.ops.gpu import attention as triton
+def triton_kernel() -> Any:
+    """JAX's module of the GPU's kernel. Newer JAX warns at its import that another package will replace it."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", DeprecationWarning)
+        from jax.experimental.pallas.ops.gpu import attention as triton
+    return triton
 
+
+def _cuda(block: int, q_BNTH: jax.Array, k_BNTH: jax.Array, v_BNTH: jax.Array) -> jax.Array:
+    triton = triton_kernel()
     q, k, v = (x.transpose(0, 2, 1, 3) for x in (q_BNTH, k_BNTH, v_BNTH))
     mixed = triton.mha(q, k, v, None, sm_scale=1.0, causal=True, block_sizes=triton.BlockSizes(*[block] * 6))
     return mixed.transpose(0, 2, 1, 3)
