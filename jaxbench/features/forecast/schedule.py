@@ -54,7 +54,7 @@ class Loop:
     branches: tuple[float, ...] = ()
 
 
-_HOSTED = ("async", "copy", "slice", "dynamic-slice", "dynamic-update-slice")  # their starts may copy from the host
+_COPIES = ("copy", "slice", "dynamic-slice", "dynamic-update-slice")  # between memories of a chip, or with the host's
 _TARGETS = ("AsyncCollectiveStart", "AsyncCollectiveDone")
 
 Event = Cost | Send | Copy | Wait | Loop
@@ -164,9 +164,10 @@ class _Reader:
             yield Copy(line.name, moved, moved / rate if rate else 0.0)
             if not line.opcode.endswith("-start"):
                 yield Wait(line.name)
-        elif line.opcode.endswith("-done") and line.opcode.removesuffix("-done") in (*COLLECTIVES, *_HOSTED):
+        elif line.opcode.endswith("-done") and line.opcode.removesuffix("-done") in (*COLLECTIVES, "async", *_COPIES):
             start = self._module.instructions.get(line.operands[0])
-            if start is None or not _is_waited_for(start):
+            of_chip = line.opcode.removesuffix("-done") in _COPIES and not (start and work.to_host(start, self._module))
+            if not of_chip and (start is None or not _is_waited_for(start)):
                 yield Wait(line.operands[0])
         elif line.opcode == "async-start" or line.opcode == "fusion":
             yield from self._fused(line)
