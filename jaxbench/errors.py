@@ -1,5 +1,5 @@
 # Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
-"""UserError and its kinds: the exceptions that are shown as a sentence, without a stack trace."""
+"""JaxbenchError and its kinds: the exceptions that are shown as a sentence, without a stack trace."""
 
 from __future__ import annotations
 
@@ -7,7 +7,11 @@ import difflib
 from collections.abc import Iterable
 
 
-class UserError(Exception):
+class JaxbenchError(Exception):
+    """What the Python API raises. The message is the sentence that the command line prints."""
+
+
+class UserError(JaxbenchError):
     """Bad input. The message is one sentence that names the value and a legal one."""
 
 

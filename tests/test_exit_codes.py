@@ -67,6 +67,12 @@ def two(a: dict[str, Any], b: dict[str, Any]) -> Words:
     return lambda path: ("compare", f"--a={made(path / 'a', **a)}", f"--b={made(path / 'b', seed=1, **b)}")
 
 
+def printed(path: Path, tokens_per_step: int) -> str:
+    """A printed table with one row."""
+    (path / "table.csv").write_text(f"gpus,tokens/s/gpu,step time (s),tokens per step\n8,12.5,10.0,{tokens_per_step}\n")
+    return str(path / "table.csv")
+
+
 def mine(path: Path) -> tuple[str, ...]:
     """A model that states a million times its FLOPs, so that every point is impossible."""
     text = (ROOT / "experiments" / "mlp.py").read_text()
@@ -101,6 +107,8 @@ CASES: dict[tuple[str, int], Words] = {
     ("new", 0): lambda path: ("new", str(path / "model.py")),
     ("card", 0): lambda path: ("card", f"--run={made(path / 'a')}"),
     ("cards", 0): lambda path: ((path / "cards").symlink_to(ROOT / "cards"), ("cards",))[1],
+    ("audit", 0): lambda path: ("audit", printed(path, 1000)),
+    ("audit", 1): lambda path: ("audit", printed(path, 2000)),
     ("list", 0): lambda path: ("list",),
     ("version", 0): lambda path: ("version",),
     ("help", 0): lambda path: ("help",),

@@ -47,6 +47,7 @@ WINGS = {
 # A feature imports all floors and wings. The features that it also imports, each with the reason:
 FEATURES: dict[str, set[str]] = {
     "ablations": set(),
+    "audit": set(),
     "cards": {"comparison"},  # a rerun of a card is judged as any comparison of two runs
     "comparison": {"ablations", "training"},  # two runs are compared by their waterfalls, two trainings by their curves
     "doctor": set(),
@@ -63,13 +64,14 @@ SHOWN = {"analysis": {"features/ablations"}, "report": {"features/ablations"}}
 # The files of features that work without jax: those with these names, and
 CONCLUDING = {"analysis", "figures", "page", "sentences"}
 WITHOUT_JAX = {
+    "audit": {"checks", "table", "work"},
     "ablations": {"loss_sentences", "waterfall"},
     "cards": {"card", "gallery", "redact"},
     "comparison": {"calibration", "comparable", "comparison", "judge", "ratio", "sequential"},
     "forecast": {"advice", "advice_page", "estimate", "forecasts", "network", "schedule", "work"},
     "training": {"goodput", "trainings"},
 }
-ROOF = {"app", "commandline", "commands", "suites", "worker", "__main__"}
+ROOF = {"api", "app", "commandline", "commands", "suites", "worker", "__main__"}
 OUTSIDE = {
     "experiments": {"errors", "discovery", "workloads"},
     "configs": {"errors"},

@@ -25,10 +25,9 @@ from jaxbench.analysis import points, scaling
 from jaxbench.analysis.points import MeasuredPoint
 from jaxbench.core import schema, store
 from jaxbench.core.store import RunFolder
-from jaxbench.features.ablations.figures import draw_waterfall
+from jaxbench.features.ablations.figures import draw_waterfall, remarks
 from jaxbench.report import findings, views
 from jaxbench.report.drawing import canvas, marks, notes
-from jaxbench.report.figures import training
 from jaxbench.report.figures.memory import FLAT, draw_contrastive
 from jaxbench.report.figures.rounds import draw_ranks
 from jaxbench.report.figures.training import draw_hosts
@@ -50,7 +49,7 @@ def waterfall_draw(run: findings.TrainingFindings) -> Figure:
 
 def test_the_note_counts_the_rounds_of_factors_and_of_the_efficiency(tmp_path: Path) -> None:
     path = fabricate_losses.folder(tmp_path, {2: LOSSES[2]}, rounds=12, blocks=1)
-    whole = training.remarks(findings.find(RunFolder(path)).waterfalls)[0]
+    whole = remarks(findings.find(RunFolder(path)).waterfalls)[0]
     assert "n = 12 blocks in 12 rounds" in whole and "factors" not in whole
     lines = [json.loads(line) for line in (path / "records.jsonl").read_text().splitlines()]
     kept = [
@@ -58,7 +57,7 @@ def test_the_note_counts_the_rounds_of_factors_and_of_the_efficiency(tmp_path: P
     ]
     assert len(kept) < len(lines)
     (path / "records.jsonl").write_text("".join(json.dumps(line) + "\n" for line in kept))
-    note = training.remarks(findings.find(RunFolder(path)).waterfalls)[0]
+    note = remarks(findings.find(RunFolder(path)).waterfalls)[0]
     assert re.search(r"n = 6 blocks in 6 rounds of \d+ process\w* for the factors, 12 blocks in 12 rounds", note), note
 
 

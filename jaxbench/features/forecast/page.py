@@ -18,7 +18,7 @@ from jaxbench.features.forecast.forecasts import COMPILED, ForecastRecord
 from jaxbench.report import page
 from jaxbench.report.drawing import canvas
 from jaxbench.report.page import Page, Picture, Purpose, Section
-from jaxbench.report.table import ALWAYS, TEXT, Column, Table, fill, to_csv
+from jaxbench.report.table import ALWAYS, TEXT, Column, fill, to_csv
 
 PAGE, CSV, DEFINITION = "forecast.html", "forecast.csv", "forecasts"
 
@@ -74,14 +74,9 @@ def write(folder: Path, console: Console, answer: str = "") -> None:
     Raises UserError: the folder has no forecasts, or cannot be written.
     """
     records = forecasts.read(folder)
-    table = fill(_COLUMNS, records, group=lambda record: record.target.partition(":")[0])
-    files = canvas.render(lambda: draw_forecast(records, title=_title(records)))
-    made = _page(
-        records,
-        table,
-        [Picture(name="forecast", svg=files["svg"], caption=draw_forecast.caption)] if files else [],
-        answer,
-    )
+    files = canvas.render(lambda: draw_forecast(records, title=title(records)))
+    pictures = [Picture(name="forecast", svg=files["svg"], caption=draw_forecast.caption)] if files else []
+    made = page_of(records, pictures, answer)
     try:
         canvas.write(files, folder / "figures", "forecast")
         write_atomic(folder / CSV, fill_csv(records))
@@ -97,7 +92,8 @@ def fill_csv(records: Sequence[ForecastRecord]) -> str:
     return to_csv(_FILE, records)
 
 
-def _title(records: Sequence[ForecastRecord]) -> str:
+def title(records: Sequence[ForecastRecord]) -> str:
+    """The heading of the page and of its figure."""
     names = ", ".join(dict.fromkeys(record.experiment for record in records))
     sizes = {record.parameters for record in records if record.parameters}
     size = f" of {_count(max(sizes))} parameters" if sizes and max(sizes) < 1.01 * min(sizes) else ""
@@ -113,7 +109,8 @@ def _count(number: int) -> str:
     return f"{number:,}"
 
 
-def _page(records: Sequence[ForecastRecord], table: Table, pictures: list[Picture], answer: str) -> Page:
+def page_of(records: Sequence[ForecastRecord], pictures: Sequence[Picture] = (), answer: str = "") -> Page:
+    """The page of these forecasts. answer: its first sentence."""
     exact = sum(record.basis == COMPILED and record.status == "ok" for record in records)
     of = " for this program with plain attention" if any(record.only_plain for record in records) else ""
     headlines = [
@@ -127,8 +124,9 @@ def _page(records: Sequence[ForecastRecord], table: Table, pictures: list[Pictur
     if parts := _waterfall(records):
         sections.append(Section(heading="Where the time goes", sentences=parts, definition=DEFINITION))
     sections.append(Section(heading="How the times were estimated", sentences=_methods(records), definition=DEFINITION))
+    table = fill(_COLUMNS, records, group=lambda record: record.target.partition(":")[0])
     return Page(
-        name="forecast", heading=_title(records), headlines=[*([answer] if answer else []), *headlines],
+        name="forecast", heading=title(records), headlines=[*([answer] if answer else []), *headlines],
         pictures=pictures, table=table, sections=sections, definition=DEFINITION, made_from=forecasts.FILE,
     )  # fmt: skip
 

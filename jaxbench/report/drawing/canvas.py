@@ -57,8 +57,8 @@ class Look:
     title: str = ""
 
 
-_PLAIN = Look()
-_LOOK: ContextVar[Look] = ContextVar("look", default=_PLAIN)
+PLAIN = Look()
+_LOOK: ContextVar[Look] = ContextVar("look", default=PLAIN)
 
 
 def look_of(config: Mapping[str, Any], asked: Mapping[str, Any] | None = None) -> Look:
@@ -107,7 +107,7 @@ def write(files: dict[str, bytes], folder: Path, name: str) -> None:
 @contextmanager
 def style(look: Look | None = None) -> Iterator[None]:
     """A context with the figures' settings instead of the user's matplotlibrc."""
-    token = _LOOK.set(look or _PLAIN)
+    token = _LOOK.set(look or PLAIN)
     chatty = logging.getLogger("fontTools")  # logs every glyph that goes into the PDF
     level = chatty.level
     with matplotlib.rc_context():

@@ -1,0 +1,107 @@
+# Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
+"""The verdicts of an audit: on the terminal, as audit.csv, and as a page with one figure."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from pathlib import Path
+
+from matplotlib.figure import Figure
+from rich.console import Console
+
+from jaxbench.core.store import write_atomic
+from jaxbench.errors import UserError
+from jaxbench.features.audit import checks, table
+from jaxbench.features.audit.checks import CANNOT_TELL, CONSISTENT, INCONSISTENT, KINDS, LIMIT, Audited
+from jaxbench.report import page
+from jaxbench.report.drawing import canvas, marks, shapes
+from jaxbench.report.drawing.plot import plot
+from jaxbench.report.page import Page, Picture, Purpose, Section
+from jaxbench.report.table import ALWAYS, TEXT, Column, fill, share, to_csv
+from jaxbench.statistics.bootstrap import Estimate
+
+PAGE, CSV, DEFINITION = "audit.html", "audit.csv", "audit"
+_DRAWN, _LISTED = 40, 24  # the most rows that the figure and the terminal show
+_ENDS = 0.01, 1000.0  # of the figure's axis
+_STYLES = {CONSISTENT: "ok", INCONSISTENT: "no", CANNOT_TELL: "missing"}
+
+
+def _efficiency(row: Audited) -> Estimate | None:
+    span = row.efficiency
+    return None if span is None else Estimate(value=span.value, lo=span.low, hi=span.high)
+
+
+_COLUMNS = (
+    Column("row", "row.number", terminal=ALWAYS),
+    Column("model", "model.name", kind=TEXT, terminal=8),
+    Column("devices", lambda row: span.value if (span := row.get("devices")) else None, "{:g}".format, terminal=8),
+    Column("verdict", "verdict", kind=TEXT, style=_STYLES.__getitem__, terminal=ALWAYS),
+    Column("formula", "formula", kind=TEXT, terminal=7, definition=DEFINITION),
+    Column("peak", "peak", kind=TEXT, terminal=6, definition=DEFINITION),
+    Column("efficiency", _efficiency, share, terminal=7, heading="efficiency, %", definition=DEFINITION, bounds=True),
+    Column("base", lambda row: row.base or None, terminal=5, heading="over row"),
+)
+_WHY = Column("disagree", lambda row: "; ".join(check.sentence for check in row.failures))
+
+
+@plot("audit")
+def draw_audit(rows: Sequence[Audited], *, title: str) -> Figure | None:
+    """How far the numbers of a row are apart, over what their digits allow. Left of the dashed line they agree. Right
+    of it they do not, by the percentage next to the mark. Marks at the ends of the axis lie beyond it."""
+    shown = [(row, [check for check in row.checks if check.kind != LIMIT or not check.ok]) for row in rows]
+    drawn = [entry for entry in shown if entry[1]][:_DRAWN]
+    made = [
+        marks.Mark(
+            at=at, value=marks.exact(min(max(check.strain, _ENDS[0]), _ENDS[1])), style=KINDS.index(check.kind),
+            text="" if check.ok else f"{100 * check.miss:+.2g} %",
+        )
+        for at, (_, checks) in enumerate(drawn) for check in checks
+    ]  # fmt: skip
+    axis = shapes.log("x", span=(_ENDS[0], 10))
+    panel = shapes.Panel(x="difference over what the printed digits allow", made=made, axis=axis, level=1)
+    names = [f"{row.row.number} {canvas.short(row.model.name, 40)}" for row, _ in drawn]
+    handles = [marks.handle(at, k, between="none") for at, k in enumerate(KINDS) if at in {m.style for m in made}]
+    rest = [f"the {_DRAWN} first rows, inconsistent ones before others"] if len(drawn) == _DRAWN else []
+    return shapes.rows(title, names, [panel], handles=handles, remarks=rest) if made else None
+
+
+def audit(path: Path, facts: Sequence[str], folder: Path, console: Console) -> bool:
+    """Prints the verdicts, and writes audit.html, audit.csv and figures/audit. Returns whether no row is inconsistent.
+
+    Raises UserError: there is no table or no such fact, or the folder cannot be written.
+    """
+    columns = table.read(path, facts)
+    rows, words = checks.audit(columns)
+    ordered = sorted(rows, key=lambda row: row.verdict != INCONSISTENT)
+    counts, title = Counter(row.verdict for row in rows), f"Do the numbers of {path.name} agree?"
+    known = [column.header for column in columns if column.meanings or column.text]
+    others = [column.header for column in columns if column.header not in known]
+    headlines = [
+        f"{len(rows)} rows: {', '.join(f'{counts[verdict]} {verdict}' for verdict in _STYLES)}.",
+        f"Understood: {', '.join(known) or 'no column'}. Not understood: {', '.join(others) or 'none'}.",
+        *(f"'{header}' leaves open what it means: most rows agree if it is {how}." for header, how in words.items()),
+    ]
+    wrong = [f"Row {row.row.number} {row.model.name}: {check.sentence}." for row in rows for check in row.failures]
+    taken = {row.model.name: f"{row.model.name} is taken as {row.model.known}." for row in rows if row.model.known}
+    found = {"Inconsistent": wrong, "Where a forecast lies": checks.forecasts(rows), "Models": [*taken.values()]}
+    sections = [
+        Section(each, texts, Purpose.SHORTFALL if texts is wrong else Purpose.NOTE, DEFINITION)
+        for each, texts in found.items() if texts
+    ]  # fmt: skip
+    more = f"{len(rows) - _LISTED} more rows are on the page." if len(rows) > _LISTED else ""
+    files = canvas.render(lambda: draw_audit(ordered, title=title))
+    made = Page(
+        name="audit", heading=title, headlines=headlines, table=fill(_COLUMNS, rows), sections=sections,
+        brief=fill(_COLUMNS, ordered[:_LISTED], note=more), definition=DEFINITION, made_from=path.name,
+        pictures=[Picture(name="audit", svg=files["svg"], caption=draw_audit.caption)] if files else [],
+    )  # fmt: skip
+    try:
+        canvas.write(files, folder / "figures", "audit")
+        write_atomic(folder / CSV, to_csv((*_COLUMNS, _WHY), rows))
+        write_atomic(folder / PAGE, page.render(made))
+    except OSError as error:
+        raise UserError(f"cannot write the audit into '{folder}' ({error.strerror}).") from error
+    page.show(made, console)
+    console.print(f"\nPage, figure and table: {folder / PAGE}", highlight=False, soft_wrap=True)
+    return not wrong

@@ -1,0 +1,147 @@
+# Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
+"""Calls of the Python API with real child processes."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import doorway
+import pytest
+
+import jaxbench as jb
+from jaxbench.api import calls
+
+QUICK = dict(
+    preset="smoke", strategy="jit_auto", scaling="strong", mesh={"platform": "cpu"},
+    measure={"rounds": 2, "block_s": 0.001}, optimizer={"name": "sgd", "learning_rate": 0.1},
+)  # fmt: skip
+
+
+@pytest.fixture(autouse=True)
+def elsewhere(tmp_path, monkeypatch):
+    """In a folder of its own, with the environment of a user's process."""
+    monkeypatch.chdir(tmp_path)
+    for name in {*os.environ} - {*doorway.environment()}:
+        monkeypatch.delenv(name)
+    for name, value in doorway.environment().items():
+        monkeypatch.setenv(name, value)
+    return tmp_path
+
+
+def test_settings_become_the_words_of_the_command_line():
+    # fmt: off
+    words = calls._words(
+        {"preset": "smoke", "share_machine": None},
+        {
+            "mesh.devices": [1, 2], "strategy": None, "scaling": ["strong", "weak"], "batch": 64, "profile": True,
+            "lever": {"precision": ["default", "bfloat16"]}, "model.width": 8,
+        },
+    )
+    assert words == [
+        "--preset=smoke", "--config.mesh.devices=1,2", "--config.scaling=strong,weak", "--config.batch=64",
+        "--config.profile=true", "--config.lever.precision=default,bfloat16", "--config.model.width=8",
+    ]
+    # fmt: on
+
+
+def test_a_run_measures_shows_its_progress_and_returns_a_table(capsys):
+    run = jb.run("mlp", devices=[1, 2], **QUICK)
+    assert run.ok and run.table["devices"].tolist() == [1, 2] and (run.table["step_s"] > 0).all()
+    assert len(run.records) == len(run.records.dropna()) >= 4
+    assert run.path.parent == Path("results") and run.path.name.startswith("mlp-") and "figures" in os.listdir(run.path)
+    assert "mlp: 2 points x 2 rounds" in capsys.readouterr().out
+    assert not (run.path / calls.CALL).exists()
+    command = json.loads((run.path / "manifest.json").read_text())["command"]
+    assert command[:3] == ["jaxbench", "run", "mlp"] and "--config.mesh.devices=1,2" in command
+
+
+@pytest.mark.parametrize(
+    ("model", "settings", "words"),
+    [
+        ("mpl", {}, ["run", "mpl"]),
+        ("mlp", {"bacth": 3}, ["run", "mlp", "--config.bacth=3"]),
+        ("mlp", {"batch": -1}, ["run", "mlp", "--config.batch=-1"]),
+    ],
+)
+def test_errors_are_the_sentence_of_the_command_line_and_leave_nothing(model, settings, words):
+    with pytest.raises(jb.JaxbenchError) as caught:
+        jb.run(model, **settings)
+    assert doorway.jaxbench(*words).stderr == f"jaxbench: {caught.value}\n"
+    assert not [path for path in Path().rglob("*") if path.is_file()]
+
+
+def test_a_held_accelerator_is_said_before_anything_starts(monkeypatch):
+    from jax._src import xla_bridge
+
+    monkeypatch.setattr(xla_bridge, "backends_are_initialized", lambda: True)
+    monkeypatch.setattr(xla_bridge, "backends", lambda: {"cpu": None, "cuda": None})
+    with pytest.raises(jb.JaxbenchError, match="already holds the cuda.*restart the kernel"):
+        jb.run("mpl")
+    with pytest.raises(jb.JaxbenchError, match="did you mean 'mlp'"):
+        jb.run("mpl", mesh={"platform": "cpu"})
+
+
+FUNCTION = """
+import sys
+import jaxbench as jb
+from jaxbench import discovery
+
+def my_mlp(config):
+    mlp = discovery.load_experiment("mlp")
+    settings = mlp.tiny(mlp.get_config())
+    config = config.copy_and_resolve_references().unlock()
+    config.model, config.optimizer = settings.model, settings.optimizer
+    return mlp.build(config)
+
+print(jb.run(my_mlp, devices=[1, 2], preset="smoke", strategy="jit_auto", scaling="strong", mesh={"platform": "cpu"},
+    measure={"rounds": 24, "processes": 1, "block_s": 0.05}).path)
+"""
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, pytest.param(signal.SIGKILL, marks=pytest.mark.full)])
+def test_an_interrupted_or_killed_call_continues(elsewhere, number):
+    """A function of __main__: interrupted as by the stop button, or killed as by the system, and then finished."""
+    (elsewhere / "script.py").write_text(FUNCTION)
+    script = subprocess.Popen([sys.executable, "script.py"], stdout=subprocess.DEVNULL, stderr=subprocess.PIPE)
+    wait(lambda: rounds() > 4)
+    script.send_signal(number)
+    said = script.communicate(timeout=60)[1].decode()
+    kept = rounds()
+    wait(lambda: not any_lock_held())
+    assert kept <= rounds() <= kept + 1 < 48, "the child ended, too"
+    if number == signal.SIGINT:
+        assert "KeyboardInterrupt: Finished measurements are kept in 'results/my_mlp-" in said
+    (folder,) = Path("results").iterdir()
+    done = subprocess.run([sys.executable, "script.py"], capture_output=True, text=True, timeout=120)
+    assert done.returncode == 0 and done.stdout.splitlines()[-1] == str(folder), done.stderr
+    run = jb.load(folder)
+    assert run.ok and len(run.records[run.records.clock == 1]) == 48
+    assert not [*folder.glob("*.pickle")] and [*folder.glob("cell-*.py")]
+
+
+def rounds():
+    files = [*Path("results").glob("*/records.jsonl")]
+    return sum(file.read_text().count('"kind":"round"') for file in files)
+
+
+def any_lock_held():
+    import fcntl
+
+    for file in Path("results").glob("*/.lock"):
+        with open(file) as lock:
+            try:
+                fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError:
+                return True
+    return False
+
+
+def wait(condition, limit_s=60):
+    deadline = time.monotonic() + limit_s
+    while not condition():
+        assert time.monotonic() < deadline
+        time.sleep(0.1)
