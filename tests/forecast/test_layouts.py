@@ -86,7 +86,7 @@ def test_what_slices_send_to_each_other_is_a_collective_over_the_first_axis():
     assert waits == ["inside", "all-reduce.1_0"]
 
 
-def test_a_copy_hides_behind_work_and_beside_messages():
+def test_a_copy_hides_behind_work():
     events = (Copy("c", 1000, 3.0), spent(2.0), Wait("c"), spent(1.0))
     times = schedule.times(events, lambda *_: 0.0)
     assert (times.work_s, times.host_s, times.scheduled_s) == (3.0, 3.0, 4.0)
