@@ -23,7 +23,7 @@ import statistics
 import sys
 import tempfile
 from contextlib import ExitStack
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
@@ -36,10 +36,12 @@ from benchmarks.peers.ratios import median_and_interval
 from jaxbench import config as config_lib
 from jaxbench import discovery
 from jaxbench.core.plan import Point
+from jaxbench.core.schema import PointRecord, RoundRecord
 from jaxbench.core.store import write_json
 from jaxbench.machine import cores
 from jaxbench.machine.start import free_address
 from jaxbench.processes.client import Worker
+from jaxbench.processes.messages import Prepare, Round
 
 LEAST_STEP_S = 0.03  # of the step alone: in a shorter step the latency of the loopback would dominate
 EFFICIENCY, OVERHEAD = 0.9, 1.01
@@ -57,14 +59,16 @@ class Way:
 
     def prepare(self) -> None:
         """Raises SystemExit if the point does not pass its checks."""
-        record = self.worker.ask({"do": "prepare", "point": self.point.to_json()})["record"]
-        if wrong := [check["reason"] for check in record["checks"] if not check["ok"]]:
+        record = self.worker.ask(Prepare(point=self.point.to_json())).record
+        assert isinstance(record, PointRecord)
+        if wrong := [check.reason for check in record.checks if not check.ok]:
             raise SystemExit(f"{self.point.point} in {self.point.processes} processes: {wrong[0]}")
 
     def step_s(self, number: int) -> float:
-        record = self.worker.ask({"do": "round", "point": self.point.point, "round": number})["record"]
-        self.steps = record["steps"]
-        return statistics.median(record["block_s"]) / self.steps
+        record = self.worker.ask(Round(point=self.point.point, round=number)).record
+        assert isinstance(record, RoundRecord)
+        self.steps = record.steps
+        return statistics.median(record.block_s) / self.steps
 
 
 def point(scaling: str, batch: int, devices: int, processes: int) -> Point:
@@ -83,8 +87,8 @@ def start(args: argparse.Namespace, stack: ExitStack) -> dict[tuple[str, str], W
     ways: dict[tuple[str, str], Way] = {}
     for way, devices, processes in ((ALONE, 1, 1), (ONE, 2, 1), (TWO, 2, 2)):
         name, setup = point("strong", args.batch, devices, processes).worker()
-        about = {"experiment": args.model, "config": config.to_dict(), "worker": name, "order": order}
-        worker = Worker({**setup, **about}, logs / name)
+        setup = replace(setup, experiment=args.model, config=config.to_dict(), worker=name, order=tuple(order))
+        worker = Worker(setup, logs / name)
         stack.callback(worker.close)
         for scaling, batch in (("strong", args.batch), ("weak", 2 * args.batch)):
             if way != ALONE or scaling == "strong":  # alone both have the same batch

@@ -93,11 +93,12 @@ def launch_of(verb: str) -> Launch | None:
 def launched(launch: Launch, verb: str, arguments: list[str], workdir: Path, console: Console) -> int:
     """`run` or `train` as one process of a launch."""
     from jaxbench.processes.launch import facts, take_part
+    from jaxbench.processes.messages import HostFacts
     from jaxbench.sweep import run as runner
 
     (experiment,) = arguments
 
-    def say() -> dict[str, Any]:
+    def say() -> HostFacts:
         machine = runner.probe_machine(FLAGS.config.mesh.platform, Console(quiet=True))
         return facts(launch, machine, experiment, FLAGS.config)
 

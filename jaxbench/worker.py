@@ -1,76 +1,89 @@
 # Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
-"""The worker process that measures points; `processes.server` has the protocol.
+"""The worker process that measures points; `processes.messages` has its setup, requests and answers.
 
-Its setup also has "experiment", "config", "worker": its name in records, and "beside": its position among co-runners
-(`group.join_co_runners`). The requests are
-
-    {"do": "prepare" | "compile" | "compile_for" | "try", "point": {...}}
-                                                      with "prepare" optionally "loss": its kind, which takes a second
-                                                      to find; and "paced": false: no step is timed until
-    {"do": "pace", "point": id}
-    {"do": "prepare_again", "point": {...}, "program_sha256": of the program that was checked, "steps": K}
-    {"do": "describe"}
-    {"do": "run_within", "point": {...}, "limit_bytes": n}
-    {"do": "round", "point": id, "round": r}          optionally "double": false, without the second clock; and for a
-                                                      training "steps", the block length to use, and "last": true,
-                                                      which checks the state that the visit leaves
-    {"do": "profile", "point": id, "folder": a path}
-
-With "target" it accepts only "compile_for".
+With a target it accepts only `CompileFor`.
 """
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING
 
-from jaxbench.core import schema
-from jaxbench.processes import server
+from jaxbench.processes import messages, server
+from jaxbench.processes.messages import REQUESTS, Recorded, Request, Setup
+
+if TYPE_CHECKING:  # they import jax, and the server chooses cores before that
+    import jax
+
+    from jaxbench.cases.case_bench import CaseBench
+    from jaxbench.core.bench import Bench
 
 
-def bench_of(setup: dict[str, Any], devices: list[Any]) -> Any:
+def bench_of(setup: Setup, devices: list[jax.Device]) -> Bench | CaseBench:
     """The bench that measures points of this process."""
-    if setup["config"].get("measures") == "cases":
-        from jaxbench.cases.case_bench import CaseBench as Bench
-    else:
-        from jaxbench.features.ablations.bench import AblationBench as Bench  # type: ignore[assignment]
-    bench: Any = Bench(setup["config"], setup["experiment"], devices, setup["worker"])
-    if "beside" in setup:
+    if setup.config.get("measures") == "cases":
+        from jaxbench.cases.case_bench import CaseBench
+
+        return CaseBench(setup.config, setup.experiment, devices, setup.worker)
+    from jaxbench.features.ablations.bench import AblationBench
+
+    bench = AblationBench(setup.config, setup.experiment, devices, setup.worker)
+    if setup.co_runners:
         from jaxbench.processes.group import join_co_runners
 
-        bench.co_runners = join_co_runners(setup["beside"])
+        bench.co_runners = join_co_runners(setup.co_runners)
     return bench
 
 
-def handle(bench: Any, request: dict[str, Any]) -> dict[str, Any]:
+def handle(bench: Bench | CaseBench, request: Request) -> object:
     """Carries out one request and returns its answer."""
-    optional = {name: request[name] for name in ("steps", "double", "last", "text", "options") if name in request}
-    match request["do"]:
-        case "round":
-            return {"record": schema.to_json(bench.round(request["point"], request["round"], **optional))}
-        case "describe" | "try":
-            from jaxbench.features.try_model import trial
+    from jaxbench.core.bench import Bench
 
-            return trial.describe(bench) if request["do"] == "describe" else trial.attempt(bench, request["point"])
-        case "run_within":
-            return bench.run_within(request["point"], request["limit_bytes"])
-        case "profile":
-            from jaxbench.features.profile import profile
+    if isinstance(request, messages.Compile):
+        return bench.compile_only(request.point)
+    if isinstance(bench, Bench):
+        return _of_steps(bench, request)
+    match request:
+        case messages.Prepare():
+            record = bench.prepare(request.point)
+            return Recorded(record=record, steps=bench.prepared[record.point].steps)
+        case messages.Round():
+            return Recorded(record=bench.round(request.point, request.round, double=request.double))
+        case messages.CompileFor():
+            return Recorded(record=bench.compile_for(request.point))
+    raise TypeError(f"a bench of cases does not carry out '{request.do}'")
 
-            return {"record": schema.to_json(profile.of_point(bench, request["point"], request["folder"]))}
-        case "compile_for":
-            return {"record": schema.to_json(bench.compile_for(request["point"], **optional))}
-        case "compile":
-            return bench.compile_only(request["point"])
-        case "prepare_again":
-            return {"same": bench.prepare_again(request["point"], request["program_sha256"], request["steps"])}
-        case "pace":
-            return {**bench.pace(request["point"]), "steps": bench.prepared[request["point"]].steps}
-    if "loss" in request:
-        bench.proof.take(request["loss"])
-    how = {"paced": request["paced"]} if "paced" in request else {}
-    record = bench.prepare(request["point"], **how)
-    return {"record": schema.to_json(record), "steps": bench.prepared[record.point].steps}
+
+def _of_steps(bench: Bench, request: Request) -> object:
+    from jaxbench.features.profile import profile
+    from jaxbench.features.try_model import trial
+
+    match request:
+        case messages.Prepare():
+            if request.loss:
+                bench.proof.take(request.loss)
+            record = bench.prepare(request.point, paced=request.paced)
+            return Recorded(record=record, steps=bench.prepared[record.point].steps)
+        case messages.PrepareAgain():
+            same = bench.prepare_again(request.point, request.program_sha256, request.steps)
+            return messages.Same(same=same)
+        case messages.Pace():
+            bench.pace(request.point)
+            return messages.Paced(steps=bench.prepared[request.point].steps)
+        case messages.Round():
+            how = {"double": request.double, "last": request.last}
+            return Recorded(record=bench.round(request.point, request.round, request.steps, **how))
+        case messages.CompileFor():
+            return Recorded(record=bench.compile_for(request.point, request.text, request.options))
+        case messages.Profile():
+            return Recorded(record=profile.of_point(bench, request.point, request.folder))
+        case messages.RunWithin():
+            return bench.run_within(request.point, request.limit_bytes)
+        case messages.Describe():
+            return trial.describe(bench)
+        case messages.Try():
+            return trial.attempt(bench, request.point)
+    raise TypeError(f"a bench of training steps does not carry out '{request.do}'")
 
 
 if __name__ == "__main__":
-    server.main(bench_of, handle)
+    server.main(REQUESTS, bench_of, handle)

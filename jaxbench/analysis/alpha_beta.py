@@ -22,6 +22,7 @@ from jaxbench.analysis.points import CasePoint, MeasuredPoint, hosts_of
 from jaxbench.analysis.quantities import devices as devices_word
 from jaxbench.analysis.quantities import interval, payload, per_second, seconds
 from jaxbench.core.schema import CasePlace, Collective
+from jaxbench.records.manifest import MachineProfile
 from jaxbench.statistics.bootstrap import UNKNOWN, Estimate, estimate
 
 MIN_SIZES = 3
@@ -217,7 +218,7 @@ _OPS = {
 
 
 def communication_s(
-    point: MeasuredPoint, card: dict[str, Any] | None, workers: Mapping[str, Any] | None = None
+    point: MeasuredPoint, card: MachineProfile | None, workers: Mapping[str, Any] | None = None
 ) -> float:
     """The seconds of all collectives of one step, one after another; NaN if the profile does not have one of them.
 

@@ -7,7 +7,6 @@ import itertools
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -16,6 +15,7 @@ from jaxbench.analysis.case_rows import CaseRow
 from jaxbench.analysis.quantities import devices as devices_word
 from jaxbench.analysis.quantities import interval, payload, per_second, percent, scaled, seconds, times
 from jaxbench.catalog import published
+from jaxbench.records.manifest import Manifest
 from jaxbench.statistics import paired_ratio
 from jaxbench.statistics.bootstrap import UNKNOWN, Estimate, estimate, over_seeds
 
@@ -407,7 +407,7 @@ class PublishedVerdict:
         return none if self.why_none else _published_sentence(self)
 
 
-def judge_published(view: str, rows: list[CaseRow], *, manifest: dict[str, Any]) -> list[PublishedVerdict]:
+def judge_published(view: str, rows: list[CaseRow], *, manifest: Manifest) -> list[PublishedVerdict]:
     """A verdict for each dtype and group of devices with a published series, or one verdict with the reason for none.
 
     Only rows that passed every gate count. Views other than "collectives" have no verdict.

@@ -5,13 +5,13 @@ from __future__ import annotations
 
 import dataclasses
 from dataclasses import dataclass
-from typing import Any
 
 from jaxbench.analysis import gates, roofline
 from jaxbench.analysis.gates import Gate, GatedRow
 from jaxbench.analysis.points import CasePoint
 from jaxbench.analysis.quantities import payload
 from jaxbench.analysis.roofline import Rates
+from jaxbench.records.manifest import MachineProfile, Manifest
 from jaxbench.statistics import timing
 from jaxbench.statistics.bootstrap import UNKNOWN, BootstrapSamples, Estimate, estimate
 from jaxbench.statistics.timing import Timing
@@ -43,7 +43,7 @@ class CaseRow(GatedRow, Rates):
 
 
 def analyse(
-    points: list[CasePoint], *, manifest: dict[str, Any], machine: dict[str, Any] | None, spread: RunVariance = ASSUMED
+    points: list[CasePoint], *, manifest: Manifest, machine: MachineProfile | None, spread: RunVariance = ASSUMED
 ) -> list[CaseRow]:
     """Computes every number of every case.
 
@@ -77,9 +77,7 @@ def _refuse_groups(rows: list[CaseRow]) -> list[CaseRow]:
     return result
 
 
-def _row(
-    point: CasePoint, draws: BootstrapSamples, manifest: dict[str, Any], machine: dict[str, Any] | None
-) -> CaseRow:
+def _row(point: CasePoint, draws: BootstrapSamples, manifest: Manifest, machine: MachineProfile | None) -> CaseRow:
     measured = timing.measure(point, draws, examples=1)
     if not measured.step_s.known:
         return CaseRow(point=point, timing=measured, notes=_notes(point, measured))

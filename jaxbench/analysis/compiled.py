@@ -6,7 +6,7 @@ No row has a step time, and no page mixes these rows with measured rows.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -30,7 +30,7 @@ class CompiledRow:
       excused: it is unsupported, and it was not requested by name.
     """
 
-    point: dict[str, Any]
+    point: Mapping[str, Any]
     target: str
     record: CompiledRecord | None
     reason: str = ""
@@ -96,7 +96,7 @@ def rows(run: RunFolder) -> list[CompiledRow]:
         CompiledRow(
             point=point, target=str(manifest["target"]), record=compiled.get(name),
             reason=failures[name].reason if name in failures else "", unsupported=name in unsupported,
-            memory_bytes=int(manifest["device_memory_bytes"]), excused=name in excused,
+            memory_bytes=int(manifest["device_memory_bytes"] or 0), excused=name in excused,
         ) for point in planned for name in (point["point"],)
     ]  # fmt: skip
 

@@ -7,13 +7,13 @@ import dataclasses
 import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 from jaxbench.analysis import quantities, roofline
 from jaxbench.analysis.case_rows import CaseRow
 from jaxbench.analysis.points import CasePoint, MeasuredPoint
 from jaxbench.analysis.scaling import Row
 from jaxbench.digits import digits
+from jaxbench.records.manifest import Manifest
 
 YES, NO, CANNOT_TELL = "yes", "NO", "cannot tell"
 IDEAL = 1.05  # an efficiency with its whole interval above this is implausible
@@ -198,7 +198,7 @@ def of_cases(rows: Sequence[CaseRow]) -> list[Item]:
     ]
 
 
-def of_peak(rows: Sequence[CaseRow], manifest: dict[str, Any]) -> Item:
+def of_peak(rows: Sequence[CaseRow], manifest: Manifest) -> Item:
     """The fastest product of each dtype against the catalogued peak, including products that a gate refused.
 
     rows: the rows of the experiment `matmul`. manifest: the manifest of its run.

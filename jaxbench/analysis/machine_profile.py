@@ -10,7 +10,7 @@ import datetime
 import math
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 from jaxbench.analysis import alpha_beta, case_rows, points, roofline
 from jaxbench.analysis.alpha_beta import AlphaBetaFit
@@ -19,6 +19,7 @@ from jaxbench.core.store import RunFolder, read_json
 from jaxbench.errors import UserError
 from jaxbench.records import identity
 from jaxbench.records.documents import decode, sealed, unsealed
+from jaxbench.records.manifest import CopyRate, LaunchCost, LinkFit, Machine, MachineProfile, Manifest, Peak
 from jaxbench.statistics import paired_ratio, variance
 from jaxbench.statistics.bootstrap import Estimate
 
@@ -33,7 +34,7 @@ _LISTS = {  # the lists of a profile, and the fields that each entry must have
 }
 
 
-def build(runs: list[RunFolder]) -> dict[str, Any]:
+def build(runs: list[RunFolder]) -> MachineProfile:
     """Makes the profile from finished runs of one machine: of matmul, stream, dispatch, collectives and transfer.
 
     Raises:
@@ -41,12 +42,12 @@ def build(runs: list[RunFolder]) -> dict[str, Any]:
     """
     if not runs:
         raise UserError("a machine profile needs at least one run: give the folders of 'jaxbench run matmul', ...")
-    card: dict[str, Any] = {"schema": SCHEMA, "made": datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds")}
+    card: MachineProfile = {"schema": SCHEMA, "made": datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds")}
     first = runs[0].manifest()
-    card["machine"] = {name: first[name] for name in FACTS if name in first}
+    card["machine"] = cast(Machine, {name: value for name, value in first.items() if name in FACTS})
     card["machine"]["versions"] = first.get("versions", {})
     card["made_of"] = [run.manifest().get("started", "") for run in runs]
-    card |= {name: [] for name in _LISTS}
+    card |= {"peaks": [], "launch": [], "links": [], "transfers": []}
     for run in runs:
         manifest = run.manifest()
         if why := matches(card, manifest):
@@ -55,10 +56,10 @@ def build(runs: list[RunFolder]) -> dict[str, Any]:
             points.load_cases(run), manifest=manifest, machine=None, spread=variance.read(run.path)
         )
         _add(card, run.path.name, str(manifest["plan"].get("view", "")), rows)
-    return sealed(card)
+    return cast(MachineProfile, sealed(card))
 
 
-def _add(card: dict[str, Any], run: str, view: str, rows: list[CaseRow]) -> None:
+def _add(card: MachineProfile, run: str, view: str, rows: list[CaseRow]) -> None:
     good = [row for row in rows if row.quotable]
     if view == "matmul":
         card["peaks"] += _peaks(run, "flop_per_s", good, lambda row: row.point.flops, lambda row: "")
@@ -72,7 +73,8 @@ def _add(card: dict[str, Any], run: str, view: str, rows: list[CaseRow]) -> None
     elif view == "dispatch":
         for row in good:  # seconds per call
             facts = {name: getattr(row.point, name) for name in ("op", "impl", "platform", "cores", "point")}
-            card["launch"].append({**facts, "run": run, **_numbers("", row.timing.step_s), "rounds": row.timing.rounds})
+            numbers = {**_numbers("", row.timing.step_s), "rounds": row.timing.rounds}
+            card["launch"].append(cast(LaunchCost, {**facts, "run": run, **numbers}))
     elif view == "collectives":
         links = [_link(run, fit) for fit in alpha_beta.fit_all(rows) if not fit.why_not]
         # Links within one process are measured better by a run of a single process.
@@ -86,7 +88,7 @@ def _add(card: dict[str, Any], run: str, view: str, rows: list[CaseRow]) -> None
             facts = {name: getattr(row.point, name) for name in ("op", "source", "target", "payload_bytes")}
             rate = row.timing.step_s.under(float(row.point.payload_bytes or 0))
             numbers = {**_numbers("", rate), "rounds": row.timing.rounds}
-            card["transfers"].append({**facts, **numbers, "point": row.point.point, "run": run})
+            card["transfers"].append(cast(CopyRate, {**facts, **numbers, "point": row.point.point, "run": run}))
 
 
 def _peaks(
@@ -95,13 +97,13 @@ def _peaks(
     rows: list[CaseRow],
     work: Callable[[CaseRow], float | None],
     level: Callable[[CaseRow], str],
-) -> list[dict[str, Any]]:
+) -> list[Peak]:
     """The best row of each (dtype, platform, cores, level), as an entry. Its "again" is the rate on the rounds that did
     not select it.
 
     A peak should bound what was measured. So if a row reached a higher rate over all of its rounds, that rate counts.
     """
-    groups: dict[tuple[Any, ...], list[CaseRow]] = {}
+    groups: dict[tuple[str, str, int | None, str], list[CaseRow]] = {}
     for row in rows:
         groups.setdefault((row.point.dtype, row.point.platform, row.point.cores, level(row)), []).append(row)
     entries = []
@@ -117,17 +119,17 @@ def _peaks(
         p = best.row.point
         facts = {"quantity": quantity, "dtype": dtype, "platform": platform, "cores": cores, "level": where}
         which = {"op": p.op, "impl": p.impl, "shape": p.shape, "elements": p.elements, "point": p.point, "run": run}
-        entries.append({**facts, **which, **_numbers("", best.rate), "again": again})
-        entries[-1] |= {"rounds": best.rounds, "note": best.note}
+        found = {"again": again, "rounds": best.rounds, "note": best.note}
+        entries.append(cast(Peak, {**facts, **which, **_numbers("", best.rate), **found}))
     return entries
 
 
-def _link(run: str, fit: AlphaBetaFit) -> dict[str, Any]:
+def _link(run: str, fit: AlphaBetaFit) -> LinkFit:
     """An entry with alpha and beta. Its bus_bytes_per_s is beta as bus bandwidth; None for one device."""
     names = ("op", "dtype", "devices", "mesh", "axis", "oversubscribed", "group_processes", "group_hosts")
     facts = {name: getattr(fit.place, name) for name in names}
     bus = fit.beta_bytes_per_s.value * fit.bus_factor
-    return {
+    link = {
         **facts,
         **_numbers("alpha_s", fit.alpha_s),
         **_numbers("beta_bytes_per_s", fit.beta_bytes_per_s),
@@ -135,21 +137,22 @@ def _link(run: str, fit: AlphaBetaFit) -> dict[str, Any]:
         "misfit": fit.misfit,
         "run": run,
     }
+    return cast(LinkFit, link)
 
 
-def with_links(card: dict[str, Any], newer: dict[str, Any]) -> dict[str, Any]:
+def with_links(card: MachineProfile, newer: MachineProfile) -> MachineProfile:
     """A profile with the links of a newer profile of the same machine. They replace its links of the same groups."""
     links = _replaced(card["links"], newer["links"])
     whole = {**card, "links": links, "made_of": [*card["made_of"], *newer["made_of"]]}
-    return sealed(whole)
+    return cast(MachineProfile, sealed(whole))
 
 
-def _replaced(links: list[dict[str, Any]], newer: list[dict[str, Any]]) -> list[dict[str, Any]]:
+def _replaced(links: list[LinkFit], newer: list[LinkFit]) -> list[LinkFit]:
     groups = {_group(link) for link in newer}
     return [link for link in links if _group(link) not in groups] + newer
 
 
-def _group(link: dict[str, Any]) -> tuple[Any, ...]:
+def _group(link: LinkFit) -> tuple[object, ...]:
     """The operation and the group of a link. Links of older profiles are within one process."""
     where = tuple(link.get(name) for name in ("op", "dtype", "devices", "mesh", "axis"))
     return (*where, link.get("group_processes") or 1, link.get("group_hosts") or 1)
@@ -162,15 +165,15 @@ def _numbers(name: str, value: Estimate) -> dict[str, float | None]:
     return dict(zip(keys, (value.value, *ends), strict=True))
 
 
-def read(path: Path) -> dict[str, Any] | None:
+def read(path: Path) -> MachineProfile | None:
     """The profile; None without a file. Raises UserError if it is damaged or of another schema."""
     if not path.exists():
         return None
     return read_json(path, _checked, "delete it or run 'jaxbench machine' again.")
 
 
-def _checked(card: Any) -> dict[str, Any]:
-    decode(dict[str, Any], card)
+def _checked(value: object) -> MachineProfile:
+    card = decode(dict[str, Any], value)
     if card.get("schema") != SCHEMA:
         reason = f"a {NAME} has schema {card.get('schema')}, this jaxbench reads schema {SCHEMA}"
         raise UserError(f"{reason}: run 'jaxbench machine' again.")
@@ -184,20 +187,20 @@ def _checked(card: Any) -> dict[str, Any]:
             for field in {"value", "alpha_s", "beta_bytes_per_s"} & entry.keys():
                 if not isinstance(value := entry[field], int | float) or not 0 <= value < math.inf:
                     raise ValueError(f"entry {number} of its {name} has {field} {value!r}")
-    return dict(card)
+    return cast(MachineProfile, card)
 
 
 BUSY = 1.5  # if an interval reaches this many times its peak, the machine was busy
 SCALES = 1.2  # matrix products on all cores should be at least this many times as fast as on one
 
 
-def doubts(card: dict[str, Any]) -> list[str]:
+def doubts(card: MachineProfile) -> list[str]:
     """Sentences on why the profile should be made again; [] for a good profile."""
     sentences = []
     for peak in card["peaks"]:
         what = f"{peak['dtype']} {peak['op']} on {peak['cores']} cores"
         same = [p for p in card["peaks"] if all(p[n] == peak[n] for n in ("quantity", "dtype", "platform", "level"))]
-        one_core = [p["value"] for p in same if p["cores"] == 1 < peak["cores"]]
+        one_core = [p["value"] for p in same if p["cores"] == 1 < (peak["cores"] or 0)]
         if peak["quantity"] == "flop_per_s" and one_core and peak["value"] < SCALES * max(one_core):
             sentences.append(f"{what} is hardly faster than on one: the machine was busy, or its cores are shared")
         elif peak["hi"] is not None and peak["hi"] > BUSY * peak["value"]:
@@ -205,7 +208,7 @@ def doubts(card: dict[str, Any]) -> list[str]:
     return [f"{sentence}; run 'jaxbench machine' again while the machine is idle." for sentence in sentences]
 
 
-def matches(card: dict[str, Any], manifest: dict[str, Any]) -> str:
+def matches(card: MachineProfile, manifest: Manifest) -> str:
     """A sentence on how the profile's machine differs from the machine of `manifest`; "" if it is the same.
 
     Another kernel does not count as another machine, because the peaks stay the same.

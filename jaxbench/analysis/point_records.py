@@ -8,7 +8,7 @@ import math
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
-from typing import Any, Generic, TypeVar
+from typing import Any, Generic, TypeVar, cast
 
 from jaxbench.core.schema import (
     CaseRecord,
@@ -26,6 +26,7 @@ from jaxbench.digits import digits
 from jaxbench.errors import UserError
 from jaxbench.levers import TRAININGS
 from jaxbench.records import identity
+from jaxbench.records.manifest import Plan
 from jaxbench.statistics.timing import moment, session
 
 # A round ends when its line is written. By the system's clock, its timed blocks cannot take longer than the time since
@@ -229,7 +230,7 @@ P = TypeVar("P", bound=Measured)
 
 def load_points(
     run: RunFolder,
-    plan: dict[str, Any],
+    plan: Plan,
     make: type[P],
     passport: type[PointRecord] | type[CaseRecord],
     place: type[Place],
@@ -246,14 +247,13 @@ def load_points(
     """
     lines = read(run, passport)
     names = [field.name for field in dataclasses.fields(place)]
+    points = cast(list[dict[str, Any]], plan["points"])  # any of the fields of `place`, which are not known here
     try:
         common = {"experiment": str(plan["experiment"]), "processes": int(plan.get("processes", 1))}
         platform, rounds, auto_rounds = str(plan.get("platform", "")), int(plan["rounds"]), "auto" in plan
-        planned = [
-            {"platform": platform, **{name: one[name] for name in names if name in one}} for one in plan["points"]
-        ]
+        planned = [{"platform": platform, **{name: one[name] for name in names if name in one}} for one in points]
         places: dict[str, Place | None] = {str(facts["point"]): place(**facts) for facts in planned}
-        asked = {str(one["point"]): int(one.get("rounds", rounds)) for one in plan["points"]}  # none in older plans
+        asked = {str(one["point"]): int(one.get("rounds", rounds)) for one in points}  # none in older plans
     except (AttributeError, KeyError, TypeError, ValueError) as error:
         noun = "cases" if passport is CaseRecord else "points"
         raise UserError(f"the plan of {noun} in '{run.path}' is damaged ({error!r}).") from error

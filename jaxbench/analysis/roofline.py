@@ -7,11 +7,11 @@ import dataclasses
 import math
 import re
 from dataclasses import dataclass
-from typing import Any
 
 from jaxbench.analysis import quantities
 from jaxbench.analysis.points import CasePoint, MeasuredPoint
 from jaxbench.catalog import hardware
+from jaxbench.records.manifest import MachineProfile, Manifest, Peak
 from jaxbench.statistics import paired_ratio
 from jaxbench.statistics.bootstrap import UNKNOWN, Estimate
 from jaxbench.statistics.paired_ratio import Timed
@@ -51,7 +51,7 @@ class Ceilings:
     link: Ceiling = Ceiling()
 
 
-def ceilings_of(*, card: dict[str, Any] | None, platform: str, device_kind: str, cores: int, dtype: str) -> Ceilings:
+def ceilings_of(*, card: MachineProfile | None, platform: str, device_kind: str, cores: int, dtype: str) -> Ceilings:
     """Each ceiling from the catalogue if it is there, otherwise from the machine profile.
 
     Args:
@@ -79,7 +79,7 @@ def catalogued_ceilings(platform: str, device_kind: str, dtype: str) -> Ceilings
     return Ceilings(**{name: Ceiling(rate=value, source="catalogue") for name, value in rates.items() if value})
 
 
-def measured_ceilings(card: dict[str, Any] | None, platform: str, cores: int, dtype: str) -> Ceilings:
+def measured_ceilings(card: MachineProfile | None, platform: str, cores: int, dtype: str) -> Ceilings:
     """The ceilings in the machine profile.
 
     A CPU peak must have been measured on the same number of cores. If fewer cores were faster (a busy machine, a size
@@ -87,7 +87,9 @@ def measured_ceilings(card: dict[str, Any] | None, platform: str, cores: int, dt
     """
     if card is None:
         return Ceilings()
-    peaks = [p for p in card["peaks"] if p["platform"] == platform and (platform != "cpu" or p["cores"] <= cores)]
+    peaks = [
+        p for p in card["peaks"] if p["platform"] == platform and (platform != "cpu" or (p["cores"] or 0) <= cores)
+    ]
     rates = [p for p in peaks if p["quantity"] == "bytes_per_s"]
     groups = {
         "flop": [p for p in peaks if p["quantity"] == "flop_per_s" and p["dtype"] == dtype],
@@ -96,7 +98,7 @@ def measured_ceilings(card: dict[str, Any] | None, platform: str, cores: int, dt
     }
     known = {}
     for name, group in groups.items():
-        best = max(group, key=lambda peak: float(peak["value"]), default={"value": 0})
+        best = max(group, key=lambda peak: float(peak["value"]), default=Peak(value=0))
         rate = float(best["value"])
         if rate > 0 and any(platform != "cpu" or p["cores"] == cores for p in group):
             room = max(1.0, float(best.get("hi") or rate) / rate)
@@ -115,7 +117,7 @@ def memory_level(working_set_bytes: float, cache_bytes: int | None) -> str:
 # has the bandwidth of the cache that streaming reached, so it bounds only the order of magnitude.
 SLACK = {"catalogue": 1.05, "measured": 1.10, "cache": 2.0}
 RIDGE = 1.0  # FLOPs per byte: if only one ceiling is known, a kernel below this counts as memory-bound
-OWN: dict[str, Any] = {"peaks": []}  # stands for a machine profile that was made from the run itself
+OWN: MachineProfile = {"peaks": []}  # stands for a machine profile that was made from the run itself
 FLOP, BYTES, LINK = "FLOP/s", "B/s", "B/s over the link"
 
 
@@ -184,7 +186,7 @@ class Rates:
 
 
 def demands(
-    point: CasePoint, rates: Rates, step_s: float, *, manifest: dict[str, Any], machine: dict[str, Any] | None
+    point: CasePoint, rates: Rates, step_s: float, *, manifest: Manifest, machine: MachineProfile | None
 ) -> tuple[Demand, ...]:
     """The kinds of work of a case, each with its ceiling. machine: the machine profile, or None."""
     kind = str(manifest.get("device_kind", "")) if manifest.get("platform") == point.platform else point.platform
@@ -248,7 +250,7 @@ def _may_bind(demand: Demand, demands: tuple[Demand, ...]) -> bool:
     return computes if demand.unit == FLOP else not computes
 
 
-def _flop_limit(point: CasePoint, kind: str, ceiling: Ceiling, machine: dict[str, Any] | None) -> Limit:
+def _flop_limit(point: CasePoint, kind: str, ceiling: Ceiling, machine: MachineProfile | None) -> Limit:
     peak = hardware.find(kind)
     row = peak.rate(point.dtype) if peak is not None else None
     text = quantities.flops(ceiling.rate, point.dtype)
@@ -267,7 +269,7 @@ def _limit(ceiling: Ceiling, text: str, *, slack: float | None = None, no_share:
 
 
 def _bytes_limit(
-    point: CasePoint, kind: str, known: Ceilings, machine: dict[str, Any] | None, *, cache_bytes: int | None
+    point: CasePoint, kind: str, known: Ceilings, machine: MachineProfile | None, *, cache_bytes: int | None
 ) -> Limit:
     """The bandwidth limit of a case: of memory, or of a cache that holds its arrays. Transfers also use memory."""
     copies = point.family == "transfer"
@@ -340,7 +342,7 @@ def _up_to(point: CasePoint) -> str:
     return _where(point).replace("on ", "on up to ") if point.platform == "cpu" and point.cores != 1 else _where(point)
 
 
-def _no_card(machine: dict[str, Any] | None, what: str) -> str:
+def _no_card(machine: MachineProfile | None, what: str) -> str:
     if machine is OWN:
         return "the machine profile was made from this run"
     if machine is None:
@@ -398,7 +400,7 @@ class Utilisation:
 
 
 def utilisation(
-    point: MeasuredPoint, step_s: float, *, dtype: str, machine: dict[str, Any] | None = None
+    point: MeasuredPoint, step_s: float, *, dtype: str, machine: MachineProfile | None = None
 ) -> Utilisation:
     """MFU = analytic FLOPs per step / (step_s x devices x peak of one device at `dtype`). Unknown if `dtype` is "".
 

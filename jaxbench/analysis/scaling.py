@@ -15,6 +15,7 @@ from jaxbench.analysis.gates import GatedRow
 from jaxbench.analysis.points import MeasuredPoint
 from jaxbench.analysis.roofline import Utilisation
 from jaxbench.levers import SIXTEEN_BITS
+from jaxbench.records.manifest import MachineProfile
 from jaxbench.statistics import paired_ratio
 from jaxbench.statistics.bootstrap import MIN_ROUNDS, UNKNOWN, Estimate
 from jaxbench.statistics.timing import draws_of, measure, no_interval, unsettled
@@ -84,7 +85,7 @@ def analyse(
     points: list[MeasuredPoint],
     *,
     config: dict[str, Any],
-    machine: dict[str, Any] | None = None,
+    machine: MachineProfile | None = None,
     spread: RunVariance = ASSUMED,
 ) -> list[Row]:
     """Computes every number of every point.
@@ -126,7 +127,7 @@ def fault(row: Row) -> str:
     return row.gate_reason if row.gate == "refused" else ""
 
 
-def _alone(row: Row, config: dict[str, Any], machine: dict[str, Any] | None, product: Row | None) -> Row:
+def _alone(row: Row, config: dict[str, Any], machine: MachineProfile | None, product: Row | None) -> Row:
     """A row without its base. product: a large matrix product on the same number of devices in the same rounds, or
     None."""
     point, timing = row.point, row.timing

@@ -19,6 +19,7 @@ from jaxbench.cases.placement import Placement
 from jaxbench.cases.runnable import Facts, Runnable
 from jaxbench.core.clock import Loops, Timer
 from jaxbench.core.schema import CaseRecord, CompiledRecord, RoundRecord, Verdict
+from jaxbench.core.workload import PyTree
 from jaxbench.errors import UserError, did_you_mean
 from jaxbench.machine import cores
 from jaxbench.machine.mesh import arranged, groups
@@ -26,7 +27,9 @@ from jaxbench.measure import check
 from jaxbench.parallel import collectives, multihost
 from jaxbench.parallel.chain import Chain
 from jaxbench.processes.group import ProcessGroup
+from jaxbench.processes.messages import Compiled, Fields
 from jaxbench.processes.server import stage
+from jaxbench.records.documents import decode
 from jaxbench.workloads.cases import (
     COLLECTIVES,
     TRANSFERS,
@@ -55,7 +58,7 @@ class PreparedCase:
 class CaseBench:
     """Measures cases of one experiment on the devices of this process."""
 
-    def __init__(self, config: dict[str, Any], experiment: str, devices: list[jax.Device], worker: str):
+    def __init__(self, config: Fields, experiment: str, devices: list[jax.Device], worker: str):
         self.config = ConfigDict(config)
         with stage("model"):
             self.cases = {case.key: case for case in build_cases(self.config, experiment).cases}
@@ -82,22 +85,22 @@ class CaseBench:
                 return runnable.copies(case, placement.source, placement.target, self.devices)
             return runnable.compile_chain(self._chain(case, placement), self.devices[0])
 
-    def compile_only(self, placed: dict[str, Any]) -> dict[str, Any]:
+    def compile_only(self, placed: Fields) -> Compiled:
         """The numbers that a dry run shows for a case. Calls would run, so they are skipped. Raises StageError."""
-        placement = Placement(**placed)
+        placement = decode(Placement, placed)
         calls = makes_calls(self.cases[placement.case])
         with double_precision(placement.dtype):
             facts = Facts() if calls else self.compile(placement).facts
-        return {
-            "compile_s": facts.compile_s or 0.0,
-            "peak_bytes": placement.bytes_per_device,
-            "flops": placement.flops or 0.0,
-            "loop": not calls,
-        }
+        return Compiled(
+            compile_s=facts.compile_s or 0.0,
+            peak_bytes=placement.bytes_per_device,
+            flops=placement.flops or 0.0,
+            loop=not calls,
+        )
 
-    def compile_for(self, placed: dict[str, Any]) -> CompiledRecord:
+    def compile_for(self, placed: Fields) -> CompiledRecord:
         """Compiles a case for a target, and checks that a collective is the requested one. Raises StageError."""
-        placement = Placement(**placed)
+        placement = decode(Placement, placed)
         case = self.cases[placement.case]
         with double_precision(placement.dtype), stage("compile"):
             if isinstance(case, TransferWorkload) or makes_calls(case):
@@ -119,9 +122,9 @@ class CaseBench:
             return runnable.kernel_chain(case, self.devices[0])
         return collectives.build(case, self.devices, _shape(placement.mesh), placement.axis)
 
-    def prepare(self, placed: dict[str, Any]) -> CaseRecord:
+    def prepare(self, placed: Fields) -> CaseRecord:
         """Compiles, checks the result, finds the block length. Raises StageError."""
-        placement = Placement(**placed)
+        placement = decode(Placement, placed)
         with double_precision(placement.dtype):
             return self._prepare(placement)
 
@@ -215,7 +218,7 @@ def double_precision(dtype: str) -> contextlib.AbstractContextManager[Any]:
     return jax.enable_x64(True) if dtype == "float64" else contextlib.nullcontext()
 
 
-def fence_of_blocks(ready: Runnable) -> Callable[[Any], Any]:
+def fence_of_blocks(ready: Runnable) -> Callable[[PyTree], PyTree]:
     """The fence at the end of a block: waits for the state of the last step. A function, so a test can replace it."""
     return ready.fence
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
 from jaxbench.cases import runnable
@@ -16,6 +16,8 @@ from jaxbench.digits import digits
 from jaxbench.errors import NothingToMeasure, UserError
 from jaxbench.machine.mesh import AXES, groupings, mesh_text
 from jaxbench.parallel.collectives import instruction, payload, resident_bytes
+from jaxbench.processes.messages import Setup
+from jaxbench.records.manifest import Machine
 from jaxbench.workloads.cases import Case, CaseSet, CollectiveWorkload, KernelWorkload, TransferWorkload
 
 # The number formats that a backend multiplies natively; others would measure a conversion.
@@ -50,25 +52,20 @@ class Placement(CasePlace):
         """The fields that its worker needs. The worker counts the processes itself."""
         return {name: value for name, value in asdict(self).items() if name != "processes"}
 
-    def worker(self) -> tuple[str, dict[str, Any]]:
+    def worker(self) -> tuple[str, Setup]:
         """(the name of the process that measures it, the setup of that process)."""
         count = self.places
         if self.family == "transfer":
             places = [p for p in (self.source, self.target) if p != "host"]
             count = max(int(p.split(":")[1]) for p in places) + 1
-        setup: dict[str, Any] = {"platform": self.platform, "devices": count, "environment": KEEP_MEMORY}
-        setup |= {"processes": self.processes} if self.processes > 1 else {}
+        setup = Setup(platform=self.platform, devices=count, processes=self.processes, environment=KEEP_MEMORY)
         if self.platform != "cpu":
             return self.platform, setup
         if self.family == "kernel":
-            return f"cpu-cores{self.cores}", {**setup, "devices": 1, "cores": self.cores}
+            return f"cpu-cores{self.cores}", replace(setup, devices=1, cores=self.cores)
         if self.family == "transfer":
             return "cpu-transfer", setup
         return f"cpu{count}" + (f"-{self.processes}processes" if self.processes > 1 else ""), setup
-
-    def failure(self) -> dict[str, Any]:
-        """The fields that identify it in a failure record."""
-        return {"point": self.point, "devices": self.devices}
 
     @property
     def places(self) -> int:
@@ -94,7 +91,7 @@ class _Fit:
     """Decides which cases fit, and keeps the cases that were left out with the reason."""
 
     settings: CaseSettings
-    machine: dict[str, Any]
+    machine: Machine
     typed: bool
     left_out: dict[str, list[str]] = field(default_factory=dict)
 
@@ -150,7 +147,7 @@ class _Fit:
         return [f"Left out: {_few(keys)}: {why}." for why, keys in self.left_out.items()]
 
 
-def place(cases: CaseSet, settings: CaseSettings, machine: dict[str, Any]) -> tuple[list[Placement], list[str]]:
+def place(cases: CaseSet, settings: CaseSettings, machine: Machine) -> tuple[list[Placement], list[str]]:
     """(the points, sentences about cases that were left out). machine: a manifest.
 
     Raises:
@@ -174,7 +171,7 @@ def place(cases: CaseSet, settings: CaseSettings, machine: dict[str, Any]) -> tu
     return points, fits.sentences()
 
 
-def _require_one_process(name: str, settings: CaseSettings, machine: dict[str, Any]) -> None:
+def _require_one_process(name: str, settings: CaseSettings, machine: Machine) -> None:
     if "hosts" in machine:
         raise UserError(
             f"the kernels and transfers of '{name}' are measured by one process: start it without a launcher, or "
@@ -188,7 +185,7 @@ def _require_one_process(name: str, settings: CaseSettings, machine: dict[str, A
 
 
 def _kernels(
-    kernels: list[KernelWorkload], settings: CaseSettings, machine: dict[str, Any], fits: _Fit
+    kernels: list[KernelWorkload], settings: CaseSettings, machine: Machine, fits: _Fit
 ) -> Iterator[Placement]:
     accelerator = machine["platform"] if machine["platform"] != "cpu" else None
     for case in kernels:
@@ -223,7 +220,7 @@ def _kernel(case: KernelWorkload, point: str, platform: str, cores: int) -> Plac
 
 
 def _transfers(
-    transfers: list[TransferWorkload], settings: CaseSettings, machine: dict[str, Any], fits: _Fit
+    transfers: list[TransferWorkload], settings: CaseSettings, machine: Machine, fits: _Fit
 ) -> Iterator[Placement]:
     """The points of transfers: every size on the first device or pair, and the largest that fits on all of them."""
     platform = machine["platform"]
@@ -245,7 +242,7 @@ def _transfers(
 
 
 def _collectives(
-    collectives: list[CollectiveWorkload], settings: CaseSettings, machine: dict[str, Any], fits: _Fit
+    collectives: list[CollectiveWorkload], settings: CaseSettings, machine: Machine, fits: _Fit
 ) -> Iterator[Placement]:
     platform = machine["platform"]
     typed = settings.devices is not None
@@ -270,7 +267,7 @@ def _collectives(
                     yield _collective(case, mesh_shape, axis, machine, resident, owners)
 
 
-def _parts(devices: int, owners: int, machine: dict[str, Any]) -> int:
+def _parts(devices: int, owners: int, machine: Machine) -> int:
     """The number of equal parts into which hosts, if there are several, or processes divide the devices."""
     hosts = len(set(machine.get("hosts", ())[:owners]))
     return hosts if hosts > 1 and devices % hosts == 0 else owners
@@ -280,7 +277,7 @@ def _collective(
     case: CollectiveWorkload,
     mesh_shape: tuple[int, ...],
     axis: str,
-    machine: dict[str, Any],
+    machine: Machine,
     resident: int,
     owners: int,
 ) -> Placement:

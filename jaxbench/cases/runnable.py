@@ -18,6 +18,7 @@ import numpy as np
 from jax.sharding import NamedSharding, PartitionSpec, SingleDeviceSharding
 
 from jaxbench.core.clock import Timer
+from jaxbench.core.workload import PyTree
 from jaxbench.hlo import collective_counts, operations, product_flops
 from jaxbench.hlo.module import parse
 from jaxbench.measure.compile_report import callback_names, peak_bytes
@@ -54,9 +55,9 @@ class Runnable(Chain):
       why_unchecked: the reason why the correct answer is unknown.
     """
 
-    loop: Callable[..., Any] | None
-    fence: Callable[[Any], Any] = jax.block_until_ready
-    outcome: Callable[[Any], dict[str, float]] = lambda state: {}
+    loop: Callable[..., PyTree] | None
+    fence: Callable[[PyTree], PyTree] = jax.block_until_ready
+    outcome: Callable[[PyTree], dict[str, float]] = lambda state: {}
     place: Callable[[int], jax.Array] | None = None
     guard: str = "disallow"
     why_unchecked: str = ""
@@ -134,7 +135,7 @@ def compile_for(chain: Chain) -> Compiled:
     return Compiled(kinds=collective_counts.kinds(module), host_calls=operations.host_calls(module), record=record)
 
 
-def _jit(function: Callable[..., Any]) -> Any:
+def _jit(function: Callable[..., PyTree]) -> Any:
     # keep_unused: the function does not read the previous result, but that argument's memory takes the new result.
     return jax.jit(function, donate_argnums=0, keep_unused=True)
 
@@ -143,7 +144,7 @@ def _aval(array: jax.Array) -> jax.ShapeDtypeStruct:
     return jax.ShapeDtypeStruct(array.shape, array.dtype, sharding=array.sharding)
 
 
-def _known(value: Any) -> float | None:
+def _known(value: PyTree) -> float | None:
     return float(value) if value is not None and math.isfinite(value) and value > 0 else None
 
 
@@ -160,13 +161,13 @@ def calls(workload: KernelWorkload, device: jax.Device) -> Runnable:
     prepare = workload.prepare
     assert prepare is not None
 
-    def draw(seed: int) -> tuple[Any, Any]:
+    def draw(seed: int) -> tuple[PyTree, PyTree]:
         arrays: tuple[Any, ...] = draw_arguments(workload.arguments, seed)
         if not workload.host:
             arrays = tuple(put(array, device) for array in arrays)
         return None, prepare(*arrays)
 
-    def step(state: Any, call: Callable[[], Any]) -> tuple[Any, None]:
+    def step(state: PyTree, call: Callable[[], PyTree]) -> tuple[PyTree, None]:
         result = call()
         if waits:  # at most one call is in flight, so the fence at the end of a block waits for all
             jax.block_until_ready(state)
@@ -192,11 +193,11 @@ def calls(workload: KernelWorkload, device: jax.Device) -> Runnable:
 def copies(workload: TransferWorkload, source: str, target: str, devices: list[jax.Device]) -> Runnable:
     """A transfer: each call makes one copy and waits for it. state = the transfer itself, with its latest copy."""
 
-    def draw(seed: int) -> tuple[Any, Any]:
+    def draw(seed: int) -> tuple[PyTree, PyTree]:
         made = build_transfer(workload, source, target, devices, seed=seed)
         return made, made
 
-    def step(state: Any, made: Transfer) -> tuple[Any, None]:
+    def step(state: PyTree, made: Transfer) -> tuple[PyTree, None]:
         made.call()
         return made, None
 
@@ -259,19 +260,19 @@ def kernel_chain(workload: KernelWorkload, device: jax.Device) -> Chain:
     function = fenced(workload.function)
     shapes = jax.eval_shape(function, *given)
 
-    def step(state: Any, batch: Any) -> tuple[Any, None]:
+    def step(state: PyTree, batch: PyTree) -> tuple[PyTree, None]:
         (first, _), (others, zero) = state, batch
         result = function(first, *others)
         return (feed_back(first, result, zero), result), None
 
-    def place(seed: int) -> tuple[Any, Any]:
+    def place(seed: int) -> tuple[PyTree, PyTree]:
         arguments = draw_arguments(workload.arguments, seed)
         with jax.default_device(device):
             result = jax.tree.map(lambda x: jnp.zeros(x.shape, x.dtype), shapes)
         first, *others = (put(argument, device) for argument in arguments)
         return (first, result), (tuple(others), put(np.zeros((), np.float32), device))
 
-    def avals() -> tuple[Any, Any]:
+    def avals() -> tuple[PyTree, PyTree]:
         result = jax.tree.map(lambda x: jax.ShapeDtypeStruct(x.shape, x.dtype, sharding=on), shapes)
         return (given[0], result), (tuple(given[1:]), jax.ShapeDtypeStruct((), np.float32, sharding=on))
 
@@ -319,7 +320,7 @@ def share_of_zeros(arrays: tuple[np.ndarray, ...]) -> float:
     return max(float(np.mean(array.astype(np.float32, copy=False) == 0)) for array in arrays)
 
 
-def count_wrong(workload: KernelWorkload, result: Any, seed: int) -> int:
+def count_wrong(workload: KernelWorkload, result: PyTree, seed: int) -> int:
     """The number of values of `result` (device or host arrays, or a list) outside the tolerance of the answer."""
     arguments = draw_arguments(workload.arguments, seed)
     result = jax.device_get(result)
@@ -344,7 +345,7 @@ def _exact(array: np.ndarray) -> np.ndarray:
     return array.astype(np.int64 if jnp.issubdtype(array.dtype, jnp.integer) else np.float64)
 
 
-def _count_differing(result: Any, expected: Any, tolerance: float) -> int:
+def _count_differing(result: PyTree, expected: Any, tolerance: float) -> int:
     wrong = 0
     for leaf, right in zip(jax.tree.leaves(result), jax.tree.leaves(expected), strict=True):
         value, right = np.asarray(leaf).astype(np.float64), np.asarray(right)
@@ -374,7 +375,7 @@ class Transfer:
       zeros: the share of the source's values that are zero.
     """
 
-    call: Callable[[], Any]
+    call: Callable[[], PyTree]
     wrong: Callable[[], int]
     values: int
     zeros: float
@@ -410,13 +411,13 @@ def build_transfer(
     """
     dtype = jnp.dtype(workload.dtype)
     original = _draw_source(payload(workload) // dtype.itemsize, dtype, seed)
-    start: Any = original
+    start: PyTree = original
     if source != HOST:
         start = _onto(_device(source, devices), original)()
     copy = _to_host(start) if target == HOST else _onto(_device(target, devices), start)
     newest: list[Any] = []
 
-    def call() -> Any:
+    def call() -> PyTree:
         newest[:] = ()  # frees the previous copy first, so that only one exists
         newest.append(copy())
         return newest[0]
@@ -444,11 +445,11 @@ def _draw_source(length: int, dtype: np.dtype, seed: int) -> np.ndarray:
     return drawn
 
 
-def _onto(device: jax.Device, array: Any) -> Callable[[], Any]:
+def _onto(device: jax.Device, array: PyTree) -> Callable[[], PyTree]:
     return lambda: jax.device_put(array, device, may_alias=False).block_until_ready()
 
 
-def _to_host(array: jax.Array) -> Callable[[], Any]:
+def _to_host(array: jax.Array) -> Callable[[], PyTree]:
     if array.devices().pop().platform == "cpu":
         buffer = np.zeros(array.shape, array.dtype)
 
@@ -474,14 +475,14 @@ def handle(array: jax.Array) -> jax.Array:
     return array.addressable_data(0)
 
 
-def address(array: Any) -> int | None:
+def address(array: PyTree) -> int | None:
     """The host address of the values; None for an array on an accelerator."""
     if isinstance(array, jax.Array):
         return array.unsafe_buffer_pointer() if array.devices().pop().platform == "cpu" else None
     return array.ctypes.data
 
 
-def _count_miscopied(original: np.ndarray, start: Any, copy: Any) -> int:
+def _count_miscopied(original: np.ndarray, start: PyTree, copy: PyTree) -> int:
     copied = np.asarray(copy)
     shared = address(copy) is not None and address(copy) == address(start)
     if shared or copied.shape != original.shape or copied.dtype != original.dtype:

@@ -11,7 +11,7 @@ import dataclasses
 import functools
 import gzip
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -26,7 +26,7 @@ from jaxbench.core.clock import Probe, Timer
 from jaxbench.core.plan import Point
 from jaxbench.core.program import Program, TrainState, jit_once
 from jaxbench.core.schema import CompiledRecord, CompileReport, PointRecord, RoundRecord, Verdict
-from jaxbench.core.workload import Batch, Dataset, TrainWorkload
+from jaxbench.core.workload import Batch, Dataset, PyTree, TrainWorkload
 from jaxbench.errors import UserError
 from jaxbench.levers import EXECUTION, INPUT, PART
 from jaxbench.machine.mesh import on_host
@@ -38,7 +38,9 @@ from jaxbench.measure.compile_report import CompiledStep, compile_step, op_by_op
 from jaxbench.measure.proof import Proof, require_micro_batchable
 from jaxbench.parallel import multihost
 from jaxbench.processes.group import ProcessGroup
+from jaxbench.processes.messages import Compiled, Fields, Ran
 from jaxbench.processes.server import stage
+from jaxbench.records.documents import decode
 from jaxbench.workloads.adapters import flax_models
 from jaxbench.workloads.data import input as feeds
 from jaxbench.workloads.data import own
@@ -52,7 +54,7 @@ LATENCIES = 200  # samples of a latency over all rounds: two of them lie above t
 class Compiler:
     """Builds and compiles points of one experiment for the devices of this process, or for those of a target."""
 
-    def __init__(self, config: dict[str, Any], experiment: str, devices: list[jax.Device], *, keep: bool = False):
+    def __init__(self, config: Fields, experiment: str, devices: list[jax.Device], *, keep: bool = False):
         """keep: the one-device references of all points, where memory allows."""
         self.config = ConfigDict(config)
         self.devices = devices
@@ -87,7 +89,7 @@ class Compiler:
         return dataclasses.replace(program, init=self._inits.setdefault(key, program.init))
 
     def compile(
-        self, point: Point, extra: dict[str, Any] | None = None, *, accepted: bool = False
+        self, point: Point, extra: Mapping[str, object] | None = None, *, accepted: bool = False
     ) -> tuple[TrainWorkload, Program, CompiledStep]:
         """Builds and compiles a point; runs nothing. Raises StageError.
 
@@ -121,27 +123,24 @@ class Compiler:
         """The compile report of a point. report: its report with the FLOPs of a whole step of the global batch."""
         return report
 
-    def compile_only(self, placed: dict[str, Any]) -> dict[str, Any]:
+    def compile_only(self, placed: Fields) -> Compiled:
         """The numbers that a dry run shows for a point. Raises StageError."""
-        _, program, compiled = self.compile(Point(**placed))
+        _, program, compiled = self.compile(decode(Point, placed))
         report = compiled.report
-        return {
-            "compile_s": (report.trace_s or 0) + report.lower_s + report.compile_s,
-            "peak_bytes": report.peak_bytes,
-            "temp_bytes": report.temp_bytes,
-            "flops": report.flops_per_step,
-            # the memory of one device that computes the reference, with the activations of the whole batch
-            "whole_bytes": (report.peak_bytes or 0) + (program.parts - 1) * (report.temp_bytes or 0),
-        }
+        return Compiled(
+            compile_s=(report.trace_s or 0) + report.lower_s + report.compile_s,
+            peak_bytes=report.peak_bytes,
+            temp_bytes=report.temp_bytes,
+            flops=report.flops_per_step,
+            whole_bytes=(report.peak_bytes or 0) + (program.parts - 1) * (report.temp_bytes or 0),
+        )
 
-    def compile_for(
-        self, placed: dict[str, Any], text: str = "", options: dict[str, Any] | None = None
-    ) -> CompiledRecord:
+    def compile_for(self, placed: Fields, text: str = "", options: Fields | None = None) -> CompiledRecord:
         """Compiles a point for a target, and checks its collectives. Raises StageError.
 
         text: the file for the compiled text, compressed; "": none. options: further compiler options.
         """
-        point = Point(**placed)
+        point = decode(Point, placed)
         workload, program, compiled = self.compile(point, options)
         if text:
             Path(text).write_bytes(gzip.compress(compiled.text.encode(), mtime=0))
@@ -164,7 +163,12 @@ class Compiler:
             parameters=report.parameters,
             attention=report.attention,
             passes=program.passes,
-            **point.failure(),
+            point=point.point,
+            strategy=point.strategy,
+            scaling=point.scaling,
+            devices=point.devices,
+            global_batch=point.global_batch,
+            arm=point.arm,
         )
 
 
@@ -209,7 +213,7 @@ class Bench(Compiler):
 
     co_runners = ProcessGroup()
 
-    def __init__(self, config: dict[str, Any], experiment: str, devices: list[jax.Device], worker: str):
+    def __init__(self, config: Fields, experiment: str, devices: list[jax.Device], worker: str):
         super().__init__(config, experiment, devices, keep=worker == "try")
         self.worker = worker
         self.timer = Timer(blocks=self.config.measure.blocks)
@@ -230,12 +234,12 @@ class Bench(Compiler):
         """The real data, read once."""
         return None if self.plain.data is None else own.read(self.plain, seed=self.config.seed)
 
-    def prepare_again(self, placed: dict[str, Any], program_sha256: str, steps: int) -> bool:
+    def prepare_again(self, placed: Fields, program_sha256: str, steps: int) -> bool:
         """Compiles a point that another process has checked, for blocks of `steps` steps. Raises StageError.
 
         Returns whether it is the program that was checked; only then the point is prepared.
         """
-        point = Point(**placed)
+        point = decode(Point, placed)
         workload, program, compiled = self.compile(point, accepted=True)
         if compiled.sha256 != program_sha256:
             return False
@@ -253,12 +257,12 @@ class Bench(Compiler):
             self._held[point.point] = Held(state, steps, counted=counted_steps(state))
         return True
 
-    def prepare(self, placed: dict[str, Any], *, paced: bool = True) -> PointRecord:
+    def prepare(self, placed: Fields, *, paced: bool = True) -> PointRecord:
         """Compiles, checks against one device, and, if `paced`, finds the block length. Raises StageError.
 
         Without it `pace` must follow, unless `round` is told the length.
         """
-        point = Point(**placed)
+        point = decode(Point, placed)
         workload, program, compiled = self.compile(point)
         program_sha256 = compiled.sha256
         with stage("check"):
@@ -293,19 +297,19 @@ class Bench(Compiler):
         return self._facts[id(workload)]
 
     def verdicts(
-        self, point: Point, workload: TrainWorkload, program: Program, compiled: CompiledStep, batch: Batch, out: Any
+        self, point: Point, workload: TrainWorkload, program: Program, compiled: CompiledStep, batch: Batch, out: PyTree
     ) -> tuple[Verdict, ...]:
         """The checks of a compiled point before it is timed. out: the outputs of its first step."""
         checks = self.proof.verdicts(point, self._grown(point), program, compiled, batch)
         about: dict[str, Any] = {"key": self.key, "batch": batch, "device": self.device}
         return first_step.explained(checks, out, workload, **about)
 
-    def run_within(self, placed: dict[str, Any], limit_bytes: int) -> dict[str, Any]:
+    def run_within(self, placed: Fields, limit_bytes: int) -> Ran:
         """Runs one step of a point in at most `limit_bytes`, enforced on a CPU, and returns the memory it used.
 
         Raises StageError, or kills the process, when the step does not fit. The process must not be used again.
         """
-        point = Point(**placed)
+        point = decode(Point, placed)
         _, program, compiled = self.compile(point)
         with stage("measure"), jax.set_mesh(program.mesh):
             host = jax.device_get(self.batch(point))
@@ -317,7 +321,7 @@ class Bench(Compiler):
             watch.step_begins((state, batch))
             # One step only: a CPU may allocate the scratch of a second step before it has freed that of the first.
             jax.block_until_ready(compiled.call(state, batch))
-            return {"peak_bytes": compiled.report.peak_bytes, "measured_bytes": watch.peak_bytes()}
+            return Ran(peak_bytes=compiled.report.peak_bytes, measured_bytes=watch.peak_bytes())
 
     def round(
         self, point: str, number: int, steps: int | None = None, *, double: bool = True, last: bool = False
@@ -437,7 +441,7 @@ class Bench(Compiler):
         blocks = max(timer.blocks, -(-LATENCIES // rounds))
         return dataclasses.replace(timer, blocks=blocks, max_steps=1)
 
-    def _waiting(self, ready: PreparedStep, call: Any, state: Any, supply: Any, steps: int) -> dict[str, float]:
+    def _waiting(self, ready: PreparedStep, call: Any, state: PyTree, supply: PyTree, steps: int) -> dict[str, float]:
         """The share of a block's time in which the step's thread waits for its input."""
         if not hasattr(supply, "waited_s"):
             return {}

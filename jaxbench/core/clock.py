@@ -18,6 +18,7 @@ from typing import Any
 import jax
 import numpy as np
 
+from jaxbench.core.workload import PyTree
 from jaxbench.machine import cores
 from jaxbench.machine.cores import LoadCounters
 
@@ -72,14 +73,14 @@ class Timer:
     warmup_blocks: int = 6
     agreement: float = 0.1
     clock: Callable[[], float] = time.perf_counter
-    fence: Callable[[Any], Any] = jax.block_until_ready
+    fence: Callable[[PyTree], PyTree] = jax.block_until_ready
     before: Callable[[], LoadCounters] = cores.load_before
     after: Callable[[], LoadCounters] = cores.load_after
     probe: Callable[[], float] | None = None
     barrier: Callable[[], None] = lambda: None
     broadcast: Callable[[bool], bool] = lambda value: value
 
-    def block(self, step: Callable[..., Any], state: Any, batch: Any, steps: int) -> tuple[float, Any]:
+    def block(self, step: Callable[..., PyTree], state: PyTree, batch: PyTree, steps: int) -> tuple[float, PyTree]:
         """Runs `steps` dependent steps. Returns (seconds, state)."""
         self.barrier()
         start = self.clock()
@@ -88,7 +89,9 @@ class Timer:
         self.fence((state, metrics))
         return self.clock() - start, state
 
-    def steps_per_block(self, step: Callable[..., Any], state: Any, batch: Any, least_s: float) -> tuple[int, Any]:
+    def steps_per_block(
+        self, step: Callable[..., PyTree], state: PyTree, batch: PyTree, least_s: float
+    ) -> tuple[int, PyTree]:
         """The smallest power of two K (at most `max_steps`) for which two blocks in a row last `least_s`. Returns
         (K, state). K is found by doubling, because the first steps of a program are slower and predict nothing; two
         blocks, because one may be interrupted."""
@@ -104,7 +107,7 @@ class Timer:
             steps *= 2
         return steps, state
 
-    def loop(self, loop: Callable[..., Any], state: Any, batch: Any, count: jax.Array) -> tuple[float, Any]:
+    def loop(self, loop: Callable[..., PyTree], state: PyTree, batch: PyTree, count: jax.Array) -> tuple[float, PyTree]:
         """One run of the loop. `count`: its iterations, an int32 scalar on the device. Returns (seconds, state)."""
         self.barrier()
         start = self.clock()
@@ -113,8 +116,13 @@ class Timer:
         return self.clock() - start, state
 
     def steps_per_loop(
-        self, loop: Callable[..., Any], state: Any, batch: Any, least_s: float, place: Callable[[int], jax.Array]
-    ) -> tuple[int, Any]:
+        self,
+        loop: Callable[..., PyTree],
+        state: PyTree,
+        batch: PyTree,
+        least_s: float,
+        place: Callable[[int], jax.Array],
+    ) -> tuple[int, PyTree]:
         """Like `steps_per_block`, up to 2^20 iterations. place: puts a number on the device."""
         steps = 1
         while True:
@@ -124,8 +132,8 @@ class Timer:
             steps *= 2 if self.broadcast(seconds > least_s / 8) else 8
 
     def loops(
-        self, loop: Callable[..., Any], state: Any, batch: Any, steps: int, place: Callable[[int], jax.Array]
-    ) -> tuple[Loops, Any]:
+        self, loop: Callable[..., PyTree], state: PyTree, batch: PyTree, steps: int, place: Callable[[int], jax.Array]
+    ) -> tuple[Loops, PyTree]:
         """Times loops of `steps` and 2 x `steps` iterations alternately, after one warm-up loop."""
         once, twice = place(steps), place(2 * steps)
         _, state = self.loop(loop, state, batch, once)
@@ -138,21 +146,21 @@ class Timer:
                 double.append(seconds)
         return Loops(steps, tuple(single), tuple(double)), state
 
-    def round(self, step: Callable[..., Any], state: Any, batch: Any, steps: int) -> Round:
+    def round(self, step: Callable[..., PyTree], state: PyTree, batch: PyTree, steps: int) -> Round:
         """Warms up until two successive blocks agree, then times the blocks. A host transfer inside raises an error."""
         return self.round_and_state(step, state, batch, steps)[0]
 
     def round_and_state(
         self,
-        step: Callable[..., Any],
-        state: Any,
-        batch: Any,
+        step: Callable[..., PyTree],
+        state: PyTree,
+        batch: PyTree,
         steps: int,
         *,
         guard: str = "disallow",
         again: bool = False,
         double: bool = True,
-    ) -> tuple[Round, Any]:
+    ) -> tuple[Round, PyTree]:
         """(`round`, the state after its last step). guard: "allow" for a step that is itself a transfer.
 
         again: this process has settled with the step before, so half a block brings its data back into the caches.

@@ -13,10 +13,10 @@ import math
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from functools import partial
-from typing import Any
 
 import jax
 import jax.numpy as jnp
+from jax.extend import core
 
 from jaxbench.core import weighted
 from jaxbench.core.program import Program
@@ -355,7 +355,7 @@ def draws(workload: TrainWorkload) -> bool:
 
 def _of_examples(
     workload: TrainWorkload, function: Callable[..., PyTree]
-) -> tuple[Any, list[bool], list[jax.ShapeDtypeStruct]]:
+) -> tuple[core.Jaxpr, list[bool], list[jax.ShapeDtypeStruct]]:
     """(the jaxpr of a function; whether each of its results depends on the examples; the parameters).
 
     function: takes what a loss takes.
@@ -424,11 +424,11 @@ def asks_others(workload: TrainWorkload) -> bool:
     return any(PARTS in str(equation.params) for equation in equations(_loss_of_part(workload, 2)))
 
 
-def _loss_of_part(workload: TrainWorkload, examples_given: int) -> Any:
+def _loss_of_part(workload: TrainWorkload, examples_given: int) -> core.Jaxpr:
     """The jaxpr of the loss when other devices hold other parts of the batch."""
     params, model_state = jax.eval_shape(workload.init, KEY)
 
-    def loss(params: PyTree, batch: Batch, key: jax.Array) -> Any:
+    def loss(params: PyTree, batch: Batch, key: jax.Array) -> PyTree:
         with sharding_context.over(axis=PARTS):
             return workload.loss(params, zeros(model_state), batch, key)[0]
 

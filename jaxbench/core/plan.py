@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -17,6 +17,8 @@ from jaxbench.errors import UserError
 from jaxbench.levers import ACCUMULATE, BATCH, EVERY_MESH, EXECUTION, MESH, TRAININGS, Arm
 from jaxbench.levers.compiler import COMPILER, EVERY_SET, require_platform
 from jaxbench.parallel import axes
+from jaxbench.processes.messages import Fields, Setup
+from jaxbench.records.manifest import Machine
 
 CPU_DEVICES = (1, 2, 4, 8)
 PER_DEVICE = "per_device"
@@ -46,29 +48,29 @@ class Point(StepPlace):
         own = ("platform", "processes", "part_of", "memory_share")
         return {name: value for name, value in asdict(self).items() if name not in own}
 
-    def worker(self) -> tuple[str, dict[str, Any]]:
+    def worker(self) -> tuple[str, Setup]:
         """(the name of the process that measures it, the setup of that process).
 
         A CPU process keeps one device count, pinned to the same number of cores. An accelerator belongs to one process
         at a time, so one worker measures every count on a part of the devices. Trainings that share devices have
         separate processes.
         """
-        shared, further = sharing_setup(self.levers, self.memory_share)
-        setup: dict[str, Any] = {"platform": self.platform, "devices": self.devices, **further}
-        setup |= {"processes": self.processes} if self.processes > 1 else {}
+        shared, environment = sharing_of(self.levers, self.memory_share)
+        setup = Setup(
+            platform=self.platform,
+            devices=self.devices,
+            processes=self.processes,
+            trainings=TRAININGS.of(self.levers).at_once,
+            environment=environment,
+        )
         if self.platform != "cpu":
             return self.platform + shared, setup
         if self.part_of > self.devices:  # one core does its share of a program for several devices
-            alone = {"platform": "cpu", "devices": self.part_of, "cores": 1, "environment": KEEP_MEMORY}
+            alone = Setup(platform="cpu", devices=self.part_of, cores=1, environment=KEEP_MEMORY)
             return f"cpu1of{self.part_of}", alone
         # As few threads as data parallelism needs; a program that needs more requests them.
         name = f"cpu{self.devices}" + (f"-{self.processes}processes" if self.processes > 1 else shared)
-        return name, {**setup, "environment": KEEP_MEMORY, "concurrent_collectives": 1}
-
-    def failure(self) -> dict[str, Any]:
-        """The fields that identify it in a failure record."""
-        names = ("point", "strategy", "scaling", "devices", "global_batch", "arm")
-        return {name: getattr(self, name) for name in names}
+        return name, replace(setup, environment=KEEP_MEMORY, concurrent_collectives=1)
 
     @property
     def text(self) -> str:
@@ -88,16 +90,17 @@ class Placed(Protocol):
     def text(self) -> str: ...
 
     @property
+    def devices(self) -> int: ...
+
+    @property
     def oversubscribed(self) -> bool: ...
 
     @property
     def processes(self) -> int: ...
 
-    def to_json(self) -> dict[str, Any]: ...
+    def to_json(self) -> Fields: ...
 
-    def worker(self) -> tuple[str, dict[str, Any]]: ...
-
-    def failure(self) -> dict[str, Any]: ...
+    def worker(self) -> tuple[str, Setup]: ...
 
 
 def rounds_of(point: Placed, rounds: int) -> int:
@@ -105,7 +108,7 @@ def rounds_of(point: Placed, rounds: int) -> int:
     return min(rounds, OVERSUBSCRIBED_ROUNDS) if point.oversubscribed else rounds
 
 
-def device_counts(settings: Settings | CaseSettings, machine: dict[str, Any]) -> tuple[int, ...]:
+def device_counts(settings: Settings | CaseSettings, machine: Machine) -> tuple[int, ...]:
     """The device counts to sweep. machine: a manifest. Raises UserError for absent devices or different kinds."""
     if machine["platform"] != "cpu":
         _require_accelerators(settings, machine)
@@ -119,7 +122,7 @@ def device_counts(settings: Settings | CaseSettings, machine: dict[str, Any]) ->
     return tuple(2**i for i in range(12) if 2**i <= min(limit, machine["devices"]))
 
 
-def _require_accelerators(settings: Settings | CaseSettings, machine: dict[str, Any]) -> None:
+def _require_accelerators(settings: Settings | CaseSettings, machine: Machine) -> None:
     available, kinds = machine["devices"], machine["device_kinds"]
     if max(settings.devices or (1,)) > available:
         raise UserError(
@@ -132,7 +135,7 @@ def _require_accelerators(settings: Settings | CaseSettings, machine: dict[str, 
         )
 
 
-def make(settings: Settings, machine: dict[str, Any]) -> list[Point]:
+def make(settings: Settings, machine: Machine) -> list[Point]:
     """All points of the sweep. Raises UserError if a batch does not divide over a device count that the user chose."""
     points = []
     counts = divisible(settings, device_counts(settings, machine))
@@ -168,12 +171,12 @@ def make(settings: Settings, machine: dict[str, Any]) -> list[Point]:
     return points
 
 
-def owners_of(settings: Settings | CaseSettings, counts: Sequence[int], machine: dict[str, Any]) -> dict[int, int]:
+def owners_of(settings: Settings | CaseSettings, counts: Sequence[int], machine: Machine) -> dict[int, int]:
     """The number of processes that run a point, by device count, in a launch or on this host. Raises UserError."""
     return (launched_of if "hosts" in machine else processes_of)(settings, counts, machine)
 
 
-def launched_of(settings: Settings | CaseSettings, counts: Sequence[int], machine: dict[str, Any]) -> dict[int, int]:
+def launched_of(settings: Settings | CaseSettings, counts: Sequence[int], machine: Machine) -> dict[int, int]:
     """The number of processes of a launch that run a point, by device count.
 
     These are the first processes. Each has an equal share of CPU devices, or all of its accelerators. Raises UserError
@@ -196,7 +199,7 @@ def launched_of(settings: Settings | CaseSettings, counts: Sequence[int], machin
     return {count: min(started, count) for count in counts}
 
 
-def processes_of(settings: Settings | CaseSettings, counts: Sequence[int], machine: dict[str, Any]) -> dict[int, int]:
+def processes_of(settings: Settings | CaseSettings, counts: Sequence[int], machine: Machine) -> dict[int, int]:
     """The number of processes that run a point, by device count: the number asked for, but none without a device.
 
     Raises UserError for an illegal number, for more processes than devices, for devices that do not divide over them,
@@ -242,7 +245,7 @@ def require_equal_parts(field: str, batch: int, *, parts: int, micro_batches: in
         )
 
 
-def possible(arms: list[Arm], machine: dict[str, Any]) -> list[Arm]:
+def possible(arms: list[Arm], machine: Machine) -> list[Arm]:
     """The arms that this platform supports.
 
     Raises UserError if none is left, and for compiler options of another platform."""
@@ -299,16 +302,14 @@ def divisible(settings: Settings, counts: tuple[int, ...]) -> tuple[int, ...]:
     return tuple(n for n in counts if all(batch % n == 0 for batch in batches))
 
 
-def groups(points: Sequence[Placed]) -> dict[str, tuple[list[str], dict[str, Any]]]:
+def groups(points: Sequence[Placed]) -> dict[str, tuple[list[str], Setup]]:
     """By name of a worker process: (ids of the points that it measures, its setup)."""
-    workers: dict[str, tuple[list[str], dict[str, Any]]] = {}
+    workers: dict[str, tuple[list[str], Setup]] = {}
     for point in points:
         name, setup = point.worker()
-        members, common = workers.setdefault(name, ([], setup))
-        members.append(point.point)
-        common["devices"] = max(common["devices"], setup["devices"])
-        if "processes" in setup:
-            common["processes"] = max(common.get("processes", 1), setup["processes"])
+        members, common = workers.get(name, ([], setup))
+        devices, processes = max(common.devices, setup.devices), max(common.processes, setup.processes)
+        workers[name] = [*members, point.point], replace(common, devices=devices, processes=processes)
     return workers
 
 
@@ -317,7 +318,7 @@ PIPES, DEFAULT_PIPES = "CUDA_MPS_PIPE_DIRECTORY", "/tmp/nvidia-mps"  # where the
 NO_PIPES = "/nonexistent"  # without the service, processes would take turns on the GPU
 
 
-def require_sharable(settings: Settings, machine: Mapping[str, Any]) -> None:
+def require_sharable(settings: Settings, machine: Machine) -> None:
     """Raises UserError for trainings that cannot share the devices of this machine. machine: a manifest."""
     for arm in settings.arms:
         sharing, field = TRAININGS.of(arm.levers), f"--config.lever.trainings={arm.levers[TRAININGS.name]}"
@@ -350,16 +351,14 @@ def memory_share(arms: Sequence[Arm], platform: str) -> float:
     return USABLE / sum(processes.values()) if platform == "gpu" and max(processes.values()) > 1 else 0.0
 
 
-def sharing_setup(levers: Mapping[str, str], share: float) -> tuple[str, dict[str, Any]]:
-    """(the end of the worker's name, the additional fields of its setup) for an arm with concurrent trainings.
+def sharing_of(levers: Mapping[str, str], share: float) -> tuple[str, dict[str, str]]:
+    """(the end of the worker's name, its environment variables) for an arm with concurrent trainings.
 
     share: see `memory_share`.
     """
-    sharing, name = TRAININGS.of(levers), ""
-    setup: dict[str, Any] = {}
-    if sharing.at_once > 1:
-        name, setup = f"-{sharing.at_once}trainings", {"trainings": sharing.at_once}
-    if share:
-        pipes = os.environ.get(PIPES, DEFAULT_PIPES) if sharing.mps else NO_PIPES
-        setup["environment"] = {"XLA_PYTHON_CLIENT_MEM_FRACTION": f"{share:.3f}", PIPES: pipes}
-    return name + ("-mps" if sharing.mps else ""), setup
+    sharing = TRAININGS.of(levers)
+    name = (f"-{sharing.at_once}trainings" if sharing.at_once > 1 else "") + ("-mps" if sharing.mps else "")
+    if not share:
+        return name, {}
+    pipes = os.environ.get(PIPES, DEFAULT_PIPES) if sharing.mps else NO_PIPES
+    return name, {"XLA_PYTHON_CLIENT_MEM_FRACTION": f"{share:.3f}", PIPES: pipes}

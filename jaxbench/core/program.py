@@ -122,7 +122,7 @@ def keep_barriers(mesh: Mesh) -> tuple[str, ...]:
     return ("cse_barrier_expander",) if mesh.devices.flat[0].platform == "cpu" else ()
 
 
-def jit_once(function: Callable[..., Any], *, flops: float = 0.0, **options: Any) -> Any:
+def jit_once(function: Callable[..., PyTree], *, flops: float = 0.0, **options: Any) -> Any:
     """`jax.jit` for a program that runs a few times and is never timed. flops: of one run, if it may take long."""
     return jax.jit(function, compiler_options=run_once_options(flops), **options)
 
@@ -179,7 +179,7 @@ def gradients(
     return grads, model_state, metrics
 
 
-def _share(loss: Any) -> jax.Array:
+def _share(loss: PyTree) -> jax.Array:
     """The value that one device differentiates. It is not the total, because its gradient may overflow in 16 bits.
 
     The weights are applied here, before the backward pass sums anything over devices, such as the gradients of gathered
@@ -232,7 +232,7 @@ def optimizer_update(
             f"{'a gradient for each example' if missing[3] else missing[1] or missing[2]}, but a step passes it only "
             "mean gradients, its state and parameters: use another one, such as optax.adamw(1e-3)."
         ) from error
-    built: Callable[[PyTree], Any] = jax.tree.structure
+    built: Callable[[PyTree], PyTree] = jax.tree.structure
     if built(opt_state) != built(new):
         raise UserError(
             f"the optimizer of '{workload.name}' returns a state with another structure than its input, which the "
@@ -246,7 +246,7 @@ def _merged(old: PyTree, new: PyTree) -> PyTree:
     return {**old, **new} if isinstance(new, dict) else new
 
 
-def _in_micro_batches(run: Callable[..., Any], count: int, state: TrainState, batch: Batch) -> tuple[PyTree, PyTree]:
+def _in_micro_batches(run: Callable[..., PyTree], count: int, state: TrainState, batch: Batch) -> tuple[PyTree, PyTree]:
     """Runs `run` over `count` equal parts of each device's examples.
 
     run: (state, batch) -> (means over the batch, model_state).
@@ -271,7 +271,9 @@ def _in_micro_batches(run: Callable[..., Any], count: int, state: TrainState, ba
     return jax.shard_map(local, in_specs=(whole, split), out_specs=(whole, whole))(state, batch)
 
 
-def _one_after_the_other(run: Callable[..., Any], count: int, state: TrainState, batch: Batch) -> tuple[PyTree, PyTree]:
+def _one_after_the_other(
+    run: Callable[..., PyTree], count: int, state: TrainState, batch: Batch
+) -> tuple[PyTree, PyTree]:
     """Means of equal parts, summed in float32. The model's state passes from part to part.
 
     The loop is unrolled, because convolutions inside a compiled loop are several times slower on the CPU. A barrier
@@ -279,7 +281,7 @@ def _one_after_the_other(run: Callable[..., Any], count: int, state: TrainState,
     """
     # Micro-batch i has examples i, i + count, ...: the leading axis of the reshape keeps the batch's sharding.
     strided = jax.tree.map(lambda x: x.reshape(x.shape[0] // count, count, *x.shape[1:]), batch)
-    total: Any = None
+    total: PyTree = None
     changed: PyTree = {}
     for i in range(count):
         part = jax.tree.map(lambda x, i=i: jax.lax.index_in_dim(x, i, axis=1, keepdims=False), strided)

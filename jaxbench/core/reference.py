@@ -134,7 +134,7 @@ class Updates:
         *,
         layout: BatchLayout = BatchLayout(),
         apart: bool = False,
-        jit: Callable[..., Any] = jit_once,
+        jit: Callable[..., PyTree] = jit_once,
     ):
         drawn = layout.draws and layout.keys is not None
         self.jit, self._device, self._layout, self._apart = jit, device, layout, apart
@@ -142,7 +142,7 @@ class Updates:
         self._compiled: Any = None  # the gradient of the whole batch
         self._step = jit(lambda state, grads, model_state: update(workload, state, grads, model_state))
 
-        def loss(*args: Any) -> Any:
+        def loss(*args: PyTree) -> PyTree:
             value, (model_state, _) = workload.loss(*args)
             weight = value.weight if isinstance(value, WeightedMean) else jnp.ones(())
             return value, (model_state, {"weight": weight.astype(jnp.float32)})
@@ -191,7 +191,7 @@ class Updates:
         The loop over parts is in Python: convolutions inside a compiled loop are many times slower on the CPU.
         """
         size = len(jax.tree.leaves(batch)[0]) // self._layout.parts
-        total: Any = None
+        total: PyTree = None
         for at in range(0, self._layout.parts * size, size):
             part = jax.device_put(jax.tree.map(lambda x, at=at: x[at : at + size], batch), self._device)
             result = self._of_part(state, part)
@@ -207,7 +207,7 @@ def reference(
     device: jax.Device,
     layout: BatchLayout = BatchLayout(),
     apart: bool = False,
-    jit: Callable[..., Any] = jit_once,
+    jit: Callable[..., PyTree] = jit_once,
 ) -> Reference:
     """The result of STEPS updates of `state` (host arrays) on one device.
 

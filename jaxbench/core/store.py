@@ -18,12 +18,13 @@ from collections.abc import Callable, Collection, Iterable, Iterator
 from functools import partial
 from io import FileIO
 from pathlib import Path
-from typing import Any, TextIO, TypeVar
+from typing import Any, TextIO, TypeVar, cast
 
 from jaxbench.core import schema
 from jaxbench.errors import UserError
 from jaxbench.records import identity
 from jaxbench.records.documents import SHA256, decode, digest, flatten
+from jaxbench.records.manifest import Manifest
 
 RECORDS = "records.jsonl"
 CONFIG = "config.json"
@@ -237,8 +238,8 @@ class RunFolder:
     def config(self) -> dict[str, Any]:
         return self._json(CONFIG)
 
-    def manifest(self) -> dict[str, Any]:
-        return self._json(MANIFEST)
+    def manifest(self) -> Manifest:
+        return cast(Manifest, self._json(MANIFEST))
 
     def _json(self, name: str) -> dict[str, Any]:
         path = self.path / name

@@ -17,6 +17,8 @@ import numpy as np
 
 from jaxbench.errors import UserError
 
+PyTree = Any  # arrays in nested containers
+
 
 @jax.tree_util.register_dataclass
 @dataclass(frozen=True)
@@ -50,38 +52,38 @@ def mean(values: jax.Array, weights: jax.Array | None = None) -> jax.Array | Wei
     return WeightedMean(jnp.sum(values * weights), jnp.sum(weights))
 
 
-def divided(total: Any, weight: jax.Array) -> Any:
+def divided(total: PyTree, weight: jax.Array) -> PyTree:
     """total / weight, or `total` if the weight is 0."""
     # A division by 0 would give NaN, also in the gradient. With a weight of 0 the total is 0 too.
     return (total / jnp.where(weight == 0, 1, weight).astype(total.dtype)).astype(total.dtype)
 
 
-def value(mean: Any) -> Any:
+def value(mean: Any) -> PyTree:
     """A loss or a metric as one number: itself, or the mean of a WeightedMean."""
     return mean.mean if isinstance(mean, WeightedMean) else mean
 
 
-def float_weights(tree: Any) -> Any:
+def float_weights(tree: PyTree) -> PyTree:
     """`tree` with float32 weights: a count of tokens is often an integer, which cannot be averaged."""
 
-    def cast(x: Any) -> Any:
+    def cast(x: PyTree) -> PyTree:
         return WeightedMean(x.total, x.weight.astype(jnp.float32)) if is_weighted(x) else x
 
     return jax.tree.map(cast, tree, is_leaf=is_weighted)
 
 
-def is_weighted(x: Any) -> bool:
+def is_weighted(x: PyTree) -> bool:
     return isinstance(x, WeightedMean)
 
 
-def normalized(tree: Any, over: Callable[[jax.Array], jax.Array]) -> Any:
+def normalized(tree: PyTree, over: Callable[[jax.Array], jax.Array]) -> PyTree:
     """`tree` with each WeightedMean as total / over(weight).
 
     If `over` is the mean of a weight over devices, the mean of the result over devices is the mean of the whole.
     """
     weights: dict[int, jax.Array] = {}  # metrics often share a weight, which is then sent once
 
-    def normalize(x: Any) -> Any:
+    def normalize(x: PyTree) -> PyTree:
         if not is_weighted(x):
             return x
         if id(x.weight) not in weights:

@@ -11,11 +11,11 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import optax
+from jax.typing import DTypeLike
 
 from jaxbench.core import weighted
-from jaxbench.core.weighted import WeightedMean
+from jaxbench.core.weighted import PyTree, WeightedMean
 
-PyTree = Any
 Batch = dict[str, jax.Array]
 Metrics = dict[str, Any]  # a loss returns scalars or WeightedMeans, a step returns scalars
 KEY = jax.ShapeDtypeStruct((2,), "uint32")  # the shape and dtype of a random key
@@ -31,7 +31,7 @@ class Field:
     """
 
     shape: tuple[int, ...]
-    dtype: Any = jnp.float32
+    dtype: DTypeLike = jnp.float32
     classes: int | None = None
     draw: Callable[[jax.Array, int], jax.Array] | None = None
 
@@ -94,9 +94,9 @@ class Stages:
     remat: which activations of the blocks are recomputed, a value of ``config.lever.remat``.
     """
 
-    first: Callable[[PyTree, Any, Batch, jax.Array], Any]
-    block: Callable[[PyTree, Any, Batch, jax.Array], Any]
-    last: Callable[[PyTree, Any, Batch, jax.Array], tuple[jax.Array | WeightedMean, Metrics]]
+    first: Callable[[PyTree, PyTree, Batch, jax.Array], PyTree]
+    block: Callable[[PyTree, PyTree, Batch, jax.Array], PyTree]
+    last: Callable[[PyTree, PyTree, Batch, jax.Array], tuple[jax.Array | WeightedMean, Metrics]]
     blocks: str = "blocks"
     remat: str = "none"
 
@@ -175,7 +175,7 @@ class TrainWorkload:
     masked_flops_per_example: float = 0.0
     unit: str = "examples"
     tokens: int = 0
-    data: Any = None
+    data: PyTree = None
     evaluate: Callable[[PyTree, PyTree, Batch], Metrics] | None = None
     predict: Callable[[PyTree, PyTree, Batch], PyTree] | None = None
     blocks: int = 0
@@ -185,7 +185,7 @@ class TrainWorkload:
     tolerance: float = 1e-5
     tolerance_reason: str = "float32 sums in another order"
     partition: Partition | None = None
-    dtype: Any = jnp.dtype(jnp.float32)
+    dtype: DTypeLike = jnp.dtype(jnp.float32)
     independent: bool = False
     sent: str = ""
 

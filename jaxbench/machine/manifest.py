@@ -20,10 +20,15 @@ import time
 from collections.abc import Callable
 from importlib import metadata
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING
 
 from jaxbench.errors import UserError
 from jaxbench.machine import cores, source
+from jaxbench.records.documents import JsonObject
+from jaxbench.records.manifest import Git, Machine
+
+if TYPE_CHECKING:
+    import jax
 
 PACKAGES = ("jaxbench", "jax", "jaxlib", "flax", "optax", "orbax-checkpoint", "ml-collections", "numpy", "absl-py")
 PLUGINS = ("jax-cuda", "jax-rocm", "libtpu", "nvidia-nccl", "nvidia-cudnn", "nvidia-cublas")  # prefixes of names
@@ -51,7 +56,7 @@ _INSTRUCTIONS = re.compile(
 )
 
 
-def capture(platform: str) -> dict[str, Any]:
+def capture(platform: str) -> Machine:
     """Starts the backend of this process and describes it. platform: auto, cpu, gpu or tpu."""
     import jax
 
@@ -103,7 +108,7 @@ def _version(package: str) -> str:
         return "not installed"
 
 
-def git_state(folder: Path) -> dict[str, Any]:
+def git_state(folder: Path) -> Git:
     """The commit of the checkout this package runs from; empty for an installed wheel."""
     if not (folder / ".git").exists():
         return {}
@@ -129,7 +134,7 @@ def _cpu_model() -> str:
     return next((line.split(":", 1)[1].strip() for line in lines if line.startswith("model name")), "")
 
 
-def _device_memory_bytes(device: Any) -> int | None:
+def _device_memory_bytes(device: jax.Device) -> int | None:
     """The memory of one accelerator that JAX may use; None if it is not reported, as for a CPU."""
     return (device.memory_stats() or {}).get("bytes_limit")
 
@@ -146,7 +151,7 @@ def _memory_bytes(cgroup: Path = Path("/sys/fs/cgroup")) -> int | None:
 
 
 @functools.cache
-def probe(platform: str) -> dict[str, Any]:
+def probe(platform: str) -> Machine:
     """Asks a child process for `capture(platform)`, and adds the `environment` of this process.
 
     Raises:
@@ -178,18 +183,16 @@ def probe(platform: str) -> dict[str, Any]:
     return {**answer, "environment": environment()}
 
 
-def identity() -> dict[str, Any]:
+def identity() -> JsonObject:
     """The facts of this machine, the kernel, and the speed at which one core multiplies. None: unknown."""
     return {**processor(), "kernel": os_platform.release() or None, **reference_product()}
 
 
-def processor(proc: Path = PROC, cpus: Path = CPUS) -> dict[str, Any]:
+def processor(proc: Path = PROC, cpus: Path = CPUS) -> JsonObject:
     """Vendor, family, model, stepping, instruction sets, caches and nominal frequency of the first usable core."""
     core = next(iter(cores.physical_cores(topology=cpus)), 0)
     facts = _cpuinfo(proc / "cpuinfo", core)
-    known: dict[str, Any] = {
-        name: next((facts[field] for field in fields if field in facts), None) for name, fields in _FIELDS.items()
-    }
+    known = {name: next((facts[field] for field in fields if field in facts), None) for name, fields in _FIELDS.items()}
     flags = facts.get("flags", "").split()
     found = sorted(flag for flag in flags if _INSTRUCTIONS.match(flag)) or sorted(facts.get("Features", "").split())
     return {
@@ -236,7 +239,7 @@ def _nominal_hz(folder: Path, facts: dict[str, str]) -> float | None:
     return None
 
 
-def _multiplication() -> tuple[Callable[[], Any], str]:
+def _multiplication() -> tuple[Callable[[], object], str]:
     """(a function without arguments that computes one reference product, the library that computes it)."""
     import numpy as np
 
@@ -246,12 +249,12 @@ def _multiplication() -> tuple[Callable[[], Any], str]:
 
 
 def reference_product(
-    multiply: Callable[[], Any] | None = None,
+    multiply: Callable[[], object] | None = None,
     *,
     processor_s: Callable[[], float] = time.process_time,
     wall_s: Callable[[], float] = time.perf_counter,
     taken: Callable[[int], float] | None = None,
-) -> dict[str, Any]:
+) -> JsonObject:
     """`product_s`: the minimum processor time of one float32 product on one core, over as many as fit BUDGET_S.
 
     None, because the time would be meaningless, if this process cannot be pinned, or if other processes used more than
@@ -295,7 +298,7 @@ def _taken(core: int, stat: Path = cores.STAT, cpus: Path = CPUS) -> float:
 
 if __name__ == "__main__":
     try:
-        result = capture(sys.argv[1])
+        result: JsonObject = {**capture(sys.argv[1])}
     except UserError as error:
         result = {"error": str(error)}
     sys.stdout.write(json.dumps({**result, "source": source.HERE}) + "\n")

@@ -12,7 +12,6 @@ import functools
 import os
 import socket
 import time
-from collections.abc import Mapping
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
@@ -24,6 +23,7 @@ from jaxbench.catalog.targets import Target
 from jaxbench.command_form import with_extra
 from jaxbench.errors import MoreCollectives, UserError
 from jaxbench.machine.cores import pin_to_cores
+from jaxbench.machine.position import Position
 
 # Default number of collectives of one program that may wait for other devices at the same time.
 CONCURRENT_COLLECTIVES = 4
@@ -128,21 +128,19 @@ def start(
     pin: bool = True,
     cores: int | None = None,
     concurrent_collectives: int = CONCURRENT_COLLECTIVES,
-    place: Mapping[str, Any] | None = None,
+    place: Position | None = None,
 ) -> list[jax.Device]:
     """Starts `devices` devices of `platform` (cpu, gpu, tpu) and returns them. The rest is for `start_fake_cpu`.
 
-    place: the position of this process in a process group, as for `join`. Its processes have equal shares of the
-    devices.
+    place: the position of this process in a process group. Its processes have equal shares of the devices.
 
     Raises:
       UserError: the platform is absent or has fewer devices, or the port of a process group is taken.
     """
-    share = devices // place["processes"] if place else devices
+    share = devices // place.processes if place else devices
     if platform == "cpu":
-        of_cpus: dict[str, Any] = {"pin": pin, "cores": cores, "concurrent_collectives": concurrent_collectives}
-        here = place.get("devices_here", devices) if place else devices
-        start_fake_cpu(share, together=here, **of_cpus)
+        together = place.devices_here if place and place.devices_here else devices
+        start_fake_cpu(share, pin=pin, cores=cores, concurrent_collectives=concurrent_collectives, together=together)
     if place:
         join(place)
     if platform != "cpu":
@@ -181,26 +179,18 @@ def _gpu_platform() -> str:
     return "rocm" if find_spec("jax_rocm7_plugin") or find_spec("jax_rocm60_plugin") else "cuda"
 
 
-def join(place: Mapping[str, Any]) -> None:
-    """Joins this process to a process group, before JAX has a backend.
-
-    place: "address", host:port of the coordination service, which process 0 starts; "processes": their number;
-    "process": the number of this one; optionally "device": the only local accelerator that it takes, and
-    "devices_here": the number of the group's devices on this host, if not all.
-
-    Raises UserError if the port is taken.
-    """
-    address, mine = str(place["address"]), [place["device"]] if "device" in place else None
-    if place["process"] == 0:
-        require_free(address)
+def join(place: Position) -> None:
+    """Joins this process to a process group, before JAX has a backend. Raises UserError if the port is taken."""
+    if place.process == 0:
+        require_free(place.address)
     jax.config.update("jax_cpu_collectives_implementation", "gloo")  # MPI would need its own launcher
     jax.distributed.initialize(
-        coordinator_address=address,
-        num_processes=place["processes"],
-        process_id=place["process"],
-        local_device_ids=mine,
+        coordinator_address=place.address,
+        num_processes=place.processes,
+        process_id=place.process,
+        local_device_ids=None if place.device is None else [place.device],
         cluster_detection_method="deactivate",
-        coordinator_bind_address=address,  # by default JAX listens on all interfaces
+        coordinator_bind_address=place.address,  # by default JAX listens on all interfaces
     )
 
 

@@ -9,7 +9,6 @@ import difflib
 import json
 import re
 from collections.abc import Mapping
-from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -20,7 +19,7 @@ from ml_collections import ConfigDict
 from jaxbench import discovery, parallel
 from jaxbench.catalog import compiler_options as option_catalog
 from jaxbench.core.program import Program, keep_barriers, without
-from jaxbench.core.workload import KEY, TrainWorkload
+from jaxbench.core.workload import KEY, PyTree, TrainWorkload
 from jaxbench.errors import Unsupported, UserError
 from jaxbench.levers import ACCUMULATE, DEFAULTS, EXECUTION, MESH, PART, REDUCTION, REMAT, SCHEDULE, SEQUENCE_PARALLEL
 from jaxbench.levers.compiler import COMPILER, Options, require_platform
@@ -135,7 +134,7 @@ def build_program(workload: TrainWorkload, strategy: str, devices: list[jax.Devi
             f"--config.lever.execution={execution} is not possible under pmap: use --config.strategy=jit_auto."
         )
     # What remains is execution=jit or eager: the same step without donation, so that its inputs stay alive.
-    outputs: Any = program.state_sharding, NamedSharding(program.mesh, PartitionSpec())
+    outputs: PyTree = program.state_sharding, NamedSharding(program.mesh, PartitionSpec())
     return dataclasses.replace(program, step=jax.jit(program.step.__wrapped__, out_shardings=outputs))
 
 

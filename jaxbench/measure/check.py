@@ -12,7 +12,6 @@ import dataclasses
 import functools
 import math
 from collections.abc import Callable, Iterable, Sequence
-from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -47,7 +46,9 @@ SHARE = 0.1  # relative to the updates: a check with a larger error cannot show 
 OPTIMIZER_STATE = 3e-2  # relative: tolerates bfloat16 gradients, but not a wrong gradient scale
 
 
-def train(program: Program, call: Callable[..., Any], key: jax.Array, batch: Batch, count: int = STEPS) -> TrainedState:
+def train(
+    program: Program, call: Callable[..., PyTree], key: jax.Array, batch: Batch, count: int = STEPS
+) -> TrainedState:
     """Makes `count` updates with a strategy's compiled step, and returns the state as host arrays.
 
     Waits for each update. A CPU allocates the scratch memory of a step when the step is dispatched, so three steps in
@@ -276,7 +277,7 @@ def expected_part(
 
 
 def judge_part(
-    program: Program, call: Callable[..., Any], state: TrainState, batch: Batch, expected: ExpectedPart
+    program: Program, call: Callable[..., PyTree], state: TrainState, batch: Batch, expected: ExpectedPart
 ) -> Verdict:
     """The verdict "part": whether a part of a step computes what one device computes.
 
@@ -311,7 +312,7 @@ def judge_timed_state(state: TrainState, steps: int) -> tuple[Verdict, ...]:
     Compiles one small program for the shapes of a device's parameters, outside the timed region.
     """
     bad: dict[str, int] = {}
-    shards: dict[Any, dict[str, jax.Array]] = {}  # each device counts in its own, so no device waits for another
+    shards: dict[jax.Device, dict[str, jax.Array]] = {}  # each device counts in its own, so no device waits for another
     for path, leaf in jax.tree.leaves_with_path(state.params):
         if jnp.issubdtype(leaf.dtype, jnp.inexact):
             for shard in leaf.addressable_shards:
@@ -352,7 +353,7 @@ def judge_steps(state: TrainState, steps: int) -> Verdict:
 
 def judge_update(
     program: Program,
-    call: Callable[..., Any],
+    call: Callable[..., PyTree],
     state: TrainState,
     batch: Batch,
     *,
@@ -396,7 +397,7 @@ def judge_update(
 
 
 def judge_timed_part(
-    program: Program, call: Callable[..., Any], state: TrainState, batch: Batch, expected: ExpectedPart
+    program: Program, call: Callable[..., PyTree], state: TrainState, batch: Batch, expected: ExpectedPart
 ) -> Verdict:
     """Whether one more call of a part of a step, from the timed state, computes what one device computes.
 
@@ -408,7 +409,7 @@ def judge_timed_part(
 
 
 def _updated(
-    program: Program, call: Callable[..., Any], state: TrainState, batch: Batch, updates: int
+    program: Program, call: Callable[..., PyTree], state: TrainState, batch: Batch, updates: int
 ) -> tuple[TrainState, TrainedState, float | None]:
     """(the canonical state before the updates, the state after them, the loss of the first). Donates `state`."""
     call = program.members.after_barrier(call)
@@ -423,7 +424,7 @@ def _updated(
 
 
 def judge_devices(
-    asked: Sequence[jax.Device], parts: int, state: Any, batch: PyTree, collectives: Sequence[Collective]
+    asked: Sequence[jax.Device], parts: int, state: PyTree, batch: PyTree, collectives: Sequence[Collective]
 ) -> Verdict:
     """The verdict "devices": whether a step runs on the devices of its point, each with its own share of the work.
 
@@ -456,7 +457,7 @@ def judge_devices(
     return verdict(f"the compiled step uses the {count} devices asked for{share}", idle=0)
 
 
-def _parts_of(leaf: Any) -> int:
+def _parts_of(leaf: PyTree) -> int:
     """The number of different parts of an array that its devices hold."""
     indices = leaf.sharding.devices_indices_map(leaf.shape)
     return len({str(index) for index in indices.values()})

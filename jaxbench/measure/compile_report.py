@@ -38,7 +38,7 @@ class CompiledStep:
     compilation cache, so its time is no compile time.
     """
 
-    call: Callable[[Any, Any], tuple[Any, Any]]
+    call: Callable[[PyTree, PyTree], tuple[PyTree, PyTree]]
     report: CompileReport
     hlo: str = ""
     concurrent: int = 0

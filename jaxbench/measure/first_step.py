@@ -6,7 +6,6 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Mapping
-from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -26,7 +25,7 @@ FACTOR, NEARLY = 8, 1e-3  # a power of two, which does not change rounding; rela
 
 def explained(
     checks: tuple[Verdict, ...],
-    outputs: Any,
+    outputs: PyTree,
     workload: TrainWorkload,
     *,
     key: jax.Array,
@@ -51,7 +50,7 @@ def explained(
     return dataclasses.replace(first, ok=False, unchecked=False, reason=reason), *others
 
 
-def _finite(outputs: Any) -> bool:
+def _finite(outputs: PyTree) -> bool:
     """Whether the loss among a step's outputs is finite; True without a loss."""
     return not isinstance(outputs, Mapping) or bool(np.all(np.isfinite(multihost.on_host(outputs.get("loss", 0.0)))))
 
@@ -76,7 +75,7 @@ def diagnosis(workload: TrainWorkload, key: jax.Array, batch: Batch, *, device: 
     return [more] if more else []
 
 
-def _not_finite(workload: TrainWorkload, state: TrainState, batch: Batch, metrics: Any) -> str:
+def _not_finite(workload: TrainWorkload, state: TrainState, batch: Batch, metrics: PyTree) -> str:
     """The inputs of the loss that are not finite. If all are finite, the line that makes the loss non-finite."""
     sources = ("the parameters", state.params), ("the model's state", state.model_state), ("the batch", batch)
     bad = [f"{what} {_names(paths)}" for what, tree in sources if (paths := _bad(tree))]
@@ -120,7 +119,7 @@ def _not_linear(workload: TrainWorkload, state: TrainState, batch: Batch, grads:
     On n devices the backward pass starts from n times as much, because each device averages its own examples.
     """
 
-    def loss(*given: Any) -> Any:
+    def loss(*given: PyTree) -> PyTree:
         value, about = workload.loss(*given)
         if isinstance(value, WeightedMean):
             return WeightedMean(FACTOR * value.total, value.weight), about

@@ -16,7 +16,7 @@ an example the loss depends on.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Any, NamedTuple
@@ -24,6 +24,7 @@ from typing import Any, NamedTuple
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jax.extend import core
 
 from jaxbench.core import weighted
 from jaxbench.core.expected_communication import asks_others
@@ -31,7 +32,7 @@ from jaxbench.core.program import jit_once
 from jaxbench.core.workload import KEY, Batch, PyTree, TrainWorkload
 from jaxbench.measure.compile_report import example_flops
 from jaxbench.workloads import jaxprs, sharding_context
-from jaxbench.workloads.jaxprs import equations
+from jaxbench.workloads.jaxprs import aval_of, equations
 from jaxbench.workloads.levers.freeze import not_frozen
 from jaxbench.workloads.rng_keys import PARTS, together
 
@@ -137,7 +138,7 @@ def _unread(
         if field.classes and field.draw is None and np.array_equal(batch[name], others[name]):
             others[name] = ((batch[name].astype(np.int64) + 1) % field.classes).astype(batch[name].dtype)
 
-    def quiet(names: list[str], of: Callable[..., Any], params: list[PyTree]) -> list[str]:
+    def quiet(names: list[str], of: Callable[..., PyTree], params: list[PyTree]) -> list[str]:
         """The fields that do not change the result of `of`: (parameters, batch) -> arrays."""
         right = [jax.device_get(of(p, batch)) for p in params] if names else []
 
@@ -194,16 +195,16 @@ class Values(NamedTuple):
     state: by path, the relative difference between the combined states of the halves and the state of all examples.
     """
 
-    whole: Any
-    halves: Any
-    together: Any
+    whole: PyTree
+    halves: PyTree
+    together: PyTree
     state: dict[str, Any]
 
 
 def _values(workload: TrainWorkload, model_state: PyTree, params: PyTree, batch: Batch) -> Values:
     key = jax.random.PRNGKey(0)
 
-    def of_half(half: Batch) -> tuple[Any, PyTree]:
+    def of_half(half: Batch) -> tuple[PyTree, PyTree]:
         with sharding_context.over(axis=PARTS):
             loss, (state, _) = workload.loss(params, model_state, half, key)
         return weighted.float_weights(loss), not_frozen(state)
@@ -251,7 +252,7 @@ def _share(values: Values, rounding: float) -> tuple[float, float]:
     return (float(values.whole) - second) / (first - second), 0.01 + min(error, 0.2)
 
 
-def _same(a: Any, b: Any, rounding: float) -> bool:
+def _same(a: PyTree, b: PyTree, rounding: float) -> bool:
     return bool(abs(a - b) <= SAME * rounding * max(abs(a), abs(b), 1e-6))
 
 
@@ -269,7 +270,7 @@ def _moved(params: PyTree, seed: int) -> PyTree:
 def _ending_in_zeros(batch: Batch) -> Batch:
     """Imitates padding: example i of n keeps the first (i + 1) / (n + 1) of its first dimension; the rest is zero."""
 
-    def cut(x: Any) -> Any:
+    def cut(x: PyTree) -> PyTree:
         if x.ndim < 2:
             return x
         lengths = np.maximum((np.arange(EXAMPLES) + 1) * x.shape[1] // (EXAMPLES + 1), 1)
@@ -279,43 +280,43 @@ def _ending_in_zeros(batch: Batch) -> Batch:
     return {name: cut(x) for name, x in batch.items()}
 
 
-def _alike(function: Callable[..., Any], *arguments: PyTree) -> tuple[Callable[..., Any], float]:
+def _alike(function: Callable[..., PyTree], *arguments: PyTree) -> tuple[Callable[..., PyTree], float]:
     """(the function with random draws that are the same for all rows; the relative rounding error of its results).
 
     The draws are replaced in its jaxpr, so any random generator is covered. arguments: of the function.
     """
     closed, shapes = jax.make_jaxpr(function, return_shape=True)(*arguments)
-    dtypes = {var.aval.dtype for equation in equations(closed.jaxpr) for var in equation.outvars}
+    dtypes = {aval_of(var).dtype for equation in equations(closed.jaxpr) for var in equation.outvars}
     errors = [float(jnp.finfo(dtype).eps) for dtype in dtypes if jnp.issubdtype(dtype, jnp.inexact)]
     # Types coarser than bfloat16 (float8) are scaled, and models use them in few places, so they do not set the error.
     rounding = min(max(ROUNDING, *errors), float(jnp.finfo(jnp.bfloat16).eps))
 
-    def alike(*given: PyTree) -> Any:
+    def alike(*given: PyTree) -> PyTree:
         found = jaxprs.evaluate(closed.jaxpr, closed.consts, jax.tree.leaves(given), _ROWS_ALIKE)
         return jax.tree.unflatten(jax.tree.structure(shapes), found)
 
     return alike, rounding
 
 
-def _alike_bits(equation: Any, given: Any) -> list[jax.Array]:
+def _alike_bits(equation: core.JaxprEqn, given: Sequence[jax.Array]) -> list[jax.Array]:
     """The same bits for every index of the first dimension."""
     (keys,), (out,) = given, equation.outvars
     plain = jax.random.wrap_key_data(jax.random.key_data(keys).reshape(keys.size, -1)[:, :2], impl="threefry2x32")
     rows, shape = equation.params["shape"][:1], equation.params["shape"][1:]
-    bits = jax.vmap(lambda key: jax.random.bits(key, shape, out.aval.dtype))(plain)
-    return [jnp.broadcast_to(bits.reshape(*keys.shape, *[1 for _ in rows], *shape), out.aval.shape)]
+    bits = jax.vmap(lambda key: jax.random.bits(key, shape, aval_of(out).dtype))(plain)
+    return [jnp.broadcast_to(bits.reshape(*keys.shape, *[1 for _ in rows], *shape), aval_of(out).shape)]
 
 
-def _alike_split(equation: Any, given: Any) -> list[jax.Array]:
+def _alike_split(equation: core.JaxprEqn, given: Sequence[jax.Array]) -> list[jax.Array]:
     """Equal keys: a key for each example must not distinguish the examples."""
     (keys,), (out,) = given, equation.outvars
-    return [jnp.broadcast_to(keys.reshape(*keys.shape, *[1] * (out.aval.ndim - keys.ndim)), out.aval.shape)]
+    return [jnp.broadcast_to(keys.reshape(*keys.shape, *[1] * (aval_of(out).ndim - keys.ndim)), aval_of(out).shape)]
 
 
-def _alike_fold_in(equation: Any, given: Any) -> list[jax.Array]:
+def _alike_fold_in(equation: core.JaxprEqn, given: Sequence[jax.Array]) -> list[jax.Array]:
     """Equal keys if an array of numbers (one for each example) is folded in; the ordinary key for a single number."""
     (keys, numbers), (out,) = given, equation.outvars
-    return [jnp.broadcast_to(keys, out.aval.shape) if numbers.ndim else equation.primitive.bind(keys, numbers)]
+    return [jnp.broadcast_to(keys, aval_of(out).shape) if numbers.ndim else equation.primitive.bind(keys, numbers)]
 
 
 _ROWS_ALIKE = {"random_bits": _alike_bits, "random_split": _alike_split, "random_fold_in": _alike_fold_in}

@@ -16,7 +16,7 @@ from jaxbench.core import reference as references
 from jaxbench.core.plan import Point
 from jaxbench.core.program import Program, TrainState
 from jaxbench.core.schema import Verdict
-from jaxbench.core.workload import KEY, Batch, TrainWorkload
+from jaxbench.core.workload import KEY, Batch, PyTree, TrainWorkload
 from jaxbench.errors import Unsupported, UserError
 from jaxbench.levers import MESH, PART
 from jaxbench.measure import check, loss_kind, memory
@@ -247,7 +247,7 @@ class Proof:
         whole = stateful(self._model_state(workload)) and not workload.independent
         return self.loss_kind.in_parts and not whole and not self.draws
 
-    def _model_state(self, workload: TrainWorkload) -> Any:
+    def _model_state(self, workload: TrainWorkload) -> PyTree:
         return jax.eval_shape(workload.init, self.key)[1]
 
 

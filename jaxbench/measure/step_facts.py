@@ -4,7 +4,6 @@
 from __future__ import annotations
 
 import math
-from typing import Any
 
 import jax
 import numpy as np
@@ -49,7 +48,7 @@ def _least_work(workload: TrainWorkload) -> float:
     It is below 1 if conditionals in the model or its optimizer may skip work, depending on the state.
     """
 
-    def update(params: PyTree, model_state: PyTree, opt_state: PyTree, batch: Batch, key: jax.Array) -> Any:
+    def update(params: PyTree, model_state: PyTree, opt_state: PyTree, batch: Batch, key: jax.Array) -> PyTree:
         _, grads = jax.value_and_grad(workload.mean_loss, has_aux=True)(params, model_state, batch, key)
         return workload.optimizer.update(grads, opt_state, params)
 
@@ -65,7 +64,7 @@ def held(tree: PyTree, program: Program) -> float:
     return float(sum(shard.data.nbytes for shard in shards if shard.device == first))
 
 
-def of_metrics(outputs: Any) -> dict[str, float]:
+def of_metrics(outputs: PyTree) -> dict[str, float]:
     """The REPORTED metrics among the outputs of a step, and its `first_loss`.
 
     {} for a part of a step that does not return metrics.
@@ -78,7 +77,7 @@ def of_metrics(outputs: Any) -> dict[str, float]:
     )
 
 
-def loss_of(outputs: Any) -> float | None:
+def loss_of(outputs: PyTree) -> float | None:
     """The loss among the outputs of a step; None if there is none or it is not finite."""
     if not (isinstance(outputs, dict) and "loss" in outputs):
         return None
@@ -104,14 +103,14 @@ def train_briefly(
     examples = len(next(iter(data.train.values())))
     if examples < batch:
         raise UserError(f"--config.train.batch={batch} exceeds the {examples} training examples: use fewer.")
-    metrics: dict[str, Any] = {}
+    metrics: dict[str, PyTree] = {}
     with jax.set_mesh(program.mesh):
         state, call = program.init(jax.random.PRNGKey(seed)), program.members.after_barrier(program.step)
         for step in range(steps):
             epoch, position = divmod(step, examples // batch)
             if position == 0:
                 batches = order(examples, batch, seed=seed, epoch=epoch)
-            host: Any = {name: array[batches[position]] for name, array in data.train.items()}
+            host: PyTree = {name: array[batches[position]] for name, array in data.train.items()}
             state, metrics = call(state, program.put(host))
         final = jax.device_get(program.export(state))
     device = multihost.first_here(program.mesh.devices.flat)
@@ -124,7 +123,7 @@ def train_briefly(
 def _score(
     workload: TrainWorkload, state: TrainState, test: dict[str, np.ndarray], *, device: jax.Device
 ) -> dict[str, float]:
-    def metrics(params: PyTree, model_state: PyTree, part: Any) -> dict[str, jax.Array]:
+    def metrics(params: PyTree, model_state: PyTree, part: PyTree) -> dict[str, jax.Array]:
         if workload.evaluate is not None:
             return dict(workload.evaluate(params, model_state, part))
         loss, (_, others) = workload.loss(params, model_state, part, jax.random.PRNGKey(0))
@@ -134,6 +133,6 @@ def _score(
     with jax.default_device(device):
         params, model_state = jax.device_put((state.params, state.model_state), device)
         for at in range(0, count, CHUNK):
-            part: Any = {name: array[at : at + CHUNK] for name, array in test.items()}
+            part: PyTree = {name: array[at : at + CHUNK] for name, array in test.items()}
             means.add(scored(params, model_state, part), len(next(iter(part.values()))))
     return {f"final_{name}": mean for name, mean in means.means().items() if name in ("loss", "accuracy")}

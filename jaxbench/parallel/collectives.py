@@ -17,13 +17,13 @@ import itertools
 import math
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 from jax.sharding import NamedSharding, PartitionSpec
 
+from jaxbench.core.workload import PyTree
 from jaxbench.errors import UserError
 from jaxbench.machine.mesh import AXES, grid, groups
 from jaxbench.parallel import multihost
@@ -103,14 +103,14 @@ def build(workload: CollectiveWorkload, devices: list[jax.Device], mesh_shape: t
         out = collective(sent)
         return (feed_back(x, out, zero), sent, out), None
 
-    def draw(seed: int) -> tuple[Any, Any]:
+    def draw(seed: int) -> tuple[PyTree, PyTree]:
         drawn = (drawn_values(seed, (place,), 0, argument, dtype, largest) for place in range(len(devices)))
         x = _shards(split, devices, drawn, argument)
         empty = [np.zeros(length, dtype) for length in ([argument] if masked else []) + [result]]
         others = [_shards(split, devices, itertools.repeat(array, len(devices)), array.size) for array in empty]
         return (x, *others), (multihost.put(np.zeros((), np.float32), whole),)
 
-    def avals() -> tuple[Any, Any]:
+    def avals() -> tuple[PyTree, PyTree]:
         sizes = [argument, *([argument] if masked else []), result]
         state = tuple(jax.ShapeDtypeStruct((len(devices) * size,), dtype, sharding=split) for size in sizes)
         return state, (jax.ShapeDtypeStruct((), np.float32, sharding=whole),)

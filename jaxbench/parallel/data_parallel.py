@@ -33,6 +33,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 from jax.sharding import AxisType, Mesh, NamedSharding, PartitionSpec
+from jax.typing import DTypeLike
 
 from jaxbench.core.program import Program, TrainState, create_state, forward, gradients, jit_once, mean_over, update
 from jaxbench.core.workload import Batch, CollectiveBounds, Metrics, PyTree, TrainWorkload
@@ -48,8 +49,8 @@ WRITTEN_OUT = "shard_map"  # the equivalent of the others with explicit collecti
 
 
 def on_device(
-    passes: Callable[..., Any], workload: TrainWorkload, state: TrainState, batch: Batch, **options: Any
-) -> Any:
+    passes: Callable[..., PyTree], workload: TrainWorkload, state: TrainState, batch: Batch, **options: Any
+) -> PyTree:
     """Runs `passes` on this device's examples with its own random key, inside a mapped function.
 
     passes: `program.forward` or `program.gradients`. options: further arguments of `passes`.
@@ -120,14 +121,14 @@ def build_reduction(workload: TrainWorkload, devices: list[jax.Device], way: str
     return dataclasses.replace(data_parallel(workload, mesh, step), expected=lambda _: bounds, widest=widest)
 
 
-def reduced_mean(grads: PyTree, axis: str, way: str, dtype: Any = None) -> PyTree:
+def reduced_mean(grads: PyTree, axis: str, way: str, dtype: DTypeLike | None = None) -> PyTree:
     """The mean over `axis` of floating-point arrays that differ from device to device, inside an unchecked shard_map.
 
     way: one of `levers.reduction.WAYS`. dtype: of the sums and of the transfers; None: each array's own.
     """
     leaves, tree = jax.tree.flatten(grads)
     sent = [leaf.astype(dtype) if dtype is not None else leaf for leaf in leaves]
-    reduced: list[Any] = [None] * len(sent)
+    reduced: list[PyTree] = [None] * len(sent)
     for group in _groups(sent, way):
         flat = jnp.concatenate([sent[i].reshape(-1) for i in group])
         total = _SUMS[way](flat, axis)
@@ -201,7 +202,9 @@ _SUMS: dict[str, Callable[[jax.Array, str], jax.Array]] = {
 }
 
 
-def expected_reduction(workload: TrainWorkload, way: str, devices: int, dtype: Any = None) -> CollectiveBounds:
+def expected_reduction(
+    workload: TrainWorkload, way: str, devices: int, dtype: DTypeLike | None = None
+) -> CollectiveBounds:
     """The expected communication, as in `Program.expected`: numbers, with padding.
 
     A group travels as a whole or not at all. It may be left out if the optimizer uses none of its gradients.
@@ -242,7 +245,7 @@ def build_phases(workload: TrainWorkload, devices: list[jax.Device], part: str, 
         )
     mesh = data_mesh(devices, AxisType.Auto)
 
-    def local_step(state: TrainState, batch: Batch) -> tuple[TrainState, Any]:
+    def local_step(state: TrainState, batch: Batch) -> tuple[TrainState, PyTree]:
         if part == "inference":
             assert workload.predict is not None
             return state, workload.predict(state.params, state.model_state, batch)
@@ -256,7 +259,7 @@ def build_phases(workload: TrainWorkload, devices: list[jax.Device], part: str, 
             grads, model_state, metrics = mean_over(AXIS, (grads, model_state, metrics))
         return update(workload, state, grads, model_state), metrics if part == "step" else stacked(metrics)
 
-    def stacked(outputs: Any) -> Any:
+    def stacked(outputs: PyTree) -> PyTree:
         return jax.tree.map(lambda x: x[None], outputs)
 
     whole, split = PartitionSpec(), PartitionSpec(AXIS)

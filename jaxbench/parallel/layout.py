@@ -99,7 +99,7 @@ class Cut:
         padding = padded(rows.shape[-1], self.flat) - rows.shape[-1]
         return jnp.pad(rows, [(0, 0)] * len(indices) + [(0, padding)])
 
-    def join(self, x: Any) -> Any:
+    def join(self, x: PyTree) -> PyTree:
         """Inverse of `cut`, of a host or a device array."""
         if self.flat == 1:
             return x
@@ -157,7 +157,7 @@ def masked(tree: PyTree) -> bool:
     return isinstance(tree, optax.MaskedNode)
 
 
-def map_arrays(function: Callable[..., Any], tree: PyTree, *others: PyTree) -> PyTree:
+def map_arrays(function: Callable[..., PyTree], tree: PyTree, *others: PyTree) -> PyTree:
     """`jax.tree.map` over a tree with the structure of the parameters; masked parts stay as they are."""
     return jax.tree.map(lambda x, *o: x if masked(x) else function(x, *o), tree, *others, is_leaf=masked)
 
@@ -173,7 +173,7 @@ class Mirrored:
         params = canonical.params
 
         def mirrors(tree: PyTree) -> bool:
-            structure: Any
+            structure: PyTree
             arrays, structure = jax.tree.flatten(tree, is_leaf=masked)
             try:
                 places = structure.flatten_up_to(params)
@@ -191,7 +191,7 @@ class Mirrored:
         self,
         state: TrainState,
         params: Callable[[PyTree], PyTree],
-        other: Callable[[Any], Any],
+        other: Callable[[PyTree], PyTree],
         moments: Callable[[PyTree], PyTree] | None = None,
     ) -> TrainState:
         """Applies a function to each group. moments: for the parts that mirror the parameters; None: as `params`."""
@@ -243,7 +243,9 @@ class Layout:
         """From global arrays to the canonical state, as host arrays."""
         return self.join(multihost.on_host(state))
 
-    def _map(self, state: TrainState, of_array: Callable[[Any, Cut], Any], other: Callable[[Any], Any]) -> TrainState:
+    def _map(
+        self, state: TrainState, of_array: Callable[[PyTree, Cut], PyTree], other: Callable[[PyTree], PyTree]
+    ) -> TrainState:
         def by(cuts: PyTree) -> Callable[[PyTree], PyTree]:
             return lambda tree: map_arrays(of_array, tree, cuts)
 
@@ -271,7 +273,7 @@ def cuts(workload: TrainWorkload, sizes: Sizes) -> PyTree:
             raise Unsupported(f"'{workload.name}' has no experts: use --config.model.experts=8, for example.")
         raise Unsupported(f"'{workload.name}' has nothing that can be split over the axis {axis}: use the axis data.")
 
-    def cut(path: Any, aval: Any) -> Cut:
+    def cut(path: Any, aval: PyTree) -> Cut:
         name = jax.tree_util.keystr(path, simple=True, separator="/")
         axes = next((axes for pattern, axes in table.items() if fnmatch.fnmatch(name, pattern)), ())
         dims = [(dim, LIES_ON[axis]) for dim, axis in enumerate(axes) if axis and sizes.get(LIES_ON[axis], 1) > 1]

@@ -43,7 +43,7 @@ class Rows:
         others = index[self.numbers.ndim :]
         return self.array[numbers][(*(slice(None),) * numbers.ndim, *others)]
 
-    def __array__(self, *args: Any, **kwargs: Any) -> np.ndarray:
+    def __array__(self, *args: PyTree, **kwargs: Any) -> np.ndarray:
         return np.asarray(self.array[self.numbers], *args, **kwargs)
 
 
@@ -55,7 +55,7 @@ def put(tree: PyTree, sharding: PyTree, *, may_alias: bool | None = None) -> PyT
     any moment, between the collectives of a step.
     """
 
-    def each(x: Any, on: Sharding) -> Any:
+    def each(x: PyTree, on: Sharding) -> PyTree:
         if isinstance(x, jax.core.Tracer):
             return x  # only its shape is asked for
         host = x if isinstance(x, Rows) else np.asarray(x)
@@ -74,7 +74,7 @@ def on_host(tree: PyTree) -> PyTree:
     Split arrays are gathered one by one, so no device holds more than one whole array at a time.
     """
 
-    def whole(x: Any) -> np.ndarray:
+    def whole(x: PyTree) -> np.ndarray:
         if isinstance(x, jax.Array) and not (x.is_fully_addressable or x.is_fully_replicated):
             assert isinstance(x.sharding, NamedSharding)
             x = jit_once(_same, out_shardings=NamedSharding(x.sharding.mesh, PartitionSpec()))(x)
@@ -87,7 +87,7 @@ def _same(x: jax.Array) -> jax.Array:  # one function for all calls, so that equ
     return x
 
 
-def here(x: Any) -> np.ndarray:
+def here(x: PyTree) -> np.ndarray:
     """The shard of an array on the first device of this process, as a host array."""
     return np.asarray(x.addressable_shards[0].data if isinstance(x, jax.Array) else x)
 

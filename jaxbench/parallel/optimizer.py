@@ -21,17 +21,17 @@ import dataclasses
 import math
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import jax
 import numpy as np
+from jax.extend import core
 from jax.interpreters import partial_eval
 from jax.sharding import Mesh, NamedSharding, PartitionSpec
 
 from jaxbench.core.program import TrainState, optimizer_update, update
 from jaxbench.core.workload import CollectiveBounds, PyTree, TrainWorkload
 from jaxbench.parallel.layout import Layout, Mirrored, map_arrays
-from jaxbench.workloads.jaxprs import CALLS, inner, interpret
+from jaxbench.workloads.jaxprs import CALLS, aval_of, inner, interpret
 
 ALIKE, TABLE, GATHERED = "alike", "table", "gathered"
 Label = int | str  # an int: like the parameter of this place among the leaves
@@ -106,7 +106,7 @@ def same(workload: TrainWorkload, a: TrainState, b: TrainState) -> bool:
         return False
 
 
-def traced(workload: TrainWorkload, avals: TrainState) -> Any:
+def traced(workload: TrainWorkload, avals: TrainState) -> core.ClosedJaxpr:
     """The closed jaxpr of (gradients, optimizer's state, params) -> (updates, optimizer's state)."""
     update = lambda grads, opt_state, params: optimizer_update(workload, grads, opt_state, params)  # noqa: E731
     return jax.make_jaxpr(update)(avals.params, avals.opt_state, avals.params)
@@ -135,12 +135,12 @@ class _JaxprReader:
         self.whole |= {label for label in labels if isinstance(label, int)}
         return GATHERED
 
-    def read(self, jaxpr: Any, constants: Sequence[Any], given: Sequence[Label]) -> list[Label]:
+    def read(self, jaxpr: core.Jaxpr, constants: Sequence[jax.Array], given: Sequence[Label]) -> list[Label]:
         return interpret(jaxpr, map(_of_constant, constants), given, lambda a: _of_constant(a.val), self._equation)
 
-    def _equation(self, equation: Any, given: list[Label]) -> list[Label]:
-        name, outs = equation.primitive.name, [out.aval.shape for out in equation.outvars]
-        shapes = [operand.aval.shape for operand in equation.invars]
+    def _equation(self, equation: core.JaxprEqn, given: list[Label]) -> list[Label]:
+        name, outs = equation.primitive.name, [aval_of(out).shape for out in equation.outvars]
+        shapes = [aval_of(operand).shape for operand in equation.invars]
         if name == "cond":
             branches = [self.read(jaxpr, constants, given[1:]) for jaxpr, constants in inner(equation)]
             return [
@@ -178,32 +178,32 @@ class _JaxprReader:
         return kinds[0] if kinds and (out or kinds[0] != TABLE) else ALIKE
 
 
-def _of_constant(value: Any) -> Label:
+def _of_constant(value: PyTree) -> Label:
     return TABLE if np.shape(value) else ALIKE
 
 
-def _steps(jaxpr: Any, constants: Sequence[Any]) -> Iterator[Any]:
+def _steps(jaxpr: core.Jaxpr, constants: Sequence[jax.Array]) -> Iterator[object]:
     """A shape-independent signature of a jaxpr: its primitives, in order.
 
     Literal numbers are part of the signature; a broadcast number counts as the number. For primitives that are not
     elementwise the shapes are part of it too.
     """
-    numbers: dict[Any, str | None]
+    numbers: dict[core.Var, str | None]
     numbers = {var: str(value) for var, value in zip(jaxpr.constvars, constants, strict=True) if np.shape(value) == ()}
 
-    def written(atoms: Sequence[Any]) -> list[str | None]:
-        return [str(atom.val) if hasattr(atom, "val") else numbers.get(atom) for atom in atoms]
+    def written(atoms: Sequence[core.Var | core.Literal]) -> list[str | None]:
+        return [str(atom.val) if isinstance(atom, core.Literal) else numbers.get(atom) for atom in atoms]
 
     for equation in jaxpr.eqns:
         name, runs, given = equation.primitive.name, inner(equation), written(equation.invars)
-        if name == "broadcast_in_dim" and equation.invars[0].aval.shape == ():
+        if name == "broadcast_in_dim" and aval_of(equation.invars[0]).shape == ():
             numbers[equation.outvars[0]] = given[0]
             continue
         yield name, given, None if runs else equation.params
         for each in runs:
             yield from _steps(*each)
         if name not in ELEMENTWISE and not runs:
-            yield [atom.aval.shape for atom in (*equation.invars, *equation.outvars)]
+            yield [aval_of(atom).shape for atom in (*equation.invars, *equation.outvars)]
     yield written(jaxpr.outvars)
 
 
@@ -276,7 +276,7 @@ def gathered_update(
 def on_device(avals: PyTree, specs: PyTree, mesh: Mesh) -> PyTree:
     """The avals of one device's part of global arrays."""
 
-    def part(aval: Any, spec: PartitionSpec) -> jax.ShapeDtypeStruct:
+    def part(aval: PyTree, spec: PartitionSpec) -> jax.ShapeDtypeStruct:
         return jax.ShapeDtypeStruct(NamedSharding(mesh, spec).shard_shape(aval.shape), aval.dtype)
 
     return jax.tree.map(part, avals, specs)
@@ -319,7 +319,7 @@ def sends(
     """
     places, axes = places_of(avals.params), {name: size for name, size in mesh.shape.items() if size > 1}
 
-    def numbers(aval: Any, place: int, spec: PartitionSpec) -> int:
+    def numbers(aval: PyTree, place: int, spec: PartitionSpec) -> int:
         total, left = 0, math.prod(aval.shape) if place in gathered else 0
         for size in sorted(axes[name] for name in spec if name in axes):
             total, left = total + left, left // size

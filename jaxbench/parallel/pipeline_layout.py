@@ -16,7 +16,6 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Callable
-from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -108,13 +107,13 @@ class PipelineLayout:
 
     def _alike(self, params: PyTree) -> bool:
         """Whether the same arrays are masked in all blocks."""
-        structure: Callable[..., Any] = jax.tree.structure
+        structure: Callable[..., PyTree] = jax.tree.structure
         if structure(params, is_leaf=layouts.masked) != structure(self.canonical.params):
             return False
         first, *others = map(structure, self._rows(params))
         return all(other == first for other in others)
 
-    def merged(self, params: PyTree, merge: Callable[..., Any]) -> PyTree:
+    def merged(self, params: PyTree, merge: Callable[..., PyTree]) -> PyTree:
         """A params-shaped tree with one subtree for all blocks. merge: (a value for each block) -> the common value."""
         outer = {name: tree for name, tree in params.items() if name != self._key}
         return {OUTER: outer, BLOCKS: jax.tree.map(merge, *self._rows(params))}
@@ -140,10 +139,10 @@ def gathered_update(workload: TrainWorkload, mesh: Mesh, layout: PipelineLayout)
     Raises UserError for an optimizer that needs more arguments than a step passes.
     """
     avals, specs = jax.eval_shape(layout.cut, layout.canonical), layout.specs()
-    join: Any = layout.join
-    join_gradients: Any = layout.unstack
-    cut: Any = layout.cut
-    seen: Any = WHOLE
+    join: Callable[[PyTree], PyTree] = layout.join
+    join_gradients: Callable[[PyTree], PyTree] = layout.unstack
+    cut: Callable[[PyTree], PyTree] = layout.cut
+    seen: PyTree = WHOLE
     need = OptimizerDependencies(values=False, whole=frozenset(range(len(jax.tree.leaves(avals.params)))))
     if stacks_like_blocks(workload, layout):
         need = dependencies(workload, avals, on_device(avals, specs, mesh))
@@ -172,7 +171,7 @@ def stacks_like_blocks(workload: TrainWorkload, layout: PipelineLayout) -> bool:
     """
     random = np.random.default_rng(0)
 
-    def small(aval: Any) -> np.ndarray:
+    def small(aval: PyTree) -> np.ndarray:
         values = random.choice((0.01, 1.0, 100.0)) * random.standard_normal((2,) * len(aval.shape))
         return np.asarray(values).astype(aval.dtype)
 
@@ -187,14 +186,14 @@ def stacks_like_blocks(workload: TrainWorkload, layout: PipelineLayout) -> bool:
             state = dataclasses.replace(state, params=params, opt_state=opt_state)
         return state
 
-    def same(x: Any, y: Any) -> bool:
+    def same(x: PyTree, y: PyTree) -> bool:
         rounding = 64 * float(jnp.finfo(x.dtype).eps) if jnp.issubdtype(x.dtype, jnp.inexact) else 0.0
         return bool(np.allclose(np.float64(x), np.float64(y), rounding, rounding * 1e-3, equal_nan=True))
 
     params, *gradients = (jax.tree.map(small, layout.canonical.params) for _ in range(4))
     with jax.default_device(mesh_lib.host_device()):
         opt_state = rng_keys.stored(workload.optimizer.init(params))
-        structure: Callable[[PyTree], Any] = jax.tree.structure
+        structure: Callable[[PyTree], PyTree] = jax.tree.structure
         if structure(opt_state) != structure(layout.canonical.opt_state):
             return False  # it depends on sizes
         state = dataclasses.replace(layout.canonical, params=params, opt_state=opt_state)

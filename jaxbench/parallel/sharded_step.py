@@ -104,7 +104,7 @@ class Step:
         """The communication that the gathered update adds to that of the step."""
         return {} if self.gathered is None else self.gathered.sends
 
-    def mapped(self, run: Callable[..., Any], specs: TrainState) -> Callable[..., Any]:
+    def mapped(self, run: Callable[..., PyTree], specs: TrainState) -> Callable[..., PyTree]:
         """(state, batch) -> (state, metrics), on global arrays. run: `shard_map`, except for `out_specs`."""
         whole = PartitionSpec()
 
@@ -151,7 +151,7 @@ def where(sizes: Sizes, *, sequence: bool = False) -> dict[str, Any]:
     return {**names, "sequence": sequence and "tensor" in names}
 
 
-def varies(x: Any) -> frozenset[str]:
+def varies(x: PyTree) -> frozenset[str]:
     """The axes over which an array, or an aval, varies."""
     return (x if isinstance(x, ShapedArray) else jax.typeof(x)).manual_axis_type.varying
 
@@ -166,7 +166,7 @@ def varying(tree: PyTree, axes: tuple[str, ...]) -> PyTree:
     return jax.tree.map(cast, tree)
 
 
-def _of_shards(workload: TrainWorkload, layout: Layout, *, gather: bool) -> Callable[..., Any]:
+def _of_shards(workload: TrainWorkload, layout: Layout, *, gather: bool) -> Callable[..., PyTree]:
     """The workload's loss as a function of a device's shards.
 
     The transpose of the gather sums the gradient over `fsdp` and cuts it. The backward pass gathers the parameters
@@ -175,7 +175,7 @@ def _of_shards(workload: TrainWorkload, layout: Layout, *, gather: bool) -> Call
     if not gather:
         return workload.loss
 
-    def saveable(primitive: Any, *operands: Any, **settings: Any) -> bool:
+    def saveable(primitive: Any, *operands: PyTree, **settings: Any) -> bool:
         """Whether a result is stored: all are, except those that turn shards into a parameter.
 
         The model's own slices and reshapes are recomputed too, which costs nothing. So are complex numbers, which JAX
@@ -189,7 +189,7 @@ def _of_shards(workload: TrainWorkload, layout: Layout, *, gather: bool) -> Call
         return not gathers and primitive.name not in ("slice", "reshape")
 
     @partial(jax.checkpoint, policy=saveable)
-    def loss(shards: PyTree, model_state: PyTree, batch: Batch, key: jax.Array) -> Any:
+    def loss(shards: PyTree, model_state: PyTree, batch: Batch, key: jax.Array) -> PyTree:
         whole = jax.tree.map(lambda shard, cut: cut.whole(shard), shards, layout.cuts)
         return keeping_recomputation(workload.loss)(whole, model_state, batch, key)
 
@@ -319,7 +319,7 @@ def both(*all_bounds: CollectiveBounds) -> CollectiveBounds:
 _REMAT = ("checkpoint", "remat2", "remat")  # the primitive's names in several versions of JAX
 
 
-def keeping_recomputation(function: Callable[..., Any]) -> Callable[..., Any]:
+def keeping_recomputation(function: Callable[..., PyTree]) -> Callable[..., PyTree]:
     """The same function of arrays, with checkpoints that keep their own policy inside another checkpoint.
 
     `jax.checkpoint` applies its policy to the checkpoints inside it too. A strategy that stores everything except
@@ -330,7 +330,7 @@ def keeping_recomputation(function: Callable[..., Any]) -> Callable[..., Any]:
     This holds for checkpoints at the top level of `function`; checkpoints inside a loop do not change.
     """
 
-    def run(*args: Any) -> Any:
+    def run(*args: PyTree) -> PyTree:
         closed, out = jax.make_jaxpr(function, return_shape=True)(*args)
         if not any(equation.primitive.name in _REMAT for equation in closed.jaxpr.eqns):
             return function(*args)
@@ -340,7 +340,7 @@ def keeping_recomputation(function: Callable[..., Any]) -> Callable[..., Any]:
     return run
 
 
-def _apply(equation: Any, values: list[Any]) -> list[Any]:
+def _apply(equation: core.JaxprEqn, values: list[jax.Array]) -> list[jax.Array]:
     if equation.primitive.name in _REMAT:
         return _recomputed(equation.params)(*values)
     with equation.ctx.manager:  # such as the precision of products
@@ -348,19 +348,19 @@ def _apply(equation: Any, values: list[Any]) -> list[Any]:
     return results if equation.primitive.multiple_results else [results]
 
 
-def _recomputed(params: dict[str, Any]) -> Callable[..., Any]:
+def _recomputed(params: dict[str, Any]) -> Callable[..., PyTree]:
     """The body of a checkpoint, with a backward pass of its own that gets what the checkpoint's policy stores."""
     body = core.jaxpr_as_fun(core.ClosedJaxpr(params["jaxpr"], ()))
     inner = jax.checkpoint(body, policy=params["policy"], prevent_cse=params["prevent_cse"])
 
     @jax.custom_vjp
-    def run(*args: Any) -> Any:
+    def run(*args: PyTree) -> PyTree:
         return inner(*args)
 
-    def forward(*args: Any) -> tuple[Any, Any]:
+    def forward(*args: PyTree) -> tuple[PyTree, PyTree]:
         return jax.vjp(inner, *args)
 
-    def backward(stored: Any, gradient: Any) -> Any:
+    def backward(stored: PyTree, gradient: PyTree) -> PyTree:
         return stored(gradient)
 
     run.defvjp(forward, backward)

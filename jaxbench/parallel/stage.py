@@ -37,7 +37,7 @@ class SplitVjp:
       kept: the avals of what `forward` returns for `backward`.
     """
 
-    def __init__(self, function: Callable[..., jax.Array], params: PyTree, x: jax.Array, *given: Any):
+    def __init__(self, function: Callable[..., jax.Array], params: PyTree, x: jax.Array, *given: PyTree):
         """params, x, given: arrays or tracers with the right shapes and dtypes; their values are not used."""
         self._function = function
         self._zero = partial(jnp.zeros_like, x)
@@ -45,13 +45,13 @@ class SplitVjp:
         self._keep = reached(jaxpr.jaxpr, jaxpr.jaxpr.invars[-1:])
         self.kept = [aval for aval, keep in zip(jaxpr.out_avals, self._keep, strict=True) if keep]
 
-    def forward(self, params: PyTree, x: jax.Array, *given: Any) -> tuple[jax.Array, list[jax.Array]]:
+    def forward(self, params: PyTree, x: jax.Array, *given: PyTree) -> tuple[jax.Array, list[jax.Array]]:
         """(y, the residuals for `backward`)."""
         y, pulled = self._vjp(params, x, given)
         return y, [leaf for leaf, keep in zip(jax.tree.leaves(pulled), self._keep, strict=True) if keep]
 
     def backward(
-        self, params: PyTree, kept: Iterable[jax.Array], dy: jax.Array, *given: Any
+        self, params: PyTree, kept: Iterable[jax.Array], dy: jax.Array, *given: PyTree
     ) -> tuple[PyTree, jax.Array]:
         """The gradients of <y, dy> with respect to params and x. params, given: the same as in `forward`."""
         # This forward pass, of zeros, is dead code except for what depends only on the parameters.
@@ -61,7 +61,7 @@ class SplitVjp:
         leaves = [next(rest) if keep else leaf for leaf, keep in zip(leaves, self._keep, strict=True)]
         return jax.tree.unflatten(structure, leaves)(dy)
 
-    def _vjp(self, params: PyTree, x: jax.Array, given: tuple[Any, ...]) -> tuple[jax.Array, Any]:
+    def _vjp(self, params: PyTree, x: jax.Array, given: tuple[PyTree, ...]) -> tuple[jax.Array, PyTree]:
         return jax.vjp(lambda params, x: self._function(params, x, *given), params, x)
 
 
@@ -96,7 +96,7 @@ class Stage:
         busy = carry["busy"] / (self._table.ticks * self._count)
         return grads, {**carry["metrics"], "busy_share": busy}
 
-    def _empty_carry(self, params: PyTree, batches: Batch) -> dict[str, Any]:
+    def _empty_carry(self, params: PyTree, batches: Batch) -> dict[str, PyTree]:
         """The initial carry of the loop: empty slots and zero gradients."""
         one, key = jax.tree.map(lambda x: x[0], batches), self._key
         stacked = jax.tree.leaves(params[BLOCKS])[0]  # (chunks, blocks of a chunk, ...)
@@ -116,15 +116,15 @@ class Stage:
             "busy": self._zeros(jax.ShapeDtypeStruct((), jnp.float32)),
         }
 
-    def _zeros(self, like: Any, places: int | None = None) -> jax.Array:
+    def _zeros(self, like: PyTree, places: int | None = None) -> jax.Array:
         """Zeros of the shape and type of `like`, *varying* over devices."""
         shape = like.shape if places is None else (places, *like.shape)
         varies = self._varies if isinstance(like, jax.ShapeDtypeStruct) else (*self._varies, *sharded_step.varies(like))
         return sharded_step.varying(jnp.zeros(shape, like.dtype), varies)
 
     def _tick(
-        self, params: PyTree, batches: Batch, kinds: tuple[int, ...], carry: dict[str, Any], row: list[jax.Array]
-    ) -> tuple[dict[str, Any], None]:
+        self, params: PyTree, batches: Batch, kinds: tuple[int, ...], carry: dict[str, PyTree], row: list[jax.Array]
+    ) -> tuple[dict[str, PyTree], None]:
         work = dict(zip(_COLUMNS, (column[self._me] for column in row), strict=True))
         carry = {**carry, "inputs": _placed(carry["inputs"], carry["forward"], work["comes_input"])}
         carry = {**carry, "due": _placed(carry["due"], carry["backward"], work["comes_gradient"])}
@@ -171,8 +171,8 @@ class Stage:
         return (self._me == 0) & (work["chunk"] == 0)
 
     def _forward(
-        self, params: PyTree, batches: Batch, work: dict[str, Any], carry: dict[str, Any]
-    ) -> tuple[dict[str, Any], list[jax.Array]]:
+        self, params: PyTree, batches: Batch, work: dict[str, PyTree], carry: dict[str, PyTree]
+    ) -> tuple[dict[str, PyTree], list[jax.Array]]:
         batch, key = _of_batch(batches, work), self._micro_key(work)
         x = _at(carry["inputs"], work["input"])
         x = jax.lax.cond(self._is_first(work), lambda: self._first(params[OUTER], batch, key), lambda: x)
@@ -183,11 +183,11 @@ class Stage:
         self,
         params: PyTree,
         batches: Batch,
-        work: dict[str, Any],
+        work: dict[str, PyTree],
         slots: list[jax.Array],
         no_residuals: list[jax.Array],
-        carry: dict[str, Any],
-    ) -> tuple[dict[str, Any], list[jax.Array]]:
+        carry: dict[str, PyTree],
+    ) -> tuple[dict[str, PyTree], list[jax.Array]]:
         """A backward pass: from the loss in the last chunk of the last stage, otherwise from the received gradient."""
         batch, key = _of_batch(batches, work), self._micro_key(work)
         y, *kept = (_at(place, work["keep"]) for place in slots)
@@ -233,7 +233,7 @@ class Stage:
         return int(self._table.chunk.max()) + 1
 
 
-def _metrics(loss: Any, metrics: Metrics) -> Metrics:
+def _metrics(loss: PyTree, metrics: Metrics) -> Metrics:
     return weighted.float_weights({"loss": loss, **metrics})
 
 
@@ -246,7 +246,7 @@ def _placed(slots: jax.Array, value: jax.Array, slot: jax.Array) -> jax.Array:
     return jax.lax.dynamic_update_index_in_dim(slots, value, slot % slots.shape[0], 0)
 
 
-def _of_chunk(params: PyTree, work: dict[str, Any]) -> PyTree:
+def _of_chunk(params: PyTree, work: dict[str, PyTree]) -> PyTree:
     """This chunk's part of the blocks' parameters, (chunks, blocks of a chunk, ...)."""
 
     def chosen(x: jax.Array) -> jax.Array:
@@ -255,5 +255,5 @@ def _of_chunk(params: PyTree, work: dict[str, Any]) -> PyTree:
     return jax.tree.map(chosen, params)
 
 
-def _of_batch(batches: Batch, work: dict[str, Any]) -> Batch:
+def _of_batch(batches: Batch, work: dict[str, PyTree]) -> Batch:
     return jax.tree.map(lambda x: _at(x, work["micro_batch"]), batches)

@@ -12,13 +12,14 @@ import subprocess
 import sys
 from collections.abc import Sequence
 from pathlib import Path
-from typing import IO, Any, TypeVar
+from typing import IO, TypeVar
 
 from jaxbench.errors import UserError
 from jaxbench.machine import source
+from jaxbench.processes.messages import Fields, Setup, line_of
+from jaxbench.records.documents import decode
 
 QUIET = {"TF_CPP_MIN_LOG_LEVEL": "2", "PYTHONUNBUFFERED": "1"}
-MEASURES = "jaxbench.worker"  # the module of a child unless its setup names another
 
 Lines = TypeVar("Lines", bound="JsonLines")
 
@@ -30,7 +31,7 @@ class JsonLines:
         self.descriptor = descriptor
         self.buffer = b""
 
-    def read(self) -> dict[str, Any] | None:
+    def read(self) -> Fields | None:
         """The next line; None if the descriptor ended before it. Waits, unless `ready` returned this object."""
         while b"\n" not in self.buffer:
             data = os.read(self.descriptor, 1 << 16)
@@ -38,30 +39,30 @@ class JsonLines:
                 return None
             self.buffer += data
         line, self.buffer = self.buffer.split(b"\n", 1)
-        return json.loads(line)
+        return decode(Fields, json.loads(line))
 
 
 class Child(JsonLines):
-    """A process that runs the "module" of `setup`.
+    """A process that runs the module of `setup`.
 
     Its first line on stdin is `setup`, and its stderr goes to `log`. Raises UserError for a log that cannot be written,
     as on a full disk.
     """
 
-    def __init__(self, setup: dict[str, Any], log: Path):
+    def __init__(self, setup: Setup, log: Path):
         self.log = log
-        copy = source.environment(setup["source"]) if "source" in setup else {}
+        copy = source.environment(setup.source) if setup.source else {}
         with _opened(log) as stderr:
             self._process = subprocess.Popen(
-                [sys.executable, "-P", "-m", setup.get("module", MEASURES)],  # -P: no file here hides a module
+                [sys.executable, "-P", "-m", setup.module],  # -P: no file here hides a module
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
                 stderr=stderr,
-                env={**os.environ, **QUIET, **copy, **setup.get("environment", {})},
+                env={**os.environ, **QUIET, **copy, **setup.environment},
             )
         assert self._process.stdout is not None
         super().__init__(self._process.stdout.fileno())
-        self.send(setup)
+        self.send(line_of(setup))
 
     @property
     def pid(self) -> int:
@@ -80,7 +81,7 @@ class Child(JsonLines):
     def ended(self) -> bool:
         return self._process.poll() is not None
 
-    def send(self, message: dict[str, Any]) -> None:
+    def send(self, message: Fields) -> None:
         assert self._process.stdin is not None
         with contextlib.suppress(BrokenPipeError):  # the process is gone; the next read finds its end
             self._process.stdin.write(json.dumps(message).encode() + b"\n")

@@ -3,25 +3,38 @@
 
 from __future__ import annotations
 
+import dataclasses
 import signal
 import statistics
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Hashable, Sequence
 from pathlib import Path
-from typing import Any
+from typing import TypeVar, cast
 
+from jaxbench.core.schema import CaseRecord, PointRecord, Record, RoundRecord, Verdict
 from jaxbench.machine import source, start
+from jaxbench.machine.position import Position
 from jaxbench.processes.child import Child, ready
 from jaxbench.processes.launch import Followers, Remote
-from jaxbench.processes.server import IDLE
+from jaxbench.processes.messages import (
+    Failed,
+    Idle,
+    MoreThreads,
+    Ready,
+    Recorded,
+    Request,
+    Same,
+    Setup,
+    answer_kind,
+    answer_of,
+    line_of,
+)
+
+Answer = TypeVar("Answer")
 
 START_LIMIT_S = 300.0
 ANSWER_LIMIT_S = 1800.0
 FAILED_LIMIT_S = 20.0  # how long to wait for the other processes of a group after one has failed
-
-# The time of a block of all processes is that of the slowest.
-SLOWEST = ("block_s", "double_block_s", "warmup_block_s", "loop_s", "double_loop_s", "probe_s")
-ADDED = ("cpu_s", "switches")
 
 
 class WorkerError(Exception):
@@ -31,10 +44,13 @@ class WorkerError(Exception):
     message refuses the request; it is not an exception of a model or a library.
     """
 
-    def __init__(self, reason: str, *, stage: str = "measure", detail: str = "", alive: bool = True, **kinds: bool):
+    def __init__(
+        self, reason: str, *, stage: str = "measure", detail: str = "", alive: bool = True,
+        unsupported: bool = False, refused: bool = False,
+    ):  # fmt: skip
         super().__init__(reason)
         self.stage, self.detail, self.alive = stage, detail, alive
-        self.unsupported, self.refused = kinds.get("unsupported", False), kinds.get("refused", False)
+        self.unsupported, self.refused = unsupported, refused
 
 
 class Worker:
@@ -42,12 +58,11 @@ class Worker:
 
     All get the same requests. If one child fails, dies or hangs, all are killed; the rest would block in a collective.
 
-    setup: the first line on stdin; see `server`. With "source" they run that copy of this package; see `source.of`.
-    With "processes" they form a process group; see `setups`. followers: the other processes of a launch; each starts
-    one process of the group. None: all are started here.
+    setup: the first line on stdin. With several processes they form a process group; see `setups`. followers: the other
+    processes of a launch; each starts one process of the group. None: all are started here.
     """
 
-    def __init__(self, setup: dict[str, Any], log: Path, followers: Followers | None = None):
+    def __init__(self, setup: Setup, log: Path, followers: Followers | None = None):
         self.log = log
         self._followers = followers
         self.restarts = 0  # at its own request; each discards the prepared points
@@ -55,28 +70,29 @@ class Worker:
         self._start()
 
     def _start(self) -> None:
-        self._start_answer: dict[str, Any] = {}
+        self._ready: Ready | None = None
         each_setup = self._followers.setups(self._setup) if self._followers else setups(self._setup)
-        self._cpus: list[Any] = []
+        self._cpus: list[tuple[str, tuple[int, ...]]] = []  # of each process: its host, and the CPUs that it may use
         self._children: list[Child | Remote] = [self._child(i, setup) for i, setup in enumerate(each_setup)]
         self._started = False
         self._start_error: WorkerError | None = None
-        self._ahead: list[dict[str, Any]] = []  # sent, and not yet answered
+        self._ahead: list[Request] = []  # sent, and not yet answered
 
-    def _child(self, number: int, setup: dict[str, Any]) -> Child | Remote:
+    def _child(self, number: int, setup: Setup) -> Child | Remote:
         if self._followers and number:
             return self._followers.start(number, setup)
         return Child(setup, self.log.with_name(f"{self.log.name}.{number}") if number else self.log)
 
     @property
-    def learned(self) -> dict[str, Any]:
-        """The part of the setup that the worker found itself. The process that replaces it gets it at the start."""
-        return {key: value for key, value in self._setup.items() if key == "concurrent_collectives"}
+    def learned(self) -> int | None:
+        """The setting that the worker found itself: the number of collectives that it needs threads for. The process
+        that replaces it gets it at the start."""
+        return self._setup.concurrent_collectives
 
     @property
     def name(self) -> str:
         """The name of the worker in its records."""
-        return str(self._setup["worker"])
+        return self._setup.worker
 
     @property
     def pids(self) -> list[int]:
@@ -84,13 +100,15 @@ class Worker:
         return [child.pid for child in self._children]
 
     @property
-    def surroundings(self) -> dict[str, Any]:
-        """Its CPUs and variables, once it has started (see `worker.surroundings`); on several hosts, those of each
-        process."""
-        names = ("cpus", "environment", "processes")
-        about = {name: self._start_answer[name] for name in names if name in self._start_answer}
-        hosts = self._followers.hosts[: about.get("processes", 1)] if self._followers else []
-        return {**about, "hosts": hosts} if len(set(hosts)) > 1 else about
+    def surroundings(self) -> dict[str, object]:
+        """Its CPUs and variables, once it has started; on several hosts, those of each process."""
+        if (started := self._ready) is None:
+            return {}
+        facts: dict[str, object] = {"cpus": started.cpus, "environment": started.environment}
+        if started.processes > 1:
+            facts["processes"] = started.processes
+        hosts = self._followers.hosts[: started.processes] if self._followers else []
+        return {**facts, "hosts": hosts} if len(set(hosts)) > 1 else facts
 
     def wait_ready(self) -> None:
         """Waits until the worker has its devices. If it fails to get them, the first `ask` raises the error.
@@ -100,17 +118,22 @@ class Worker:
         if not self._started:
             self._started = True
             try:
-                self._start_answer = self._receive("start", START_LIMIT_S)
+                started = self._receive(Ready, "start", START_LIMIT_S)
+                assert isinstance(started, Ready)
+                self._ready = started
             except WorkerError as error:
                 self._start_error = error
 
-    def send_ahead(self, request: dict[str, Any]) -> None:
+    def send_ahead(self, request: Request) -> None:
         """Lets the worker begin a request before `ask` makes it. Requests to one worker are asked in this order."""
         self._send(request)
         self._ahead.append(request)
 
-    def ask(self, request: dict[str, Any], limit_s: float = ANSWER_LIMIT_S) -> dict[str, Any]:
-        """Sends a request, unless it was sent ahead, and waits `limit_s` for its answer. Raises WorkerError."""
+    def ask(self, request: Request[Answer], limit_s: float = ANSWER_LIMIT_S) -> Answer:
+        """Sends a request, unless it was sent ahead, and waits `limit_s` for its answer.
+
+        Raises WorkerError, and ValueError for an answer that this version does not know, as from another commit.
+        """
         self.wait_ready()
         if self._start_error is not None:
             raise self._start_error
@@ -118,22 +141,23 @@ class Worker:
             assert self._ahead.pop(0) == request
         else:
             self._send(request)
-        answer = self._receive("measure" if request["do"] == "round" else "compile", limit_s)
-        if "concurrent_collectives" not in answer:
+        stage = "measure" if request.do == "round" else "compile"
+        answer = self._receive(answer_kind(type(request)), stage, limit_s)
+        if not isinstance(answer, MoreThreads):
             return answer
         self.close()  # its thread pool is too small for this program
-        self._setup = {**self._setup, "concurrent_collectives": answer["concurrent_collectives"]}
+        self._setup = dataclasses.replace(self._setup, concurrent_collectives=answer.concurrent_collectives)
         self.restarts += 1
         self._start()
         return self.ask(request, limit_s)
 
-    def _send(self, message: dict[str, Any]) -> None:
+    def _send(self, message: Request) -> None:
         for child in self._children:
-            child.send(message)
+            child.send(line_of(message))
 
-    def _receive(self, stage: str, limit_s: float) -> dict[str, Any]:
+    def _receive(self, kind: type[Answer], stage: str, limit_s: float) -> Answer | MoreThreads:
         """The merged answer of all processes. Raises WorkerError for the first process that failed or died."""
-        answers: dict[Child | Remote, dict[str, Any]] = {}
+        answers: dict[Child | Remote, object] = {}
         failed: Child | Remote | None = None
         deadline = time.monotonic() + limit_s
         while len(answers) < len(self._children):
@@ -141,13 +165,14 @@ class Worker:
             heard = ready(silent, deadline - time.monotonic())
             for child in heard:
                 # A closed pipe without an answer is a death: the others can no longer finish their collectives.
-                if (answer := child.read()) is None:
+                if (line := child.read()) is None:
                     raise self._death(child, stage)
-                answers[child] = answer
-                if "source" in answer:
-                    source.require_same(answer["source"], self._setup.get("source"))
+                # Only the first answer names the copy of the package, also when it says that the start failed.
+                if isinstance(copy := line.pop("source", None), dict):
+                    source.require_same(copy, self._setup.source)
+                answers[child] = answer = answer_of(line, kind)
                 # After a failure the others get a short time: they may fail too, or block in a collective forever.
-                if "failed" in answer and failed is None:
+                if isinstance(answer, Failed) and failed is None:
                     failed, deadline = child, min(deadline, time.monotonic() + FAILED_LIMIT_S)
             if not heard:
                 break
@@ -158,21 +183,23 @@ class Worker:
             raise self._silence(silent, stage, limit_s)
         results = [answers[child] for child in self._children]
         if self._followers and stage == "start":
-            cpus = [tuple(each.get("cpus") or ()) for each in results]
+            cpus = [each.cpus or () if isinstance(each, Ready) else () for each in results]
             self._cpus = list(zip(self._followers.hosts[: len(results)], cpus, strict=True))
-        return merged(results, self._cpus)
+        return cast(Answer | MoreThreads, merged(results, self._cpus))
 
-    def _failure(self, answers: dict[Child | Remote, dict[str, Any]], first: Child | Remote) -> WorkerError:
+    def _failure(self, answers: dict[Child | Remote, object], first: Child | Remote) -> WorkerError:
         """The error of the first process that failed. The processes live on only if all failed and so still agree."""
-        about = answers[first]["failed"]
-        if all("failed" in answers.get(child, ()) for child in self._children):
-            return WorkerError(**about)
+        failed = answers[first]
+        assert isinstance(failed, Failed)
+        facts = dataclasses.asdict(failed)
+        if all(isinstance(answers.get(child), Failed) for child in self._children):
+            return WorkerError(**facts)
         silent = [self._called(child) for child in self._children if child not in answers]
-        about["reason"] = f"{self._called(first)}: {about['reason']}{self._stopped()}" + (
+        facts["reason"] = f"{self._called(first)}: {failed.reason}{self._stopped()}" + (
             f" ({', '.join(silent)} gave no answer)" if silent else ""
         )
         self.kill()
-        return WorkerError(**about, alive=False)
+        return WorkerError(**facts, alive=False)
 
     def _death(self, gone: Child | Remote, stage: str) -> WorkerError:
         """The reason for the end of a process. JAX aborts the other processes once they miss it."""
@@ -230,96 +257,128 @@ class Worker:
             child.kill()
 
 
-def setups(setup: dict[str, Any]) -> list[dict[str, Any]]:
-    """The setup of each process. setup: that of the worker; "processes": the number of its processes.
+def setups(setup: Setup) -> list[Setup]:
+    """The setup of each process of a worker.
 
-    Each process has an equal share of the devices; of accelerators, it has one. Instead, "trainings" is the number of
+    Each process has an equal share of the devices; of accelerators, it has one. Instead, `trainings` is the number of
     processes that train at the same time, each on all devices.
     """
-    if "trainings" in setup:
-        beside = {"address": start.free_address(), "processes": setup["trainings"]}
-        return [{**setup, "beside": {**beside, "process": i}} for i in range(setup["trainings"])]
-    count = setup.get("processes", 1)
-    if count == 1:
+    if setup.processes == setup.trainings == 1:
         return [setup]
-    common = {"address": start.free_address(), "processes": count}
-    device = setup["platform"] != "cpu"
-    places = [{**common, "process": i, **({"device": i} if device else {})} for i in range(count)]
-    return [{**setup, "world": place} for place in places]
+    address, count = start.free_address(), max(setup.trainings, setup.processes)
+    if setup.trainings > 1:
+        return [
+            dataclasses.replace(setup, co_runners=Position(address=address, processes=count, process=i))
+            for i in range(count)
+        ]
+    of_its_own = setup.platform != "cpu"
+    return [
+        dataclasses.replace(
+            setup, world=Position(address=address, processes=count, process=i, device=i if of_its_own else None)
+        )
+        for i in range(count)
+    ]
 
 
-def merged(answers: Sequence[dict[str, Any]], cpus: Sequence[Any] = ()) -> dict[str, Any]:
+def merged(answers: Sequence[object], cpus: Sequence[Hashable] = ()) -> object:
     """The answer of a process group to one request. answers: of its processes, in order.
 
     cpus: for each process, its host and the CPUs that it may use; processes with equal entries share their CPUs. ():
     all processes share them.
     """
-    cpus = [cpu for cpu, answer in zip(cpus, answers, strict=True) if answer != IDLE] if cpus else ()
-    answers = [answer for answer in answers if answer != IDLE]
+    cpus = [cpu for cpu, answer in zip(cpus, answers, strict=True) if answer != Idle()] if cpus else ()
+    answers = [answer for answer in answers if answer != Idle()]
     first = answers[0]
     if len(answers) == 1:
         return first
     # All restart with the same number of threads, the largest that one of them needs.
-    if asked := [answer["concurrent_collectives"] for answer in answers if "concurrent_collectives" in answer]:
-        return {"concurrent_collectives": max(asked)}
-    if "same" in first:
-        return {"same": all(answer["same"] for answer in answers)}
-    if "cpus" in first:
-        return {**first, "processes": len(answers)}
-    if "record" in first:
-        return {**first, "record": _record([answer["record"] for answer in answers], cpus)}
+    if asked := [each.concurrent_collectives for each in answers if isinstance(each, MoreThreads)]:
+        return MoreThreads(concurrent_collectives=max(asked))
+    if isinstance(first, Same):
+        return Same(same=all(isinstance(each, Same) and each.same for each in answers))
+    if isinstance(first, Ready):
+        return dataclasses.replace(first, processes=len(answers))
+    if isinstance(first, Recorded):
+        records = [each.record for each in answers if isinstance(each, Recorded)]
+        return dataclasses.replace(first, record=_record(records, cpus))
     return first
 
 
-def _record(records: Sequence[dict[str, Any]], cpus: Sequence[Any]) -> dict[str, Any]:
+def _record(records: Sequence[Record], cpus: Sequence[Hashable]) -> Record:
     """The leader's record, with the contributions of the other processes."""
-    record = dict(records[0])
-    if "checks" in record:
-        record["checks"] = _checks([each["checks"] for each in records])
-    if record.get("wrong") is not None:  # each process counts on its own devices
-        record["wrong"] = sum(each["wrong"] for each in records)
-    if record["kind"] == "round":
-        record["process_block_s"] = [each["block_s"] for each in records]
-        record |= {name: _by_block(max, records, name) for name in SLOWEST}
-        record |= {name: _by_block(sum, records, name) for name in ADDED}
-        sharing = _sharing(records, cpus)
-        record["steal_s"] = _added([_by_block(statistics.mean, those, "steal_s") for those in sharing])
-        record["others_s"] = _added([_others_s(those) for those in sharing])
-        record["cpus"] = sum(those[0]["cpus"] for those in sharing)
-        record["compilations"] = max(each["compilations"] for each in records)
-    return record
+    record = records[0]
+    if isinstance(record, PointRecord):
+        return dataclasses.replace(record, checks=_checks([each.checks for each in _alike(PointRecord, records)]))
+    if isinstance(record, CaseRecord):
+        cases = _alike(CaseRecord, records)
+        # Each process counts the wrong values on its own devices.
+        wrong = None if record.wrong is None else sum(each.wrong or 0 for each in cases)
+        return dataclasses.replace(record, checks=_checks([each.checks for each in cases]), wrong=wrong)
+    return _round(_alike(RoundRecord, records), cpus) if isinstance(record, RoundRecord) else record
 
 
-def _by_block(together: Callable[[Sequence[Any]], Any], records: Sequence[dict[str, Any]], name: str) -> list[Any]:
-    """One number for each block, over all processes; [] if a process has none."""
-    of_each = [each[name] for each in records]
-    return [together(block) for block in zip(*of_each, strict=True)] if all(of_each) else []
+def _round(rounds: Sequence[RoundRecord], cpus: Sequence[Hashable]) -> RoundRecord:
+    """The time of a block of all processes is that of the slowest."""
+    sharing = _sharing(rounds, cpus)
+    merged_round = dataclasses.replace(
+        rounds[0],
+        checks=_checks([each.checks for each in rounds]),
+        process_block_s=tuple(each.block_s for each in rounds),
+        compilations=max(each.compilations for each in rounds),
+        cpus=sum(those[0].cpus for those in sharing),
+        steal_s=_added([_by_block(statistics.mean, those, "steal_s") for those in sharing]),
+        others_s=_added([_others_s(those) for those in sharing]),
+        switches=tuple(map(int, _by_block(sum, rounds, "switches"))),
+        block_s=_by_block(max, rounds, "block_s"),
+        double_block_s=_by_block(max, rounds, "double_block_s"),
+        warmup_block_s=_by_block(max, rounds, "warmup_block_s"),
+        loop_s=_by_block(max, rounds, "loop_s"),
+        double_loop_s=_by_block(max, rounds, "double_loop_s"),
+        probe_s=_by_block(max, rounds, "probe_s"),
+        cpu_s=_by_block(sum, rounds, "cpu_s"),
+    )
+    merged_round.validate()
+    return merged_round
 
 
-def _sharing(records: Sequence[dict[str, Any]], cpus: Sequence[Any]) -> list[list[dict[str, Any]]]:
-    """The records, grouped by processes that share their CPUs."""
-    groups: dict[Any, list[dict[str, Any]]] = {}
-    for record, cpu in zip(records, cpus or [None] * len(records), strict=True):
+def _alike(kind: type[Answer], records: Sequence[object]) -> list[Answer]:
+    """The records, which must all be of one kind: all processes of a group answer the same request."""
+    alike = [record for record in records if isinstance(record, kind)]
+    assert len(alike) == len(records)
+    return alike
+
+
+def _by_block(together: Callable[[Sequence[float]], float], rounds: Sequence[RoundRecord], name: str) -> tuple:
+    """One number for each block, over all processes; () if a process has none."""
+    of_each: list[tuple[float, ...]] = [getattr(each, name) for each in rounds]
+    return tuple(together(block) for block in zip(*of_each, strict=True)) if all(of_each) else ()
+
+
+def _sharing(rounds: Sequence[RoundRecord], cpus: Sequence[Hashable]) -> list[list[RoundRecord]]:
+    """The rounds, grouped by processes that share their CPUs."""
+    groups: dict[Hashable, list[RoundRecord]] = {}
+    for record, cpu in zip(rounds, cpus or [None] * len(rounds), strict=True):
         groups.setdefault(cpu, []).append(record)
     return list(groups.values())
 
 
-def _added(of_each: Sequence[list[float]]) -> list[float]:
-    """The sum over processes for each block; [] if a process reports nothing."""
-    return [sum(block) for block in zip(*of_each, strict=True)] if all(of_each) else []
+def _added(of_each: Sequence[Sequence[float]]) -> tuple[float, ...]:
+    """The sum over processes for each block; () if a process reports nothing."""
+    return tuple(sum(block) for block in zip(*of_each, strict=True)) if all(of_each) else ()
 
 
-def _others_s(records: Sequence[dict[str, Any]]) -> list[float]:
+def _others_s(rounds: Sequence[RoundRecord]) -> list[float]:
     """The CPU time of other programs on the shared CPUs: the mean reading of the processes minus their own time."""
-    others, own = (_by_block(statistics.mean, records, name) for name in ("others_s", "cpu_s"))
-    return [busy - (len(records) - 1) * one for busy, one in zip(others, own, strict=True)] if others and own else []
+    others, own = (_by_block(statistics.mean, rounds, name) for name in ("others_s", "cpu_s"))
+    return [busy - (len(rounds) - 1) * one for busy, one in zip(others, own, strict=True)] if others and own else []
 
 
-def _checks(of_each: Sequence[Sequence[dict[str, Any]]]) -> list[dict[str, Any]]:
+def _checks(of_each: Sequence[Sequence[Verdict]]) -> tuple[Verdict, ...]:
     """The leader's verdicts, replaced by those of another process that found a fault: each sees only its own shards."""
-    verdicts = {verdict["name"]: verdict for verdict in of_each[0]}
+    verdicts = {verdict.name: verdict for verdict in of_each[0]}
     for process, checks in enumerate(of_each):
         for verdict in checks:
-            if not verdict["ok"] and verdicts.get(verdict["name"], {"ok": True})["ok"]:
-                verdicts[verdict["name"]] = {**verdict, "reason": f"process {process}: {verdict['reason']}"}
-    return list(verdicts.values())
+            known = verdicts.get(verdict.name)
+            if not verdict.ok and (known is None or known.ok):
+                verdicts[verdict.name] = dataclasses.replace(verdict, reason=f"process {process}: {verdict.reason}")
+    return tuple(verdicts.values())

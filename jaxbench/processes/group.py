@@ -12,13 +12,14 @@ import itertools
 import json
 import re
 from collections import defaultdict
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
 import jax
 
 from jaxbench.errors import UserError
+from jaxbench.machine.position import Position
 from jaxbench.machine.start import require_free
 
 Answer = TypeVar("Answer")
@@ -148,14 +149,14 @@ class CoRunners(ProcessGroup):
         return self.client
 
 
-def join_co_runners(place: Mapping[str, Any]) -> CoRunners:
-    """Connects this process to its co-runners. place: as for `start.join`, without a device.
+def join_co_runners(place: Position) -> CoRunners:
+    """Connects this process to its co-runners, at its position without a device.
 
     Raises UserError if the port is taken.
     """
     from jax._src.lib import _jax  # no public name: `jax.distributed` would join the devices as well
 
-    address, count, number = str(place["address"]), place["processes"], place["process"]
+    address, count, number = place.address, place.processes, place.process
     if number == 0:
         require_free(address)
         _services.append(_jax.get_distributed_runtime_service(address, count))

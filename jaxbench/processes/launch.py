@@ -2,20 +2,15 @@
 """A launch: the same command, started several times by a launcher, such as Slurm or Open MPI, or by a person.
 
 Process 0 measures with all processes, and the others follow it. It listens at the address of the launch, and each
-follower connects and sends {"process": p}. When all are there, process 0 answers {"joined": true}. From then on both
-sides send JSON lines, and a beat every BEAT_S, so that a host that is lost is missed. A follower sends {"hello": its
-facts}, and then obeys the commands of process 0:
-
-    {"do": "start", "child": c, "setup": ...}      starts a worker; its answers are sent as {"child": c, "answer": ...},
-                                                   its end as {"child": c, "ended": code, "how": ..., "log": ...}
-    {"do": "send", "child": c, "line": ...}        a request to a worker
-    {"do": "let_go" | "kill", "child": c}          see `child.Child`
-    {"do": "exit", "code": n}                      ends with this exit code
+follower connects and sends `Join`. When all are there, process 0 answers `Joined`. From then on both sides send JSON
+lines, and a `Beat` every BEAT_S, so that a host that is lost is missed. A follower sends its `HostFacts`, or `Unfit`,
+and then obeys the commands of process 0. It reports the answers and the end of each worker that it has started.
 """
 
 from __future__ import annotations
 
 import contextlib
+import dataclasses
 import itertools
 import json
 import os
@@ -25,11 +20,10 @@ import socket
 import tempfile
 import threading
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 from ml_collections import ConfigDict
 
@@ -37,15 +31,37 @@ from jaxbench import config as config_lib
 from jaxbench import discovery
 from jaxbench.errors import UserError
 from jaxbench.machine import source, start
+from jaxbench.machine.position import Position
 from jaxbench.processes.child import Child, JsonLines, ready
-from jaxbench.records.documents import flatten
+from jaxbench.processes.messages import (
+    LAUNCH_MESSAGES,
+    Answered,
+    Beat,
+    Devices,
+    Ended,
+    Exit,
+    Fields,
+    HostFacts,
+    Join,
+    Joined,
+    Kill,
+    LaunchMessage,
+    LetGo,
+    Send,
+    Setup,
+    Start,
+    Unfit,
+    line_of,
+    message_of,
+)
+from jaxbench.records.documents import decode, flatten
+from jaxbench.records.manifest import Machine
 
 JOIN_LIMIT_S = 60  # for all processes of a launch to join
 HELLO_LIMIT_S = 180.0  # for a process to report its resources, for which JAX starts in a child of it
 BEAT_S = 3.0
 FOLLOWER_LOST_S, LEADER_LOST_S = 15.0, 30.0  # without a beat; both outlast a short network failure
 END_LIMIT_S = 15.0  # for a follower to hear that it ends
-BEAT = {"beat": True}
 SAME = {"versions": "versions of packages", "source": "source of jaxbench", "config": "settings"}
 SAME |= {"experiment": "text of the experiment", "devices": "devices"}
 
@@ -120,18 +136,18 @@ class Connection:
         connected.settimeout(limit_s)
         self.socket, self._lines, self._lock = connected, connected.makefile("rb"), threading.Lock()
 
-    def send(self, message: dict[str, Any]) -> bool:
+    def send(self, message: LaunchMessage) -> bool:
         """False: the other side is gone, which the next read finds, too."""
         with self._lock, contextlib.suppress(OSError):
-            self.socket.sendall(json.dumps(message).encode() + b"\n")
+            self.socket.sendall(json.dumps(line_of(message)).encode() + b"\n")
             return True
         return False
 
-    def read(self) -> dict[str, Any] | None:
+    def read(self) -> LaunchMessage | None:
         """The next message except beats; None once the other side is lost."""
         with contextlib.suppress(OSError, ValueError):  # ValueError: what has connected is no process of a launch
             while (line := self._lines.readline()).endswith(b"\n"):
-                if (message := json.loads(line)) != BEAT:
+                if (message := message_of(decode(Fields, json.loads(line)), LAUNCH_MESSAGES)) != Beat():
                     return message
         return None
 
@@ -139,7 +155,7 @@ class Connection:
         """Sends beats from now on, in a thread of its own."""
 
         def beats() -> None:
-            while self.send(BEAT):
+            while self.send(Beat()):
                 time.sleep(BEAT_S)
 
         threading.Thread(target=beats, daemon=True).start()
@@ -165,13 +181,13 @@ def listen(launch: Launch) -> dict[int, Connection]:
                 for connection in connections.values():
                     connection.close()
                 raise _not_all(launch) from None
-            process = int((connection.read() or {}).get("process", 0))
-            if 0 < process < launch.processes and process not in connections:
-                connections[process] = connection
+            join = connection.read()
+            if isinstance(join, Join) and 0 < join.process < launch.processes and join.process not in connections:
+                connections[join.process] = connection
             else:
                 connection.close()
     for connection in connections.values():
-        connection.send({"joined": True})
+        connection.send(Joined())
         connection.beat()
     return connections
 
@@ -188,7 +204,7 @@ def connect(launch: Launch) -> Connection:
                 raise _not_all(launch) from None
             time.sleep(0.2)
     connection = Connection(connected, JOIN_LIMIT_S)
-    connection.send({"process": launch.process})
+    connection.send(Join(process=launch.process))
     if connection.read() is None:
         connection.close()
         raise _not_all(launch)
@@ -207,7 +223,7 @@ def _not_all(launch: Launch) -> UserError:
 def take_part(
     launch: Launch,
     lead: Callable[[Followers], int],
-    say: Callable[[], dict[str, Any]],
+    say: Callable[[], HostFacts],
     experiment: str,
     alone: Callable[[], AbstractContextManager[None]],
 ) -> int:
@@ -218,12 +234,13 @@ def take_part(
     """
     if launch.process:
         connection = connect(launch)
+        hello: HostFacts | Unfit
         with contextlib.ExitStack() as stack:
             try:
                 stack.enter_context(alone())
                 hello = say()
             except UserError as error:  # process 0 says it, and ends all
-                hello = {"error": str(error), "host": socket.gethostname()}
+                hello = Unfit(error=str(error), host=socket.gethostname())
             return follow(launch, connection, hello, experiment)
     followers, code = Followers(launch, listen(launch)), 2
     try:
@@ -237,26 +254,26 @@ def take_part(
         followers.end(code)
 
 
-def follow(launch: Launch, connection: Connection, hello: dict[str, Any], experiment: str) -> int:
+def follow(launch: Launch, connection: Connection, hello: HostFacts | Unfit, experiment: str) -> int:
     """Obeys process 0. Returns its exit code. Raises UserError if process 0 is gone."""
     children: dict[int, Child] = {}
     reports: list[threading.Thread] = []
     with tempfile.TemporaryDirectory(prefix="jaxbench-launch-") as logs:
         try:
-            connection.send({"hello": hello})
-            while (asked := connection.read()) and asked["do"] != "exit":
-                number = asked["child"]
-                if asked["do"] == "start":
-                    setup = {**asked["setup"], "experiment": experiment}  # where it is on this host
-                    children[number] = Child(setup, Path(logs) / f"child{number}")
-                    reports.append(threading.Thread(target=_report, args=(connection, number, children[number])))
-                    reports[-1].start()
-                elif asked["do"] == "send":
-                    children[number].send(asked["line"])
-                elif asked["do"] == "let_go":
-                    children[number].let_go()
-                else:
-                    children[number].kill()
+            connection.send(hello)
+            while (asked := connection.read()) and not isinstance(asked, Exit):
+                match asked:
+                    case Start(child=number, setup=setup):
+                        here = dataclasses.replace(setup, experiment=experiment)  # where it is on this host
+                        children[number] = Child(here, Path(logs) / f"child{number}")
+                        reports.append(threading.Thread(target=_report, args=(connection, number, children[number])))
+                        reports[-1].start()
+                    case Send(child=number, line=line):
+                        children[number].send(line)
+                    case LetGo(child=number):
+                        children[number].let_go()
+                    case Kill(child=number):
+                        children[number].kill()
         except KeyboardInterrupt:
             return 130
         finally:
@@ -265,12 +282,12 @@ def follow(launch: Launch, connection: Connection, hello: dict[str, Any], experi
             for report in reports:  # they read the logs, which are removed now
                 report.join()
             connection.close()
-    if asked is None:
+    if not isinstance(asked, Exit):
         raise UserError(
             f"process 0, which leads this launch from {launch.host}, is gone, so process {launch.process} ended: start "
             "the same command again to continue."
         )
-    return int(asked["code"])
+    return asked.code
 
 
 def _report(connection: Connection, number: int, child: Child) -> None:
@@ -278,9 +295,9 @@ def _report(connection: Connection, number: int, child: Child) -> None:
     while (answer := child.read()) is not None:
         if answer.get("source") == source.HERE:
             del answer["source"]  # this copy is process 0's, wherever it lies here
-        connection.send({"child": number, "answer": answer})
+        connection.send(Answered(child=number, answer=answer))
     code, how = child.end()
-    connection.send({"child": number, "ended": code, "how": how, "log": child.log_tail()})
+    connection.send(Ended(child=number, code=code, how=how, log=child.log_tail()))
 
 
 class Followers:
@@ -297,14 +314,14 @@ class Followers:
         self._numbers = itertools.count()
         self._workers: dict[int, Remote] = {}
         self._present = {*connections}
-        self._hellos: queue.SimpleQueue[tuple[int, dict[str, Any]]] = queue.SimpleQueue()
-        self._facts: list[dict[str, Any]] = []
+        self._hellos: queue.SimpleQueue[tuple[int, HostFacts | Unfit]] = queue.SimpleQueue()
+        self._facts: list[HostFacts] = []
         self._threads = [threading.Thread(target=self._listen, args=(process,), daemon=True) for process in connections]
         for thread in self._threads:
             thread.start()
 
-    def gather(self, mine: dict[str, Any]) -> list[dict[str, Any]]:
-        """The facts of each process, in order. mine: those of this process; see `facts`.
+    def gather(self, mine: HostFacts) -> list[HostFacts]:
+        """The facts of each process, in order. mine: those of this process.
 
         Raises UserError for a process that cannot measure, does not answer, or differs from this process.
         """
@@ -317,21 +334,21 @@ class Followers:
                 raise UserError(
                     f"process {missing} did not report its resources within {HELLO_LIMIT_S:.0f} s."
                 ) from None
-            if "error" in hello:
-                raise UserError(f"process {process} (on {hello['host']}): {hello['error']}")
+            if isinstance(hello, Unfit):
+                raise UserError(f"process {process} (on {hello.host}): {hello.error}")
             by_process[process] = hello
         self._facts = [by_process[process] for process in range(self.launch.processes)]
-        self.hosts = [facts["host"] for facts in self._facts]
+        self.hosts = [facts.host for facts in self._facts]
         for process, facts in enumerate(self._facts):
             require_same(mine, facts, process)
         return self._facts
 
-    def setups(self, setup: dict[str, Any], among: Sequence[int] = ()) -> list[dict[str, Any]]:
+    def setups(self, setup: Setup, among: Sequence[int] = ()) -> list[Setup]:
         """The setup of each process of a worker; the first is on process 0. `client.setups` does the same on one host.
 
         among: the processes of the launch that take part; (): as many as the worker needs, from the first on.
         """
-        count = self.launch.processes if setup["platform"] != "cpu" else setup.get("processes", 1)
+        count = self.launch.processes if setup.platform != "cpu" else setup.processes
         among = among or range(count)
         if len(among) == 1:
             return [setup]
@@ -340,31 +357,34 @@ class Followers:
         address = start.free_address("127.0.0.1" if len(set(self.hosts)) == 1 else self.launch.host)
         setups = []
         for number, process in enumerate(among):
-            facts = self._facts[process]
-            place: dict[str, Any] = {"address": address, "processes": len(among), "process": number}
-            if facts["device"] is not None:
-                place["device"] = facts["device"]
-            place["devices_here"] = setup["devices"] // len(among) * hosts.count(hosts[number])
-            setups.append({**setup, "processes": len(among), "world": place, "order": facts["order"]})
+            place = Position(
+                address=address,
+                processes=len(among),
+                process=number,
+                device=self._facts[process].device,
+                devices_here=setup.devices // len(among) * hosts.count(hosts[number]),
+            )
+            order = self._facts[process].order
+            setups.append(dataclasses.replace(setup, processes=len(among), world=place, order=order))
         return setups
 
-    def start(self, process: int, setup: dict[str, Any]) -> Remote:
+    def start(self, process: int, setup: Setup) -> Remote:
         """Starts a worker on another process of the launch."""
         worker = Remote(self, process, next(self._numbers))
         self._workers[worker.number] = worker
         if process in self._present:
-            self.tell(process, {"do": "start", "child": worker.number, "setup": setup})
+            self.tell(process, Start(child=worker.number, setup=setup))
         else:
             worker.lost()
         return worker
 
-    def tell(self, process: int, message: dict[str, Any]) -> None:
+    def tell(self, process: int, message: LaunchMessage) -> None:
         self._connections[process].send(message)
 
     def end(self, code: int) -> None:
         """Ends the other processes with this exit code."""
         for process in sorted(self._present):
-            self.tell(process, {"do": "exit", "code": code})
+            self.tell(process, Exit(code=code))
         for thread in self._threads:  # a connection that is closed too early would lose the message
             thread.join(END_LIMIT_S)
         for connection in self._connections.values():
@@ -372,16 +392,15 @@ class Followers:
 
     def _listen(self, process: int) -> None:
         while (message := self._connections[process].read()) is not None:
-            if "hello" in message:
-                self._hellos.put((process, message["hello"]))
-            else:
-                self._workers[message["child"]].hear(message)
+            if isinstance(message, HostFacts | Unfit):
+                self._hellos.put((process, message))
+            elif isinstance(message, Answered | Ended):
+                self._workers[message.child].hear(message)
         # The link itself ended, so nobody can be reached any more.
         self._present.discard(process)
         # Wakes whoever waits for this process, in `gather` or in `end`.
-        self._hellos.put(
-            (process, {"error": "it was lost before it reported its resources.", "host": self.hosts[process]})
-        )
+        lost = Unfit(error="it was lost before it reported its resources.", host=self.hosts[process])
+        self._hellos.put((process, lost))
         for worker in list(self._workers.values()):
             if worker.process == process:
                 worker.lost()
@@ -412,18 +431,19 @@ class Remote(JsonLines):
         self._end: tuple[int, str] | None = None
         self._log = ""
 
-    def hear(self, message: dict[str, Any]) -> None:
+    def hear(self, message: Answered | Ended) -> None:
         """Takes an answer, or the news of its end. A listening thread calls this."""
         if self._end is not None:  # it was given up already, and the pipe is closed
             return
-        if "answer" in message:
-            os.write(self._writing, json.dumps(message["answer"]).encode() + b"\n")
+        if isinstance(message, Answered):
+            os.write(self._writing, json.dumps(message.answer).encode() + b"\n")
             return
-        self._end, self._log = (message["ended"], message["how"]), message["log"]
+        self._end, self._log = (message.code, message.how), message.log
         os.close(self._writing)
 
     def lost(self) -> None:
-        self.hear({"ended": 1, "how": "is gone: its host, its launcher or the network ended", "log": ""})
+        how = "is gone: its host, its launcher or the network ended"
+        self.hear(Ended(child=self.number, code=1, how=how, log=""))
 
     @property
     def ended(self) -> bool:
@@ -436,11 +456,11 @@ class Remote(JsonLines):
     def log_tail(self) -> str:
         return self._log
 
-    def send(self, message: dict[str, Any]) -> None:
-        self._tell({"do": "send", "line": message})
+    def send(self, line: Fields) -> None:
+        self._tell(Send(child=self.number, line=line))
 
     def let_go(self) -> None:
-        self._tell({"do": "let_go"})
+        self._tell(LetGo(child=self.number))
 
     def close(self) -> None:
         """Waits until it has ended, for 10 s, then kills it."""
@@ -450,66 +470,68 @@ class Remote(JsonLines):
             self.kill()
 
     def kill(self) -> None:
-        self._tell({"do": "kill"})
+        self._tell(Kill(child=self.number))
 
-    def _tell(self, message: dict[str, Any]) -> None:
+    def _tell(self, message: LaunchMessage) -> None:
         if not self.ended:
-            self._followers.tell(self.process, {**message, "child": self.number})
+            self._followers.tell(self.process, message)
 
 
-def facts(launch: Launch, machine: Mapping[str, Any], experiment: str, config: ConfigDict) -> dict[str, Any]:
-    """The facts of this process. Those in SAME must be equal in all processes. machine: its manifest."""
+def facts(launch: Launch, machine: Machine, experiment: str, config: ConfigDict) -> HostFacts:
+    """The facts of this process. machine: its manifest."""
     count = machine["devices"]
     one = machine["platform"] != "cpu" and launch.device is not None and launch.device < count
-    return {
-        "host": socket.gethostname(),
-        "order": machine["free_cores"],
-        "cpu_quota": machine["cpu_quota"],
-        "device": launch.device if one and count > 1 else None,
-        "devices": {"kind": machine["device_kind"], "count": 1 if one else count},
-        "versions": {**machine["versions"], "python": machine["python"]},
-        "source": machine["source_sha256"],
-        "experiment": discovery.digest(experiment),
-        "config": flatten(config_lib.plain(config)),
-    }
+    return HostFacts(
+        host=socket.gethostname(),
+        order=tuple(machine["free_cores"]),
+        cpu_quota=machine["cpu_quota"],
+        device=launch.device if one and count > 1 else None,
+        devices=Devices(kind=machine["device_kind"], count=1 if one else count),
+        versions={**machine["versions"], "python": machine["python"]},
+        source=machine["source_sha256"],
+        experiment=discovery.digest(experiment),
+        config=flatten(config_lib.plain(config)),
+    )
 
 
-def all_hosts(followers: Followers, machine: dict[str, Any], experiment: str, config: ConfigDict) -> dict[str, Any]:
+def all_hosts(followers: Followers, machine: Machine, experiment: str, config: ConfigDict) -> Machine:
     """The manifest of all hosts as one machine. machine: that of this host. Raises UserError if they differ."""
     return merged_machine(machine, followers.gather(facts(followers.launch, machine, experiment, config)))
 
 
-def merged_machine(machine: dict[str, Any], processes: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+def merged_machine(machine: Machine, processes: Sequence[HostFacts]) -> Machine:
     """The manifest of all hosts as one machine. machine: that of process 0; processes: the facts of each.
 
     Cores are counted once for each host, because the processes of a host may share them, up to the smallest quota.
     """
-    by_host: dict[str, list[Mapping[str, Any]]] = {}
+    by_host: dict[str, list[HostFacts]] = {}
     for each in processes:
-        by_host.setdefault(each["host"], []).append(each)
+        by_host.setdefault(each.host, []).append(each)
     cores = 0
     for those in by_host.values():
-        quotas = [int(each["cpu_quota"]) for each in those if each["cpu_quota"] is not None]
-        cores += max(1, min([len({core for each in those for core in each["order"]}), *quotas]))
-    devices = machine["devices"] if machine["platform"] == "cpu" else sum(p["devices"]["count"] for p in processes)
-    return {**machine, "devices": devices, "cores": cores, "hosts": [each["host"] for each in processes]}
+        quotas = [int(each.cpu_quota) for each in those if each.cpu_quota is not None]
+        cores += max(1, min([len({core for each in those for core in each.order}), *quotas]))
+    devices = machine["devices"] if machine["platform"] == "cpu" else sum(each.devices.count for each in processes)
+    return {**machine, "devices": devices, "cores": cores, "hosts": [each.host for each in processes]}
 
 
-def require_same(mine: Mapping[str, Any], other: Mapping[str, Any], process: int) -> None:
+def require_same(mine: HostFacts, other: HostFacts, process: int) -> None:
     """Raises UserError if another process has other versions, source, settings or devices than process 0."""
+    # As JSON, because the facts of another process came through it: a tuple of a config is a list there.
+    here, there = (json.loads(json.dumps(line_of(each))) for each in (mine, other))
     for name, words in SAME.items():
-        if mine[name] == other[name]:
+        if here[name] == there[name]:
             continue
-        a, b = (_text(each, others) for each, others in ((mine[name], other[name]), (other[name], mine[name])))
+        a, b = (_text(each, others) for each, others in ((here[name], there[name]), (there[name], here[name])))
         raise UserError(
-            f"the {words} of process 0 (on {mine['host']}: {a}) and process {process} (on {other['host']}: {b}) "
+            f"the {words} of process 0 (on {mine.host}: {a}) and process {process} (on {other.host}: {b}) "
             "differ: start the same command with the same installation on all hosts."
         )
 
 
-def _text(value: Any, other: Any) -> str:
+def _text(value: object, other: object) -> str:
     """The part of a value that is not in the other value."""
-    if not isinstance(value, dict):
+    if not isinstance(value, dict) or not isinstance(other, dict):
         return str(value)[:12] if isinstance(value, str) else str(value)
     differing = {name: each for name, each in value.items() if name not in other or other[name] != each}
     return ", ".join(f"{name} {each}" for name, each in sorted(differing.items())[:3]) or "nothing more"

@@ -1,13 +1,9 @@
 # Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
 """The child's side of a worker: one JSON request a line on stdin, one JSON answer a line on stdout.
 
-The first line sets the process up: {"platform", "devices", ...} and what `make` needs. For kernels it also has "cores":
-the number of cores that the device may use. "order": the cores to take first. "concurrent_collectives" is explained at
-`start.threads`. "world": the position of this process in a process group (`start.join`), which has the "devices" all
-together. With "target" the process compiles for absent hardware.
-
-The answer {"concurrent_collectives": n} asks for another process with threads for n collectives. The process ends as
-soon as stdin does, even in the middle of a measurement, so no worker outlives its parent.
+`messages` declares the setup, which is the first line, the requests and the answers. With a "target" the process
+compiles for absent hardware. The process ends as soon as stdin does, even in the middle of a measurement, so no worker
+outlives its parent.
 """
 
 from __future__ import annotations
@@ -20,18 +16,25 @@ import signal
 import sys
 import threading
 import traceback
-from collections.abc import Callable, Iterator
-from typing import Any, TextIO
+from collections.abc import Callable, Iterable, Iterator
+from functools import partial
+from typing import TYPE_CHECKING, Any, TextIO, TypeVar
 
 from jaxbench import discovery
 from jaxbench.catalog import targets
 from jaxbench.errors import MoreCollectives, Raised, Unsupported, UserError
 from jaxbench.machine import manifest, source
 from jaxbench.machine.cores import pin_to_cores
+from jaxbench.processes.messages import Failed, Idle, MoreThreads, Ready, Request, Setup, line_of, message_of
+from jaxbench.records.documents import decode
 
-Make = Callable[[dict[str, Any], list[Any]], Any]
-Handle = Callable[[Any, dict[str, Any]], dict[str, Any]]
-IDLE = {"idle": True}  # the answer of a process that owns no device of the point
+if TYPE_CHECKING:  # the cores are chosen before anything imports jax
+    import jax
+
+State = TypeVar("State")
+Result = TypeVar("Result")
+Make = Callable[[Setup, "list[jax.Device]"], State]
+Handle = Callable[[State, Request], object]
 
 
 class StageError(Exception):
@@ -51,20 +54,21 @@ class stage:
     def __enter__(self) -> None:
         pass
 
-    def __exit__(self, kind: type | None, error: BaseException | None, trace: Any) -> None:
+    def __exit__(self, kind: type | None, error: BaseException | None, trace: object) -> None:
         if isinstance(error, Exception):
             raise StageError(self.name) from discovery.with_user_line(error)
 
 
-def main(make: Make, handle: Handle) -> None:
+def main(requests: Iterable[type[Request]], make: Make[State], handle: Handle[State]) -> None:
     """Serves the parent of this process over its pipes.
 
-    make: (setup, devices) -> the state that requests are carried out with. handle: (that state, a request) -> answer.
+    requests: the kinds that it may send. make: (setup, devices) -> the state that requests are carried out with.
+    handle: (that state, a request) -> answer.
     """
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C reaches the whole terminal; the parent decides what it means
     answers = os.fdopen(os.dup(1), "w")
     os.dup2(2, 1)  # the output of libraries must not mix with the answers
-    serve(follow(sys.stdin), answers, make, handle)
+    serve(follow(sys.stdin), answers, requests, make, handle)
 
 
 def follow(stdin: TextIO) -> Iterator[str]:
@@ -81,51 +85,59 @@ def follow(stdin: TextIO) -> Iterator[str]:
         yield lines.get()
 
 
-def serve(requests: Iterator[str], answers: TextIO, make: Make, handle: Handle) -> None:
-    """Answers the requests one after the other; `requests` never ends."""
-    setup = json.loads(next(requests))
-    cores, place = setup.get("cores"), setup.get("world")
-    if setup["platform"] == "cpu":  # before anything imports jax: threads inherit the cores of the one that makes them
-        here = (place or {}).get("devices_here", setup["devices"])
-        pin_to_cores(cores or here, setup.get("order", ()))
+def serve(
+    lines: Iterator[str], answers: TextIO, requests: Iterable[type[Request]], make: Make[State], handle: Handle[State]
+) -> None:
+    """Answers the requests one after the other; `lines` never ends."""
+    setup = decode(Setup, json.loads(next(lines)))
+    if setup.platform == "cpu":  # before anything imports jax: threads inherit the cores of the one that makes them
+        here = setup.world.devices_here if setup.world else None
+        pin_to_cores(setup.cores or here or setup.devices, setup.order)
     from jaxbench.machine import start
 
-    def begin() -> Any:
-        if setup.get("target"):
-            return make(setup, start.target_devices(targets.parse(setup["target"])))
-        threads = setup.get("concurrent_collectives", start.CONCURRENT_COLLECTIVES)
-        about = {"cores": cores, "concurrent_collectives": threads, "place": place}
-        return make(setup, start.start(setup["platform"], setup["devices"], **about))
+    def begin() -> State:
+        if setup.target:
+            return make(setup, start.target_devices(targets.parse(setup.target)))
+        threads = setup.concurrent_collectives
+        if threads is None:
+            threads = start.CONCURRENT_COLLECTIVES
+        devices = start.start(
+            setup.platform, setup.devices, cores=setup.cores, concurrent_collectives=threads, place=setup.world
+        )
+        return make(setup, devices)
 
-    def send(answer: dict[str, Any]) -> None:
-        answers.write(json.dumps(answer) + "\n")
+    def send(answer: object, **more: object) -> None:
+        # A failure has a name of its own, so that it is no other answer.
+        line = {"failed": line_of(answer)} if isinstance(answer, Failed) else line_of(answer)
+        answers.write(json.dumps({**line, **more}) + "\n")
         answers.flush()
 
-    state, failure = _attempt(begin)
-    send({**(failure or {"ready": True, **surroundings()}), "source": source.HERE})
+    state = _attempt(begin)
+    if isinstance(state, Failed | MoreThreads):
+        return send(state, source=source.HERE)
+    send(surroundings(), source=source.HERE)
     device_counts: dict[str, int] = {}
-    for line in requests if failure is None else ():
-        request = json.loads(line)
-        if place and not _concerns_this_process(state, request, device_counts):
-            send(IDLE)
-            continue
-        answer, failure = _attempt(lambda request=request: handle(state, request))  # type: ignore[misc]
-        send(failure or answer)
+    for line in lines:
+        request = message_of(json.loads(line), requests)
+        if setup.world and not _concerns_this_process(state, request, device_counts):
+            send(Idle())
+        else:
+            send(_attempt(partial(handle, state, request)))
 
 
-def surroundings() -> dict[str, Any]:
+def surroundings() -> Ready:
     """The facts that only this process knows: the CPUs that it may use, and variables that change its speed."""
     from jaxbench.machine import start
 
-    cpus = sorted(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else None
-    return {"cpus": cpus, "environment": {**manifest.environment(), **start.changed_settings}}
+    cpus = tuple(sorted(os.sched_getaffinity(0))) if hasattr(os, "sched_getaffinity") else None
+    return Ready(cpus=cpus, environment={**manifest.environment(), **start.changed_settings})
 
 
-def _concerns_this_process(state: Any, request: dict[str, Any], device_counts: dict[str, int]) -> bool:
+def _concerns_this_process(state: Any, request: Request, device_counts: dict[str, int]) -> bool:
     """Whether this process of a group owns a device of the request's point. device_counts: by point."""
     from jaxbench.processes.group import ProcessGroup
 
-    point = request.get("point")
+    point = getattr(request, "point", None)
     if isinstance(point, dict):
         sides = point.get("mesh") or str(point["devices"])  # the mesh of a collective has all groups of devices
         device_counts[point["point"]] = math.prod(map(int, sides.split("x")))
@@ -134,18 +146,21 @@ def _concerns_this_process(state: Any, request: dict[str, Any], device_counts: d
     return ProcessGroup.of(state.devices[:count]).include_this
 
 
-def _attempt(action: Callable[[], Any]) -> tuple[Any, dict[str, Any] | None]:
-    """Returns (result, None) or (None, the failure to send)."""
+def _attempt(action: Callable[[], Result]) -> Result | Failed | MoreThreads:
+    """The result of an action, or the answer that says why there is none."""
     try:
-        return action(), None
+        return action()
     except Exception as error:  # the one broad except: any exception of a model or a compiler is a failed point
         cause = error.__cause__ if hasattr(error, "stage") and error.__cause__ else error
         if isinstance(cause, MoreCollectives):
-            return None, {"concurrent_collectives": cause.count}
+            return MoreThreads(concurrent_collectives=cause.count)
         reason = " ".join(str(cause).split()) or type(cause).__name__
         if not isinstance(cause, UserError):
             reason = f"{type(cause).__name__}: {reason}"
-        detail = "".join(traceback.format_exception(cause))
-        failure = {"stage": getattr(error, "stage", "start"), "reason": reason[:1000], "detail": detail[-8000:]}
-        refused = isinstance(cause, UserError) and not isinstance(cause, Raised)
-        return None, {"failed": {**failure, "unsupported": isinstance(cause, Unsupported), "refused": refused}}
+        return Failed(
+            stage=getattr(error, "stage", "start"),
+            reason=reason[:1000],
+            detail="".join(traceback.format_exception(cause))[-8000:],
+            unsupported=isinstance(cause, Unsupported),
+            refused=isinstance(cause, UserError) and not isinstance(cause, Raised),
+        )

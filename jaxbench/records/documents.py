@@ -14,11 +14,13 @@ import json
 import math
 import types
 import typing
-from collections.abc import Callable
+from collections.abc import Callable, Hashable, Mapping
 from dataclasses import dataclass
-from typing import Annotated, Any, TypeVar
+from typing import Annotated, Any, NoReturn, TypeVar
 
 T = TypeVar("T")
+Decoder = Callable[[object], object]
+JsonObject = dict[str, object]
 SHA256 = "sha256"  # the field of a document that holds its own hash
 
 
@@ -44,25 +46,29 @@ Finite = Annotated[float, Range()]
 Count = Annotated[int, Range(least=0)]
 AtLeastOne = Annotated[int, Range(least=1)]
 _WORDS = {float: "a number", int: "a whole number", str: "a string", bool: "true or false"}
-_ACCEPTED: dict[Any, tuple[type, ...]] = {float: (float, int), int: (int,), str: (str,), bool: (bool,)}
+_ACCEPTED: dict[object, tuple[type, ...]] = {float: (float, int), int: (int,), str: (str,), bool: (bool,)}
 
 
-def decode(kind: type[T], value: Any) -> T:
+def decode(kind: type[T], value: object) -> T:
     """The JSON value as a `kind`. Numbers stay as they are: an int in a field of type float remains an int.
 
     Raises ValueError, with the field's name, for a missing or unknown field, another type, or a number out of range.
     """
-    return _decoder(typing.cast(Any, kind))(value)
+    return typing.cast(T, _decoder(typing.cast(Hashable, kind))(value))
 
 
 @functools.cache
-def _decoder(kind: Any) -> Callable[[Any], Any]:
+def _decoder(kind: Hashable) -> Decoder:
     if dataclasses.is_dataclass(kind):
         return _object_decoder(kind)
     origin, parts = typing.get_origin(kind), typing.get_args(kind)
-    if origin in (typing.Union, types.UnionType):  # only X | None
+    if origin in (typing.Union, types.UnionType):
+        if types.NoneType not in parts:
+            return _tagged_decoder(parts)
         (part,) = (_decoder(part) for part in parts if part is not types.NoneType)
         return lambda value: None if value is None else part(value)
+    if typing.is_typeddict(kind):  # kept as it is, with keys of other versions
+        return lambda value: _typed(value, dict, "an object")
     if origin is dict:
         part = _decoder(parts[1])
         return lambda value: {name: part(each) for name, each in _typed(value, dict, "an object").items()}
@@ -77,32 +83,44 @@ def _decoder(kind: Any) -> Callable[[Any], Any]:
     return _scalar_decoder(kind, origin, parts)
 
 
-def _scalar_decoder(kind: Any, origin: Any, parts: tuple[Any, ...]) -> Callable[[Any], Any]:
+def _scalar_decoder(kind: Any, origin: object, parts: tuple[Any, ...]) -> Decoder:
     if origin is typing.Literal:
         words = " or ".join(map(repr, parts))
         legal = {(type(part), part) for part in parts}
         return lambda value: value if (type(value), value) in legal else _refuse(value, words)
-    if kind is Any:
+    if kind in (Any, object):
         return lambda value: value
     kind, limits = parts if origin is Annotated else (kind, None)
     accepted, words = _ACCEPTED[kind], _WORDS[kind]
 
-    def scalar(value: Any) -> Any:
+    def scalar(value: object) -> object:
         if not isinstance(value, accepted) or (isinstance(value, bool) and kind is not bool):
             _refuse(value, words)
-        if limits is not None and not (limits.least <= value < math.inf and value > limits.above):
+        number = typing.cast(float, value)  # only numbers have limits
+        if limits is not None and not (limits.least <= number < math.inf and number > limits.above):
             _refuse(value, limits.words)
         return value
 
     return scalar
 
 
-def _object_decoder(kind: Any) -> Callable[[Any], Any]:
+def _tagged_decoder(kinds: tuple[Any, ...]) -> Decoder:
+    """Of dataclasses that differ in the default of their field `kind`, which names them in JSON."""
+    decoders = {kind.kind: _decoder(kind) for kind in kinds}
+
+    def decoded(value: object) -> object:
+        name = _typed(value, dict, "an object").get("kind")
+        return decoders[name](value) if name in decoders else _refuse(str(name), " or ".join(map(repr, decoders)))
+
+    return decoded
+
+
+def _object_decoder(kind: Any) -> Decoder:
     hints = typing.get_type_hints(kind, include_extras=True)
     fields = {field.name: _decoder(hints[field.name]) for field in dataclasses.fields(kind)}
     required = [field.name for field in dataclasses.fields(kind) if _required(field)]
 
-    def decoded(value: Any) -> Any:
+    def decoded(value: object) -> object:
         values = {}
         for name, each in _typed(value, dict, "an object").items():
             if name not in fields:
@@ -125,15 +143,17 @@ def _required(field: dataclasses.Field) -> bool:
     return field.default is dataclasses.MISSING and field.default_factory is dataclasses.MISSING
 
 
-def _typed(value: Any, kind: type, words: str) -> Any:
-    return value if type(value) is kind or (kind is list and type(value) is tuple) else _refuse(value, words)
+def _typed(value: object, kind: type[T], words: str) -> T:
+    if type(value) is kind or (kind is list and type(value) is tuple):
+        return typing.cast(T, value)
+    _refuse(value, words)
 
 
-def _refuse(value: Any, words: str) -> Any:
+def _refuse(value: object, words: str) -> NoReturn:
     raise ValueError(f"{str(value)[:80]!r} is not {words}" if isinstance(value, str) else f"{value} is not {words}")
 
 
-def plain(value: Any) -> Any:
+def plain(value: object) -> Any:
     """The value as JSON can hold it: dataclasses and named tuples become objects, numbers that are not finite null."""
     if dataclasses.is_dataclass(value) and not isinstance(value, type):
         return {field.name: plain(getattr(value, field.name)) for field in dataclasses.fields(value)}
@@ -145,12 +165,12 @@ def plain(value: Any) -> Any:
     return None if isinstance(value, float) and not math.isfinite(value) else value
 
 
-def json_schema(kind: Any, definitions: dict[str, Any], *, written: bool = False) -> dict[str, Any]:
+def json_schema(kind: Any, definitions: JsonObject, *, written: bool = False) -> JsonObject:
     """The JSON schema of a type. Dataclasses and named tuples become entries of `definitions`, with the first line of
     their docstring. written: describes what `plain` writes, with every field and null for what is not finite."""
     origin, parts = typing.get_origin(kind), typing.get_args(kind)
 
-    def of(part: Any) -> dict[str, Any]:
+    def of(part: object) -> JsonObject:
         return json_schema(part, definitions, written=written)
 
     if dataclasses.is_dataclass(kind) or hasattr(kind, "_fields"):
@@ -178,14 +198,15 @@ def json_schema(kind: Any, definitions: dict[str, Any], *, written: bool = False
     if origin is typing.Literal:
         return {"enum": [*parts]}
     if origin is Annotated:
-        limits = {"minimum": parts[1].least, "exclusiveMinimum": parts[1].above}
+        limits: dict[str, float] = {"minimum": parts[1].least, "exclusiveMinimum": parts[1].above}
         return {**of(parts[0]), **{name: limit for name, limit in limits.items() if limit > -math.inf}}
     names = {int: "integer", str: "string", bool: "boolean", types.NoneType: "null"}
-    number = {"type": ["number", "null"] if written else "number"}
-    return {} if kind is Any else number if kind is float else {"type": names[kind]}
+    if kind in (Any, object):
+        return {}
+    return {"type": (["number", "null"] if written else "number") if kind is float else names[kind]}
 
 
-def digest(document: dict[str, Any], before: str = "") -> str:
+def digest(document: Mapping[str, object], before: str = "") -> str:
     """The sha256 of the document without its own hash, as canonical JSON (sorted names, no spaces), and of the hash of
     the document before it in a chain. Raises ValueError if a number is not finite."""
     content = {name: value for name, value in document.items() if name != SHA256} | (
@@ -198,7 +219,7 @@ def digest(document: dict[str, Any], before: str = "") -> str:
     return hashlib.sha256(text.encode("ascii")).hexdigest()
 
 
-def sealed(document: dict[str, Any]) -> dict[str, Any]:
+def sealed(document: Mapping[str, object]) -> JsonObject:
     """The document with its hash."""
     return {**document, SHA256: digest(document)}
 
@@ -210,7 +231,7 @@ def unsealed(document: dict[str, Any]) -> dict[str, Any]:
     return {name: value for name, value in document.items() if name != SHA256}
 
 
-def flatten(tree: dict[str, Any], prefix: str = "") -> dict[str, Any]:
+def flatten(tree: Mapping[str, object], prefix: str = "") -> dict[str, Any]:
     """Nested names joined by dots: {"a": {"b": 1}} -> {"a.b": 1}."""
     flat: dict[str, Any] = {}
     for key, value in tree.items():

@@ -113,7 +113,7 @@ def _model_facts(record: PointRecord | CaseRecord) -> dict[str, Any]:
     return dict(zip(STEP_FACTS, values, strict=True))
 
 
-def model_differences(a: PointRecord | CaseRecord, b: PointRecord | CaseRecord) -> dict[str, tuple[Any, Any]]:
+def model_differences(a: PointRecord | CaseRecord, b: PointRecord | CaseRecord) -> Differences:
     """{fact: (value of a, value of b)} of the facts that differ; {} for the same model."""
     left, right = _model_facts(a), _model_facts(b)
     if left.keys() != right.keys():
@@ -127,7 +127,7 @@ def model_differences(a: PointRecord | CaseRecord, b: PointRecord | CaseRecord) 
     return {name: (left[name], right[name]) for name in left if not same[name]}
 
 
-def model_sentence(found: dict[str, tuple[Any, Any]], then: str, now: str) -> str:
+def model_sentence(found: Differences, then: str, now: str) -> str:
     """Both values of each difference, such as "parameters: 3,466 in A, 85,002 in B". then, now: "in A", "in B"."""
     return "; ".join(f"{name}: {_shown(a)} {then}, {_shown(b)} {now}" for name, (a, b) in found.items())
 

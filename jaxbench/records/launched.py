@@ -30,6 +30,7 @@ from jaxbench.core.store import (
 from jaxbench.errors import UserError
 from jaxbench.records import identity
 from jaxbench.records.documents import decode, flatten
+from jaxbench.records.manifest import Manifest, Plan
 
 DEVICES = "mesh.devices"  # the only field in which the configs of jobs may differ
 SESSIONS = 1000  # the offset between the session numbers of two jobs, so that no session spans two jobs
@@ -148,7 +149,7 @@ def _config(parts: Sequence[RunFolder]) -> dict[str, Any]:
     return {**configs[0], "mesh": {**configs[0].get("mesh", {}), "devices": counts}}
 
 
-def _manifest(parts: Sequence[RunFolder], first: Sequence[int]) -> dict[str, Any]:
+def _manifest(parts: Sequence[RunFolder], first: Sequence[int]) -> Manifest:
     """The first job's manifest, with the plans and workers of all jobs, and the differences between their machines."""
     manifests = [part.manifest() for part in parts]
     plans = [manifest.get("plan", {}) for manifest in manifests]
@@ -165,7 +166,11 @@ def _manifest(parts: Sequence[RunFolder], first: Sequence[int]) -> dict[str, Any
         if found:
             differing = "; ".join(f"{identity.FACTS[name]} {a!r} and {b!r}" for name, (a, b) in found.items())
             apart.append(f"{parts[0].path.name} and {part.path.name}: {differing}.")
-    plan = {**plans[0], "points": [*points.values()], "processes": max(int(each.get("processes", 1)) for each in plans)}
+    plan: Plan = {
+        **plans[0],
+        "points": [*points.values()],
+        "processes": max(int(each.get("processes", 1)) for each in plans),
+    }
     return {**manifests[0], "plan": plan, "workers": workers, "apart": apart}
 
 

@@ -16,6 +16,7 @@ from jaxbench.analysis.summary import Entry
 from jaxbench.core.store import RunFolder
 from jaxbench.features.ablations import loss_sentences, waterfall
 from jaxbench.features.ablations.waterfall import Waterfall
+from jaxbench.records.manifest import MachineProfile, Manifest
 from jaxbench.report import columns, table
 from jaxbench.report.details import fold
 from jaxbench.report.page import Fold, Page, Picture, Section, sections
@@ -50,8 +51,8 @@ class Findings:
     rows: list[Any]
     repairs: list[str]
     config: dict[str, Any]
-    manifest: dict[str, Any]
-    card: dict[str, Any] | None = None
+    manifest: Manifest
+    card: MachineProfile | None = None
     DEFINITION: ClassVar[str] = ""  # the section of docs/metrics that defines the numbers in the headlines
 
     @property

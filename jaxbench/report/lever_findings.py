@@ -17,6 +17,7 @@ from jaxbench.analysis.studies import Law, Search
 from jaxbench.analysis.summary import Entry
 from jaxbench.core.store import RunFolder
 from jaxbench.levers import LEVERS, PART
+from jaxbench.records.manifest import Manifest
 from jaxbench.report import columns, table
 from jaxbench.report.findings import Findings, legend, of_folder, of_steps, unit
 from jaxbench.report.sentences import machine
@@ -154,7 +155,7 @@ def baselines(places: Sequence[ArmGroup]) -> list[str]:
     return sentences
 
 
-def compiler_sets(manifest: dict[str, Any]) -> list[str]:
+def compiler_sets(manifest: Manifest) -> list[str]:
     """The options of each named set of compiler options in the run, with its source."""
     sets = manifest["plan"].get("compiler_sets", {})
     return [f"{name}: {options} (source: {source})." for name, (options, source) in sets.items()]

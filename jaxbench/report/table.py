@@ -26,7 +26,7 @@ from rich.text import Text
 from jaxbench.analysis.quantities import interval, percent
 from jaxbench.statistics.bootstrap import Estimate
 
-Get = str | tuple[str, ...] | Callable[[Any], Any]
+Get = str | tuple[str, ...] | Callable[[Any], object]
 NUMBER, TEXT, FOLD = "", "text", "fold"  # FOLD: a text that may wrap
 ALWAYS, DISTINCT = 9, 8  # ranks on the terminal: always shown; shown unless all lines have the same value
 TEXT_MAX = 24  # if the terminal is narrow, it wraps longer texts before it drops columns
@@ -105,13 +105,13 @@ class Column:
         """The column's names in the file."""
         return (self.name, f"{self.name}_lo", f"{self.name}_hi") if self.bounds else (self.name,)
 
-    def values(self, row: Any) -> tuple[Any, ...]:
+    def values(self, row: object) -> tuple[object, ...]:
         """The values for the file, one for each of `names`; None: unknown."""
         value = take(self.get, row)
         ends = (value.value, value.lo, value.hi) if isinstance(value, Estimate) else (value, None, None)
         return tuple(map(_known, ends[: len(self.names)]))
 
-    def cell(self, row: Any, *, interval: bool = True) -> str | Cell:
+    def cell(self, row: object, *, interval: bool = True) -> str | Cell:
         """The cell of a displayed table: text, or text with a class."""
         value = _known(take(self.get if self.shown is None else self.shown, row))
         if value is None:
@@ -260,9 +260,9 @@ class Table:
 
 def fill(
     columns: Sequence[Column],
-    rows: Iterable[Any],
+    rows: Iterable[object],
     *,
-    group: Callable[[Any], Any] | None = None,
+    group: Callable[[Any], object] | None = None,
     soft: Callable[[Any], bool] | None = None,
     note: str = "",
 ) -> Table:
@@ -304,7 +304,7 @@ def facts(pairs: Iterable[tuple[str, str]], kind: str = TEXT) -> Table:
     return Table(columns=columns, lines=tuple(TableRow(cells=pair) for pair in pairs))
 
 
-def _begins(rows: Sequence[Any], group: Callable[[Any], Any] | None) -> list[bool]:
+def _begins(rows: Sequence[object], group: Callable[[Any], object] | None) -> list[bool]:
     """For each row, whether it begins a group."""
     if group is None:
         return [False] * len(rows)
@@ -312,13 +312,13 @@ def _begins(rows: Sequence[Any], group: Callable[[Any], Any] | None) -> list[boo
     return [number == 0 or key != keys[number - 1] for number, key in enumerate(keys)]
 
 
-def records(columns: Sequence[Column], rows: Iterable[Any]) -> Iterator[dict[str, Any]]:
+def records(columns: Sequence[Column], rows: Iterable[object]) -> Iterator[dict[str, object]]:
     """Each row's values for a CSV file by column name; None: unknown."""
     for row in rows:
         yield {name: value for column in columns for name, value in zip(column.names, column.values(row), strict=True)}
 
 
-def to_csv(columns: Sequence[Column], rows: Iterable[Any]) -> str:
+def to_csv(columns: Sequence[Column], rows: Iterable[object]) -> str:
     """The rows as CSV: numbers with nine digits, booleans as true and false, unknown values empty."""
     file = io.StringIO()
     writer = csv.writer(file, lineterminator="\n")
@@ -327,7 +327,7 @@ def to_csv(columns: Sequence[Column], rows: Iterable[Any]) -> str:
     return file.getvalue()
 
 
-def take(get: Get, row: Any) -> Any:
+def take(get: Get, row: object) -> Any:
     """The value of `get` for a row; None if there is none."""
     if callable(get):
         return get(row)
@@ -346,7 +346,7 @@ def _known(value: Any) -> Any:
     return None if unknown or value == "" or (isinstance(value, float) and not math.isfinite(value)) else value
 
 
-def _written(value: Any) -> str:
+def _written(value: object) -> str:
     """A cell of a CSV file. Raises TypeError for other types: Python's text for them is not what readers expect."""
     if value is None or isinstance(value, bool | np.bool_):
         return "" if value is None else str(value).lower()

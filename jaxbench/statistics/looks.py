@@ -19,6 +19,7 @@ from typing import Any
 import numpy as np
 
 from jaxbench.core.schema import PointRecord, Record, RoundRecord
+from jaxbench.records.manifest import Plan
 from jaxbench.statistics import two_way
 from jaxbench.statistics.bootstrap import MIN_PROCESSES, MIN_ROUNDS, BootstrapSamples, Unit
 from jaxbench.statistics.timing import elapsed_s, round_medians, session
@@ -88,7 +89,7 @@ class Look:
         }  # fmt: skip
 
 
-def look(plan: Mapping[str, Any], records: Iterable[Record], *, sets: int, failed: Collection[str] = ()) -> Look:
+def look(plan: Plan, records: Iterable[Record], *, sets: int, failed: Collection[str] = ()) -> Look:
     """What the rounds so far say. To be asked before the first round and after every `sets` rounds, so that each set
     visits each point as often as the others.
 

@@ -33,6 +33,7 @@ from jaxbench.features.machine_profile import machine_command
 from jaxbench.machine.start import only_cpu_here
 from jaxbench.parallel import axes
 from jaxbench.records import identity
+from jaxbench.records.manifest import Machine
 from jaxbench.statistics import variance
 from jaxbench.suites import command, first_run_page
 from jaxbench.suites import first_run_page as page
@@ -66,14 +67,14 @@ class Part:
     words: tuple[str, ...]
 
 
-def largest(machine: dict[str, Any]) -> int:
+def largest(machine: Machine) -> int:
     """The device count for trying strategies: all accelerators, or as many CPU devices as cores but at least 2."""
     if machine["platform"] == "cpu":
         return max(2, *(n for n in plan.CPU_DEVICES if n <= machine["cores"]))
     return 2 ** (int(machine["devices"]).bit_length() - 1)
 
 
-def all_of(machine: dict[str, Any]) -> list[Part]:
+def all_of(machine: Machine) -> list[Part]:
     """Every part, in the order in which they run. machine: a manifest."""
     devices, on_cpu = largest(machine), machine["platform"] == "cpu"
     sizes = {name: {} if on_cpu else settings for name, settings in ON_ACCELERATORS.items()}
@@ -195,13 +196,13 @@ def dry_run(console: Console) -> None:
         console.print(f"jaxbench {' '.join(part.words)}", highlight=False, soft_wrap=True)
 
 
-def _machine_and_parts(console: Console) -> tuple[dict[str, Any], list[Part]]:
+def _machine_and_parts(console: Console) -> tuple[Machine, list[Part]]:
     only_cpu_here()
     machine = probe_machine("auto", console)
     return machine, all_of(machine)
 
 
-def begin(folder: Path, machine: Mapping[str, Any], parts: Sequence[Part]) -> dict[str, Any]:
+def begin(folder: Path, machine: Machine, parts: Sequence[Part]) -> dict[str, Any]:
     """The document of a folder: a new one, or the existing one brought up to date.
 
     Raises:

@@ -12,7 +12,7 @@ import datetime
 import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 from ml_collections import ConfigDict
 from rich.console import Console
@@ -23,15 +23,18 @@ from jaxbench.cases import placement
 from jaxbench.cases.case_bench import build_cases, makes_calls
 from jaxbench.catalog import targets
 from jaxbench.catalog.targets import Target
-from jaxbench.core import plan, schema
+from jaxbench.core import plan
 from jaxbench.core.schema import CompiledRecord, FailureRecord
 from jaxbench.core.store import MANIFEST, RunFolder, write_json
 from jaxbench.errors import UserError
 from jaxbench.machine import start as start_lib
 from jaxbench.machine.manifest import versions
 from jaxbench.processes.client import Worker, WorkerError
+from jaxbench.processes.messages import CompileFor, Setup
+from jaxbench.records.manifest import Machine
 from jaxbench.sweep.progress import SweepProgress
 from jaxbench.sweep.run import absolute
+from jaxbench.sweep.workers import failure_of
 
 LIMIT_S = 900.0  # for one compilation
 
@@ -44,7 +47,7 @@ def run(
     console: Console,
     *,
     keep: bool = False,
-    options: Mapping[str, Any] | None = None,
+    options: Mapping[str, object] | None = None,
 ) -> None:
     """Compiles the points that the folder lacks for the target `text`. Raises UserError. An interrupt loses nothing.
 
@@ -63,12 +66,14 @@ def run(
             f"{config.experiment}: compiling {len(points)} points for {text} into {workdir}; nothing is run",
             highlight=False, soft_wrap=True,
         )  # fmt: skip
-        setup = {"experiment": absolute(experiment), "config": config_lib.plain(config), "worker": f"compile/{text}"}
-        asked = {"options": dict(options)} if options else {}
+        setup = Setup(
+            platform=target.platform, devices=target.devices, experiment=absolute(experiment),
+            config=config_lib.plain(config), worker=f"compile/{text}",
+        )  # fmt: skip
         with SweepProgress(console, [("prepare", point.point) for point in todo]) as progress:
             for devices in sorted({_devices(point) for point in todo}):
                 group = [point for point in todo if _devices(point) == devices]
-                _Compiler(folder, target.part(devices), setup, progress, asked, keep=keep).compile(group)
+                _Compiler(folder, target.part(devices), setup, progress, options or {}, keep=keep).compile(group)
     finally:
         folder.close()
 
@@ -79,7 +84,7 @@ def text_file(workdir: Path, point: str) -> Path:
 
 
 def _points(experiment: str, config: ConfigDict, target: Target) -> Sequence[plan.Placed]:
-    machine = target.machine()
+    machine = cast(Machine, target.machine())
     if config.get("measures") == "cases":
         cases = build_cases(config, experiment)
         placed, _ = placement.place(cases, config_lib.parse_cases(config), machine)
@@ -99,7 +104,7 @@ def _points(experiment: str, config: ConfigDict, target: Target) -> Sequence[pla
 
 def _devices(point: plan.Placed) -> int:
     """The device count of the process that must compile the point."""
-    return int(point.worker()[1]["devices"])
+    return point.worker()[1].devices
 
 
 def _manifest(config: ConfigDict, target: Target, points: Sequence[plan.Placed]) -> dict[str, Any]:
@@ -124,27 +129,24 @@ class _Compiler:
         self,
         folder: RunFolder,
         target: Target,
-        setup: dict[str, Any],
+        setup: Setup,
         progress: SweepProgress,
-        asked: dict[str, Any],
+        options: Mapping[str, object],
         *,
         keep: bool,
     ):
-        """asked: the fields of a request in addition to the point."""
-        self._folder, self._target, self._progress, self._asked, self._keep = folder, target, progress, asked, keep
-        self._setup = {
-            **setup, "platform": target.platform, "target": target.text, "devices": target.devices,
-            "environment": start_lib.target_environment(target),
-        }  # fmt: skip
+        self._folder, self._target, self._progress, self._keep = folder, target, progress, keep
+        self._options, environment = dict(options), start_lib.target_environment(target)
+        self._setup = dataclasses.replace(setup, target=target.text, devices=target.devices, environment=environment)
         if keep:
             (folder.path / "compiled").mkdir(exist_ok=True)
 
     def _worker(self) -> Worker:
         return Worker(self._setup, self._folder.path / "logs" / f"{self._target.text.replace(':', '_')}.log")
 
-    def _request(self, point: plan.Placed) -> dict[str, Any]:
-        text = {"text": str(text_file(self._folder.path, point.point).resolve())} if self._keep else {}
-        return {"do": "compile_for", "point": point.to_json(), **text, **self._asked}
+    def _request(self, point: plan.Placed) -> CompileFor:
+        text = str(text_file(self._folder.path, point.point).resolve()) if self._keep else ""
+        return CompileFor(point=point.to_json(), text=text, options=self._options)
 
     def compile(self, points: Sequence[plan.Placed]) -> None:
         worker = self._worker()
@@ -152,12 +154,11 @@ class _Compiler:
             for point in points:
                 self._progress.begin("prepare", point.point, f"compile {point.text} for {self._target.text}")
                 try:
-                    answer = worker.ask(self._request(point), LIMIT_S)
-                    record = schema.from_json(answer["record"])
+                    record = worker.ask(self._request(point), LIMIT_S).record
                 except WorkerError as error:
                     if error.stage == "model":
                         raise UserError(str(error)) from error
-                    record = self._failure(point, error)
+                    record = failure_of(point, str(self._setup.config["experiment"]), error)
                     if not error.alive:
                         worker.close()
                         worker = self._worker()
@@ -168,11 +169,3 @@ class _Compiler:
             raise
         finally:
             worker.close()
-
-    def _failure(self, point: plan.Placed, error: WorkerError) -> FailureRecord:
-        about = {field.name for field in dataclasses.fields(FailureRecord)} & point.failure().keys()
-        return FailureRecord(
-            experiment=self._setup["config"]["experiment"], stage=error.stage, reason=str(error), detail=error.detail,
-            unsupported=error.unsupported,
-            **{name: point.failure()[name] for name in about},
-        )  # fmt: skip

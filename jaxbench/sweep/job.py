@@ -12,13 +12,15 @@ import math
 from collections import Counter
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any, Protocol, cast
 
 from jaxbench.config import counts
 from jaxbench.core.plan import Placed
 from jaxbench.core.schema import Record, RoundRecord
 from jaxbench.core.store import MANIFEST, RunFolder, write_json
 from jaxbench.processes.launch import Followers
+from jaxbench.records.documents import JsonObject
+from jaxbench.records.manifest import LookEntry, Plan
 
 
 class Looked(Protocol):
@@ -30,7 +32,7 @@ class Looked(Protocol):
     @property
     def visits(self) -> tuple[str, ...]: ...
 
-    def to_json(self) -> dict[str, Any]: ...
+    def to_json(self) -> JsonObject: ...
 
 
 Look = Callable[..., Looked]  # statistics.looks.look
@@ -44,9 +46,8 @@ class Automatic:
     look: Look
 
     @property
-    def _plan(self) -> dict[str, Any]:
-        plan: dict[str, Any] = self.run.manifest()["plan"]
-        return plan
+    def _plan(self) -> Plan:
+        return self.run.manifest()["plan"]
 
     @property
     def ended(self) -> str:
@@ -86,7 +87,7 @@ class Automatic:
         plan, rounds = manifest["plan"], [record for record in records if isinstance(record, RoundRecord)]
         plan["rounds"] = max((record.round for record in rounds), default=-1) + 1
         more = {"spent_s": round(spent_s, 3), "rounds": plan["rounds"], "ended": ends}
-        plan["auto"]["looks"].append(look.to_json() | more)
+        plan["auto"]["looks"].append(cast(LookEntry, look.to_json() | more))
         plan["auto"]["ended"] = ends
         done = Counter(record.point for record in rounds)
         for point in plan["points"]:
@@ -126,4 +127,4 @@ class SweepJob:
 
         They may not on an accelerator, which belongs to one process, nor in a launch, because the free memory of the
         other hosts is unknown here."""
-        return not self.followers and all(point.worker()[1]["platform"] == "cpu" for point in self.points)
+        return not self.followers and all(point.worker()[1].platform == "cpu" for point in self.points)

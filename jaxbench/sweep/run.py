@@ -15,7 +15,8 @@ import tempfile
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, cast
+from types import FrameType
+from typing import cast
 
 from ml_collections import ConfigDict
 from rich.console import Console
@@ -38,7 +39,10 @@ from jaxbench.measure.arm import build_workload, inspected
 from jaxbench.processes import launch
 from jaxbench.processes.client import WorkerError
 from jaxbench.processes.launch import Followers
+from jaxbench.processes.messages import Compile
 from jaxbench.records import identity
+from jaxbench.records.documents import JsonObject
+from jaxbench.records.manifest import Machine, Manifest, Plan, PlannedPoint
 from jaxbench.sweep import studies, sweep
 from jaxbench.sweep.job import Automatic, Look, SweepJob
 from jaxbench.sweep.progress import AGAIN, GUESS_S, format_s
@@ -54,10 +58,10 @@ class Asked:
     """The plan of a config on this machine. notes: sentences for the user."""
 
     settings: Settings | CaseSettings
-    machine: dict[str, Any]
+    machine: Machine
     points: Sequence[plan.Placed]
     notes: list[str]
-    facts: dict[str, Any]  # further fields of the manifest's plan
+    facts: Plan  # further fields of the manifest's plan
 
 
 def ask(experiment: str, config: ConfigDict, console: Console, followers: Followers | None = None) -> Asked:
@@ -68,8 +72,8 @@ def ask(experiment: str, config: ConfigDict, console: Console, followers: Follow
         machine = probe_machine(chosen.platform, console)
         machine = launch.all_hosts(followers, machine, experiment, config) if followers else machine
         placed, left_out = placement.place(cases, chosen, machine)
-        about = {"measures": "cases", "view": cases.view, "left_out": left_out}
-        return Asked(chosen, machine, placed, left_out, about)
+        facts = Plan(measures="cases", view=cases.view, left_out=left_out)
+        return Asked(chosen, machine, placed, left_out, facts)
     if followers and studies.asked(config_lib.plain(config)):
         raise UserError(
             f"what '{config.experiment}' searches for is found by one process: start it without a launcher, or choose "
@@ -89,7 +93,7 @@ def ask(experiment: str, config: ConfigDict, console: Console, followers: Follow
     unfused = [arm.name for arm in settings.arms if arm.levers["execution"] == "unfused"]
     if unfused and machine["platform"] == "tpu":
         notes.append(f"Left out: {', '.join(unfused)}: {plan.UNFUSED}")
-    facts: dict[str, Any] = {"measures": "levers", "swept": list(settings.swept)} if settings.swept else {}
+    facts = Plan(measures="levers", swept=list(settings.swept)) if settings.swept else Plan()
     if compiler_sets := {name: about for point in points for name, about in compiler.named(point.levers).items()}:
         facts["compiler_sets"] = compiler_sets
     return Asked(settings, machine, points, notes, facts)
@@ -188,7 +192,7 @@ def _dry_point(point: plan.Placed, workers: Workers, asked: Asked, *, every: boo
     every: --config.strategy=all or lever.compiler=all, so an unsupported point is not a failure.
     """
     try:
-        answer = workers.ask(point.point, {"do": "compile", "point": point.to_json()})
+        answer = workers.ask(point.point, Compile(point=point.to_json()))
     except WorkerError as error:
         if error.stage == "model":
             raise UserError(str(error)) from error
@@ -198,15 +202,15 @@ def _dry_point(point: plan.Placed, workers: Workers, asked: Asked, *, every: boo
         if error.unsupported:
             return [f"not supported: {error}"], 0.0 if every else None
         return [f"would fail: {error}"], None
-    settings, compile_s = asked.settings, answer["compile_s"]
-    if note := _too_large_to_check(answer.get("whole_bytes", 0), asked.machine):
+    settings, compile_s = asked.settings, answer.compile_s
+    if note := _too_large_to_check(answer.whole_bytes, asked.machine):
         asked.notes.append(f"{point.point}: {note}")
     used = min(getattr(point, "devices", 1), asked.machine["cores"])
-    step_s = answer["flops"] / (GUESS_FLOP_PER_S_PER_CORE * used)
+    step_s = answer.flops / (GUESS_FLOP_PER_S_PER_CORE * used)
     blocks = 2.0 * settings.blocks  # and the same number for warm-up; few rounds have 2 K steps
-    if answer.get("loop"):  # cases are also timed in a loop on the device
+    if answer.loop:  # cases are also timed in a loop on the device
         blocks += 1 + 3 * settings.blocks
-    cells = [f"{compile_s:.1f} s", f"{answer['peak_bytes'] / 1e6:.1f} MB"]
+    cells = [f"{compile_s:.1f} s", f"{(answer.peak_bytes or 0) / 1e6:.1f} MB"]
     prepare_s = 2 * compile_s + (GUESS_CASE_S if isinstance(settings, CaseSettings) else GUESS_S["prepare"] / 2)
     rounds, sets = settings.counts
     again_s = 0 if point.oversubscribed else (sets - 1) * GUESS_S[AGAIN] / 2
@@ -214,7 +218,7 @@ def _dry_point(point: plan.Placed, workers: Workers, asked: Asked, *, every: boo
     return cells, prepare_s + again_s + plan.rounds_of(point, rounds) * blocks * block_s
 
 
-def _too_large_to_check(whole_bytes: float, machine: dict[str, Any]) -> str:
+def _too_large_to_check(whole_bytes: float, machine: Machine) -> str:
     """A sentence if the reference, the whole batch on one device, does not fit the device's memory."""
     available = machine.get("device_memory_bytes") or machine.get("memory_bytes")
     if not available or whole_bytes <= available:
@@ -230,10 +234,11 @@ GUESS_FLOP_PER_S_PER_CORE = 2e10
 GUESS_CASE_S = 0.2  # the time for checking a case and finding its block length
 
 
-def probe_machine(platform: str, console: Console) -> dict[str, Any]:
+def probe_machine(platform: str, console: Console) -> Machine:
     """The machine's manifest. Prints a warning if JAX does not see the machine's GPU."""
     with console.status("probing this machine"):
-        machine = {**manifest_lib.probe(platform), "free_cores": free_cores()}
+        machine = manifest_lib.probe(platform).copy()
+        machine["free_cores"] = free_cores()
     if machine["platform"] == "cpu" and platform == "auto" and Path("/dev/nvidiactl").exists():
         console.print(
             "This machine has an NVIDIA GPU that JAX does not see, so this run measures the CPU. "
@@ -284,10 +289,15 @@ def absolute(experiment: str) -> str:
     return str(Path(experiment).expanduser().resolve()) if experiment.endswith(".py") else experiment
 
 
-def session_of(asked: Asked, experiment: str) -> dict[str, Any]:
+def session_of(asked: Asked, experiment: str) -> Manifest:
     """The manifest of this start of the run."""
     source, settings, machine = discovery.experiment_path(experiment), asked.settings, asked.machine
     rounds, _ = settings.counts
+    points = [
+        {**point.to_json(), "rounds": plan.rounds_of(point, rounds), "processes": point.processes}
+        for point in asked.points
+    ]
+    auto = Plan(auto={"budget_s": settings.budget_s, "ended": "", "looks": []}) if settings.rounds is None else Plan()
     return {
         **machine,
         "command": ["jaxbench", *sys.argv[1:]],
@@ -302,16 +312,13 @@ def session_of(asked: Asked, experiment: str) -> dict[str, Any]:
             "processes": max(point.processes for point in asked.points),
             "rounds": rounds,
             "blocks": settings.blocks,
-            **({"auto": {"budget_s": settings.budget_s, "ended": "", "looks": []}} if settings.rounds is None else {}),
-            "points": [
-                {**point.to_json(), "rounds": plan.rounds_of(point, rounds), "processes": point.processes}
-                for point in asked.points
-            ],
+            **auto,
+            "points": cast(list[PlannedPoint], points),
         },
     }
 
 
-def begin_session(folder: RunFolder, session: dict[str, Any]) -> int:
+def begin_session(folder: RunFolder, session: Manifest) -> int:
     """Writes the manifest, or adds a session to it. Returns the number of the session.
 
     Raises:
@@ -328,7 +335,7 @@ def begin_session(folder: RunFolder, session: dict[str, Any]) -> int:
             f"'{folder.path}' was measured on another machine ({identity.sentence(other)}): choose a new --workdir."
         )
     for key in (*SAME_SOFTWARE, "experiment_sha256"):
-        old, new = manifest.get(key), session[key]
+        old, new = cast(JsonObject, manifest).get(key), cast(JsonObject, session)[key]
         if old != new:
             changes = identity.changes(old, new)
             raise UserError(f"'{folder.path}' was measured with other {key} ({changes}): choose a new --workdir.")
@@ -350,10 +357,10 @@ def begin_session(folder: RunFolder, session: dict[str, Any]) -> int:
     return len(sessions)
 
 
-def _processes(manifest: dict[str, Any]) -> dict[str, int]:
+def _processes(manifest: Manifest) -> dict[str, int]:
     """The number of processes that run each planned point."""
     return {each["point"]: each.get("processes", 1) for each in manifest.get("plan", {}).get("points", ())}
 
 
-def interrupt(number: int, frame: Any) -> None:
+def interrupt(number: int, frame: FrameType | None) -> None:
     raise KeyboardInterrupt

@@ -27,6 +27,8 @@ from jaxbench.core.store import write_json
 from jaxbench.errors import UserError
 from jaxbench.levers import ACCUMULATE
 from jaxbench.processes.client import Worker, WorkerError
+from jaxbench.processes.messages import Compile, Fields, Ran, RunWithin
+from jaxbench.records.manifest import Machine
 
 LENGTH = "context"  # the field of config.model with the number of positions of a sequence
 SHARPNESS = 8  # the longest sequence is exact to this part of itself
@@ -45,7 +47,7 @@ class MemoryLimit:
     source: str
 
 
-def limit(asked: int, machine: dict[str, Any]) -> MemoryLimit:
+def limit(asked: int, machine: Machine) -> MemoryLimit:
     """The limit of a search. asked: ``config.search_bytes``; 0 means the device's own limit."""
     has = machine.get("device_memory_bytes")
     if asked and not (has and has < asked):  # no setting makes a device larger
@@ -85,12 +87,13 @@ class Study:
 
     def worker(self, name: str, point: Point, environment: dict[str, str] | None = None) -> Worker:
         """A process for `point`. name: of the study, for the log. environment: replaces that of the point."""
-        setup = {**point.worker()[1], "experiment": self.experiment, "config": self.config, "worker": name}
-        setup |= {} if environment is None else {"environment": environment}
+        setup = dataclasses.replace(point.worker()[1], experiment=self.experiment, config=self.config, worker=name)
+        if environment is not None:
+            setup = dataclasses.replace(setup, environment=environment)
         return Worker(setup, self.folder / "logs" / f"{name}.log")
 
     @contextlib.contextmanager
-    def compiling(self, what: str, worker: Worker) -> Iterator[Callable[[dict[str, Any]], Memory]]:
+    def compiling(self, what: str, worker: Worker) -> Iterator[Callable[[Fields], Memory]]:
         """Yields `compiled` of a worker, and closes it. Raises UserError, which names `what`, if it fails."""
         try:
             yield functools.partial(self.compiled, worker)
@@ -99,17 +102,18 @@ class Study:
         finally:
             worker.close()
 
-    def compiled(self, worker: Worker, point: dict[str, Any]) -> Memory:
+    def compiled(self, worker: Worker, point: Fields) -> Memory:
         """The memory of a point's step. Raises WorkerError unless it compiles or the compiler runs out of memory."""
         try:
-            answer = worker.ask({"do": "compile", "point": point})
+            answer = worker.ask(Compile(point=point))
         except WorkerError as error:
             if not out_of_memory(error):
                 raise
             # A device has no more than the limit, so a refused step counts as more.
             needs = max(needed_bytes(str(error)) or 0, self.limit.bytes + 1)
             return Memory(peak_bytes=needs, temp_bytes=None, refused=str(error))
-        return Memory(peak_bytes=answer["peak_bytes"], temp_bytes=answer["temp_bytes"])
+        assert answer.peak_bytes is not None  # a step with a known size, of a strategy that is compiled as a whole
+        return Memory(peak_bytes=answer.peak_bytes, temp_bytes=answer.temp_bytes)
 
     def require_fits(self, what: str, memory: Memory, instead: str) -> None:
         """Raises UserError if `what`, the smallest possible setting, does not fit."""
@@ -226,9 +230,9 @@ class _LargestBatch:
         known = self.compiled.get(batch)
         proof: dict[str, Any] = {"batch": batch, "peak_bytes": known and known.peak_bytes, "measured_bytes": None}
         try:
-            answer = worker.ask({"do": "run_within", "point": self._of(batch), "limit_bytes": self.limit.bytes})
+            answer = worker.ask(RunWithin(point=self._of(batch), limit_bytes=self.limit.bytes))
             reason = self._above(answer)
-            proof |= {"ok": not reason, "reason": reason, **answer}
+            proof |= {"ok": not reason, "reason": reason, **dataclasses.asdict(answer)}
         except WorkerError as error:
             proof |= {"ok": False, "reason": str(error)}
         finally:
@@ -236,16 +240,16 @@ class _LargestBatch:
         self.proven.append(proof)
         return bool(proof["ok"])
 
-    def _above(self, answer: dict[str, Any]) -> str:
+    def _above(self, answer: Ran) -> str:
         """The reason why a batch that ran does not fit; "" if it fits. A process on a CPU cannot exceed the limit."""
-        used, how = answer["measured_bytes"], "measured"
+        used, how = answer.measured_bytes, "measured"
         if used is None:
-            used, how = answer["peak_bytes"], "by the compiler's count, for the device does not say"
-        if self.point.platform == "cpu" or used <= self.limit.bytes:
+            used, how = answer.peak_bytes, "by the compiler's count, for the device does not say"
+        if self.point.platform == "cpu" or used is None or used <= self.limit.bytes:
             return ""
         return f"it ran and used {used:,} bytes ({how}), more than the limit of {self.limit.bytes:,}"
 
-    def _of(self, batch: int) -> dict[str, Any]:
+    def _of(self, batch: int) -> Fields:
         return {**dataclasses.asdict(self.point), "global_batch": batch, "point": f"search/{batch}"}
 
     def _found(self, predicted: int, largest: int) -> dict[str, Any]:

@@ -17,21 +17,24 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 from types import TracebackType
-from typing import Any
+from typing import TypeVar
 
 from absl import logging
 from rich.console import Console
 
 from jaxbench.core import schema
 from jaxbench.core.plan import Placed, Point, rounds_of
-from jaxbench.core.schema import FailureRecord, PointRecord, RoundRecord
+from jaxbench.core.schema import PointRecord, RoundRecord
 from jaxbench.errors import UserError
 from jaxbench.levers import INPUT
 from jaxbench.measure import memory
+from jaxbench.processes import messages
 from jaxbench.processes.client import WorkerError
 from jaxbench.sweep.job import Automatic, SweepJob
 from jaxbench.sweep.progress import AGAIN, PACE, SweepProgress
-from jaxbench.sweep.workers import Workers, affordable, note_workers, processes_of
+from jaxbench.sweep.workers import Workers, affordable, failure_of, note_workers, processes_of
+
+Answer = TypeVar("Answer")
 
 # A run with fewer rounds than an interval needs supports no claim about speed. So each point gets all its rounds right
 # after its preparation, and an interrupted run keeps the points that it has finished.
@@ -228,9 +231,9 @@ class _Sweep:
         learned = self.sets[0].learned if self.sets else {}
         self.end()
         points = [self.points[name] for name in names]
-        how: dict[str, Any] = {"cache": self.cache if self.job.live else None, "learned": learned}
+        cache = self.cache if self.job.live else None
         for number in wave:
-            self.sets.append(Workers(self.job, points, number=number, **how))
+            self.sets.append(Workers(self.job, points, number=number, cache=cache, learned=learned))
 
     def finish(self, names: Iterable[str]) -> None:
         """Traces the points if --config.profile asks for it, and ends the processes."""
@@ -283,8 +286,9 @@ class _Sweep:
             if name not in together:
                 self.prepare_new(workers, name)
         if together and not self.checked:  # the other points take the kind of its loss
-            self.prepare_new(workers, together.pop(0), {"paced": False})
-        requests = {name: self.new(name) | {"paced": False} for name in together}
+            first = together.pop(0)
+            self.prepare_new(workers, first, self.new(first, paced=False))
+        requests = {name: self.new(name, paced=False) for name in together}
         for name, request in requests.items():
             workers.send_ahead(name, request)
         for name, request in requests.items():
@@ -306,9 +310,9 @@ class _Sweep:
         if self.points[name].oversubscribed:
             self.steps[name] = 1
             return
-        answer = self.attempt(workers, PACE, name, f"time {self.points[name].text}", {"do": "pace", "point": name})
+        answer = self.attempt(workers, PACE, name, f"time {self.points[name].text}", messages.Pace(point=name))
         if answer is not None:
-            self.steps[name] = answer["steps"]
+            self.steps[name] = answer.steps
 
     def fit(self) -> None:
         """Ends sets until each of the others can take as much memory as the first one has taken."""
@@ -317,36 +321,36 @@ class _Sweep:
             others.pop()
             self.sets.pop().close()
 
-    def new(self, name: str) -> dict[str, Any]:
+    def new(self, name: str, *, paced: bool = True) -> messages.Prepare:
         """The request to prepare a point for the first time. All points have the same kind of loss."""
         loss = next((record.loss for record in self.checked.values()), "")
-        return {"do": "prepare", "point": self.points[name].to_json(), **({"loss": loss} if loss else {})}
+        return messages.Prepare(point=self.points[name].to_json(), loss=loss, paced=paced)
 
-    def again(self, name: str) -> dict[str, Any]:
+    def again(self, name: str) -> messages.PrepareAgain:
         """The request to prepare a point that another process has checked."""
-        about = {"program_sha256": self.checked[name].program_sha256, "steps": self.steps.get(name, 1)}
-        return {"do": "prepare_again", "point": self.points[name].to_json(), **about}
+        sha256, steps = self.checked[name].program_sha256, self.steps.get(name, 1)
+        return messages.PrepareAgain(point=self.points[name].to_json(), program_sha256=sha256, steps=steps)
 
     def prepare_again(self, workers: Workers, name: str) -> None:
         """A compiler that tries variants may make another program, which is then checked like a new point."""
         text = f"load {self.points[name].text} in set {workers.number + 1}"
         answer = self.attempt(workers, AGAIN, name, text, self.again(name))
-        if answer is not None and answer["same"]:
+        if answer is not None and answer.same:
             first = self.checked[name]
             checked_by = first.checked_by or first.worker
             self.job.run.append(dataclasses.replace(first, worker=workers.name(name), checked_by=checked_by))
             workers.ready.add(name)
 
-    def prepare_new(self, workers: Workers, name: str, request: dict[str, Any] | None = None) -> None:
-        """request: the request if it was sent ahead, or fields to add to that of `new`."""
-        whole = request if request and "do" in request else self.new(name) | (request or {})
-        answer = self.attempt(workers, "prepare", name, f"compile and check {self.points[name].text}", whole)
+    def prepare_new(self, workers: Workers, name: str, request: messages.Prepare | None = None) -> None:
+        """request: None: `new`."""
+        request = request or self.new(name)
+        answer = self.attempt(workers, "prepare", name, f"compile and check {self.points[name].text}", request)
         if answer is not None:
             record = self.append(answer)
             if isinstance(record, PointRecord):
                 self.checked.setdefault(name, record)
-                if whole.get("paced", True):
-                    self.steps.setdefault(name, answer["steps"])
+                if request.paced:
+                    self.steps.setdefault(name, answer.steps)
             workers.ready.add(name)
 
     def round(
@@ -368,19 +372,19 @@ class _Sweep:
                 self.prepare_new(workers, name)
         if name not in workers.ready:
             return
-        request = {"do": "round", "point": name, "round": number}
         visit = self.visits[workers.number, name]
         if self.job.automatic:  # not in the first visits, because the ablations wait for them
             double = last or visit % AUTO_DOUBLE_EVERY == 1
         else:
             double = visit % every == 0
-        if point.oversubscribed or not double:
-            request["double"] = False
-        if isinstance(point, Point):
-            if name in self.steps:  # blocks of other lengths are not comparable
-                request["steps"] = self.steps[name]
-            if last:
-                request["last"] = True
+        trains = isinstance(point, Point)
+        request = messages.Round(
+            point=name,
+            round=number,
+            double=double and not point.oversubscribed,
+            steps=self.steps.get(name) if trains else None,  # blocks of other lengths are not comparable
+            last=last and trains,
+        )
         self.visits[workers.number, name] += 1
         answer = self.attempt(workers, "round", name, f"round {number + 1}: {point.text}", request)
         if answer is not None:
@@ -389,22 +393,22 @@ class _Sweep:
             self.steps[name] = record.steps
             self.progress.measured(record)
 
-    def append(self, answer: dict[str, Any]) -> schema.Record:
-        record = self.job.run.append(schema.from_json(answer["record"]))
+    def append(self, answer: messages.Recorded) -> schema.Record:
+        record = self.job.run.append(answer.record)
         self.records.append(record)
         return record
 
     def trace(self, name: str) -> None:
         """Traces a point. Runs last, so that no after-effect of the tracer reaches a measurement."""
         folder: Path = self.job.run.path / "profiles" / name.replace("/", "-")
-        request = {"do": "profile", "point": name, "folder": str(folder.resolve())}
+        request = messages.Profile(point=name, folder=str(folder.resolve()))
         answer = self.attempt(self.sets[0], "profile", name, f"trace {self.points[name].text}", request)
         if answer is not None:
             self.append(answer)
 
     def attempt(
-        self, workers: Workers, kind: str, name: str, text: str, request: dict[str, Any]
-    ) -> dict[str, Any] | None:
+        self, workers: Workers, kind: str, name: str, text: str, request: messages.Request[Answer]
+    ) -> Answer | None:
         """The answer of a set; None if the point fails. Then the failure is recorded."""
         self.progress.begin(kind, name, text)
         try:
@@ -428,16 +432,7 @@ class _Sweep:
             raise UserError(str(error)) from error
         if not error.unsupported:  # the report shows these once per strategy
             self.unreported.setdefault(str(error), []).append(point.point)
-        self.job.run.append(
-            FailureRecord(
-                **point.failure(),
-                experiment=self.job.config["experiment"],
-                stage=error.stage,
-                reason=str(error),
-                detail=error.detail,
-                unsupported=error.unsupported,
-            )
-        )
+        self.job.run.append(failure_of(point, self.job.config["experiment"], error))
         self.failed.add(point.point)
         self.progress.drop(point.point)
         if self.job.followers and self.job.followers.missing:

@@ -3,19 +3,24 @@
 
 from __future__ import annotations
 
+import dataclasses
 import os
 import re
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from types import MappingProxyType, TracebackType
-from typing import Any
+from typing import TypeVar
 
-from jaxbench.core.plan import Placed, groups
+from jaxbench.core.plan import Placed, Point, groups
+from jaxbench.core.schema import FailureRecord
 from jaxbench.core.store import MANIFEST, RunFolder, write_json
 from jaxbench.measure import memory
 from jaxbench.processes.client import Worker, WorkerError
+from jaxbench.processes.messages import Request
 from jaxbench.sweep.job import SweepJob
+
+Answer = TypeVar("Answer")
 
 PROCESS_BYTES = 4.2e8  # of an idle process, before it has a model
 SHARE = 0.5  # of the free memory, for all sets
@@ -42,13 +47,31 @@ def kept_in(folder: str) -> dict[str, str]:
 
 def processes_of(points: Sequence[Placed]) -> int:
     """The number of processes in a set."""
-    return sum(setup.get("processes", setup.get("trainings", 1)) for _, setup in groups(points).values())
+    return sum(max(setup.processes, setup.trainings) for _, setup in groups(points).values())
 
 
 def affordable(asked: int, points: Sequence[Placed], memory_bytes: float) -> int:
     """The number of sets that may live at the same time, at most `asked`. memory_bytes: of the machine."""
     free = min(memory.available(), memory_bytes)
     return max(1, min(asked, int(min(1e6, SHARE * free / (PROCESS_BYTES * processes_of(points))))))
+
+
+def failure_of(point: Placed, experiment: str, error: WorkerError) -> FailureRecord:
+    """The record of a point that failed."""
+    step = point if isinstance(point, Point) else None  # a case has neither a strategy nor a batch
+    return FailureRecord(
+        point=point.point,
+        devices=point.devices,
+        strategy=step.strategy if step else "",
+        scaling=step.scaling if step else "",
+        global_batch=step.global_batch if step else 0,
+        arm=step.arm if step else "",
+        experiment=experiment,
+        stage=error.stage,
+        reason=str(error),
+        detail=error.detail,
+        unsupported=error.unsupported,
+    )
 
 
 class Workers:
@@ -65,7 +88,7 @@ class Workers:
         *,
         number: int = 0,
         cache: Path | None = None,
-        learned: Mapping[str, dict[str, Any]] = MappingProxyType({}),
+        learned: Mapping[str, int | None] = MappingProxyType({}),
     ):
         """number: of the set; it is part of the names of its processes. cache: the folder through which the sets share
         compiled programs; None: each compiles for itself. learned: the property `learned` of another set."""
@@ -73,27 +96,28 @@ class Workers:
         self._groups = groups(points)
         self._of = {point: name for name, (members, _) in self._groups.items() for point in members}
         self._died: Counter[str] = Counter()
-        self._workers = {name: self._start(name, learned.get(name, {})) for name in self._groups}
+        self._workers = {name: self._start(name, learned.get(name)) for name in self._groups}
         self.ready: set[str] = set()
 
-    def _start(self, name: str, learned: Mapping[str, Any] = MappingProxyType({})) -> Worker:
+    def _start(self, name: str, learned: int | None = None) -> Worker:
         suffix = f"#{self.number}" if self.number or self._died[name] else ""
         log = self._job.run.path / "logs" / f"{name}{suffix}.log"
         suffix += f".{self._died[name]}" if self._died[name] else ""
-        setup = self._groups[name][1]
-        if self._cache is not None and setup["platform"] == "cpu":
+        setup, environment = self._groups[name][1], {}
+        if self._cache is not None and setup.platform == "cpu":
             # Not on accelerators: their compilers try variants, and another choice is part of how processes differ.
-            shared = {name: os.environ.get(name, value) for name, value in kept_in(str(self._cache.resolve())).items()}
-            setup = {**setup, "environment": {**setup.get("environment", {}), **shared}}
-        setup = {
-            **setup,
-            **learned,
-            "experiment": self._job.experiment,
-            "config": self._job.config,
-            "order": list(self._job.order),
-            "worker": f"session{self._job.session}/{name}{suffix}",
-            **({"source": self._job.source} if self._job.source else {}),
-        }
+            kept = kept_in(str(self._cache.resolve()))
+            environment = {name: os.environ.get(name, value) for name, value in kept.items()}
+        setup = dataclasses.replace(
+            setup,
+            environment={**setup.environment, **environment},
+            concurrent_collectives=setup.concurrent_collectives if learned is None else learned,
+            experiment=self._job.experiment,
+            config=self._job.config,
+            order=tuple(self._job.order),
+            worker=f"session{self._job.session}/{name}{suffix}",
+            source=self._job.source,
+        )
         return Worker(setup, log, self._job.followers)
 
     def wait_ready(self) -> None:
@@ -102,12 +126,12 @@ class Workers:
             worker.wait_ready()
 
     @property
-    def surroundings(self) -> dict[str, dict[str, Any]]:
+    def surroundings(self) -> dict[str, dict[str, object]]:
         """The CPUs and variables of each process, by the name that records give it."""
         return {worker.name: worker.surroundings for worker in self._workers.values()}
 
     @property
-    def learned(self) -> dict[str, dict[str, Any]]:
+    def learned(self) -> dict[str, int | None]:
         """The settings that its processes found themselves, by group, for the processes of another set."""
         return {name: worker.learned for name, worker in self._workers.items()}
 
@@ -122,11 +146,11 @@ class Workers:
         """The name in records of the process that measures a point."""
         return self._workers[self._of[point]].name
 
-    def send_ahead(self, point: str, request: dict[str, Any]) -> None:
+    def send_ahead(self, point: str, request: Request) -> None:
         """Lets the process of a point begin a request that `ask` makes later."""
         self._workers[self._of[point]].send_ahead(request)
 
-    def ask(self, point: str, request: dict[str, Any]) -> dict[str, Any]:
+    def ask(self, point: str, request: Request[Answer]) -> Answer:
         """Raises WorkerError; if the worker died, a new one is started for the group's other points."""
         name = self._of[point]
         worker, restarts = self._workers[name], self._workers[name].restarts

@@ -14,6 +14,7 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 
+from jaxbench.core.workload import PyTree
 from jaxbench.workloads.jaxprs import inner
 
 
@@ -36,12 +37,12 @@ def training(layers: list[float]) -> float:
     return 3.0 * sum(layers) - layers[0]
 
 
-def count(function: Callable[..., Any], *avals: Any) -> float:
+def count(function: Callable[..., PyTree], *avals: Any) -> float:
     """FLOPs of the products and convolutions in `function`'s jaxpr, by the shapes of their operands."""
     return sum(flops for _, flops in _products(jax.make_jaxpr(function)(*avals).jaxpr))
 
 
-def least_share(function: Callable[..., Any], *avals: Any) -> float:
+def least_share(function: Callable[..., PyTree], *avals: Any) -> float:
     """The share of the FLOPs that every call does; 1 if there is nothing to count.
 
     A conditional counts as its cheapest branch, a loop of unknown length as nothing.
@@ -51,7 +52,7 @@ def least_share(function: Callable[..., Any], *avals: Any) -> float:
     return least / most if most else 1.0
 
 
-def dot_flop_shares(function: Callable[..., Any], *avals: Any) -> dict[str, float]:
+def dot_flop_shares(function: Callable[..., PyTree], *avals: Any) -> dict[str, float]:
     """The share of the FLOPs that `count` counts, by number format of the operands: {"float16": 1.0}."""
     found: dict[str, float] = {}
     for dtype, flops in _products(jax.make_jaxpr(function)(*avals).jaxpr):

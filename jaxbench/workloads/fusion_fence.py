@@ -11,31 +11,32 @@ before it fuses operations; there, a call that is not inlined does the same job.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
 
 import jax
 from jax.experimental.xla_metadata import set_xla_metadata
+
+from jaxbench.core.workload import PyTree
 
 # The attribute of a call that XLA's inliner looks at.
 _INLINEABLE = "inlineable"
 
 
-def fenced(function: Callable[..., Any]) -> Callable[..., Any]:
+def fenced(function: Callable[..., PyTree]) -> Callable[..., PyTree]:
     """`function` (arrays -> array or tuple of arrays) behind a fence: XLA moves nothing into, out of or across it."""
 
     @jax.jit
-    def kernel(*arguments: jax.Array) -> Any:
+    def kernel(*arguments: jax.Array) -> PyTree:
         with set_xla_metadata(**{_INLINEABLE: None}):  # calls inside the function are still inlined
             return function(*arguments)
 
-    def as_a_call(*arguments: jax.Array) -> Any:
+    def as_a_call(*arguments: jax.Array) -> PyTree:
         with set_xla_metadata(**{_INLINEABLE: "false"}):
             return kernel(*arguments)
 
-    def with_barriers(*arguments: jax.Array) -> Any:
+    def with_barriers(*arguments: jax.Array) -> PyTree:
         return jax.lax.optimization_barrier(function(*jax.lax.optimization_barrier(arguments)))
 
-    def fenced_function(*arguments: jax.Array) -> Any:
+    def fenced_function(*arguments: jax.Array) -> PyTree:
         return jax.lax.platform_dependent(*arguments, cpu=as_a_call, default=with_barriers)
 
     return fenced_function

@@ -76,7 +76,7 @@ def traced(workload: TrainWorkload, name: str, *avals: PyTree, batch: int = 8) -
     """
     function, returned = getattr(workload, name), []
 
-    def call(*arguments: Any) -> list[jax.Array]:
+    def call(*arguments: PyTree) -> list[jax.Array]:
         found = function(*arguments)
         returned.append(jax.tree.map(_leaf, found))
         return [x for x in jax.tree.leaves(found) if isinstance(x, jax.Array)]
@@ -99,12 +99,12 @@ def metrics(returned: PyTree, where: str) -> list[str]:
     return [str(name) for name in returned]
 
 
-def _numbers(value: Any) -> tuple[Any, ...]:
+def _numbers(value: PyTree) -> tuple[Any, ...]:
     """The parts of a loss or a metric. Each must be a scalar, and the first part of a loss must be a float."""
     return (value.total, value.weight) if weighted.is_weighted(value) else (value,)
 
 
-def _leaf(x: Any) -> Leaf:
+def _leaf(x: PyTree) -> Leaf:
     if hasattr(x, "shape") and hasattr(x, "dtype"):
         return Leaf("array", tuple(x.shape), jax.dtypes.canonicalize_dtype(x.dtype, allow_extended_dtype=True))
     return Leaf(type(x).__name__)
@@ -251,7 +251,7 @@ def _paths(tree: PyTree) -> dict[str, Leaf]:
     return {jax.tree_util.keystr(at, simple=True, separator="/"): x for at, x in jax.tree.leaves_with_path(tree)}
 
 
-def _kind(value: Any) -> str:
+def _kind(value: PyTree) -> str:
     """Describes a value, for a sentence."""
     if isinstance(value, Leaf):
         return str(value)
@@ -262,7 +262,7 @@ def _kind(value: Any) -> str:
     return "None" if value is None else f"of type {type(value).__name__}"
 
 
-def _names(value: Any) -> str:
+def _names(value: PyTree) -> str:
     names = [f"'{name}'" for name in value]
     return ", ".join(names[:5]) + (f" and {len(names) - 5} more" if len(names) > 5 else "")
 

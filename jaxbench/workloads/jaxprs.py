@@ -4,11 +4,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from typing import Any
+from typing import TypeVar, cast
 
 import jax
 import numpy as np
+from jax.extend import core
 from jax.sharding import NamedSharding
+
+Fact = TypeVar("Fact")  # what is known of a value
+Key = tuple[object, ...]
 
 # Primitives that run one inner jaxpr once, on their own operands.
 CALLS = frozenset(
@@ -19,18 +23,23 @@ CALLS = frozenset(
 CASTS = ("pvary", "pbroadcast")  # change only what the type checker knows
 
 # (equation, operands) -> results: replaces an equation
-Replace = Callable[[Any, Sequence[Any]], Sequence[Any]]
+Replace = Callable[[core.JaxprEqn, Sequence[jax.Array]], Sequence[jax.Array]]
 Rules = Mapping[str, Replace]  # by primitive
 
 
-def inner(equation: Any) -> list[tuple[Any, list[Any]]]:
+def aval_of(var: core.Var | core.Literal) -> jax.ShapeDtypeStruct:
+    """The shape and type of a variable, which jax's stubs call an abstract value without either."""
+    return cast(jax.ShapeDtypeStruct, var.aval)
+
+
+def inner(equation: core.JaxprEqn) -> list[tuple[core.Jaxpr, list[jax.Array]]]:
     """(jaxpr, its constants) of each function that an equation runs."""
     groups = [value if isinstance(value, tuple | list) else (value,) for value in equation.params.values()]
     found = [value for group in groups for value in group if hasattr(value, "eqns")]
     return [(value.jaxpr, value.consts) if hasattr(value, "consts") else (value, []) for value in found]
 
 
-def equations(jaxpr: Any) -> Iterator[Any]:
+def equations(jaxpr: core.Jaxpr) -> Iterator[core.JaxprEqn]:
     """The equations of a jaxpr and of all jaxprs inside it."""
     for equation in jaxpr.eqns:
         yield equation
@@ -39,20 +48,20 @@ def equations(jaxpr: Any) -> Iterator[Any]:
 
 
 def interpret(
-    jaxpr: Any,
-    constants: Iterable[Any],
-    given: Iterable[Any],
-    literal: Callable[[Any], Any],
-    apply: Callable[[Any, list[Any]], Iterable[Any]],
-) -> list[Any]:
+    jaxpr: core.Jaxpr,
+    constants: Iterable[Fact],
+    given: Iterable[Fact],
+    literal: Callable[[core.Literal], Fact],
+    apply: Callable[[core.JaxprEqn, list[Fact]], Iterable[Fact]],
+) -> list[Fact]:
     """One value for each result of a jaxpr. constants, given: the values of its constants and inputs.
 
     literal: (a literal) -> its value. apply: (an equation, the values of its operands) -> the values of its results.
     """
     values = {id(v): x for v, x in zip((*jaxpr.constvars, *jaxpr.invars), (*constants, *given), strict=True)}
 
-    def of(atom: Any) -> Any:
-        return literal(atom) if hasattr(atom, "val") else values[id(atom)]
+    def of(atom: core.Var | core.Literal) -> Fact:
+        return literal(atom) if isinstance(atom, core.Literal) else values[id(atom)]
 
     for equation in jaxpr.eqns:
         results = apply(equation, [of(operand) for operand in equation.invars])
@@ -60,7 +69,7 @@ def interpret(
     return [of(out) for out in jaxpr.outvars]
 
 
-def reached(jaxpr: Any, sources: Sequence[Any]) -> list[bool]:
+def reached(jaxpr: core.Jaxpr, sources: Sequence[core.Var | core.Literal]) -> list[bool]:
     """For each result of a jaxpr, whether it is computed from one of the variables `sources`."""
     tainted = {id(source) for source in sources}  # literals cannot be hashed
     for equation in jaxpr.eqns:
@@ -76,16 +85,18 @@ def reached(jaxpr: Any, sources: Sequence[Any]) -> list[bool]:
     return [id(out) in tainted for out in jaxpr.outvars]
 
 
-def numbered(jaxpr: Any) -> list[Any]:
+def numbered(jaxpr: core.Jaxpr) -> list[Key]:
     """One key for each result of a jaxpr: equal keys are the same operations on the same values (value numbering)."""
-    keys: dict[Any, int] = {}
+    keys: dict[Key, int] = {}
     return _numbered(jaxpr, [("argument", place) for place, _ in enumerate(jaxpr.invars)], [], keys)
 
 
-def _numbered(jaxpr: Any, given: Sequence[Any], constants: Sequence[Any], keys: dict[Any, int]) -> list[Any]:
-    held = [("constant", id(c)) for c in constants] or [("constant", id(var)) for var in jaxpr.constvars]
+def _numbered(
+    jaxpr: core.Jaxpr, given: Sequence[Key], constants: Sequence[jax.Array], keys: dict[Key, int]
+) -> list[Key]:
+    held: list[Key] = [("constant", id(c)) for c in constants] or [("constant", id(var)) for var in jaxpr.constvars]
 
-    def apply(equation: Any, inputs: list[Any]) -> list[Any]:
+    def apply(equation: core.JaxprEqn, inputs: list[Key]) -> list[Key]:
         bodies = inner(equation)
         if equation.primitive.name in CALLS and len(bodies) == 1 and len(bodies[0][0].invars) == len(inputs):
             return _numbered(bodies[0][0], inputs, bodies[0][1], keys)
@@ -95,20 +106,22 @@ def _numbered(jaxpr: Any, given: Sequence[Any], constants: Sequence[Any], keys: 
     return interpret(jaxpr, held, given, lambda var: ("literal", str(var.aval), str(var.val)), apply)
 
 
-def evaluate(jaxpr: Any, consts: Sequence[Any], operands: Sequence[Any], rules: Rules) -> list[Any]:
+def evaluate(
+    jaxpr: core.Jaxpr, consts: Sequence[jax.Array], operands: Sequence[jax.Array], rules: Rules
+) -> list[jax.Array]:
     """Runs the jaxpr of one device, with `rules` in place of some primitives.
 
     Casts that only the type checker needs are dropped, so call this in a `shard_map` without type checking.
     """
 
-    def literal(var: Any) -> np.ndarray:
+    def literal(var: core.Literal) -> jax.Array:
         """The value of a literal without the mesh that it was traced for."""
-        return np.asarray(var.val, var.aval.dtype)
+        return cast(jax.Array, np.asarray(var.val, aval_of(var).dtype))
 
     return interpret(jaxpr, consts, operands, literal, lambda equation, given: _results(equation, given, rules))
 
 
-def _results(equation: Any, given: Sequence[Any], rules: Rules) -> Sequence[Any]:
+def _results(equation: core.JaxprEqn, given: Sequence[jax.Array], rules: Rules) -> Sequence[jax.Array]:
     name, params = equation.primitive.name, equation.params
     if name in rules:
         return rules[name](equation, given)
@@ -127,7 +140,7 @@ def _results(equation: Any, given: Sequence[Any], rules: Rules) -> Sequence[Any]
     return results if equation.primitive.multiple_results else [results]
 
 
-def _scan(equation: Any, given: Sequence[Any], rules: Rules) -> Sequence[Any]:
+def _scan(equation: core.JaxprEqn, given: Sequence[jax.Array], rules: Rules) -> Sequence[jax.Array]:
     params = equation.params
     ((body, consts),) = inner(equation)
     if "ft_in" in params:  # jax 0.12 has trees instead of counts
@@ -137,7 +150,7 @@ def _scan(equation: Any, given: Sequence[Any], rules: Rules) -> Sequence[Any]:
         held, carried = params["num_consts"], params["num_carry"]
     first, carry, rows = given[:held], given[held : held + carried], given[held + carried :]
 
-    def step(carry: Any, row: Any) -> tuple[Any, Any]:
+    def step(carry: list[jax.Array], row: list[jax.Array]) -> tuple[list[jax.Array], list[jax.Array]]:
         results = evaluate(body, consts, [*first, *carry, *row], rules)
         return results[:carried], results[carried:]
 
@@ -146,7 +159,7 @@ def _scan(equation: Any, given: Sequence[Any], rules: Rules) -> Sequence[Any]:
     return [*last, *stacked]
 
 
-def _while(equation: Any, given: Sequence[Any], rules: Rules) -> Sequence[Any]:
+def _while(equation: core.JaxprEqn, given: Sequence[jax.Array], rules: Rules) -> Sequence[jax.Array]:
     params = equation.params
     test, body = params["cond_jaxpr"], params["body_jaxpr"]
     split = params["cond_nconsts"], params["cond_nconsts"] + params["body_nconsts"]
@@ -158,13 +171,13 @@ def _while(equation: Any, given: Sequence[Any], rules: Rules) -> Sequence[Any]:
     )
 
 
-def _cond(equation: Any, given: Sequence[Any], rules: Rules) -> Sequence[Any]:
-    def branch(closed: Any) -> Callable[..., list[Any]]:
+def _cond(equation: core.JaxprEqn, given: Sequence[jax.Array], rules: Rules) -> Sequence[jax.Array]:
+    def branch(closed: core.ClosedJaxpr) -> Callable[..., list[jax.Array]]:
         return lambda *operands: evaluate(closed.jaxpr, closed.consts, operands, rules)
 
     return jax.lax.switch(given[0], [branch(closed) for closed in equation.params["branches"]], *given[1:])
 
 
-LOOPS: dict[str, Callable[[Any, Sequence[Any], Rules], Sequence[Any]]] = {
+LOOPS: dict[str, Callable[[core.JaxprEqn, Sequence[jax.Array], Rules], Sequence[jax.Array]]] = {
     "scan": _scan, "while": _while, "cond": _cond,
 }  # fmt: skip

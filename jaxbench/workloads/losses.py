@@ -23,14 +23,14 @@ from jaxbench.workloads.sharding_context import gathered
 Inputs = str | tuple[str, ...]  # a field of the batch, or several
 
 
-def given(batch: Batch, inputs: Inputs) -> Any:
+def given(batch: Batch, inputs: Inputs) -> PyTree:
     """The model's input from a batch: the array of one field, or a dictionary of several."""
     return batch[inputs] if isinstance(inputs, str) else {name: batch[name] for name in inputs}
 
 
 def classification(
     model: PureModel, *, inputs: Inputs = "image", labels: str = "label", weights: str | None = None
-) -> Callable[..., Any]:
+) -> Callable[..., PyTree]:
     """Softmax cross-entropy and accuracy of a model that maps its input to logits (batch, classes).
 
     A one-hot product, not indexing, selects the log-likelihood. It keeps a sharded batch sharded (a gather over a
@@ -43,7 +43,7 @@ def classification(
       WeightedMeans, exact for any distribution of the weights over devices.
     """
 
-    def loss(params: Any, model_state: Any, batch: Batch, key: jax.Array) -> tuple[Any, tuple[PyTree, Metrics]]:
+    def loss(params: PyTree, model_state: Any, batch: Batch, key: jax.Array) -> tuple[Any, tuple[PyTree, Metrics]]:
         logits, model_state = model.apply(params, model_state, given(batch, inputs), key)
         metrics = _metrics(logits, batch[labels], None if weights is None else batch[weights])
         return metrics["loss"], (model_state, {"accuracy": metrics["accuracy"]})
@@ -64,7 +64,7 @@ def evaluation(
     return evaluate
 
 
-def prediction(model: PureModel, *, inputs: Inputs = "image") -> Callable[..., Any]:
+def prediction(model: PureModel, *, inputs: Inputs = "image") -> Callable[..., PyTree]:
     """The model's output for the field or fields `inputs` in inference mode: the `predict` of a TrainWorkload."""
     return lambda params, model_state, batch: model.predict(params, model_state, given(batch, inputs))
 
@@ -84,7 +84,7 @@ def next_token(
     tokens: str = "tokens",
     weights: str | None = None,
     penalty: Callable[[PyTree], tuple[jax.Array, Metrics]] | None = None,
-) -> Callable[..., Any]:
+) -> Callable[..., PyTree]:
     """Cross-entropy (natural logarithm) and accuracy of logits (B, T, V) for ``batch[tokens]``, integers (B, T + 1).
 
     The model reads the first T tokens and predicts the last T, or those of the last T on this device. The arithmetic is
@@ -103,7 +103,7 @@ def next_token(
             "tokens: use --config.model.experts=0, or --config.data.pad='' without padding."
         )
 
-    def loss(params: Any, model_state: Any, batch: Batch, key: jax.Array) -> Any:
+    def loss(params: PyTree, model_state: Any, batch: Batch, key: jax.Array) -> PyTree:
         logits, model_state = model.apply(
             params, model_state, sharding_context.own_positions(batch[tokens][:, :-1]), key
         )
@@ -164,14 +164,14 @@ def _over_parts(reduction: Callable[..., jax.Array], found_BT: jax.Array) -> jax
     return found_BT if axis is None else reduction(found_BT, axis)
 
 
-def last_position(model: PureModel, *, tokens: str = "tokens") -> Callable[..., Any]:
+def last_position(model: PureModel, *, tokens: str = "tokens") -> Callable[..., PyTree]:
     """The `predict` of a TrainWorkload: logits (B, V) after the first T of ``batch[tokens]``, (B, T + 1)."""
     return lambda params, model_state, batch: model.predict(params, model_state, batch[tokens][:, :-1])[:, -1]
 
 
 def contrastive(
     model: PureModel, *, inputs: tuple[str, str], columns: int = 0, remat: str = "none"
-) -> Callable[..., Any]:
+) -> Callable[..., PyTree]:
     """The loss of a model that maps a dictionary of the fields `inputs` to (x_BD, y_BD, scale).
 
     x_BD and y_BD are unit features of both kinds; scale is the factor (inverse temperature) of their products.
@@ -183,7 +183,7 @@ def contrastive(
     The loss raises UserError, when it is first traced, for any `remat` but none and block.
     """
 
-    def loss(params: PyTree, model_state: PyTree, batch: Batch, key: jax.Array) -> tuple[jax.Array, Any]:
+    def loss(params: PyTree, model_state: PyTree, batch: Batch, key: jax.Array) -> tuple[jax.Array, PyTree]:
         held = _columns_at_once(remat, columns)
         (x_BD, y_BD, scale), model_state = model.apply(params, model_state, given(batch, inputs), key)
         own_B = scale * jnp.sum(x_BD.astype(jnp.float32) * y_BD.astype(jnp.float32), axis=-1)

@@ -15,7 +15,6 @@ import dataclasses
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import partial
-from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -23,7 +22,7 @@ import jax.numpy as jnp
 from jaxbench.core import weighted
 from jaxbench.core.workload import Batch, PyTree, TrainWorkload
 from jaxbench.workloads import sharding_context
-from jaxbench.workloads.jaxprs import equations
+from jaxbench.workloads.jaxprs import aval_of, equations
 
 PARTS = "parts"  # the mapped axis of a batch's parts on one device
 
@@ -85,7 +84,7 @@ def _alone(of_part: Callable[..., PyTree], part: Batch, key: jax.Array, *, count
     """
     jaxpr = jax.make_jaxpr(of_part, axis_env=[(PARTS, count)])(part, key).jaxpr
     default = jax.eval_shape(partial(jax.random.key, impl="threefry2x32"), 0).dtype
-    draws = [each.invars[0].aval.dtype for each in equations(jaxpr) if each.primitive.name == "random_bits"]
+    draws = [aval_of(each.invars[0]).dtype for each in equations(jaxpr) if each.primitive.name == "random_bits"]
     return any(each != default for each in draws) and not any(PARTS in str(each.params) for each in equations(jaxpr))
 
 
@@ -106,7 +105,7 @@ class KeyBits:
 def stored(tree: PyTree) -> PyTree:
     """The tree with KeyBits in place of typed keys."""
 
-    def bits(leaf: Any) -> Any:
+    def bits(leaf: PyTree) -> PyTree:
         typed = isinstance(leaf, jax.Array) and jnp.issubdtype(leaf.dtype, jax.dtypes.prng_key)
         return KeyBits(jax.random.key_data(leaf), str(jax.random.key_impl(leaf))) if typed else leaf
 
@@ -116,7 +115,7 @@ def stored(tree: PyTree) -> PyTree:
 def restored(tree: PyTree) -> PyTree:
     """Inverse of `stored`."""
 
-    def key(leaf: Any) -> Any:
+    def key(leaf: PyTree) -> PyTree:
         return jax.random.wrap_key_data(leaf.bits, impl=leaf.implementation) if isinstance(leaf, KeyBits) else leaf
 
     return jax.tree.map(key, tree, is_leaf=lambda leaf: isinstance(leaf, KeyBits))

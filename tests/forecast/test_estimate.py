@@ -221,8 +221,8 @@ class Refusing:
         pass
 
     def ask(self, request, limit_s):
-        Refusing.options = request["options"]
-        raise WorkerError(self.says.format(8 + 204 / request["point"]["devices"]), stage="compile")
+        Refusing.options = request.options
+        raise WorkerError(self.says.format(8 + 204 / request.point["devices"]), stage="compile")
 
     def close(self):
         pass

@@ -14,9 +14,10 @@ MEMBER = """
 import json, os, sys
 import jax
 from jaxbench.machine import start
+from jaxbench.machine.position import Position
 from jaxbench.processes import group
 
-place = json.loads(sys.argv[1])
+place = Position(**json.loads(sys.argv[1]))
 start.start("cpu", 2, concurrent_collectives=1, place=place)
 low = [os.getpriority(os.PRIO_PROCESS, int(thread)) for thread in os.listdir("/proc/self/task")].count(19)
 both, first = group.ProcessGroup.of(jax.devices()), group.ProcessGroup.of(jax.devices()[:1])

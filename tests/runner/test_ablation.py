@@ -42,7 +42,7 @@ def test_stages_wait_for_each_other_in_a_part_of_its_own(strategy, waits):
 def test_a_share_of_a_model_runs_on_one_core_of_a_process_that_knows_all_devices():
     alone = of(FOUR, strategy="fsdp")["fsdp/weak/4/alone"]
     name, setup = alone.worker()
-    assert (name, setup["devices"], setup["cores"]) == ("cpu1of4", 4, 1)
+    assert (name, setup.devices, setup.cores) == ("cpu1of4", 4, 1)
     assert ablation.devices_of(alone) == 4
     assert of(GPUS, strategy="fsdp")["fsdp/weak/4/alone"].worker()[0] == "gpu"
 

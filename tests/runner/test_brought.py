@@ -15,6 +15,7 @@ from jaxbench import config as config_lib
 from jaxbench import discovery
 from jaxbench.core.bench import Bench
 from jaxbench.core.plan import Point
+from jaxbench.core.schema import Verdict
 from jaxbench.errors import Unsupported
 from jaxbench.features.try_model import trial
 from jaxbench.levers import DEFAULTS
@@ -37,13 +38,13 @@ def bench(folder: Path, text: str) -> Bench:
     return Bench(config_lib.plain(config), str(path), jax.devices(), "try")
 
 
-def attempt(mine: Bench, strategy: str, devices: int, **levers: str) -> dict[str, dict]:
+def attempt(mine: Bench, strategy: str, devices: int, **levers: str) -> dict[str, Verdict]:
     levers = {**DEFAULTS, **levers}
     point = Point(
         point="p", strategy=strategy, scaling="strong", devices=devices, global_batch=BATCH, oversubscribed=True,
         levers=levers, platform="cpu",
     )  # fmt: skip
-    return {check["name"]: check for check in trial.attempt(mine, vars(point))["checks"]}
+    return {check.name: check for check in trial.attempt(mine, vars(point)).checks}
 
 
 @pytest.mark.full
@@ -52,7 +53,7 @@ def test_right_under_every_strategy(tmp_path: Path, row: str, style: str) -> Non
     mine = bench(tmp_path, source(row, style))
     for strategy, devices in PLACES:
         checks = attempt(mine, strategy, devices)
-        assert all(check["ok"] for check in checks.values()), (strategy, devices, checks)
+        assert all(check.ok for check in checks.values()), (strategy, devices, checks)
 
 
 def test_a_loop_that_begins_with_zeros_is_told_from_a_wrong_program_under_explicit_sharding(tmp_path: Path) -> None:
@@ -70,14 +71,14 @@ def test_dropout_with_levers(tmp_path: Path, levers: dict[str, str]) -> None:
     mine = bench(tmp_path, source("dropout", "linen"))
     for strategy, devices in (("jit_auto", 2), ("shard_map", 2)):
         checks = attempt(mine, strategy, devices, **levers)
-        assert all(check["ok"] for check in checks.values()), (strategy, devices, checks)
+        assert all(check.ok for check in checks.values()), (strategy, devices, checks)
 
 
 def test_more_than_needed_is_excess_for_a_model_that_is_brought(tmp_path: Path) -> None:
     """XLA reduces the two gradients of a tied embedding separately."""
     mine = bench(tmp_path, source("tied", "functions"))
     collectives = attempt(mine, "jit_auto", 2)["collectives"]
-    assert collectives["ok"] and collectives["excess_bytes"] == 4 * 20 * 8
-    assert "640 excess bytes, the size of 'embed'" in collectives["reason"]
+    assert collectives.ok and collectives.excess_bytes == 4 * 20 * 8
+    assert "640 excess bytes, the size of 'embed'" in collectives.reason
     mine.proof.own = True
-    assert not attempt(mine, "jit_auto", 2)["collectives"]["ok"]
+    assert not attempt(mine, "jit_auto", 2)["collectives"].ok

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +22,7 @@ from jaxbench.features.try_model import trial
 from jaxbench.levers import DEFAULTS
 from jaxbench.measure import first_step
 from jaxbench.processes.client import WorkerError
+from jaxbench.processes.messages import Failed, Tried, Try
 from jaxbench.processes.server import _attempt
 from jaxbench.workloads import from_nnx
 from jaxbench.workloads.adapters import flax_models
@@ -40,10 +42,10 @@ class Here:
             config.model[field] = value
         self.bench = Bench(config_lib.plain(config), path, jax.devices(), "try")
 
-    def ask(self, request: dict[str, Any]) -> dict[str, Any]:
-        answer, failed = _attempt(lambda: trial.attempt(self.bench, request["point"]))
-        if failed:
-            raise WorkerError(**failed["failed"])
+    def ask(self, request: Try) -> Tried:
+        answer = _attempt(lambda: trial.attempt(self.bench, request.point))
+        if isinstance(answer, Failed):
+            raise WorkerError(**dataclasses.asdict(answer))
         return answer
 
     def tried(self, strategy: str, devices: int = 2) -> tuple[str, str]:
@@ -72,8 +74,8 @@ def test_the_check_makes_as_many_updates_as_change_a_parameter() -> None:
     here = Here("c11_multisteps", every=8)
     point = {"levers": dict(DEFAULTS), "point": "p", "strategy": "jit_auto", "scaling": "strong", "devices": 2}
     point |= {"global_batch": 16, "oversubscribed": True, "platform": "cpu"}
-    checks = trial.attempt(here.bench, vars(Point(**point)))["checks"]
-    assert "after 12 updates" in checks[0]["reason"] and checks[0]["ok"], checks[0]
+    checks = trial.attempt(here.bench, vars(Point(**point))).checks
+    assert "after 12 updates" in checks[0].reason and checks[0].ok, checks[0]
 
 
 def test_an_inconclusive_comparison_is_not_wrong() -> None:

@@ -95,4 +95,4 @@ def test_a_dry_run_runs_nothing(name: str, changes: dict[str, Any], monkeypatch:
     bench = CaseBench(config_lib.plain(config), name, jax.devices(), "w")
     monkeypatch.setattr(runnable, "calls", ran)
     monkeypatch.setattr(runnable, "copies", ran)
-    assert bench.compile_only(points[0].to_json())["peak_bytes"] == points[0].resident_bytes
+    assert bench.compile_only(points[0].to_json()).peak_bytes == points[0].resident_bytes

@@ -15,12 +15,12 @@ from rich.console import Console
 
 from jaxbench import config as config_lib
 from jaxbench.analysis import compiled
-from jaxbench.core import schema
 from jaxbench.core.schema import Collective, CompiledRecord, FailureRecord, Verdict
 from jaxbench.core.store import RunFolder
 from jaxbench.errors import UserError
 from jaxbench.machine import start as start_lib
 from jaxbench.processes.client import WorkerError
+from jaxbench.processes.messages import Recorded
 from jaxbench.report import build
 from jaxbench.sweep import compile_only
 
@@ -39,7 +39,7 @@ class FakeWorker:
         self.setup = setup
 
     def ask(self, request, limit_s):
-        point = request["point"]
+        point = request.point
         if point["strategy"] == "pmap":
             raise WorkerError("the worker process was ended by SIGSEGV", stage="compile", alive=False)
         if point["strategy"] == "zero1":
@@ -51,7 +51,7 @@ class FakeWorker:
             compiler_peak_bytes=9 * 10**5, temp_bytes=100, flops=1e6, product_flops=1e6, strategy=point["strategy"],
             checks=(Verdict(name="collectives", ok=right, reason="the compiled step moves <b>something</b>"),),
         )  # fmt: skip
-        return {"record": schema.to_json(record)}
+        return Recorded(record=record)
 
     def close(self):
         pass
@@ -116,7 +116,7 @@ def test_a_strategy_that_cannot_take_the_model_is_amiss_only_where_it_was_named(
 ):
     class Refusing(FakeWorker):
         def ask(self, request, limit_s):
-            if request["point"]["strategy"] != "jit_auto":
+            if request.point["strategy"] != "jit_auto":
                 raise WorkerError("'mine.py', line 7: write this.", stage="compile", unsupported=True)
             return super().ask(request, limit_s)
 

@@ -14,6 +14,7 @@ from jaxbench.core.plan import Point
 from jaxbench.core.schema import needed_bytes
 from jaxbench.errors import UserError
 from jaxbench.processes.client import WorkerError
+from jaxbench.processes.messages import Compiled, Ran, RunWithin
 from jaxbench.sweep import run, studies
 from jaxbench.sweep.studies import MemoryLimit, Study
 
@@ -32,18 +33,19 @@ class Compiler:
     says, measured, asked = SENTENCE, None, 0
 
     def __init__(self, setup, log):
-        self.size = setup["config"].get("model", {}).get("context") or setup["config"].get("model", {}).get("layers")
+        self.size = setup.config.get("model", {}).get("context") or setup.config.get("model", {}).get("layers")
 
     def ask(self, request):
         Compiler.asked += 1
-        size = self.size or request["point"]["global_batch"]
+        size = self.size or request.point["global_batch"]
         needs = FIXED + EACH * size
         if needs > HAS:
             reason = self.says.format(used=needs / GIB, over=(needs - HAS) / GIB)
             raise WorkerError(reason, stage="compile")
-        answer = {"peak_bytes": needs, "temp_bytes": needs, "compile_s": 1.0, "flops": 1.0}
-        held = None if self.measured is None else round(self.measured * needs)
-        return {"peak_bytes": needs, "measured_bytes": held} if request["do"] == "run_within" else answer
+        if isinstance(request, RunWithin):
+            held = None if self.measured is None else round(self.measured * needs)
+            return Ran(peak_bytes=needs, measured_bytes=held)
+        return Compiled(peak_bytes=needs, temp_bytes=needs, compile_s=1.0, flops=1.0)
 
     def close(self):
         pass

@@ -2,6 +2,7 @@
 """The same command started twice by hand: real processes, as from a launcher."""
 
 import csv
+import dataclasses
 import os
 import re
 import signal
@@ -15,6 +16,7 @@ from jaxbench.errors import UserError
 from jaxbench.machine import lock, start
 from jaxbench.processes import launch as launch_lib
 from jaxbench.processes.launch import Launch
+from jaxbench.processes.messages import Devices, HostFacts
 
 
 @pytest.mark.full
@@ -82,10 +84,10 @@ def test_a_leader_names_its_killed_follower_and_ends(tmp_path):
     ended(follower)
 
 
-ABOUT = {
-    "host": "a", "order": [0, 1], "cpu_quota": None, "device": None, "devices": {"kind": "cpu", "count": 1},
-    "versions": {"jax": "1", "jaxbench": "1"}, "source": "abcd", "config": {"batch": 1}, "experiment": "e",
-}  # fmt: skip
+ABOUT = HostFacts(
+    host="a", order=(0, 1), cpu_quota=None, device=None, devices=Devices(kind="cpu", count=1),
+    versions={"jax": "1", "jaxbench": "1"}, source="abcd", config={"batch": 1}, experiment="e",
+)  # fmt: skip
 
 
 @pytest.mark.parametrize(
@@ -93,21 +95,23 @@ ABOUT = {
     [
         ({"versions": {"jax": "2", "jaxbench": "1"}}, r"versions .* \(on a: jax 1\) and process 3 \(on b: jax 2\)"),
         ({"source": "ef01"}, r"source of jaxbench of process 0 \(on a: abcd\) and process 3 \(on b: ef01\)"),
-        ({"devices": {"kind": "H100", "count": 8}}, r"devices of .*on b: count 8, kind H100"),
+        ({"devices": Devices(kind="H100", count=8)}, r"devices of .*on b: count 8, kind H100"),
     ],
 )
 def test_a_difference_is_reported_for_both(other, words):
-    launch_lib.require_same(ABOUT, {**ABOUT, "host": "b"}, 3)
+    launch_lib.require_same(ABOUT, dataclasses.replace(ABOUT, host="b"), 3)
     with pytest.raises(UserError, match=words):
-        launch_lib.require_same(ABOUT, {**ABOUT, "host": "b", **other}, 3)
+        launch_lib.require_same(ABOUT, dataclasses.replace(ABOUT, host="b", **other), 3)
 
 
 def test_the_cores_of_a_host_are_counted_once():
     machine = {"platform": "cpu", "devices": 1, "cores": 2}
-    bound = [{**ABOUT, "order": [0]}, {**ABOUT, "order": [1]}, {**ABOUT, "order": [0, 1, 2], "host": "b"}]
+    bound = [dataclasses.replace(ABOUT, order=(core,)) for core in (0, 1)]
+    bound.append(dataclasses.replace(ABOUT, order=(0, 1, 2), host="b"))
     assert launch_lib.merged_machine(machine, bound)["cores"] == 5
-    assert launch_lib.merged_machine(machine, [ABOUT, {**ABOUT, "cpu_quota": 1.5}])["cores"] == 1
-    of_gpus = launch_lib.merged_machine({**machine, "platform": "gpu"}, [{**ABOUT, "devices": {"count": 4}}] * 2)
+    assert launch_lib.merged_machine(machine, [ABOUT, dataclasses.replace(ABOUT, cpu_quota=1.5)])["cores"] == 1
+    four = dataclasses.replace(ABOUT, devices=Devices(kind="gpu", count=4))
+    of_gpus = launch_lib.merged_machine({**machine, "platform": "gpu"}, [four] * 2)
     assert of_gpus["devices"] == 8 and of_gpus["hosts"] == ["a", "a"]
 
 

@@ -25,6 +25,7 @@ from jaxbench.machine import start
 from jaxbench.processes import launch as launch_lib
 from jaxbench.processes.child import Child
 from jaxbench.processes.launch import Launch
+from jaxbench.processes.messages import Exit, Setup, Unfit
 
 LONG = "--config.measure.rounds=200"
 
@@ -87,21 +88,21 @@ def test_a_disk_that_is_full_when_a_worker_starts_is_one_sentence(small_disk):
             (small_disk / f"{number}").touch()
     full = r"cannot write '.*cpu1.log' \(No space left on device\): make room and continue"
     with pytest.raises(UserError, match=full):
-        Child({}, small_disk / "logs" / "cpu1.log")
+        Child(Setup(platform="cpu", devices=1), small_disk / "logs" / "cpu1.log")
 
 
 @pytest.mark.parametrize("told", [True, False])
 def test_a_follower_that_was_told_how_it_ends_has_not_lost_process_0(told):
     leader = Launch(address=start.free_address(), processes=2, process=0)
-    follower = Launch(address=leader.address, processes=2, process=1)
+    follower, hello = Launch(address=leader.address, processes=2, process=1), Unfit(error="none", host="b")
     with ThreadPoolExecutor() as threads:
         listening = threads.submit(launch_lib.listen, leader)
         connection = launch_lib.connect(follower)
         process_0 = listening.result()[1]
-        ending = threads.submit(launch_lib.follow, follower, connection, {"host": "b"}, "mlp")
-        assert process_0.read() == {"hello": {"host": "b"}}
+        ending = threads.submit(launch_lib.follow, follower, connection, hello, "mlp")
+        assert process_0.read() == hello
         if told:
-            process_0.send({"do": "exit", "code": 2})
+            process_0.send(Exit(code=2))
         process_0.socket.shutdown(socket.SHUT_RDWR)
         if told:
             assert ending.result() == 2

@@ -14,6 +14,7 @@ from doorway import environment
 from jaxbench import config as config_lib
 from jaxbench import discovery, parallel
 from jaxbench.core import plan
+from jaxbench.processes.messages import Prepare, Round
 from jaxbench.sweep import sweep
 from jaxbench.sweep.workers import Workers
 
@@ -38,20 +39,17 @@ def test_a_set_that_waits_uses_no_processor_and_a_later_visit_is_short(tmp_path,
         session=0,
     )  # fmt: skip
     with Workers(job, [point], cache=tmp_path / "compiled") as workers:
-        steps = workers.ask(point.point, {"do": "prepare", "point": point.to_json()})["steps"]
-        visit = {"do": "round", "point": point.point, "round": 0, "steps": steps}
-        first = workers.ask(point.point, visit)["record"]
-        assert (
-            first["double_block_s"]
-            and first["checks"]
-            and first["counted"]
-            == steps * sum((len(first["warmup_block_s"]), len(first["block_s"]), 2 * len(first["double_block_s"])))
-        )
+        steps = workers.ask(point.point, Prepare(point=point.to_json())).steps
+        first = workers.ask(point.point, Round(point=point.point, round=0, steps=steps)).record
+        assert first.double_block_s and first.checks
+        blocks = len(first.warmup_block_s) + len(first.block_s) + 2 * len(first.double_block_s)
+        assert first.counted == steps * blocks
         for number in (1, 2):
-            later = workers.ask(point.point, visit | {"round": number, "double": False})["record"]
-            assert [len(later[name]) for name in ("warmup_block_s", "block_s", "double_block_s")] == [1, 1, 0]
-            assert later["counted"] == steps + later["warmup_steps"] and later["warmup_steps"] == -(-steps // 2)
-            assert later["checks"] == [] and len(later["probe_s"]) == 1
+            visit = Round(point=point.point, round=number, steps=steps, double=False)
+            later = workers.ask(point.point, visit).record
+            assert [len(blocks) for blocks in (later.warmup_block_s, later.block_s, later.double_block_s)] == [1, 1, 0]
+            assert later.counted == steps + later.warmup_steps and later.warmup_steps == -(-steps // 2)
+            assert later.checks == () and len(later.probe_s) == 1
         pids = [pid for worker in workers._workers.values() for pid in worker.pids]
         before = sum(map(processor_s, pids))
         time.sleep(2.0)

@@ -9,6 +9,7 @@ from rich.console import Console
 from jaxbench.analysis import studies as reader
 from jaxbench.core.plan import Point
 from jaxbench.errors import UserError
+from jaxbench.processes.messages import Compile, Compiled
 from jaxbench.sweep import studies
 from jaxbench.sweep.studies import MemoryLimit, Study
 
@@ -21,12 +22,12 @@ class Compiler:
     asked = 0
 
     def __init__(self, setup, log):
-        self.length, self.devices = setup["config"]["model"]["context"], setup["devices"]
+        self.length, self.devices = setup.config["model"]["context"], setup.devices
 
     def ask(self, request):
         Compiler.asked += 1
-        assert request["do"] == "compile"
-        return {"peak_bytes": peak(self.length, self.devices), "temp_bytes": 0}
+        assert isinstance(request, Compile)
+        return Compiled(compile_s=1.0, flops=1.0, peak_bytes=peak(self.length, self.devices), temp_bytes=0)
 
     def close(self):
         pass

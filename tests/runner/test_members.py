@@ -8,7 +8,7 @@ import pytest
 from jaxbench.core import schema
 from jaxbench.processes import client
 from jaxbench.processes.client import Worker
-from jaxbench.processes.server import IDLE
+from jaxbench.processes.messages import Idle, MoreThreads, Ready, Recorded, Same, Setup
 
 
 def answer(block_s=(1.0,), checks=(), **more):
@@ -17,7 +17,7 @@ def answer(block_s=(1.0,), checks=(), **more):
         point="p", round=0, steps=4, block_s=block_s, double_block_s=(2.0,) * len(block_s), warmup_block_s=(1.0,),
         settled=True, compilations=0, worker="w", checks=checks, **about,
     )  # fmt: skip
-    return {"record": schema.to_json(record)}
+    return Recorded(record=record)
 
 
 def verdict(name, ok):
@@ -25,24 +25,25 @@ def verdict(name, ok):
 
 
 def test_each_process_has_a_number_and_all_the_same_address():
-    setups = client.setups({"platform": "cpu", "devices": 4, "processes": 2, "worker": "w"})
-    assert [each["world"]["process"] for each in setups] == [0, 1]
-    (address,) = {each["world"]["address"] for each in setups}
+    setups = client.setups(Setup(platform="cpu", devices=4, processes=2, worker="w"))
+    assert [each.world.process for each in setups] == [0, 1]
+    (address,) = {each.world.address for each in setups}
     assert address.startswith("127.0.0.1:")
-    assert client.setups({"devices": 2}) == [{"devices": 2}]
+    alone = Setup(platform="cpu", devices=2)
+    assert client.setups(alone) == [alone]
 
 
 def test_an_accelerator_for_each_process():
-    setups = client.setups({"platform": "gpu", "devices": 3, "processes": 3, "order": [0]})
-    assert [each["world"]["device"] for each in setups] == [0, 1, 2]
+    setups = client.setups(Setup(platform="gpu", devices=3, processes=3))
+    assert [each.world.device for each in setups] == [0, 1, 2]
 
 
 def test_a_block_lasts_as_long_as_the_slowest_process_and_all_are_kept():
-    merged = client.merged([answer((1.0, 3.0)), answer((2.0, 1.0)), IDLE])["record"]
-    assert merged["block_s"] == [2.0, 3.0]
-    assert merged["process_block_s"] == [(1.0, 3.0), (2.0, 1.0)]
-    assert merged["cpu_s"] == [1.0, 1.5, 1.0, 1.5] and merged["steal_s"] == []
-    assert schema.from_json(merged).process_block_s == ((1.0, 3.0), (2.0, 1.0))
+    merged = client.merged([answer((1.0, 3.0)), answer((2.0, 1.0)), Idle()]).record
+    assert merged.block_s == (2.0, 3.0)
+    assert merged.process_block_s == ((1.0, 3.0), (2.0, 1.0))
+    assert merged.cpu_s == (1.0, 1.5, 1.0, 1.5) and merged.steal_s == ()
+    assert schema.from_json(schema.to_json(merged)) == merged
 
 
 def test_the_load_of_all_is_on_cpus_that_they_have_in_common():
@@ -50,24 +51,24 @@ def test_the_load_of_all_is_on_cpus_that_they_have_in_common():
     one = {"block_s": (1.0,), "cpus": 2, "steal_s": (0.1, 0.0)}
     a = answer(**one, cpu_s=(0.5, 0.5), others_s=(0.8, 0.8))
     b = answer(**one, cpu_s=(0.6, 0.6), others_s=(0.7, 0.7))
-    merged = client.merged([a, b])["record"]
-    assert merged["cpu_s"] == [1.1, 1.1] and merged["cpus"] == 2 and merged["steal_s"] == [0.1, 0.0]
-    assert merged["others_s"] == pytest.approx([0.2, 0.2])
-    assert client.merged([a, answer()])["record"]["others_s"] == []
+    merged = client.merged([a, b]).record
+    assert merged.cpu_s == (1.1, 1.1) and merged.cpus == 2 and merged.steal_s == (0.1, 0.0)
+    assert merged.others_s == pytest.approx([0.2, 0.2])
+    assert client.merged([a, answer()]).record.others_s == ()
 
 
 def test_the_load_of_processes_on_other_cpus_is_added():
     """Processes 0 and 1 share host a, 2 has host b alone, and 3 has no device of the point."""
     a = answer(cpus=2, steal_s=(0.1, 0.0), cpu_s=(0.5, 0.5), others_s=(0.8, 0.8))
     b = answer(cpus=1, steal_s=(0.2, 0.2), cpu_s=(0.4, 0.4), others_s=(0.1, 0.1))
-    merged = client.merged([a, a, b, IDLE], [("a", (0, 1)), ("a", (0, 1)), ("b", (0,)), ("b", (1,))])["record"]
-    assert merged["cpus"] == 3 and merged["cpu_s"] == pytest.approx([1.4, 1.4])
-    assert merged["others_s"] == pytest.approx([0.8 - 0.5 + 0.1] * 2)
-    assert merged["steal_s"] == pytest.approx([0.3, 0.2])
+    merged = client.merged([a, a, b, Idle()], [("a", (0, 1)), ("a", (0, 1)), ("b", (0,)), ("b", (1,))]).record
+    assert merged.cpus == 3 and merged.cpu_s == pytest.approx([1.4, 1.4])
+    assert merged.others_s == pytest.approx([0.8 - 0.5 + 0.1] * 2)
+    assert merged.steal_s == pytest.approx([0.3, 0.2])
 
 
 def test_one_process_is_unchanged():
-    assert client.merged([answer(), IDLE]) == answer()
+    assert client.merged([answer(), Idle()]) == answer()
 
 
 def test_an_error_found_by_another_process_is_reported_with_its_number():
@@ -75,20 +76,19 @@ def test_an_error_found_by_another_process_is_reported_with_its_number():
         answer(checks=(verdict("finite", ok=True), verdict("steps", ok=False))),
         answer(checks=(verdict("finite", ok=False), verdict("steps", ok=False), verdict("late", ok=False))),
     ])  # fmt: skip
-    found = {each["name"]: each["reason"] for each in merged["record"]["checks"] if not each["ok"]}
+    found = {each.name: each.reason for each in merged.record.checks if not each.ok}
     assert found == {"finite": "process 1: as it is", "steps": "as it is", "late": "process 1: as it is"}
 
 
 def test_the_most_threads_and_the_same_program_for_all():
-    assert client.merged([{"concurrent_collectives": 2}, {"concurrent_collectives": 3}]) == {
-        "concurrent_collectives": 3
-    }
-    assert client.merged([{"same": True}, {"same": False}]) == {"same": False}
+    two, three = (MoreThreads(concurrent_collectives=count) for count in (2, 3))
+    assert client.merged([two, three]) == three
+    assert client.merged([Same(same=True), Same(same=False)]) == Same(same=False)
 
 
 @pytest.mark.parametrize("wrong", [[[1.0], [0.5]], [[2.0], [-1.0]]])
 def test_a_record_with_other_processes_than_its_blocks_is_damaged(wrong):
-    record = {**answer((2.0,))["record"], "process_block_s": wrong}
+    record = {**schema.to_json(answer((2.0,)).record), "process_block_s": wrong}
     with pytest.raises(ValueError, match="process_block_s"):
         schema.from_json(record)
 
@@ -97,7 +97,7 @@ def test_a_record_with_other_processes_than_its_blocks_is_damaged(wrong):
 def test_the_manifest_names_the_hosts_of_a_world_where_they_are_several(hosts, told):
     """hosts: of all processes of the launch; the group has the first two of them."""
     worker = object.__new__(Worker)
-    worker._start_answer = {"cpus": [0, 1], "processes": 2, "ready": True}
+    worker._ready = Ready(cpus=(0, 1), environment={}, processes=2)
     worker._followers = SimpleNamespace(hosts=hosts) if hosts else None
-    expected = {"cpus": [0, 1], "processes": 2}
+    expected = {"cpus": (0, 1), "environment": {}, "processes": 2}
     assert worker.surroundings == ({**expected, "hosts": told} if told else expected)

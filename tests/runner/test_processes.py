@@ -13,6 +13,7 @@ from jaxbench.core import schema
 from jaxbench.core.plan import Point, rounds_of
 from jaxbench.core.store import MANIFEST, RunFolder, write_json
 from jaxbench.processes.client import WorkerError
+from jaxbench.processes.messages import Pace, Paced, Prepare, PrepareAgain, Recorded, Round, Same
 from jaxbench.sweep import sweep
 from jaxbench.sweep import workers as workers_lib
 from jaxbench.sweep.job import Automatic
@@ -59,30 +60,30 @@ class ScriptedSet:
 
     def ask(self, point, request):
         number, about = self.number, self.of[point]
-        self.script.asked.append((request["do"], point, number, request))
+        self.script.asked.append((request.do, point, number, request))
         if self.ahead:
             assert self.ahead.pop(0) == request
-        if request["do"] in ("pace", "round"):
+        if request.do in ("pace", "round"):
             assert not any(each.ahead for each in self.script.sets)  # no other process works while steps are timed
             assert not self.closed
-        if request["do"] == "pace":
-            return {"steps": 8}
-        if request["do"] == "prepare_again":
+        if isinstance(request, Pace):
+            return Paced(steps=8)
+        if isinstance(request, PrepareAgain):
             if number == self.script.dies and about.devices == 1:
                 self.script.dies, self.ready = -1, set()
                 raise WorkerError("killed", alive=False)
-            return {"same": request["program_sha256"] == self.program}
-        if request["do"] == "round":
-            double_s = (2.0,) if request.get("double", True) else ()
+            return Same(same=request.program_sha256 == self.program)
+        if isinstance(request, Round):
+            double_s = (2.0,) if request.double else ()
             record = schema.RoundRecord(
-                point=point, round=request["round"], steps=request["steps"], block_s=(1.0,), double_block_s=double_s,
+                point=point, round=request.round, steps=request.steps, block_s=(1.0,), double_block_s=double_s,
                 warmup_block_s=(), settled=True, compilations=0, worker=self.name(point),
             )  # fmt: skip
-            return {"record": schema.to_json(record)}
-        assert request["do"] == "prepare" and request["point"] == about.to_json()
+            return Recorded(record=record)
+        assert isinstance(request, Prepare) and request.point == about.to_json()
         facts = {"loss": "a mean over examples", "program_sha256": self.program, "worker": self.name(point)}
         record = fabricate.point_record(devices=about.devices, point=point, **facts)
-        return {"record": schema.to_json(record), "steps": 8}
+        return Recorded(record=record, steps=8)
 
 
 def planned(explained=False):
@@ -133,7 +134,7 @@ def test_points_that_share_cores_come_last_with_one_block_of_one_step(tmp_path, 
     script, records = swept(tmp_path, monkeypatch)
     assert script.asked[-2][:3] == ("prepare", "p8", 0)
     do, point, _, request = script.asked[-1]
-    assert (do, point) == ("round", "p8") and request["steps"] == 1 and request["double"] is False
+    assert (do, point) == ("round", "p8") and request.steps == 1 and request.double is False
     assert [record.round for record in rounds_in(records, "p8")] == [6]
     assert len(script.sets) == 4 and [*script.sets[-1].of] == ["p8"]
 
@@ -142,7 +143,7 @@ def test_the_first_visit_of_a_process_has_the_second_clock_and_its_last_is_check
     script, records = swept(tmp_path, monkeypatch, rounds=40, processes=2)
     mine = rounds_in(records)
     assert [bool(record.double_block_s) for record in mine] == [number // 2 % 4 == 0 for number in range(40)]
-    last = [request["round"] for do, point, _, request in script.asked if point == "p1" and request.get("last")]
+    last = [request.round for do, point, _, request in script.asked if point == "p1" and do == "round" and request.last]
     assert last == [38, 39]
     few = rounds_in(swept(tmp_path / "few", monkeypatch, rounds=5, processes=1)[1])
     assert all(record.double_block_s for record in few)  # an interval of their ratio needs five
@@ -154,8 +155,8 @@ def test_points_that_explain_are_prepared_with_the_others_and_timed_alone(tmp_pa
     named = ("p1", "p2", "p2/local")
     assert first == [*(("prepare", each) for each in named), *(("pace", each) for each in named), ("prepare", "p8")]
     requests = {point: request for do, point, _, request in script.asked if do == "prepare"}
-    assert "loss" not in requests["p1"] and requests["p2"]["loss"] == "a mean over examples"
-    assert not any(request["paced"] for request in requests.values())
+    assert requests["p1"].loss == "" and requests["p2"].loss == "a mean over examples"
+    assert not any(request.paced for request in requests.values())
 
 
 def test_their_records_say_who_checked_them(tmp_path, monkeypatch):
@@ -227,7 +228,7 @@ def test_rounds_are_added_until_a_look_ends_it(tmp_path, monkeypatch):
     assert script.asked.index(next(a for a in script.asked if a[0] == "round")) < script.asked.index(
         next(a for a in script.asked if a[1] == "p2/local")
     ), "what explains a loss is compiled after the first rounds"
-    last = [request["round"] for do, point, _, request in script.asked if point == "p1" and request.get("last")]
+    last = [request.round for do, point, _, request in script.asked if point == "p1" and do == "round" and request.last]
     assert last == [9, 10, 11]
     plan = RunFolder(tmp_path / "run").manifest()["plan"]
     assert (plan["rounds"], plan["auto"]["ended"], len(plan["auto"]["looks"])) == (12, "precise", 4)
@@ -284,12 +285,12 @@ def test_processes_of_a_cpu_load_what_another_compiled(tmp_path, monkeypatch):
     for number in range(2):
         with workers_lib.Workers(job, planned()[:2], number=number, cache=tmp_path / "compiled"):
             pass
-    folders = [setup["environment"].get("JAX_COMPILATION_CACHE_DIR") for setup in started]
+    folders = [setup.environment.get("JAX_COMPILATION_CACHE_DIR") for setup in started]
     assert folders == 4 * [str(tmp_path / "compiled")]
-    assert [setup["worker"] for setup in started] == [f"session0/cpu{n}{k}" for k in ("", "#1") for n in (1, 2)]
+    assert [setup.worker for setup in started] == [f"session0/cpu{n}{k}" for k in ("", "#1") for n in (1, 2)]
     gpu = [dataclasses.replace(point, platform="gpu") for point in planned()[:2]]
     with workers_lib.Workers(job, gpu, cache=tmp_path / "compiled"):
-        assert "environment" not in started[-1]
+        assert started[-1].environment == {}
 
 
 def test_a_process_that_dies_costs_its_point_and_the_others_are_prepared(tmp_path, monkeypatch):

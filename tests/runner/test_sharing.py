@@ -2,7 +2,6 @@
 """Concurrent trainings (lever.trainings): real processes that share a core, and refusals."""
 
 import csv
-import json
 from types import SimpleNamespace
 
 import pytest
@@ -75,8 +74,7 @@ def test_the_processes_of_all_arms_share_a_gpus_memory(tmp_path, monkeypatch):
     share = sharing.memory_share(arms, "gpu")
     assert share == pytest.approx(0.9 / 5)
     assert sharing.memory_share(arms, "cpu") == 0 and sharing.memory_share(arms[:1], "gpu") == 0
-    alone, two, mps = (sharing.sharing_setup(arm.levers, share) for arm in arms)
+    alone, two, mps = (sharing.sharing_of(arm.levers, share) for arm in arms)
     assert [alone[0], two[0], mps[0]] == ["", "-2trainings", "-2trainings-mps"]
-    assert all(setup["environment"]["XLA_PYTHON_CLIENT_MEM_FRACTION"] == "0.180" for _, setup in (alone, two, mps))
-    assert mps[1]["environment"][sharing.PIPES] == str(tmp_path) != two[1]["environment"][sharing.PIPES]
-    assert json.dumps(mps[1]) and two[1]["trainings"] == 2 and "trainings" not in alone[1]
+    assert all(variables["XLA_PYTHON_CLIENT_MEM_FRACTION"] == "0.180" for _, variables in (alone, two, mps))
+    assert mps[1][sharing.PIPES] == str(tmp_path) != two[1][sharing.PIPES]

@@ -15,6 +15,7 @@ from doorway import QUICK_MLP, ROOT, environment
 from jaxbench.errors import UserError
 from jaxbench.machine import manifest, source
 from jaxbench.processes.client import Worker
+from jaxbench.processes.messages import Setup
 
 CONFIG = {"measures": "cases", "seed": 0}
 
@@ -49,8 +50,8 @@ def test_the_description_of_the_machine_is_of_the_same_copy(copy: Path, monkeypa
 
 
 def worker(folder: Path, package: Path) -> Worker:
-    setup = {"platform": "cpu", "devices": 1, "experiment": "mlp", "config": CONFIG, "worker": "w"}
-    return Worker({**setup, "environment": {"PYTHONPATH": str(package)}}, folder / "log")
+    about = {"experiment": "mlp", "config": CONFIG, "worker": "w", "environment": {"PYTHONPATH": str(package)}}
+    return Worker(Setup(platform="cpu", devices=1, **about), folder / "log")
 
 
 def test_an_edit_to_a_timed_file_ends_the_run(copy: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -16,9 +16,9 @@ from rich.console import Console
 from thin import thin
 
 from jaxbench.core.plan import Point
-from jaxbench.core.schema import to_json
 from jaxbench.core.store import MANIFEST, RunFolder, write_json
 from jaxbench.processes.client import WorkerError
+from jaxbench.processes.messages import Pace, Paced, PrepareAgain, Recorded, Same
 from jaxbench.sweep import sweep
 
 SLOW = (*QUICK_MLP, *(f"--config.measure.{one}" for one in ("rounds=10", "processes=2", "block_s=0.02")))
@@ -161,16 +161,16 @@ class Replaced(Refusing):
         return "session0/cpu1"
 
     def ask(self, point, request):
-        self.asked.append((request["do"], point))
-        if request["do"] == "prepare_again":
-            return {"same": True}
-        if request["do"] == "pace":
+        self.asked.append((request.do, point))
+        if isinstance(request, PrepareAgain):
+            return Same(same=True)
+        if isinstance(request, Pace):
             assert point in self.ready
-            return {"steps": 7}
+            return Paced(steps=7)
         if point == "p1":
             self.ready.clear()
         record = fabricate.point_record(strategy="jit_auto")
-        return {"record": to_json(dataclasses.replace(record, point=point)), "steps": 1}
+        return Recorded(record=dataclasses.replace(record, point=point), steps=1)
 
 
 def test_a_point_that_is_lost_with_its_process_is_prepared_again_before_it_is_timed(tmp_path):

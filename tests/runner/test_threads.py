@@ -1,6 +1,7 @@
 # Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
 """A worker with too few threads for a program asks for another process, before the program can hang."""
 
+import dataclasses
 from types import SimpleNamespace
 
 import pytest
@@ -10,6 +11,7 @@ from jaxbench import config as config_lib
 from jaxbench import discovery
 from jaxbench.core.plan import Point
 from jaxbench.processes.client import Worker
+from jaxbench.processes.messages import Pace, Prepare, Round
 from jaxbench.sweep.sweep import Workers
 
 
@@ -33,20 +35,14 @@ def test_the_program_runs_in_a_second_process(tmp_path, monkeypatch):
         monkeypatch.delenv(name, raising=False)
     config = config_lib.compose("mlp", discovery.load_experiment("mlp"), discovery.load_preset("smoke"), tiny=True)
     asked = point("shard_map")
-    setup = {
-        **asked.worker()[1],
-        "experiment": "mlp",
-        "config": config.to_dict(),
-        "worker": "test",
-        "concurrent_collectives": 0,
-    }
-    worker = Worker(setup, tmp_path / "log")
+    about = {"experiment": "mlp", "config": config.to_dict(), "worker": "test", "concurrent_collectives": 0}
+    worker = Worker(dataclasses.replace(asked.worker()[1], **about), tmp_path / "log")
     try:
-        answer = worker.ask({"do": "prepare", "point": asked.to_json()})
+        answer = worker.ask(Prepare(point=asked.to_json()))
         assert worker.restarts == 1
-        assert answer["record"]["point"] == asked.point
-        round_ = worker.ask({"do": "round", "point": asked.point, "round": 0})
-        assert round_["record"]["kind"] == "round" and worker.restarts == 1
+        assert answer.record.point == asked.point
+        round_ = worker.ask(Round(point=asked.point, round=0))
+        assert round_.record.kind == "round" and worker.restarts == 1
     finally:
         worker.close()
 
@@ -58,8 +54,8 @@ class Restarting:
         self.at, self.restarts = at, 0
 
     def ask(self, request):
-        self.restarts += request["point"] == self.at
-        return {"asked": request["point"]}
+        self.restarts += request.point == self.at
+        return request.point
 
     def close(self):
         pass
@@ -69,7 +65,7 @@ def test_the_preparation_of_the_first_process_is_lost(tmp_path, monkeypatch):
     monkeypatch.setattr(Workers, "_start", lambda self, name, learned: Restarting("pmap/strong/2"))
     points = [point("shard_map"), point("pmap"), point("jit_auto"), point("jit_auto", devices=1)]
     workers = Workers(SimpleNamespace(), points)
-    assert workers.ask("shard_map/strong/2", {"point": "shard_map/strong/2"}) == {"asked": "shard_map/strong/2"}
+    assert workers.ask("shard_map/strong/2", Pace(point="shard_map/strong/2")) == "shard_map/strong/2"
     workers.ready |= {"shard_map/strong/2", "jit_auto/strong/2", "jit_auto/strong/1"}
-    workers.ask("pmap/strong/2", {"point": "pmap/strong/2"})
+    workers.ask("pmap/strong/2", Pace(point="pmap/strong/2"))
     assert workers.ready == {"jit_auto/strong/1"}

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import re
 import subprocess
 import sys
@@ -13,12 +14,14 @@ import pytest
 from doorway import environment, jaxbench
 from rich.console import Console
 
+from jaxbench.core.schema import Verdict
 from jaxbench.errors import UserError
 from jaxbench.features.try_model import trial
 from jaxbench.processes.client import WorkerError
+from jaxbench.processes.messages import Tried, Try
 
 STRATEGIES = ["fsdp", "jit_auto", "pmap"]
-RIGHT = {"name": "parameters", "ok": True, "reason": "near"}
+RIGHT = Verdict(name="parameters", ok=True, reason="near")
 
 
 class Answering:
@@ -27,12 +30,13 @@ class Answering:
     def __init__(self, fails: dict[str, WorkerError] | None = None):
         self.fails, self.asked = fails or {}, []
 
-    def ask(self, request: dict) -> dict:
-        point = request["point"]["point"]
+    def ask(self, request: Try) -> Tried:
+        point = request.point["point"]
         self.asked.append(point)
         if point in self.fails:
             raise self.fails[point]
-        return {"checks": [RIGHT if "pmap" not in point else {**RIGHT, "ok": False, "reason": "far"}]}
+        check = dataclasses.replace(RIGHT, ok=False, reason="far") if "pmap" in point else RIGHT
+        return Tried(checks=(check,), sent_bytes=0, state_bytes=0, peak_bytes=None)
 
 
 def tried(*workers: Answering) -> dict[tuple[str, int], trial.StrategyTrial]:

@@ -1,6 +1,8 @@
 # Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
 """Points on two processes of this machine: the checks, the collective counts and the clocks of each strategy."""
 
+import dataclasses
+
 import pytest
 from doorway import QUICK_MLP, environment, jaxbench
 from thin import KINDS, thin
@@ -14,6 +16,7 @@ from jaxbench.core.plan import Point
 from jaxbench.core.store import RunFolder
 from jaxbench.levers import DEFAULTS
 from jaxbench.processes.client import Worker
+from jaxbench.processes.messages import Compile, Prepare, Round
 from jaxbench.workloads.cases import COLLECTIVES
 
 MOE = {"model.experts": 2}
@@ -47,8 +50,8 @@ def world(asked: Point, experiment: str, changes: dict, log) -> Worker:
         config.update_from_flattened_dict(
             {**changes, "optimizer.name": "sgd", "measure.block_s": 0.001, "measure.gradients": True}
         )
-    setup = {**asked.worker()[1], "experiment": experiment, "config": config.to_dict(), "worker": "test"}
-    return Worker(setup, log)
+    about = {"experiment": experiment, "config": config.to_dict(), "worker": "test"}
+    return Worker(dataclasses.replace(asked.worker()[1], **about), log)
 
 
 @pytest.fixture(scope="module")
@@ -78,10 +81,10 @@ def worlds(tmp_path_factory):
 def test_two_processes_train_as_one_device(worlds, experiment, changes, strategy, levers):
     asked = point(strategy, levers)
     worker = worlds(experiment, changes, asked)
-    record = schema.from_json(worker.ask({"do": "prepare", "point": asked.to_json()})["record"])
+    record = worker.ask(Prepare(point=asked.to_json())).record
     assert record.processes == 2
     assert {check.name: check.reason for check in record.checks if not check.ok} == {}
-    about = schema.from_json(worker.ask({"do": "round", "point": asked.point, "round": 0})["record"])
+    about = worker.ask(Round(point=asked.point, round=0)).record
     assert len(about.process_block_s) == 2
     assert about.block_s == tuple(map(max, *about.process_block_s))
     assert about.compilations == 0 and about.cpus >= 1
@@ -93,12 +96,12 @@ def test_a_process_without_a_device_of_the_point_waits(worlds):
     """On accelerators one process group has the points of every device count."""
     worker = worlds("mlp", {}, point("jit_auto", {}))
     asked = point("jit_auto", {}, devices=1)
-    record = worker.ask({"do": "prepare", "point": asked.to_json()})["record"]
-    assert record["processes"] == 1 and all(check["ok"] for check in record["checks"])
-    about = worker.ask({"do": "round", "point": asked.point, "round": 0})["record"]
-    assert about["process_block_s"] == []
-    both = worker.ask({"do": "compile", "point": point("shard_map", {}).to_json()})
-    assert both["flops"] > 0
+    record = worker.ask(Prepare(point=asked.to_json())).record
+    assert record.processes == 1 and all(check.ok for check in record.checks)
+    about = worker.ask(Round(point=asked.point, round=0)).record
+    assert about.process_block_s == ()
+    both = worker.ask(Compile(point=point("shard_map", {}).to_json()))
+    assert both.flops > 0
 
 
 @pytest.mark.full
@@ -132,8 +135,8 @@ def collective_world(tmp_path_factory):
             patch.setenv(name, value)
         patch.delenv("NPROC", raising=False)
         (_, setup) = points[0].worker()
-        setup = {**setup, "experiment": "collectives", "config": config.to_dict(), "worker": "test"}
-        worker = Worker(setup, tmp_path_factory.mktemp("collectives") / "log")
+        about = {"experiment": "collectives", "config": config.to_dict(), "worker": "test"}
+        worker = Worker(dataclasses.replace(setup, **about), tmp_path_factory.mktemp("collectives") / "log")
     yield {point.point: point for point in points}, worker
     worker.close()
 
@@ -145,9 +148,9 @@ WHERE = {"4": (4, 2), "2x2:x": (2, 2), "2x2:y": (2, 1)}  # mesh and axis: device
 def test_collectives_are_right_between_processes_and_inside_them(collective_world, op, where):
     points, worker = collective_world
     point = points[f"{op}/float32/4096B/{where}"]
-    record = schema.from_json(worker.ask({"do": "prepare", "point": point.to_json()})["record"])
+    record = worker.ask(Prepare(point=point.to_json())).record
     assert (record.devices, record.group_processes) == WHERE[where]
     assert (record.processes, record.group_hosts) == (2, 1)
     assert record.wrong == 0 and all(check.ok for check in record.checks)
-    about = schema.from_json(worker.ask({"do": "round", "point": point.point, "round": 0})["record"])
+    about = worker.ask(Round(point=point.point, round=0)).record
     assert len(about.process_block_s) == 2 and about.compilations == 0 and about.loop_s

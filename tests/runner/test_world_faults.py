@@ -16,8 +16,10 @@ from jaxbench import discovery
 from jaxbench.core.plan import Point
 from jaxbench.errors import UserError
 from jaxbench.machine import start
+from jaxbench.machine.position import Position
 from jaxbench.processes import client
 from jaxbench.processes.client import Worker, WorkerError
+from jaxbench.processes.messages import Compile, Prepare, Round
 from jaxbench.sweep import sweep
 
 # A linear model; a file written by the test makes its loss fail, or differ, only in process 1.
@@ -87,10 +89,10 @@ def gone(pids: list[int], within_s: float = 10) -> bool:
 
 def measure(workers: sweep.Workers, number: int) -> None:
     """Prepares a point and measures one round, like a sweep."""
-    assert workers.ask(WEAK.point, {"do": "prepare", "point": WEAK.to_json()})["record"]["processes"] == 2
+    assert workers.ask(WEAK.point, Prepare(point=WEAK.to_json())).record.processes == 2
     workers.ready |= {STRONG.point, WEAK.point}
-    record = workers.ask(WEAK.point, {"do": "round", "point": WEAK.point, "round": number})["record"]
-    assert len(record["process_block_s"]) == 2
+    record = workers.ask(WEAK.point, Round(point=WEAK.point, round=number)).record
+    assert len(record.process_block_s) == 2
 
 
 @pytest.mark.parametrize("rank", thin([1, 0], 1))
@@ -99,7 +101,7 @@ def test_a_process_that_dies_fails_its_point_by_name_and_the_world_is_made_anew(
     pids = the_world(workers).pids
     os.kill(pids[rank], signal.SIGKILL)
     with pytest.raises(WorkerError, match=f"process {rank} of 2 was killed by SIGKILL") as failed:
-        workers.ask(WEAK.point, {"do": "round", "point": WEAK.point, "round": 1})
+        workers.ask(WEAK.point, Round(point=WEAK.point, round=1))
     assert not failed.value.alive and gone(pids)
     assert workers.ready == set()
     measure(workers, 1)
@@ -112,7 +114,7 @@ def test_a_process_that_is_stopped_is_found_by_the_deadline(workers, monkeypatch
     pids = the_world(workers).pids
     os.kill(pids[1], signal.SIGSTOP)
     with pytest.raises(WorkerError, match=r"no answer within 3 s: .* \(process 1 of 2 does not run: it was stopped"):
-        workers.ask(WEAK.point, {"do": "compile", "point": WEAK.to_json()})
+        workers.ask(WEAK.point, Compile(point=WEAK.to_json()))
     assert gone(pids)
 
 
@@ -122,7 +124,7 @@ def test_a_process_that_fails_alone_ends_the_others_which_wait_for_it(workers, t
     the_world(workers).wait_ready()
     pids = the_world(workers).pids
     with pytest.raises(WorkerError, match="process 1 of 2: .*MemoryError: no room here") as failed:
-        workers.ask(STRONG.point, {"do": "prepare", "point": STRONG.to_json()})
+        workers.ask(STRONG.point, Prepare(point=STRONG.to_json()))
     assert not failed.value.alive and gone(pids)
 
 
@@ -131,11 +133,11 @@ def test_a_common_refusal_is_one_sentence_and_the_group_continues(workers, tmp_p
     pids = the_world(workers).pids
     wrong = {**STRONG.to_json(), "strategy": "tensor"}
     with pytest.raises(WorkerError, match="^'line' does not declare what can be split") as refused:
-        workers.ask(STRONG.point, {"do": "compile", "point": wrong})
+        workers.ask(STRONG.point, Compile(point=wrong))
     assert refused.value.unsupported and refused.value.alive
     (tmp_path / "line.py.differs").touch()
     with pytest.raises(WorkerError, match="^process 1 compiled another program of this step than process 0") as refused:
-        workers.ask(STRONG.point, {"do": "prepare", "point": STRONG.to_json()})
+        workers.ask(STRONG.point, Prepare(point=STRONG.to_json()))
     assert refused.value.stage == "compile" and refused.value.alive
     assert the_world(workers).pids == pids
 
@@ -146,4 +148,4 @@ def test_a_port_that_is_taken_is_one_sentence():
         taken.listen()
         address = f"127.0.0.1:{taken.getsockname()[1]}"
         with pytest.raises(UserError, match=rf"the port {address[10:]} of 127.0.0.1, .*, is taken \(Address already"):
-            start.join({"address": address, "processes": 2, "process": 0})
+            start.join(Position(address=address, processes=2, process=0))

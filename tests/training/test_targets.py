@@ -21,6 +21,7 @@ from jaxbench import discovery
 from jaxbench.config_targets import parse, rates
 from jaxbench.errors import UserError
 from jaxbench.features.time_to_target.targets import Model, TargetStudy, Wanted, models_of
+from jaxbench.features.time_to_target.worker import HowEnded
 from jaxbench.machine import energy
 from jaxbench.machine.energy import Counter
 from jaxbench.workloads import TrainWorkload, make_optimizer
@@ -108,12 +109,12 @@ class Trainer:
         self.counters = counters
 
     def ask(self, request, timeout_s):
-        folder = Path(request["workdir"])
+        folder = Path(request.workdir)
         folder.mkdir(parents=True, exist_ok=True)
         (folder / "metrics.jsonl").write_text('{"step": 40, "test_accuracy": 0.96}\n')
         for name in self.counters:
             self.counters[name] += 150.0
-        return {"finished": True, "reached": True, "diverged": None}
+        return HowEnded(finished=True, reached=True, diverged=None)
 
 
 @pytest.mark.parametrize("counted", [True, False])

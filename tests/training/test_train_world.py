@@ -21,6 +21,7 @@ from jaxbench.features.training.checkpoint import saved_steps
 from jaxbench.features.training.loop import Agreed, Stop
 from jaxbench.features.training.run import Faults
 from jaxbench.features.training.supervisor import Watch
+from jaxbench.features.training.worker import Beat
 from jaxbench.machine import start
 from jaxbench.parallel import multihost
 
@@ -336,7 +337,7 @@ def test_which_process_is_lost(beats, now, words):
     for second in range(int(now) + 1):
         for process, beat in enumerate(beats):
             if beat is not None:
-                watch.heard(process, dict(zip(("kind", "step", "ticks"), beat, strict=True)), float(second))
+                watch.heard(process, Beat(**dict(zip(("kind", "step", "ticks"), beat, strict=True))), float(second))
     found = watch.fault(now)
     if words is None:
         assert found is None

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import hashlib
 import json
 import shutil
@@ -22,6 +23,7 @@ from jaxbench.features.comparison import other_commit
 from jaxbench.features.comparison.other_commit import OtherCommit
 from jaxbench.machine import source
 from jaxbench.processes.client import Worker
+from jaxbench.processes.messages import Setup
 
 pytestmark = pytest.mark.skipif(shutil.which("git") is None, reason="git is not installed")
 
@@ -183,16 +185,16 @@ def test_an_arm_is_a_commit_and_settings():
 def test_a_worker_runs_the_copy_of_its_commit(of_project, tmp_path, monkeypatch):
     monkeypatch.setenv("PYTHONPATH", str(ROOT))
     made = {"measures": "cases", "seed": 0}
-    setup = {"platform": "cpu", "devices": 1, "experiment": "mlp", "config": made, "worker": "w"}
+    setup = Setup(platform="cpu", devices=1, experiment="mlp", config=made, worker="w")
     with other_commit.files("ref:before") as found:
         expected = source.of(found.folder / "jaxbench")
         assert source.environment(expected)["PYTHONPATH"].split(":") == [str(found.folder), str(ROOT)]
-        worker = Worker({**setup, "source": expected}, tmp_path / "log")
+        worker = Worker(dataclasses.replace(setup, source=expected), tmp_path / "log")
         try:
             worker.wait_ready()  # it compares the copies, and this process has a different one
         finally:
             worker.close()
-        other = Worker({**setup, "source": {**expected, "sha256": "0"}}, tmp_path / "log")
+        other = Worker(dataclasses.replace(setup, source={**expected, "sha256": "0"}), tmp_path / "log")
         try:
             with pytest.raises(UserError, match="changed during this run"):
                 other.wait_ready()

@@ -4,8 +4,8 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
+from matplotlib.artist import Artist
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
@@ -28,8 +28,8 @@ from jaxbench.report.findings import TrainingFindings
 from jaxbench.statistics.bootstrap import Estimate
 
 WATERFALL_MOST = 3  # most strategies: more rows of panels do not fit on a page
-_LEFT: Any = dict(facecolor="#e3e3e3", edgecolor="#333333", linewidth=0.8)  # the bar of the measured efficiency
-_ERROR: Any = dict(linestyle="none", ecolor="black", elinewidth=0.7, capsize=1.5, capthick=0.7, zorder=4)
+_LEFT: marks.Style = dict(facecolor="#e3e3e3", edgecolor="#333333", linewidth=0.8)  # the bar of the measured efficiency
+_ERROR: marks.Style = dict(linestyle="none", ecolor="black", elinewidth=0.7, capsize=1.5, capthick=0.7, zorder=4)
 _KIN = {STAGE_WORK: SMALLER_BATCH, SLOWEST_PROCESS: CONTENTION}  # related factors: drawn like these, but hollow
 _PLACES = [name for name in NAMES if name not in _KIN]
 _WATERFALL_STYLES = {
@@ -62,7 +62,7 @@ def draw_waterfall(run: TrainingFindings) -> Figure | None:
     return sheet.finish(f"{run.experiment}: why not 100 %", drawn, [*remarks(every), *rest])
 
 
-def handles(every: Sequence[Waterfall]) -> list[Any]:
+def handles(every: Sequence[Waterfall]) -> list[Artist]:
     """Legend entries of the factors that have a bar."""
     drawn = {factor.name for one in every for factor in one.factors if not factor.negligible}
     return [

@@ -31,15 +31,17 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jax.extend import core
 from jax.sharding import AxisType, Mesh, NamedSharding, PartitionSpec
+from jax.typing import DTypeLike
 
 from jaxbench.core.program import Program, TrainState, jit_once, keep_barriers
-from jaxbench.core.workload import KEY, TrainWorkload
+from jaxbench.core.workload import KEY, Batch, PyTree, TrainWorkload
 from jaxbench.errors import Unsupported
 from jaxbench.machine.mesh import data_mesh
 from jaxbench.parallel.data_parallel import AXIS
 from jaxbench.parallel.stage import AXIS as STAGE
-from jaxbench.workloads.jaxprs import CALLS, CASTS, Replace, equations, evaluate, inner, interpret
+from jaxbench.workloads.jaxprs import CALLS, CASTS, Replace, aval_of, equations, evaluate, inner, interpret
 
 # The primitives that communicate, by the collective that XLA makes of them.
 SENDS = {
@@ -58,13 +60,13 @@ class Traced:
     batch. out_specs: of the results. constants: the same on all devices. out_tree: the structure of (state, metrics).
     """
 
-    jaxpr: Any
-    in_specs: tuple[Any, ...]
-    out_specs: tuple[Any, ...]
-    constants: tuple[Any, ...]
-    out_tree: Any
+    jaxpr: core.Jaxpr
+    in_specs: tuple[PartitionSpec, ...]
+    out_specs: tuple[PartitionSpec, ...]
+    constants: tuple[jax.Array, ...]
+    out_tree: jax.tree_util.PyTreeDef
 
-    def run(self, operands: Sequence[Any], replace: Replace) -> list[Any]:
+    def run(self, operands: Sequence[jax.Array], replace: Replace) -> list[jax.Array]:
         """Evaluates the jaxpr. operands: the state and batch of one device, flat. replace: the rule for collectives."""
         rules = dict.fromkeys((*SENDS, "axis_index"), replace)
         return evaluate(self.jaxpr, (), [*self.constants, *operands], rules)
@@ -93,7 +95,7 @@ def trace(workload: TrainWorkload, program: Program, global_batch: int) -> Trace
     )
 
 
-def communicates(jaxpr: Any) -> bool:
+def communicates(jaxpr: core.Jaxpr) -> bool:
     """Whether a jaxpr contains a collective, at any depth."""
     return any(equation.primitive.name in SENDS for equation in equations(jaxpr))
 
@@ -117,7 +119,7 @@ def in_order(workload: TrainWorkload, program: Program, global_batch: int) -> Pr
 def _all_at_once(workload: TrainWorkload, program: Program, global_batch: int, replace: Replace) -> Program:
     traced, mesh = trace(workload, program, global_batch), program.mesh
 
-    def on_device(*operands: Any) -> list[Any]:
+    def on_device(*operands: jax.Array) -> list[jax.Array]:
         return traced.run(operands, replace)
 
     run = jax.shard_map(on_device, mesh=mesh, in_specs=traced.in_specs, out_specs=[*traced.out_specs], check_vma=False)
@@ -135,7 +137,7 @@ def alone(workload: TrainWorkload, program: Program, global_batch: int) -> Progr
     traced, mesh = trace(workload, program, global_batch), program.mesh
     place = {axis: size - 1 for axis, size in mesh.shape.items()}
 
-    def at_place(equation: Any, given: Sequence[Any]) -> Sequence[Any]:
+    def at_place(equation: core.JaxprEqn, given: Sequence[jax.Array]) -> Sequence[jax.Array]:
         if equation.primitive.name != "axis_index":
             return _own(equation, given)
         axes = equation.params["axis_name"]
@@ -143,14 +145,14 @@ def alone(workload: TrainWorkload, program: Program, global_batch: int) -> Progr
         index = np.ravel_multi_index([place[axis] for axis in axes], [mesh.shape[axis] for axis in axes])
         return [jnp.int32(index)]
 
-    def run(*operands: Any) -> list[Any]:
+    def run(*operands: jax.Array) -> list[jax.Array]:
         return traced.run(operands, at_place)
 
     first, last = mesh.devices.flat[0], mesh.devices.flat[-1]
     own_mesh = Mesh(np.array([first]), ("data",))
     here = NamedSharding(own_mesh, PartitionSpec())
 
-    def share(tree: Any, shardings: Any) -> Any:
+    def share(tree: PyTree, shardings: PyTree) -> PyTree:
         """The shard of each global array on the last device."""
         spread = jax.tree.broadcast(shardings, tree)
         return jax.tree.map(lambda x, sharding: x[sharding.devices_indices_map(x.shape)[last]], tree, spread)
@@ -168,28 +170,28 @@ def alone(workload: TrainWorkload, program: Program, global_batch: int) -> Progr
     )
 
 
-def _program(program: Program, step: Any, mesh: Mesh | None = None) -> Program:
+def _program(program: Program, step: Callable[..., PyTree], mesh: Mesh | None = None) -> Program:
     passes = tuple(dict.fromkeys((*program.disabled_passes, *keep_barriers(mesh or program.mesh))))
     return dataclasses.replace(
         program, step=step, expected=lambda _: {}, sums=0, gradients=None, disabled_passes=passes
     )
 
 
-def _step(traced: Traced, run: Callable[..., Any]) -> Callable[[Any, Any], Any]:
+def _step(traced: Traced, run: Callable[..., list[jax.Array]]) -> Callable[[TrainState, Batch], PyTree]:
     return lambda state, batch: jax.tree.unflatten(traced.out_tree, run(*jax.tree.leaves((state, batch))))
 
 
-def _own(equation: Any, given: Sequence[Any]) -> Sequence[Any]:
+def _own(equation: core.JaxprEqn, given: Sequence[jax.Array]) -> Sequence[jax.Array]:
     """The device's own operand in place of the result of a collective."""
     if equation.primitive.name == "axis_index":
         return [equation.primitive.bind(**equation.params)]
     sizes = [math.prod(x.shape) for x in given]
     operands = jax.lax.optimization_barrier(tuple(given)) if max(sizes) > 1 else given
-    made = [_fitted(x, out.aval.shape, equation.params) for x, out in zip(operands, equation.outvars, strict=True)]
+    made = [_fitted(x, aval_of(out).shape, equation.params) for x, out in zip(operands, equation.outvars, strict=True)]
     return jax.lax.optimization_barrier(tuple(made)) if max(sizes) > 1 else made
 
 
-def _own_when_it_comes(equation: Any, given: Sequence[Any]) -> Sequence[Any]:
+def _own_when_it_comes(equation: core.JaxprEqn, given: Sequence[jax.Array]) -> Sequence[jax.Array]:
     """The device's own operand in place of a message between stages, with one number of the message written into it.
 
     So whatever needs the message still waits for the sender.
@@ -202,7 +204,7 @@ def _own_when_it_comes(equation: Any, given: Sequence[Any]) -> Sequence[Any]:
     return [jax.lax.dynamic_update_slice(x, one, (0,) * x.ndim) for x, one in zip(own, come, strict=True)]
 
 
-def _fitted(x: Any, shape: tuple[int, ...], params: dict[str, Any]) -> Any:
+def _fitted(x: jax.Array, shape: tuple[int, ...], params: dict[str, Any]) -> jax.Array:
     """x, repeated or cut to the shape of a collective's result."""
     size, wanted = math.prod(x.shape), math.prod(shape)
     if wanted > size:
@@ -220,13 +222,13 @@ def _fitted(x: Any, shape: tuple[int, ...], params: dict[str, Any]) -> Any:
 class CollectiveCall:
     """One collective. rank: the number of collectives, one after the other, that must finish before it starts."""
 
-    equation: Any
+    equation: core.JaxprEqn
     rank: int
 
     @property
-    def operands(self) -> list[Any]:
+    def operands(self) -> list[jax.ShapeDtypeStruct]:
         """The shapes and types of its operands on one device."""
-        return [var.aval for var in self.equation.invars]
+        return [aval_of(var) for var in self.equation.invars]
 
 
 @dataclass(frozen=True)
@@ -238,7 +240,7 @@ class CollectiveLoop:
     rank: int
 
     @property
-    def operands(self) -> list[Any]:
+    def operands(self) -> list[jax.ShapeDtypeStruct]:
         return [aval for item in self.items for aval in item.operands]
 
 
@@ -268,7 +270,7 @@ def communication(workload: TrainWorkload, program: Program, global_batch: int) 
     spread = PartitionSpec(mesh.axis_names)
     run = jax.shard_map(on_device, mesh=mesh, in_specs=(spread,), out_specs=(spread, spread), check_vma=False)
 
-    def step(state: TrainState, batch: Any) -> tuple[TrainState, Any]:
+    def step(state: TrainState, batch: Batch) -> tuple[TrainState, PyTree]:
         arrays, used = run(state.params)
         return dataclasses.replace(state, params=arrays), {"used": used}
 
@@ -296,7 +298,7 @@ class Value:
     same: object = dataclasses.field(default_factory=object)
 
 
-def collected(jaxpr: Any, inputs: Sequence[Value]) -> tuple[list[CollectiveCall | CollectiveLoop], list[Value]]:
+def collected(jaxpr: core.Jaxpr, inputs: Sequence[Value]) -> tuple[list[CollectiveCall | CollectiveLoop], list[Value]]:
     """(the collectives of a jaxpr, the values of its results).
 
     A collective of a value that was already sent is left out, because the compiler merges equal collectives. Of several
@@ -305,9 +307,9 @@ def collected(jaxpr: Any, inputs: Sequence[Value]) -> tuple[list[CollectiveCall 
     Raises Unsupported for collectives in a loop of unknown length.
     """
     items: list[CollectiveCall | CollectiveLoop] = []
-    done: dict[Any, list[Value]] = {}
+    done: dict[tuple[object, ...], list[Value]] = {}
 
-    def apply(equation: Any, given: list[Value]) -> list[Value]:
+    def apply(equation: core.JaxprEqn, given: list[Value]) -> list[Value]:
         key = equation.primitive.name, str(equation.params), *(id(value.same) for value in given)
         if equation.primitive.name not in SENDS or key not in done:
             sends, done[key] = _of(equation, given)
@@ -318,7 +320,7 @@ def collected(jaxpr: Any, inputs: Sequence[Value]) -> tuple[list[CollectiveCall 
     return items, interpret(jaxpr, constants, inputs, lambda literal: Value(), apply)
 
 
-def _of(equation: Any, given: list[Value]) -> tuple[list[CollectiveCall | CollectiveLoop], list[Value]]:
+def _of(equation: core.JaxprEqn, given: list[Value]) -> tuple[list[CollectiveCall | CollectiveLoop], list[Value]]:
     name, first = equation.primitive.name, max((value.rank for value in given), default=0)
 
     def results(rank: int) -> list[Value]:
@@ -407,7 +409,7 @@ def product_flops(platform: str, devices: int) -> float:
     return 2.0 * product_size(platform) ** 3 * devices
 
 
-def large_product(devices: list[jax.Device], dtype: Any = jnp.float32, precision: str = "") -> Program:
+def large_product(devices: list[jax.Device], dtype: DTypeLike = jnp.float32, precision: str = "") -> Program:
     """The Program of a step that multiplies two matrices of `dtype` on each device, and keeps the product.
 
     Each step multiplies the same two matrices: a product of products would overflow in a long run. The state is
@@ -434,7 +436,7 @@ def large_product(devices: list[jax.Device], dtype: Any = jnp.float32, precision
     spread = PartitionSpec(AXIS)
     product = jax.shard_map(on_device, mesh=mesh, in_specs=(spread, spread), out_specs=spread, check_vma=False)
 
-    def step(state: TrainState, batch: Any) -> tuple[TrainState, Any]:
+    def step(state: TrainState, batch: Batch) -> tuple[TrainState, PyTree]:
         made = product(state.params["x"], state.params["w"])
         return dataclasses.replace(state, params={**state.params, "product": made}), {}
 

@@ -25,6 +25,7 @@ from jaxbench.analysis import alpha_beta, stragglers
 from jaxbench.analysis.points import MeasuredPoint
 from jaxbench.analysis.scaling import Row, fault
 from jaxbench.levers import ACCUMULATE, MESH, SCHEDULE
+from jaxbench.records.manifest import MachineProfile
 from jaxbench.statistics import paired_ratio
 from jaxbench.statistics.bootstrap import UNKNOWN, Estimate
 from jaxbench.statistics.paired_ratio import SharedTimes
@@ -129,7 +130,7 @@ class Waterfall:
 
 
 def find(
-    rows: Sequence[Row], card: dict[str, Any] | None = None, workers: Mapping[str, Any] | None = None
+    rows: Sequence[Row], card: MachineProfile | None = None, workers: Mapping[str, Any] | None = None
 ) -> list[Waterfall]:
     """The waterfall of every row that has ablations, in the order of the rows.
 

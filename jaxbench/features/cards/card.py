@@ -30,6 +30,7 @@ from jaxbench.features.comparison import comparable
 from jaxbench.features.comparison.comparable import FinishedRun
 from jaxbench.records import documents
 from jaxbench.records.documents import SHA256, AtLeastOne
+from jaxbench.records.manifest import MachineProfile
 from jaxbench.report import columns
 from jaxbench.report.table import records
 from jaxbench.statistics import variance
@@ -266,7 +267,7 @@ def _name(run: FinishedRun) -> dict[str, Any]:
     }
 
 
-def _points(run: FinishedRun, machine: dict[str, Any] | None) -> list[dict[str, Any]]:
+def _points(run: FinishedRun, machine: MachineProfile | None) -> list[dict[str, Any]]:
     """One entry per point, including failed and missing points. Unknown numbers are None.
 
     machine: the peaks and links of its machine (`machine_profile.read`), or None.

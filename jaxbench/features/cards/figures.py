@@ -5,11 +5,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Any
 
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
+from matplotlib.typing import LineStyleType
 
 from jaxbench.report.drawing import marks, notes
 from jaxbench.report.drawing.axes import devices_axis, efficiency_axis, entitle
@@ -17,7 +17,7 @@ from jaxbench.report.drawing.canvas import Sheet, short
 from jaxbench.report.drawing.marks import Mark
 from jaxbench.report.drawing.plot import plot
 
-_CARDS_STYLES: dict[str, Any] = {"strong": "-", "weak": ":"}
+_CARDS_STYLES: dict[str, LineStyleType] = {"strong": "-", "weak": ":"}
 _ACROSS = 3  # panels in a row
 
 

@@ -16,7 +16,6 @@ from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 from ml_collections import ConfigDict
 from rich.console import Console
@@ -39,6 +38,7 @@ from jaxbench.features.comparison.judge import CANNOT_TELL
 from jaxbench.features.comparison.ratio import Drawn, Ratio
 from jaxbench.records import identity
 from jaxbench.records.documents import flatten
+from jaxbench.records.manifest import Machine
 from jaxbench.report.table import ALWAYS, TEXT, Column, fill, milliseconds, ratio
 from jaxbench.statistics import looks
 from jaxbench.statistics.bootstrap import UNKNOWN, Estimate
@@ -364,7 +364,7 @@ def config_of(card: Card, experiment: str) -> tuple[ConfigDict, list[str]]:
     return config, [f"The card is older than the setting {name}, which is now {fields[name]!r}." for name in missing]
 
 
-def other_machine(card: Card, here: dict[str, Any]) -> list[str]:
+def other_machine(card: Card, here: Machine) -> list[str]:
     """A warning if the card is from another kind of machine. here: the manifest of this machine."""
     other = identity.hardware(card.manifest, here)
     if not other:

@@ -21,7 +21,6 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 from ml_collections import ConfigDict
 from rich.console import Console
@@ -36,6 +35,8 @@ from jaxbench.features.comparison import comparable, other_commit, sequential
 from jaxbench.features.comparison.judge import CANNOT_TELL, Answers, Metric
 from jaxbench.features.comparison.other_commit import OTHER_PROTOCOL, Checkout, OtherCommit
 from jaxbench.processes.client import WorkerError
+from jaxbench.processes.messages import Prepare, Recorded, Request, Round
+from jaxbench.records.manifest import Manifest
 from jaxbench.sweep import run as runner
 from jaxbench.sweep.progress import format_s, heartbeat
 from jaxbench.sweep.workers import Workers, note_workers
@@ -107,7 +108,7 @@ class _Arm:
         stack.callback(self.folder.close)
         if (self.folder.path / MANIFEST).exists():
             other_commit.require_same_commit(self.folder.path, self.folder.manifest()["git"], checkout)
-        manifest = {**runner.session_of(self.asked, experiment), **(copy.manifest if copy else {})}
+        manifest = runner.session_of(self.asked, experiment) | (copy.manifest if copy else Manifest())
         session = runner.begin_session(self.folder, manifest)
         self.job = runner.job_of(self.folder, self.asked, config, experiment, session=session)
         if copy:
@@ -130,20 +131,18 @@ class _Arm:
         """Whether an earlier pair has found the number of steps in a block for every point."""
         return all(point.point in self._steps for point in self.asked.points)
 
-    def ask(self, workers: Workers, point: str, request: dict[str, Any]) -> Any:
+    def ask(self, workers: Workers, point: str, request: Request[Recorded]) -> schema.Record:
         """A worker's answer as a record, which is appended to the arm's folder.
 
         Raises UserError if the point cannot be measured, because with one arm missing there is nothing to compare.
         """
         try:
-            answer = workers.ask(point, request)
+            record = workers.ask(point, request).record
         except WorkerError as error:
             if self.checkout and error.stage == "start":  # the other commit may not understand the request
                 raise self._not_understood(str(error)) from error
             raise UserError(f"{self.name} cannot be measured: {point} failed at {error.stage} ({error}).") from error
-        try:
-            record = schema.from_json(answer["record"])
-        except (KeyError, TypeError, ValueError) as error:
+        except ValueError as error:  # a record with fields that this version does not know
             if not self.checkout:
                 raise
             raise self._not_understood(str(error)) from error
@@ -155,8 +154,8 @@ class _Arm:
 
     def round(self, workers: Workers, point: str, number: int) -> None:
         """Measures a round with the block length of the first pair: blocks of different lengths are not comparable."""
-        known = {"steps": self._steps[point]} if point in self._steps else {}
-        record = self.ask(workers, point, {"do": "round", "point": point, "round": number, **known})
+        record = self.ask(workers, point, Round(point=point, round=number, steps=self._steps.get(point)))
+        assert isinstance(record, schema.RoundRecord)
         self._steps[point] = record.steps
 
     def prepare(self, workers: Workers) -> None:
@@ -164,7 +163,7 @@ class _Arm:
         # A point that needs a new process discards what the old process had prepared for other points.
         while todo := [point for point in self.asked.points if point.point not in workers.ready]:
             for point in todo:
-                self.ask(workers, point.point, {"do": "prepare", "point": point.to_json()})
+                self.ask(workers, point.point, Prepare(point=point.to_json()))
                 workers.ready.add(point.point)
         note_workers(self.folder, [workers])
 

@@ -12,7 +12,7 @@ import dataclasses
 import datetime
 import itertools
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
@@ -26,6 +26,7 @@ from jaxbench.features.comparison.judge import FASTER, SLOWER
 from jaxbench.features.comparison.ratio import Side
 from jaxbench.records import identity
 from jaxbench.records.documents import decode, sealed, unsealed
+from jaxbench.records.manifest import Manifest
 from jaxbench.statistics import variance as spreads
 from jaxbench.statistics.bootstrap import MIN_PROCESSES
 from jaxbench.statistics.variance import ASSUMED, CALIBRATED, RunVariance
@@ -176,7 +177,7 @@ def _against_itself(side: Side) -> tuple[list[float], int]:
     return differences, alarms
 
 
-def machine_key(manifest: Mapping[str, Any]) -> str:
+def machine_key(manifest: Manifest) -> str:
     """The machine's key in the file, readable by people. Older files identify the machine by this key alone."""
     return ", ".join(str(manifest.get(name, "")) for name in ("platform", "device_kind", "cores", "cpu_model"))
 
@@ -195,13 +196,13 @@ class CalibrationFile:
     machines: dict[str, dict[str, Calibration]]
     facts: dict[str, dict[str, Any]] = dataclasses.field(default_factory=dict)
 
-    def key_of(self, manifest: Mapping[str, Any]) -> str | None:
+    def key_of(self, manifest: Manifest) -> str | None:
         """The key of this machine; None if the file does not have it."""
         keys = [key for key in self.machines if key.partition(" #")[0] == machine_key(manifest)]
         return next((key for key in keys if not identity.hardware(self.facts.get(key, {}), manifest)), None)
 
 
-def load(manifest: Mapping[str, Any], experiment: str, folder: Path = FOLDER) -> Calibration | None:
+def load(manifest: Manifest, experiment: str, folder: Path = FOLDER) -> Calibration | None:
     """This machine's calibration with this experiment, or its largest spread with any other; None without one.
 
     Raises UserError for a damaged file.
@@ -209,7 +210,7 @@ def load(manifest: Mapping[str, Any], experiment: str, folder: Path = FOLDER) ->
     return _find(manifest, experiment, folder)[0]
 
 
-def _find(manifest: Mapping[str, Any], experiment: str, folder: Path) -> tuple[Calibration | None, str]:
+def _find(manifest: Manifest, experiment: str, folder: Path) -> tuple[Calibration | None, str]:
     """(as `load`, UNSURE or ""): UNSURE if the file cannot prove that its machine is this one."""
     file = _read(folder / FILE)
     key = file.key_of(manifest) or ""
@@ -225,7 +226,7 @@ def pooled(sessions: Sequence[CalibrationSession]) -> tuple[float, int]:
     return math.sqrt(sum(session.df * session.sd**2 for session in sessions) / df), df
 
 
-def adopt(run: Path, manifest: Mapping[str, Any], experiment: str, folder: Path = FOLDER) -> None:
+def adopt(run: Path, manifest: Manifest, experiment: str, folder: Path = FOLDER) -> None:
     """Copies this machine's calibrated spread into the run folder `run`, so the run's intervals can use it.
 
     Does nothing if this machine is not calibrated, or if the run folder has a spread already.
@@ -235,20 +236,20 @@ def adopt(run: Path, manifest: Mapping[str, Any], experiment: str, folder: Path 
         write_json(target, sealed(asdict(known)))
 
 
-def spread_of(manifest: Mapping[str, Any], experiment: str, folder: Path = FOLDER) -> RunVariance:
+def spread_of(manifest: Manifest, experiment: str, folder: Path = FOLDER) -> RunVariance:
     """This machine's calibrated spread, or ASSUMED without a calibration."""
     known, unsure = _find(manifest, experiment, folder)
     return ASSUMED if known is None else dataclasses.replace(known.spread, source=known.spread.source + unsure)
 
 
-def save(manifest: Mapping[str, Any], calibration: Calibration, folder: Path = FOLDER) -> Path:
+def save(manifest: Manifest, calibration: Calibration, folder: Path = FOLDER) -> Path:
     """Writes a calibration to the file, in place of an earlier one of this machine and experiment."""
     path = folder / FILE
     folder.mkdir(parents=True, exist_ok=True)
     file = _read(path)
     key = file.key_of(manifest) or f"{machine_key(manifest)} #{len(file.machines) + 1}"
     file.machines.setdefault(key, {})[calibration.experiment] = calibration
-    file.facts[key] = {name: manifest[name] for name in identity.FIELDS if name in manifest}
+    file.facts[key] = {name: value for name, value in manifest.items() if name in identity.FIELDS}
     write_json(path, sealed(asdict(file)))
     return path
 

@@ -26,6 +26,7 @@ from jaxbench.features.comparison.calibration import FOLDER
 from jaxbench.features.comparison.ratio import Sample, Side, of_rounds
 from jaxbench.records import identity
 from jaxbench.records.documents import flatten
+from jaxbench.records.manifest import Manifest
 from jaxbench.statistics import variance
 
 # The manifests must agree on the machine's identity. The configs must agree on everything except how a run is measured
@@ -49,7 +50,7 @@ class FinishedRun:
 
     path: Path
     config: dict[str, Any]
-    manifest: dict[str, Any]
+    manifest: Manifest
     points: Sequence[MeasuredPoint] | Sequence[CasePoint]
     explaining: Sequence[MeasuredPoint] = ()
 
@@ -138,10 +139,10 @@ def pair(a: FinishedRun, b: FinishedRun, across: Sequence[str] = ()) -> Pair:
     return Pair(a=left, b=right, left_out=tuple(left_out), software=(*of_model, *software(a, b)))
 
 
-def models(a: FinishedRun, b: FinishedRun, across: Sequence[str] = ()) -> dict[str, tuple[Any, Any]]:
+def models(a: FinishedRun, b: FinishedRun, across: Sequence[str] = ()) -> identity.Differences:
     """{fact: (A's value, B's value)} where the models differ, with the values of the first point that differs."""
     left, right = (_by_name(run, across) for run in (a, b))
-    found: dict[str, tuple[Any, Any]] = {}
+    found: identity.Differences = {}
     for name in (name for name in left if name in right):
         one, other = left[name].record, right[name].record
         if one is not None and other is not None:
@@ -159,7 +160,7 @@ def follows(declared: Iterable[str]) -> tuple[str, ...]:
     return (*identity.STEP_FACTS, *identity.CASE_FACTS)
 
 
-def differences(a: FinishedRun, b: FinishedRun) -> dict[str, tuple[Any, Any]]:
+def differences(a: FinishedRun, b: FinishedRun) -> identity.Differences:
     """{name: (A's value, B's value)} of the fields that must be equal but differ."""
     left, right = (
         {name: value for name, value in flatten(run.config).items() if not name.startswith(HOW) and name not in POINT}
@@ -186,7 +187,7 @@ def software(a: FinishedRun, b: FinishedRun) -> list[str]:
     return [*found, unknown] if unknown else found
 
 
-def places(a: FinishedRun, b: FinishedRun) -> dict[str, tuple[Any, Any]]:
+def places(a: FinishedRun, b: FinishedRun) -> identity.Differences:
     """The fields in which every point of A differs from every point of B, so that no point would match."""
     differing = {}
     for field in POINT:

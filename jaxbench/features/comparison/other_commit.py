@@ -29,6 +29,7 @@ from jaxbench.features.comparison import comparable
 from jaxbench.machine import source
 from jaxbench.machine.manifest import git
 from jaxbench.records.documents import flatten
+from jaxbench.records.manifest import Manifest
 
 Fields = dict[str, Any]  # the fields of a config by path
 
@@ -187,7 +188,7 @@ class OtherCommit:
 
     experiment: str
     source: dict[str, str]
-    manifest: dict[str, Any]
+    manifest: Manifest
     notes: tuple[str, ...]
 
     @staticmethod
@@ -199,7 +200,7 @@ class OtherCommit:
         ours = _fields(config_lib.plain(config_lib.compose(Path(experiment).stem, module, preset, tiny=False)))
         theirs = _fields(facts["config"])
         require_known(checkout, theirs, ours, _fields(config_lib.plain(config)))
-        manifest = {
+        manifest: Manifest = {
             "git": {"commit": checkout.commit, "dirty": False, "ref": checkout.ref},
             "source_sha256": facts["source"]["sha256"],
             "experiment_sha256": facts["experiment_sha256"],

@@ -278,7 +278,7 @@ def read_host(root: Path = ROOT) -> Host:
     )
 
 
-def probe_jax() -> tuple[dict[str, Any] | None, DoctorFinding]:
+def probe_jax() -> tuple[Mapping[str, Any] | None, DoctorFinding]:
     """(the manifest of this machine as a run would record it, or None; the finding whether JAX starts)."""
     try:
         facts = manifest.probe("auto")

@@ -6,6 +6,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from matplotlib.artist import Artist
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
@@ -45,7 +46,7 @@ def draw_compiled(run: Findings) -> Figure | None:
     entitle(wire, x="sent by a device in a step, MB")
     for axes in (memory, wire):
         sheet.names(axes, [short(row.name, 44) for row, _ in shown], shown=axes is memory)
-    handles: list[Any] = [marks.bar_handle(style, kind) for style, kind in enumerate(["memory per device", *kinds])]
+    handles: list[Artist] = [marks.bar_handle(style, kind) for style, kind in enumerate(["memory per device", *kinds])]
     return sheet.finish(run.title, handles, notes.rest(len(shown), len(compiled), "points, the first"))
 
 
@@ -189,7 +190,7 @@ def _published(axes: Axes, records: Sequence[ForecastRecord], counts: Sequence[i
         for size, shape in shapes.items() if len(shown) else ():
             parameters = 1e9 * float(size.removesuffix("B"))
             same = any(abs(record.parameters / parameters - 1) < _AS_LARGE for record in records)
-            style: dict[str, Any] = dict(marker=shape, linestyle="none", markerfacecolor="white" if same else "none")
+            style: marks.Style = dict(marker=shape, linestyle="none", markerfacecolor="white" if same else "none")
             style |= {"color": "black" if same else marks.GREY, "markersize": 6 if same else 4}
             axes.plot(shown[across], shown[f"mfu_{size}"], zorder=3 if same else 4, **style)
             drawn.append(marks.style_handle(f"{size}, {found.project.partition(' ')[0]}", **style))
@@ -252,7 +253,7 @@ def draw_advice(lines: Sequence[dict[str, Any]], job: dict[str, Any], *, title: 
             marks.write(axes, line["sort_s"] / scale, line["sort_cost"], line["name"], above=True, size=5.5)
     if job["deadline_s"] is not None:
         axes.axvline(job["deadline_s"] / scale, color=marks.GREY, linewidth=0.7, linestyle=(0, (1, 1.2)), zorder=1)
-        place_of: Any = dict(xycoords=("data", "axes fraction"), xytext=(-2, 0), ha="right")
+        place_of: marks.Style = dict(xycoords=("data", "axes fraction"), xytext=(-2, 0), ha="right")
         marks.write(axes, job["deadline_s"] / scale, 0.03, "deadline", size=6.3, **place_of)
     for axis in ("x", "y"):
         log_axis(axes, axis, show=plain)

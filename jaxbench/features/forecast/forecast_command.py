@@ -248,7 +248,7 @@ def _carded(path: Path) -> Carded:
     card = machine_profile.read(path)
     if card is None:
         raise UserError(f"there is no machine profile '{path}': 'jaxbench machine' writes one, machine.json.")
-    return Carded(card=card)
+    return Carded(card={**card})
 
 
 def _blocks(config: ConfigDict, experiment: str) -> int:

@@ -19,6 +19,7 @@ from jaxbench.analysis.points import between
 from jaxbench.analysis.quantities import devices, seconds
 from jaxbench.core.store import RunFolder, write_atomic
 from jaxbench.errors import UserError
+from jaxbench.records.manifest import CopyRate, LaunchCost, LinkFit, Machine, MachineProfile, Peak
 from jaxbench.report import case_findings, page, views
 from jaxbench.report.build import RunOutcome
 from jaxbench.report.case_findings import CaseFindings
@@ -37,7 +38,7 @@ Run = tuple[Path, CaseFindings]
 
 
 def write(
-    folder: str | os.PathLike[str], runs: Sequence[Path], card: dict[str, Any], console: Console | None = None
+    folder: str | os.PathLike[str], runs: Sequence[Path], card: MachineProfile, console: Console | None = None
 ) -> RunOutcome:
     """Writes `machine.html` and its roofline into `folder`. With a `console`, it also prints the profile.
 
@@ -64,7 +65,7 @@ def write(
     return RunOutcome(ok=not sentences, sentences=sentences)
 
 
-def _page(folder: Path, runs: Sequence[Run], card: dict[str, Any], pictures: Sequence[Picture]) -> Page:
+def _page(folder: Path, runs: Sequence[Run], card: MachineProfile, pictures: Sequence[Picture]) -> Page:
     results = _of_runs(runs, lambda findings: findings.headlines)  # only on the page: the terminal has the table
     normal = _of_runs(runs, lambda findings: [verdict.sentence for verdict in findings.normal])
     refused = _of_runs(runs, lambda findings: case_findings.refusals(findings.rows))
@@ -99,7 +100,7 @@ def _address(folder: Path, run: Path) -> str:
     return urllib.parse.quote(Path(relative).as_posix())
 
 
-def _of_runs(runs: Sequence[Run], say: Any) -> list[str]:
+def _of_runs(runs: Sequence[Run], say: Callable[[CaseFindings], Sequence[str]]) -> list[str]:
     """The sentences of all runs, each after its experiment's name."""
     return [f"{findings.experiment}: {sentence}" for _, findings in runs for sentence in say(findings)]
 
@@ -109,7 +110,7 @@ def _shortfalls(runs: Sequence[Run]) -> list[str]:
     return _of_runs(runs, lambda findings: findings.shortfalls() if findings.rows else nothing)
 
 
-def _roofline(folder: Path, runs: Sequence[Run], card: dict[str, Any]) -> list[Picture]:
+def _roofline(folder: Path, runs: Sequence[Run], card: MachineProfile) -> list[Picture]:
     """The roofline: every kernel of all runs under the profile's ceilings."""
     spots = of_cases([row for _, findings in runs for row in findings.rows])
     title = f"{machine_name(card['machine'])}: kernels under this machine's ceilings"
@@ -153,7 +154,7 @@ _COLUMNS = (
 )
 
 
-def numbers(card: dict[str, Any]) -> Iterator[Number]:
+def numbers(card: MachineProfile) -> Iterator[Number]:
     """Every number of the profile."""
     for peak in card["peaks"]:
         flop = peak["quantity"] == "flop_per_s"
@@ -172,7 +173,7 @@ def numbers(card: dict[str, Any]) -> Iterator[Number]:
     for link in card["links"]:
         over = f"{devices(int(link['devices']))}{'°' if link['oversubscribed'] else ''}"
         along = f" along {link['axis']} of {link['mesh']}" if "x" in str(link.get("mesh") or "") else ""
-        held_by = between(int(link.get("group_processes", 1)), int(link.get("group_hosts", 1)))
+        held_by = between(link.get("group_processes") or 1, link.get("group_hosts") or 1)
         along += f" of {held_by}" if held_by else ""
         alpha, alpha_ends = _value(link, "alpha_s", seconds)
         beta, beta_ends = _value(link, "beta_bytes_per_s", quantities.per_second)
@@ -186,7 +187,7 @@ def numbers(card: dict[str, Any]) -> Iterator[Number]:
         yield Number(str(copy["op"]), quantities.payload(copy["payload_bytes"]), where, value, ends, by="transfer")
 
 
-def headlines(card: dict[str, Any]) -> list[str]:
+def headlines(card: MachineProfile) -> list[str]:
     """The profile in a few sentences: peaks on all cores, and collectives on the most devices with a core each."""
     sentences = []
     for platform in dict.fromkeys(peak["platform"] for peak in card["peaks"]):
@@ -215,12 +216,12 @@ def headlines(card: dict[str, Any]) -> list[str]:
     return sentences + ([f"Collectives of S bytes on {devices(count)}: {'; '.join(parts)}."] if parts else [])
 
 
-def _poor(link: Mapping[str, Any]) -> bool:
+def _poor(link: LinkFit) -> bool:
     """As `AlphaBetaFit.poor`. Older profiles have no misfit."""
     return (link.get("misfit") or 0.0) >= POOR
 
 
-def machine_name(machine: Mapping[str, Any]) -> str:
+def machine_name(machine: Machine) -> str:
     """The accelerator or the processor, with the number of devices or cores."""
     if machine.get("platform") != "cpu":
         return f"{machine.get('devices')} x {machine.get('device_kind')}"
@@ -228,7 +229,7 @@ def machine_name(machine: Mapping[str, Any]) -> str:
     return f"{machine.get('cpu_model') or 'CPU'}, {cores} core{'s' if cores != 1 else ''}"
 
 
-def table(card: dict[str, Any]) -> Table:
+def table(card: MachineProfile) -> Table:
     """Every number of the profile as a table."""
     note = "Only numbers that passed every gate. Collectives: time per call for a payload of S bytes."
     if any(link["oversubscribed"] for link in card["links"]):
@@ -238,12 +239,12 @@ def table(card: dict[str, Any]) -> Table:
     )
 
 
-def brief(card: dict[str, Any]) -> Table:
+def brief(card: MachineProfile) -> Table:
     """The table for the terminal, with only the slowest and the fastest copy of each kind."""
     return table({**card, "transfers": _ends(card["transfers"])})
 
 
-def _ends(copies: list[dict[str, Any]]) -> list[dict[str, Any]]:
+def _ends(copies: list[CopyRate]) -> list[CopyRate]:
     """The slowest and the fastest pair of each kind of copy."""
     ends = []
     for op in dict.fromkeys(copy["op"] for copy in copies):
@@ -252,18 +253,18 @@ def _ends(copies: list[dict[str, Any]]) -> list[dict[str, Any]]:
     return ends
 
 
-def _place(entry: dict[str, Any]) -> str:
+def _place(entry: Peak | LaunchCost) -> str:
     if entry["platform"] != "cpu":
         return str(entry["platform"])
     return f"{entry['cores']} core{'s' if entry['cores'] != 1 else ''}"
 
 
-def _value(entry: dict[str, Any], field: str, show: Callable[[float], str]) -> tuple[str, str]:
+def _value(entry: Mapping[str, Any], field: str, show: Callable[[float], str]) -> tuple[str, str]:
     """(the number, its interval) as text. The ends are the fields "lo", "hi" for "value", else FIELD_lo, FIELD_hi."""
     prefix = "" if field == "value" else f"{field}_"
     lo, hi = entry.get(f"{prefix}lo"), entry.get(f"{prefix}hi")
     return show(float(entry[field])), "" if lo is None or hi is None else f"[{show(lo)}, {show(hi)}]"
 
 
-def _count(elements: Any) -> str:
+def _count(elements: int | None) -> str:
     return f"{elements:,}" if isinstance(elements, int) else ""

@@ -21,6 +21,7 @@ from jax.profiler import ProfileData
 
 from jaxbench.core.bench import Bench
 from jaxbench.core.schema import ProfileRecord
+from jaxbench.core.workload import PyTree
 from jaxbench.hlo.module import Module, parse
 from jaxbench.hlo.operations import KINDS, OperationClassifier
 from jaxbench.processes.server import stage
@@ -67,16 +68,16 @@ def of_point(bench: Bench, point: str, folder: str) -> ProfileRecord:
 
 
 def trace(
-    call: Callable[[Any, Any], tuple[Any, Any]],
-    state: Any,
-    batch: Any,
+    call: Callable[[PyTree, PyTree], tuple[PyTree, PyTree]],
+    state: PyTree,
+    batch: PyTree,
     *,
     steps: int,
     folder: str | Path,
     module: Module,
     point: str,
     worker: str,
-    fence: Callable[[Any], Any] = jax.block_until_ready,
+    fence: Callable[[PyTree], PyTree] = jax.block_until_ready,
 ) -> ProfileRecord:
     """Runs `steps` dependent steps and a fence under the profiler. The step must have run before.
 

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
+from matplotlib.typing import LineStyleType
 
 from jaxbench.features.time_to_target.analysis import Curve, SeedGroup
 from jaxbench.report.drawing import marks, notes
@@ -17,7 +18,12 @@ from jaxbench.report.drawing.canvas import Sheet
 from jaxbench.report.drawing.marks import GREY, Mark
 from jaxbench.report.drawing.plot import plot
 
-_BETWEEN: Any = ("-", (0, (6, 1.5, 1, 1.5)), ":", marks.DASHED)  # a line style per learning-rate rule
+_BETWEEN: tuple[LineStyleType, ...] = (
+    "-",
+    (0, (6, 1.5, 1, 1.5)),
+    ":",
+    marks.DASHED,
+)  # a line style per learning-rate rule
 
 
 @plot("targets")
@@ -50,7 +56,7 @@ def draw_targets(curves: Sequence[Curve], *, title: str) -> Figure | None:
     return sheet.finish(title, [*handles, *rules, marks.guide_handle("1/batch, or 1/devices")], [note])
 
 
-def _steps(axes: Axes, curves: Sequence[Curve], styles: Mapping[str, Any], counts: Sequence[int]) -> None:
+def _steps(axes: Axes, curves: Sequence[Curve], styles: Mapping[str, LineStyleType], counts: Sequence[int]) -> None:
     for curve in curves:
         for devices in curve.counts:
             place, between = counts.index(devices), styles[curve.rule]
@@ -65,21 +71,21 @@ def _steps(axes: Axes, curves: Sequence[Curve], styles: Mapping[str, Any], count
     for number, curve in enumerate(curve for curve in curves if curve.knee.known):
         axes.axvline(curve.knee.value, color="black", linewidth=0.9, linestyle=":", zorder=1)
         text = f"knee {curve.knee.value:.3g}" + (f" ({curve.rule})" if len(curves) > 1 else "")
-        high: dict[str, Any] = dict(xycoords=("data", "axes fraction"), xytext=(3, 0), va="top")
+        high: marks.Style = dict(xycoords=("data", "axes fraction"), xytext=(3, 0), va="top")
         marks.write(axes, curve.knee.value, 0.99 - 0.09 * number, text, **high)
     scale = next((curve.noise_scale for curve in curves if curve.noise_scale.known), None)
     if scale is not None:
         low, high_end = (scale.lo, scale.hi) if scale.has_interval else (scale.value / 1.05, scale.value * 1.05)
         axes.axvspan(low, high_end, color=GREY, alpha=0.18, linewidth=0, zorder=0)
         left = scale.value**2 < batches.min() * batches.max()  # in the axis's left half: the text goes to the right
-        beside: dict[str, Any] = dict(xycoords=("data", "axes fraction"), color=GREY, va="bottom")
+        beside: marks.Style = dict(xycoords=("data", "axes fraction"), color=GREY, va="bottom")
         beside |= dict(ha="left", xytext=(5, 2)) if left else dict(ha="right", xytext=(-5, 2))
         marks.write(axes, scale.value, 0.0, f"noise scale {scale.value:.3g}", **beside)
     log_axis(axes, "y", show=si, max_ticks=6)
     _batch_axis(axes, batches)
 
 
-def _seconds(axes: Axes, curves: Sequence[Curve], styles: Mapping[str, Any], counts: Sequence[int]) -> None:
+def _seconds(axes: Axes, curves: Sequence[Curve], styles: Mapping[str, LineStyleType], counts: Sequence[int]) -> None:
     """Draws the times of the first rule only: those of several rules would cover each other."""
     curve = curves[0]
     for devices in curve.counts:
@@ -89,7 +95,9 @@ def _seconds(axes: Axes, curves: Sequence[Curve], styles: Mapping[str, Any], cou
     _batch_axis(axes, np.array([place.batch for place in curve.places], float))
 
 
-def _targets_devices(axes: Axes, curves: Sequence[Curve], styles: Mapping[str, Any], counts: Sequence[int]) -> None:
+def _targets_devices(
+    axes: Axes, curves: Sequence[Curve], styles: Mapping[str, LineStyleType], counts: Sequence[int]
+) -> None:
     for curve in curves:
         best = [place for count in curve.counts if (place := curve.fastest(count))]
         at, times = [place.devices for place in best], [place.seconds.value for place in best]
@@ -112,7 +120,7 @@ def _targets_line(
     value: Any,
     *,
     place: int,
-    between: Any = "-",
+    between: LineStyleType = "-",
     at: Any = lambda one: one.batch,
 ) -> None:
     """Draws one series; groups that missed the target are hollow, with an arrow upward."""

@@ -14,9 +14,9 @@ import math
 import shutil
 import sys
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from ml_collections import ConfigDict
 from rich.console import Console
@@ -27,6 +27,7 @@ from jaxbench.config_targets import TUNED, TargetSettings, parse, rates
 from jaxbench.core import plan
 from jaxbench.core.store import RunFolder, write_json
 from jaxbench.errors import UserError
+from jaxbench.features.time_to_target.worker import DescribeModel, HowEnded, TrainModel
 from jaxbench.features.training import trainings
 from jaxbench.features.training.folder import writing
 from jaxbench.features.training.metrics import METRICS
@@ -34,7 +35,11 @@ from jaxbench.features.training.trainings import Trained
 from jaxbench.machine import energy
 from jaxbench.machine import manifest as manifest_lib
 from jaxbench.processes.client import Worker, WorkerError
+from jaxbench.processes.messages import Request, Setup
+from jaxbench.records.manifest import Machine, Manifest
 from jaxbench.sweep.run import absolute, begin_session, free_cores
+
+Answer = TypeVar("Answer")
 
 MODULE = "jaxbench.features.time_to_target.worker"
 LONGEST_S = 1e6  # limit for one training
@@ -101,7 +106,7 @@ class TargetStudy:
     """The run in `folder`: its settings, this machine, and the trainings so far. per_hour: the machine's price."""
 
     def __init__(
-        self, settings: TargetSettings, folder: Path, machine: dict[str, Any], console: Console,
+        self, settings: TargetSettings, folder: Path, machine: Machine, console: Console,
         per_hour: float | None = None,
     ):  # fmt: skip
         self.settings, self.folder, self.machine, self.console = settings, folder, machine, console
@@ -113,9 +118,8 @@ class TargetStudy:
         for model in models:
             for devices in counts:
                 with self._process(devices) as worker:
-                    asked = {"do": "describe", "experiment": model.experiment, "config": model.config.to_dict()}
-                    examples = self._ask(worker, asked)["examples"]
-                    known = Model(**{**vars(model), "examples": examples})
+                    asked = DescribeModel(experiment=model.experiment, config=model.config.to_dict())
+                    known = replace(model, examples=_ask(worker, asked, model.experiment).examples)
                     for rule in self.settings.rule:
                         for batch in self._batches(known, devices, first=rule == self.settings.rule[0]):
                             self._batch(worker, known, devices, batch, rule)
@@ -164,17 +168,14 @@ class TargetStudy:
         if not ended.exists():
             config = wanted.config(self.settings)
             before, whole = energy.read(), not folder.exists()  # a killed start's energy is unknown
-            answer = self._ask(
-                worker,
-                {
-                    "do": "train",
-                    "experiment": wanted.model.experiment,
-                    "config": config_lib.plain(config),
-                    "workdir": str(folder),
-                    "command": ["jaxbench", *sys.argv[1:]],
-                },
+            order = TrainModel(
+                experiment=wanted.model.experiment,
+                config=config_lib.plain(config),
+                workdir=str(folder),
+                command=("jaxbench", *sys.argv[1:]),
             )
-            if not answer["finished"]:
+            answer = _ask(worker, order, folder)
+            if not answer.finished:
                 raise KeyboardInterrupt  # the same signal as ours stopped it
             with writing(folder):
                 used = energy.between(before, energy.read()) if whole else {}
@@ -187,28 +188,21 @@ class TargetStudy:
         self.console.print(trainings.trained_sentence(found), highlight=False, soft_wrap=True)
         return found
 
-    def _ask(self, worker: Worker, request: dict[str, Any]) -> dict[str, Any]:
-        try:
-            return worker.ask(request, LONGEST_S)
-        except WorkerError as error:
-            raise UserError(f"{Path(request.get('workdir', request['experiment'])).name}: {error}") from error
-
     @contextlib.contextmanager
     def _process(self, devices: int) -> Iterator[Worker]:
         logs = self.folder / "logs"
         logs.mkdir(exist_ok=True)
-        setup = {
-            "module": MODULE,
-            "platform": self.machine["platform"],
-            "devices": devices,
-            "order": free_cores(),
-            "environment": plan.KEEP_MEMORY,
-            "concurrent_collectives": 1,  # the fewest threads; a step that needs more restarts the worker
-            "worker": f"devices{devices}",
-            "config": {},
-            "machine": self.machine,
-            "cache": str((self.folder / "compiled").absolute()),
-        }
+        setup = Setup(
+            module=MODULE,
+            platform=self.machine["platform"],
+            devices=devices,
+            order=tuple(free_cores()),
+            environment=plan.KEEP_MEMORY,
+            concurrent_collectives=1,  # the fewest threads; a step that needs more restarts the worker
+            worker=f"devices{devices}",
+            machine=self.machine,
+            cache=str((self.folder / "compiled").absolute()),
+        )
         worker = Worker(setup, logs / f"devices{devices}.log")
         try:
             yield worker
@@ -216,13 +210,21 @@ class TargetStudy:
             worker.close()
 
 
-def _result(folder: Path, wanted: Wanted, answer: dict[str, Any]) -> dict[str, Any]:
+def _ask(worker: Worker, request: Request[Answer], of: str | Path) -> Answer:
+    """Raises UserError, which names the experiment or the folder `of` the training."""
+    try:
+        return worker.ask(request, LONGEST_S)
+    except WorkerError as error:
+        raise UserError(f"{Path(of).name}: {error}") from error
+
+
+def _result(folder: Path, wanted: Wanted, answer: HowEnded) -> dict[str, Any]:
     """The result of a training that has ended, from its own files."""
     rows = [json.loads(line) for line in (folder / METRICS).read_text().splitlines()]
     spent = trainings.totals(trainings.read_ledger(folder))
     # A training that did not reach its target counts as the whole budget of steps.
     budget = wanted.model.epochs * (wanted.model.examples // wanted.batch)
-    done = answer["diverged"] or (rows[-1]["step"] if rows else 0)
+    done = answer.diverged or (rows[-1]["step"] if rows else 0)
     return {
         "model": wanted.model.name,
         "batch": wanted.batch,
@@ -230,9 +232,9 @@ def _result(folder: Path, wanted: Wanted, answer: dict[str, Any]) -> dict[str, A
         "seed": wanted.seed,
         "learning_rate": wanted.rate,
         "target": wanted.model.target,
-        "steps": rows[-1]["step"] if answer["reached"] else budget,
-        "reached": answer["reached"],
-        "diverged": answer["diverged"],
+        "steps": rows[-1]["step"] if answer.reached else budget,
+        "reached": answer.reached,
+        "diverged": answer.diverged,
         "accuracy": rows[-1].get("test_accuracy") if rows else None,
         "step_s": (spent["steps"] + spent["input"]) / 1e9 / done if done else None,
         "noise": [[row["step"], row["gradient_square"], row["noise_trace"]] for row in rows if "noise_trace" in row],
@@ -266,7 +268,7 @@ def models_of(settings: TargetSettings) -> list[Model]:
     return found
 
 
-def ask(config: ConfigDict) -> tuple[TargetSettings, list[Model], dict[str, Any], tuple[int, ...]]:
+def ask(config: ConfigDict) -> tuple[TargetSettings, list[Model], Machine, tuple[int, ...]]:
     """(settings, models, machine, device counts). Raises UserError."""
     settings = parse(config)
     parallel.load(settings.strategy)
@@ -311,12 +313,8 @@ def run(experiment: str, config: ConfigDict, workdir: Path, console: Console, pe
 
 
 def _session(
-    experiment: str,
-    settings: TargetSettings,
-    models: Sequence[Model],
-    machine: dict[str, Any],
-    counts: Sequence[int],
-) -> dict[str, Any]:
+    experiment: str, settings: TargetSettings, models: Sequence[Model], machine: Machine, counts: Sequence[int]
+) -> Manifest:
     now = datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds")
     digests = {model.name: discovery.digest(model.experiment) for model in models}
     return {

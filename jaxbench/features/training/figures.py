@@ -6,7 +6,6 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import Any
 
 import numpy as np
 from matplotlib.axes import Axes
@@ -116,7 +115,7 @@ def _goodput_devices(axes: Axes, costs: Costs) -> list[str]:
         for power in range(3 * style, int(math.log10(MOST)) + 1):  # only where the lines are apart enough for text
             at, share = _best(of_line, 10**power)
             axes.plot([10**power], [share], marker=marks.MARKERS[style], color=marks.COLOURS[style])
-            side: Any = dict(xytext=(0, -3), va="top") if style else {}
+            side: marks.Style = dict(xytext=(0, -3), va="top") if style else {}
             marks.write(axes, 10**power, share, _duration(at), above=True, **side)
     used = [100 * goodput.expected_goodput(costs, goodput.HOUR_S / (int(n) * known.per_device_hour)) for n in counts]
     axes.plot(counts, used, color=marks.COLOURS[0], linestyle=marks.DASHED)

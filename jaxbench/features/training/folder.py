@@ -26,6 +26,7 @@ from jaxbench.levers import LEVERS
 from jaxbench.processes.group import ProcessGroup
 from jaxbench.records import identity
 from jaxbench.records.documents import flatten
+from jaxbench.records.manifest import Machine
 
 CHECKPOINTS = "checkpoints"
 SEEN_LIMIT_S = 5.0  # for a file system of several hosts to show a new file on all of them
@@ -154,7 +155,7 @@ class Session:
     strategy: str
     experiment_file: str
     experiment_sha256: str
-    machine: dict[str, Any]
+    machine: Machine
     levers: dict[str, str] = field(default_factory=dict)
     begun_ns: int = field(default_factory=time.time_ns)
     processes: int = 1

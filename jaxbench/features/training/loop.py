@@ -21,7 +21,7 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
 from jaxbench.core.program import Program, TrainState
-from jaxbench.core.workload import Dataset, TrainWorkload
+from jaxbench.core.workload import Dataset, PyTree, TrainWorkload
 from jaxbench.features.training.checkpoint import Restored, Writer, to_host
 from jaxbench.features.training.folder import Session
 from jaxbench.features.training.ledger import TimeLedger
@@ -160,7 +160,7 @@ class TrainLoop:
                 # Ahead of time: an executable cannot retrace, and compiling is timed separately from the first step.
                 compiled = program.step.lower(self.state, batch).compile(options or None)
         require_threads(program.mesh.size, concurrent_collectives(parse(compiled.as_text())))
-        self._step: Callable[[Any, Any], tuple[Any, Any]] = compiled
+        self._step: Callable[[PyTree, PyTree], tuple[PyTree, PyTree]] = compiled
         host = self._host_state()
         self.step = ledger.step = int(host.step)
         self._newest: Any = None  # something that the newest step returned
@@ -227,7 +227,7 @@ class TrainLoop:
             if agreed.at(self.step) or self.plan.saves(self.step) or self.plan.evaluates(self.step):
                 return
 
-    def _batch(self, rows: np.ndarray) -> Any:
+    def _batch(self, rows: np.ndarray) -> PyTree:
         """Reads a batch and puts it on the devices. They wait for it if they finish the previous step first."""
         with self.ledger.doing("input"):
             batch = self.program.put(self._rows(rows))
@@ -236,7 +236,7 @@ class TrainLoop:
                 self.ledger.rename("steps")
             return batch
 
-    def _rows(self, rows: np.ndarray) -> Any:
+    def _rows(self, rows: np.ndarray) -> PyTree:
         """The examples with these indices, as the input of `Program.put`. Each of several processes reads its own."""
         if self.members.alone:
             return {name: array[rows] for name, array in self.data.train.items()}

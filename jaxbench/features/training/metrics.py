@@ -152,14 +152,14 @@ class Evaluator:
         self._sizes = [cut.stop - cut.start for cut in cuts]
         self._chunks = [jax.device_put({k: v[cut] for k, v in test.items()}, device) for cut in cuts]
 
-        def score(params: PyTree, model_state: PyTree, batch: Any, key: jax.Array) -> dict[str, jax.Array]:
+        def score(params: PyTree, model_state: PyTree, batch: PyTree, key: jax.Array) -> dict[str, jax.Array]:
             if workload.evaluate is not None:
                 return dict(workload.evaluate(params, model_state, batch))
             loss, (_, others) = workload.loss(params, model_state, batch, key)
             return {"loss": loss, **others}
 
         arguments = jax.device_put((params, model_state), device)
-        compiled: dict[int, Callable[..., Any]] = {}  # one for the full chunks, one for the last
+        compiled: dict[int, Callable[..., PyTree]] = {}  # one for the full chunks, one for the last
         for size, chunk in zip(self._sizes, self._chunks, strict=True):
             if size not in compiled:
                 compiled[size] = jax.jit(score).lower(*arguments, chunk, self._key).compile()

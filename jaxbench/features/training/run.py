@@ -11,9 +11,9 @@ import os
 import sys
 import tempfile
 import time
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any, NoReturn
+from typing import NoReturn
 
 from ml_collections import ConfigDict
 from rich.console import Console
@@ -32,6 +32,8 @@ from jaxbench.machine import manifest as manifest_lib
 from jaxbench.machine import start
 from jaxbench.processes import launch
 from jaxbench.processes.launch import Followers
+from jaxbench.processes.messages import Setup, TrainSetup
+from jaxbench.records.manifest import Machine
 from jaxbench.sweep.run import free_cores
 
 VARIABLE = "JAXBENCH_CONCURRENT_COLLECTIVES"  # passes the number of collectives to the new process
@@ -98,22 +100,21 @@ def train(
     levers_of(settings)
     machine, before = manifest_lib.probe(settings.platform), Before()
     if followers:
-        machine = launch.all_hosts(followers, {**machine, "free_cores": free_cores()}, experiment, config)
+        machine = launch.all_hosts(followers, machine | Machine(free_cores=free_cores()), experiment, config)
     devices, processes = devices_and_processes(settings, machine, config.train.batch)
-    setup = {
-        "platform": machine["platform"],
-        "devices": devices,
-        "concurrent_collectives": concurrent_collectives(),
-        "experiment": experiment,
-        "config": config_lib.plain(config),
-        "workdir": str(workdir),
-        "machine": machine,
-        "command": ["jaxbench", *sys.argv[1:]],
-        "begun_ns": process_begun_ns(),
-    }
+    command = ("jaxbench", *sys.argv[1:])
+    setup = Setup(
+        platform=machine["platform"],
+        devices=devices,
+        concurrent_collectives=concurrent_collectives(),
+        experiment=experiment,
+        config=config_lib.plain(config),
+        machine=machine,
+        train=TrainSetup(workdir=str(workdir), command=command, begun_ns=process_begun_ns()),
+    )
     try:
         if processes > 1:
-            return _together(setup, range(processes), console, faults, followers)
+            return _together(setup, tuple(range(processes)), console, faults, followers)
         if faults.elastic:
             raise UserError("--elastic is for several processes: add --config.mesh.processes=2, for example.")
         return code_of(take(setup, console, ProcessRole()))
@@ -127,29 +128,31 @@ def train(
         return 130
 
 
-def _together(setup: dict[str, Any], slots: Any, console: Console, faults: Faults, followers: Followers | None) -> int:
+def _together(
+    setup: Setup, slots: tuple[int, ...], console: Console, faults: Faults, followers: Followers | None
+) -> int:
     """Trains in several processes. With `elastic` the remaining processes continue each time that one is lost."""
     start.only_cpu_here()
-    workdir = Path(setup["workdir"]).absolute()
-    shown = {"width": console.width, "terminal": console.is_terminal}
-    setup = {**setup, "workdir": str(workdir), "shown": shown, "order": free_cores()}
-    share, slots, losses = setup["devices"] // len(slots), tuple(slots), 0
-    most = len(slots)
+    assert setup.train is not None
+    workdir, batch = Path(setup.train.workdir).absolute(), ConfigDict(setup.config).train.batch
+    shown = replace(setup.train, workdir=str(workdir), width=console.width, terminal=console.is_terminal)
+    setup = replace(setup, order=tuple(free_cores()), train=shown)
+    share, most, losses = setup.devices // len(slots), len(slots), 0
     with of_signals() as stop, tempfile.TemporaryDirectory(prefix="jaxbench-train-") as logs:
         while True:
             try:
                 with Team(setup, slots, limit_s=faults.timeout_s, logs=Path(logs), followers=followers) as team:
                     return team.run(stop, console)
             except MoreCollectives as error:
-                setup["concurrent_collectives"] = error.count
+                setup = replace(setup, concurrent_collectives=error.count)
             except Lost as lost:
                 losses += 1
-                left = _left(slots, lost, followers, batch=setup["config"]["train"]["batch"], share=share)
+                left = _left(slots, lost, followers, batch=batch, share=share)
                 # `most` limits the restarts: a fault that every group of processes meets would repeat forever.
                 if not faults.elastic or not lost.again or losses >= most or not left or stop.name:
                     raise UserError(f"{lost}{_again(workdir, lost)}") from Detail(lost.detail)
                 slots = left
-                setup |= {"devices": share * len(slots), "begun_ns": time.time_ns()}
+                setup = replace(setup, devices=share * len(slots), train=replace(shown, begun_ns=time.time_ns()))
                 text = f"{lost}: continuing with {len(slots)} process{'es' if len(slots) > 1 else ''}{_from(workdir)}."
                 console.print(text, style="yellow", highlight=False, soft_wrap=True)
 
@@ -185,7 +188,7 @@ def _from(workdir: Path) -> str:
     return f" from the checkpoint at step {steps[0]}" if steps else " from the start"
 
 
-def devices_and_processes(settings: config_lib.Settings, machine: dict[str, Any], batch: int) -> tuple[int, int]:
+def devices_and_processes(settings: config_lib.Settings, machine: Machine, batch: int) -> tuple[int, int]:
     """(the number of devices, the number of processes that share them equally). Raises UserError.
 
     The default is the largest number that divides the batch and has a core or an accelerator for each device.
@@ -205,14 +208,14 @@ def devices_and_processes(settings: config_lib.Settings, machine: dict[str, Any]
     return count, plan.processes_of(settings, (count,), machine)[count]
 
 
-def _least(settings: config_lib.Settings, machine: dict[str, Any]) -> int:
+def _least(settings: config_lib.Settings, machine: Machine) -> int:
     """The smallest number of devices: each process must have one."""
     if "hosts" in machine:
         return len(machine["hosts"])
     return max(1, int(settings.mesh_processes)) if settings.mesh_processes.strip().isdecimal() else 1
 
 
-def _of_launch(settings: config_lib.Settings, count: int, machine: dict[str, Any]) -> int:
+def _of_launch(settings: config_lib.Settings, count: int, machine: Machine) -> int:
     """The number of processes of the launch: all take part. Raises UserError if one of them would have no device."""
     used, started = plan.launched_of(settings, (count,), machine)[count], len(machine["hosts"])
     if used < started:

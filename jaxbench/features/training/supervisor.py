@@ -8,22 +8,23 @@ forever in a collective.
 
 from __future__ import annotations
 
+import dataclasses
 import signal
 import socket
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from types import MappingProxyType
-from typing import Any
 
 from rich.console import Console
 
 from jaxbench.errors import MoreCollectives
 from jaxbench.features.training.loop import Stop
+from jaxbench.features.training.worker import NEWS, Beat, Done, Fault, NeedThreads, Say, StopBy
 from jaxbench.processes import client
 from jaxbench.processes.child import Child, ready
 from jaxbench.processes.launch import Followers, Remote
+from jaxbench.processes.messages import Fields, Setup, line_of, message_of
 
 WAITS = ("steps", "input")  # kinds with a short time between two changes, for which the limit of the user holds
 LONG_S = 1800.0  # the limit for other kinds: compiling, evaluating and checkpoints may take long
@@ -49,12 +50,12 @@ class Watch:
         self._limit_s = limit_s
         self._seen = [_Seen(now, now) for _ in range(processes)]
 
-    def heard(self, process: int, beat: dict[str, Any], now: float) -> None:
-        """Takes the beat of a process: {"kind", "ticks", "step"}."""
+    def heard(self, process: int, beat: Beat, now: float) -> None:
+        """Takes the beat of a process."""
         seen = self._seen[process]
-        if beat["ticks"] != seen.ticks:
+        if beat.ticks != seen.ticks:
             seen.moved = now
-        seen.heard, seen.kind, seen.step, seen.ticks = now, beat["kind"], beat["step"], beat["ticks"]
+        seen.heard, seen.kind, seen.step, seen.ticks = now, beat.kind, beat.step, beat.ticks
 
     def done(self, process: int) -> None:
         self._seen[process].done = True
@@ -98,12 +99,22 @@ class Lost(Exception):
         self.slot, self.again, self.detail = slot, again, detail
 
 
+@dataclass(frozen=True, kw_only=True)
+class _Failure:
+    """How one process failed. explains: of several failures, the one with the least explains best."""
+
+    reason: str
+    explains: int
+    detail: str
+    user: bool = False  # bad input: continuing without the process would repeat it
+
+
 class Team:
     """The workers (`worker`) of a training. They are killed when the context ends."""
 
     def __init__(
         self,
-        setup: dict[str, Any],
+        setup: Setup,
         slots: Sequence[int],
         *,
         limit_s: float,
@@ -111,10 +122,14 @@ class Team:
         followers: Followers | None,
         clock: Callable[[], float] = time.monotonic,
     ):
-        """Starts the workers. setup: as in `worker`. slots: the processes of the launch that take part, or without a
-        launch the numbers of the workers. limit_s: see `Watch`."""
+        """Starts the workers. setup: of each, with `train`. limit_s: see `Watch`.
+
+        slots: the processes of the launch that take part, or without a launch the numbers of the workers.
+        """
         beat_s = min(1.0, limit_s / BEATS)
-        setup = {**setup, "module": MODULE, "processes": len(slots), "beat_s": beat_s}
+        assert setup.train is not None
+        train = dataclasses.replace(setup.train, beat_s=beat_s)
+        setup = dataclasses.replace(setup, module=MODULE, processes=len(slots), train=train)
         self._slots, self._followers, self._beat_s, self._clock = tuple(slots), followers, beat_s, clock
         setups = followers.setups(setup, slots) if followers else client.setups(setup)
         self._children: list[Child | Remote] = []
@@ -123,7 +138,7 @@ class Team:
             self._children.append(followers.start(slot, each) if remote else Child(each, logs / f"rank{number}"))  # type: ignore[union-attr]
         self._watch = Watch(len(slots), limit_s, clock())
         self._done: dict[int, int] = {}
-        self._failed: dict[int, dict[str, Any]] = {}  # the least "explains" explains best
+        self._failed: dict[int, _Failure] = {}
         self._first_failed = 0.0
 
     def __enter__(self) -> Team:
@@ -142,38 +157,42 @@ class Team:
             if stop.name and not forwarded:
                 forwarded = True
                 for child in self._children:
-                    child.send({"stop": stop.name})
+                    child.send(line_of(StopBy(name=stop.name)))
             open_ = [child for i, child in enumerate(self._children) if i not in self._done and i not in self._failed]
             for child in ready(open_, TURN_S) if open_ else ():
                 self._hear(self._children.index(child), child.read(), console)
             self._raise_if_lost()
         return self._done[0]
 
-    def _hear(self, number: int, message: dict[str, Any] | None, console: Console) -> None:
-        if message is None:
+    def _hear(self, number: int, line: Fields | None, console: Console) -> None:
+        if line is None:
             code, how = self._children[number].end()
             # JAX aborts a process after it has missed another one, so these codes explain less than any other end.
             explains = 2 if code in (-signal.SIGABRT, 1) and "gone" not in how else 0
-            self._fail(number, {"reason": how, "explains": explains, "detail": self._children[number].log_tail()})
-        elif "beat" in message:
-            self._watch.heard(number, message["beat"], self._clock())
-        elif "say" in message:
-            console.file.write(message["say"])
-            console.file.flush()
-        elif "done" in message:
-            self._done[number] = message["done"]
-            self._watch.done(number)
-        elif "concurrent_collectives" in message:
-            raise MoreCollectives(message["concurrent_collectives"])
-        else:
-            failed = message["failed"]
-            # An error of JAX may follow from the loss of another process; an error of the model does not.
-            self._fail(number, {**failed, "explains": 1 if failed["own"] else 3})
+            self._fail(number, _Failure(reason=how, explains=explains, detail=self._children[number].log_tail()))
+            return
+        match message_of(line, NEWS):
+            case Beat() as beat:
+                self._watch.heard(number, beat, self._clock())
+            case Say(text=text):
+                console.file.write(text)
+                console.file.flush()
+            case Done(code=code):
+                self._done[number] = code
+                self._watch.done(number)
+            case NeedThreads(collectives=count):
+                raise MoreCollectives(count)
+            case Fault() as fault:
+                # An error of JAX may follow from the loss of another process; an error of the model does not.
+                explains = 1 if fault.own else 3
+                self._fail(
+                    number, _Failure(reason=fault.reason, explains=explains, detail=fault.detail, user=fault.user)
+                )
 
-    def _fail(self, number: int, about: dict[str, Any]) -> None:
+    def _fail(self, number: int, failure: _Failure) -> None:
         if not self._failed:
             self._first_failed = self._clock()
-        self._failed[number] = about
+        self._failed[number] = failure
         self._watch.done(number)
 
     def _raise_if_lost(self) -> None:
@@ -184,29 +203,29 @@ class Team:
                 number, reason = fault
                 raise self._lost(number, f"{reason}{self._stopped(number)}")
             return
-        number = min(self._failed, key=lambda i: self._failed[i]["explains"])  # the first of several with the least
-        about = self._failed[number]
+        number = min(self._failed, key=lambda i: self._failed[i].explains)  # the first of several with the least
+        failure = self._failed[number]
         # If all report the same, the cause is common, such as bad input: no process is to blame.
-        if len(self._failed) == len(self._children) and len({each["reason"] for each in self._failed.values()}) == 1:
-            raise Lost(about["reason"].rstrip("."), slot=None, again=False, detail=about["detail"])
+        if len(self._failed) == len(self._children) and len({each.reason for each in self._failed.values()}) == 1:
+            raise Lost(failure.reason.rstrip("."), slot=None, again=False, detail=failure.detail)
         waited = now - self._first_failed
-        if about["explains"] > 1:
+        if failure.explains > 1:
             if waited < (EXPLAINED_BY_FOLLOWERS_S if self._followers else EXPLAINED_S):
                 return
             if (silent := self._watch.silent(now, 3 * self._beat_s)) is not None:
                 raise self._lost(silent, f"gave no sign of life{self._stopped(silent)}")
-        elif about["explains"] == 1 and waited < EXPLAINED_S and len(self._failed) < len(self._children):
+        elif failure.explains == 1 and waited < EXPLAINED_S and len(self._failed) < len(self._children):
             return  # the others may say the same
-        raise self._lost(number, about["reason"], about)
+        raise self._lost(number, failure.reason, failure)
 
-    def _lost(self, number: int, reason: str, about: Mapping[str, Any] = MappingProxyType({})) -> Lost:
+    def _lost(self, number: int, reason: str, failure: _Failure | None = None) -> Lost:
         host = self._followers.hosts[self._slots[number]] if self._followers else socket.gethostname()
         clause = reason.startswith(("was ", "ended ", "is gone", "gave ", "did not "))
         return Lost(
             f"process {number} of {len(self._children)} (on {host}) {'' if clause else 'failed: '}{reason.rstrip('.')}",
             slot=self._slots[number],
-            again=not about.get("user", False),
-            detail=about.get("detail", ""),
+            again=not (failure and failure.user),
+            detail=failure.detail if failure else "",
         )
 
     def _stopped(self, number: int) -> str:

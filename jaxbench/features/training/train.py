@@ -41,6 +41,8 @@ from jaxbench.measure.proof import Proof, require_micro_batchable
 from jaxbench.parallel import multihost
 from jaxbench.parallel.layout import canonical_avals
 from jaxbench.processes.group import ProcessGroup
+from jaxbench.processes.messages import Setup, TrainSetup
+from jaxbench.records.manifest import Machine
 from jaxbench.workloads import inspection
 
 
@@ -251,37 +253,46 @@ def _print_end(console: Console, result: TrainResult, plan: Plan, *, spent: str)
     console.print(text, highlight=False, soft_wrap=True)
 
 
-def take(setup: dict[str, Any], console: Console, role: ProcessRole) -> TrainResult:
-    """Starts the devices and trains. Raises UserError, and MoreCollectives when this process needs more threads.
-
-    setup: "platform", "devices", "concurrent_collectives" and "world" as in `worker`; "experiment", "config",
-    "workdir"; "machine", "command", "begun_ns": of the `Session`.
-    """
-    threads, place = setup["concurrent_collectives"], setup.get("world")
+def take(setup: Setup, console: Console, role: ProcessRole) -> TrainResult:
+    """Starts the devices and trains. Raises UserError, and MoreCollectives when this process needs more threads."""
+    threads, place = setup.concurrent_collectives, setup.world
+    assert threads is not None and setup.train is not None
     with native_log.aside():
-        devices = start.start(setup["platform"], setup["devices"], concurrent_collectives=threads, place=place)
-    result = trained(setup, devices, console, role)
+        devices = start.start(setup.platform, setup.devices, concurrent_collectives=threads, place=place)
+    order = TrainOrder(experiment=setup.experiment, config=setup.config, train=setup.train)
+    result = trained(order, devices, setup.machine, console, role)
     console.print(f"params_sha256: {result.params_sha256}", highlight=False, soft_wrap=True)
     return result
 
 
-def trained(setup: dict[str, Any], devices: list[jax.Device], console: Console, role: ProcessRole) -> TrainResult:
-    """Trains on devices that have started. setup and errors: as in `take`."""
-    config, experiment = ConfigDict(setup["config"]), setup["experiment"]
+@dataclass(frozen=True, kw_only=True)
+class TrainOrder:
+    """One training that a process carries out."""
+
+    experiment: str
+    config: dict[str, object]
+    train: TrainSetup
+
+
+def trained(
+    order: TrainOrder, devices: list[jax.Device], machine: Machine, console: Console, role: ProcessRole
+) -> TrainResult:
+    """Trains on devices that have started. machine: the manifest. Errors: as in `take`."""
+    config, experiment = ConfigDict(order.config), order.experiment
     strategy = str(config.train.strategy)
     levers = levers_of(config_lib.parse(config, parallel.strategy_names(), parallel.of_any_model()))
     role.members, mine = ProcessGroup.of(devices), multihost.first_here(devices)
     require_options(levers, mine)
     session = Session(
-        command=setup["command"],
+        command=list(order.train.command),
         devices=len(devices),
         processes=len(role.members.processes),
         strategy=strategy,
         levers=levers,
         experiment_file=discovery.experiment_path(experiment).name,
         experiment_sha256=discovery.digest(experiment),
-        machine=setup["machine"],
-        begun_ns=setup["begun_ns"],
+        machine=machine,
+        begun_ns=order.train.begun_ns,
     )
     arms = Arms(config, experiment, mine, warmup=max(0, config.train.warmup))
     plain = inspected(arms.config({}), experiment)
@@ -292,8 +303,10 @@ def trained(setup: dict[str, Any], devices: list[jax.Device], console: Console, 
         require_micro_batchable(workload, program, proof.loss_kind)
         return program
 
-    about: dict[str, Any] = {"config": config, "folder": Path(setup["workdir"]), "console": console}
-    return train(arms.workload(levers), build, **about, session=session, role=role)
+    folder = Path(order.train.workdir)
+    return train(
+        arms.workload(levers), build, config=config, folder=folder, console=console, session=session, role=role
+    )
 
 
 def code_of(result: TrainResult) -> int:

@@ -1,16 +1,8 @@
 # Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
 """A worker of a training in several processes.
 
-Its first line on stdin is the setup of `train.take`, with "order": the cores to take first, "beat_s", and "shown":
-{"width", "terminal"} of the console of the first process. Further lines on stdin: {"stop": the name of a signal}. The
-process ends when stdin does. Lines on stdout:
-
-    {"beat": {"kind", "ticks", "step"}}         every beat_s: what it is doing, as `ledger.TimeLedger` knows it
-    {"say": text}                               from the first process, to be printed
-    {"done": exit code}                         the training has ended; the process waits until stdin ends
-    {"failed": {"reason", "detail", "own", "user"}}  own: the loss of another process does not explain it; user: a
-                                                UserError
-    {"concurrent_collectives": n}               it needs threads for n collectives
+Its first line on stdin is the `Setup`; further lines are `StopBy`. The process ends when stdin does. It writes `Beat`s,
+what process 0 prints, and how the training ended, as JSON lines on stdout. After that it waits until stdin ends.
 """
 
 from __future__ import annotations
@@ -25,14 +17,62 @@ import threading
 import time
 import traceback
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Any, TextIO
+from typing import TYPE_CHECKING, TextIO
 
 from jaxbench.errors import MoreCollectives, UserError
 from jaxbench.machine.cores import pin_to_cores
+from jaxbench.processes.messages import Setup, Tagged, line_of, message_of
 from jaxbench.processes.server import follow
+from jaxbench.records.documents import decode
 
-if TYPE_CHECKING:  # it imports jax, and the cores are chosen before that
+if TYPE_CHECKING:  # they import jax, and the cores are chosen before that
+    from jaxbench.features.training.loop import Stop
     from jaxbench.features.training.train import ProcessRole
+
+
+class StopBy(Tagged):
+    """From the parent: end after a step that all processes agree on. name: of a signal."""
+
+    name: str
+
+
+class Beat(Tagged):
+    """What the process is doing, as `ledger.TimeLedger` knows it, so that a hang can be told from long work."""
+
+    kind: str
+    ticks: int
+    step: int
+
+
+class Say(Tagged):
+    """Text of process 0, to be printed."""
+
+    text: str
+
+
+class Done(Tagged):
+    """The training has ended."""
+
+    code: int
+
+
+class NeedThreads(Tagged):
+    """The process must be replaced by one with threads for this number of collectives."""
+
+    collectives: int
+
+
+class Fault(Tagged):
+    """The training failed here. own: the loss of another process does not explain it. user: by a UserError."""
+
+    reason: str
+    detail: str
+    own: bool
+    user: bool
+
+
+News = Beat | Say | Done | NeedThreads | Fault
+NEWS: tuple[type[Tagged], ...] = (Beat, Say, Done, NeedThreads, Fault)
 
 
 class Sender:
@@ -41,9 +81,9 @@ class Sender:
     def __init__(self, answers: TextIO):
         self._answers, self._lock = answers, threading.Lock()
 
-    def __call__(self, **message: Any) -> None:
+    def __call__(self, message: News) -> None:
         with self._lock:
-            self._answers.write(json.dumps(message) + "\n")
+            self._answers.write(json.dumps(line_of(message)) + "\n")
             self._answers.flush()
 
 
@@ -55,17 +95,18 @@ class Said(io.StringIO):
         self._send = send
 
     def write(self, text: str) -> int:
-        self._send(say=text)
+        self._send(Say(text=text))
         return len(text)
 
 
-def serve(requests: Iterator[str], send: Sender) -> None:
-    setup = json.loads(next(requests))
+def serve(lines: Iterator[str], send: Sender) -> None:
+    setup = decode(Setup, json.loads(next(lines)))
+    assert setup.train is not None
     training = Training()
-    threading.Thread(target=_beat, args=(send, training, setup["beat_s"]), daemon=True).start()
-    if setup["platform"] == "cpu":  # before anything imports jax: threads inherit the cores of the one that makes them
-        here = (setup.get("world") or {}).get("devices_here", setup["devices"])
-        pin_to_cores(here, setup["order"])
+    threading.Thread(target=_beat, args=(send, training, setup.train.beat_s), daemon=True).start()
+    if setup.platform == "cpu":  # before anything imports jax: threads inherit the cores of the one that makes them
+        here = setup.world.devices_here if setup.world else None
+        pin_to_cores(here or setup.devices, setup.order)
     try:
         from rich.console import Console
 
@@ -73,22 +114,22 @@ def serve(requests: Iterator[str], send: Sender) -> None:
         from jaxbench.features.training.train import ProcessRole, code_of, take
 
         role = training.role = ProcessRole(stop=Stop())
-        threading.Thread(target=_listen, args=(requests, role.stop), daemon=True).start()
-        shown = setup["shown"]
-        console = Console(file=Said(send), width=shown["width"], force_terminal=shown["terminal"], markup=False)
-        send(done=code_of(take(setup, console, role)))
+        threading.Thread(target=_listen, args=(lines, role.stop), daemon=True).start()
+        width, terminal = setup.train.width, setup.train.terminal
+        console = Console(file=Said(send), width=width, force_terminal=terminal, markup=False)
+        send(Done(code=code_of(take(setup, console, role))))
     except MoreCollectives as error:
-        send(concurrent_collectives=error.count)
+        send(NeedThreads(collectives=error.count))
 
 
-def _failure(error: BaseException) -> dict[str, Any]:
+def _fault(error: BaseException) -> Fault:
     reason = " ".join(str(error).split()) or type(error).__name__
     if not isinstance(error, UserError):
         reason = f"{type(error).__name__}: {reason}"
     detail = "".join(traceback.format_exception(error))
     # These may follow from the loss of another process; any other exception is this process's own fault.
     own = type(error).__name__ not in ("JaxRuntimeError", "XlaRuntimeError", "TimeoutError")
-    return {"reason": reason[:1000], "detail": detail[-8000:], "own": own, "user": isinstance(error, UserError)}
+    return Fault(reason=reason[:1000], detail=detail[-8000:], own=own, user=isinstance(error, UserError))
 
 
 @dataclasses.dataclass
@@ -97,22 +138,22 @@ class Training:
 
     role: ProcessRole | None = None
 
-    def beat(self) -> dict[str, Any]:
+    def beat(self) -> Beat:
         ledger = self.role.ledger if self.role else None
         if ledger is None:
-            return {"kind": "start", "ticks": 0, "step": 0}
-        return {"kind": ledger.kind, "ticks": ledger.ticks, "step": ledger.step}
+            return Beat(kind="start", ticks=0, step=0)
+        return Beat(kind=ledger.kind, ticks=ledger.ticks, step=ledger.step)
 
 
 def _beat(send: Sender, training: Training, beat_s: float) -> None:
     while True:
-        send(beat=training.beat())
+        send(training.beat())
         time.sleep(beat_s)
 
 
-def _listen(requests: Iterator[str], stop: Any) -> None:
-    for line in requests:
-        stop.ask(json.loads(line)["stop"])
+def _listen(lines: Iterator[str], stop: Stop) -> None:
+    for line in lines:
+        stop.ask(message_of(json.loads(line), [StopBy]).name)
 
 
 def main() -> None:
@@ -122,13 +163,14 @@ def main() -> None:
     os.dup2(2, 1)  # the output of libraries must not mix with the answers
     send = Sender(answers)
 
-    def end(*raised: Any) -> None:
+    def end(error: BaseException | None = None) -> None:
         """Waits until stdin ends, so that the others see no closed connection and JAX does not wait for all."""
-        if raised:
-            send(failed=_failure(raised[1]))
+        if error is not None:
+            send(_fault(error))
         threading.Event().wait()
 
-    sys.excepthook = end  # any exception of a model or a compiler ends the training, and its message names it
+    # Any exception of a model or a compiler ends the training, and its message names it.
+    sys.excepthook = lambda kind, error, trace: end(error)
     serve(follow(sys.stdin), send)
     end()
 

@@ -11,11 +11,10 @@ import dataclasses
 import math
 import tempfile
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from concurrent.futures import Executor, ThreadPoolExecutor, as_completed
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import jax
 from ml_collections import ConfigDict
@@ -29,7 +28,6 @@ from jaxbench import parallel
 from jaxbench.core.bench import Bench
 from jaxbench.core.plan import Point
 from jaxbench.core.program import Program
-from jaxbench.core.schema import Verdict
 from jaxbench.core.workload import PyTree, TrainWorkload
 from jaxbench.errors import UserError
 from jaxbench.levers import DEFAULTS
@@ -38,7 +36,9 @@ from jaxbench.machine.start import run_once_options
 from jaxbench.measure import first_step
 from jaxbench.measure.compile_report import example_flops
 from jaxbench.processes.client import Worker, WorkerError
+from jaxbench.processes.messages import Describe, Description, Fields, Setup, Tried, Try
 from jaxbench.processes.server import stage
+from jaxbench.records.documents import decode
 from jaxbench.sweep.progress import heartbeat
 from jaxbench.sweep.run import absolute
 from jaxbench.workloads import inspection
@@ -60,41 +60,39 @@ class StrategyTrial:
 
     word: str
     note: str = ""
-    about: dict[str, Any] = field(default_factory=dict)
+    tried: Tried | None = None
 
 
 def run(experiment: str, config: ConfigDict, console: Console) -> bool:
     """Prints description and results. True: at least one strategy takes the model, and all that do are correct."""
     config_lib.parse(config, parallel.strategy_names(), parallel.of_any_model())
-    setup = {"platform": "cpu", "devices": max(DEVICES), "experiment": absolute(experiment), "worker": "try"}
-    setup |= {"config": config_lib.plain(config), "concurrent_collectives": CONCURRENT_COLLECTIVES}
+    setup = Setup(
+        platform="cpu", devices=max(DEVICES), experiment=absolute(experiment), worker="try",
+        config=config_lib.plain(config), concurrent_collectives=CONCURRENT_COLLECTIVES,
+    )  # fmt: skip
     with tempfile.TemporaryDirectory() as folder, ThreadPoolExecutor() as threads:
         workers = [Worker(setup, Path(folder) / f"log{i}") for i in range(min(PROCESSES, available_cores()))]
         try:
-            model = _ask(workers[0], {"do": "describe"})
+            try:
+                model = workers[0].ask(Describe())
+            except WorkerError as error:
+                raise UserError(str(error)) from error
             _print_model(model, console)
-            used = workers if model["parameters"] <= LARGE else workers[:1]
-            outcomes = _try_all(used, model["strategies"], threads, console)
+            used = workers if model.parameters <= LARGE else workers[:1]
+            outcomes = _try_all(used, model.strategies, threads, console)
         finally:
             for worker in workers:
                 worker.close()
-    console.print(_table(model["strategies"], outcomes))
+    console.print(_table(model.strategies, outcomes))
     words = {outcome.word for outcome in outcomes.values()}
-    last = model["training"] if RIGHT in words else f"No strategy is shown to train '{model['name']}' correctly."
-    for line in (*model["notes"], *_notes(model["strategies"], outcomes), last):
+    last = model.training if RIGHT in words else f"No strategy is shown to train '{model.name}' correctly."
+    for line in (*model.notes, *_notes(model.strategies, outcomes), last):
         console.print(line, highlight=False, soft_wrap=True)
     return RIGHT in words and not words & {WRONG, ERROR}
 
 
-def _ask(worker: Worker, request: dict[str, Any]) -> dict[str, Any]:
-    try:
-        return worker.ask(request)
-    except WorkerError as error:
-        raise UserError(str(error)) from error
-
-
 def _try_all(
-    workers: list[Worker], strategies: list[str], threads: Executor, console: Console
+    workers: list[Worker], strategies: Sequence[str], threads: Executor, console: Console
 ) -> dict[tuple[str, int], StrategyTrial]:
     """Tries all strategies on all device counts. Raises UserError if a worker died."""
     # Points with a common reference are neighbours: first those of the whole batch, then those of each device count.
@@ -138,12 +136,12 @@ def _try(worker: Worker, strategy: str, devices: int) -> StrategyTrial:
         platform="cpu",
     )
     try:
-        answer = worker.ask({"do": "try", "point": point.to_json()})
+        answer = worker.ask(Try(point=point.to_json()))
     except WorkerError as error:
         if not error.alive:
             raise UserError(f"{strategy} on {devices} devices: {error}") from error
         return StrategyTrial(CANNOT if error.refused else ERROR, str(error))
-    checks = [Verdict(**check) for check in answer["checks"]]
+    checks = answer.checks
     wrong = [check.reason for check in checks if not check.ok and not check.unchecked]
     unproven = [check.reason for check in checks if check.unchecked]
     excess = [check.reason for check in checks if check.ok and check.excess_bytes]
@@ -151,29 +149,29 @@ def _try(worker: Worker, strategy: str, devices: int) -> StrategyTrial:
     return StrategyTrial(word, "; ".join(wrong or unproven or excess), answer)
 
 
-def _print_model(model: dict[str, Any], console: Console) -> None:
-    table = Table(show_header=False, box=None, title=f"{model['name']}, a batch of {BATCH} {model['unit']}")
-    largest = ", ".join(f"{path} {shape}" for path, shape in model["largest"])
+def _print_model(model: Description, console: Console) -> None:
+    table = Table(show_header=False, box=None, title=f"{model.name}, a batch of {BATCH} {model.unit}")
+    largest = ", ".join(f"{path} {shape}" for path, shape in model.largest)
     for name, value in (
-        ("parameters", f"{model['parameters']:,} in {model['arrays']} arrays; largest: {largest}"),
-        ("work", f"{model['flops_per_example']:,.0f} FLOPs per example in matrix products, forward and backward"),
-        ("loss", model["loss"] + ("; draws random numbers" if model["draws"] else "")),
-        ("state", f"{model['state_numbers']:,} untrained numbers" if model["state_numbers"] else "none"),
+        ("parameters", f"{model.parameters:,} in {model.arrays} arrays; largest: {largest}"),
+        ("work", f"{model.flops_per_example:,.0f} FLOPs per example in matrix products, forward and backward"),
+        ("loss", model.loss + ("; draws random numbers" if model.draws else "")),
+        ("state", f"{model.state_numbers:,} untrained numbers" if model.state_numbers else "none"),
     ):
         table.add_row(Text(name, style="bold"), Text(value))
     console.print(table)
 
 
-def _table(strategies: list[str], outcomes: dict[tuple[str, int], StrategyTrial]) -> Table:
+def _table(strategies: Sequence[str], outcomes: dict[tuple[str, int], StrategyTrial]) -> Table:
     counts = ", ".join(map(str, DEVICES))
     title = f"correct on {counts} fake devices? and per device of {DEVICES[-1]}: bytes sent, model state, peak memory"
     columns = (*(str(n) for n in DEVICES), "sent per step", "model state", "peak of a step")
     table = Table("strategy", *columns, title=title)
     for name in strategies:
-        about = outcomes[name, DEVICES[-1]].about
+        tried = outcomes[name, DEVICES[-1]].tried
         words = [Text(word, style=STYLES[word]) for word in (outcomes[name, count].word for count in DEVICES)]
-        sizes = [_size(about.get(key)) for key in ("sent_bytes", "state_bytes", "peak_bytes")]
-        table.add_row(name, *words, *sizes)
+        sizes = (tried.sent_bytes, tried.state_bytes, tried.peak_bytes) if tried else (None, None, None)
+        table.add_row(name, *words, *map(_size, sizes))
     return table
 
 
@@ -181,7 +179,7 @@ def _size(count: float | None) -> str:
     return "" if count is None else f"{count / 1e6:,.2f} MB" if count >= 1e5 else f"{count:,.0f} B"
 
 
-def _notes(strategies: list[str], outcomes: dict[tuple[str, int], StrategyTrial]) -> list[str]:
+def _notes(strategies: Sequence[str], outcomes: dict[tuple[str, int], StrategyTrial]) -> list[str]:
     """Each note once, with the strategies and device counts that it applies to."""
     places: dict[str, dict[str, list[str]]] = {}
     for name in strategies:
@@ -191,7 +189,7 @@ def _notes(strategies: list[str], outcomes: dict[tuple[str, int], StrategyTrial]
     return [f"{_where(found, strategies)}: {note}" for note, found in places.items()]
 
 
-def _where(places: dict[str, list[str]], strategies: list[str]) -> str:
+def _where(places: dict[str, list[str]], strategies: Sequence[str]) -> str:
     if len(places) == len(strategies) and all(len(counts) == len(DEVICES) for counts in places.values()):
         return "every strategy"
     everywhere = len(DEVICES)
@@ -203,36 +201,37 @@ NEEDS_A_MESH = "hybrid"
 LARGEST = 3  # number of the largest parameters that are listed
 
 
-def describe(bench: Bench) -> dict[str, Any]:
+def describe(bench: Bench) -> Description:
     """Sizes, the kind of loss, and the strategies that are tried. Raises StageError."""
     plain = bench.plain
     with stage("model"):
         loss, draws = bench.proof.loss_kind.label, bench.proof.draws
     params, model_state = jax.eval_shape(plain.init, bench.key)
-    largest = sorted(jax.tree.leaves_with_path(params), key=lambda found: -found[1].size)[:LARGEST]
-    return {
-        "name": plain.name,
-        "unit": plain.unit,
-        "parameters": _numbers(params),
-        "arrays": len(jax.tree.leaves(params)),
-        "largest": [(jax.tree_util.keystr(at, simple=True, separator="/"), _shape_text(leaf)) for at, leaf in largest],
-        "flops_per_example": example_flops(plain),
-        "loss": loss,
-        "draws": draws,
-        "state_numbers": _numbers(model_state),
-        "training": _training(plain),
-        "notes": [sentence] if (sentence := flax_models.named_axes_sentence(plain.init)) else [],
-        "strategies": [name for name in parallel.of_model(plain) if name != NEEDS_A_MESH],
-    }
+    leaves = sorted(jax.tree.leaves_with_path(params), key=lambda found: -found[1].size)[:LARGEST]
+    largest = [(jax.tree_util.keystr(path, simple=True, separator="/"), _shape_text(leaf)) for path, leaf in leaves]
+    return Description(
+        name=plain.name,
+        unit=plain.unit,
+        parameters=_numbers(params),
+        arrays=len(jax.tree.leaves(params)),
+        largest=tuple(largest),
+        flops_per_example=example_flops(plain),
+        loss=loss,
+        draws=draws,
+        state_numbers=_numbers(model_state),
+        training=_training(plain),
+        notes=(sentence,) if (sentence := flax_models.named_axes_sentence(plain.init)) else (),
+        strategies=tuple(name for name in parallel.of_model(plain) if name != NEEDS_A_MESH),
+    )
 
 
-def attempt(bench: Bench, placed: dict[str, Any]) -> dict[str, Any]:
+def attempt(bench: Bench, placed: Fields) -> Tried:
     """The verdicts on a point, compiled without optimization, and the bytes that one device sends and holds.
 
     Every point starts with the same state, which its program loads. The program's own `init` is traced but never
     compiled: its values come from the model, and `load` gives the same layout. Raises StageError.
     """
-    point = Point(**placed)
+    point = decode(Point, placed)
     workload, program, compiled = bench.compile(point, run_once_options())
     with stage("check"):
         start = bench.proof.start(workload)
@@ -240,12 +239,12 @@ def attempt(bench: Bench, placed: dict[str, Any]) -> dict[str, Any]:
         batch = bench.batch(point)
         checks = bench.proof.verdicts(point, 1, loaded, compiled, batch)
         checks = first_step.explained(checks, {}, workload, key=bench.key, batch=batch, device=bench.device)
-    return {
-        "checks": [dataclasses.asdict(check) for check in checks],
-        "sent_bytes": sum(each.wire_bytes for each in compiled.report.collectives),
-        "state_bytes": _state_bytes(program, bench.key),
-        "peak_bytes": compiled.report.peak_bytes,
-    }
+    return Tried(
+        checks=tuple(checks),
+        sent_bytes=sum(each.wire_bytes for each in compiled.report.collectives),
+        state_bytes=_state_bytes(program, bench.key),
+        peak_bytes=compiled.report.peak_bytes,
+    )
 
 
 def _training(workload: TrainWorkload) -> str:

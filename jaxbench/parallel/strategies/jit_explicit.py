@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import re
 from contextlib import AbstractContextManager
-from typing import Any
 
 import jax
 from jax.sharding import AxisType
@@ -53,7 +52,7 @@ class _ShardingErrors(AbstractContextManager[None]):
     def __enter__(self) -> None:
         pass
 
-    def __exit__(self, kind: Any, error: BaseException | None, trace: Any) -> None:
+    def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
         message, typed = " ".join(str(error).split()), type(error).__name__ == "ShardingTypeError"
         refused = isinstance(error, ValueError | NotImplementedError)
         about_sharding = refused and re.search("shard|should be replicated", message) is not None

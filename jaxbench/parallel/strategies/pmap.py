@@ -62,7 +62,7 @@ def _lowered_from_shapes(mapped: Any) -> Any:
     """
     lower = mapped.lower
 
-    def from_shapes(*args: PyTree) -> Any:
+    def from_shapes(*args: PyTree) -> PyTree:
         return lower(*jax.tree.map(lambda x: jax.core.ShapedArray(x.shape, x.dtype), args))
 
     mapped.lower = from_shapes

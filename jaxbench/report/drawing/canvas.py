@@ -18,6 +18,8 @@ from pathlib import Path
 from typing import Any
 
 import matplotlib
+import numpy as np
+from matplotlib.artist import Artist
 from matplotlib.axes import Axes
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
@@ -147,7 +149,7 @@ class Sheet:
         )  # fmt: skip
         FigureCanvasAgg(self.figure)
         panels = self.figure.subplots(*grid, squeeze=False, width_ratios=widths, **shared)
-        self.panels: Any = panels.reshape(rows, columns)
+        self.panels: np.ndarray = panels.reshape(rows, columns)
 
     def only(self) -> Axes:
         """The panel of a figure with a single panel."""
@@ -176,7 +178,7 @@ class Sheet:
         self._named[axes] = max(1.15, 0.5 + len(labels) * max(0.21, 0.14 * lines, 0.17 * abreast))
 
     def finish(
-        self, title: str, handles: Sequence[Any] = (), notes: Sequence[str] = (), *, even: bool = True
+        self, title: str, handles: Sequence[Artist] = (), notes: Sequence[str] = (), *, even: bool = True
     ) -> Figure:
         """Adds legend and footnotes, and sets the height. even: make legend lines of about the same length."""
         lines = self.panels.reshape(-1, 1) if self._stacked else self.panels
@@ -208,7 +210,7 @@ def short(name: str, limit: int = _NAME) -> str:
     return name if len(name) <= limit else f"{name[: limit // 2 - 1]}…{name[-(limit // 2) :]}"
 
 
-def _legend(figure: Figure, handles: Sequence[Any], *, title: str, even: bool, scale: float) -> int:
+def _legend(figure: Figure, handles: Sequence[Artist], *, title: str, even: bool, scale: float) -> int:
     """Draws title and legend above the panels. Returns the number of lines. scale: the width relative to a page's."""
     widest = max((len(str(handle.get_label())) for handle in handles), default=0) + 8  # the sample of the line
     columns = max(1, min(len(handles), 5, round(_LEGEND * scale) // widest))

@@ -9,6 +9,7 @@ from typing import Any
 
 from matplotlib.axes import Axes
 from matplotlib.lines import Line2D
+from matplotlib.typing import LineStyleType
 
 from jaxbench.analysis.scaling import Row
 from jaxbench.report.drawing import marks, notes
@@ -31,7 +32,9 @@ def families(rows: Iterable[Row]) -> dict[str, list[Row]]:
     return {name: sorted(members, key=lambda row: row.point.devices) for name, members in groups.items()}
 
 
-def line(axes: Axes, rows: Sequence[Row], value: Value, *, place: int, exact: bool = False, between: Any = "-") -> None:
+def line(
+    axes: Axes, rows: Sequence[Row], value: Value, *, place: int, exact: bool = False, between: LineStyleType = "-"
+) -> None:
     """Draws `value` over devices."""
     marks.line(axes, marks.of(rows, lambda row: row.point.devices, value, exact=exact), place=place, between=between)
 

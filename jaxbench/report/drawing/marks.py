@@ -17,23 +17,33 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.lines import Line2D
 from matplotlib.patches import Patch
+from matplotlib.typing import LineStyleType
+from numpy.typing import ArrayLike
 
 from jaxbench.report.drawing import placing
 from jaxbench.statistics.bootstrap import Estimate
+
+Style = dict[str, Any]  # keyword arguments of matplotlib, which differ by function
 
 COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#56B4E9", "#E69F00", "#000000")
 MARKERS = ("o", "s", "^", "D", "v", "P", "X")
 HATCHES = ("", "////", "....", "xxxx", "\\\\\\\\", "++++", "oooo")  # bars have hatches instead of markers
 _LIGHT = ("#9ecae1", "#fdbe85", "#a1d9b4", "#e7b8d3", "#c6e5f5", "#f5d391", "#bdbdbd")  # COLOURS, lighter for hatches
 GREY, PALE = "#6b6b6b", "#8a8a8a"  # PALE: published by others, refused, or from another run
-DASHES: Any = dict(color="black", linewidth=0.8, linestyle=(0, (6, 1.5)))  # a reference: ideal, limit, no difference
-FORMULAS: Any = ((0, (6, 1.5)), (0, (6, 1.5, 1, 1.5)), (0, (3, 1.5)), (0, (6, 1.5, 1, 1.5, 1, 1.5)))  # several at once
-DASHED: Any = (0, (3, 1.5))  # a second line of the same series
-HOLLOW: Any = dict(markersize=3.3, markerfacecolor="white", markeredgecolor=PALE, markeredgewidth=0.7)
-PUBLISHED: Any = {**HOLLOW, "color": PALE, "linewidth": 1.0, "linestyle": ":"}
-UNTOLD: Any = dict(facecolor="white", edgecolor=PALE, linewidth=0.7, linestyle=(0, (2, 1.5)))  # a part of a bar
+DASHES: Style = dict(color="black", linewidth=0.8, linestyle=(0, (6, 1.5)))  # a reference: ideal, limit, no difference
+FORMULAS: tuple[LineStyleType, ...] = (
+    (0, (6, 1.5)),
+    (0, (6, 1.5, 1, 1.5)),
+    (0, (3, 1.5)),
+    (0, (6, 1.5, 1, 1.5, 1, 1.5)),
+)  # several at once
+SOLID: LineStyleType = "-"
+DASHED: LineStyleType = (0, (3, 1.5))  # a second line of the same series
+HOLLOW: Style = dict(markersize=3.3, markerfacecolor="white", markeredgecolor=PALE, markeredgewidth=0.7)
+PUBLISHED: Style = {**HOLLOW, "color": PALE, "linewidth": 1.0, "linestyle": ":"}
+UNTOLD: Style = dict(facecolor="white", edgecolor=PALE, linewidth=0.7, linestyle=(0, (2, 1.5)))  # a part of a bar
 THICK = 0.72  # the height of a bar; rows are 1 apart
-_ERROR: Any = dict(elinewidth=0.8, capsize=1.8, capthick=0.8)
+_ERROR: Style = dict(elinewidth=0.8, capsize=1.8, capthick=0.8)
 Measured = TypeVar("Measured", bound=Any)  # a row of cases, a row of a training, or an arm
 
 
@@ -109,7 +119,7 @@ def dodge(place: int, count: int) -> float:
     return float(2 ** ((place - (count - 1) / 2) * min(0.08, 0.24 / count)))
 
 
-def line(axes: Axes, marks: Sequence[Mark], *, place: int, between: Any = "-", shape: str = "") -> None:
+def line(axes: Axes, marks: Sequence[Mark], *, place: int, between: LineStyleType = "-", shape: str = "") -> None:
     """Draws a line through the valid marks, with their intervals. place: the number of the series, for its style.
 
     between: the line style. shape: overrides the marker.
@@ -118,13 +128,13 @@ def line(axes: Axes, marks: Sequence[Mark], *, place: int, between: Any = "-", s
     good = list(_believed(axes, marks, upright=True))
     if good:
         axes.plot([m.at for m in good], [m.value.value for m in good], color=colour, linestyle=between, zorder=2)
-    style: dict[str, Any] = dict(color=colour, marker=shape or marker, linestyle="none")
+    style: Style = dict(color=colour, marker=shape or marker, linestyle="none")
     solid, hollow = ([mark for mark in good if mark.state == name] for name in ("solid", "hollow"))
     if solid:
         ends = np.array([_reach(mark) for mark in solid]).T
         axes.errorbar([m.at for m in solid], [m.value.value for m in solid], yerr=ends, **style, **_ERROR, zorder=3)
     if hollow:
-        white: dict[str, Any] = dict(markerfacecolor="white", markeredgewidth=0.9)
+        white: Style = dict(markerfacecolor="white", markeredgewidth=0.9)
         axes.plot([m.at for m in hollow], [m.value.value for m in hollow], **style, **white, zorder=4)
 
 
@@ -209,7 +219,7 @@ def write(axes: Axes, x: float, y: float, text: str, *, above: bool = False, siz
     """Writes a text to the right of its mark, or above it. `placing` moves it if something is in the way."""
     if not text:
         return
-    place: dict[str, Any] = dict(xytext=(0, 2), ha="center", va="bottom") if above else dict(xytext=(4, 0), va="center")
+    place: Style = dict(xytext=(0, 2), ha="center", va="bottom") if above else dict(xytext=(4, 0), va="center")
     place |= style
     written = axes.annotate(text, (x, y), textcoords="offset points", fontsize=size, **place)
     written.set_in_layout(False)
@@ -236,13 +246,15 @@ def unity(axes: Axes, *, at: float = 1.0, along: str = "x") -> None:
     (axes.axvline if along == "x" else axes.axhline)(at, **DASHES, zorder=1)
 
 
-def guide(axes: Axes, x: Any, y: Any, *, label: str = "_guide", number: int = 0) -> Line2D:
+def guide(axes: Axes, x: ArrayLike, y: ArrayLike, *, label: str = "_guide", number: int = 0) -> Line2D:
     """Draws a dashed line of ideal values, or of a formula. number: selects the dashes if several lines must differ."""
     (drawn,) = axes.plot(x, y, **DASHES | {"linestyle": FORMULAS[number % len(FORMULAS)]}, label=label, zorder=1)
     return drawn
 
 
-def published(axes: Axes, x: Any, y: Any, *, shape: str, joined: bool = True, label: str = "_published") -> Line2D:
+def published(
+    axes: Axes, x: ArrayLike, y: ArrayLike, *, shape: str, joined: bool = True, label: str = "_published"
+) -> Line2D:
     """Draws a published series: hollow grey markers, joined by a dotted line if `joined`."""
     style = PUBLISHED if joined else {**PUBLISHED, "linestyle": "none"}
     (drawn,) = axes.plot(x, y, marker=shape, zorder=1.5, label=label, **style)
@@ -252,7 +264,7 @@ def published(axes: Axes, x: Any, y: Any, *, shape: str, joined: bool = True, la
 def published_bars(axes: Axes, entries: Sequence[tuple[float, float, str]]) -> None:
     """Draws hollow dotted bars of published values: (place, value, text)."""
     for at, value, text in entries:
-        style: Any = dict(facecolor="white", edgecolor=PALE, linewidth=0.9, linestyle=":")
+        style: Style = dict(facecolor="white", edgecolor=PALE, linewidth=0.9, linestyle=":")
         axes.barh([at], [value], height=0.62, zorder=2, **style)
         write(axes, max(value, 0.0), at, text)
 
@@ -272,7 +284,7 @@ def end_labels(axes: Axes, lines: Sequence[Line2D], *, reach: float = 1.45, size
         ).set_label(placing.SPREAD)  # fmt: skip
 
 
-def bar_style(place: int, *, hollow: bool = False) -> dict[str, Any]:
+def bar_style(place: int, *, hollow: bool = False) -> Style:
     """The style of a bar: a light fill with a hatch in the colour of its outline."""
     face = "white" if hollow else _LIGHT[place % len(_LIGHT)]
     edge, hatch = COLOURS[place % len(COLOURS)], HATCHES[place % len(HATCHES)]
@@ -284,7 +296,7 @@ def bar_handle(place: int, label: str, *, hollow: bool = False) -> Patch:
     return Patch(label=label, **bar_style(place, hollow=hollow))
 
 
-def handle(place: int, label: str, *, between: Any = "-") -> Line2D:
+def handle(place: int, label: str, *, between: LineStyleType = "-") -> Line2D:
     """The legend entry of the series at `place`."""
     colour, marker = series_style(place)
     return Line2D([], [], color=colour, marker=marker, linestyle=between, label=label)

@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from typing import Any
 
+from matplotlib.artist import Artist
 from matplotlib.axes import Axes
 
 from jaxbench.analysis.arms import ArmGroup, ArmResult, arms_of
@@ -45,7 +46,7 @@ def remarks(places: Sequence[ArmGroup], *, paired: bool = True) -> list[str]:
     return sentences
 
 
-def handles(places: Sequence[ArmGroup], *, bars: bool = False) -> list[Any]:
+def handles(places: Sequence[ArmGroup], *, bars: bool = False) -> list[Artist]:
     """A legend entry for each arm group; [] if there is only one."""
     make = marks.bar_handle if bars else marks.handle
     return [make(i, short(place.name)) for i, place in enumerate(places)] if len(places) > 1 else []

@@ -15,7 +15,7 @@ from matplotlib.ticker import FixedLocator, FuncFormatter
 from matplotlib.transforms import Bbox, BboxBase
 
 MOVABLE, SPREAD = "_movable", "_spread"  # marks texts that `settle` may move: around their mark, or up and down
-_SIDES: Any = {"left": -1, "center": 0, "right": 1, "top": -1, "bottom": 1}
+_SIDES: dict[str, int] = {"left": -1, "center": 0, "right": 1, "top": -1, "bottom": 1}
 _AROUND = (  # (horizontal, vertical) alignment in order of preference; the offset is away from the mark
     ("left", "center"), ("center", "bottom"), ("center", "top"), ("right", "center"),
     ("left", "bottom"), ("left", "top"), ("right", "bottom"), ("right", "top"),

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from matplotlib.axes import Axes
+from matplotlib.typing import LineStyleType
 
 from jaxbench.analysis.case_rows import CaseRow
 from jaxbench.analysis.quantities import devices
@@ -33,7 +34,7 @@ class Series:
 
     def draw(
         self, axes: Axes, x: Callable[[CaseRow], float], value: Callable[[CaseRow], Estimate], *, scale: float = 1,
-        between: Any = "-",
+        between: LineStyleType = "-",
     ) -> None:  # fmt: skip
         """Draws scale * value(row) over x(row), for rows with a positive x."""
         rows = [row for row in self.rows if x(row) > 0]

@@ -7,6 +7,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from matplotlib.artist import Artist
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
@@ -64,7 +65,7 @@ class Panel:
 
 def lines(
     title: str, groups: Sequence[ArmGroup], at: Callable[[ArmResult], float], panels: Sequence[Panel], *, x: str,
-    axis: Axis = DOUBLING, handles: Sequence[Any] = (), remarks: Sequence[str] = (),
+    axis: Axis = DOUBLING, handles: Sequence[Artist] = (), remarks: Sequence[str] = (),
 ) -> Figure:  # fmt: skip
     """Draws panels next to each other, with a line for each group of arms over `at(arm)`. x: the label of the axis."""
     sheet = Sheet(1, len(panels))
@@ -78,7 +79,7 @@ def lines(
 
 
 def rows(
-    title: str, names: Sequence[str], panels: Sequence[Panel], *, abreast: int = 1, handles: Sequence[Any] = (),
+    title: str, names: Sequence[str], panels: Sequence[Panel], *, abreast: int = 1, handles: Sequence[Artist] = (),
     remarks: Sequence[str] = (), **sizes: Any,
 ) -> Figure:  # fmt: skip
     """Draws panels that share the names of their rows. abreast: marks in a row. sizes: passed to `Sheet`."""

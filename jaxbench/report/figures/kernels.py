@@ -7,8 +7,9 @@ import math
 import re
 import textwrap
 from collections.abc import Sequence
-from typing import Any
 
+import numpy as np
+from matplotlib.artist import Artist
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
@@ -64,7 +65,7 @@ def draw_curves(run: CaseFindings) -> Figure | None:
     return sheet.finish(f"{run.experiment}: from latency to throughput", handles, notes.of_marks(rows))
 
 
-def _axes(panels: Any, operations: Sequence[str]) -> None:
+def _axes(panels: np.ndarray, operations: Sequence[str]) -> None:
     """Sets the same scales for every operation, so that they can be compared; labels only the outer panels."""
     for column, show, what in ((0, seconds_tick, "time per call"), (1, si, f"{UNIT}/s")):
         wide, tall = (extent(panels[:, column], which) for which in "xy")
@@ -235,7 +236,7 @@ def draw_fusion(run: CaseFindings) -> Figure | None:
         of_op = [row for row in rows if row.point.op == op]
         _bars(line[:2], op, of_op, [(styles[row.point.point], row) for row in _largest(of_op)])
         _speedups(line[2], series.of_op(every, op), of_op)
-    handles: list[Any] = [marks.bar_handle(one.place, short(one.label)) for one in every]
+    handles: list[Artist] = [marks.bar_handle(one.place, short(one.label)) for one in every]
     return sheet.finish(f"{run.experiment}: what fusing saves", handles, notes.of_marks(rows))
 
 
@@ -252,7 +253,7 @@ def speedup(row: CaseRow, rows: Sequence[CaseRow]) -> Estimate:
     return ratio.under(1) if ratio.known else UNKNOWN
 
 
-def _bars(panels: Any, op: str, every: Sequence[CaseRow], rows: Sequence[tuple[int, CaseRow]]) -> None:
+def _bars(panels: np.ndarray, op: str, every: Sequence[CaseRow], rows: Sequence[tuple[int, CaseRow]]) -> None:
     times, sizes = [], []
     for at, (place, row) in enumerate(rows):
         ratio, common = speedup(row, every), dict(at=at, style=place, state=marks.state(row))

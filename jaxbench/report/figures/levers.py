@@ -199,12 +199,12 @@ def draw_inference(run: LeverFindings) -> Figure | None:
     sheet = Sheet(1, 2)
     left, right = sheet.panels[0]
     for place, (_, many) in enumerate(run.latencies):
-        for name, style in (("p50", {}), ("p99", dict(between=marks.DASHED, shape="^"))):
+        for name, between, shape in (("p50", marks.SOLID, ""), ("p99", marks.DASHED, "^")):
             made = [
                 Mark(at=one.arm.point.global_batch, value=getattr(one, name), state=marks.state(one.arm))
                 for one in many if getattr(one, name).known
             ]  # fmt: skip
-            marks.line(left, made, place=place, **style)
+            marks.line(left, made, place=place, between=between, shape=shape)
         batch, arms = (lambda arm: arm.point.global_batch), [one.arm for one in many]
         marks.line(right, marks.of(arms, batch, lambda arm: arm.timing.examples_per_s), place=place)
     for axes, show, title in ((left, seconds_tick, "latency of one call"), (right, si, f"{short(unit(run.rows))}/s")):

@@ -13,6 +13,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.ticker import FixedLocator, FuncFormatter, NullLocator
+from matplotlib.typing import LineStyleType
 
 from jaxbench.analysis import studies
 from jaxbench.analysis.arms import ArmGroup, ArmResult
@@ -196,7 +197,12 @@ def footnotes(rows: Sequence[Row], *, overlay: bool) -> list[str]:
 
 FLAT = "a mean over examples: flat"
 Families = Mapping[str, Sequence[Row]]
-_STYLES: Any = ("-", marks.DASHED, ":", "-.")  # a line style per arm, if there are several strategies
+_STYLES: tuple[LineStyleType, ...] = (
+    "-",
+    marks.DASHED,
+    ":",
+    "-.",
+)  # a line style per arm, if there are several strategies
 
 
 @plot("contrastive", views=("training/contrastive", "levers/contrastive"))
@@ -219,7 +225,7 @@ def draw_contrastive(run: Findings) -> Figure | None:
     return sheet.finish(title, [*_contrastive_handles(groups), marks.guide_handle(FLAT)], _notes(rows))
 
 
-def _styles(groups: Families) -> list[tuple[int, Any]]:
+def _styles(groups: Families) -> list[tuple[int, LineStyleType]]:
     """(style index, line style) of each family: by strategy and arm, or by arm alone for one strategy."""
     points = [rows[0].point for rows in groups.values()]
     strategies, arms = (list(dict.fromkeys(getattr(p, name) for p in points)) for name in ("strategy", "arm"))
@@ -331,7 +337,7 @@ def _name(axes: Axes, arm: ArmResult, *, below: bool) -> None:
     value = _milliseconds(arm)
     whole = value.has_interval and not arm.point.oversubscribed
     at = (value.lo if below else value.hi) if whole else value.value
-    side: Any = dict(xytext=(0, -4), va="top") if below else dict(xytext=(0, 4), va="bottom")
+    side: marks.Style = dict(xytext=(0, -4), va="top") if below else dict(xytext=(0, 4), va="bottom")
     marks.write(axes, _megabytes(arm), at, short(arm.label, 16), ha="center", **side)
 
 

@@ -11,6 +11,7 @@ from typing import Any
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
+from matplotlib.typing import LineStyleType
 
 from jaxbench.analysis import studies as search
 from jaxbench.analysis.quantities import devices
@@ -42,7 +43,7 @@ from jaxbench.statistics.bootstrap import UNKNOWN, Estimate
 WEAK, STRONG = "megatron2019_weak_scaling", "megatron2019_strong_scaling"
 _WEAK_COLUMNS = (("mp", "D", "Megatron: model"), ("mp_dp", "v", "Megatron: model + data"))
 _STRONG_SHAPE, _STRONG_NAME = "P", "Megatron: strong"
-_STYLES = {"strong": "-", "weak": ":"}
+_STYLES: dict[str, LineStyleType] = {"strong": "-", "weak": ":"}
 
 
 @plot("tensor", views=("training/tensor", "levers/tensor"))
@@ -136,8 +137,8 @@ def _tensor_notes(timed: Sequence[Row], sent: Sequence[Row]) -> list[str]:
 
 
 GPIPE = "gpipe_table2_tpu"
-_PIPELINE_BETWEEN: Any = {"gpipe": "-", "1f1b": (0, (4, 1.5)), "interleaved": ":"}
-_THEORY: Any = dict(color=GREY, linewidth=0.6, zorder=1)
+_PIPELINE_BETWEEN: dict[str, LineStyleType] = {"gpipe": "-", "1f1b": (0, (4, 1.5)), "interleaved": ":"}
+_THEORY: marks.Style = dict(color=GREY, linewidth=0.6, zorder=1)
 _FIRST = 4  # first style index of schedules; lower ones are for numbers of micro-batches, so none is shared
 _UNMATCHED = "*"  # marker of published values for a number of micro-batches that was not measured here
 
@@ -288,7 +289,12 @@ def _handles(styles: Mapping[int, int], schedules: Sequence[str], *, compared: b
     return entries
 
 
-_CONTEXT_BETWEEN: Any = ("-", ":", "--", "-.")  # a line style per strategy; markers are taken by device counts
+_CONTEXT_BETWEEN: tuple[LineStyleType, ...] = (
+    "-",
+    ":",
+    "--",
+    "-.",
+)  # a line style per strategy; markers are taken by device counts
 
 
 @plot("context", views=("training/context", "levers/context"))
@@ -327,7 +333,7 @@ def _longest(axes: Axes, searched: Sequence[dict[str, Any]], counts: Sequence[in
     x, y = [int(row["devices"]) for row in rows], [int(row["longest"]) for row in rows]
     marks.guide(axes, x, [y[0] * n / x[0] for n in x])
     axes.plot(x, y, color=GREY, linewidth=0.9, zorder=2)
-    paper: Any = dict(facecolor="white", edgecolor="none", pad=0.4)
+    paper: marks.Style = dict(facecolor="white", edgecolor="none", pad=0.4)
     for n, length in zip(x, y, strict=True):
         axes.plot([n], [length], linestyle="none", **_context_style(counts, n), zorder=3)
         marks.write(axes, n, length, f"{length}", xytext=(5, -2), va="top", bbox=paper, zorder=2.5)
@@ -338,7 +344,7 @@ def _longest(axes: Axes, searched: Sequence[dict[str, Any]], counts: Sequence[in
     entitle(axes, "longest sequence that fits")
 
 
-def _context_style(counts: Sequence[int], n: int) -> dict[str, Any]:
+def _context_style(counts: Sequence[int], n: int) -> marks.Style:
     """Legend entries of the device counts, which have the same style in every panel."""
     colour, marker = marks.series_style(counts.index(n))
     return dict(color=colour, marker=marker)
@@ -549,7 +555,7 @@ def _received(axes: Axes, groups: Mapping[str, Sequence[Row]], kinds: Mapping[st
             top = max(top, _stack(axes, at + place, row, kinds))
             ticks[at + place] = str(row.point.devices)
         if rows:
-            below: Any = dict(xycoords=("data", "axes fraction"), xytext=(0, -18), ha="center", va="top")
+            below: marks.Style = dict(xycoords=("data", "axes fraction"), xytext=(0, -18), ha="center", va="top")
             marks.write(axes, at + (len(rows) - 1) / 2, 0, short(family, 24), size=7.5, **below)
             at += len(rows) + 0.7
     axes.set_xticks(list(ticks), list(ticks.values()))

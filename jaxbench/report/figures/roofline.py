@@ -13,7 +13,7 @@ import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, cast
 
 import numpy as np
 from matplotlib.axes import Axes
@@ -28,6 +28,7 @@ from jaxbench.analysis.roofline import Ceilings
 from jaxbench.analysis.scaling import Row, dtype_of
 from jaxbench.core.store import MANIFEST
 from jaxbench.records import identity
+from jaxbench.records.manifest import Machine, MachineProfile, Manifest
 from jaxbench.report.case_findings import CaseFindings
 from jaxbench.report.drawing import marks, notes
 from jaxbench.report.drawing.axes import entitle, log_axis, plain, si
@@ -39,7 +40,7 @@ from jaxbench.report.findings import Findings
 
 DEPTH = 10**5.5  # highest ceiling over the panel's bottom: points further down show only the overhead of a call
 BELOW_RIDGE = 8.0  # the x axis starts at least this factor left of the ridge, so that the memory roof's rise is visible
-_PAPER: Any = dict(facecolor="white", edgecolor="none", alpha=0.75, pad=0.3)
+_PAPER: marks.Style = dict(facecolor="white", edgecolor="none", alpha=0.75, pad=0.3)
 _MEANING = {  # by state or kind
     "hollow": notes.HOLLOW,
     "refused": notes.REFUSED,
@@ -70,7 +71,7 @@ def draw_roofline(run: Findings | CaseFindings) -> Figure | None:
     return under(spots, card=run.card, title=f"{run.experiment}: {what} under this machine's ceilings", dtype=dtype)
 
 
-def under(spots: Sequence[Spot], *, card: dict[str, Any], title: str, dtype: str) -> Figure | None:
+def under(spots: Sequence[Spot], *, card: MachineProfile, title: str, dtype: str) -> Figure | None:
     """Draws a panel per platform with spots of this run and a known bandwidth; None if there is no such platform.
 
     Args:
@@ -139,8 +140,8 @@ def _draw_ceilings(axes: Axes, flat: Sequence[Roof], steep: Sequence[Roof], spot
 
 def _diagonal_names(axes: Axes, steep: Sequence[Roof], span: tuple[float, float]) -> list[Text]:
     """Writes a name on each diagonal, interrupting its line, so that it is clear which line the name belongs to."""
-    style: Any = dict(zorder=6, fontsize=6.5, color="#222222", rotation_mode="anchor", va="center", ha="left")
-    paper: Any = dict(facecolor="white", edgecolor="none", pad=0.8)
+    style: marks.Style = dict(zorder=6, fontsize=6.5, color="#222222", rotation_mode="anchor", va="center", ha="left")
+    paper: marks.Style = dict(facecolor="white", edgecolor="none", pad=0.8)
     x = span[0] * (span[1] / span[0]) ** 0.02
     return [axes.text(x, x * roof.value, roof.label, bbox=paper, clip_on=True, **style) for roof in steep]
 
@@ -180,7 +181,7 @@ def _angle(axes: Axes) -> float:
     return float(np.degrees(np.arctan2(end[1] - start[1], end[0] - start[0])))
 
 
-_PEAK: Any = {**DASHES, "zorder": 1}
+_PEAK: marks.Style = {**DASHES, "zorder": 1}
 _HEAVY, _THIN = (dict[str, Any](color="black", linestyle="-", zorder=2, linewidth=width) for width in (1.4, 0.7))
 
 
@@ -189,10 +190,10 @@ class Roof(NamedTuple):
 
     label: str
     value: float
-    style: dict[str, Any]
+    style: marks.Style
 
 
-def flat_ceilings(card: dict[str, Any], platform: str, main: str) -> list[Roof]:
+def flat_ceilings(card: MachineProfile, platform: str, main: str) -> list[Roof]:
     """The FLOP/s ceilings of each precision on the largest measured number of cores. `main` is drawn heavy."""
     peaks = [peak for peak in card["peaks"] if (peak["platform"], peak["quantity"]) == (platform, "flop_per_s")]
     roofs = []
@@ -203,7 +204,7 @@ def flat_ceilings(card: dict[str, Any], platform: str, main: str) -> list[Roof]:
     return [Roof(*roof) for roof in roofs if math.isfinite(roof[1])]
 
 
-def steep_ceilings(card: dict[str, Any], platform: str) -> list[Roof]:
+def steep_ceilings(card: MachineProfile, platform: str) -> list[Roof]:
     """The bytes/s ceilings, steepest first; [] if no bandwidth is known."""
     measured, catalogued = _machine_ceilings(card, platform, "")
     named = [
@@ -218,7 +219,7 @@ def steep_ceilings(card: dict[str, Any], platform: str) -> list[Roof]:
     ]
 
 
-def _machine_ceilings(card: dict[str, Any], platform: str, dtype: str) -> tuple[Ceilings, Ceilings]:
+def _machine_ceilings(card: MachineProfile, platform: str, dtype: str) -> tuple[Ceilings, Ceilings]:
     """(measured ceilings, catalogued ceilings)."""
     cores = [peak["cores"] for peak in card["peaks"] if peak["platform"] == platform]
     measured = roofline.measured_ceilings(card, platform, max(filter(None, cores), default=0), dtype)
@@ -300,7 +301,7 @@ def earlier_spots(path: Path) -> list[Spot]:
     return [spot for folder in sorted(newest) for spot in _of_folder(folder, this_machine)]
 
 
-def _of_folder(folder: Path, this_machine: dict[str, Any]) -> Iterator[Spot]:
+def _of_folder(folder: Path, this_machine: Machine) -> Iterator[Spot]:
     manifest = _manifest(folder)
     if manifest is None or identity.hardware(manifest, this_machine):
         return
@@ -333,9 +334,9 @@ def _number(text: str | None) -> float:
     return value if math.isfinite(value) else 0.0
 
 
-def _manifest(folder: Path) -> dict[str, Any] | None:
+def _manifest(folder: Path) -> Manifest | None:
     try:
         value = json.loads((folder / MANIFEST).read_text(encoding="utf-8"))
     except (OSError, ValueError):
         return None
-    return value if isinstance(value, dict) else None
+    return cast(Manifest, value) if isinstance(value, dict) else None

@@ -9,6 +9,7 @@ from typing import Any
 
 import matplotlib
 import numpy as np
+from matplotlib.artist import Artist
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
@@ -87,13 +88,13 @@ def _strip(axes: Any, blocks: Sequence[tuple[float, float, bool]], place: int, c
         marker = inside if abs(off) <= REACH else "^" if off > 0 else "v"
         y = place - EDGE * min(1.0, max(-1.0, off / REACH))
         face = "none" if warm and marker != "x" else colour
-        style: Any = {"color": colour} if marker == "x" else {"facecolors": face, "edgecolors": colour}
+        style: marks.Style = {"color": colour} if marker == "x" else {"facecolors": face, "edgecolors": colour}
         axes.scatter([seconds / 60], [y], s=9, marker=marker, linewidths=0.6, zorder=2, **style)
         used.add(marker)
     return used
 
 
-def _blocks_handles(processes: int, shapes: set[str]) -> list[Any]:
+def _blocks_handles(processes: int, shapes: set[str]) -> list[Artist]:
     def handle(label: str, **facts: Any) -> Line2D:
         return Line2D([], [], linestyle="none", markersize=4, label=label, **facts)
 
@@ -217,5 +218,5 @@ def _ranks_handles(top: float) -> Sequence[Patch]:
     """Legend entries for the colours of no delay, half of the longest delay and the longest."""
     shades = matplotlib.colormaps[RANKS_COLOURS]
     labels = {0.0: "0 %", 0.5: f"+{50 * top:.3g} %", 1.0: f"+{100 * top:.3g} %"}
-    style: Any = {"edgecolor": "#aaaaaa", "linewidth": 0.4}
+    style: marks.Style = {"edgecolor": "#aaaaaa", "linewidth": 0.4}
     return [Patch(facecolor=shades(share / 1.3), label=label, **style) for share, label in labels.items()]

@@ -6,13 +6,15 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
+from matplotlib.artist import Artist
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.patches import Patch
+from matplotlib.typing import LineStyleType
 
 from jaxbench.analysis import points
 from jaxbench.analysis.quantities import devices
@@ -30,7 +32,7 @@ from jaxbench.statistics.bootstrap import Estimate
 # scaling: The scaling figure: throughput, speed-up and efficiency over devices. Marker and colour show the strategy;
 # strong scaling is a solid line, weak scaling a dotted one.
 
-_SCALING_STYLES: dict[str, Any] = {"strong": "-", "weak": ":"}
+_SCALING_STYLES: dict[str, LineStyleType] = {"strong": "-", "weak": ":"}
 
 
 class StrategyCurve(NamedTuple):
@@ -168,7 +170,7 @@ def _overlay(axes: Axes, table: str, names: Sequence[str]) -> list[Line2D]:
     ]
 
 
-def _handles(every: list[StrategyCurve], *, split: bool) -> list[Any]:
+def _handles(every: list[StrategyCurve], *, split: bool) -> list[Artist]:
     """Legend entries of the measured series and the ideal. split: strong and weak scaling have separate panels."""
     handles = []
     for one in every:
@@ -183,7 +185,7 @@ def _handles(every: list[StrategyCurve], *, split: bool) -> list[Any]:
 # NSDI 2024).
 
 HOSTS_MOST = 3  # most strategies, one row of panels each
-IDEAL: Any = dict(facecolor="#ededed", edgecolor=GREY, linewidth=0.6)  # pale, because it was not measured
+IDEAL: marks.Style = dict(facecolor="#ededed", edgecolor=GREY, linewidth=0.6)  # pale, because it was not measured
 WIDE = 0.38  # width of a bar; pairs of bars are 1 apart
 
 

@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -14,12 +14,13 @@ from jaxbench.analysis.point_records import Measured
 from jaxbench.analysis.scaling import Control, Row, half_widths
 from jaxbench.catalog import jax_settings
 from jaxbench.digits import digits
+from jaxbench.records.manifest import Auto, LookEntry, Manifest
 from jaxbench.statistics.looks import HALF_WIDTH
 
 MOSTLY = 0.5  # a point is named if more than this share of its rounds was contended
 
 
-def warnings(manifest: Mapping[str, Any], points: Sequence[Measured[Any]]) -> list[str]:
+def warnings(manifest: Manifest, points: Sequence[Measured[Any]]) -> list[str]:
     """Warnings about contention with other programs during the run; [] without any."""
     disturbed = [point for point in points if load.of(point).contended > MOSTLY]
     sentences = []
@@ -33,7 +34,7 @@ def warnings(manifest: Mapping[str, Any], points: Sequence[Measured[Any]]) -> li
     return sentences
 
 
-def description(manifest: Mapping[str, Any], points: Sequence[Measured[Any]]) -> list[str]:
+def description(manifest: Manifest, points: Sequence[Measured[Any]]) -> list[str]:
     """Sentences on the machine's identity, its load, and its JAX settings."""
     facts = manifest.get("identity") or {}
     known = {name: facts.get(name) for name in ("family", "model", "stepping", "kernel")}
@@ -47,7 +48,8 @@ def description(manifest: Mapping[str, Any], points: Sequence[Measured[Any]]) ->
     elif facts:
         parts.append("the reference product was not measured, because the machine was busy")
     others = taken([load.of(point) for point in points])
-    environments = [each.get("environment") or {} for each in (manifest, *manifest.get("workers", {}).values())]
+    environments = [manifest.get("environment") or {}]
+    environments += [each.get("environment") or {} for each in manifest.get("workers", {}).values()]
     load_of_others = [f"{others[:1].upper()}{others[1:]}."] if others else []
     return [f"{', '.join(parts)}.", *load_of_others, *jax_settings.sentences(environments)]
 
@@ -68,7 +70,7 @@ GOAL = f"{100 * HALF_WIDTH:.0f} points"
 
 
 def of_rounds(
-    manifest: Mapping[str, Any],
+    manifest: Manifest,
     points: Sequence[Measured[Any]],
     controls: Sequence[Control] = (),
     rows: Sequence[Row] = (),
@@ -98,7 +100,7 @@ def of_rounds(
     return [" ".join([ended, *_reasons(wide, controls)]), f"A larger {more} allows more rounds."]
 
 
-def _not_ended(about: Mapping[str, Any], last: Mapping[str, Any], rounds: int, rows: Sequence[Row]) -> str:
+def _not_ended(about: Auto, last: LookEntry, rounds: int, rows: Sequence[Row]) -> str:
     """How the records contradict the recorded end of the run, as a clause; "" if they do not."""
     if last["rounds"] != rounds or last["ended"] != about["ended"]:
         return f"its last look was after {last['rounds']} rounds, but it has {rounds}"

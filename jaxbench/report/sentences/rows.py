@@ -4,16 +4,17 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 from jaxbench.analysis import gates, summary
+from jaxbench.analysis.gates import GatedRow
 from jaxbench.analysis.quantities import devices, seconds
 from jaxbench.analysis.scaling import Row
 from jaxbench.levers.compiler import every_set
 
 
-def shortfalls(rows: Sequence[Any], config: dict[str, Any]) -> list[str]:
+def shortfalls(rows: Sequence[GatedRow], config: Mapping[str, Any]) -> list[str]:
     """The reasons why these rows are incomplete or wrong, without duplicates; [] if they are complete and correct.
 
     A strategy that does not support the model is a shortfall if it was requested by name, or if no other ran.
@@ -23,7 +24,7 @@ def shortfalls(rows: Sequence[Any], config: dict[str, Any]) -> list[str]:
     return sentences if excused(rows, config) else sentences + unsupported(rows)
 
 
-def _shortfall(row: Any) -> list[str]:
+def _shortfall(row: GatedRow) -> list[str]:
     """[what is wrong with the point, and why]; [] if nothing is."""
     point = row.point
     state = summary.state(point.status, point.check_ok)
@@ -33,7 +34,7 @@ def _shortfall(row: Any) -> list[str]:
     return [f"{what}: {point.reason}" if point.reason else what]
 
 
-def impossible(rows: Iterable[Any]) -> list[tuple[str, list[str]]]:
+def impossible(rows: Iterable[GatedRow]) -> list[tuple[str, list[str]]]:
     """(sentence with the first reason, points) for each gate that found an impossible result."""
     found: dict[str, tuple[str, list[str]]] = {}
     for row in rows:
@@ -61,7 +62,7 @@ def notes(rows: Iterable[Any], say: Callable[[Any], Iterable[str]] = lambda row:
     return [*filter(None, ignored), *(f"{names(points)}: {sentence}." for sentence, points in grouped(rows, say))]
 
 
-def refusals(rows: Sequence[Any]) -> list[str]:
+def refusals(rows: Sequence[GatedRow]) -> list[str]:
     """Sentences on the rows that a gate refused, by gate. Wrong and impossible results are shortfalls instead."""
     refused = [row for row in rows if row.gate == "refused" and row.point.check_ok is not False]
     refused = [row for row in refused if not gates.impossible(row.gates)]
@@ -69,7 +70,7 @@ def refusals(rows: Sequence[Any]) -> list[str]:
     return [f"{', '.join(points)}: {reason}." for reason, points in grouped(refused, lambda row: [row.gate_reason])]
 
 
-def excused(rows: Sequence[Any], config: dict[str, Any]) -> list[str]:
+def excused(rows: Sequence[Any], config: Mapping[str, Any]) -> list[str]:
     """The sentences of `unsupported` if they are no shortfall, else []. That is so if all strategies were requested and
     at least one supports the model, or if all sets of compiler options were requested and each strategy supports one.
     """

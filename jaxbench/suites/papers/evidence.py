@@ -19,6 +19,7 @@ from jaxbench.core.store import MANIFEST
 from jaxbench.errors import UserError
 from jaxbench.features.comparison import judge
 from jaxbench.features.time_to_target.analysis import fit_knee, over_seeds
+from jaxbench.records.manifest import Manifest
 from jaxbench.report import build
 from jaxbench.report.case_findings import CaseFindings
 from jaxbench.report.findings import Findings, TrainingFindings
@@ -85,7 +86,7 @@ class Evidence:
             raise NotTestable(f"The run '{run}' is of another kind: its folder holds '{report.title}'.")
         return report
 
-    def manifests(self) -> list[dict]:
+    def manifests(self) -> list[Manifest]:
         """Of every run that has been read."""
         return [report.manifest for report in self._read.values()]
 

@@ -24,7 +24,7 @@ from jaxbench.workloads.adapters.pure import PureModel, arguments, mode, paramet
 from jaxbench.workloads.jaxprs import numbered
 
 
-def from_nnx(constructor: Callable[[Any], Any]) -> PureModel:
+def from_nnx(constructor: Callable[[PyTree], PyTree]) -> PureModel:
     """The PureModel of an NNX module. `constructor`: flax.nnx.Rngs -> nnx.Module; its ``__call__`` takes the batch.
 
     The module's `train()` selects training, its `eval()` inference. Arguments of ``__call__`` named `train`,
@@ -57,7 +57,9 @@ def from_nnx(constructor: Callable[[Any], Any]) -> PureModel:
             _, params, _, model_state = _split(constructor(nnx.Rngs(key)))
         return nnx.to_pure_dict(params), nnx.to_pure_dict(model_state)
 
-    def run(params: PyTree, model_state: PyTree, x: Any, key: jax.Array | None, training: bool) -> tuple[Any, PyTree]:
+    def run(
+        params: PyTree, model_state: PyTree, x: PyTree, key: jax.Array | None, training: bool
+    ) -> tuple[PyTree, PyTree]:
         nonlocal writes_checked
 
         def called(params: PyTree) -> tuple[Any, Any, PyTree]:
@@ -117,7 +119,7 @@ def _split(model: Any) -> tuple[Any, Any, Any, Any]:
     return graph, params, rest[0], rest[1]
 
 
-def _filled(abstract: Any, values: PyTree) -> Any:
+def _filled(abstract: Any, values: PyTree) -> PyTree:
     """A copy of an nnx.State with its leaves replaced by `values`.
 
     Flax's own function for this does not take tuples as keys, which nnx.WeightNorm has.
@@ -133,7 +135,7 @@ def _filled(abstract: Any, values: PyTree) -> Any:
 def _stream_values(rngs: PyTree, key: jax.Array | None) -> PyTree:
     """Values for a model's random streams: a key from the stream's path in the model, and a count of 0."""
 
-    def value(path: Any, leaf: Any) -> jax.Array:
+    def value(path: Any, leaf: PyTree) -> jax.Array:
         if not jax.dtypes.issubdtype(leaf.dtype, jax.dtypes.prng_key):
             return jnp.zeros(leaf.shape, leaf.dtype)
         new = stream(required(key), jax.tree_util.keystr(path, simple=True, separator="/"))
@@ -157,7 +159,7 @@ def _normalise_over(model: Any, axis: Any) -> None:
             module.axis_name = axis
 
 
-Run = Callable[..., tuple[Any, PyTree]]
+Run = Callable[..., tuple[PyTree, PyTree]]
 
 
 def from_linen(module: Any, example: PyTree) -> PureModel:
@@ -182,7 +184,7 @@ def from_linen(module: Any, example: PyTree) -> PureModel:
         with without_named_axes():
             return nn.meta.unbox(boxed(key))
 
-    def call(values: PyTree, x: Any, rngs: dict[str, jax.Array], training: bool) -> tuple[Any, PyTree]:
+    def call(values: PyTree, x: PyTree, rngs: dict[str, jax.Array], training: bool) -> tuple[PyTree, PyTree]:
         mutable = [name for name in values if name != "params"]
         flags = mode(takes, training=training)
         with without_named_axes(), nn.intercept_methods(_adapted(sharding_context.current().axis)):
@@ -196,7 +198,9 @@ def from_linen(module: Any, example: PyTree) -> PureModel:
         initial = variables(key)
         return initial.get("params", {}), {name: initial[name] for name in needed}
 
-    def run(params: PyTree, model_state: PyTree, x: Any, key: jax.Array | None, training: bool) -> tuple[Any, PyTree]:
+    def run(
+        params: PyTree, model_state: PyTree, x: PyTree, key: jax.Array | None, training: bool
+    ) -> tuple[PyTree, PyTree]:
         # A module may check for a dropout stream before it asks for one.
         names = () if key is None and not streams else ("dropout", *streams)
         rngs = {name: stream(required(key), name) for name in names}
@@ -251,7 +255,7 @@ def _trace(call: Run, avals: PyTree, inputs: PyTree, streams: Any) -> None:
     jax.eval_shape(lambda *given: call(*given, training=True), avals, inputs, rngs)
 
 
-def _adapted(axis: Any) -> Callable[..., Any]:
+def _adapted(axis: Any) -> Callable[..., PyTree]:
     """An interceptor of Flax's layers.
 
     Batch normalization takes the statistics of the global batch, so it is the same function under all strategies.
@@ -260,7 +264,7 @@ def _adapted(axis: Any) -> Callable[..., Any]:
     """
     from flax import linen as nn
 
-    def interceptor(call: Callable[..., Any], args: Any, kwargs: Any, context: Any) -> Any:
+    def interceptor(call: Callable[..., PyTree], args: Any, kwargs: Any, context: Any) -> Any:
         layer = context.module
         if context.method_name == "__call__" and isinstance(layer, nn.Dropout):
             return _dropped(layer, call, *args, **kwargs)
@@ -273,7 +277,9 @@ def _adapted(axis: Any) -> Callable[..., Any]:
     return interceptor
 
 
-def _dropped(layer: Any, call: Callable[..., Any], inputs: Any, deterministic: Any = None, rng: Any = None) -> Any:
+def _dropped(
+    layer: Any, call: Callable[..., PyTree], inputs: Any, deterministic: Any = None, rng: Any = None
+) -> PyTree:
     """Dropout with a mask that has the sharding of its input. call: Flax's own dropout, which does not shard it."""
     from flax import linen as nn
 
@@ -304,17 +310,17 @@ def without_named_axes() -> Iterator[None]:
         meta.get_global_mesh = original
 
 
-def with_axes_noted(init: Callable[..., Any], names: Mapping[str, Any]) -> Callable[..., Any]:
+def with_axes_noted(init: Callable[..., PyTree], names: Mapping[str, Any]) -> Callable[..., PyTree]:
     """`init` with the removed axes attached: path of a parameter -> its axis names."""
 
-    def initial(key: Any) -> Any:
+    def initial(key: Any) -> PyTree:
         return init(key)
 
     initial.axes = {path: ", ".join(map(str, axes)) for path, axes in names.items()}  # type: ignore[attr-defined]
     return initial
 
 
-def named_axes_sentence(init: Callable[..., Any]) -> str:
+def named_axes_sentence(init: Callable[..., PyTree]) -> str:
     """A sentence about the axes that were removed from the model of `init`; "" if none were."""
     axes: dict[str, str] = getattr(init, "axes", {})
     if not axes:

@@ -38,7 +38,9 @@ def from_equinox(constructor: Callable[[jax.Array], Any]) -> PureModel:
         trained, other, _ = _parts(eqx, constructor(key))
         return _by_path(trained), _by_path(other)
 
-    def run(params: PyTree, model_state: PyTree, x: Any, key: jax.Array | None, training: bool) -> tuple[Any, PyTree]:
+    def run(
+        params: PyTree, model_state: PyTree, x: PyTree, key: jax.Array | None, training: bool
+    ) -> tuple[PyTree, PyTree]:
         model = eqx.combine(_filled(trained, params), _filled(other, model_state), statics[training])
         flags = mode(takes, training=training)
         if key is None or "key" not in takes:
@@ -59,7 +61,7 @@ def _split_like(key: jax.Array, x: jax.Array) -> jax.Array:
 
 
 def _refuse_what_is_no_model(eqx: Any, made: Any) -> None:
-    def stateful(leaf: Any) -> bool:
+    def stateful(leaf: PyTree) -> bool:
         return isinstance(leaf, (eqx.nn.State, eqx.nn.StateIndex))
 
     if any(map(stateful, jax.tree.leaves(made, is_leaf=stateful))):
@@ -77,7 +79,7 @@ def _refuse_what_is_no_model(eqx: Any, made: Any) -> None:
 def _parts(eqx: Any, model: Any) -> tuple[Any, Any, Any]:
     """(arrays of floats, other arrays, everything else), each with None in place of the others."""
 
-    def array(leaf: Any) -> bool:
+    def array(leaf: PyTree) -> bool:
         return isinstance(leaf, (jax.Array, jax.ShapeDtypeStruct))
 
     arrays, static = eqx.partition(model, array)
@@ -88,7 +90,7 @@ def _path(path: Any) -> list[str]:
     return [jax.tree_util.keystr((part,), simple=True) for part in path]
 
 
-def _by_path(tree: Any) -> PyTree:
+def _by_path(tree: PyTree) -> PyTree:
     """The arrays of a model as nested dictionaries: {"layers": {"0": {"weight": ...}}}."""
     nested: dict[str, Any] = {}
     for path, leaf in jax.tree.leaves_with_path(tree):
@@ -99,10 +101,10 @@ def _by_path(tree: Any) -> PyTree:
     return nested
 
 
-def _filled(abstract: Any, nested: PyTree) -> Any:
+def _filled(abstract: Any, nested: PyTree) -> PyTree:
     """The inverse of `_by_path`: `abstract` with the arrays of `nested`."""
 
-    def found(path: Any, _: Any) -> Any:
+    def found(path: Any, _: Any) -> PyTree:
         at = nested
         for name in _path(path):
             at = at[name]
@@ -132,7 +134,9 @@ def from_haiku(function: Any, example: PyTree) -> PureModel:
     def init(key: jax.Array) -> tuple[PyTree, PyTree]:
         return transformed.init(key, *zeros(arguments(example)), **mode(takes, training=True))
 
-    def run(params: PyTree, model_state: PyTree, x: Any, key: jax.Array | None, training: bool) -> tuple[Any, PyTree]:
+    def run(
+        params: PyTree, model_state: PyTree, x: PyTree, key: jax.Array | None, training: bool
+    ) -> tuple[PyTree, PyTree]:
         with _normalising_over(hk, sharding_context.current().axis):
             return transformed.apply(params, model_state, key, *arguments(x), **mode(takes, training=training))
 
@@ -145,7 +149,7 @@ def _normalising_over(hk: Any, axis: Any) -> AbstractContextManager[Any]:
     axis: the mapped axis over which other devices have the rest of the batch.
     """
 
-    def interceptor(call: Callable[..., Any], args: Any, kwargs: Any, context: Any) -> Any:
+    def interceptor(call: Callable[..., PyTree], args: Any, kwargs: Any, context: Any) -> Any:
         layer = context.module  # the function makes a new one at each call, so it can be modified
         normalises = isinstance(layer, hk.BatchNorm) and context.method_name == "__call__"
         if normalises and layer.cross_replica_axis is None:

@@ -9,6 +9,7 @@ import inspect
 import zlib
 from collections.abc import Callable
 from dataclasses import dataclass
+from types import ModuleType
 from typing import Any
 
 import jax
@@ -42,9 +43,11 @@ class PureModel:
     """
 
     init: Callable[[jax.Array], tuple[PyTree, PyTree]]
-    run: Callable[[PyTree, PyTree, Any, jax.Array | None, bool], tuple[Any, PyTree]]
+    run: Callable[[PyTree, PyTree, Any, jax.Array | None, bool], tuple[PyTree, PyTree]]
 
-    def apply(self, params: PyTree, model_state: PyTree, x: Any, key: jax.Array | None = None) -> tuple[Any, PyTree]:
+    def apply(
+        self, params: PyTree, model_state: PyTree, x: PyTree, key: jax.Array | None = None
+    ) -> tuple[PyTree, PyTree]:
         """(y, model_state) in training.
 
         x: the argument of the model, which may be a dictionary, or a tuple of several arguments.
@@ -55,13 +58,13 @@ class PureModel:
         """
         return self.run(params, model_state, x, key, True)
 
-    def predict(self, params: PyTree, model_state: PyTree, x: Any) -> Any:
+    def predict(self, params: PyTree, model_state: PyTree, x: PyTree) -> PyTree:
         """y in inference: no dropout, running statistics. Random numbers, if any, are the same at each call."""
         run = either_form(lambda key: self.run(params, model_state, x, key, False))
         return run(jax.random.PRNGKey(0))[0]
 
 
-def either_form(function: Any) -> Callable[..., Any]:
+def either_form(function: Any) -> Callable[..., PyTree]:
     """Wraps `function` so that a key given as words (uint32), its last argument, arrives as a typed key.
 
     A typed key is what ``jax.random.key`` returns. `function` gets the words if it works only with them: older code
@@ -69,7 +72,7 @@ def either_form(function: Any) -> Callable[..., Any]:
     """
     words_work: bool | None = None  # None: not known yet
 
-    def call(*arguments: Any) -> Any:
+    def call(*arguments: PyTree) -> PyTree:
         nonlocal words_work
         *others, words = arguments
         # Decided at the first call: trying the typed key each time would trace the function twice.
@@ -100,7 +103,7 @@ def stream(key: jax.Array, name: str) -> jax.Array:
     return jax.random.fold_in(key, np.uint32(zlib.crc32(name.encode())))
 
 
-def arguments(x: Any) -> tuple[Any, ...]:
+def arguments(x: PyTree) -> tuple[Any, ...]:
     return x if isinstance(x, tuple) else (x,)
 
 
@@ -109,7 +112,7 @@ def zeros(example: PyTree) -> PyTree:
     return jax.tree.map(lambda aval: jnp.zeros(aval.shape, aval.dtype), example)
 
 
-def parameters(function: Callable[..., Any]) -> dict[str, inspect.Parameter]:
+def parameters(function: Callable[..., PyTree]) -> dict[str, inspect.Parameter]:
     """The parameters of a function by name."""
     return dict(inspect.signature(function).parameters)
 
@@ -119,7 +122,7 @@ def mode(names: Any, *, training: bool) -> dict[str, bool]:
     return {name: value == training for name, value in TRAINING.items() if name in names}
 
 
-def library(name: str, package: str) -> Any:
+def library(name: str, package: str) -> ModuleType:
     """The module `name`. Raises UserError if its `package` is not installed."""
     try:
         return importlib.import_module(name)
@@ -131,7 +134,7 @@ def library(name: str, package: str) -> Any:
         ) from error
 
 
-def from_functions(init: Callable[[jax.Array], Any], apply: Callable[..., Any]) -> PureModel:
+def from_functions(init: Callable[[jax.Array], Any], apply: Callable[..., PyTree]) -> PureModel:
     """The PureModel of two functions. The signature of `apply` determines the kind of model:
 
     - ``apply(params, x) -> y``, with ``init(key) -> params``
@@ -154,7 +157,9 @@ def from_functions(init: Callable[[jax.Array], Any], apply: Callable[..., Any]) 
         )
     stateful, draws = len(positional) == 4, len(positional) > 2
 
-    def run(params: PyTree, model_state: PyTree, x: Any, key: jax.Array | None, training: bool) -> tuple[Any, PyTree]:
+    def run(
+        params: PyTree, model_state: PyTree, x: PyTree, key: jax.Array | None, training: bool
+    ) -> tuple[PyTree, PyTree]:
         variables = (params, model_state) if stateful else (params,)
         key_argument = {positional[-1]: required(key)} if draws else {}
         y = apply(*variables, x, **key_argument, **mode(takes, training=training))

@@ -21,7 +21,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from jaxbench import discovery
-from jaxbench.core.workload import Dataset, Field, Splits, TrainWorkload
+from jaxbench.core.workload import Dataset, Field, PyTree, Splits, TrainWorkload
 from jaxbench.errors import UserError
 from jaxbench.workloads.data.order import permutation
 
@@ -45,7 +45,7 @@ def read(workload: TrainWorkload, *, seed: int) -> Dataset:
         return data if all(isinstance(arrays, Mapping) for arrays in splits) else _split(workload, data, seed)
 
 
-def _split(workload: TrainWorkload, data: Any, seed: int) -> Splits:
+def _split(workload: TrainWorkload, data: PyTree, seed: int) -> Splits:
     """Both splits of data in any form. Raises UserError."""
     name = f"data of {workload.name}"
     if isinstance(data, Mapping) and "train" in data and "train" not in workload.example:
@@ -63,7 +63,7 @@ def _split(workload: TrainWorkload, data: Any, seed: int) -> Splits:
     return Splits(train, test, name)
 
 
-def _arrays(workload: TrainWorkload, data: Any) -> Arrays:
+def _arrays(workload: TrainWorkload, data: PyTree) -> Arrays:
     """One split, or all data, as arrays of the fields' dtypes. Raises UserError."""
     if isinstance(data, Mapping):
         arrays = {name: np.asarray(data[name]) for name in workload.example if name in data}
@@ -75,7 +75,7 @@ def _arrays(workload: TrainWorkload, data: Any) -> Arrays:
     return {name: _cast(array, workload.example[name]) for name, array in arrays.items()}
 
 
-def _elements(data: Any) -> Iterator[Any]:
+def _elements(data: PyTree) -> Iterator[Any]:
     """Iterates over elements, by index if the data has a length.
 
     A Grain MapDataset repeats forever when iterated, and has None in place of filtered elements.
@@ -176,7 +176,7 @@ def require(workload: TrainWorkload, arrays: Mapping[str, np.ndarray], where: st
 SAVE = "save it with dataset.save_to_disk(folder)"
 
 
-def hugging_face(folder: str) -> Callable[[], Any]:
+def hugging_face(folder: str) -> Callable[[], PyTree]:
     """The `data` of a TrainWorkload: the columns of the dataset in `folder`, as fields of the same names.
 
     Its splits "train" and "test" (or "validation") are used; a single split is divided by the seed. The folder is read
@@ -254,7 +254,7 @@ class Columns(Mapping[str, np.ndarray]):
         return array.to_numpy(zero_copy_only=False).reshape(shape)
 
 
-def _storage(array: Any) -> Any:
+def _storage(array: PyTree) -> PyTree:
     """The storage of an extension type of `datasets`, such as Array2D, or the array itself."""
     return getattr(array, "storage", array)
 

@@ -16,6 +16,8 @@ from typing import Any
 import numpy as np
 from scipy import special
 
+from jaxbench.core.workload import PyTree
+
 Arrays = tuple[np.ndarray, ...]
 Matrix = list[list[float]]
 KERNEL, STRIDE = 5, 2  # the convolution's
@@ -123,7 +125,7 @@ def level(first: np.ndarray, second: np.ndarray, bins: np.ndarray, node: np.ndar
     return np.asarray(best_gains(*sums), first.dtype)
 
 
-def best_gains(first: Any, second: Any) -> Any:
+def best_gains(first: Any, second: Any) -> PyTree:
     """The best gain of a split, (NODES, COLUMNS), from the sums (NODES, COLUMNS, BINS) of both derivatives.
 
     The arrays may be those of NumPy or of JAX.

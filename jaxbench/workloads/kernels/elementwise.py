@@ -33,6 +33,7 @@ import jax.numpy as jnp
 import numpy as np
 from scipy import special
 
+from jaxbench.core.workload import PyTree
 from jaxbench.workloads.cases import ULPS, Array, KernelGrid, KernelWorkload, epsilon, in_place, itemsize
 from jaxbench.workloads.fusion_fence import fenced
 
@@ -227,10 +228,10 @@ def _in_a_loop(function: Callable[[float], float]) -> Callable[[np.ndarray], Cal
 COLUMNS = 1000
 
 # (function of jax.numpy, its operands ...) -> its result
-Do = Callable[..., Any]
+Do = Callable[..., PyTree]
 
 
-def _chain(do: Do, x: Any) -> Any:
+def _chain(do: Do, x: PyTree) -> PyTree:
     x = do(jnp.multiply, x, 1.5)
     x = do(jnp.add, x, 0.5)
     x = do(jnp.maximum, x, -1.0)
@@ -245,7 +246,7 @@ def _chain_answer(x: np.ndarray) -> np.ndarray:
     return 0.25 * np.minimum(np.abs(np.clip(1.5 * x + 0.5, -1, None) ** 2 - 2), 3)
 
 
-def _block(do: Do, x: Any, bias: Any) -> Any:
+def _block(do: Do, x: PyTree, bias: Any) -> PyTree:
     x = do(jnp.add, x, bias)
     inner = do(jnp.multiply, x, x)
     inner = do(jnp.multiply, inner, x)
@@ -283,7 +284,7 @@ class FusionKernel:
     flops: operations per element; None if some are elementary functions.
     """
 
-    function: Callable[..., Any]
+    function: Callable[..., PyTree]
     answer: Callable[..., np.ndarray]
     passes: int
     row_passes: int = 0
@@ -336,16 +337,16 @@ def _numbers_moved(kernel: FusionKernel, arrays_in: tuple[Array, ...], *, stored
     return kernel.passes * full + others + kernel.row_passes * arrays_in[0].shape[0]
 
 
-def direct(function: Callable[..., Any], *operands: Any) -> Any:
+def direct(function: Callable[..., PyTree], *operands: PyTree) -> PyTree:
     """Runs an operation without a barrier."""
     return function(*operands)
 
 
-def _with_barriers(function: Callable[..., Any], *operands: Any) -> Any:
+def _with_barriers(function: Callable[..., PyTree], *operands: PyTree) -> PyTree:
     """Runs an operation with its array operands and its result in memory. Scalars are compiled in."""
     places = [i for i, operand in enumerate(operands) if isinstance(operand, jax.Array)]
 
-    def operation(*arrays: jax.Array) -> Any:
+    def operation(*arrays: jax.Array) -> PyTree:
         filled = list(operands)
         for place, array in zip(places, arrays, strict=True):
             filled[place] = array
@@ -354,13 +355,13 @@ def _with_barriers(function: Callable[..., Any], *operands: Any) -> Any:
     return fenced(operation)(*[operands[i] for i in places])
 
 
-def _compiled(function: Callable[..., Any], impl: str) -> Callable[..., Any]:
+def _compiled(function: Callable[..., PyTree], impl: str) -> Callable[..., PyTree]:
     do = _with_barriers if impl == "barriers" else direct
     return fenced(lambda *arrays: function(do, *arrays))
 
 
-def _eager(function: Callable[..., Any]) -> Callable[..., Callable[[], Any]]:
-    def prepare(*arrays: jax.Array) -> Callable[[], Any]:
+def _eager(function: Callable[..., PyTree]) -> Callable[..., Callable[[], PyTree]]:
+    def prepare(*arrays: jax.Array) -> Callable[[], PyTree]:
         return lambda: function(direct, *arrays)
 
     return prepare

@@ -17,6 +17,7 @@ import jax.numpy as jnp
 import numpy as np
 import scipy.linalg
 
+from jaxbench.core.workload import PyTree
 from jaxbench.workloads.cases import Array, KernelGrid, KernelWorkload, epsilon, itemsize
 
 # LAPACK's own tests accept a factorization with a residual below 30 n epsilon, relative to the matrix.
@@ -137,7 +138,7 @@ def _wrong(
 ) -> Callable[[Any, tuple[np.ndarray, ...]], int]:
     """Counts the entries of the residuals above `limit`, NaN included."""
 
-    def wrong(result: Any, arguments: tuple[np.ndarray, ...]) -> int:
+    def wrong(result: PyTree, arguments: tuple[np.ndarray, ...]) -> int:
         factors = tuple(np.asarray(factor).astype(np.float64) for factor in result)
         return sum(int(np.sum(~(np.abs(r) <= limit))) for r in residuals(factors, arguments[0]))
 

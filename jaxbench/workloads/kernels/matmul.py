@@ -15,13 +15,13 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import partial
 from itertools import product
-from typing import Any
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 
 from jaxbench.catalog import published
+from jaxbench.core.workload import PyTree
 from jaxbench.workloads.cases import Array, KernelWorkload, epsilon, itemsize
 
 IMPLS = ("jit", "numpy", "numpy-untiled", "numpy-tiled", "jit-untiled", "jit-tiled")
@@ -147,7 +147,7 @@ def _tolerance(k: int, dtype: str, impl: str) -> float:
     return max(summed, epsilon(RESULT.get(dtype, dtype)))
 
 
-def wrong_rows(result: Any, factors: tuple[np.ndarray, ...], tolerance: float) -> int:
+def wrong_rows(result: PyTree, factors: tuple[np.ndarray, ...], tolerance: float) -> int:
     """Counts the wrong values in up to CHECKED_ROWS evenly spaced rows of A B."""
     a, b = (x.reshape(-1, *x.shape[-2:]) for x in factors)
     batch, m, _ = a.shape

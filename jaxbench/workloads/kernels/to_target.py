@@ -21,6 +21,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from jaxbench.core.workload import PyTree
 from jaxbench.workloads import data
 from jaxbench.workloads.cases import Array, KernelWorkload
 from jaxbench.workloads.data import text
@@ -43,7 +44,7 @@ class Recipe:
     """
 
     job: str
-    numpy: tuple[Callable[..., Any], Callable[..., Any]]
+    numpy: tuple[Callable[..., PyTree], Callable[..., PyTree]]
     jax: Callable[..., jax.Array]
     data: Callable[[], Sequence[np.ndarray]]
     rows: int
@@ -162,12 +163,12 @@ def _by_hand(recipe: Recipe, *arrays: np.ndarray) -> Callable[[], np.ndarray]:
 
 
 @functools.cache
-def _programs(op: str) -> tuple[Callable[..., Any], Callable[..., Any]]:
+def _programs(op: str) -> tuple[Callable[..., PyTree], Callable[..., PyTree]]:
     """The update and the accuracy, jitted once in a process, so every round uses the same programs."""
     recipe = RECIPES[op]
     gradients = versus.gradients(recipe.jax, recipe.parameters)
 
-    def update(parameters: Parameters, speed: Parameters, x: Any, label: Any, batches: Any, step: Any) -> Any:
+    def update(parameters: Parameters, speed: Parameters, x: PyTree, label: Any, batches: PyTree, step: Any) -> PyTree:
         rows = batches[step]
         found = gradients(*parameters, x[rows], label[rows])
         speed = jax.tree.map(lambda v, g: MOMENTUM * v + g, speed, found)

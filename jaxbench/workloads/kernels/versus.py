@@ -24,6 +24,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from jaxbench.core.workload import PyTree
 from jaxbench.workloads.cases import Array, KernelWorkload
 from jaxbench.workloads.flops import conv2d, dense, training
 from jaxbench.workloads.kernels import by_hand
@@ -45,9 +46,9 @@ class Routine:
     """One job. arrays: rows -> its arguments. flops: of one row. products: whether it has products, which XLA may round
     to fewer bits."""
 
-    jax: Callable[..., Any]
-    numpy: Callable[..., Any]
-    python: Callable[..., Callable[[], Any]] | None = None
+    jax: Callable[..., PyTree]
+    numpy: Callable[..., PyTree]
+    python: Callable[..., Callable[[], PyTree]] | None = None
     arrays: Callable[[int], tuple[Array, ...]]
     flops: float | None
     products: bool = True
@@ -67,11 +68,11 @@ def _loss(logits: jax.Array, label: jax.Array) -> jax.Array:
     return -jnp.mean(jnp.take_along_axis(jax.nn.log_softmax(logits), label[:, None], axis=1))
 
 
-def mlp_logits(w1: Any, b1: Any, w2: Any, b2: Any, x: Any) -> jax.Array:
+def mlp_logits(w1: Any, b1: Any, w2: Any, b2: Any, x: PyTree) -> jax.Array:
     return jnp.tanh(x @ w1 + b1) @ w2 + b2
 
 
-def cnn_logits(kernel: Any, w: Any, x: Any) -> jax.Array:
+def cnn_logits(kernel: Any, w: Any, x: PyTree) -> jax.Array:
     # A product of patches, as in NumPy: kernels are timed in a call that is not inlined (fusion_fence.py), where XLA's
     # CPU is slow at the gradient of a convolution's kernel.
     ends, places = by_hand.STRIDE * OUTPUT, range(by_hand.KERNEL)
@@ -80,8 +81,8 @@ def cnn_logits(kernel: Any, w: Any, x: Any) -> jax.Array:
     return jnp.tanh(hidden).reshape(len(x), -1) @ w
 
 
-def lstm_logits(embedding: Any, wx: Any, wh: Any, b: Any, w: Any, tokens: Any) -> jax.Array:
-    def position(state: tuple[Any, Any], x: jax.Array) -> tuple[tuple[Any, Any], None]:
+def lstm_logits(embedding: Any, wx: Any, wh: Any, b: PyTree, w: Any, tokens: Any) -> jax.Array:
+    def position(state: tuple[PyTree, PyTree], x: jax.Array) -> tuple[tuple[PyTree, PyTree], None]:
         h, c = state
         i, f, g, o = jnp.split(x + h @ wh, 4, axis=1)
         c = jax.nn.sigmoid(f) * c + jax.nn.sigmoid(i) * jnp.tanh(g)
@@ -93,7 +94,7 @@ def lstm_logits(embedding: Any, wx: Any, wh: Any, b: Any, w: Any, tokens: Any) -
     return h @ w
 
 
-def gradients(logits: Callable[..., jax.Array], parameters: int) -> Callable[..., Any]:
+def gradients(logits: Callable[..., jax.Array], parameters: int) -> Callable[..., PyTree]:
     """(*parameters, inputs, labels) -> the gradient of the mean cross-entropy with respect to each parameter."""
     return jax.grad(lambda *a: _loss(logits(*a[:-1]), a[-1]), argnums=tuple(range(parameters)))
 
@@ -206,25 +207,25 @@ def cases(op: str, dtype: str, rows: int, impls: tuple[str, ...] = IMPLS) -> Ite
         )
 
 
-def _little(job: Routine) -> Callable[..., Any]:
+def _little(job: Routine) -> Callable[..., PyTree]:
     """The program of "start": arrays -> a tuple with one number of an argument for each result of the job."""
     return lambda *arrays: tuple(array.ravel()[0] for array in arrays[: max(1, job.parameters)])
 
 
-def _with_copies(function: Callable[..., Any]) -> Callable[..., Callable[[], Any]]:
+def _with_copies(function: Callable[..., PyTree]) -> Callable[..., Callable[[], PyTree]]:
     """Calls with arguments on the host; the result is fetched to the host."""
 
-    def prepare(*arrays: jax.Array) -> Callable[[], Any]:
+    def prepare(*arrays: jax.Array) -> Callable[[], PyTree]:
         compiled, at_host = jax.jit(function), [np.asarray(array) for array in arrays]
         return lambda: jax.device_get(compiled(*at_host))
 
     return prepare
 
 
-def _waited_for(function: Callable[..., Any]) -> Callable[..., Callable[[], Any]]:
+def _waited_for(function: Callable[..., PyTree]) -> Callable[..., Callable[[], PyTree]]:
     """Calls with arguments on the device. Each call waits for its result. Unused arguments are passed too."""
 
-    def prepare(*arrays: jax.Array) -> Callable[[], Any]:
+    def prepare(*arrays: jax.Array) -> Callable[[], PyTree]:
         compiled = jax.jit(function, keep_unused=True)
         return lambda: jax.block_until_ready(compiled(*arrays))
 

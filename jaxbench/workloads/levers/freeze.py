@@ -7,7 +7,6 @@ from __future__ import annotations
 import dataclasses
 import re
 from collections.abc import Callable
-from typing import Any
 
 import jax
 
@@ -35,10 +34,10 @@ def apply(workload: TrainWorkload, pattern: str) -> TrainWorkload:
         frozen = jax.tree.map(lambda x, frozen: x if frozen else None, params, chosen)
         return trainable, {"model": model_state, "frozen": frozen}
 
-    def with_frozen(function: Callable[..., Any]) -> Callable[..., Any]:
+    def with_frozen(function: Callable[..., PyTree]) -> Callable[..., PyTree]:
         return lambda params, state, *rest: function(_merge(params, state["frozen"]), state["model"], *rest)
 
-    def loss(params: PyTree, state: PyTree, batch: Any, key: jax.Array) -> Any:
+    def loss(params: PyTree, state: PyTree, batch: PyTree, key: jax.Array) -> PyTree:
         value, (new, metrics) = with_frozen(workload.loss)(params, state, batch, key)
         new = {**state["model"], **new} if isinstance(new, dict) else new
         return value, ({"model": new}, metrics)
@@ -108,7 +107,7 @@ def _products(workload: TrainWorkload) -> float:
     recomputes an activation: rematerialization is not work that training requires.
     """
 
-    def derivative(params: PyTree, model_state: PyTree, batch: Any, key: jax.Array) -> Any:
+    def derivative(params: PyTree, model_state: PyTree, batch: PyTree, key: jax.Array) -> PyTree:
         return jax.jvp(lambda p: workload.mean_loss(p, model_state, batch, key)[0], (params,), (params,))
 
     params, model_state = jax.eval_shape(workload.init, KEY)

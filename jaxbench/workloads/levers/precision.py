@@ -13,11 +13,12 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
 import optax
+from jax.typing import DTypeLike
 
 from jaxbench.catalog import hardware
 from jaxbench.core.workload import Metrics, PyTree, TrainWorkload
@@ -62,7 +63,7 @@ def apply(workload: TrainWorkload, precision: str) -> TrainWorkload:
     return dataclasses.replace(workload, optimizer=scaled(workload.optimizer), loss_scale=loss_scale)
 
 
-def _wrapped(workload: TrainWorkload, wrap: Callable[[Any], Any]) -> TrainWorkload:
+def _wrapped(workload: TrainWorkload, wrap: Callable[[PyTree], PyTree]) -> TrainWorkload:
     functions = {name: getattr(workload, name) for name in ("loss", "evaluate", "predict")}
     workload = dataclasses.replace(workload, **{name: wrap(f) for name, f in functions.items() if f is not None})
     partition = workload.partition
@@ -73,23 +74,23 @@ def _wrapped(workload: TrainWorkload, wrap: Callable[[Any], Any]) -> TrainWorklo
     return dataclasses.replace(workload, partition=dataclasses.replace(partition, stages=stages))
 
 
-def _with_products(function: Callable[..., Any], products: str) -> Callable[..., Any]:
+def _with_products(function: Callable[..., PyTree], products: str) -> Callable[..., PyTree]:
     """`function` with this precision of its products. Products of the backward pass inherit it."""
 
-    def wrapped(*arguments: Any) -> Any:
+    def wrapped(*arguments: PyTree) -> PyTree:
         with jax.default_matmul_precision(products):
             return function(*arguments)
 
     return wrapped
 
 
-def _in_16_bits(function: Callable[..., Any], dtype: Any) -> Callable[..., Any]:
+def _in_16_bits(function: Callable[..., PyTree], dtype: DTypeLike) -> Callable[..., PyTree]:
     """`function` with its parameters and inputs cast, but not the model's state, such as batch statistics."""
 
     def cast(tree: PyTree) -> PyTree:
         return jax.tree.map(lambda x: x.astype(dtype) if jnp.issubdtype(x.dtype, jnp.floating) else x, tree)
 
-    def wrapped(params: PyTree, model_state: PyTree, batch: PyTree, *key: jax.Array) -> Any:
+    def wrapped(params: PyTree, model_state: PyTree, batch: PyTree, *key: jax.Array) -> PyTree:
         return function(cast(params), model_state, cast(batch), *key)
 
     return wrapped

@@ -38,7 +38,7 @@ def nearest(centers_KC: jax.Array, x_RC: jax.Array) -> tuple[jax.Array, jax.Arra
 
 
 def _smallest(squared_KR: jax.Array) -> tuple[jax.Array, jax.Array]:
-    def closer(best: tuple[jax.Array, jax.Array], center: tuple[jax.Array, jax.Array]) -> tuple[Any, None]:
+    def closer(best: tuple[jax.Array, jax.Array], center: tuple[jax.Array, jax.Array]) -> tuple[PyTree, None]:
         (smallest_R, which_R), (number, squared_R) = best, center
         is_closer_R = squared_R < smallest_R
         return (jnp.where(is_closer_R, squared_R, smallest_R), jnp.where(is_closer_R, number, which_R)), None

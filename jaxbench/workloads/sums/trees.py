@@ -353,7 +353,7 @@ def ensemble_evaluate(of: Ensemble, params: PyTree, model_state: PyTree, rows: B
     return {"loss": jnp.mean(loss_R), "accuracy": jnp.mean((found_R == target_R).astype(jnp.float32))}
 
 
-def training(name: str, table: tables.Table, *, rounds: int, seed: int, **tree: Any) -> TrainWorkload:
+def training(name: str, table: tables.Table, *, rounds: int, seed: int, **tree: PyTree) -> TrainWorkload:
     """The training of boosted trees on a table.
 
     tree: fields of `trees.TreeSettings`, without its columns. seed: of the split. Raises UserError for wrong settings.

@@ -1,0 +1,428 @@
+# Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
+"""The messages between a parent and its worker processes, which are JSON lines on pipes.
+
+The first line to a worker is its `Setup`. Then follow requests, and each has one answer. `Request[Paced]` is a request
+that a `Paced` answers, so mypy knows both sides. A worker may instead answer `Failed`, `MoreThreads` or `Idle`.
+
+Fields with their default value are not sent. So a worker of an older commit, as in `jaxbench ab`, understands every
+request that does not use a newer field.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import re
+import typing
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import ClassVar, Generic, TypeVar, dataclass_transform
+
+from jaxbench.core.schema import Record, Verdict
+from jaxbench.machine.position import Position
+from jaxbench.records.documents import JsonObject, decode
+from jaxbench.records.manifest import Machine
+
+Answer_ = TypeVar("Answer_")
+Fields = JsonObject
+
+
+@dataclass_transform(frozen_default=True, kw_only_default=True, field_specifiers=(field,))
+class Message:
+    """Makes its subclasses frozen dataclasses with keyword arguments."""
+
+    def __init_subclass__(cls) -> None:
+        super().__init_subclass__()
+        dataclass(frozen=True, kw_only=True)(cls)
+
+
+class Tagged(Message):
+    """A message that its line names in "do": `PrepareAgain` is "prepare_again"."""
+
+    do: ClassVar[str]
+
+    def __init_subclass__(cls) -> None:
+        super().__init_subclass__()
+        cls.do = re.sub(r"(?<!^)(?=[A-Z])", "_", cls.__name__).lower()
+
+
+class TrainSetup(Message):
+    """The part of a setup for a process that trains: see `features.training.worker`.
+
+    begun_ns: the start of the command. width, terminal: of the console on which the text of process 0 appears.
+    """
+
+    workdir: str
+    command: tuple[str, ...]
+    begun_ns: int
+    beat_s: float = 1.0
+    width: int = 80
+    terminal: bool = False
+
+
+class Setup(Message):
+    """What a worker process is and which devices it starts.
+
+    Attributes:
+      platform, devices: cpu, gpu or tpu, and how many devices all processes of the group have together.
+      module: the module that the process runs.
+      worker: its name in records.
+      experiment: a name or an absolute path.
+      environment: variables of the process.
+      cores: the number of cores that the device of a kernel may use; None: one for each device.
+      order: the cores to take first.
+      concurrent_collectives: see `start.threads`; None: the default.
+      processes: the number of processes of the group. trainings: of concurrent trainings, each on all devices.
+      world: the position in the process group. co_runners: the position among concurrent trainings.
+      source: the copy of this package to run, as in `source.of`; None: that of the parent.
+      target: absent hardware to compile for.
+      machine, cache: the manifest and the folder for compiled programs, for processes that train.
+    """
+
+    platform: str
+    devices: int
+    module: str = "jaxbench.worker"
+    worker: str = ""
+    experiment: str = ""
+    config: Fields = field(default_factory=dict)
+    environment: dict[str, str] = field(default_factory=dict)
+    cores: int | None = None
+    order: tuple[int, ...] = ()
+    concurrent_collectives: int | None = None
+    processes: int = 1
+    trainings: int = 1
+    world: Position | None = None
+    co_runners: Position | None = None
+    source: dict[str, str] | None = None
+    target: str = ""
+    machine: Machine = field(default_factory=Machine)
+    cache: str = ""
+    train: TrainSetup | None = None
+
+
+# Answers
+
+
+class Ready(Message):
+    """The process has its devices.
+
+    cpus: those that it may use; None: unknown. environment: variables that change its speed. source: its copy of this
+    package; None: that of process 0, whatever its folder is on this host.
+    """
+
+    cpus: tuple[int, ...] | None
+    environment: dict[str, str]
+    source: dict[str, str] | None = None
+    processes: int = 1
+    ready: bool = True
+
+
+class Failed(Message):
+    """The request failed in `stage`. unsupported: the strategy cannot take the model. refused: by a UserError."""
+
+    stage: str
+    reason: str
+    detail: str = ""
+    unsupported: bool = False
+    refused: bool = False
+
+
+class MoreThreads(Message):
+    """The process must be replaced by one with threads for this number of collectives."""
+
+    concurrent_collectives: int
+
+
+class Idle(Message):
+    """The process owns no device of the point."""
+
+    idle: bool = True
+
+
+class Recorded(Message):
+    """A record to append. steps: the block length of a point that was prepared; 0: not found yet."""
+
+    record: Record
+    steps: int = 0
+
+
+class Same(Message):
+    """same: the process has compiled the program that another process has checked."""
+
+    same: bool
+
+
+class Paced(Message):
+    """steps: the block length."""
+
+    steps: int
+
+
+class Compiled(Message):
+    """Numbers of a compiled point. Bytes are per device.
+
+    whole_bytes: for one device that computes the reference, with the activations of the whole batch. loop: the point
+    is also timed in a loop on the device.
+    """
+
+    compile_s: float
+    peak_bytes: int | None
+    flops: float
+    temp_bytes: int | None = None
+    whole_bytes: int = 0
+    loop: bool = False
+
+
+class Ran(Message):
+    """One step ran within the limit. Bytes per device, by the compiler and as the device counts them."""
+
+    peak_bytes: int | None
+    measured_bytes: int | None
+
+
+class Description(Message):
+    """A model, as `jaxbench try` shows it.
+
+    largest: (path, shape) of the largest parameters. draws: the loss uses random numbers. training: a sentence.
+    """
+
+    name: str
+    unit: str
+    parameters: int
+    arrays: int
+    largest: tuple[tuple[str, str], ...]
+    flops_per_example: float
+    loss: str
+    draws: bool
+    state_numbers: int
+    training: str
+    notes: tuple[str, ...]
+    strategies: tuple[str, ...]
+
+
+class Tried(Message):
+    """The verdicts on a point, and the bytes that one device sends and holds."""
+
+    checks: tuple[Verdict, ...]
+    sent_bytes: int
+    state_bytes: int
+    peak_bytes: int | None
+
+
+# Requests. `point` is the id of a point, or the fields of a point that the process does not know yet.
+
+
+class Request(Tagged, Generic[Answer_]):
+    """A request that an `Answer_` answers."""
+
+
+class Prepare(Request[Recorded]):
+    """Compiles and checks a point. loss: its kind, which takes a second to find. paced: find the block length, too."""
+
+    point: Fields
+    loss: str = ""
+    paced: bool = True
+
+
+class PrepareAgain(Request[Same]):
+    """Prepares a point that another process has checked. program_sha256: of its program. steps: the block length."""
+
+    point: Fields
+    program_sha256: str
+    steps: int
+
+
+class Pace(Request[Paced]):
+    """Finds the block length of a prepared point."""
+
+    point: str
+
+
+class Round(Request[Recorded]):
+    """Visits a prepared point. double: with the second clock. steps: the block length; None: as it was found. last:
+    checks the state that the visit leaves."""
+
+    point: str
+    round: int
+    double: bool = True
+    steps: int | None = None
+    last: bool = False
+
+
+class Compile(Request[Compiled]):
+    point: Fields
+
+
+class CompileFor(Request[Recorded]):
+    """Compiles a point for the target. text: the file for the compiled text; "": none. options: of the compiler."""
+
+    point: Fields
+    text: str = ""
+    options: Fields = field(default_factory=dict)
+
+
+class RunWithin(Request[Ran]):
+    """Runs one step in at most `limit_bytes`."""
+
+    point: Fields
+    limit_bytes: int
+
+
+class Profile(Request[Recorded]):
+    """Traces a prepared point into a folder."""
+
+    point: str
+    folder: str
+
+
+class Describe(Request[Description]):
+    """Describes the model."""
+
+
+class Try(Request[Tried]):
+    """Checks a point without timing it."""
+
+    point: Fields
+
+
+REQUESTS: tuple[type[Request], ...] = (
+    Prepare, PrepareAgain, Pace, Round, Compile, CompileFor, RunWithin, Profile, Describe, Try,
+)  # fmt: skip
+
+
+class LaunchMessage(Tagged):
+    """A message between process 0 and a follower."""
+
+
+class Beat(LaunchMessage):
+    """A sign of life."""
+
+
+class Join(LaunchMessage):
+    process: int
+
+
+class Joined(LaunchMessage):
+    """All processes are there."""
+
+
+class Devices(Message):
+    kind: str
+    count: int
+
+
+class HostFacts(LaunchMessage):
+    """The facts of a process of the launch. Those in `launch.SAME` must be equal in all processes.
+
+    order: the free cores of its host. cpu_quota: of its container. device: the only accelerator that it takes.
+    """
+
+    host: str
+    order: tuple[int, ...]
+    cpu_quota: float | None
+    device: int | None
+    devices: Devices
+    versions: dict[str, str]
+    source: str
+    experiment: str
+    config: Fields
+
+
+class Unfit(LaunchMessage):
+    """The process cannot measure. error: a sentence."""
+
+    error: str
+    host: str
+
+
+class OfChild(LaunchMessage):
+    """About one worker. child: its number."""
+
+    child: int
+
+
+class Start(OfChild):
+    setup: Setup
+
+
+class Send(OfChild):
+    """line: a request to the worker."""
+
+    line: Fields
+
+
+class LetGo(OfChild):
+    """Closes the stdin of the worker, so that it ends."""
+
+
+class Kill(OfChild):
+    """Kills the worker."""
+
+
+class Exit(LaunchMessage):
+    """The follower ends with this exit code."""
+
+    code: int
+
+
+class Answered(OfChild):
+    """answer: a line of the worker."""
+
+    answer: Fields
+
+
+class Ended(OfChild):
+    """The worker has ended. code, how: see `Child.end`. log: the end of its log."""
+
+    code: int
+    how: str
+    log: str
+
+
+LAUNCH_MESSAGES: tuple[type[LaunchMessage], ...] = (
+    Beat, Join, Joined, HostFacts, Unfit, Start, Send, LetGo, Kill, Exit, Answered, Ended,
+)  # fmt: skip
+
+
+Tagged_ = TypeVar("Tagged_", bound=Tagged)
+_SPARSE = (Position, TrainSetup, Setup)
+
+
+def line_of(message: object) -> Fields:
+    """The message as a JSON object, with the name of its class in "do" if it has one there."""
+    assert dataclasses.is_dataclass(message) and not isinstance(message, type)
+    kept = {each.name for each in dataclasses.fields(message) if getattr(message, each.name) != _default(each)}
+    named = {"do": message.do} if isinstance(message, Tagged) else {}
+    values = {name: value for name, value in dataclasses.asdict(message).items() if name in kept}
+    parts = {name: getattr(message, name) for name in kept}
+    # A setup and its parts are sparse, too. A record is whole, because it is appended to a file as it is.
+    return {**named, **values, **{name: line_of(part) for name, part in parts.items() if isinstance(part, _SPARSE)}}
+
+
+def _default(each: dataclasses.Field) -> object:
+    made = each.default_factory
+    return each.default if made is dataclasses.MISSING else made()
+
+
+def message_of(line: Mapping[str, object], kinds: Iterable[type[Tagged_]]) -> Tagged_:
+    """The message of a line that names it in "do". Raises ValueError if no kind has this name, or its fields differ."""
+    named = {kind.do: kind for kind in kinds}
+    if (name := line.get("do")) not in named:
+        raise ValueError(f"'{name}' is no message: use {', '.join(named)}")
+    return decode(named[name], {key: value for key, value in line.items() if key != "do"})
+
+
+def answer_of(line: Fields, kind: type[Answer_]) -> Answer_ | Failed | MoreThreads | Idle:
+    """The answer of a worker: a `kind`, or one of those that it may always give."""
+    if "failed" in line:
+        return decode(Failed, line["failed"])
+    if "idle" in line:
+        return Idle()
+    if "concurrent_collectives" in line:
+        return decode(MoreThreads, line)
+    return decode(kind, line)
+
+
+def answer_kind(request: type[Request[Answer_]]) -> type[Answer_]:
+    """The class of the answers to a kind of request."""
+    (kind,) = typing.get_args(vars(request)["__orig_bases__"][0])
+    return typing.cast(type[Answer_], kind)
