@@ -86,7 +86,7 @@ class PipelineLayout:
 
         return self.mirrored.map(self.canonical, of, lambda _: PartitionSpec())
 
-    def _of_cuts(self, outer: Callable[[layouts.Cut], Any], block: Callable[[layouts.Cut], Any]) -> PyTree:
+    def _of_cuts(self, outer: Callable[[layouts.Cut], object], block: Callable[[layouts.Cut], object]) -> PyTree:
         """A tree of the global arrays' structure, from the Cut of each array outside the blocks and of one block."""
         first = next(iter(self._cuts[self._key].values()))
         rest = {name: tree for name, tree in self._cuts.items() if name != self._key}
