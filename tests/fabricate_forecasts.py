@@ -26,7 +26,7 @@ def compiled(devices: int, *, state: int = 64 * 10**9, kept: int = 10**9, gather
         point=f"fsdp/weak/{devices}", target=about.text, experiment="gpt", device_kind=about.device_kind,
         strategy="fsdp", scaling="weak", devices=devices, global_batch=4 * devices, basis="compiled", status="ok",
         peak_bytes=kept + state // devices, memory_bytes=about.memory_bytes, collectives=(gather,),
-        flops=1e12 * devices, parameters=10**9,
+        flops=1e12 * devices, parameters=10**9, family="tpu" if about.platform == "tpu" else "xla",
     )  # fmt: skip
     return CompiledForecast(record, events)
 
@@ -42,9 +42,9 @@ def in_kernels(record: ForecastRecord, count: float) -> ForecastRecord:
     on = work.chip(record.device_kind)
     assert on is not None
     times = Times(work_s=record.work_s, communication_s=record.communication_s, scheduled_s=record.scheduled_s)
-    return estimate.banded(dataclasses.replace(record, kernels=count), times, "gpu", on)
+    return estimate.banded(dataclasses.replace(record, kernels=count), times, on)
 
 
 def compiled_tpu(devices: int) -> CompiledForecast:
     made = compiled(devices)
-    return CompiledForecast(dataclasses.replace(made.forecast, device_kind="TPU v5 lite"), made.events)
+    return CompiledForecast(dataclasses.replace(made.forecast, device_kind="TPU v5 lite", family="tpu"), made.events)

@@ -7,8 +7,8 @@ devices that share it (a TPU v3 chip is two). An unlisted kind is unknown: there
 peak is worse than none.
 
 For forecasts, ``links.csv`` has alpha and bytes per second of one device on one link, ``ceilings.csv`` clocks and the
-shares of the peaks that large products, attention and memory have reached, and ``forecast_errors.csv`` the errors of
-forecasts for a family of hardware.
+shares of the peaks that large products, attention and memory have reached, and ``forecast_errors.csv`` the bands of
+forecasts by family of programs.
 """
 
 from __future__ import annotations
@@ -216,17 +216,18 @@ class KnownLink:
 
 
 @dataclass(frozen=True)
-class MethodError:
-    """The error of forecasts for a family of hardware.
+class ForecastBand:
+    """What published runs of a family of programs took, over their forecasts.
 
-    error: relative, as a share of the forecast. ends: the ends of the band to which it applies: both, for a band from
-    all communication hidden to none hidden; slow, for a band that begins where all is hidden, because no published run
-    was faster. kernel_s: the shortest mean kernel of the published runs. A program with shorter kernels has a bound
-    instead of a band.
+    low, high: the ends of the band in which nine in ten further runs are expected. runs: how many runs it is from.
+    kernel_s: the shortest mean kernel of all published runs on a GPU; 0: a TPU. A program with shorter kernels has a
+    bound instead of a band.
     """
 
-    error: float
-    ends: str
+    family: str
+    low: float
+    high: float
+    runs: int
     kernel_s: float
     source: str
 
@@ -250,7 +251,8 @@ def ceiling(device: str, quantity: str) -> float | None:
     return float(values[0]) if values else None
 
 
-def forecast_error(family: str) -> MethodError:
-    """The errors of forecasts for "tpu" or "gpu"."""
+def forecast_band(family: str) -> ForecastBand:
+    """The band of a family: tpu, xla_remat, xla (both XLA on GPUs), torch_compiled or torch_eager."""
     (row,) = (row for row in rows("forecast_errors.csv") if row["family"] == family)
-    return MethodError(float(row["error"]), row["ends"], float(row["kernel_s"]), row["source"])
+    low, high, kernel_s = (float(row[name]) for name in ("low", "high", "kernel_s"))
+    return ForecastBand(family, low, high, int(row["runs"]), kernel_s, row["source"])

@@ -132,6 +132,11 @@ def _example(name: str) -> str:
     return next(example for example in names() if example.startswith(f"{name}:"))
 
 
+def cores(device_kind: str) -> int:
+    """The multiprocessors of a GPU; 0: no target is of this kind."""
+    return next((int(row["cores"]) for row in _gpus().values() if row["device_kind"] == device_kind), 0)
+
+
 def gpu_config(name: str) -> str:
     """A GpuTargetConfigProto, as text."""
     row = _gpus()[name]

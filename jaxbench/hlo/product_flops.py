@@ -9,16 +9,44 @@ from __future__ import annotations
 
 import math
 import re
+from dataclasses import dataclass
 
 from jaxbench.hlo.module import Instruction, Module
 
 _CONTRACTED = re.compile(r"lhs_contracting_dims=\{([\d,]*)\}")
+_BATCH = re.compile(r"lhs_batch_dims=\{([\d,]*)\}")
 _LABELS = re.compile(r"dim_labels=(\w+)_(\w+)->(\w+)")
 _WINDOW = re.compile(r"window=\{([^}]*)\}")
 _LIBRARY_CONTRACTED = re.compile(r'"lhs_contracting_dimensions":\[([^\]]*)\]')
+_LIBRARY_BATCH = re.compile(r'"lhs_batch_dimensions":\[([^\]]*)\]')
 _CUDNN = re.compile(r"__cudnn\$conv(BackwardInput|BackwardFilter|Forward|BiasActivationForward)$")
 _LIBRARY = re.compile(r"gemm|matmul|conv|dot|cudnn|onednn", re.IGNORECASE)
 Shape = tuple[int, ...]
+
+
+@dataclass(frozen=True)
+class ProductSize:
+    """A product of matrices: `batch` times (rows, contracted) times (contracted, columns)."""
+
+    batch: int
+    rows: int
+    columns: int
+    contracted: int
+
+
+def size(line: Instruction, module: Module) -> ProductSize | None:
+    """The size of a matrix product, or of a library call that is one; None for any other instruction."""
+    contracted = (_CONTRACTED if line.opcode == "dot" else _LIBRARY_CONTRACTED).search(line.rest)
+    left = _shape_of(line.operands[0], module) if line.operands else ()
+    if contracted is None or not left or not math.prod(line.shape):
+        return None
+    batch = (_BATCH if line.opcode == "dot" else _LIBRARY_BATCH).search(line.rest)
+    each, inner = (
+        math.prod(left[int(dim)] for dim in re.findall(r"\d+", found[1])) if found else 1
+        for found in (batch, contracted)
+    )
+    rows = math.prod(left) // (each * inner)
+    return ProductSize(each, rows, math.prod(line.shape) // (each * rows), inner)
 
 
 def count(module: Module) -> float | None:

@@ -93,6 +93,16 @@ def test_a_message_hides_behind_the_work_between_its_ends():
     assert bare.hidden_s == 4.0
 
 
+def test_work_is_slower_while_a_message_travels_and_never_slower_than_without_overlap():
+    sent = Send("m", message(3000), 1)  # three seconds
+
+    def step(work_s: float) -> float:
+        return schedule.times((sent, spent(work_s), Wait("m")), one_second, overlap=0.5).scheduled_s
+
+    assert [step(1.0), step(2.0), step(4.0)] == pytest.approx([3.0, 3.0, 5.0])  # of four, two take three seconds
+    assert schedule.times((sent, Wait("m"), spent(4.0)), one_second, overlap=0.5).scheduled_s == 7.0
+
+
 def test_a_link_carries_one_message_at_a_time_and_a_loop_hides_nothing_across_turns():
     two = (Send("a", message(2000), 1), Send("b", message(2000), 1), spent(1.0), Wait("a"), Wait("b"))
     assert schedule.times(two, one_second).scheduled_s == 4.0

@@ -25,6 +25,7 @@ from jaxbench.features.forecast.forecasts import AT_BEST, COMPILED, ESTIMATED, M
 from jaxbench.features.forecast.network import Network, slowest
 from jaxbench.features.forecast.schedule import Event, Times
 from jaxbench.features.forecast.work import Chip, Cost
+from jaxbench.levers import REMAT
 
 _SHORT = ", shorter than in any published run. The gaps between kernels are not counted, so this is a lower bound"
 _ATTENTION = {
@@ -65,6 +66,7 @@ def exact(row: CompiledRow, experiment: str, target: Target) -> ForecastRecord:
         strategy=point["strategy"], scaling=point["scaling"], arm=point["arm"], devices=point["devices"],
         global_batch=point["global_batch"], basis=COMPILED, status="slow" if SLOW in row.reason else status,
         reason=reason, peak_bytes=row.needed_bytes, memory_bytes=row.memory_bytes,
+        family=family(target.platform, point.get("levers", {})),
     )  # fmt: skip
     if record is None:
         return forecast
@@ -74,6 +76,13 @@ def exact(row: CompiledRow, experiment: str, target: Target) -> ForecastRecord:
         flops=record.flops, attention=record.attention, passes=record.passes,
         notes=wrong,
     )  # fmt: skip
+
+
+def family(platform: str, levers: Mapping[str, str]) -> str:
+    """The family of a program of this suite: tpu, xla_remat (a GPU's that recomputes activations) or xla."""
+    if platform == "tpu":
+        return "tpu"
+    return "xla" if REMAT.of(levers) == REMAT.default else "xla_remat"
 
 
 def program(text: str, mesh: Mapping[str, int], target: Target) -> tuple[Event, ...]:
@@ -105,21 +114,21 @@ def timed(forecast: ForecastRecord, events: tuple[Event, ...], target: Target, n
             forecast, seconds_by=by_method, kernels=kernels, host_bytes=copied,
             bubble_s=schedule.bubble_s(events, forecast.passes), notes=notes,
         ),
-        schedule.times(events, network.seconds), target.platform, on,
+        schedule.times(events, network.seconds, on.overlap), on,
     )  # fmt: skip
 
 
-def banded(forecast: ForecastRecord, times: Times, family: str, on: Chip) -> ForecastRecord:
-    """The forecast with the range of its step time, widened by the method's error on published runs of the family.
+def banded(forecast: ForecastRecord, times: Times, on: Chip) -> ForecastRecord:
+    """The forecast with the band of its step time, from published runs of its family of programs.
 
     If its kernels are shorter than in those runs, it only has a lower bound. The gaps between kernels are not counted,
     and with short kernels they may be most of the step.
     """
-    method = hardware.forecast_error(family)
-    best = times.work_s < method.kernel_s * forecast.kernels
-    low_s, high_s = times.hidden_s * (1 - method.error), times.bare_s * (1 + method.error)
-    if method.ends == "slow":
-        low_s, high_s = times.hidden_s, max(times.bare_s, times.hidden_s * (1 + method.error))
+    band = hardware.forecast_band(forecast.family)
+    best = times.work_s < band.kernel_s * forecast.kernels
+    # Extrapolated times may cross. On a TPU published runs are tuned to hide communication.
+    scheduled_s = min(max(times.scheduled_s, times.hidden_s), times.bare_s)
+    middle_s = times.hidden_s if forecast.family == "tpu" else scheduled_s
     notes = tuple(note for note in forecast.notes if _SHORT not in note)
     if best:
         of = " for this program with plain attention, not for the model" if "plain" in forecast.attention else ""
@@ -128,13 +137,13 @@ def banded(forecast: ForecastRecord, times: Times, family: str, on: Chip) -> For
         forecast,
         notes=notes,
         grade=AT_BEST if best else ESTIMATED,
-        low_s=low_s,
-        scheduled_s=min(max(times.scheduled_s, times.hidden_s), times.bare_s),  # extrapolated times may cross
+        low_s=min(band.low, 1.0) * times.hidden_s if best else band.low * middle_s,
+        scheduled_s=scheduled_s,
         host_s=times.host_s,
-        high_s=None if best else high_s,
+        high_s=None if best else band.high * middle_s,
         work_s=times.work_s,
         communication_s=times.communication_s,
-        error=method.error,
+        runs=band.runs,
         peak_flop_per_s=on.peak_flop_per_s,
     )
 
@@ -198,9 +207,7 @@ def at_count(
     return timed(base, events, target, network)
 
 
-def at_depth(
-    shallow: ForecastRecord, deep: ForecastRecord, depths: tuple[int, int], blocks: int, family: str
-) -> ForecastRecord:
+def at_depth(shallow: ForecastRecord, deep: ForecastRecord, depths: tuple[int, int], blocks: int) -> ForecastRecord:
     """The forecast for a model of `blocks` equal blocks, from two compiled depths."""
     share = (blocks - depths[0]) / (depths[1] - depths[0])
 
@@ -220,9 +227,7 @@ def at_depth(
     if shallow.work_s is None or deep.work_s is None or on is None:
         return made
     names = ("work_s", "communication_s", "scheduled_s", "host_s")
-    return banded(
-        made, Times(**{name: line(getattr(shallow, name), getattr(deep, name)) for name in names}), family, on
-    )
+    return banded(made, Times(**{name: line(getattr(shallow, name), getattr(deep, name)) for name in names}), on)
 
 
 def _deeper(shallow: Sequence[Collective], deep: Collective, share: float) -> Collective:

@@ -84,10 +84,10 @@ Family = tuple[str, str, str, str]
 @plot("forecast")
 def draw_forecast(records: Sequence[ForecastRecord], *, title: str) -> Figure | None:
     """Forecasts, not measurements. Top: the tinted band reaches from all communication hidden to none hidden; the
-    hatched band is wider by the error of the method. A dashed line is a bound: real steps are slower. Hollow marks are
-    published results: black for a model of similar size, grey for others. Below: memory that a step needs on one
-    device, with the device's capacity, and bytes sent per step. Filled marks were compiled; hollow marks are
-    extrapolated from them."""
+    hatched band is where nine in ten similar published runs lay. A dashed line is a bound: real steps are slower.
+    Hollow marks are published results: black for a model of similar size, grey for others. Below: memory that a step
+    needs on one device, with the device's capacity, and bytes sent per step. Filled marks were compiled; hollow marks
+    are extrapolated from them."""
     families: dict[Family, list[ForecastRecord]] = {}
     for record in sorted(records, key=lambda record: record.devices):
         if record.status == "ok":
@@ -133,7 +133,7 @@ def _state(record: ForecastRecord) -> str:
 
 
 def _band(axes: Axes, line: Sequence[ForecastRecord], place: int, *, efficient: bool) -> None:
-    """Draws the bands of one family (before and after widening), or its bound."""
+    """Draws what one family may take, from all communication hidden to none, and its band; or its bound."""
     colour, _ = marks.series_style(place)
     known = [record for record in line if record.low_s]
     at: list[float] = [record.devices for record in known]
@@ -155,13 +155,13 @@ def _band(axes: Axes, line: Sequence[ForecastRecord], place: int, *, efficient: 
 
 
 def _hidden_s(record: ForecastRecord) -> float | None:
-    """Seconds per step with all communication hidden, before the band is widened."""
-    return None if record.low_s is None else record.low_s / (1 - record.error)
+    """Seconds per step with all communication hidden."""
+    return None if record.work_s is None else max(record.work_s, record.communication_s or 0.0)
 
 
 def _bare_s(record: ForecastRecord) -> float | None:
-    """Seconds per step with no communication hidden, before the band is widened."""
-    return None if record.high_s is None else record.high_s / (1 + record.error)
+    """Seconds per step with no communication hidden."""
+    return None if record.work_s is None else record.work_s + (record.communication_s or 0.0)
 
 
 def _height(record: ForecastRecord, seconds: float | None, line: Sequence[ForecastRecord], efficient: bool) -> float:
@@ -201,7 +201,7 @@ def _forecast_notes(records: Sequence[ForecastRecord], cited: Sequence[Line2D]) 
     sentences = []
     if any(record.high_s for record in records):
         sentences.append(
-            "tinted: forecast, from all communication hidden to none; hatched: widened by the method's error"
+            "tinted: forecast, from all communication hidden to none; hatched: where similar published runs lay"
         )
     if any(record.low_s and record.high_s is None for record in records):
         plain = " for this program with plain attention" if any(record.only_plain for record in records) else ""

@@ -135,9 +135,9 @@ def of_target(
         if other is None or "ok" != shallow.status or other.status != "ok":
             reckoned.append(other or shallow)
         else:
-            reckoned.append(estimate.at_depth(shallow, other, (low, high), blocks, target.platform))
+            reckoned.append(estimate.at_depth(shallow, other, (low, high), blocks))
     if target.platform != "tpu":
-        return reckoned
+        return [forecast_memory.not_refused(each) if each.status == "ok" else each for each in reckoned]
     wide = target.part(forecast_memory.COUNTS[-1]) if asked.counts else target
     placed = _placed(config, asked, wide, forecast_memory.COUNTS)
     folder = workdir / f"{_name(wide)}-memory"

@@ -40,15 +40,15 @@ class ForecastRecord:
       memory_bytes: the memory that a device has; None: unknown.
       collectives: by kind and axis, for one participating device.
       grade: of the times below: estimated | at best; "" without times.
-      low_s, high_s: the step time if all communication that can overlap does, and if none does, each widened by the
-        method's error. high_s is None for a bound.
+      low_s, high_s: the band in which nine in ten published runs of the same family of programs lay. high_s is None
+        for a bound.
       scheduled_s: the step time in the compiler's order.
       work_s: the time without communication.
       communication_s: the time of all messages one after another.
       host_s, host_bytes: the time of all copies between a device and its host one after another, and their bytes.
       seconds_by: the parts of work_s by estimation method.
       kernels: the number of kernels in a step on one device; 0: unknown.
-      error: the relative error of the method.
+      family: of programs, which determines the band. runs: the published runs behind the band.
       flops: analytic FLOPs of a step on all devices.
       peak_flop_per_s: the peak of one device, for utilisation.
       passes: how often a stage of a pipeline runs forward, and backward; 0: no pipeline.
@@ -85,7 +85,8 @@ class ForecastRecord:
     host_bytes: int = 0
     seconds_by: dict[str, float] = dataclasses.field(default_factory=dict)
     kernels: float = 0.0
-    error: float = 0.0
+    family: str = ""
+    runs: int = 0
     peak_flop_per_s: float | None = None
     passes: int = 0
     bubble_s: float = 0.0

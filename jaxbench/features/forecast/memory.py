@@ -39,6 +39,10 @@ AT_MOST = (
     "Memory is at most {size} GB. This compiler gathers the parameters of all blocks first, which is not necessary, so "
     "it is unknown whether the step fits."
 )
+LINE = (
+    "By a line through two depths a step would need {size} GB. With memory to spare the compiler keeps arrays that it "
+    "otherwise frees, so it is unknown whether the step fits."
+)
 Family = tuple[str, str, str]  # strategy, scaling, arm
 Needs = dict[Family, dict[int, int]]  # bytes per device, by device count
 
@@ -60,6 +64,15 @@ def needs(
         else:
             sizes.setdefault((point["strategy"], point["scaling"], point["arm"]), {})[int(point["devices"])] = size
     return sizes, unknown
+
+
+def not_refused(record: ForecastRecord) -> ForecastRecord:
+    """The forecast with unknown memory if a line through two depths is above a device's memory. Published runs fitted
+    although this line was above it."""
+    if record.fits is not False or record.peak_bytes is None:
+        return record
+    note = LINE.format(size=digits(record.peak_bytes / 1e9))
+    return dataclasses.replace(record, peak_bytes=None, notes=(*record.notes, note))
 
 
 def replaced(record: ForecastRecord, sizes: Needs, unknown: Sequence[str]) -> ForecastRecord:

@@ -62,8 +62,8 @@ _FILE = tuple(
     Column(name, name) for name in (
         "target", "experiment", "device_kind", "point", "strategy", "scaling", "arm", "devices", "global_batch",
         "basis", "status", "reason", "fits", "peak_bytes", "memory_bytes", "wire_bytes", "grade", "low_s",
-        "scheduled_s", "high_s", "work_s", "communication_s", "error", "flops", "peak_flop_per_s", "parameters",
-        "kernels", "attention",
+        "scheduled_s", "high_s", "work_s", "communication_s", "family", "runs", "flops", "peak_flop_per_s",
+        "parameters", "kernels", "attention",
     )
 )  # fmt: skip
 

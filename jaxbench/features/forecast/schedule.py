@@ -102,14 +102,16 @@ def unknown_loops(events: tuple[Event, ...]) -> int:
     return sum((not event.known) + unknown_loops(event.events) for event in events if isinstance(event, Loop))
 
 
-def times(events: tuple[Event, ...], link_s: LinkTime) -> Times:
-    """Simulates a schedule. link_s: (collective, stride) -> seconds of its message."""
+def times(events: tuple[Event, ...], link_s: LinkTime, overlap: float = 0.0) -> Times:
+    """Simulates a schedule. link_s: (collective, stride) -> seconds of its message. overlap: by how much longer work
+    takes while a message travels, relative."""
     # free, host: when the link, and that to the host, become free; spent, sent, copied: seconds of work and of each
     now = free = host = spent = sent = copied = 0.0
     arrives: dict[str, float] = {}
     for event in events:
         if isinstance(event, Cost):
-            now, spent = now + event.seconds, spent + event.seconds
+            slowed = min((1 + overlap) * event.seconds, max(0.0, free - now))  # while a message travels
+            now, spent = now + slowed + event.seconds - slowed / (1 + overlap), spent + event.seconds
         elif isinstance(event, Send):
             took = link_s(event.collective, event.stride)
             free = max(now, free) + took
@@ -120,7 +122,7 @@ def times(events: tuple[Event, ...], link_s: LinkTime) -> Times:
         elif isinstance(event, Wait):
             now = max(now, arrives.pop(event.name, now))
         else:
-            body = times(event.events, link_s)
+            body = times(event.events, link_s, overlap)
             now = max(now, free, host) + event.trips * body.scheduled_s
             spent, sent = spent + event.trips * body.work_s, sent + event.trips * body.communication_s
             copied += event.trips * body.host_s

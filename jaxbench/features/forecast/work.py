@@ -2,9 +2,9 @@
 """The seconds of one instruction of a compiled program on a chip, without communication.
 
 For a matrix product, it is the TPU compiler's own estimate of cycles. If the text has none, it is the longer of two
-times: its FLOPs at a rate that real products reach, and its bytes at the memory's rate. For everything else it is the
-time of its bytes. The TPU compiler's cycles are not used there: for an addition of two large arrays they imply half of
-the memory's rate, which real chips exceed.
+times: that of a product of its size (`rates`), and its bytes at the memory's rate. For everything else it is the time
+of its bytes, on a GPU with the start of a kernel. The TPU compiler's cycles are not used there: for an addition of two
+large arrays they imply half of the memory's rate, which real chips exceed.
 """
 
 from __future__ import annotations
@@ -13,7 +13,8 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from jaxbench.catalog import hardware
+from jaxbench.catalog import hardware, targets
+from jaxbench.features.forecast import rates
 from jaxbench.hlo import product_flops
 from jaxbench.hlo.module import Array, Instruction, Module
 
@@ -50,8 +51,10 @@ class Chip:
       host_bytes_per_s: of a copy from or to the host's memory, in one direction; None: unknown.
       clock_hz: of a TPU, for which the compiler prints cycles; None: use the roofline.
       products: by number format, the FLOP/s that large matrix products reach.
-      attention_flop_per_s: the FLOP/s that attention kernels reach.
+      attention_flop_per_s: the FLOP/s that attention kernels reach; on a GPU FlashAttention-2, forward, with heads of
+        128 at 2,048 positions.
       peak_flop_per_s: the bfloat16 peak, for utilisation.
+      cores: multiprocessors of a GPU; 0: unknown, and then rates do not depend on sizes.
     """
 
     memory_bytes_per_s: float
@@ -60,6 +63,17 @@ class Chip:
     attention_flop_per_s: float
     host_bytes_per_s: float | None = None
     clock_hz: float | None = None
+    cores: int = 0
+
+    @property
+    def kernel_s(self) -> float:
+        """The seconds of a kernel without work."""
+        return rates.KERNEL_S if self.cores else 0.0
+
+    @property
+    def overlap(self) -> float:
+        """By how much longer work takes while a message travels, relative."""
+        return rates.OVERLAP if self.cores else 0.0
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -80,8 +94,8 @@ def chip(device_kind: str) -> Chip | None:
     if peak is None or peak.memory_bytes_per_s is None:
         return None
     share = {name: hardware.ceiling(peak.name, f"{name}_share") for name in ("product", "memory", "attention")}
-    rates = {name: peak.rate(name) for name in _DTYPES.values()}
-    known = {name: rate.flop_per_s for name, rate in rates.items() if rate is not None}
+    peaks = {name: peak.rate(name) for name in _DTYPES.values()}
+    known = {name: rate.flop_per_s for name, rate in peaks.items() if rate is not None}
     if "bfloat16" not in known:
         return None
     host = hardware.link(peak.name, "host")
@@ -92,6 +106,7 @@ def chip(device_kind: str) -> Chip | None:
         attention_flop_per_s=(share["attention"] or _ATTENTION) * known["bfloat16"],
         host_bytes_per_s=host.bytes_per_s if host is not None else None,
         clock_hz=hardware.ceiling(peak.name, "clock_hz"),
+        cores=targets.cores(device_kind),
     )
 
 
@@ -100,19 +115,20 @@ def cost(line: Instruction, module: Module, on: Chip) -> Cost | None:
     if line.opcode in FREE or line.target in _FREE_CALLS:
         return None
     flops, moved = product_flops.of_instruction(line, module), traffic(line, module)
-    memory_s = moved / on.memory_bytes_per_s
+    memory_s = on.kernel_s + moved / on.memory_bytes_per_s
     if flops:
         cycles = _CYCLES.search(line.rest)
         if cycles and on.clock_hz:
             return Cost(seconds=int(cycles[1]) / on.clock_hz, how="cycles", flops=flops, bytes=moved)
-        return Cost(seconds=max(flops / _rate(line, module, on), memory_s), how="roofline", flops=flops, bytes=moved)
+        seconds = max(_product_s(line, module, on, flops), memory_s)
+        return Cost(seconds=seconds, how="roofline", flops=flops, bytes=moved)
     if line.opcode == "custom-call":
         name = line.target or "custom call"
         estimate = _ESTIMATE.search(line.rest)
-        flops = float(estimate[1]) if estimate is not None else _attention_flops(line, module)
+        flops, factor = (float(estimate[1]), 1.0) if estimate is not None else _attention(line, module)
         if not flops:
             return Cost(seconds=memory_s, how="unknown", bytes=moved, name=name)
-        seconds = max(flops / on.attention_flop_per_s, memory_s)
+        seconds = max(flops / (on.attention_flop_per_s * (factor if on.cores else 1.0)), memory_s)
         return Cost(seconds=seconds, how="kernel", flops=flops, bytes=moved, name=name)
     return Cost(seconds=memory_s, how="memory", bytes=moved)
 
@@ -129,16 +145,29 @@ def to_host(line: Instruction, module: Module) -> int:
     return max(here, default=0)
 
 
-def _attention_flops(line: Instruction, module: Module) -> float:
-    """The FLOPs of a causal attention kernel, without the masked half of its products; 0 for another kernel."""
+def _attention(line: Instruction, module: Module) -> tuple[float, float]:
+    """(the FLOPs of a causal attention kernel, without the masked half of its products, the factor of `rates` for its
+    size); (0, 1) for another kernel."""
     named = _KERNEL_NAME.search(line.rest)
     called = named[1] if named is not None else line.name
     known = (found for name, found in _ATTENTION_KERNELS.items() if name in called)
     products, side = next(known, (0, 0))
     for array in [array for name in line.operands for array in _arrays(name, module)[:1]] if products else []:
         if array.dtype in _DTYPES and len(array.shape) >= 3:
-            return float(products * array.size * array.shape[side])
-    return 0.0
+            positions, width = array.shape[side], array.shape[-1]
+            kernel, direction = "cudnn" if "cudnn" in line.target else "fa2", "forward" if products == 2 else "backward"
+            return float(products * array.size * positions), rates.attention_factor(kernel, direction, width, positions)
+    return 0.0, 1.0
+
+
+def _product_s(line: Instruction, module: Module, on: Chip, flops: float) -> float:
+    """The seconds of products with this many FLOPs. If there are several, all count as of the first one's size."""
+    first, rate = _products(line, module), _rate(line, module, on)
+    size = None if first is None else product_flops.size(first, module)
+    if size is None or not on.cores:
+        return flops / rate
+    one = 2.0 * size.batch * size.rows * size.columns * size.contracted
+    return rates.product_s(size, rate, on.cores) * flops / one
 
 
 def _rate(line: Instruction, module: Module, on: Chip) -> float:
