@@ -13,7 +13,7 @@ gradient, but the compile report counts it among the parameters: 36,096 numbers 
 
 `.hidden` is the width of the perceptrons (0: four widths). `.gated`=1 adds a gate to them. `.kv_heads` is the number of
 heads for keys and values, shared by all heads of width `.head_width`. `.rms`=1 uses RMSNorm and no biases. `.attention`
-is plain, or flash: JAX's kernel on a TPU or a GPU.
+is plain, flash (JAX's kernel on a TPU or a GPU), or auto: flash for numbers of 16 bits.
 
 `--config.data.pad` is "" (contiguous text), "padded" (one padded document per row) or "packed" (concatenated documents,
 with attention across their boundaries as in GPT-3). FLOPs count all tokens.
@@ -40,7 +40,7 @@ def get_config() -> ConfigDict:
     config.batch, config.accelerator_batch = 16, 512
     numbers = {"layers": 0, "width": 0, "heads": 0, "context": 0, "vocab": 0, "padded_vocab": 0, "experts": 0}
     numbers |= {"hidden": 0, "gated": 0, "kv_heads": 0, "head_width": 0, "rms": 0}
-    config.model = ConfigDict({"preset": "tiny", **numbers, "attention": "plain"})
+    config.model = ConfigDict({"preset": "tiny", **numbers, "attention": "auto"})
     config.data = ConfigDict({"pad": ""})
     config.optimizer = ConfigDict({"name": "adamw", "learning_rate": 1e-3})
     config.train = ConfigDict({"batch": 16, "epochs": 6, "target": 0.45})
@@ -74,6 +74,7 @@ def build(config: ConfigDict) -> TrainWorkload:
         unit="sequences",
         tokens=shape.context,
         blocks=shape.layers,
+        named=True,
         partition=partition(config.model, remat=config.lever.remat, weights=weights),
         data=data,
         **tolerance(config.optimizer.name),

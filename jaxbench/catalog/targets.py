@@ -1,5 +1,5 @@
 # Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
-"""Absent hardware for which XLA can compile: `h100:8`, `v5e:4x4`.
+"""Absent hardware for which XLA can compile: `h100:8`, `v5e:4x4`, two slices `v5e:2x4x4`, hosts of 4 `h100:2x4`.
 
 `gpu_targets.csv` has the device description that XLA's GPU compiler needs. The TPU compiler knows its chips, and this
 module has the shapes of their slices.
@@ -28,7 +28,7 @@ class Target:
     """A number of devices of one kind.
 
     Attributes:
-      shape: the chips of a TPU slice along each side; () for GPUs.
+      shape: the chips of a TPU slice along each side; () for GPUs. slices: of TPUs, joined by a data-centre network.
       memory_bytes: of one device.
       host: GPUs in one host, as XLA counts them. domain: GPUs that NVLink or PCIe connects; more than `host` in a rack.
       path: how GPUs of a domain reach each other: nvlink | p2p | staged (through the memory of the host, without
@@ -44,6 +44,7 @@ class Target:
     devices: int
     shape: tuple[int, ...]
     memory_bytes: int
+    slices: int = 1
     host: int = 1
     domain: int = 1
     path: str = ""
@@ -60,12 +61,17 @@ class Target:
     def part(self, devices: int) -> Target:
         """The target with `devices` devices of the same kind. Raises UserError for a count that no slice has."""
         if self.platform == "gpu":
-            return parse(f"{self.name}:{devices}")
+            usual = int(_gpus()[self.name]["host"])
+            hosts = "" if self.host == usual or devices <= self.host else f"{devices // self.host}x"
+            return parse(f"{self.name}:{hosts}{self.host if hosts else devices}")
+        per_slice = math.prod(self.shape) * self.chip
+        if self.slices > 1 and devices > per_slice and devices % per_slice == 0:  # another number of the same slices
+            return parse(f"{self.name}:{devices // per_slice}x{'x'.join(map(str, self.shape))}")
         shape = [1] * len(self.shape)
         while math.prod(shape) * self.chip < devices:  # doubles the last of the shortest sides
             at = max(range(len(shape)), key=lambda axis: (-shape[axis], axis < 2, axis))
             shape[at] *= 2
-        shape = list(self.shape) if devices == self.devices else shape
+        shape = list(self.shape) if devices == per_slice else shape
         if math.prod(shape) * self.chip != devices:
             few = ", ".join(str(self.chip * 2**power) for power in range(4))
             raise UserError(f"--target={self.text} has no slice of {devices} devices: ask for {few} and so on.")
@@ -79,7 +85,8 @@ class Target:
             return "cuda", {"topology_name": grid, "topology": grid, "target_config": gpu_config(self.name)}
         host = tuple(min(side, most) for side, most in zip(self.shape, _HOST_CHIPS, strict=False))
         bounds = (*host, *[1] * (3 - len(host)))
-        return "tpu", {"topology_name": self.text, "chips_per_host_bounds": bounds}
+        one = f"{self.name}:{'x'.join(map(str, self.shape))}"
+        return "tpu", {"topology_name": one, "chips_per_host_bounds": bounds, "num_slices": self.slices}
 
     def machine(self) -> dict[str, Any]:
         """The facts of a machine's manifest that a plan needs."""
@@ -118,25 +125,28 @@ def parse(text: str) -> Target:
     count = math.prod(shape)
     if name in TPUS:
         kind, dims, chip = TPUS[name]
-        whole = all(side % most == 0 or count < 4 for side, most in zip(shape, _HOST_CHIPS, strict=False))
+        slices, shape = (shape[0], shape[1:]) if len(shape) == dims + 1 else (1, shape)
+        whole = all(side % most == 0 or count // slices < 4 for side, most in zip(shape, _HOST_CHIPS, strict=False))
         if len(shape) != dims or not whole:
             raise UserError(f"--target={text} is not a slice: {name} has {dims} dimensions, such as {_example(name)}.")
         peak = hardware.find(kind)
         assert peak is not None and peak.memory_bytes is not None  # the catalogue has every chip in TPUS
         return Target(
             text=text, name=name, platform="tpu", device_kind=kind, devices=count * chip, shape=shape,
-            memory_bytes=peak.memory_bytes, chip=chip,
+            memory_bytes=peak.memory_bytes, chip=chip, slices=slices,
         )  # fmt: skip
     row = _gpus()[name]
-    host = int(row["host"])
-    if len(shape) != 1 or (count > host and count % host):
+    usual, domain = int(row["host"]), int(row["domain"])
+    host = shape[1] if len(shape) == 2 else usual
+    if len(shape) > 2 or (count > host and count % host):
         raise UserError(
-            f"--target={text}: give the number of GPUs, 1 to {host} or a multiple of {host}, such as {name}:{2 * host}."
+            f"--target={text}: give the number of GPUs, 1 to {usual} or a multiple of {usual}, such as "
+            f"{name}:{2 * usual}, or hosts and the GPUs of each, such as {name}:4x4."
         )
     return Target(
         text=text, name=name, platform="gpu", device_kind=row["device_kind"], devices=count, shape=(),
-        memory_bytes=int(row["memory_bytes"]), host=host, domain=int(row["domain"]), path=row["link"],
-        pcie=row["pcie"], described=row["source"],
+        memory_bytes=int(row["memory_bytes"]), host=host, domain=host if domain == usual else domain,
+        path=row["link"], pcie=row["pcie"], described=row["source"],
     )  # fmt: skip
 
 

@@ -175,6 +175,8 @@ class Compiler:
             flops=report.flops_per_step,
             product_flops=report.product_flops_per_step,
             parameters=report.parameters,
+            attention=report.attention,
+            passes=program.passes,
             point=point.point,
             strategy=point.strategy,
             scaling=point.scaling,

@@ -55,6 +55,7 @@ class Program:
         bounds on the numbers in its results on one device. None: an all-reduce of every gradient, as in plain data
         parallelism.
       sums: the number of mesh axes that each metric is summed over.
+      passes: how often a stage of a pipeline runs its blocks forward in a step, and as often backward; 0: no pipeline.
       widest: bytes of the widest number that may be sent, unless the compiler widens it (XLA's CPU compiler widens 16
         bits to 32).
       gradients: jitted (state, batch) -> the gradients as the strategy holds them between micro-batches; None: laid out
@@ -81,6 +82,7 @@ class Program:
     batch_parts: int | None = None
     disabled_passes: tuple[str, ...] = ()
     sums: int = 1
+    passes: int = 0
     widest: int = 4
     keys: rng_keys.Keys | None = None
     order: Callable[[Batch], Batch] = lambda batch: batch

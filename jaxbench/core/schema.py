@@ -31,6 +31,9 @@ COLLECTIVES = (
     *("all-reduce", "all-gather", "reduce-scatter", "all-to-all", "collective-permute", "collective-broadcast"),
 )
 
+# By kind of attention, what its operations are called in a compiled text, before or after optimization.
+ATTENTIONS = {"plain": "plain_attention", "ring": "ring_attention", "flash": "mha_forward|splash_mha_fwd|cudnn.fmha"}
+
 
 @dataclass(frozen=True, kw_only=True)
 class Collective:
@@ -70,6 +73,7 @@ class CompileReport:
     product_flops_per_step: float | None = None  # dots and convolutions in the compiled text x devices
     metrics: int = 1  # the scalars that the step returns, including the loss
     compiler_peak_bytes: int | None = None  # the compiler's own peak memory, per device; None: unknown
+    attention: str = ""  # the kinds of `ATTENTIONS` in the compiled text, such as "flash"; "" if none is known
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -222,6 +226,8 @@ class CompiledRecord(Unmeasured):
     flops: float | None  # of a step on all devices, or of one call
     product_flops: float | None  # in the compiled text, all devices
     parameters: int = 0
+    attention: str = ""  # as in `CompileReport`
+    passes: int = 0  # as in `Program`
     kind: Literal["compiled"] = "compiled"
 
 

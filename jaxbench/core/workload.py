@@ -152,6 +152,7 @@ class TrainWorkload:
       tolerance_reason: the reason for its value.
       predict: (params, model_state, batch) -> the model's output in inference mode; None: no inference.
       blocks: number of identical blocks that the lever `remat` recomputes; 0: none.
+      named: whether the blocks name their activations, so that `remat` can select them (`levers.remat.NAMES`).
       micro_batches: the number of equal parts of the batch. Their gradients are computed one after the other and
         averaged.
       loss_scale: optimizer state -> factor of the loss during differentiation, which the optimizer divides out again.
@@ -178,6 +179,7 @@ class TrainWorkload:
     evaluate: Callable[[PyTree, PyTree, Batch], Metrics] | None = None
     predict: Callable[[PyTree, PyTree, Batch], PyTree] | None = None
     blocks: int = 0
+    named: bool = False
     micro_batches: int = 1
     loss_scale: Callable[[PyTree], jax.Array] | None = None
     tolerance: float = 1e-5

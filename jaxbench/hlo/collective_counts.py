@@ -4,7 +4,8 @@
 Compilers emit different programs for the same step. The CPU compiler keeps arrays separate. The GPU compiler
 concatenates gradients, loss and metrics into one array, and splits a collective into a start and a done. The TPU
 compiler also drops dimensions of size 1, and runs a collective in several consecutive fusions. In each case a
-collective is counted once.
+collective is counted once. Its program for several slices is that of one slice: groups are within the slice, and what
+slices send to each other is a pair of a send and a receive by the host, with the collective in its attributes.
 """
 
 from __future__ import annotations
@@ -29,6 +30,9 @@ _LISTED = re.compile(r"replica_groups=\{(\{[\d,{} ]*\})?\}")
 _IOTA = re.compile(r"replica_groups=\[([\d,]+)\]<=\[([\d,]+)\](?:T\(([\d,]+)\))?")
 _NAMED = re.compile(r"replica_groups=(?:@?\w*)?\[([^\]]*)\]\s*\{([^}]*)\}")
 _AXIS = re.compile(r"'([^']+)'(?:=(\d+))?")
+_SLICES = re.compile(
+    r'rendezvous="([^"]*)".*_xla_megascale_target="\{([^}]*)\}x\{([^}]*)\}".*_xla_megascale_transfer_type="(\w+)"'
+)
 _PAIRS = re.compile(r"source_target_pairs=\{(\{[\d,{} ]*\})\}")
 
 Groups = tuple[tuple[int, ...], ...]  # places of devices in the mesh, row by row
@@ -51,6 +55,8 @@ def count(module: Module, mesh: Mapping[str, int] | None = None) -> tuple[Collec
         # By operand, the instruction that uses it: for a -start this is its -done.
         done = {operand: line for line in lines for operand in line.operands}
         for line in lines:
+            if line.opcode == "recv" and (between := between_slices(line)) is not None:
+                results.setdefault((between[1], next(iter(mesh or ()), ""), between[2]), []).append(line.arrays[0])
             if line.kind in COLLECTIVES and not continued(line):
                 key = line.kind, *_axis(line, mesh or {})
                 results.setdefault(key, []).extend(_results(line, module, done.get(line.name)) * turns[computation])
@@ -76,6 +82,32 @@ def of_instruction(
     return collective, first[1] - first[0] if len(first) > 1 else 0
 
 
+def between_slices(line: Instruction) -> tuple[str, str, int, int] | None:
+    """(name, kind, slices, devices of a slice) of a collective between slices, from any of its instructions."""
+    found = _SLICES.search(line.rest)
+    if found is None:
+        return None
+    slices, devices = (sum(map(_members, found[at].split(","))) for at in (2, 3))
+    kind = found[4].lower().replace("_", "-")
+    return found[1], kind if kind in COLLECTIVES else "collective-permute", slices, devices
+
+
+def _members(text: str) -> int:
+    """ "3" -> 1, "0:3" -> 4."""
+    first, _, last = text.partition(":")
+    return int(last) - int(first) + 1 if last else 1
+
+
+def of_slices(line: Instruction, module: Module, mesh: Mapping[str, int]) -> tuple[Collective, int] | None:
+    """As `of_instruction`, for the send of a collective between slices; None for another instruction."""
+    found = between_slices(line)
+    if found is None:
+        return None
+    name, kind, slices, devices = found
+    received = (each for each in module.instructions.values() if each.opcode == "recv" and f'"{name}"' in each.rest)
+    return _collective(kind, next(iter(mesh), ""), slices, [next(received, line).arrays[0]], 0), devices
+
+
 def kinds(module: Module) -> tuple[str, ...]:
     """The kinds of collective in a program."""
     opcodes = {line.kind for line in module.instructions.values()}
@@ -85,11 +117,20 @@ def kinds(module: Module) -> tuple[str, ...]:
 def _axis(line: Instruction, mesh: Mapping[str, int]) -> tuple[str, int]:
     """(mesh axis, devices in a group); "" and 0 if unknown."""
     groups, pairs = replica_groups(line.rest, math.prod(mesh.values())), line.kind == "collective-permute"
+    if groups and not pairs:
+        mesh = _of_slice(mesh, sum(map(len, groups)))
     axis = axes_of(groups, mesh, pairs=pairs)
     if pairs:
         # A permutation has pairs of devices, not groups. Its group size is that of the axes that its pairs span.
         return axis, math.prod(mesh[name] for name in axis.split("+")) if axis else 0
     return axis, len(groups[0]) if groups else 0
+
+
+def _of_slice(mesh: Mapping[str, int], devices: int) -> Mapping[str, int]:
+    """The part of a mesh on one slice of `devices` devices, if slices share its first axis."""
+    slices = math.prod(mesh.values()) // max(1, devices)
+    first = next(iter(mesh), "")
+    return {**mesh, first: mesh[first] // slices} if slices > 1 and mesh[first] % slices == 0 else mesh
 
 
 def _packed(line: Instruction) -> int:

@@ -16,6 +16,7 @@ from ml_collections import ConfigDict
 from jaxbench.errors import UserError, did_you_mean
 from jaxbench.levers.compiler import COMPILER
 from jaxbench.levers.lever import Lever, whole
+from jaxbench.levers.remat import REMAT
 
 # One declaration for each lever. `_DECLARED` has their order in names of arms, on pages and in ``summary.csv``. It is
 # also the order of their effects on a workload. A new lever comes last.
@@ -31,16 +32,6 @@ PRECISION = Lever(
     parse=str,
     changes="workload",
     view="precision",
-)
-
-# Rematerialization: the activations that the backward pass recomputes instead of storing them.
-REMAT = Lever(
-    "remat",
-    default="none",
-    values=("none", "sqrt", "block", "dots_saveable", "offload"),
-    parse=str,
-    changes="workload",
-    view="remat",
 )
 
 # The number of micro-batches over which a step adds up gradients.

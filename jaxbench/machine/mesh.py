@@ -29,10 +29,14 @@ def arranged(devices: Sequence[jax.Device], shape: tuple[int, ...]) -> np.ndarra
     """The devices of a mesh of `shape`, row by row.
 
     They keep the given order, except TPU devices, which report their position in the torus: those are arranged so that
-    neighbours on an axis are near each other."""
+    neighbours on an axis are near each other. Of several slices each has a part of the first axis."""
     array = np.empty(len(devices), object)
     array[:] = devices
     coordinates = [(*device.coords, device.core_on_chip) for device in devices if hasattr(device, "core_on_chip")]
+    slices = sorted({device.slice_index for device in devices if hasattr(device, "core_on_chip")})
+    if len(slices) > 1 and shape[0] % len(slices) == 0:
+        parts = [[device for device in devices if device.slice_index == each] for each in slices]
+        return np.concatenate([arranged(part, (shape[0] // len(slices), *shape[1:])) for part in parts])
     if len(coordinates) == len(devices):
         array = array[torus_order(coordinates, shape)]
     return array.reshape(shape)

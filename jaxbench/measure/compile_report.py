@@ -17,7 +17,7 @@ import jax
 
 from jaxbench.core.expected_communication import gradient_bytes
 from jaxbench.core.program import Program, TrainState
-from jaxbench.core.schema import CompileReport
+from jaxbench.core.schema import ATTENTIONS, CompileReport
 from jaxbench.core.workload import KEY, Batch, PyTree, TrainWorkload
 from jaxbench.hlo import collective_counts, operations, product_flops
 from jaxbench.hlo.module import parse
@@ -148,6 +148,7 @@ def compile_step(
         product_flops_per_step=products,
         metrics=len(jax.tree.leaves(lowered.out_info[1])),
         compiler_peak_bytes=getattr(memory, "peak_memory_in_bytes", None) or None,
+        attention="+".join(kind for kind, names in ATTENTIONS.items() if re.search(names, hlo)),
     )
     names = callback_names(traced.jaxpr) if traced is not None else {}
     host_calls = operations.host_calls(module, names, platform=program.mesh.devices.flat[0].platform)

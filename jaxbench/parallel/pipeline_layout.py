@@ -2,7 +2,9 @@
 """The layout of a pipeline's state: the parameters of all blocks stacked, (stages, chunks, blocks of a chunk, ...).
 
 Chunk v of stage s (of K) begins with block (v K + s) times the length of a chunk. Parameters outside the blocks, and
-dimensions of a block's arrays that the model's table splits, are laid out as in any other strategy (see `layout`).
+dimensions of a block's arrays that the model's table splits, are laid out as in any other strategy (see `layout`). The
+axis `fsdp` also splits the first remaining dimension that divides; arrays without one stay whole. A step gathers the
+parameters of its stage once, and scatters their gradients once.
 
 An optimizer that is elementwise, or that reduces over all parameters together, treats a stack of blocks like the
 separate blocks. An optimizer that reduces over each parameter, or that depends on its path or dimensions, does not. A
@@ -58,7 +60,8 @@ class PipelineLayout:
                 f"--config.model.layers={near}, for example."
             )
         self.chunk = self.count // self.stages // chunks  # blocks per chunk
-        self._cuts, self.mirrored = layouts.cuts(workload, sizes), layouts.Mirrored(self.canonical, also=self._alike)
+        self._cuts = jax.tree.map(lambda cut: dataclasses.replace(cut, flat=1), layouts.cuts(workload, sizes))
+        self.mirrored = layouts.Mirrored(self.canonical, also=self._alike)
         self.params = jax.eval_shape(self.stack, self.canonical.params)
 
     def cut(self, state: TrainState) -> TrainState:
@@ -76,17 +79,26 @@ class PipelineLayout:
     def specs(self) -> TrainState:
         """A state-shaped tree of PartitionSpec."""
 
-        block = next(iter(self._cuts[self._key].values()))
-        outer = {name: tree for name, tree in self._cuts.items() if name != self._key}
-        specs = {
-            OUTER: jax.tree.map(lambda cut: cut.spec, outer),
-            BLOCKS: jax.tree.map(lambda cut: PartitionSpec("stage", None, None, *cut.spec), block),
-        }
+        specs = self._of_cuts(lambda cut: cut.spec, lambda cut: PartitionSpec("stage", None, None, *cut.spec))
 
         def of(params: PyTree) -> PyTree:
             return layouts.map_arrays(lambda _, spec: spec, jax.eval_shape(self.stack, params), specs)
 
         return self.mirrored.map(self.canonical, of, lambda _: PartitionSpec())
+
+    def _of_cuts(self, outer: Callable[[layouts.Cut], object], block: Callable[[layouts.Cut], object]) -> PyTree:
+        """A tree of the global arrays' structure, from the Cut of each array outside the blocks and of one block."""
+        first = next(iter(self._cuts[self._key].values()))
+        rest = {name: tree for name, tree in self._cuts.items() if name != self._key}
+        return {OUTER: jax.tree.map(outer, rest), BLOCKS: jax.tree.map(block, first)}
+
+    def fsdp_dims(self) -> PyTree:
+        """The dimension of each global array that is split over `fsdp`; -1 if none is."""
+
+        def dim(cut: layouts.Cut) -> int:
+            return next((dim for dim, axis in cut.dims if axis == "fsdp"), -1)
+
+        return self._of_cuts(dim, lambda cut: dim(cut) + 3 if dim(cut) >= 0 else -1)  # (stages, chunks, blocks, ...)
 
     def _rows(self, params: PyTree) -> list[PyTree]:
         """The parameters of the blocks, in order."""

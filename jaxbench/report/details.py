@@ -136,6 +136,7 @@ def _training_facts(row: Any, record: PointRecord) -> list[tuple[str, str]]:
         *((f"{name} memory per device", memory_size(getattr(passport, f"{name}_bytes"))) for name in _MEMORY),
         ("parameters", f"{passport.parameters:,}"),
         *([("the loss is", record.loss)] if record.loss else []),
+        *([("attention", passport.attention)] if passport.attention else []),
         ("model FLOPs per step", f"{passport.flops_per_step:.4g}"),
         ("compiler's FLOPs per step", _maybe(passport.compiler_flops_per_step)),
         ("matmul FLOPs in the compiled program", _maybe(passport.product_flops_per_step)),

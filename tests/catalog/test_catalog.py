@@ -135,7 +135,7 @@ def test_xla_is_told_of_hosts_of_8_gpus_and_4_chips():
         ("h100:0", r"does not say how many devices"),
         ("h100:12", r"1 to 8 or a multiple of 8.*h100:16"),
         ("gb200:6", r"1 to 4 or a multiple of 4.*gb200:8"),
-        ("h100:2x4", r"give the number of GPUs"),
+        ("h100:2x4x4", r"give the number of GPUs"),
         ("v5e:3x4", r"is not a slice: v5e has 2 dimensions, such as v5e:2x4"),
         ("v5p:2x4", r"is not a slice: v5p has 3 dimensions, such as v5p:2x2x2"),
         ("mi300x:8", r"ROCm plug-in"),

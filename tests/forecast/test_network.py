@@ -111,3 +111,29 @@ def test_a_card_says_what_it_lacks():
     with pytest.raises(UserError, match="no all-reduce among 4 devices"):
         carded.seconds(message(10**9, 4, "all-reduce"), 1)
     assert np.isfinite(carded.seconds(message(0, 1, "all-reduce"), 1))
+
+
+def test_slices_send_through_the_part_of_each_member_in_the_network_that_joins_them():
+    inside = Torus(shape=(16, 16), link=HOP, ring=16)
+    slices = network.Slices(devices=256, inside=inside, between=AlphaBetaLink(alpha_s=1e-3, bytes_per_s=1e7))
+    assert slices.seconds(message(10**9, 256), 1) == inside.seconds(message(10**9, 256), 1)
+    assert slices.seconds(message(10**9, 512), 1) == pytest.approx(1e-3 + 1 / 2.56)
+    assert slices.seconds(message(10**9, 2), 256) == pytest.approx(1e-3 + 100)  # one member in each slice
+    assert slices.seconds(message(10**9, 512, "collective-permute"), 1) == pytest.approx(1e-3 + 100)
+
+
+def test_slices_and_hosts_of_four_are_targets():
+    two = targets.parse("v5e:2x16x16")
+    assert (two.devices, two.slices, two.shape, two.part(256).text) == (512, 2, (16, 16), "v5e:16x16")
+    assert two.part(1024).text == "v5e:4x16x16"
+    assert two.topology()[1]["num_slices"] == 2
+    joined = network.of(two)
+    assert isinstance(joined, network.Slices)
+    assert joined.seconds(message(10**9, 512), 1) > network.of(targets.parse("v5e:16x16")).seconds(
+        message(10**9, 256), 1
+    )
+    four = targets.parse("h100:2x4")
+    assert (four.devices, four.host, four.part(4).text, four.part(16).text) == (8, 4, "h100:4", "h100:4x4")
+    assert four.topology()[1]["topology"] == "1x2x4"
+    slow, fast = (network.of(targets.parse(text)).seconds(message(10**9, 8), 1) for text in ("h100:2x4", "h100:8"))
+    assert slow > fast

@@ -47,10 +47,11 @@ CASES = [
     *(("stage=1", "gpipe", 2), ("stage=4", "gpipe", 1), ("stage=8", "gpipe", 16)),
     *(("stage=2", "1f1b", 8), ("stage=8", "1f1b", 4), ("stage=4", "interleaved", 8)),
     ("stage=4,tensor=2", "gpipe", 4),
+    *(("fsdp=2,stage=2,tensor=2", "1f1b", 4), ("data=2,fsdp=2,stage=2", "gpipe", 2)),
 ]
 
 
-@pytest.mark.parametrize(("mesh", "schedule", "micro_batches"), thin(CASES, CASES[1:2]))
+@pytest.mark.parametrize(("mesh", "schedule", "micro_batches"), thin(CASES, [CASES[1], CASES[-1]]))
 def test_parameters_of_one_device_expected_communication_and_published_bubble(mesh, schedule, micro_batches):
     workload, program, reference = built(mesh, schedule, micro_batches)
     compiled, batch = compile_step(workload, program, BATCH), workload.synthetic(KEY, BATCH)

@@ -24,12 +24,12 @@ from benchmarks import references
 from benchmarks.references import sequence
 from jaxbench import discovery, levers, parallel
 from jaxbench.core import expected_communication
-from jaxbench.errors import Unsupported, UserError
+from jaxbench.errors import UserError
 from jaxbench.machine.start import run_once_options
 from jaxbench.measure.compile_report import compile_step
 from jaxbench.workloads import TrainWorkload, flops, from_nnx
 from jaxbench.workloads.losses import score
-from jaxbench.workloads.models import attention, blocks, gpt, lstm, sharded_layers
+from jaxbench.workloads.models import blocks, gpt, lstm, sharded_layers
 
 gcn, recsys, textcnn = (discovery.load_experiment(name) for name in ("gcn", "recsys", "textcnn"))
 NAMES = ["gpt", "lstm", "textcnn", "recsys", "gcn"]
@@ -340,32 +340,6 @@ def test_its_products_split_over_tensor(sequence):
 def test_shapes_that_do_not_fit(changes, message):
     with pytest.raises(UserError, match=message):
         gpt.dimensions(config(**changes))
-
-
-def test_the_kernel_is_plain_attention_on_a_cpu_and_names_what_it_does_not_take():
-    with pytest.raises(UserError, match=r"attention=flsh is unknown: did you mean 'flash'"):
-        gpt.kernel(config(attention="flsh"))
-    with pytest.raises(Unsupported, match=r"multiples of 128, and this model has 8 and 8: use plain"):
-        attention.flash_kernels((1, 4, 8, 8))
-    q, k, v = jax.random.normal(KEY, (3, 1, 1, 128, 128))
-    plain, flash = (attention.causal(q, k, v, kernel) for kernel in attention.KERNELS)
-    np.testing.assert_array_equal(plain, flash)
-
-
-def test_the_tpus_kernel_computes_the_same():
-    """Interpreted, because there is no TPU."""
-    from jax.experimental.pallas.ops.tpu.splash_attention import splash_attention_kernel as splash
-
-    q, k, v = jax.random.normal(KEY, (3, 1, 2, 256, 128))
-    made = splash.make_splash_mha
-
-    def interpreted(*args, **settings):
-        return made(*args, **settings, interpret=True)
-
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(splash, "make_splash_mha", interpreted)
-        actual = attention.flash_kernels(q.shape)["tpu"](q * 128**-0.5, k, v)
-    np.testing.assert_allclose(actual, attention.causal(q, k, v), rtol=2e-2, atol=2e-3)
 
 
 DEPTH, WIDTH, BATCH = 9, 16, 1024

@@ -256,6 +256,7 @@ def _line(each: Candidate, today: datetime.date) -> dict[str, Any]:
         "name": each.name, "target": of.target, "device": price.device, "devices": of.devices,
         "provider": price.provider, "kind": price.kind, "strategy": of.strategy, "arm": of.arm,
         "global_batch": of.global_batch, "steps": each.steps, "basis": of.basis, "grade": of.grade,
+        "attention": of.attention,
         "peak_bytes": of.peak_bytes, "memory_bytes": of.memory_bytes, "low_s": low_s, "high_s": high_s,
         "meets_deadline": each.meets, "low_cost": cost, "high_cost": cost_high, "currency": price.currency,
         "low_joules": joules, "high_joules": joules_high, "most_examples_per_money": most,

@@ -137,6 +137,8 @@ def _answers(document: Line) -> list[str]:
         found = [line for line in lines if line["grade"] == grade]
         if found:
             line = min(found, key=lambda line: line["sort_cost"])
+            if grade == "at best" and "plain" in line.get("attention", ""):
+                how += " for this program with plain attention"
             sentences.append(
                 f"{how}: {line['name']} from {_offer(line)}, {_band(line, 's', scale)} {unit}, "
                 f"{_band(line, 'cost')} {line['currency']}."

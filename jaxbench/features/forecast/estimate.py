@@ -35,7 +35,12 @@ from jaxbench.features.forecast.schedule import Event, Times
 from jaxbench.features.forecast.work import Chip, Cost
 from jaxbench.levers import REMAT
 
-_SHORT = ", shorter than in any published run. The gaps between kernels are not counted, so this is a lower bound."
+_SHORT = ", shorter than in any published run. The gaps between kernels are not counted, so this is a lower bound"
+_ATTENTION = {
+    "flash": "Attention is a flash kernel, which writes no scores to memory.",
+    "plain": "Attention is plain: it writes its scores to memory, which flash attention does not.",
+    "ring": "Attention is a ring over the devices of a sequence; it writes the scores of each of its steps to memory.",
+}
 # Makes a TPU's compiler schedule to save memory. Otherwise it uses more memory if it expects some to spare.
 SAVES_MEMORY = "--config.lever.compiler=async_all_gather+xla_tpu_scheduler_percent_shared_memory_limit=50"
 SLOW = "no answer within"  # a part of the message of a compiler that exceeded its time limit
@@ -77,7 +82,8 @@ def exact(row: CompiledRow, experiment: str, target: Target) -> ForecastRecord:
     wrong = (f"Its communication is not as expected: {row.why}.",) if row.right is False else ()
     return dataclasses.replace(
         forecast, collectives=record.collectives, parameters=record.parameters,
-        flops=record.flops, notes=wrong,
+        flops=record.flops, attention=record.attention, passes=record.passes,
+        notes=wrong,
     )  # fmt: skip
 
 
@@ -109,14 +115,19 @@ def timed(forecast: ForecastRecord, events: tuple[Event, ...], target: Target, n
         why = f"No time: the catalogue does not have all rates of {target.device_kind}."
         return dataclasses.replace(forecast, notes=(*forecast.notes, why))
     by: dict[str, float] = {}
-    kernels = 0
+    kernels = copied = 0
     for event, count in schedule.every(events):
+        copied += event.bytes * count if isinstance(event, schedule.Copy) else 0
         if isinstance(event, Cost):
             by[event.how] = by.get(event.how, 0.0) + event.seconds * count
             kernels += count
-    notes = (*forecast.notes, *_notes(events, by))
+    kinds = [_ATTENTION[kind] for kind in forecast.attention.split("+") if kind]
+    notes = (*forecast.notes, *kinds, *_notes(events, by))
+    if copied and on.host_bytes_per_s is None:
+        notes = (*notes, "The catalogue has no rate of copies to the host: their time does not count.")
     made = dataclasses.replace(
-        forecast, seconds_by=dict(sorted(by.items())), kernels=kernels, notes=notes,
+        forecast, seconds_by=dict(sorted(by.items())), kernels=kernels, host_bytes=copied,
+        bubble_s=schedule.bubble_s(events, forecast.passes), notes=notes,
         link=str(network.inside) if isinstance(network, Hosts) and isinstance(network.inside, PciePath) else "",
         by_link=_by_link(events, target, network, on) if forecast.wire_bytes else {},
     )  # fmt: skip
@@ -152,15 +163,17 @@ def banded(forecast: ForecastRecord, times: Times, on: Chip) -> ForecastRecord:
     # Extrapolated times may cross. On a TPU published runs are tuned to hide communication.
     scheduled_s = min(max(times.scheduled_s, times.hidden_s), times.bare_s)
     middle_s = times.hidden_s if forecast.family == "tpu" else scheduled_s
-    notes = tuple(note for note in forecast.notes if not note.endswith(_SHORT))
+    notes = tuple(note for note in forecast.notes if _SHORT not in note)
     if best:
-        notes = (*notes, f"{digits(1e6 * times.work_s / forecast.kernels)} us per kernel{_SHORT}")
+        of = " for this program with plain attention, not for the model" if "plain" in forecast.attention else ""
+        notes = (*notes, f"{digits(1e6 * times.work_s / forecast.kernels)} us per kernel{_SHORT}{of}.")
     return dataclasses.replace(
         forecast,
         notes=notes,
         grade=AT_BEST if best else ESTIMATED,
         low_s=min(band.low, 1.0) * times.hidden_s if best else band.low * middle_s,
         scheduled_s=scheduled_s,
+        host_s=times.host_s,
         high_s=None if best else band.high * middle_s,
         work_s=times.work_s,
         communication_s=times.communication_s,
@@ -260,7 +273,8 @@ def at_depth(shallow: ForecastRecord, deep: ForecastRecord, depths: tuple[int, i
         deep, basis=RECKONED, sources=(*deep.sources, *(f"{depth} blocks" for depth in depths)),
         peak_bytes=None if deep.peak_bytes is None else round(line(shallow.peak_bytes, deep.peak_bytes)),
         parameters=round(line(shallow.parameters, deep.parameters)), flops=line(shallow.flops, deep.flops),
-        kernels=line(shallow.kernels, deep.kernels),
+        kernels=line(shallow.kernels, deep.kernels), bubble_s=line(shallow.bubble_s, deep.bubble_s),
+        host_bytes=round(line(shallow.host_bytes, deep.host_bytes)),
         collectives=tuple(_deeper(shallow.collectives, each, share) for each in deep.collectives),
         seconds_by={how: line(shallow.seconds_by.get(how, 0.0), deep.seconds_by[how]) for how in deep.seconds_by},
         by_link={name: line(shallow.by_link.get(name, 0.0), deep.by_link[name]) for name in deep.by_link},
@@ -268,7 +282,7 @@ def at_depth(shallow: ForecastRecord, deep: ForecastRecord, depths: tuple[int, i
     on = work.chip(deep.device_kind)
     if shallow.work_s is None or deep.work_s is None or on is None:
         return made
-    names = ("work_s", "communication_s", "scheduled_s")
+    names = ("work_s", "communication_s", "scheduled_s", "host_s")
     times = Times(**{name: line(getattr(shallow, name), getattr(deep, name)) for name in names})
     return _with_slow_links(banded(made, times, on))
 
@@ -288,8 +302,8 @@ def _sent(events: tuple[Event, ...]) -> int:
 def _slower(events: tuple[Event, ...], factor: float) -> tuple[Event, ...]:
     made: list[Event] = []
     for event in events:
-        if isinstance(event, Cost):
-            made.append(dataclasses.replace(event, seconds=factor * event.seconds))
+        if isinstance(event, Cost | schedule.Copy):
+            made.append(dataclasses.replace(event, seconds=factor * event.seconds, bytes=round(factor * event.bytes)))
         elif isinstance(event, schedule.Loop):
             made.append(dataclasses.replace(event, events=_slower(event.events, factor)))
         else:

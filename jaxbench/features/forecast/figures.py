@@ -204,7 +204,8 @@ def _forecast_notes(records: Sequence[ForecastRecord], cited: Sequence[Line2D]) 
             "tinted: forecast, from all communication hidden to none; hatched: where similar published runs lay"
         )
     if any(record.low_s and record.high_s is None for record in records):
-        sentences.append("dashed, with marks that point down: a bound (at best)")
+        plain = " for this program with plain attention" if any(record.only_plain for record in records) else ""
+        sentences.append(f"dashed, with marks that point down: a bound (at best){plain}")
     if any(record.status == "ok" and record.basis != COMPILED for record in records):
         sentences.append("hollow marks: extrapolated from compiled points, not compiled")
     if cited:

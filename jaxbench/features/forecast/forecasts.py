@@ -47,6 +47,7 @@ class ForecastRecord:
       scheduled_s: the step time in the compiler's order.
       work_s: the time without communication.
       communication_s: the time of all messages one after another.
+      host_s, host_bytes: the time of all copies between a device and its host one after another, and their bytes.
       seconds_by: the parts of work_s by estimation method.
       link: the link within a host that the times are for, in words; "" if there is one link only.
       by_link: scheduled_s with each link that a host may have: NVLink, peer-to-peer (PCIe) and staged (PCIe, through
@@ -55,6 +56,9 @@ class ForecastRecord:
       family: of programs, which determines the band. runs: the published runs behind the band.
       flops: analytic FLOPs of a step on all devices.
       peak_flop_per_s: the peak of one device, for utilisation.
+      passes: how often a stage of a pipeline runs forward, and backward; 0: no pipeline.
+      bubble_s: the part of work_s in which a stage of a pipeline is idle, or waits for the end of a longer tick.
+      attention: the kinds of attention in the compiled text, as in `CompileReport`.
       notes: sentences that a reader needs.
     """
 
@@ -82,6 +86,8 @@ class ForecastRecord:
     high_s: Positive | None = None
     work_s: float | None = None
     communication_s: float | None = None
+    host_s: float = 0.0
+    host_bytes: int = 0
     seconds_by: dict[str, float] = dataclasses.field(default_factory=dict)
     link: str = ""
     by_link: dict[str, float] = dataclasses.field(default_factory=dict)
@@ -89,6 +95,9 @@ class ForecastRecord:
     family: str = ""
     runs: int = 0
     peak_flop_per_s: float | None = None
+    passes: int = 0
+    bubble_s: float = 0.0
+    attention: str = ""
     notes: tuple[str, ...] = ()
     schema: int = 1
     kind: str = "forecast"
@@ -101,6 +110,11 @@ class ForecastRecord:
         if self.peak_bytes is None or not self.memory_bytes:
             return None
         return self.peak_bytes <= self.memory_bytes
+
+    @property
+    def only_plain(self) -> bool:
+        """Whether its times are a bound of a program that flash attention would make faster."""
+        return self.grade == AT_BEST and "plain" in self.attention
 
     @property
     def wire_bytes(self) -> int:

@@ -2,8 +2,9 @@
 """The seconds of one collective on the links of a target: alpha for the message, plus its wire bytes over the rate.
 
 A TPU slice is a torus. A collective uses both directions of every side that it spans, and both ways around if the side
-closes to a ring. The GPUs of a host share NVLink or PCIe. Between hosts each GPU has one adapter, and a group with
-several members on a host uses all of their adapters. The rates are from the catalogue, a machine profile, or given.
+closes to a ring. A data-centre network joins slices. The GPUs of a host share NVLink or PCIe. Between hosts each GPU
+has one adapter, and a group with several members on a host uses all of their adapters. The rates are from the
+catalogue, a machine profile, or given.
 """
 
 from __future__ import annotations
@@ -123,6 +124,29 @@ class Torus:
         return [side for side in ([*sides, left] if left > 1 else sides) if side > 1]
 
 
+def _near(collective: Collective, stride: int, unit: int) -> int:
+    """The members of a group on one host or slice of `unit` devices, which together send to the others."""
+    near = min(collective.group, max(1, unit // max(1, stride))) if collective.group else unit
+    return 1 if collective.kind == "collective-permute" and near != collective.group else near
+
+
+@dataclass(frozen=True, kw_only=True)
+class Slices:
+    """TPU slices of `devices` devices each. between: the part of a device in the network that joins them. A collective
+    runs inside each slice and, with as many parts as it has members there, between them."""
+
+    devices: int
+    inside: Torus
+    between: AlphaBetaLink
+
+    def seconds(self, collective: Collective, stride: int) -> float:
+        near = _near(collective, stride, self.devices)
+        if near == collective.group or not collective.wire_bytes:
+            return self.inside.seconds(collective, stride)
+        inside_s = self.inside.seconds(dataclasses.replace(collective, group=near), stride) if near > 1 else 0.0
+        return self.between.alpha_s + max(inside_s, collective.wire_bytes / (near * self.between.bytes_per_s))
+
+
 @dataclass(frozen=True, kw_only=True)
 class Hosts:
     """Hosts with several devices each. inside: the link within a host by kind of collective, "" for other kinds; or
@@ -136,7 +160,7 @@ class Hosts:
         group = collective.group
         if group == 1 or not collective.wire_bytes:
             return 0.0
-        near = min(group, max(1, self.host // max(1, stride))) if group else self.host
+        near = _near(collective, stride, self.host)
         if isinstance(self.inside, PciePath):
             inside: AlphaBetaLink | None = self.inside.link(near)
         else:
@@ -169,7 +193,7 @@ class Carded:
         return seconds
 
 
-Network = Torus | Hosts | Carded
+Network = Torus | Slices | Hosts | Carded
 
 
 def of(target: Target, *, between: AlphaBetaLink | None = None, path: PciePath | None = None) -> Network:
@@ -181,11 +205,22 @@ def of(target: Target, *, between: AlphaBetaLink | None = None, path: PciePath |
         link = hardware.link(name, "ici")
         if link is None:
             raise UserError(f"--targets={target.text}: the catalogue has no links of {target.device_kind}: use v5e.")
-        if target.devices > link.pod * target.chip:
+        if target.devices > link.pod * target.chip * target.slices:
             raise UserError(
                 f"--targets={target.text} is larger than a slice of {target.name} can be: use at most {link.pod}."
             )
-        return Torus(shape=target.shape, link=_link(link), ring=link.ring, chip=target.chip)
+        torus = Torus(shape=target.shape, link=_link(link), ring=link.ring, chip=target.chip)
+        if target.slices == 1:
+            return torus
+        joined = hardware.link(name, "dcn")
+        if between is None and joined is None:
+            raise UserError(
+                f"--targets={target.text}: the catalogue has no network between slices of {target.name}: give one with "
+                "--link=100gbit."
+            )
+        between = between or (_link(joined) if joined else None)
+        assert between is not None
+        return Slices(devices=target.devices // target.slices, inside=torus, between=between)
     outside = hardware.link(name, "network")
     inside = path or (_nvlink(name) if target.path == "nvlink" else slot(target, peer=target.path == "p2p"))
     between = between or (_link(outside) if outside else None)

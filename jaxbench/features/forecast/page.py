@@ -32,6 +32,10 @@ def _times(record: ForecastRecord) -> str:
     return f"at least {low}" if record.high_s is None else f"{low} .. {digits(1e3 * record.high_s)}"
 
 
+def _grade(record: ForecastRecord) -> str:
+    return f"{record.grade}, plain attention" if record.only_plain else record.grade
+
+
 def _utilisation(record: ForecastRecord) -> str:
     most, least = record.utilisation(record.low_s), record.utilisation(record.high_s)
     if most is None:
@@ -51,7 +55,7 @@ _COLUMNS = (
     Column("fits", _fits, kind=TEXT, style=lambda value: "no" if value == "NO" else "", terminal=ALWAYS),
     Column("memory", lambda row: row.peak_bytes and gigabytes(row.peak_bytes), kind=TEXT, terminal=ALWAYS),
     Column("sent", lambda row: gigabytes(row.wire_bytes) if row.status == "ok" else None, kind=TEXT, terminal=ALWAYS),
-    Column("grade", "grade", kind=TEXT, terminal=ALWAYS),
+    Column("grade", _grade, kind=TEXT, terminal=ALWAYS),
     Column("time, ms", _times, kind=TEXT, terminal=ALWAYS, definition=DEFINITION),
     Column("MFU, %", _utilisation, kind=TEXT, terminal=ALWAYS, definition=DEFINITION),
 )
@@ -60,7 +64,7 @@ _FILE = tuple(
         "target", "experiment", "device_kind", "point", "strategy", "scaling", "arm", "devices", "global_batch",
         "basis", "status", "reason", "fits", "peak_bytes", "memory_bytes", "wire_bytes", "grade", "low_s",
         "scheduled_s", "high_s", "work_s", "communication_s", "family", "runs", "flops", "peak_flop_per_s",
-        "parameters", "kernels", "link",
+        "parameters", "kernels", "attention", "link",
     )
 )  # fmt: skip
 _PLOTS = (draw_forecast, draw_links)
@@ -112,14 +116,17 @@ def _count(number: int) -> str:
 def page_of(records: Sequence[ForecastRecord], pictures: Sequence[Picture] = (), answer: str = "") -> Page:
     """The page of these forecasts. answer: its first sentence."""
     exact = sum(record.basis == COMPILED and record.status == "ok" for record in records)
+    of = " for this program with plain attention" if any(record.only_plain for record in records) else ""
     headlines = [
         f"{exact} of {len(records)} forecasts are of compiled points, so their memory and bytes are exact.",
         "No number here is a measured time. A range reflects how far published runs were from their forecasts; 'at "
-        "least' is a lower bound.",
+        f"least' is a lower bound{of}.",
     ]
     sections = []
     if bad := [f"{r.target} {r.point}: {r.status}: {r.reason}" for r in records if r.status != "ok"]:
         sections.append(Section(heading="Not compiled, or too large", sentences=bad, purpose=Purpose.SHORTFALL))
+    if parts := _waterfall(records):
+        sections.append(Section(heading="Where the time goes", sentences=parts, definition=DEFINITION))
     if links := [_link(record) for record in records if record.by_link and record.status == "ok"]:
         sections.append(Section(heading="What the link costs", sentences=links, definition=DEFINITION))
     sections.append(Section(heading="How the times were estimated", sentences=_methods(records), definition=DEFINITION))
@@ -138,6 +145,31 @@ def _link(record: ForecastRecord) -> str:
     used = f", here {record.link}" if record.link else ""
     least = f"; {100 * slow:.0f} % at the slowest that was measured without peer-to-peer" if slow is not None else ""
     return f"{record.target} {record.point}{used}: work is {', '.join(words)} of a step{least}; the rest is waiting."
+
+
+_PARTS = {
+    "cycles": "products", "roofline": "products", "kernel": "attention and kernels that state FLOPs",
+    "memory": "memory", "unknown": "other kernels", "measured": "measured work",
+}  # fmt: skip
+
+
+def _waterfall(records: Sequence[ForecastRecord]) -> list[str]:
+    """For each family of points, the parts of the step on the most devices, in the compiler's order."""
+    largest: dict[tuple[str, ...], ForecastRecord] = {}
+    for record in sorted((each for each in records if each.scheduled_s), key=lambda each: each.devices):
+        largest[record.target.partition(":")[0], record.strategy, record.scaling, record.arm] = record
+    sentences = []
+    for record in largest.values():
+        step, work = record.scheduled_s or 1.0, record.work_s or 0.0
+        seconds: dict[str, float] = {}
+        for how, part in record.seconds_by.items():
+            seconds[_PARTS[how]] = seconds.get(_PARTS[how], 0.0) + part * (1 - record.bubble_s / (work or 1.0))
+        seconds["idle in the pipeline"] = record.bubble_s
+        seconds["waiting for messages" + (" and the host" if record.host_bytes else "")] = step - work
+        parts = [f"{name} {100 * part / step:.0f} %" for name, part in seconds.items() if part > 0.005 * step]
+        host = f" A device copies {gigabytes(record.host_bytes)} to or from its host." if record.host_bytes else ""
+        sentences.append(f"{record.target} {record.point}: {digits(1e3 * step)} ms: {', '.join(parts)}.{host}")
+    return sentences
 
 
 def _methods(records: Sequence[ForecastRecord]) -> list[str]:

@@ -36,38 +36,51 @@ class Wait:
 
 
 @dataclass(frozen=True)
+class Copy:
+    """The start of a copy between a device's memory and the host's, which takes `seconds`; 0 without a known rate."""
+
+    name: str
+    bytes: int
+    seconds: float
+
+
+@dataclass(frozen=True)
 class Loop:
-    """A loop. trips: how often its events run; 1 if not `known` from the text."""
+    """A loop. trips: how often its events run; 1 if not `known` from the text. branches: the seconds of work of each
+    branch of its conditional, if it has one, as the loop over the ticks of a pipeline has."""
 
     trips: int
     events: tuple[Event, ...]
     known: bool
+    branches: tuple[float, ...] = ()
 
 
+_COPIES = ("copy", "slice", "dynamic-slice", "dynamic-update-slice")  # between memories of a chip, or with the host's
 _TARGETS = ("AsyncCollectiveStart", "AsyncCollectiveDone")
 
-Event = Cost | Send | Wait | Loop
+Event = Cost | Send | Copy | Wait | Loop
 LinkTime = Callable[[Collective, int], float]
 
 
 @dataclass(frozen=True, kw_only=True)
 class Times:
     """The seconds of one step. work_s: without communication. communication_s: all messages in sequence. scheduled_s:
-    in the compiler's order."""
+    in the compiler's order. host_s: all copies to and from the host in sequence."""
 
     work_s: float
     communication_s: float
     scheduled_s: float
+    host_s: float = 0.0
 
     @property
     def hidden_s(self) -> float:
-        """The time if all communication that can be hidden is: the longer of work and communication."""
-        return max(self.work_s, self.communication_s)
+        """The time if all communication that can be hidden is: the longest of work, messages and copies."""
+        return max(self.work_s, self.communication_s, self.host_s)
 
     @property
     def bare_s(self) -> float:
         """The time if no communication is hidden."""
-        return self.work_s + self.communication_s
+        return self.work_s + self.communication_s + self.host_s
 
 
 def read(hlo: str, mesh: Mapping[str, int], on: Chip) -> tuple[Event, ...]:
@@ -82,8 +95,8 @@ def _parsed(hlo: str) -> Module:
     return parse(hlo)
 
 
-def every(events: tuple[Event, ...], times: int = 1) -> Iterator[tuple[Cost | Send, int]]:
-    """Each work and message of a schedule, with the number of times it runs."""
+def every(events: tuple[Event, ...], times: int = 1) -> Iterator[tuple[Cost | Send | Copy, int]]:
+    """Each work, message and copy of a schedule, with the number of times it runs."""
     for event in events:
         if isinstance(event, Loop):
             yield from every(event.events, times * event.trips)
@@ -99,7 +112,8 @@ def unknown_loops(events: tuple[Event, ...]) -> int:
 def times(events: tuple[Event, ...], link_s: LinkTime, overlap: float = 0.0) -> Times:
     """Simulates a schedule. link_s: (collective, stride) -> seconds of its message. overlap: by how much longer work
     takes while a message travels, relative."""
-    now = free = spent = sent = 0.0  # free: when the link becomes free; spent: seconds of work; sent: of messages
+    # free, host: when the link, and that to the host, become free; spent, sent, copied: seconds of work and of each
+    now = free = host = spent = sent = copied = 0.0
     arrives: dict[str, float] = {}
     for event in events:
         if isinstance(event, Cost):
@@ -109,14 +123,18 @@ def times(events: tuple[Event, ...], link_s: LinkTime, overlap: float = 0.0) -> 
             took = link_s(event.collective, event.stride)
             free = max(now, free) + took
             arrives[event.name], sent = free, sent + took
+        elif isinstance(event, Copy):
+            arrives[event.name] = host = max(now, host) + event.seconds
+            copied += event.seconds
         elif isinstance(event, Wait):
             now = max(now, arrives.pop(event.name, now))
         else:
             body = times(event.events, link_s, overlap)
-            now = max(now, free) + event.trips * body.scheduled_s
+            now = max(now, free, host) + event.trips * body.scheduled_s
             spent, sent = spent + event.trips * body.work_s, sent + event.trips * body.communication_s
-            free = now
-    return Times(work_s=spent, communication_s=sent, scheduled_s=max(now, free))
+            copied += event.trips * body.host_s
+            free = host = now
+    return Times(work_s=spent, communication_s=sent, scheduled_s=max(now, free, host), host_s=copied)
 
 
 class _Reader:
@@ -131,8 +149,12 @@ class _Reader:
 
     def _of(self, line: Instruction, users: Mapping[str, Instruction]) -> Iterator[Event]:
         if line.opcode == "while":
-            trips = self._module.trip_count(line)
-            yield Loop(trips or 1, tuple(self.events(line.body)), known=trips is not None)
+            trips, inside = self._module.trip_count(line), self._module.lines(line.body)
+            choices = next((each.branches for each in inside if each.opcode == "conditional"), [])
+            yield Loop(
+                trips or 1, tuple(self.events(line.body)), known=trips is not None,
+                branches=tuple(work_s(tuple(self.events(name))) for name in choices),
+            )  # fmt: skip
         elif line.opcode == "conditional":
             yield from max((tuple(self.events(name)) for name in line.branches), key=work_s, default=())
         elif line.opcode == "call":
@@ -140,9 +162,21 @@ class _Reader:
                 yield from self.events(name)
         elif line.kind in COLLECTIVES:
             yield from self._message(line, line, users.get(line.name), waits=_is_waited_for(line))
-        elif line.opcode.endswith("-done") and line.opcode.removesuffix("-done") in (*COLLECTIVES, "async"):
+        elif line.opcode == "send" and (found := collective_counts.of_slices(line, self._module, self._mesh)):
+            yield Send(_between(line), *found)
+        elif line.opcode == "recv-done" and (name := _between(self._module.instructions.get(line.operands[0], line))):
+            yield Wait(name)
+        elif line.opcode in ("recv", "send-done", "recv-done") and "megascale" in line.rest:
+            pass  # the end of a send is no wait, and the receive is waited for at its end
+        elif moved := work.to_host(line, self._module):
+            rate = self._on.host_bytes_per_s
+            yield Copy(line.name, moved, moved / rate if rate else 0.0)
+            if not line.opcode.endswith("-start"):
+                yield Wait(line.name)
+        elif line.opcode.endswith("-done") and line.opcode.removesuffix("-done") in (*COLLECTIVES, "async", *_COPIES):
             start = self._module.instructions.get(line.operands[0])
-            if start is None or not _is_waited_for(start):
+            of_chip = line.opcode.removesuffix("-done") in _COPIES and not (start and work.to_host(start, self._module))
+            if not of_chip and (start is None or not _is_waited_for(start)):
                 yield Wait(line.operands[0])
         elif line.opcode == "async-start" or line.opcode == "fusion":
             yield from self._fused(line)
@@ -195,6 +229,12 @@ class _Reader:
         return any('"async_collective_fusion_config"' in each.rest for each in (line, *self._inner(line)))
 
 
+def _between(line: Instruction) -> str:
+    """The name of a collective between slices that an instruction belongs to; "" for another instruction."""
+    found = collective_counts.between_slices(line)
+    return found[0] if found else ""
+
+
 def _is_waited_for(collective: Instruction) -> bool:
     """Whether the device waits for this collective at once: it is not asynchronous, or it is marked as synchronous."""
     return not collective.opcode.endswith("-start") or '"is_sync":true' in collective.rest
@@ -203,6 +243,20 @@ def _is_waited_for(collective: Instruction) -> bool:
 def work_s(events: tuple[Event, ...]) -> float:
     """The seconds of all work, without communication."""
     return sum(event.seconds * count for event, count in every(events) if isinstance(event, Cost))
+
+
+def bubble_s(events: tuple[Event, ...], passes: int) -> float:
+    """The seconds in which a stage of a pipeline has nothing to do, or waits for the longest work of a tick.
+
+    The ticks are loops over a conditional: nothing, forward or backward. passes: how often a stage must run each.
+    """
+    loops = [event for event in events if isinstance(event, Loop) and len(event.branches) > 1]
+    if not passes or not loops:
+        return 0.0
+    forward, backward = max(loops[0].branches), max(loops[-1].branches)
+    if len(loops) == 1:
+        forward, backward = sorted(loops[0].branches)[-2:]
+    return max(0.0, sum(loop.trips * work_s(loop.events) for loop in loops) - passes * (forward + backward))
 
 
 def regrouped(events: tuple[Event, ...], old: int, new: int) -> tuple[Event, ...]:

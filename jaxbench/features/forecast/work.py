@@ -38,6 +38,8 @@ _ATTENTION = 0.5  # the share of the peak of a kernel with known FLOPs, if the c
 _ATTENTION_KERNELS = {
     "splash_mha_fwd": (2, -2), "splash_mha_dkv": (5, -2), "mha_forward": (2, -3), "mha_backward": (5, -3),
 }  # fmt: skip
+_HOST = re.compile(r"S\(5\)")  # the space of an array in the host's memory
+_COPIES = ("copy-start", "copy", "dynamic-slice-start", "dynamic-update-slice-start", "slice-start", "async-start")
 _PICKS = ("dynamic-slice", "slice", "gather")  # instructions that read only as much as they return
 
 
@@ -46,6 +48,7 @@ class Chip:
     """Rates of one device.
 
     Attributes:
+      host_bytes_per_s: of a copy from or to the host's memory, in one direction; None: unknown.
       clock_hz: of a TPU, for which the compiler prints cycles; None: use the roofline.
       products: by number format, the FLOP/s that large matrix products reach.
       attention_flop_per_s: the FLOP/s that attention kernels reach; on a GPU FlashAttention-2, forward, with heads of
@@ -58,6 +61,7 @@ class Chip:
     products: tuple[tuple[str, float], ...]
     peak_flop_per_s: float
     attention_flop_per_s: float
+    host_bytes_per_s: float | None = None
     clock_hz: float | None = None
     cores: int = 0
 
@@ -95,11 +99,13 @@ def chip(device_kind: str) -> Chip | None:
     if not {"bfloat16", "float32"} & set(known):
         return None
     known.setdefault("bfloat16", known.get("float32", 0.0))  # without units for it, XLA multiplies in float32
+    host = hardware.link(peak.name, "host")
     return Chip(
         memory_bytes_per_s=(share["memory"] or 1.0) * peak.memory_bytes_per_s,
         products=tuple((name, (share["product"] or 1.0) * rate) for name, rate in known.items()),
         peak_flop_per_s=max(known["bfloat16"], known.get("float16", 0.0)),
         attention_flop_per_s=(share["attention"] or _ATTENTION) * known["bfloat16"],
+        host_bytes_per_s=host.bytes_per_s if host is not None else None,
         clock_hz=hardware.ceiling(peak.name, "clock_hz"),
         cores=targets.cores(device_kind),
     )
@@ -126,6 +132,18 @@ def cost(line: Instruction, module: Module, on: Chip) -> Cost | None:
         seconds = max(flops / (on.attention_flop_per_s * (factor if on.cores else 1.0)), memory_s)
         return Cost(seconds=seconds, how="kernel", flops=flops, bytes=moved, name=name)
     return Cost(seconds=memory_s, how="memory", bytes=moved)
+
+
+def to_host(line: Instruction, module: Module) -> int:
+    """The bytes that an instruction, or the start of it, moves from or to the host's memory; 0 if none.
+
+    The largest array on the device counts, because that in the host's memory may be the buffer of a whole loop.
+    """
+    given = [array for name in line.operands for array in _arrays(name, module)]
+    if line.opcode not in _COPIES or not any(_HOST.search(array.layout) for array in (*line.arrays, *given)):
+        return 0
+    here = [array.bytes for array in (*line.arrays, *given) if not _HOST.search(array.layout)]
+    return max(here, default=0)
 
 
 def _attention(line: Instruction, module: Module) -> tuple[float, float]:

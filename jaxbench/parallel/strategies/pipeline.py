@@ -25,22 +25,24 @@ from jaxbench.core import weighted
 from jaxbench.core.program import Program, TrainState, mean_over, update
 from jaxbench.core.workload import KEY, Batch, CollectiveBounds, DeviceShare, Metrics, PyTree, TrainWorkload
 from jaxbench.errors import Unsupported, UserError
+from jaxbench.levers import remat
 from jaxbench.parallel import pipeline_layout, sharded_step
 from jaxbench.parallel import schedule as schedules
-from jaxbench.parallel.axes import TOGETHER, Sizes, batch_parts, mesh_of, splits
+from jaxbench.parallel.axes import Sizes, batch_parts, mesh_of, splits
 from jaxbench.parallel.optimizer import unused_gradients
 from jaxbench.parallel.pipeline_layout import BLOCKS, OUTER, PipelineLayout
 from jaxbench.parallel.schedule import BACKWARD, FORWARD, Schedule
 from jaxbench.parallel.stage import AXIS, Stage
 from jaxbench.workloads import rng_keys, sharding_context
 
-WITH = TOGETHER[0]
+# Not context: the stages run other branches in a tick, and a ring inside one of them would wait for all devices.
+WITH = ("data", "fsdp", "stage", "tensor")
 
 
 def build(workload: TrainWorkload, devices: list[jax.Device], sizes: Sizes, *, schedule: str = "gpipe") -> Program:
     """Returns the Program over `devices`, with as many micro-batches as the workload has.
 
-    sizes: of a mesh with the axes data, stage and tensor. schedule: gpipe | 1f1b | interleaved.
+    sizes: of a mesh with the axes of `WITH`. schedule: gpipe | 1f1b | interleaved.
 
     Raises UserError for a model without stages, for blocks that do not divide over them, for an axis that a pipeline
     cannot have, and for activations offloaded to the host.
@@ -49,16 +51,28 @@ def build(workload: TrainWorkload, devices: list[jax.Device], sizes: Sizes, *, s
     table = schedules.make(schedule, sizes.get(AXIS, 1), workload.micro_batches)
     layout, mesh = PipelineLayout(workload, sizes, schedules.CHUNKS[schedule]), mesh_of(devices, sizes)
     means, gathered = sharded_step.mean_axes(sizes), pipeline_layout.gathered_update(workload, mesh, layout)
+    dims = layout.fsdp_dims()
+
+    def reduced(part: str, grad: jax.Array, dim: int) -> jax.Array:
+        """The mean gradient of one array, or of a device's part of it."""
+        if dim >= 0:
+            grad = jax.lax.psum_scatter(grad, "fsdp", scatter_dimension=dim, tiled=True) / sizes["fsdp"]
+        grad = jax.lax.psum(grad, AXIS) if part == OUTER else grad
+        rest = _rest(means, dim)
+        return mean_over(rest, grad) if rest else grad
 
     def local_gradients(state: TrainState, batch: Batch) -> tuple[PyTree, PyTree, Metrics]:
-        params = sharded_step.varying(state.params, (*means, AXIS))
+        params = jax.tree.map(
+            lambda x, dim: x if dim < 0 else jax.lax.all_gather(x, "fsdp", axis=dim, tiled=True), state.params, dims
+        )
+        params = sharded_step.varying(params, (*means, AXIS))
         with sharding_context.over(axis=means or None, **sharded_step.where(sizes)):
             key = rng_keys.local_key(state.key, means)
             grads, metrics = Stage(workload, table, sizes, key, state.step).run(params, batch)
-        grads = {OUTER: jax.tree.map(lambda g: jax.lax.psum(g, AXIS), grads[OUTER]), BLOCKS: grads[BLOCKS]}
+        grads = {part: jax.tree.map(partial(reduced, part), grads[part], dims[part]) for part in (OUTER, BLOCKS)}
         metrics = jax.tree.map(lambda x: jax.lax.psum(x, AXIS), metrics)
         if means:
-            grads, metrics = mean_over(means, (grads, metrics))
+            metrics = mean_over(means, metrics)
         if weighted.is_weighted(metrics["loss"]):  # the gradient is that of the total
             grads = jax.tree.map(lambda g: weighted.divided(g, metrics["loss"].weight), grads)
         return grads, state.model_state, weighted.normalized(metrics, lambda weight: weight)
@@ -67,7 +81,14 @@ def build(workload: TrainWorkload, devices: list[jax.Device], sizes: Sizes, *, s
     step = sharded_step.Step(local_gradients, updating, layout.specs().params, gathered)
     bounds = partial(expected, workload, layout, sizes, table, platform=devices[0].platform)
     program = sharded_step.program(workload, layout, mesh, sizes, step, bounds, sums=1 + bool(means))
-    return dataclasses.replace(program, order=partial(_as_micro_batches, batch_parts(sizes), workload.micro_batches))
+    passes = workload.micro_batches * schedules.CHUNKS[schedule]
+    order = partial(_as_micro_batches, batch_parts(sizes), workload.micro_batches)
+    return dataclasses.replace(program, order=order, passes=passes)
+
+
+def _rest(means: tuple[str, ...], dim: int) -> tuple[str, ...]:
+    """The axes over which the gradient of an array is still averaged after it was scattered along `dim`."""
+    return tuple(axis for axis in means if dim < 0 or axis != "fsdp")
 
 
 def _as_micro_batches(parts: int, count: int, batch: Batch) -> Batch:
@@ -93,9 +114,10 @@ def _require(workload: TrainWorkload, sizes: Sizes) -> None:
             "differentiates each stage on its own: use bfloat16."
         )
     assert workload.partition is not None and workload.partition.stages is not None
-    if workload.partition.stages.remat == "offload":
+    if remat.offloads(workload.partition.stages.remat):
         raise Unsupported(
-            "a pipeline cannot offload activations to the host: use --config.lever.remat=dots_saveable, not offload."
+            "a pipeline cannot offload activations to the host: use --config.lever.remat=dots_saveable, not "
+            f"{workload.partition.stages.remat}."
         )
     for axis, size in sizes.items():
         if axis not in WITH and size > 1:
@@ -114,8 +136,8 @@ def expected(
     """The expected communication of a pipeline's step.
 
     Each tick sends one activation to each neighbour. The gradients of parameters that all stages hold are summed over
-    stages, and all gradients over `data`. The layers' collectives over `tensor` are in the loop, so they count in every
-    tick.
+    stages, and all gradients over the axes that split examples or positions. Over `fsdp` parameters are gathered and
+    gradients scattered once. The layers' collectives over `tensor` are in the loop, so they count in every tick.
     """
     bounds: CollectiveBounds = {}
     specs = jax.tree.leaves(layout.specs().params, is_leaf=lambda x: isinstance(x, PartitionSpec))
@@ -124,10 +146,15 @@ def expected(
     used = layout.merged(
         jax.tree.unflatten(structure, [index not in unused for index, _ in enumerate(leaves)]), lambda *used: any(used)
     )
-    every = zip(jax.tree.leaves_with_path(layout.params), specs, jax.tree.leaves(used), strict=True)
-    for (path, aval), spec, is_used in every:
+    dims, means = jax.tree.leaves(layout.fsdp_dims()), sharded_step.mean_axes(sizes)
+    every = zip(jax.tree.leaves_with_path(layout.params), specs, jax.tree.leaves(used), dims, strict=True)
+    for (path, aval), spec, is_used, dim in every:
         on_device = aval.size // math.prod(sizes.get(axis, 1) for axis in spec if axis)
-        summed = (path[0].key == OUTER and sizes.get(AXIS, 1) > 1) + (sizes.get("data", 1) > 1)
+        if dim >= 0 and sizes["fsdp"] > 1:
+            sharded_step.add(bounds, "all-gather", on_device * sizes["fsdp"])
+            sharded_step.add(bounds, "reduce-scatter", is_used * on_device, on_device)
+        averaged = any(sizes[axis] > 1 for axis in _rest(means, dim))
+        summed = (path[0].key == OUTER and sizes.get(AXIS, 1) > 1) + averaged
         # XLA for a GPU merges the sums over the two axes into one.
         least = is_used * (min(1, summed) if platform == "gpu" else summed)
         sharded_step.add(bounds, "all-reduce", least * on_device, summed * on_device)

@@ -15,6 +15,7 @@ from typing import Any
 from jaxbench.core.workload import TrainWorkload
 from jaxbench.errors import UserError
 from jaxbench.levers import LEVERS, Reduction
+from jaxbench.levers import remat as remats
 from jaxbench.workloads.levers import freeze, precision
 
 
@@ -36,12 +37,17 @@ def _reduced(workload: TrainWorkload, reduction: Reduction | None) -> TrainWorkl
 
 
 def _require_blocks(workload: TrainWorkload, remat: str, platform: str, device_kind: str) -> None:
-    """Raises UserError for a model without blocks to recompute, and for offload on a CPU."""
+    """Raises UserError for a model without blocks to recompute or names to select, and for offloading on a CPU."""
     if remat != "none" and not workload.blocks:
         raise UserError(
             f"--config.lever.remat={remat} recomputes identical blocks and '{workload.name}' has none: use none."
         )
-    if remat == "offload" and platform == "cpu":
+    if remats.named(remat) is not None and not workload.named:
+        raise UserError(
+            f"--config.lever.remat={remat} selects activations by name and '{workload.name}' names none: use gpt, or "
+            f"{', '.join(remats.KINDS)}."
+        )
+    if remats.offloads(remat) and platform == "cpu":
         raise UserError(
             f"--config.lever.remat={remat} moves activations to host memory, where a CPU already has them: use block."
         )

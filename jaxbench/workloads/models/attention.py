@@ -7,43 +7,47 @@ arXiv:1805.02867. In the order of `sharding_context` each device computes 3 prod
 2 with those of any other device: all have equal work, and little of it is masked. The backward pass sends keys and
 values around again together with their gradients, so no device stores those of another.
 
-JAX's own kernels, "splash attention" for TPUs and a Triton kernel for NVIDIA GPUs, never write the scores to memory
-(Dao et al., "FlashAttention", arXiv:2205.14135).
+`flash_attention` has the kernels that never write the scores to memory.
 
 Axes: B examples, N heads, T query positions, S key positions, H head width; c: positions of a chunk.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 import jax
 import jax.numpy as jnp
+from jax.ad_checkpoint import checkpoint_name
 
-from jaxbench.errors import Unsupported
+from jaxbench.core.schema import ATTENTIONS
+from jaxbench.levers.remat import ATTENTION
 from jaxbench.workloads import sharding_context
+from jaxbench.workloads.models import flash_attention
 
-KERNELS = ("plain", "flash")
+KERNELS = ("auto", "plain", "flash")
 Arrays = tuple[jax.Array, ...]
 
 
-def causal(q_BNTH: jax.Array, k_BNTH: jax.Array, v_BNTH: jax.Array, kernel: str = "plain") -> jax.Array:
+def causal(q_BNTH: jax.Array, k_BNTH: jax.Array, v_BNTH: jax.Array, kernel: str = "auto") -> jax.Array:
     """softmax(q k^T / sqrt(H)) v over this and earlier positions, (B, N, T, H). The softmax is float32.
 
-    kernel: "plain" writes the scores to memory. "flash" does not, on a TPU or an NVIDIA GPU; on
-    a CPU it is the same as plain. Raises UserError for sizes that the kernels do not take.
+    kernel: "plain" writes the scores to memory. "flash" does not, on a TPU or an NVIDIA GPU; on a CPU it is the same as
+    plain. "auto" is flash for numbers of 16 bits if its kernels take the heads. A sequence that is split over devices
+    always takes the ring. Raises Unsupported for sizes that the kernels do not take.
     """
     q_BNTH = q_BNTH * q_BNTH.shape[-1] ** -0.5
     axis = sharding_context.current().context
-    if axis is not None:
-        return _ring(axis)(q_BNTH, k_BNTH, v_BNTH)
-    if kernel == "plain":
+    if axis is None and (kernel == "flash" or (kernel == "auto" and flash_attention.takes(q_BNTH))):
+        kernels = flash_attention.kernels(q_BNTH.shape, ATTENTION)
+        return jax.lax.platform_dependent(q_BNTH, k_BNTH, v_BNTH, **kernels, cpu=_plain)
+    if axis is None:
         return _plain(q_BNTH, k_BNTH, v_BNTH)
-    kernels = flash_kernels(q_BNTH.shape)
-    return jax.lax.platform_dependent(q_BNTH, k_BNTH, v_BNTH, **kernels, cpu=_plain)
+    with jax.named_scope(ATTENTIONS["ring"]):
+        return _ring(axis)(q_BNTH, k_BNTH, v_BNTH)
 
 
+@jax.named_scope(ATTENTIONS["plain"])
 def _plain(q_BNTH: jax.Array, k_BNTH: jax.Array, v_BNTH: jax.Array) -> jax.Array:
     t = q_BNTH.shape[2]
     scores_BNTS = jnp.einsum("bnth,bnsh->bnts", q_BNTH, k_BNTH)
@@ -51,7 +55,7 @@ def _plain(q_BNTH: jax.Array, k_BNTH: jax.Array, v_BNTH: jax.Array) -> jax.Array
     # -inf gives later positions a weight of exactly 0, and float32 keeps small weights in the sum of many.
     scores_BNTS = jnp.where(causal_TS, scores_BNTS.astype(jnp.float32), -jnp.inf)
     weights_BNTS = jax.nn.softmax(scores_BNTS).astype(q_BNTH.dtype)
-    return jnp.einsum("bnts,bnsh->bnth", weights_BNTS, v_BNTH)
+    return checkpoint_name(jnp.einsum("bnts,bnsh->bnth", weights_BNTS, v_BNTH), ATTENTION)
 
 
 def _ring(axis: str) -> Any:
@@ -73,6 +77,7 @@ def _ring(axis: str) -> Any:
                 travelling = _send_on(travelling, axis)
         out = jnp.concatenate([early.mean(q.dtype), late.mean(q.dtype)], 2)
         weight = jnp.concatenate([early.log(), late.log()], 2)
+        out, weight = checkpoint_name((out, weight), ATTENTION)
         return out, (q, k, v, out, weight)
 
     def backward(residuals: Arrays, gradient: jax.Array) -> Arrays:
@@ -210,51 +215,3 @@ def _gradients(
         dk = _add_to_half(dk, key, jnp.einsum("bnts,bnth->bnsh", d_scores, queries).astype(jnp.float32))
         dq = _add_to_half(dq, query, jnp.einsum("bnts,bnsh->bnth", d_scores, keys).astype(jnp.float32))
     return dq, (dk, dv)
-
-
-_BLOCK = {"tpu": 512, "cuda": 64}  # positions of a block of scores
-_LANES = 128  # the kernels' positions and heads have multiples of a TPU vector's lanes
-Attend = Callable[[jax.Array, jax.Array, jax.Array], jax.Array]
-
-
-def flash_kernels(shape: tuple[int, ...]) -> dict[str, Attend]:
-    """By platform, the function (q, k, v) -> attention; all have this shape (B, N, T, H), and q is already scaled.
-
-    Each imports its kernel when it is traced, because the import takes a second that other models need not spend.
-    Raises Unsupported for sizes that the kernels do not take.
-    """
-    _, heads, positions, width = shape
-    if positions % min(_BLOCK["tpu"], positions) or positions % _LANES or width % _LANES:
-        raise Unsupported(
-            f"--config.model.attention=flash needs positions and a head width that are multiples of {_LANES}, and this "
-            f"model has {positions} and {width}: use plain."
-        )
-    if sharding_context.current().tensor is not None:
-        raise Unsupported("--config.model.attention=flash has no kernel for heads split over tensor: use plain.")
-
-    def tpu(q_BNTH: jax.Array, k_BNTH: jax.Array, v_BNTH: jax.Array) -> jax.Array:
-        from jax.experimental.pallas.ops.tpu.splash_attention import splash_attention_kernel as splash
-        from jax.experimental.pallas.ops.tpu.splash_attention import splash_attention_mask as masks
-
-        sizes = _block_sizes(splash, ("q", "kv", "kv_compute", "q_dkv", "kv_dkv", "kv_dkv_compute"), "tpu", positions)
-        mask = masks.MultiHeadMask([masks.CausalMask((positions, positions))] * heads)
-        kernel = splash.make_splash_mha(
-            mask, head_shards=1, q_seq_shards=1, block_sizes=splash.BlockSizes(**sizes, use_fused_bwd_kernel=True)
-        )
-        return jax.vmap(kernel)(q_BNTH, k_BNTH, v_BNTH)
-
-    def cuda(q_BNTH: jax.Array, k_BNTH: jax.Array, v_BNTH: jax.Array) -> jax.Array:
-        from jax.experimental.pallas.ops.gpu import attention as triton
-
-        sizes = _block_sizes(triton, ("q", "k", "q_dkv", "kv_dkv", "q_dq", "kv_dq"), "cuda", positions)
-        q, k, v = (x.transpose(0, 2, 1, 3) for x in (q_BNTH, k_BNTH, v_BNTH))
-        mixed = triton.mha(q, k, v, None, sm_scale=1.0, causal=True, block_sizes=triton.BlockSizes(**sizes))
-        return mixed.transpose(0, 2, 1, 3)
-
-    return {"tpu": tpu, "cuda": cuda}
-
-
-def _block_sizes(module: Any, names: tuple[str, ...], platform: str, positions: int) -> dict[str, Any]:
-    """The arguments of a kernel's BlockSizes, all equal."""
-    known = module.BlockSizes.__dataclass_fields__
-    return {f"block_{name}": min(_BLOCK[platform], positions) for name in names if f"block_{name}" in known}

@@ -15,8 +15,7 @@ import jax
 from flax import nnx
 
 from jaxbench.core.workload import PyTree
-from jaxbench.errors import UserError, did_you_mean
-from jaxbench.levers import REMAT
+from jaxbench.levers import remat as remats
 
 
 def run(blocks: Sequence[Any], x: Any, remat: str) -> Any:
@@ -25,9 +24,7 @@ def run(blocks: Sequence[Any], x: Any, remat: str) -> Any:
     Args:
       remat: "none" stores every activation; "sqrt" the inputs of groups of about sqrt(n) blocks; "block" the input of
         each block; "dots_saveable" the results of matrix products; "offload" those in host memory, if the device can.
-
-    Raises:
-      UserError: no such `remat`.
+        The others select activations by name (`levers.remat`).
     """
     return _grouped(_row, nnx.remat, nnx.List, blocks, x, remat)
 
@@ -71,4 +68,9 @@ def _policy(remat: str) -> Callable[..., bool] | None:
         return jax.checkpoint_policies.dots_saveable
     if remat == "offload":
         return jax.checkpoint_policies.offload_dot_with_no_batch_dims("device", "pinned_host")
-    raise UserError(f"there is no remat '{remat}': {did_you_mean(remat, REMAT.values)}")
+    named = remats.named(remat)
+    assert named is not None  # the lever refuses other values
+    return jax.checkpoint_policies.save_and_offload_only_these_names(
+        names_which_can_be_saved=named.keep, names_which_can_be_offloaded=named.offload,
+        offload_src="device", offload_dst="pinned_host",
+    )  # fmt: skip

@@ -29,6 +29,7 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 from flax import nnx
+from jax.ad_checkpoint import checkpoint_name
 from ml_collections import ConfigDict
 
 from jaxbench.core.workload import Batch, CollectiveBounds, DeviceShare, Metrics, Partition, PyTree, Stages
@@ -172,8 +173,9 @@ class Attention(nnx.Module):
             k_BNTH, v_BNTH = (jnp.repeat(all_BKGTH[:, :, at], self.shared, axis=1) for at in (-2, -1))
         else:
             q_BNTH, k_BNTH, v_BNTH = jnp.transpose(column(self.qkv, x_BTD), (2, 0, 3, 1, 4))
-        mixed_BNTH = causal(q_BNTH, k_BNTH, v_BNTH, self.kernel)
-        return row(self.out, jnp.transpose(mixed_BNTH, (0, 2, 1, 3)))
+        q_BNTH, k_BNTH = checkpoint_name(q_BNTH, "query_proj"), checkpoint_name(k_BNTH, "key_proj")
+        mixed_BNTH = causal(q_BNTH, k_BNTH, checkpoint_name(v_BNTH, "value_proj"), self.kernel)
+        return checkpoint_name(row(self.out, jnp.transpose(mixed_BNTH, (0, 2, 1, 3))), "out_proj")
 
 
 class Perceptron(nnx.Module):
@@ -189,9 +191,10 @@ class Perceptron(nnx.Module):
 
     def __call__(self, x_BTD: jax.Array) -> jax.Array:
         if self.gated:
-            gate_BTF, up_BTF = columns((self.gate, self.up), x_BTD)
-            return row(self.down, jax.nn.silu(gate_BTF) * up_BTF)
-        return row(self.down, jax.nn.gelu(column(self.up, x_BTD), approximate=True))
+            gate_BTF, up_BTF = checkpoint_name(columns((self.gate, self.up), x_BTD), "mlpwi")
+            return checkpoint_name(row(self.down, jax.nn.silu(gate_BTF) * up_BTF), "mlpwo")
+        up_BTF = checkpoint_name(column(self.up, x_BTD), "mlpwi")
+        return checkpoint_name(row(self.down, jax.nn.gelu(up_BTF, approximate=True)), "mlpwo")
 
 
 CAPACITY_FACTOR = 1.25  # Switch's default: total capacity of all experts / positions of the sequence
@@ -230,8 +233,10 @@ class Mixture(nnx.Module):
         slot_BTEC = slot_BTEC.astype(x_BTD.dtype)
         inputs_BECD = _exchanged(jnp.einsum("btec,btd->becd", slot_BTEC, x_BTD), outward=True)
         hidden = jnp.einsum("becd,edf->becf", inputs_BECD, self.up_kernel[...]) + self.up_bias[...][:, None]
+        hidden = checkpoint_name(hidden, "mlpwi")
         outputs = jnp.einsum("becf,efd->becd", jax.nn.gelu(hidden, approximate=True), self.down_kernel[...])
-        outputs_BECD = _exchanged(outputs + self.down_bias[...][:, None], outward=False)
+        outputs = checkpoint_name(outputs + self.down_bias[...][:, None], "mlpwo")
+        outputs_BECD = _exchanged(outputs, outward=False)
         # The choice itself has no gradient: the prediction's loss trains the router through this factor.
         probability_BT1 = jnp.max(probability_BTE, -1, keepdims=True).astype(x_BTD.dtype)
         return probability_BT1 * jnp.einsum("btec,becd->btd", slot_BTEC, outputs_BECD)
@@ -278,7 +283,7 @@ class Block(nnx.Module):
         self.perceptron = Mixture(shape, rngs) if shape.experts else Perceptron(shape, rngs)
 
     def __call__(self, x_BTD: jax.Array) -> jax.Array:
-        x_BTD = materialized_gradient(x_BTD)
+        x_BTD = checkpoint_name(materialized_gradient(x_BTD), "decoder_layer_input")
         x_BTD = materialized_gradient(x_BTD + self.attention(self.norm_attention(x_BTD)))
         return x_BTD + self.perceptron(self.norm_perceptron(x_BTD))
 
@@ -394,7 +399,9 @@ def collective_bounds(shape: Dimensions, share: DeviceShare, *, recomputed: bool
         part = positions_held * shape.heads * shape.head // share.over("tensor")  # keys, or values, of one block
         # Keys and values travel the ring in both passes. In the backward pass their gradients return to their device.
         once, back = 2 * (ring - 1) * part, (2 * (ring - 1) + 2 * ring) * part
-        bounds["collective-permute"] = _times(shape.layers, once + back, recomputed * once)
+        forward, backward = ("forward" in share.passes), ("backward" in share.passes)
+        least = forward * once + backward * back
+        bounds["collective-permute"] = _times(share.blocks or shape.layers, least, backward * recomputed * once)
     if share.over("expert") > 1:
         sent = share.examples * shape.experts * capacity(shape.context, shape.experts) * shape.width
         bounds["all-to-all"] = _times(shape.layers, 4 * sent, recomputed * 2 * sent)

@@ -1,0 +1,180 @@
+# Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
+"""Copies to the host, the bubble of a pipeline, and bounds of programs with plain attention, in forecasts."""
+
+from __future__ import annotations
+
+import dataclasses
+import io
+
+import pytest
+from fabricate_forecasts import at, in_kernels
+from rich.console import Console
+
+from jaxbench.catalog import targets
+from jaxbench.features.forecast import forecasts, page, schedule, work
+from jaxbench.features.forecast.schedule import Copy, Loop, Wait
+from jaxbench.features.forecast.work import Chip, Cost
+from jaxbench.hlo import collective_counts
+from jaxbench.hlo.module import parse
+
+CHIP = Chip(
+    memory_bytes_per_s=1e9, products=(("bfloat16", 1e12),), peak_flop_per_s=2e12, attention_flop_per_s=5e11,
+    host_bytes_per_s=1e6,
+)  # fmt: skip
+OFFLOADED = """\
+HloModule offloaded
+
+ENTRY %main (p: f32[1000]) -> f32[1000] {
+  %p = f32[1000]{0} parameter(0)
+  %out = (f32[1000]{0:S(5)}, f32[1000]{0}, u32[]) copy-start(%p)
+  %near = (f32[1000]{0:S(1)}, f32[1000]{0}, u32[]) copy-start(%p)
+  %there = f32[1000]{0:S(5)} copy-done(%out)
+  %back = f32[1000]{0} copy(%there)
+  ROOT %sum = f32[1000]{0} add(%p, %back)
+}
+"""
+
+
+SLICES = """\
+HloModule slices
+
+ENTRY %main (p: bf16[8,128]) -> bf16[8,128] {
+  %p = bf16[8,128]{1,0} parameter(0)
+  %inside = bf16[8,128]{1,0} all-reduce(%p), replica_groups={{0,1,2,3}}, to_apply=%add
+  %go = token[] after-all()
+  %recv = (bf16[8,128]{1,0}, u32[], token[]) recv(%go), channel_id=1, is_host_transfer=true, frontend_attributes={ABOUT}
+  %send = (bf16[8,128]{1,0}, u32[], token[]) send(%inside, %go), channel_id=2, frontend_attributes={ABOUT}
+  %sent = token[] send-done(%send), channel_id=2, frontend_attributes={ABOUT}
+  %done = (bf16[8,128]{1,0}, token[]) recv-done(%recv), channel_id=1, frontend_attributes={ABOUT}
+  ROOT %all = bf16[8,128]{1,0} get-tuple-element(%done), index=0
+}
+"""
+ABOUT = (
+    '_xla_host_transfer_handler_name="xla_megascale_runtime",_xla_host_transfer_rendezvous="all-reduce.1_0",'
+    '_xla_megascale_target="{1,2}x{0:3}",_xla_megascale_transfer_type="ALL_REDUCE"'
+)
+
+
+def spent(seconds: float) -> Cost:
+    return Cost(seconds=seconds, how="memory")
+
+
+def test_copies_to_the_host_are_read_and_those_between_a_chips_memories_are_not():
+    events = schedule.read(OFFLOADED, {}, CHIP)
+    copies = [event for event in events if isinstance(event, Copy)]
+    assert [(copy.name, copy.bytes, copy.seconds) for copy in copies] == [("out", 4000, 0.004), ("back", 4000, 0.004)]
+    assert [event.name for event in events if isinstance(event, Wait) and event.name in ("out", "back")] == [
+        "out",
+        "back",
+    ]
+    times = schedule.times(events, lambda *_: 0.0)
+    assert times.host_s == pytest.approx(0.008)
+    assert times.scheduled_s == pytest.approx(0.008 + times.work_s)
+    unknown = schedule.read(OFFLOADED, {}, dataclasses.replace(CHIP, host_bytes_per_s=None))
+    assert [event.seconds for event in unknown if isinstance(event, Copy)] == [0.0, 0.0]
+
+
+def test_what_slices_send_to_each_other_is_a_collective_over_the_first_axis():
+    text, mesh = SLICES.replace("ABOUT", ABOUT), {"data": 2, "fsdp": 4}
+    found = {(each.kind, each.axis, each.group): each.bytes for each in collective_counts.count(parse(text), mesh)}
+    assert found == {("all-reduce", "data", 2): 2048, ("all-reduce", "fsdp", 4): 2048}
+    sent = [event for event in schedule.read(text, mesh, CHIP) if not isinstance(event, Wait)]
+    assert [(event.collective.axis, event.collective.group, event.stride) for event in sent] == [
+        ("fsdp", 4, 1), ("data", 2, 4)
+    ]  # fmt: skip
+    waits = [event.name for event in schedule.read(text, mesh, CHIP) if isinstance(event, Wait)]
+    assert waits == ["inside", "all-reduce.1_0"]
+
+
+def test_a_copy_hides_behind_work():
+    events = (Copy("c", 1000, 3.0), spent(2.0), Wait("c"), spent(1.0))
+    times = schedule.times(events, lambda *_: 0.0)
+    assert (times.work_s, times.host_s, times.scheduled_s) == (3.0, 3.0, 4.0)
+    assert (times.hidden_s, times.bare_s) == (3.0, 6.0)
+    looped = schedule.times((Loop(2, events, known=True),), lambda *_: 0.0)
+    assert (looped.host_s, looped.scheduled_s) == (6.0, 8.0)
+
+
+@pytest.mark.parametrize(("stages", "passes"), [(2, 4), (4, 4), (8, 16)])
+def test_the_bubble_of_gpipe_is_the_published_one(stages, passes):
+    """(K - 1) / (M + K - 1) of all ticks, whatever a pass takes."""
+    ticks = passes + stages - 1
+    events = tuple(Loop(ticks, (spent(each),), known=True, branches=(0.0, each)) for each in (1.0, 2.0))
+    assert schedule.bubble_s(events, passes) / (3.0 * ticks) == pytest.approx((stages - 1) / ticks)
+    assert schedule.bubble_s(events, 0) == 0.0
+
+
+def test_ticks_that_mix_both_passes_wait_for_the_longer():
+    """1F1B: two ticks forward, four of both and two backward, for four passes of one second and of two."""
+    kinds = ((2, (0.0, 1.0)), (4, (0.0, 1.0, 2.0)), (2, (0.0, 2.0)))
+    events = tuple(Loop(ticks, (spent(max(b)),), known=True, branches=b) for ticks, b in kinds)
+    assert schedule.bubble_s(events, 4) == (2 + 8 + 4) - 4 * 3
+    alone = (Loop(8, (spent(2.0),), known=True, branches=(0.0, 1.0, 2.0)),)
+    assert schedule.bubble_s(alone, 4) == 16 - 12
+
+
+def test_a_conditional_of_two_ticks_is_read_with_its_branches():
+    text = """\
+HloModule ticks
+%idle (a: f32[500000000]) -> f32[500000000] {
+  ROOT %a = f32[500000000]{0} parameter(0)
+}
+%work (b: f32[500000000]) -> f32[500000000] {
+  %b = f32[500000000]{0} parameter(0)
+  ROOT %negate = f32[500000000]{0} negate(%b)
+}
+%body (c: f32[500000000]) -> f32[500000000] {
+  %c = f32[500000000]{0} parameter(0)
+  %which = s32[] constant(1)
+  ROOT %tick = f32[500000000]{0} conditional(%which, %c, %c), branch_computations={%idle, %work}
+}
+%more (d: f32[500000000]) -> pred[] {
+  ROOT %true = pred[] constant(true)
+}
+ENTRY %main (p: f32[500000000]) -> f32[500000000] {
+  %p = f32[500000000]{0} parameter(0)
+  ROOT %loop = f32[500000000]{0} while(%p), condition=%more, body=%body, backend_config={"known_trip_count":{"n":"5"}}
+}
+"""
+    (loop,) = schedule.read(text, {}, CHIP)
+    assert isinstance(loop, Loop)
+    assert (loop.trips, loop.branches) == (5, (0.0, 4.0))
+    assert schedule.bubble_s((loop,), 4) == pytest.approx(5 * 4 - 4 * 4)
+
+
+def test_a_bound_of_plain_attention_is_one_of_this_program(tmp_path):
+    plain = in_kernels(dataclasses.replace(at(16), attention="plain"), 1e6)
+    flash = in_kernels(dataclasses.replace(at(64), attention="flash"), 1e6)
+    assert (plain.grade, plain.only_plain, flash.only_plain) == ("at best", True, False)
+    (bound,) = [note for note in plain.notes if "per kernel" in note]
+    assert bound.endswith("a lower bound for this program with plain attention, not for the model.")
+    assert not any("plain" in note for note in flash.notes)
+    for records, said in (([plain, flash], True), ([flash], False)):
+        forecasts.write(tmp_path, records)
+        console = Console(record=True, width=160, file=io.StringIO())
+        page.write(tmp_path, console)
+        shown = " ".join(console.export_text().split())
+        assert ("is a lower bound for this program with plain attention." in shown) is said
+
+
+def test_the_page_says_where_the_time_goes(tmp_path):
+    record = dataclasses.replace(
+        at(64),
+        seconds_by={"roofline": 0.6, "kernel": 0.2},
+        work_s=0.8,
+        bubble_s=0.2,
+        scheduled_s=1.0,
+        host_bytes=2 * 10**9,
+    )
+    (sentence,) = page._waterfall([record, at(16)])
+    assert sentence.endswith(
+        "1000 ms: products 45 %, attention and kernels that state FLOPs 15 %, idle in the pipeline 20 %, waiting for "
+        "messages and the host 20 %. A device copies 2 GB to or from its host."
+    )
+
+
+@pytest.mark.parametrize("name", ["v5e:2x4", "v5p:2x2x2", "v6e:2x4", "a100:8", "h100:8", "h200:8", "b200:8"])
+def test_every_target_has_a_link_to_its_host(name):
+    chip = work.chip(targets.parse(name).device_kind)
+    assert chip is not None and chip.host_bytes_per_s is not None
+    assert 1e10 < chip.host_bytes_per_s < 1e11
