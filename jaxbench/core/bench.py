@@ -27,14 +27,13 @@ from jaxbench.core.plan import Point
 from jaxbench.core.program import Program, TrainState, jit_once
 from jaxbench.core.schema import CompiledRecord, CompileReport, PointRecord, RoundRecord, Verdict
 from jaxbench.core.workload import Batch, Dataset, PyTree, TrainWorkload
-from jaxbench.errors import UserError
 from jaxbench.levers import EXECUTION, INPUT, PART
 from jaxbench.machine.mesh import on_host
 from jaxbench.machine.start import require_threads
 from jaxbench.measure import first_step, memory, step_facts
 from jaxbench.measure.arm import Arms, build_program, compiler_options, inspected, require_options
 from jaxbench.measure.check import counted_steps, judge_steps, judge_timed_state
-from jaxbench.measure.compile_report import CompiledStep, compile_step, op_by_op
+from jaxbench.measure.compile_report import CompiledStep, compile_step, op_by_op, require_one_program
 from jaxbench.measure.proof import Proof, require_micro_batchable
 from jaxbench.parallel import multihost
 from jaxbench.processes.group import ProcessGroup
@@ -111,7 +110,7 @@ class Compiler:
             self._compile_s[compiled.sha256] = compiled.report.compile_s
             # Before the first run: a program with too few threads would hang, not fail.
             require_threads(point.devices // len(program.members.processes), compiled.concurrent)
-            _require_one_program(program.members, compiled)
+            require_one_program(program.members, compiled)
             compiled = dataclasses.replace(compiled, report=self.report_of(point, compiled.report))
             self.reports[point.point] = compiled.report
             return workload, program, compiled
@@ -189,16 +188,6 @@ class Compiler:
         self, workload: PyTree, program: Program, report: CompileReport, point: Point
     ) -> tuple[Verdict, ...]:
         return (expected_communication.judge(workload, program, report, point.global_batch, devices=point.devices),)
-
-
-def _require_one_program(members: ProcessGroup, compiled: CompiledStep) -> None:
-    """Raises UserError, in every process, if one has compiled another program: their collectives would not match."""
-    first, *others = members.all_gather(compiled.sha256)
-    if wrong := [number for number, other in zip(members.processes[1:], others, strict=True) if other != first]:
-        raise UserError(
-            f"process {wrong[0]} compiled another program of this step than process {members.processes[0]}: use the "
-            "same versions, flags and hardware for all processes."
-        )
 
 
 @dataclass(frozen=True)

@@ -19,8 +19,10 @@ from jaxbench.core.expected_communication import gradient_bytes
 from jaxbench.core.program import Program, TrainState
 from jaxbench.core.schema import ATTENTIONS, CompileReport
 from jaxbench.core.workload import KEY, Batch, PyTree, TrainWorkload
+from jaxbench.errors import UserError
 from jaxbench.hlo import collective_counts, operations, product_flops
 from jaxbench.hlo.module import parse
+from jaxbench.processes.group import ProcessGroup
 from jaxbench.workloads import flops
 from jaxbench.workloads.jaxprs import equations
 
@@ -219,3 +221,13 @@ def op_by_op(report: CompileReport) -> CompileReport:
         temp_bytes=None,
         peak_bytes=None,
     )
+
+
+def require_one_program(members: ProcessGroup, compiled: CompiledStep) -> None:
+    """Raises UserError, in every process, if one has compiled another program: their collectives would not match."""
+    first, *others = members.all_gather(compiled.sha256)
+    if wrong := [number for number, other in zip(members.processes[1:], others, strict=True) if other != first]:
+        raise UserError(
+            f"process {wrong[0]} compiled another program of this step than process {members.processes[0]}: use the "
+            "same versions, flags and hardware for all processes."
+        )
