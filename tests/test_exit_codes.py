@@ -190,7 +190,8 @@ def test_a_verb_ends_as_its_room_says(verb: str, code: int, monkeypatch: pytest.
     room, answers, arguments = ROOMS[verb]
     monkeypatch.setattr(room, lambda *a, **k: answers[code])
     others = ("forecast.advice_page.write", "forecast.page.write", "forecast.forecast_command.request",
-              "forecast.advise_command.request", "doctor.examine.examine", "doctor.examine.write")  # fmt: skip
+              "forecast.advise_command.request", "doctor.examine.examine", "doctor.examine.write",
+              "own_step.settle.settle")  # fmt: skip
     for other in others:
         monkeypatch.setattr(f"jaxbench.features.{other}", lambda *a, **k: None)
     monkeypatch.setattr(

@@ -286,8 +286,8 @@ def merged(answers: Sequence[object], cpus: Sequence[Hashable] = ()) -> object:
     cpus: for each process, its host and the CPUs that it may use; processes with equal entries share their CPUs. ():
     all processes share them.
     """
-    cpus = [cpu for cpu, answer in zip(cpus, answers, strict=True) if answer != Idle()] if cpus else ()
-    answers = [answer for answer in answers if answer != Idle()]
+    cpus = [cpu for cpu, answer in zip(cpus, answers, strict=True) if not isinstance(answer, Idle)] if cpus else ()
+    answers = [answer for answer in answers if not isinstance(answer, Idle)]
     first = answers[0]
     if len(answers) == 1:
         return first

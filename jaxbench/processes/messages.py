@@ -135,7 +135,7 @@ class MoreThreads(Message):
 class Idle(Message):
     """The process owns no device of the point."""
 
-    idle: bool = True
+    idle: bool  # without a default, which would not be sent
 
 
 class Recorded(Message):
@@ -451,7 +451,7 @@ def answer_of(line: Fields, kind: type[Answer_]) -> Answer_ | Failed | MoreThrea
     if "failed" in line:
         return decode(Failed, line["failed"])
     if "idle" in line:
-        return Idle()
+        return decode(Idle, line)
     if "concurrent_collectives" in line:
         return decode(MoreThreads, line)
     return decode(kind, line)

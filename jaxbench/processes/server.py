@@ -120,7 +120,7 @@ def serve(
     for line in lines:
         request = message_of(json.loads(line), requests)
         if setup.world and not _concerns_this_process(state, request, device_counts):
-            send(Idle())
+            send(Idle(idle=True))
         else:
             send(_attempt(partial(handle, state, request)))
 

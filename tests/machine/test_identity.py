@@ -151,7 +151,7 @@ def test_the_manifest_has_an_identity_and_the_variables_of_this_process(monkeypa
     found = manifest.probe.__wrapped__("cpu")
     assert ours.items() <= found["environment"].items()
     assert not any(name.startswith(("TF_CPP_", "OPENBLAS_")) for name in found["environment"])
-    assert server.surroundings()["environment"] == found["environment"]
+    assert server.surroundings().environment == found["environment"]
     assert found["identity"]["kernel"] and found["identity"]["product_by"].startswith("numpy")
     assert compared.cannot_tell(found, {}) and not compared.cannot_tell(found, found)
     assert calibration.machine_key(found).startswith("cpu, cpu, ")

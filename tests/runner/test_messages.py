@@ -61,7 +61,7 @@ def test_an_answer_is_the_one_of_its_request_or_a_reason():
     assert answer_of(sent(Recorded(record=record, steps=4)), Recorded) == Recorded(record=record, steps=4)
     failed = answer_of({"failed": {"stage": "build", "reason": "no"}}, Recorded)
     assert failed == messages.Failed(stage="build", reason="no")
-    assert answer_of({"idle": True}, Recorded) == messages.Idle()
+    assert answer_of({"idle": True}, Recorded) == messages.Idle(idle=True)
     assert answer_of({"concurrent_collectives": 3}, Recorded) == messages.MoreThreads(concurrent_collectives=3)
     with pytest.raises(ValueError, match="record: 'other' is not 'point' or 'compiled'"):
         answer_of({"record": {"kind": "other"}}, Recorded)
@@ -72,3 +72,8 @@ def test_each_request_names_its_answer():
     assert messages.answer_kind(target_worker.TrainModel) is target_worker.HowEnded
     names = [[kind.do for kind in kinds] for kinds in (REQUESTS, messages.LAUNCH_MESSAGES, worker.NEWS)]
     assert all(len(set(of)) == len(of) for of in names)
+
+
+def test_a_process_without_the_point_says_so():
+    """`answer_of` sees it by its field, so this field must be sent."""
+    assert answer_of(sent(messages.Idle(idle=True)), Recorded) == messages.Idle(idle=True)

@@ -8,6 +8,7 @@ from jaxbench import config as config_lib
 from jaxbench import discovery, parallel
 from jaxbench.core import plan, schema
 from jaxbench.errors import UserError
+from jaxbench.processes.messages import Setup
 from jaxbench.sweep import sweep
 
 MIXED = {**GPUS, "device_kinds": ["NVIDIA A100", "NVIDIA T1000"]}
@@ -140,7 +141,7 @@ def test_the_processes_of_a_point_share_its_devices():
     assert of("per_device") == {1: 1, 2: 2, 4: 4, 8: 8}
     assert of("per_device", GPUS) == {1: 1, 2: 2, 4: 4}
     points = plan.make(settings(**{"mesh.processes": "per_device"}), GPUS)
-    assert plan.groups(points)["gpu"][1] == {"platform": "gpu", "devices": 4, "processes": 4}
+    assert plan.groups(points)["gpu"][1] == Setup(platform="gpu", devices=4, processes=4)
     assert "processes" not in points[-1].to_json()
     points = plan.make(settings(**{"mesh.processes": "2"}), CPU)
     assert list(plan.groups(points)) == ["cpu1", "cpu2-2processes", "cpu4-2processes", "cpu8-2processes"]
