@@ -33,9 +33,10 @@ def arranged(devices: Sequence[jax.Device], shape: tuple[int, ...]) -> np.ndarra
     array = np.empty(len(devices), object)
     array[:] = devices
     coordinates = [(*device.coords, device.core_on_chip) for device in devices if hasattr(device, "core_on_chip")]
-    slices = sorted({device.slice_index for device in devices if hasattr(device, "core_on_chip")})
+    numbers = [getattr(device, "slice_index", 0) for device in devices]  # a description of one slice has no number
+    slices = sorted(set(numbers))
     if len(slices) > 1 and shape[0] % len(slices) == 0:
-        parts = [[device for device in devices if device.slice_index == each] for each in slices]
+        parts = [[device for device, n in zip(devices, numbers, strict=True) if n == each] for each in slices]
         return np.concatenate([arranged(part, (shape[0] // len(slices), *shape[1:])) for part in parts])
     if len(coordinates) == len(devices):
         array = array[torus_order(coordinates, shape)]
