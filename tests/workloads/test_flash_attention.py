@@ -9,6 +9,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from jax.extend import core
 from jax.sharding import PartitionSpec as P
 from ml_collections import ConfigDict
 from thin import thin
@@ -63,6 +64,28 @@ def test_they_are_traced_where_arrays_have_types_of_a_mesh(platform):
     traced = jax.jit(partial(gradients, split)).trace(*drawn(128, 64))
     assert "pallas_call" in str(traced.jaxpr)
     assert [x.shape for x in jax.tree.leaves(traced.out_info)] == [(1, 2, 128, 64)] * 4
+
+
+@pytest.mark.parametrize("platform", ["tpu", "cuda"])
+def test_where_the_compiler_places_arrays_a_device_has_its_own_examples(platform):
+    """The partitioner does not look into a kernel: it would gather the batch on every device."""
+    mesh = jax.make_mesh((2,), ("data",), axis_types=(jax.sharding.AxisType.Auto,))
+
+    def shapes(jaxpr):
+        """Of the first argument of each kernel, also of those inside other equations."""
+        for eqn in jaxpr.eqns:
+            if eqn.primitive.name == "pallas_call":
+                yield max((x.aval.shape for x in eqn.invars), key=len)
+            for inner in core.jaxprs_in_params(eqn.params) if eqn.primitive.name != "pallas_call" else ():
+                yield from shapes(inner)
+
+    def examples(count):
+        qkv = [jnp.zeros((count, 2, 128, 64), jnp.bfloat16)] * 3
+        with jax.set_mesh(mesh):
+            traced = jax.jit(flash_attention.kernels(qkv[0].shape)[platform]).trace(*qkv)
+        return {shape[0] for shape in shapes(traced.jaxpr.jaxpr)}
+
+    assert examples(4) == {2} and examples(3) == {3}, "three examples do not divide over two devices"
 
 
 @pytest.mark.parametrize("platform", ["tpu", "cuda"])

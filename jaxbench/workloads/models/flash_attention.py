@@ -11,6 +11,7 @@ Axes: B examples, N heads, T positions, H head width.
 
 from __future__ import annotations
 
+import math
 import warnings
 from collections.abc import Callable
 from functools import partial
@@ -55,10 +56,23 @@ def kernels(shape: tuple[int, ...], name: str = "") -> dict[str, Attend]:
             whole = [jnp.pad(x, pads) if any(map(any, pads)) else x for x in qkv]
             return _differentiable(kernel, name)(*whole)[:, :, :positions, :width]
 
-        return attend
+        return lambda *qkv: _by_example(attend, qkv[0].shape[0])(*qkv)
 
     gpu = padded(partial(_cuda, block := _gpu_block(width)), block, _NARROWEST if width < _NARROWEST else 1)
     return {"tpu": padded(_tpu, _LANES, _LANES), "cuda": gpu}
+
+
+def _by_example(attend: Attend, examples: int) -> Attend:
+    """`attend` on each device's own examples, where the compiler places arrays.
+
+    The partitioner does not look into a kernel: without this, each device would gather the whole batch and compute all.
+    """
+    mesh = jax.sharding.get_abstract_mesh()
+    placed = tuple(axis for axis in mesh.axis_names if axis not in mesh.manual_axes and mesh.shape[axis] > 1)
+    if not placed or examples % math.prod(mesh.shape[axis] for axis in placed):
+        return attend
+    rows = PartitionSpec(placed)
+    return jax.shard_map(attend, in_specs=(rows, rows, rows), out_specs=rows, axis_names=set(placed))
 
 
 def _differentiable(kernel: Attend, name: str) -> Any:
