@@ -189,11 +189,15 @@ def _load(what: str, path: Path) -> ModuleType:
 def _siblings_importable(file: Path) -> Iterator[None]:
     """Lets a file import files in its folder while it loads, as a script can.
 
-    The folder of the suite's own files goes last, so that they never hide another module, such as `profile`.
+    The folder of the suite's own files goes last, so that they never hide another module, such as `profile`. That of a
+    person's file goes before the installed libraries, but after the standard library: a library that the file imports
+    may need `queue`, and not the file of that name in the folder.
     """
     folder = file.parent
     ours = file in (*experiments().values(), *presets().values())
-    sys.path.insert(len(sys.path) if ours else 0, str(folder))
+    installed = (i for i, each in enumerate(sys.path) if Path(each).name in ("site-packages", "dist-packages"))
+    last = len(sys.path)
+    sys.path.insert(last if ours else next(installed, last), str(folder))
     try:
         yield
     finally:

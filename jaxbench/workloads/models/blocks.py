@@ -15,6 +15,7 @@ import jax
 from flax import nnx
 
 from jaxbench.core.workload import PyTree
+from jaxbench.errors import UserError, did_you_mean
 from jaxbench.levers import remat as remats
 
 
@@ -69,7 +70,8 @@ def _policy(remat: str) -> Callable[..., bool] | None:
     if remat == "offload":
         return jax.checkpoint_policies.offload_dot_with_no_batch_dims("device", "pinned_host")
     named = remats.named(remat)
-    assert named is not None  # the lever refuses other values
+    if named is None:  # the lever refuses it, too, but a person's model may name a policy itself
+        raise UserError(f"remat={remat} is unknown: {did_you_mean(remat, [*remats.KINDS, *remats.PRESETS])}")
     return jax.checkpoint_policies.save_and_offload_only_these_names(
         names_which_can_be_saved=named.keep, names_which_can_be_offloaded=named.offload,
         offload_src="device", offload_dst="pinned_host",
