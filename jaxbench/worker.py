@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from jaxbench.core.schema import OWN
 from jaxbench.processes import messages, server
-from jaxbench.processes.messages import REQUESTS, Recorded, Request, Setup
+from jaxbench.processes.messages import REQUESTS, Message, Recorded, Request, Setup
 from jaxbench.records.documents import decode
 
 if TYPE_CHECKING:  # they import jax, and the server chooses cores before that
@@ -42,7 +42,7 @@ def bench_of(setup: Setup, devices: list[jax.Device]) -> Bench | CaseBench:
     return bench
 
 
-def handle(bench: Bench | CaseBench, request: Request) -> object:
+def handle(bench: Bench | CaseBench, request: Request) -> Message:
     """Carries out one request and returns its answer."""
     from jaxbench.core.bench import Bench
 
@@ -67,7 +67,7 @@ def handle(bench: Bench | CaseBench, request: Request) -> object:
     raise TypeError(f"a bench of cases does not carry out '{request.do}'")
 
 
-def _of_steps(bench: Bench, request: Request) -> object:
+def _of_steps(bench: Bench, request: Request) -> Message:
     match request:
         case messages.Prepare():
             if request.loss:

@@ -17,6 +17,7 @@ from jaxbench.machine.position import Position
 from jaxbench.processes.child import Child, ready
 from jaxbench.processes.launch import Followers, Remote
 from jaxbench.processes.messages import (
+    Answer,
     Failed,
     Idle,
     MoreThreads,
@@ -30,7 +31,7 @@ from jaxbench.processes.messages import (
     line_of,
 )
 
-Answer = TypeVar("Answer")
+Kind = TypeVar("Kind")
 
 START_LIMIT_S = 300.0
 ANSWER_LIMIT_S = 1800.0
@@ -167,7 +168,8 @@ class Worker:
                 # A closed pipe without an answer is a death: the others can no longer finish their collectives.
                 if (line := child.read()) is None:
                     raise self._death(child, stage)
-                # Only the first answer names the copy of the package, also when it says that the start failed.
+                # Only the first answer names the copy of the package, also when it says that the start failed. Without
+                # a name, the copy is that of process 0, whatever its folder is on the other host.
                 if isinstance(copy := line.pop("source", None), dict):
                     source.require_same(copy, self._setup.source)
                 answers[child] = answer = answer_of(line, kind)
@@ -341,7 +343,7 @@ def _round(rounds: Sequence[RoundRecord], cpus: Sequence[Hashable]) -> RoundReco
     return merged_round
 
 
-def _alike(kind: type[Answer], records: Sequence[object]) -> list[Answer]:
+def _alike(kind: type[Kind], records: Sequence[object]) -> list[Kind]:
     """The records, which must all be of one kind: all processes of a group answer the same request."""
     alike = [record for record in records if isinstance(record, kind)]
     assert len(alike) == len(records)

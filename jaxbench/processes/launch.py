@@ -518,7 +518,7 @@ def merged_machine(machine: Machine, processes: Sequence[HostFacts]) -> Machine:
 def require_same(mine: HostFacts, other: HostFacts, process: int) -> None:
     """Raises UserError if another process has other versions, source, settings or devices than process 0."""
     # As JSON, because the facts of another process came through it: a tuple of a config is a list there.
-    here, there = (json.loads(json.dumps(line_of(each))) for each in (mine, other))
+    here, there = (json.loads(json.dumps(dataclasses.asdict(each))) for each in (mine, other))
     for name, words in SAME.items():
         if here[name] == there[name]:
             continue

@@ -4,8 +4,8 @@
 The first line to a worker is its `Setup`. Then follow requests, and each has one answer. `Request[Paced]` is a request
 that a `Paced` answers, so mypy knows both sides. A worker may instead answer `Failed`, `MoreThreads` or `Idle`.
 
-Fields with their default value are not sent. So a worker of an older commit, as in `jaxbench ab`, understands every
-request that does not use a newer field.
+Each line names its class in "do". Fields with their default value are not sent. So a worker of an older commit, as in
+`jaxbench ab`, understands every request that does not use a newer field.
 """
 
 from __future__ import annotations
@@ -22,27 +22,24 @@ from jaxbench.machine.position import Position
 from jaxbench.records.documents import JsonObject, decode
 from jaxbench.records.manifest import Machine
 
-Answer_ = TypeVar("Answer_")
 Fields = JsonObject
 
 
 @dataclass_transform(frozen_default=True, kw_only_default=True, field_specifiers=(field,))
 class Message:
-    """Makes its subclasses frozen dataclasses with keyword arguments."""
-
-    def __init_subclass__(cls) -> None:
-        super().__init_subclass__()
-        dataclass(frozen=True, kw_only=True)(cls)
-
-
-class Tagged(Message):
-    """A message that its line names in "do": `PrepareAgain` is "prepare_again"."""
+    """Makes its subclasses frozen dataclasses with keyword arguments. do: their name: that of `PrepareAgain` is
+    "prepare_again"."""
 
     do: ClassVar[str]
 
     def __init_subclass__(cls) -> None:
         super().__init_subclass__()
+        dataclass(frozen=True, kw_only=True)(cls)
         cls.do = re.sub(r"(?<!^)(?=[A-Z])", "_", cls.__name__).lower()
+
+
+Message_ = TypeVar("Message_", bound=Message)
+Answer = TypeVar("Answer", bound=Message)
 
 
 class TrainSetup(Message):
@@ -103,17 +100,12 @@ class Setup(Message):
 
 
 class Ready(Message):
-    """The process has its devices.
-
-    cpus: those that it may use; None: unknown. environment: variables that change its speed. source: its copy of this
-    package; None: that of process 0, whatever its folder is on this host.
-    """
+    """The process has its devices. cpus: those that it may use; None: unknown. environment: variables that change its
+    speed. processes: of its group."""
 
     cpus: tuple[int, ...] | None
     environment: dict[str, str]
-    source: dict[str, str] | None = None
     processes: int = 1
-    ready: bool = True
 
 
 class Failed(Message):
@@ -134,8 +126,6 @@ class MoreThreads(Message):
 
 class Idle(Message):
     """The process owns no device of the point."""
-
-    idle: bool  # without a default, which would not be sent
 
 
 class Recorded(Message):
@@ -221,8 +211,8 @@ class Tried(Message):
 # Requests. `point` is the id of a point, or the fields of a point that the process does not know yet.
 
 
-class Request(Tagged, Generic[Answer_]):
-    """A request that an `Answer_` answers."""
+class Request(Message, Generic[Answer]):
+    """A request that an `Answer` answers."""
 
 
 class Prepare(Request[Recorded]):
@@ -324,7 +314,7 @@ REQUESTS: tuple[type[Request], ...] = (
 )  # fmt: skip
 
 
-class LaunchMessage(Tagged):
+class LaunchMessage(Message):
     """A message between process 0 and a follower."""
 
 
@@ -418,46 +408,37 @@ LAUNCH_MESSAGES: tuple[type[LaunchMessage], ...] = (
 )  # fmt: skip
 
 
-Tagged_ = TypeVar("Tagged_", bound=Tagged)
-_SPARSE = (Position, TrainSetup, Setup)
+def line_of(message: Message) -> Fields:
+    """The message as a JSON object."""
+    return {"do": message.do, **_not_default(message)}
 
 
-def line_of(message: object) -> Fields:
-    """The message as a JSON object, with the name of its class in "do" if it has one there."""
-    assert dataclasses.is_dataclass(message) and not isinstance(message, type)
-    kept = {each.name for each in dataclasses.fields(message) if getattr(message, each.name) != _default(each)}
-    named = {"do": message.do} if isinstance(message, Tagged) else {}
-    values = {name: value for name, value in dataclasses.asdict(message).items() if name in kept}
-    parts = {name: getattr(message, name) for name in kept}
-    # A setup and its parts are sparse, too. A record is whole, because it is appended to a file as it is.
-    return {**named, **values, **{name: line_of(part) for name, part in parts.items() if isinstance(part, _SPARSE)}}
+def _not_default(part: Message | Position) -> Fields:
+    """The fields that do not have their default value. Records are whole, because their kind is a default."""
+    assert dataclasses.is_dataclass(part)  # for mypy
+    whole, sent = dataclasses.asdict(part), {}
+    for each in dataclasses.fields(part):
+        value, factory = getattr(part, each.name), each.default_factory
+        if value != (each.default if factory is dataclasses.MISSING else factory()):
+            sent[each.name] = _not_default(value) if isinstance(value, Message | Position) else whole[each.name]
+    return sent
 
 
-def _default(each: dataclasses.Field) -> object:
-    made = each.default_factory
-    return each.default if made is dataclasses.MISSING else made()
-
-
-def message_of(line: Mapping[str, object], kinds: Iterable[type[Tagged_]]) -> Tagged_:
-    """The message of a line that names it in "do". Raises ValueError if no kind has this name, or its fields differ."""
+def message_of(line: Mapping[str, object], kinds: Iterable[type[Message_]]) -> Message_:
+    """The message of a line. Raises ValueError if it is of none of these kinds, or its fields differ."""
     named = {kind.do: kind for kind in kinds}
     if (name := line.get("do")) not in named:
         raise ValueError(f"'{name}' is no message: use {', '.join(named)}")
     return decode(named[name], {key: value for key, value in line.items() if key != "do"})
 
 
-def answer_of(line: Fields, kind: type[Answer_]) -> Answer_ | Failed | MoreThreads | Idle:
+def answer_of(line: Fields, kind: type[Answer]) -> Answer | Failed | MoreThreads | Idle:
     """The answer of a worker: a `kind`, or one of those that it may always give."""
-    if "failed" in line:
-        return decode(Failed, line["failed"])
-    if "idle" in line:
-        return decode(Idle, line)
-    if "concurrent_collectives" in line:
-        return decode(MoreThreads, line)
-    return decode(kind, line)
+    kinds: tuple[type[Answer | Failed | MoreThreads | Idle], ...] = (kind, Failed, MoreThreads, Idle)
+    return message_of(line, kinds)
 
 
-def answer_kind(request: type[Request[Answer_]]) -> type[Answer_]:
+def answer_kind(request: type[Request[Answer]]) -> type[Answer]:
     """The class of the answers to a kind of request."""
     (kind,) = typing.get_args(vars(request)["__orig_bases__"][0])
-    return typing.cast(type[Answer_], kind)
+    return typing.cast(type[Answer], kind)

@@ -25,8 +25,7 @@ from jaxbench.catalog import targets
 from jaxbench.errors import MoreCollectives, Raised, Unsupported, UserError
 from jaxbench.machine import manifest, source
 from jaxbench.machine.cores import pin_to_cores
-from jaxbench.processes.messages import Failed, Idle, MoreThreads, Ready, Request, Setup, line_of, message_of
-from jaxbench.records.documents import decode
+from jaxbench.processes.messages import Failed, Idle, Message, MoreThreads, Ready, Request, Setup, line_of, message_of
 
 if TYPE_CHECKING:  # the cores are chosen before anything imports jax
     import jax
@@ -34,7 +33,7 @@ if TYPE_CHECKING:  # the cores are chosen before anything imports jax
 State = TypeVar("State")
 Result = TypeVar("Result")
 Make = Callable[[Setup, "list[jax.Device]"], State]
-Handle = Callable[[State, Request], object]
+Handle = Callable[[State, Request], Message]
 
 
 class StageError(Exception):
@@ -89,7 +88,7 @@ def serve(
     lines: Iterator[str], answers: TextIO, requests: Iterable[type[Request]], make: Make[State], handle: Handle[State]
 ) -> None:
     """Answers the requests one after the other; `lines` never ends."""
-    setup = decode(Setup, json.loads(next(lines)))
+    setup = message_of(json.loads(next(lines)), [Setup])
     if setup.platform == "cpu":  # before anything imports jax: threads inherit the cores of the one that makes them
         here = setup.world.devices_here if setup.world else None
         pin_to_cores(setup.cores or here or setup.devices, setup.order)
@@ -106,10 +105,8 @@ def serve(
         )
         return make(setup, devices)
 
-    def send(answer: object, **more: object) -> None:
-        # A failure has a name of its own, so that it is no other answer.
-        line = {"failed": line_of(answer)} if isinstance(answer, Failed) else line_of(answer)
-        answers.write(json.dumps({**line, **more}) + "\n")
+    def send(answer: Message, **more: object) -> None:
+        answers.write(json.dumps({**line_of(answer), **more}) + "\n")
         answers.flush()
 
     state = _attempt(begin)
@@ -120,7 +117,7 @@ def serve(
     for line in lines:
         request = message_of(json.loads(line), requests)
         if setup.world and not _concerns_this_process(state, request, device_counts):
-            send(Idle(idle=True))
+            send(Idle())
         else:
             send(_attempt(partial(handle, state, request)))
 

@@ -17,7 +17,6 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 from types import TracebackType
-from typing import TypeVar
 
 from absl import logging
 from rich.console import Console
@@ -31,11 +30,10 @@ from jaxbench.levers import INPUT
 from jaxbench.measure import memory
 from jaxbench.processes import messages
 from jaxbench.processes.client import WorkerError
+from jaxbench.processes.messages import Answer
 from jaxbench.sweep.job import Automatic, SweepJob
 from jaxbench.sweep.progress import AGAIN, PACE, SweepProgress
 from jaxbench.sweep.workers import Workers, affordable, failure_of, note_workers, processes_of
-
-Answer = TypeVar("Answer")
 
 # A run with fewer rounds than an interval needs supports no claim about speed. So each point gets all its rounds right
 # after its preparation, and an interrupted run keeps the points that it has finished.

@@ -10,17 +10,14 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from types import MappingProxyType, TracebackType
-from typing import TypeVar
 
 from jaxbench.core.plan import Placed, Point, groups
 from jaxbench.core.schema import FailureRecord
 from jaxbench.core.store import MANIFEST, RunFolder, write_json
 from jaxbench.measure import memory
 from jaxbench.processes.client import Worker, WorkerError
-from jaxbench.processes.messages import Request
+from jaxbench.processes.messages import Answer, Request
 from jaxbench.sweep.job import SweepJob
-
-Answer = TypeVar("Answer")
 
 PROCESS_BYTES = 4.2e8  # of an idle process, before it has a model
 SHARE = 0.5  # of the free memory, for all sets

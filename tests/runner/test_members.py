@@ -39,7 +39,7 @@ def test_an_accelerator_for_each_process():
 
 
 def test_a_block_lasts_as_long_as_the_slowest_process_and_all_are_kept():
-    merged = client.merged([answer((1.0, 3.0)), answer((2.0, 1.0)), Idle(idle=True)]).record
+    merged = client.merged([answer((1.0, 3.0)), answer((2.0, 1.0)), Idle()]).record
     assert merged.block_s == (2.0, 3.0)
     assert merged.process_block_s == ((1.0, 3.0), (2.0, 1.0))
     assert merged.cpu_s == (1.0, 1.5, 1.0, 1.5) and merged.steal_s == ()
@@ -61,14 +61,14 @@ def test_the_load_of_processes_on_other_cpus_is_added():
     """Processes 0 and 1 share host a, 2 has host b alone, and 3 has no device of the point."""
     a = answer(cpus=2, steal_s=(0.1, 0.0), cpu_s=(0.5, 0.5), others_s=(0.8, 0.8))
     b = answer(cpus=1, steal_s=(0.2, 0.2), cpu_s=(0.4, 0.4), others_s=(0.1, 0.1))
-    merged = client.merged([a, a, b, Idle(idle=True)], [("a", (0, 1)), ("a", (0, 1)), ("b", (0,)), ("b", (1,))]).record
+    merged = client.merged([a, a, b, Idle()], [("a", (0, 1)), ("a", (0, 1)), ("b", (0,)), ("b", (1,))]).record
     assert merged.cpus == 3 and merged.cpu_s == pytest.approx([1.4, 1.4])
     assert merged.others_s == pytest.approx([0.8 - 0.5 + 0.1] * 2)
     assert merged.steal_s == pytest.approx([0.3, 0.2])
 
 
 def test_one_process_is_unchanged():
-    assert client.merged([answer(), Idle(idle=True)]) == answer()
+    assert client.merged([answer(), Idle()]) == answer()
 
 
 def test_an_error_found_by_another_process_is_reported_with_its_number():

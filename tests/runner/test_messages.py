@@ -11,7 +11,6 @@ from jaxbench.features.training import worker
 from jaxbench.machine.position import Position
 from jaxbench.processes import messages
 from jaxbench.processes.messages import REQUESTS, Prepare, Recorded, Round, Setup, answer_of, line_of, message_of
-from jaxbench.records.documents import decode
 
 
 def sent(message):
@@ -36,11 +35,12 @@ def test_defaults_are_not_sent_so_a_worker_of_an_older_commit_understands():
     assert line_of(Round(point="p", round=0)) == {"do": "round", "point": "p", "round": 0}
     setup = Setup(platform="cpu", devices=2, world=Position(address="a:1", processes=2, process=0))
     assert sent(setup) == {
+        "do": "setup",
         "platform": "cpu",
         "devices": 2,
         "world": {"address": "a:1", "processes": 2, "process": 0},
     }
-    assert decode(Setup, sent(setup)) == setup
+    assert message_of(sent(setup), [Setup]) == setup
 
 
 @pytest.mark.parametrize(
@@ -59,12 +59,17 @@ def test_a_message_with_another_name_or_field_is_refused(line, words):
 def test_an_answer_is_the_one_of_its_request_or_a_reason():
     record = fabricate.point_record()
     assert answer_of(sent(Recorded(record=record, steps=4)), Recorded) == Recorded(record=record, steps=4)
-    failed = answer_of({"failed": {"stage": "build", "reason": "no"}}, Recorded)
-    assert failed == messages.Failed(stage="build", reason="no")
-    assert answer_of({"idle": True}, Recorded) == messages.Idle(idle=True)
-    assert answer_of({"concurrent_collectives": 3}, Recorded) == messages.MoreThreads(concurrent_collectives=3)
+    for reason in (
+        messages.Failed(stage="", reason=""),
+        messages.MoreThreads(concurrent_collectives=0),
+        messages.Idle(),
+    ):
+        assert answer_of(sent(reason), Recorded) == reason
+    assert answer_of(sent(messages.Same(same=False)), messages.Same) == messages.Same(same=False)
     with pytest.raises(ValueError, match="record: 'other' is not 'point' or 'compiled'"):
-        answer_of({"record": {"kind": "other"}}, Recorded)
+        answer_of({"do": "recorded", "record": {"kind": "other"}}, Recorded)
+    with pytest.raises(ValueError, match="'paced' is no message: use recorded, failed, more_threads, idle"):
+        answer_of(sent(messages.Paced(steps=8)), Recorded)
 
 
 def test_each_request_names_its_answer():
@@ -72,8 +77,3 @@ def test_each_request_names_its_answer():
     assert messages.answer_kind(target_worker.TrainModel) is target_worker.HowEnded
     names = [[kind.do for kind in kinds] for kinds in (REQUESTS, messages.LAUNCH_MESSAGES, worker.NEWS)]
     assert all(len(set(of)) == len(of) for of in names)
-
-
-def test_a_process_without_the_point_says_so():
-    """`answer_of` sees it by its field, so this field must be sent."""
-    assert answer_of(sent(messages.Idle(idle=True)), Recorded) == messages.Idle(idle=True)

@@ -13,8 +13,8 @@ from jaxbench.core.plan import Placed, Point
 from jaxbench.core.schema import OWN
 from jaxbench.features.ablations.points import LOCAL
 from jaxbench.levers import PART
-from jaxbench.processes.client import Answer, WorkerError
-from jaxbench.processes.messages import Export, Refer, Request
+from jaxbench.processes.client import WorkerError
+from jaxbench.processes.messages import Answer, Export, Refer, Request
 from jaxbench.workloads.own_step import PyTree
 
 # What a worker answers if the step does not fit: an Unfit of `measure.memory`, or an error of the devices.

@@ -20,8 +20,8 @@ from jaxbench import levers
 from jaxbench.core.plan import Placed, Point
 from jaxbench.core.schema import OWN
 from jaxbench.features.own_step.references import References
-from jaxbench.processes.client import Answer, Worker, WorkerError
-from jaxbench.processes.messages import Explain, Request, Setup
+from jaxbench.processes.client import Worker, WorkerError
+from jaxbench.processes.messages import Answer, Explain, Request, Setup
 from jaxbench.sweep.run import absolute
 from jaxbench.workloads.own_step import PyTree
 

@@ -16,7 +16,7 @@ import sys
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any
 
 from ml_collections import ConfigDict
 from rich.console import Console
@@ -35,11 +35,9 @@ from jaxbench.features.training.trainings import Trained
 from jaxbench.machine import energy
 from jaxbench.machine import manifest as manifest_lib
 from jaxbench.processes.client import Worker, WorkerError
-from jaxbench.processes.messages import Request, Setup
+from jaxbench.processes.messages import Answer, Request, Setup
 from jaxbench.records.manifest import Machine, Manifest
 from jaxbench.sweep.run import absolute, begin_session, free_cores
-
-Answer = TypeVar("Answer")
 
 MODULE = "jaxbench.features.time_to_target.worker"
 LONGEST_S = 1e6  # limit for one training

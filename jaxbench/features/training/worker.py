@@ -21,22 +21,21 @@ from typing import TYPE_CHECKING, TextIO
 
 from jaxbench.errors import MoreCollectives, UserError
 from jaxbench.machine.cores import pin_to_cores
-from jaxbench.processes.messages import Setup, Tagged, line_of, message_of
+from jaxbench.processes.messages import Message, Setup, line_of, message_of
 from jaxbench.processes.server import follow
-from jaxbench.records.documents import decode
 
 if TYPE_CHECKING:  # they import jax, and the cores are chosen before that
     from jaxbench.features.training.loop import Stop
     from jaxbench.features.training.train import ProcessRole
 
 
-class StopBy(Tagged):
+class StopBy(Message):
     """From the parent: end after a step that all processes agree on. name: of a signal."""
 
     name: str
 
 
-class Beat(Tagged):
+class Beat(Message):
     """What the process is doing, as `ledger.TimeLedger` knows it, so that a hang can be told from long work."""
 
     kind: str
@@ -44,25 +43,25 @@ class Beat(Tagged):
     step: int
 
 
-class Say(Tagged):
+class Say(Message):
     """Text of process 0, to be printed."""
 
     text: str
 
 
-class Done(Tagged):
+class Done(Message):
     """The training has ended."""
 
     code: int
 
 
-class NeedThreads(Tagged):
+class NeedThreads(Message):
     """The process must be replaced by one with threads for this number of collectives."""
 
     collectives: int
 
 
-class Fault(Tagged):
+class Fault(Message):
     """The training failed here. own: the loss of another process does not explain it. user: by a UserError."""
 
     reason: str
@@ -72,7 +71,7 @@ class Fault(Tagged):
 
 
 News = Beat | Say | Done | NeedThreads | Fault
-NEWS: tuple[type[Tagged], ...] = (Beat, Say, Done, NeedThreads, Fault)
+NEWS: tuple[type[Message], ...] = (Beat, Say, Done, NeedThreads, Fault)
 
 
 class Sender:
@@ -100,7 +99,7 @@ class Said(io.StringIO):
 
 
 def serve(lines: Iterator[str], send: Sender) -> None:
-    setup = decode(Setup, json.loads(next(lines)))
+    setup = message_of(json.loads(next(lines)), [Setup])
     assert setup.train is not None
     training = Training()
     threading.Thread(target=_beat, args=(send, training, setup.train.beat_s), daemon=True).start()
