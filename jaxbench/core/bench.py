@@ -129,7 +129,7 @@ class Compiler:
             return workload, program
 
     def compiled(
-        self, workload: PyTree, program: Program, point: Point, options: dict[str, PyTree]
+        self, workload: PyTree, program: Program, point: Point, options: dict[str, object]
     ) -> tuple[Program, CompiledStep]:
         """The program as it runs, and its executable."""
         return program, compile_step(workload, program, point.global_batch, options=options, asked=point.devices)

@@ -114,9 +114,8 @@ class StepPlace(Place):
     scaling: str  # strong | weak
     global_batch: int
     arm: str = ""  # the swept levers, if the run sweeps any: "precision=bfloat16"
-    levers: dict[str, str] = dataclasses.field(
-        default_factory=dict
-    )  # every lever, including defaults; {} in old records
+    # every lever, including defaults; {} in old records
+    levers: dict[str, str] = dataclasses.field(default_factory=dict)
     explains: str = ""  # of an ablation: the point that it explains, which runs more of the same step; "": not one
 
 

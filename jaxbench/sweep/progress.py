@@ -38,7 +38,7 @@ GUESS_S = {"prepare": 5.0, AGAIN: 2.0, PACE: 0.5, "round": 0.6, "profile": 5.0}
 SILENT_S = 25.0  # CI services end jobs that print nothing for minutes; jaxbench prints a line every 30 s
 
 # Lines of a terminal that the table of points leaves free: for its heading, its note and the bar.
-BESIDE_TABLE = 10
+OTHER_LINES = 10
 
 
 @contextmanager
@@ -168,7 +168,7 @@ class SweepProgress(ProgressLine):
 
     def above(self) -> Iterable[RenderableType]:
         """The table of the points so far, as many as fit."""
-        height = self._console.size.height - BESIDE_TABLE
+        height = self._console.size.height - OTHER_LINES
         return self._so_far.shown(height) if height > 0 else ()
 
     def measured(self, record: RoundRecord) -> None:

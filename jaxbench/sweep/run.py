@@ -180,10 +180,9 @@ def dry_run(experiment: str, config: ConfigDict, console: Console, followers: Fo
         references = [feature.References(Path(folder), asked.points) for feature in features.providing("references")]
         with Workers(job, asked.points) as workers:
             for point in asked.points:
-                for each in (
-                    references if getattr(point, "explains", "") else ()
-                ):  # a whole step needs one to be checked
-                    each.make(workers, point)
+                if getattr(point, "explains", ""):  # a whole step compiles without one
+                    for each in references:
+                        each.make(workers, point)
                 told: Fields = {key: value for each in references for key, value in each.told(point).items()}
                 cells, guess_s = _dry_point(point, workers, asked, every=every, told=told)
                 mark = " (oversubscribed)" if point.oversubscribed else ""

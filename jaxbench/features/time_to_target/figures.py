@@ -78,9 +78,9 @@ def _steps(axes: Axes, curves: Sequence[Curve], styles: Mapping[str, LineStyleTy
         low, high_end = (scale.lo, scale.hi) if scale.has_interval else (scale.value / 1.05, scale.value * 1.05)
         axes.axvspan(low, high_end, color=GREY, alpha=0.18, linewidth=0, zorder=0)
         left = scale.value**2 < batches.min() * batches.max()  # in the axis's left half: the text goes to the right
-        beside: marks.Style = dict(xycoords=("data", "axes fraction"), color=GREY, va="bottom")
-        beside |= dict(ha="left", xytext=(5, 2)) if left else dict(ha="right", xytext=(-5, 2))
-        marks.write(axes, scale.value, 0.0, f"noise scale {scale.value:.3g}", **beside)
+        style: marks.Style = dict(xycoords=("data", "axes fraction"), color=GREY, va="bottom")
+        style |= dict(ha="left", xytext=(5, 2)) if left else dict(ha="right", xytext=(-5, 2))
+        marks.write(axes, scale.value, 0.0, f"noise scale {scale.value:.3g}", **style)
     log_axis(axes, "y", show=si, max_ticks=6)
     _batch_axis(axes, batches)
 

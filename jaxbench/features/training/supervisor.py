@@ -2,8 +2,7 @@
 """The supervisor of the processes of one start of a training: hears their messages, and finds the one that fails.
 
 Hang detection finds the process that is lost or stuck, from the beats that each sends every second. JAX's own heartbeat
-misses a process that is alive but stuck. The others would wait for it
-forever in a collective.
+misses a process that is alive but stuck. The others would wait for it forever in a collective.
 """
 
 from __future__ import annotations
