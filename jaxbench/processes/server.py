@@ -105,8 +105,8 @@ def serve(
         )
         return make(setup, devices)
 
-    def send(answer: Message, **more: object) -> None:
-        answers.write(json.dumps({**line_of(answer), **more}) + "\n")
+    def send(message: Message, **more: object) -> None:
+        answers.write(json.dumps({**line_of(message), **more}) + "\n")
         answers.flush()
 
     state = _attempt(begin)
@@ -114,12 +114,15 @@ def serve(
         return send(state, source=source.HERE)
     send(surroundings(), source=source.HERE)
     device_counts: dict[str, int] = {}
-    for line in lines:
+
+    def answer(line: str) -> Message:
         request = message_of(json.loads(line), requests)
         if setup.world and not _concerns_this_process(state, request, device_counts):
-            send(Idle())
-        else:
-            send(_attempt(partial(handle, state, request)))
+            return Idle()
+        return handle(state, request)
+
+    for line in lines:
+        send(_attempt(partial(answer, line)))
 
 
 def surroundings() -> Ready:

@@ -10,6 +10,7 @@ from jaxbench.features.time_to_target import worker as target_worker
 from jaxbench.features.training import worker
 from jaxbench.machine.position import Position
 from jaxbench.processes import messages
+from jaxbench.processes.client import Worker, WorkerError
 from jaxbench.processes.messages import REQUESTS, Prepare, Recorded, Round, Setup, answer_of, line_of, message_of
 
 
@@ -77,3 +78,16 @@ def test_each_request_names_its_answer():
     assert messages.answer_kind(target_worker.TrainModel) is target_worker.HowEnded
     names = [[kind.do for kind in kinds] for kinds in (REQUESTS, messages.LAUNCH_MESSAGES, worker.NEWS)]
     assert all(len(set(of)) == len(of) for of in names)
+
+
+def test_a_worker_of_another_commit_names_the_request_that_it_does_not_know(tmp_path):
+    """The stage "start" is that of a worker that does not understand; it lives on."""
+    setup = Setup(platform="cpu", devices=1, module=target_worker.__name__, cache=str(tmp_path / "compiled"))
+    of_targets = Worker(setup, tmp_path / "log")
+    try:
+        for request in (Round(point="p", round=0), messages.Pace(point="p")):
+            with pytest.raises(WorkerError, match=f"'{request.do}' is no message: use describe_model") as error:
+                of_targets.ask(request)
+            assert error.value.stage == "start" and error.value.alive
+    finally:
+        of_targets.close()

@@ -139,7 +139,7 @@ class _Arm:
         try:
             record = workers.ask(point, request).record
         except WorkerError as error:
-            if self.checkout and error.stage == "start":  # the other commit may not understand the request
+            if self.checkout and error.stage == "start":  # the other commit may not understand the setup or the request
                 raise self._not_understood(str(error)) from error
             raise UserError(f"{self.name} cannot be measured: {point} failed at {error.stage} ({error}).") from error
         except ValueError as error:  # a record with fields that this version does not know
