@@ -274,6 +274,29 @@ def test_a_slower_commit_is_found_and_nothing_is_left(project):
 
 
 @pytest.mark.full
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        ('{"do": message.do', '{"kind": message.do'),
+        ('    loss: str = ""\n    paced', '    unknown: int\n    loss: str = ""\n    paced'),
+    ],
+)
+def test_a_commit_with_other_messages_is_refused_in_one_sentence(project, tmp_path, old, new):
+    """Its workers answer in another form, or need a field that this jaxbench does not send."""
+    git(project, "switch", "--quiet", "--detach", "before")
+    messages = project / "jaxbench" / "processes" / "messages.py"
+    text = messages.read_text()
+    assert text.count(old) == 1
+    messages.write_text(text.replace(old, new))
+    other = commit(project, "other messages")
+    git(project, "switch", "--quiet", "main")
+    words, how, _ = named(project, f"--a=ref:{other}", "--b=", f"--workdir={tmp_path / 'ab'}", *ONE)
+    done = subprocess.run(words, capture_output=True, text=True, timeout=120, **how)
+    assert done.returncode == 3 and len(done.stderr.splitlines()) == 1, done.stderr
+    assert "cannot be measured" in done.stderr and "its measuring protocol differs" in done.stderr
+
+
+@pytest.mark.full
 def test_an_interrupt_removes_the_files(project):
     words, how, scratch = named(project, "--a=ref:before", "--b=", f"--workdir={project.parent / 'never'}", *ONE)
     with subprocess.Popen(words, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, **how) as process:

@@ -11,12 +11,13 @@ the plan and the settings of both arms.
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import math
 import random
 import signal
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
 from dataclasses import dataclass
@@ -137,17 +138,24 @@ class _Arm:
         Raises UserError if the point cannot be measured, because with one arm missing there is nothing to compare.
         """
         try:
-            record = workers.ask(point, request).record
+            with self._understood():
+                record = workers.ask(point, request).record
         except WorkerError as error:
             if self.checkout and error.stage == "start":  # the other commit may not understand the setup or the request
                 raise self._not_understood(str(error)) from error
             raise UserError(f"{self.name} cannot be measured: {point} failed at {error.stage} ({error}).") from error
-        except ValueError as error:  # a record with fields that this version does not know
+        self.folder.append(record)
+        return record
+
+    @contextlib.contextmanager
+    def _understood(self) -> Iterator[None]:
+        """Raises UserError for an answer of the other commit that this version does not know."""
+        try:
+            yield
+        except ValueError as error:
             if not self.checkout:
                 raise
             raise self._not_understood(str(error)) from error
-        self.folder.append(record)
-        return record
 
     def _not_understood(self, reason: str) -> UserError:
         return UserError(f"{self.name} cannot be measured ({reason}): {OTHER_PROTOCOL}.")
@@ -159,7 +167,8 @@ class _Arm:
         self._steps[point] = record.steps
 
     def prepare(self, workers: Workers) -> None:
-        workers.wait_ready()
+        with self._understood():
+            workers.wait_ready()
         # A point that needs a new process discards what the old process had prepared for other points.
         while todo := [point for point in self.asked.points if point.point not in workers.ready]:
             for point in todo:
