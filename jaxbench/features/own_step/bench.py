@@ -126,15 +126,9 @@ class OwnBench(AblationBench):
             absent = devices[0].platform != jax.default_backend()
             # For absent hardware, fake CPU devices hold what `make` places, and the step is exported from there.
             program = programs.build(self.step, jax.devices()[: len(devices)] if absent else devices, batch)
-            flops, held = self.step.flops_per_example, program.first.params.values()
-            work = StepWork(
-                parameters=sum(x.size for x in held),
-                flops=None if flops is None else flops * batch,
-                gradient_bytes=None,
-            )
-            if absent:
-                return work, shares.elsewhere(program, devices)
-            return work, program
+            flops = self.step.flops_per_example
+            work = StepWork(parameters=programs.parameters(program), flops=None if flops is None else flops * batch)
+            return work, shares.elsewhere(program, devices) if absent else program
 
     def compiled(
         self, workload: PyTree, program: Program, point: Point, options: dict[str, PyTree]
