@@ -37,7 +37,7 @@ from jaxbench.measure.compile_report import CompiledStep, compile_step, op_by_op
 from jaxbench.measure.proof import Proof, require_micro_batchable
 from jaxbench.parallel import multihost
 from jaxbench.processes.group import ProcessGroup
-from jaxbench.processes.messages import Compiled, Fields
+from jaxbench.processes.messages import Compiled, Fields, Message, Request
 from jaxbench.processes.server import stage
 from jaxbench.records.documents import decode
 from jaxbench.workloads.adapters import flax_models
@@ -235,6 +235,10 @@ class Bench(Compiler):
         self._drawn: dict[int, Batch] = {}  # the batch on a CPU, by batch size
         self._keeps = True  # until another step needs the memory
         self._probes: dict[int, Probe] = {}  # by device count
+
+    def carry_out(self, request: Request) -> Message | None:
+        """The answer to a request that only this kind of bench understands; None for all others."""
+        return None
 
     @functools.cached_property
     def data(self) -> Dataset | None:

@@ -155,6 +155,18 @@ def test_a_sweep_measures_a_step_with_its_ablations(tmp_path):
     assert "your own step: collectives are listed, not judged" in page
 
 
+@pytest.mark.full  # twelve processes
+def test_two_settings_of_a_step_are_compared_with_their_ablations(tmp_path):
+    """Each arm makes references of its own, in its first pair of processes."""
+    words = ("--a=--config.batch=8", "--b=--config.batch=16", "--config.explain=on", "--config.mesh.devices=1,2")
+    done = jaxbench("ab", str(STEPS / "linen_step.py"), *QUICK, *words, "--budget_s=1", f"--workdir={tmp_path / 'ab'}")
+    assert "No further pair fits" in done.stdout, done.stdout + done.stderr
+    for arm in "ab":
+        points = {point.point: point for point in points_lib.load(RunFolder(tmp_path / "ab" / arm))}
+        assert "own/strong/2/local" in points
+        assert all(point.check_ok for point in points.values()), {name: point.reason for name, point in points.items()}
+
+
 def test_try_explains_a_step_that_new_has_written(tmp_path):
     assert jaxbench("new", "mine.py", "--template=step", cwd=tmp_path).returncode == 0
     done = jaxbench("try", "mine.py", "--config.batch=16", cwd=tmp_path)
