@@ -184,6 +184,13 @@ def test_settings_of_a_model_are_refused(tmp_path):
     assert done.returncode == 2 and "is your own step, not a model" in done.stderr
 
 
+def test_what_a_step_counts_inside_of_an_example_is_tokens(tmp_path):
+    text = STEPS.joinpath("linen_step.py").read_text()
+    (tmp_path / "frames.py").write_text(text.replace('unit="rows"', 'unit="frames", units_per_example=16'))
+    done = jaxbench("run", "frames.py", cwd=tmp_path)
+    assert done.returncode == 2 and "gives units_per_example=16 and unit='frames'" in done.stderr
+
+
 def test_on_gpus_each_device_count_has_a_process_that_sees_as_many(monkeypatch):
     monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "2,3,5,7")
     name, setup = replace(point_of(2, 8), platform="gpu").worker()

@@ -50,12 +50,13 @@ class OwnProof:
     def verdicts(
         self, point: Point, devices: Sequence[jax.Device], program: OwnProgram, compiled: CompiledStep
     ) -> PyTree:
+        assert compiled.inputs is not None
         batch = program.batch_of(0)
         programs.require_same_each_time(program)
         return (
             *self._results(program, compiled),
             check.judge_host_calls(compiled.host_calls),
-            Verdict(name="devices", ok=True, reason=f"state and batch lie on all {program.mesh.size} devices"),
+            check.judge_devices(devices[: point.devices], None, *compiled.inputs, compiled.report.collectives),
             check.judge_inputs(dict(jax.tree.map(multihost.on_host, batch))),
             judge_communication(compiled.report),
         )
