@@ -46,22 +46,16 @@ def handle(bench: Bench | CaseBench, request: Request) -> Message:
     """Carries out one request and returns its answer."""
     from jaxbench.core.bench import Bench
 
-    if getattr(request, "reference", None):
-        bench.proof.reference = request.reference  # type: ignore[union-attr, attr-defined]
-    if isinstance(request, (messages.Refer, messages.Export, messages.Explain)):
-        from jaxbench.features.own_step import bench as own_step
-
-        return own_step.carried_out(bench, request)  # type: ignore[arg-type]
-    if isinstance(request, messages.Compile):
-        return bench.compile_only(request.point)
     if isinstance(bench, Bench):
-        return _of_steps(bench, request)
+        return bench.carry_out(request) or _of_steps(bench, request)
     match request:
         case messages.Prepare():
             record = bench.prepare(request.point)
             return Recorded(record=record, steps=bench.prepared[record.point].steps)
         case messages.Round():
             return Recorded(record=bench.round(request.point, request.round, double=request.double))
+        case messages.Compile():
+            return bench.compile_only(request.point)
         case messages.CompileFor():
             return Recorded(record=bench.compile_for(request.point))
     raise TypeError(f"a bench of cases does not carry out '{request.do}'")
@@ -83,6 +77,8 @@ def _of_steps(bench: Bench, request: Request) -> Message:
         case messages.Round():
             how = {"double": request.double, "last": request.last}
             return Recorded(record=bench.round(request.point, request.round, request.steps, **how))
+        case messages.Compile():
+            return bench.compile_only(request.point)
         case messages.CompileFor():
             return Recorded(record=bench.compile_for(request.point, request.text, request.options))
         case messages.Profile():

@@ -83,10 +83,9 @@ def compare(
     """
     from jaxbench.features.comparison import comparison, judge
 
-    if not 0 < margin < 1:
-        raise JaxbenchError(f"--margin={margin} must be between 0 and 1: use 0.02 for 2 %.")
     left, right = (Path(cast(Folder, each.path if isinstance(each, Run) else each)) for each in (a, b))
-    return Compared(comparison.compare(left, right, judge.metric_named(metric), margin=margin, across=across))
+    by, margin = judge.metric_named(metric), judge.margin_of(margin)
+    return Compared(comparison.compare(left, right, by, margin=margin, across=across))
 
 
 def try_model(model: Model, *, preset: Folder = "auto", **settings: Any) -> Trial:

@@ -199,7 +199,8 @@ class Compared(Result):
 
 class Trial:
     """What `try_model` found. ok: whether at least one strategy trains the model, and all that take it train it
-    correctly. text: what `jaxbench try` prints, which a notebook shows."""
+    correctly; of your own step, whether it does the same on every device count. text: what `jaxbench try` prints, which
+    a notebook shows."""
 
     def __init__(self, ok: bool, text: Text):
         self.ok, self.text, self._styled = ok, text.plain, text

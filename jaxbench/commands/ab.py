@@ -50,7 +50,7 @@ VERB = Verb(
 
 
 def main(arguments: list[str], workdir: Path, console: Console) -> int:
-    from jaxbench.commands.compare import answer, margin
+    from jaxbench.commands.compare import answer
     from jaxbench.features.comparison import ab as runner
     from jaxbench.features.comparison import judge
     from jaxbench.features.comparison.comparison import Comparison
@@ -59,7 +59,8 @@ def main(arguments: list[str], workdir: Path, console: Console) -> int:
     sides = side_of(FLAGS.config, FLAGS.a or ""), side_of(FLAGS.config, FLAGS.b or "")
     if not 0 < FLAGS.budget_s < math.inf:
         raise UserError(f"--budget_s={FLAGS.budget_s} must be above 0 and finite: use 600 for ten minutes.")
-    budget = runner.Budget(seconds=FLAGS.budget_s, metric=judge.metric_named(FLAGS.metric), margin=margin())
+    by, margin = judge.metric_named(FLAGS.metric), judge.margin_of(FLAGS.margin)
+    budget = runner.Budget(seconds=FLAGS.budget_s, metric=by, margin=margin)
     outcome = runner.run(experiment, sides, workdir, budget, console)
     console.print(outcome.why[:1].upper() + outcome.why[1:] + ".", highlight=False)
     names = [f"{which} ({words or 'default settings'})" for which, words in (("A", FLAGS.a), ("B", FLAGS.b))]

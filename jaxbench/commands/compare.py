@@ -1,5 +1,5 @@
 # Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
-"""`jaxbench compare`: is run B faster than A? Also what the other comparing verbs share: the margin and the answer.
+"""`jaxbench compare`: is run B faster than A? Also how the other comparing verbs answer.
 
 Exit codes: 0 same or faster, 1 slower, 2 inconclusive, 3 no answer: not comparable, or bad input.
 """
@@ -42,7 +42,8 @@ def main(arguments: list[str], workdir: Path, console: Console) -> int:
     if any(trainings.holds_trainings(Path(side)) for side in (FLAGS.a, FLAGS.b)):
         return _compare_trainings(Path(FLAGS.a), Path(FLAGS.b), workdir if FLAGS.workdir else None, console)
     by, across = judge.metric_named(FLAGS.metric), [word for word in FLAGS.across.split(",") if word]
-    found = comparison.compare(Path(FLAGS.a), Path(FLAGS.b), by, margin=margin(), across=across)
+    margin = judge.margin_of(FLAGS.margin)
+    found = comparison.compare(Path(FLAGS.a), Path(FLAGS.b), by, margin=margin, across=across)
     return answer(found, workdir if FLAGS.workdir else None, f"{FLAGS.a} against {FLAGS.b}", console)
 
 
@@ -55,7 +56,7 @@ def _compare_trainings(a: Path, b: Path, folder: Path | None, console: Console) 
     from jaxbench.report.drawing import canvas
 
     sides = trainings.read_curves(a), trainings.read_curves(b)
-    found = comparison.compare_trainings(*sides, margin=margin())
+    found = comparison.compare_trainings(*sides, margin=judge.margin_of(FLAGS.margin))
     for answer in found:
         console.print(answer.sentence, highlight=False, soft_wrap=True)
     if folder is not None:
@@ -67,13 +68,6 @@ def _compare_trainings(a: Path, b: Path, folder: Path | None, console: Console) 
             f"\nWritten to {folder}: summary.md, figures/{draw_learning.name}.svg", highlight=False, soft_wrap=True
         )
     return judge.EXIT[found[0].verdict]
-
-
-def margin() -> float:
-    """--margin. Raises UserError unless it is between 0 and 1."""
-    if not 0 < FLAGS.margin < 1:
-        raise UserError(f"--margin={FLAGS.margin} must be between 0 and 1: use 0.02 for 2 %.")
-    return float(FLAGS.margin)
 
 
 def answer(found: Comparison, folder: Path | None, name: str, console: Console) -> int:

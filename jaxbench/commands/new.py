@@ -1,5 +1,5 @@
 # Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
-"""`jaxbench new`: writes a complete example model to start from."""
+"""`jaxbench new`: writes a complete example to start from, a model or a train step."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ TEMPLATES = {path.stem: path for path in sorted((Path(__file__).parents[1] / "te
 
 VERB = Verb(
     usage="new FILE.py",
-    help="write an example to start from: a model (--from=nnx, linen, functions, equinox or haiku) or a step (=step)",
+    help="write an example to start from: a model (--from=nnx, linen, functions, equinox, haiku) or --from=step",
     group="bring your own",
     argument="file to write",
     example="jaxbench new mine.py",

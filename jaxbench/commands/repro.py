@@ -20,11 +20,11 @@ VERB = Verb(
 
 
 def main(arguments: list[str], workdir: Path, console: Console) -> int:
-    from jaxbench.commands.compare import margin
     from jaxbench.features.cards import repro
     from jaxbench.features.cards.repro import MARGIN
+    from jaxbench.features.comparison import judge
 
     if not FLAGS.card:
         raise UserError("jaxbench repro needs --card=FILE, the file of a result card.")
-    asked = margin() if FLAGS["margin"].present else MARGIN
+    asked = judge.margin_of(FLAGS.margin) if FLAGS["margin"].present else MARGIN
     return repro.repro(Path(FLAGS.card), workdir, console, margin=asked)

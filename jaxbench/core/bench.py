@@ -37,7 +37,7 @@ from jaxbench.measure.compile_report import CompiledStep, compile_step, op_by_op
 from jaxbench.measure.proof import Proof, require_micro_batchable
 from jaxbench.parallel import multihost
 from jaxbench.processes.group import ProcessGroup
-from jaxbench.processes.messages import Compiled, Fields
+from jaxbench.processes.messages import Compiled, Fields, Message, Request
 from jaxbench.processes.server import stage
 from jaxbench.records.documents import decode
 from jaxbench.workloads.adapters import flax_models
@@ -236,6 +236,10 @@ class Bench(Compiler):
         self._keeps = True  # until another step needs the memory
         self._probes: dict[int, Probe] = {}  # by device count
 
+    def carry_out(self, request: Request) -> Message | None:
+        """The answer to a request that only this kind of bench understands; None for all others."""
+        return None
+
     @functools.cached_property
     def data(self) -> Dataset | None:
         """The real data, read once."""
@@ -308,8 +312,7 @@ class Bench(Compiler):
     ) -> tuple[Verdict, ...]:
         """The checks of a compiled point before it is timed. out: the outputs of its first step."""
         checks = self.proof.verdicts(point, self._grown(point), program, compiled, batch)
-        about: dict[str, Any] = {"key": self.key, "batch": batch, "device": self.device}
-        return first_step.explained(checks, out, workload, **about)
+        return first_step.explained(checks, out, workload, key=self.key, batch=batch, device=self.device)
 
     def round(
         self, point: str, number: int, steps: int | None = None, *, double: bool = True, last: bool = False
@@ -334,8 +337,7 @@ class Bench(Compiler):
                 how: dict[str, Any] = {"guard": guard, "again": repeated, "double": double}
                 measured, state = self.timer_of(ready).round_and_state(call, state, supply, steps, **how)
             del supply
-            times = dataclasses.asdict(measured)
-            record = RoundRecord(point=point, round=number, steps=steps, worker=self.worker, **times)
+            record = RoundRecord(point=point, round=number, steps=steps, worker=self.worker, **vars(measured))
             counted, steps_made = counted_steps(state), steps_before + record.steps_made
             checks, loss = self._after_round(ready, state, steps_made, check=check)
             donated = check and point not in self._accepted and not ready.point.explains
@@ -348,8 +350,7 @@ class Bench(Compiler):
         """Drops all kept states and batches, now and later, once a step might need their memory."""
         step = max(each.compiled.report.peak_bytes or 0 for each in self.prepared.values())
         devices = len(self.devices) if self.device.platform == "cpu" else 1
-        if self._keeps and memory.room(self.device) < FREE_STEPS * devices * step:
-            self._keeps = False
+        self._keeps = self._keeps and memory.room(self.device) >= FREE_STEPS * devices * step
         if not self._keeps:
             self._forget()
 

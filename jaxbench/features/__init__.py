@@ -4,10 +4,10 @@
 A feature imports the core and the shared folders, and no other feature (`tests/house/test_floors.py` names the
 exceptions). These files are found by their names, so that nothing outside the folder lists features:
 
-points.py       `points(settings, planned)`: further points of a run, for the points that are planned
-settle.py       `settle(config, experiment)`: whether the experiment is of the feature's kind, and its settings if it is
-references.py   `References(folder, points)`: makes files that a point needs from the process of another point
-figures.py      figures (`report.drawing.plot`), added to those of `report/figures/`
+settle.py      `settle(config, experiment)`: whether the feature measures this experiment; it then settles the config
+points.py      `points(settings, planned)`: further points of a run, for the points that are planned
+references.py  `References(run, points)`: files that the process of one point makes for another (`sweep.workers`)
+figures.py     figures (`report.drawing.plot`), added to those of `report/figures/`
 """
 
 from __future__ import annotations

@@ -54,7 +54,7 @@ def build_workload(config: ConfigDict, experiment: str, *, grown: int = 1) -> Tr
     workload = discovery.build(experiment, config)
     settle_jax()
     if isinstance(workload, StepWorkload):
-        raise UserError(f"'{workload.name}' is your own step, not a model: use jaxbench run or try.")
+        raise UserError(f"'{workload.name}' is your own step, not a model: use jaxbench run, try or forecast.")
     if not isinstance(workload, TrainWorkload):
         raise UserError(f"build(config) of '{experiment}' returned {type(workload).__name__}, not a TrainWorkload.")
     return dataclasses.replace(workload, init=pure.either_form(workload.init), loss=pure.either_form(workload.loss))

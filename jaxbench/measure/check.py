@@ -424,15 +424,16 @@ def _updated(
 
 
 def judge_devices(
-    asked: Sequence[jax.Device], parts: int, state: PyTree, batch: PyTree, collectives: Sequence[Collective]
+    asked: Sequence[jax.Device], parts: int | None, state: PyTree, batch: PyTree, collectives: Sequence[Collective]
 ) -> Verdict:
     """The verdict "devices": whether a step runs on the devices of its point, each with its own share of the work.
 
     The check reads the shardings of the compiled step's inputs, which every call enforces. It does not trust the
     strategy: one that is given two devices and uses one sends nothing, which is what one device is expected to send.
 
-    asked: the devices of the point. parts: the number of parts into which their mesh splits the batch. state, batch:
-    the inputs of the compiled step, as shapes with shardings. collectives: the counts of the step.
+    asked: the devices of the point. parts: the number of parts into which their mesh splits the batch; None: as many as
+    it lies in, in a user's own step. state, batch: the inputs of the compiled step, as shapes with shardings.
+    collectives: the counts of the step.
     """
 
     def verdict(reason: str, *, idle: int) -> Verdict:
@@ -446,7 +447,10 @@ def judge_devices(
         return verdict(reason + (f": '{idle[0]}' is idle" if idle else ""), idle=max(1, len(idle)))
     if partial := [leaf for leaf in inputs if leaf.sharding.device_set != used]:
         return verdict(f"an input of shape {partial[0].shape} does NOT lie on all {count} devices", idle=1)
-    if wrong := [lies for leaf in jax.tree.leaves(batch) if (lies := _parts_of(leaf)) != parts]:
+    lies_in = [_parts_of(leaf) for leaf in jax.tree.leaves(batch)]
+    if parts is None:
+        parts = max(lies_in, default=1)
+    elif wrong := [found for found in lies_in if found != parts]:
         return verdict(f"the batch lies in {wrong[0]} parts on {count} devices, NOT in {parts}", idle=1)
     split = any(_parts_of(leaf) > 1 for leaf in jax.tree.leaves(state.params))
     # More devices than parts of the batch is legal only if they split the model, or exchange results.

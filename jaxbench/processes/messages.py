@@ -217,7 +217,9 @@ class Request(Message, Generic[Answer]):
 
 class Prepare(Request[Recorded]):
     """Compiles and checks a point. loss: its kind, which takes a second to find. paced: find the block length, too.
-    reference: of a user's own step, what another process has made for it; see `own_step.bench.OwnProof`."""
+
+    reference: here and in other requests, what another process has made for the point of a user's own step; see
+      `own_step.bench.OwnProof`."""
 
     point: Fields
     loss: str = ""

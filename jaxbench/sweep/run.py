@@ -47,7 +47,7 @@ from jaxbench.sweep import studies, sweep
 from jaxbench.sweep.job import Automatic, Look, SweepJob
 from jaxbench.sweep.progress import AGAIN, GUESS_S, format_s
 from jaxbench.sweep.studies import Study, limit
-from jaxbench.sweep.workers import Workers
+from jaxbench.sweep.workers import References, Workers
 
 # A run folder belongs to one machine and one set of software. Continuing it with others would mix two results.
 SAME_SOFTWARE = ("python", "environment", "versions")
@@ -177,14 +177,12 @@ def dry_run(experiment: str, config: ConfigDict, console: Console, followers: Fo
     every = config.get("strategy") == "all" or compiler.every_set(config)
     with tempfile.TemporaryDirectory() as folder:
         job = job_of(RunFolder(folder), asked, config, experiment, session=0, followers=followers)
-        references = [feature.References(Path(folder), asked.points) for feature in features.providing("references")]
+        references = References(Path(folder), asked.points)
         with Workers(job, asked.points) as workers:
             for point in asked.points:
-                if getattr(point, "explains", ""):  # a whole step compiles without one
-                    for each in references:
-                        each.make(workers, point)
-                told: Fields = {key: value for each in references for key, value in each.told(point).items()}
-                cells, guess_s = _dry_point(point, workers, asked, every=every, told=told)
+                if getattr(point, "explains", ""):  # a whole step needs a reference only to be checked
+                    references.make(workers, point)
+                cells, guess_s = _dry_point(point, workers, asked, every=every, told=references.told(point))
                 mark = " (oversubscribed)" if point.oversubscribed else ""
                 table.add_row(Text(point.point + mark), *map(Text, cells))
                 seconds.append(guess_s)

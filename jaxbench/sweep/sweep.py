@@ -21,7 +21,6 @@ from types import TracebackType
 from absl import logging
 from rich.console import Console
 
-from jaxbench import features
 from jaxbench.core import schema
 from jaxbench.core.plan import Placed, Point, rounds_of
 from jaxbench.core.schema import PointRecord, RoundRecord
@@ -33,7 +32,7 @@ from jaxbench.processes.client import WorkerError
 from jaxbench.processes.messages import Answer
 from jaxbench.sweep.job import Automatic, SweepJob
 from jaxbench.sweep.progress import AGAIN, PACE, SweepProgress
-from jaxbench.sweep.workers import Workers, affordable, failure_of, note_workers, processes_of
+from jaxbench.sweep.workers import References, Workers, affordable, failure_of, note_workers, processes_of
 
 # A run with fewer rounds than an interval needs supports no claim about speed. So each point gets all its rounds right
 # after its preparation, and an interrupted run keeps the points that it has finished.
@@ -110,8 +109,7 @@ class _Sweep:
         self.visits: Counter[tuple[int, str]] = Counter()  # by set and point
         self.sets: list[Workers] = []
         self.cache = job.run.path / "compiled"
-        # Of features with points that need files from the process of another point.
-        self.references = [f.References(job.run.path, points) for f in features.providing("references")]
+        self.references = References(job.run.path, points)
         self.spent_s = job.automatic.spent_s if job.automatic else 0.0  # in rounds, which a budget limits
 
     def __enter__(self) -> _Sweep:
@@ -123,8 +121,7 @@ class _Sweep:
         """Kills the processes after an exception, such as an interrupt."""
         self.end(kill=kind is not None)
         shutil.rmtree(self.cache, ignore_errors=True)
-        for each in self.references:
-            each.close()
+        self.references.close()
 
     def run(self, auto: Automatic | None) -> None:
         alone = [name for name, point in self.points.items() if not point.oversubscribed]
@@ -285,8 +282,7 @@ class _Sweep:
         """The processes of a set compile and check at the same time. Then the block length of each point is found while
         nothing else runs. Cases and fed steps find it while they are prepared, so they are prepared one by one."""
         for name in names:
-            for each in self.references:
-                each.make(workers, self.points[name])
+            self.references.make(workers, self.points[name])
         together = [name for name in names if self.paced_alone(name)]
         for name in names:
             if name not in together:
@@ -330,17 +326,13 @@ class _Sweep:
     def new(self, name: str, *, paced: bool = True) -> messages.Prepare:
         """The request to prepare a point for the first time. All points have the same kind of loss."""
         loss = next((record.loss for record in self.checked.values()), "")
-        told = self.told(name)
-        return messages.Prepare(point=self.points[name].to_json(), loss=loss, paced=paced, reference=told)
-
-    def told(self, name: str) -> messages.Fields:
-        """The file that another process has made for a point."""
-        return {key: value for each in self.references for key, value in each.told(self.points[name]).items()}
+        point, reference = self.points[name].to_json(), self.references.told(self.points[name])
+        return messages.Prepare(point=point, loss=loss, paced=paced, reference=reference)
 
     def again(self, name: str) -> messages.PrepareAgain:
         """The request to prepare a point that another process has checked."""
         sha256, steps = self.checked[name].program_sha256, self.steps.get(name, 1)
-        point, reference = self.points[name].to_json(), self.told(name)
+        point, reference = self.points[name].to_json(), self.references.told(self.points[name])
         return messages.PrepareAgain(point=point, program_sha256=sha256, steps=steps, reference=reference)
 
     def prepare_again(self, workers: Workers, name: str) -> None:

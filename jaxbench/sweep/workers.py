@@ -11,12 +11,13 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from types import MappingProxyType, TracebackType
 
+from jaxbench import features
 from jaxbench.core.plan import Placed, Point, groups
 from jaxbench.core.schema import FailureRecord
 from jaxbench.core.store import MANIFEST, RunFolder, write_json
 from jaxbench.measure import memory
 from jaxbench.processes.client import Worker, WorkerError
-from jaxbench.processes.messages import Answer, Request
+from jaxbench.processes.messages import Answer, Fields, Request
 from jaxbench.sweep.job import SweepJob
 
 PROCESS_BYTES = 4.2e8  # of an idle process, before it has a model
@@ -198,3 +199,27 @@ class Workers:
     ) -> None:
         """Lets the workers finish; after an exception, such as an interrupt, kills them."""
         self.close() if kind is None else self.kill()
+
+
+class References:
+    """The files that one process makes for the points of others, of all features with such points (`references.py`).
+
+    run: the folder below which the files go. points: of the run.
+    """
+
+    def __init__(self, run: Path, points: Sequence[Placed]):
+        self._of_features = [feature.References(run, points) for feature in features.providing("references")]
+
+    def make(self, workers: Workers, point: Placed) -> None:
+        """Asks for the files of a point that do not exist. A failure leaves the point unchecked."""
+        for each in self._of_features:
+            each.make(workers, point)
+
+    def told(self, point: Placed) -> Fields:
+        """The files of a point, for a request about it."""
+        return {key: value for each in self._of_features for key, value in each.told(point).items()}
+
+    def close(self) -> None:
+        """Removes the files."""
+        for each in self._of_features:
+            each.close()

@@ -47,8 +47,8 @@ class StepWorkload:
       make: (devices, batch) -> OwnStep, for a list of devices and a number of examples on all of them together. It is
         called in a process that sees exactly these devices, and must give the same examples on any number of devices.
       batch: the number of examples of a step: of all devices in strong scaling, of each device in weak scaling.
-      unit: what a throughput counts, such as "tokens".
-      units_per_example: how many of them an example has.
+      unit: what a throughput counts, such as "images".
+      units_per_example: of the unit "tokens", how many an example has. A run then shows examples and tokens per second.
       flops_per_example: of the forward and backward pass, two per multiply-add. None: the products in the compiled
         program, recomputed ones included.
     """

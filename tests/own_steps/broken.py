@@ -62,6 +62,11 @@ def right(devices, batch):
     )
 
 
+def whole_batch(devices, batch):
+    _, whole, _ = layouts(devices)
+    return replace(right(devices, batch), batch=jax.device_put(data(batch), whole))
+
+
 def mapped(devices, batch, reduce, rate=None):
     """The step in shard_map. reduce: gradients of a device -> of all."""
     mesh, whole, split = layouts(devices)
@@ -244,6 +249,7 @@ WRONG = {
         "wrong gradient scale",
     ),
     "one gradient is never reduced": (partial(mapped, reduce=without_bias), "parameters", "NOT within"),
+    "the whole batch on each device": (whole_batch, "devices", "do NOT share the work"),
     "random numbers of each device": (
         partial(mapped, reduce=mean, rate=0.5),
         "parameters",

@@ -29,7 +29,7 @@ from jaxbench.processes.client import WorkerError
 from jaxbench.workloads.own_step import StepWorkload
 
 STEPS = Path(__file__).resolve().parents[1] / "own_steps"
-PUBLIC = ["equinox", "keras", "nnx", "linen"]
+PUBLIC = {"equinox": 1732, "keras": 740, "nnx": 132, "linen": 676}  # parameters, however many devices hold copies
 
 
 def bench_of(workload: StepWorkload, devices: int, monkeypatch: pytest.MonkeyPatch) -> OwnBench:
@@ -69,7 +69,7 @@ def test_public_trainers_run_unchanged_and_agree_with_one_device(name, tmp_path,
     found, record = checks(loaded(name), tmp_path, monkeypatch)
     assert all(check.ok for check in found.values()), found
     assert found["parameters"].value < 1e-5
-    assert record.passport.parameters > 0 and record.passport.product_flops_per_step > 0
+    assert record.passport.parameters == PUBLIC[name] and record.passport.product_flops_per_step > 0
     assert [each.kind for each in record.passport.collectives] == ["all-reduce"]
     assert record.facts["state_bytes"] > 4 * record.passport.parameters
 
@@ -155,6 +155,18 @@ def test_a_sweep_measures_a_step_with_its_ablations(tmp_path):
     assert "your own step: collectives are listed, not judged" in page
 
 
+@pytest.mark.full  # twelve processes
+def test_two_settings_of_a_step_are_compared_with_their_ablations(tmp_path):
+    """Each arm makes references of its own, in its first pair of processes."""
+    words = ("--a=--config.batch=8", "--b=--config.batch=16", "--config.explain=on", "--config.mesh.devices=1,2")
+    done = jaxbench("ab", str(STEPS / "linen_step.py"), *QUICK, *words, "--budget_s=1", f"--workdir={tmp_path / 'ab'}")
+    assert "No further pair fits" in done.stdout, done.stdout + done.stderr
+    for arm in "ab":
+        points = {point.point: point for point in points_lib.load(RunFolder(tmp_path / "ab" / arm))}
+        assert "own/strong/2/local" in points
+        assert all(point.check_ok for point in points.values()), {name: point.reason for name, point in points.items()}
+
+
 def test_try_explains_a_step_that_new_has_written(tmp_path):
     assert jaxbench("new", "mine.py", "--template=step", cwd=tmp_path).returncode == 0
     done = jaxbench("try", "mine.py", "--config.batch=16", cwd=tmp_path)
@@ -170,6 +182,13 @@ def test_settings_of_a_model_are_refused(tmp_path):
         assert done.returncode == 2 and says in done.stderr
     done = jaxbench("train", str(STEPS / "linen_step.py"), cwd=tmp_path)
     assert done.returncode == 2 and "is your own step, not a model" in done.stderr
+
+
+def test_what_a_step_counts_inside_of_an_example_is_tokens(tmp_path):
+    text = STEPS.joinpath("linen_step.py").read_text()
+    (tmp_path / "frames.py").write_text(text.replace('unit="rows"', 'unit="frames", units_per_example=16'))
+    done = jaxbench("run", "frames.py", cwd=tmp_path)
+    assert done.returncode == 2 and "gives units_per_example=16 and unit='frames'" in done.stderr
 
 
 def test_on_gpus_each_device_count_has_a_process_that_sees_as_many(monkeypatch):

@@ -40,7 +40,7 @@ from jaxbench.processes.messages import Prepare, Recorded, Request, Round
 from jaxbench.records.manifest import Manifest
 from jaxbench.sweep import run as runner
 from jaxbench.sweep.progress import format_s, heartbeat
-from jaxbench.sweep.workers import Workers, note_workers
+from jaxbench.sweep.workers import References, Workers, note_workers
 
 Clock = Callable[[], float]
 
@@ -107,6 +107,8 @@ class _Arm:
         self.notes = copy.notes if copy else ()
         self.folder = RunFolder.begin(workdir / name.lower(), config_lib.plain(config))
         stack.callback(self.folder.close)
+        self.references = References(self.folder.path, self.asked.points)
+        stack.callback(self.references.close)
         if (self.folder.path / MANIFEST).exists():
             other_commit.require_same_commit(self.folder.path, self.folder.manifest()["git"], checkout)
         manifest = runner.session_of(self.asked, experiment) | (copy.manifest if copy else Manifest())
@@ -172,7 +174,9 @@ class _Arm:
         # A point that needs a new process discards what the old process had prepared for other points.
         while todo := [point for point in self.asked.points if point.point not in workers.ready]:
             for point in todo:
-                self.ask(workers, point.point, Prepare(point=point.to_json()))
+                self.references.make(workers, point)
+                told = self.references.told(point)
+                self.ask(workers, point.point, Prepare(point=point.to_json(), reference=told))
                 workers.ready.add(point.point)
         note_workers(self.folder, [workers])
 

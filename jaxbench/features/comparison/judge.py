@@ -64,6 +64,13 @@ def metric_named(name: str) -> Metric:
     return METRICS[name]
 
 
+def margin_of(share: float) -> float:
+    """The margin `share`. Raises UserError unless it is between 0 and 1."""
+    if not 0 < share < 1:
+        raise UserError(f"--margin={share} must be between 0 and 1: use 0.02 for 2 %.")
+    return share
+
+
 class Both(NamedTuple):
     """A count of A, and of B."""
 

@@ -29,8 +29,10 @@ from jaxbench.measure import check, first_step, memory
 from jaxbench.measure.arm import require_options
 from jaxbench.measure.compile_report import CompiledStep, StepWork, compile_step
 from jaxbench.parallel import multihost
-from jaxbench.processes.messages import Explain, Explained, Export, Refer, Same
+from jaxbench.processes import messages
+from jaxbench.processes.messages import Explained, Fields, Request, Same
 from jaxbench.processes.server import stage
+from jaxbench.records.documents import decode
 from jaxbench.workloads.own_step import PyTree
 
 NOT_JUDGED = "your own step: collectives are listed, not judged"
@@ -45,18 +47,16 @@ class OwnProof:
     def __init__(self) -> None:
         self.reference: dict[str, PyTree] = {"why": "no run on one device was asked for"}
 
-    def take(self, label: str) -> None:
-        """A user's loss is not known."""
-
     def verdicts(
         self, point: Point, devices: Sequence[jax.Device], program: OwnProgram, compiled: CompiledStep
     ) -> PyTree:
+        assert compiled.inputs is not None
         batch = program.batch_of(0)
         programs.require_same_each_time(program)
         return (
             *self._results(program, compiled),
             check.judge_host_calls(compiled.host_calls),
-            Verdict(name="devices", ok=True, reason=f"state and batch lie on all {program.mesh.size} devices"),
+            check.judge_devices(devices[: point.devices], None, *compiled.inputs, compiled.report.collectives),
             check.judge_inputs(dict(jax.tree.map(multihost.on_host, batch))),
             judge_communication(compiled.report),
         )
@@ -108,6 +108,19 @@ class OwnBench(AblationBench):
         self._texts: dict[str, tuple[str, Mesh]] = {}  # of compiled steps, by point
         self.proof: PyTree = OwnProof()
 
+    def carry_out(self, request: Request) -> Same | Explained | None:
+        """Also takes the reference that a request brings."""
+        if reference := getattr(request, "reference", None):
+            self.proof.reference = reference
+        match request:
+            case messages.Refer():
+                return self.refer(request.point, request.file)
+            case messages.Export():
+                return self.export(request.point, request.file)
+            case messages.Explain():
+                return self.explain(request.point)
+        return None
+
     def built(self, point: Point, *, accepted: bool) -> tuple[PyTree, Program]:
         with stage("build"):
             require_options(point.levers, self.devices[0])
@@ -126,15 +139,9 @@ class OwnBench(AblationBench):
             absent = devices[0].platform != jax.default_backend()
             # For absent hardware, fake CPU devices hold what `make` places, and the step is exported from there.
             program = programs.build(self.step, jax.devices()[: len(devices)] if absent else devices, batch)
-            flops, held = self.step.flops_per_example, program.first.params.values()
-            work = StepWork(
-                parameters=sum(x.size for x in held),
-                flops=None if flops is None else flops * batch,
-                gradient_bytes=None,
-            )
-            if absent:
-                return work, shares.elsewhere(program, devices)
-            return work, program
+            flops = self.step.flops_per_example
+            work = StepWork(parameters=programs.parameters(program), flops=None if flops is None else flops * batch)
+            return work, shares.elsewhere(program, devices) if absent else program
 
     def compiled(
         self, workload: PyTree, program: Program, point: Point, options: dict[str, PyTree]
@@ -172,25 +179,27 @@ class OwnBench(AblationBench):
         text, mesh = self._texts[point.explains]
         return parse(text), mesh
 
-    def refer(self, placed: dict[str, PyTree], file: str) -> None:
+    def refer(self, placed: Fields, file: str) -> Same:
         """Writes the reference for other device counts into a file. Raises StageError."""
-        _, program, compiled = self.compile(Point(**placed), accepted=True)
+        _, program, compiled = self.compile(decode(Point, placed), accepted=True)
         assert isinstance(program, OwnProgram)
         with stage("check"):
             memory.require(compiled.call, self.device.platform)
             reference.reference(program, compiled.call).save(Path(file))
             memory.give_back()
+        return Same(same=True)
 
-    def export(self, placed: dict[str, PyTree], file: str) -> None:
+    def export(self, placed: Fields, file: str) -> Same:
         """Writes one device's share of the step into a file, which several devices run at once. Raises StageError."""
-        _, program, _ = self.compile(Point(**placed), accepted=True)
+        _, program, _ = self.compile(decode(Point, placed), accepted=True)
         assert isinstance(program, OwnProgram)
         with stage("build"):
             shares.save(program, Path(file))
+        return Same(same=True)
 
-    def explain(self, placed: dict[str, PyTree]) -> Explained:
+    def explain(self, placed: Fields) -> Explained:
         """What `jaxbench try` shows of a point. Raises StageError."""
-        point = Point(**placed)
+        point = decode(Point, placed)
         _, program, compiled = self.compile(point)
         assert isinstance(program, OwnProgram)
         with stage("check"):
@@ -265,15 +274,6 @@ class OwnBench(AblationBench):
             "loss": "",
             "annotations": "",
         }
-
-
-def carried_out(bench: OwnBench, request: Refer | Export | Explain) -> Same | Explained:
-    """Carries out a request about a user's own step."""
-    if isinstance(request, Explain):
-        return bench.explain(request.point)
-    make = bench.export if isinstance(request, Export) else bench.refer
-    make(request.point, request.file)
-    return Same(same=True)
 
 
 def size(count: float | None) -> str:

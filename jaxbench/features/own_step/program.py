@@ -304,6 +304,18 @@ def settled(program: OwnProgram, compiled: PyTree) -> tuple[OwnProgram, bool]:
     return settled, again
 
 
+def parameters(program: OwnProgram) -> int:
+    """How many numbers the parameters have. Under `pmap` each array has a leading axis of copies, which count once."""
+    count, arrays = program.mesh.size, program.first.params.values()
+
+    def has_row_each(x: PyTree) -> bool:
+        """Whether each device holds one row of an array."""
+        return x.shape[:1] == (count,) and x.sharding is not None and x.sharding.shard_shape(x.shape)[0] == 1
+
+    mapped = all(map(has_row_each, arrays)) and any(map(has_row_each, program.batch_of(0).values()))
+    return sum(x.size for x in arrays) // (count if mapped else 1)
+
+
 def bytes_here(x: PyTree) -> int:
     """The bytes of an array, given as a shape with a sharding, on one device."""
     return math.prod(x.sharding.shard_shape(x.shape)) * x.dtype.itemsize

@@ -25,6 +25,11 @@ def load(config: ConfigDict, experiment: str) -> StepWorkload | None:
         raise UserError(f"{place} gives make={workload.make!r}: give a function make(devices, batch).")
     if not isinstance(workload.batch, int) or workload.batch < 1:
         raise UserError(f"{place} gives batch={workload.batch!r}: give a number of examples, such as 8.")
+    if workload.units_per_example != 1 and workload.unit != "tokens":
+        raise UserError(
+            f"{place} gives units_per_example={workload.units_per_example} and unit={workload.unit!r}: only tokens are "
+            "counted inside of an example, so leave it out."
+        )
     return workload
 
 
