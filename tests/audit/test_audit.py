@@ -133,6 +133,8 @@ def test_what_a_header_leaves_open_is_decided_by_most_rows(tmp_path: Path) -> No
         assert [row.verdict for row in rows] == [CONSISTENT] * 3 + [INCONSISTENT]
         assert words["tokens/s"] == ("of all devices" if every else "of a device")
         assert words["step time"] == ("in s" if scale == 1 else "in ms")
+    path.write_text("gpus,tokens/s\n2,100\n4,200\n")
+    assert checks.audit(table.read(path))[1]["tokens/s"] == "of a device (no row decides it)"
 
 
 def test_what_people_mean_is_no_contradiction(tmp_path: Path) -> None:
@@ -328,6 +330,8 @@ def test_markdown_and_facts_are_read(tmp_path: Path) -> None:
     rows, _ = checks.audit(table.read(path, ["seq_len=4k", "batch per gpu=4"]))
     assert [row.get("seq") for row in rows] == [exact(4096)] * 2 and rows[1].efficiency is not None
     assert table.read(path, ["tok/s/gpu=@tps"])[0].header == "tok/s/gpu"
+    path.write_text("gpu,tokens/s,loss\n0xH100,5,1e400\n")  # no number of devices, and no number at all
+    assert [row.verdict for row in checks.audit(table.read(path))[0]] == [CANNOT_TELL]
 
 
 @pytest.mark.parametrize(

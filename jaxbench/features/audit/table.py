@@ -24,7 +24,7 @@ _SECONDS = {"us": 1e-6, "ms": 1e-3, "s": 1.0, "min": 60.0, "h": 3600.0}
 _EMPTY = {"", "-", "n/a", "na", "nan", "oom", "none", "?"}
 _SLACK = 1 + 1e-9  # for the arithmetic of this program
 _CELL = re.compile(
-    r"[~≈]?\s*(?P<whole>\d{1,3}(?:,\d{3})+|\d+)?(?:\.(?P<part>\d*))?(?:[eE](?P<power>[-+]?\d+))?"
+    r"[~≈]?\s*(?P<whole>\d{1,3}(?:,\d{3})+|\d+)?(?:\.(?P<part>\d*))?(?:[eE](?P<power>[-+]?\d{1,2}))?"
     r"\s*(?P<prefix>[kKMGBTmb](?![a-zA-Z]))?\s*(?:(?:±|\+/-|\+-)\s*(?P<error>\d+\.?\d*))?"
     r"\s*(?P<unit>%|[a-zA-Z/]+)?\s*(?:\(.*\))?"
 )
