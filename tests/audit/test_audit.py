@@ -118,6 +118,8 @@ def test_efficiency_follows_from_rows_and_a_printed_one_must_agree(tmp_path: Pat
     assert [row.verdict for row in wrong] == [CONSISTENT] * 3 + [INCONSISTENT]
     rows = judged(tmp_path, "GPU,total tok/s", "8xH100,800", "16xH100,1500", "v6e-8,800", "v6e-16,900")
     assert [row.base for row in rows] == [0, 1, 0, 3]
+    rows = judged(tmp_path, "GPUs,total tok/s", "8x A100,800", "16x A100,1500")  # both the number and the device
+    assert rows[1].get("devices") == exact(16) and rows[1].text("device") == "16x A100"
     # A speed-up over another program is 1 nowhere, and is compared with nothing.
     ours = judged(tmp_path, "gpus,images/s,speedup", "1,219,1.30", "8,1734,1.10")
     assert {row.verdict for row in ours} == {CANNOT_TELL}

@@ -214,6 +214,8 @@ def read(path: Path, facts: Sequence[str] = ()) -> list[Column]:
 def _understood(header: str, cells: tuple[str, ...]) -> Column:
     filled = [cell for cell in cells if cell.lower() not in _EMPTY]
     numeric, text = bool(filled) and all(map(number, filled)), _text(header)
+    if not numeric and Meaning("devices", 1.0) in meanings(header):  # "8x A100" below "GPUs"
+        text = "device"
     if text == "device" and numeric and "device" in plain(header).split():
         return Column(header, cells, (Meaning("devices", 1.0),))
     if text and not (text == "model" and all(cell.isdecimal() for cell in filled)):
