@@ -21,7 +21,6 @@ DOCUMENT = ROOT / "docs" / "AUDIT.md"
 TABLES, CATALOGUE = "benchmarks/tables", "jaxbench/catalog/published"
 # What captions and first lines state: (table, facts).
 STATED = (
-    (f"{TABLES}/consumer_pcie_scaling.csv", ()),
     (f"{TABLES}/dgxc_nemo_maxtext_h100_gb200.csv", ()),
     (f"{TABLES}/jaxtoolbox_maxtext_llama2_7b.csv", ("model=Llama 2 7B", "device=H100 SXM", "precision=bf16")),
     (f"{TABLES}/kempnerforge_h200.csv", ("model=Llama 3 8B", "seq_len=4096", "device=H200", "precision=bf16")),
@@ -50,10 +49,11 @@ STATED = (
 
 
 def tables() -> list[tuple[str, tuple[str, ...]]]:
-    """Every table with its facts: those above, then the others of the catalogue."""
-    stated = {name for name, _ in STATED}
-    others = sorted(path.relative_to(ROOT).as_posix() for path in (ROOT / CATALOGUE).glob("*.csv"))
-    return [*STATED, *((name, ()) for name in others if name not in stated and not name.endswith("SOURCES.csv"))]
+    """Every table with its facts: those above, then all others."""
+    stated = {name for name, _ in STATED} | {f"{CATALOGUE}/SOURCES.csv"}
+    paths = (path for folder in (TABLES, CATALOGUE) for path in sorted((ROOT / folder).glob("*.csv")))
+    names = (path.relative_to(ROOT).as_posix() for path in paths)
+    return [*STATED, *((name, ()) for name in names if name not in stated)]
 
 
 def results() -> list[str]:

@@ -17,11 +17,11 @@ from dataclasses import dataclass
 from rich.console import Console
 from rich.table import Table
 
-from jaxbench.catalog import published
+from jaxbench.catalog import published, targets
 from jaxbench.features.forecast import rates
 from jaxbench.hlo.product_flops import ProductSize
 
-CORES = {"h100": 132, "b200": 148}
+DEVICES = ("h100", "b200")  # names of targets, and of devices in the sweep
 # FLOPs at which the table's rows begin: 256 x 256 x 256, 1024 x 1024 x 512, 2048 x 2048 x 1024, 4096 x 4096 x 1024
 _FROM = (0.0, 1e9, 8e9, 3e10)
 
@@ -46,10 +46,11 @@ def products(device: str) -> list[Product]:
     sizes = [ProductSize(*(int(row[name]) for name in ("batch", "rows", "columns", "contracted"))) for row in sweep]
     flops = [2.0 * size.batch * size.rows * size.columns * size.contracted for size in sizes]
     measured = [each / (1e12 * row["tflops"]) for each, row in zip(flops, sweep, strict=True)]
+    cores = targets.cores(targets.parse(f"{device}:1").device_kind)
     largest = max(range(len(sweep)), key=lambda at: sweep[at]["tflops"])
-    slow_s = rates.product_s(sizes[largest], 1e15, CORES[device]) - rates.PRODUCT_S
+    slow_s = rates.product_s(sizes[largest], 1e15, cores) - rates.PRODUCT_S
     rate = 1e15 * slow_s / (measured[largest] - rates.PRODUCT_S)
-    forecast = [rates.product_s(size, rate, CORES[device]) for size in sizes]
+    forecast = [rates.product_s(size, rate, cores) for size in sizes]
     return [Product(device, *each) for each in zip(flops, measured, forecast, strict=True)]
 
 
@@ -64,7 +65,7 @@ def rows(found: Sequence[Product]) -> list[tuple[float, int, float, float]]:
 
 def main() -> None:
     table = Table("GPU", "from FLOPs", "products", "median error", "nine in ten below", title="Products by size")
-    for device in CORES:
+    for device in DEVICES:
         for low, count, median, most in rows(products(device)):
             table.add_row(device, f"{low:.0e}", str(count), f"{100 * median:.0f} %", f"{100 * most:.0f} %")
     Console(width=100, markup=False, highlight=False).print(table)

@@ -54,13 +54,17 @@ class Target:
 
     @property
     def counts(self) -> tuple[int, ...]:
-        """The device counts of a sweep: powers of two up to all of them, and all."""
+        """The device counts of a sweep: powers of two up to all of them, in whole hosts if several, and all."""
         powers = (2**power for power in range(self.devices.bit_length()))
-        return tuple(sorted({*(n for n in powers if self.chip <= n <= self.devices), self.devices}))
+        parts = {n for n in powers if self.chip <= n <= self.devices and (n <= self.host or n % self.host == 0)}
+        return tuple(sorted({*parts, self.devices}))
 
     def part(self, devices: int) -> Target:
-        """The target with `devices` devices of the same kind. Raises UserError for a count that no slice has."""
+        """The target with `devices` devices of the same kind. Raises UserError for a count that no slice has, or that
+        is not a number of whole hosts."""
         if self.platform == "gpu":
+            if devices > self.host and devices % self.host:
+                raise UserError(f"--target={self.text} has hosts of {self.host} GPUs: ask for a multiple of them.")
             usual = int(_gpus()[self.name]["host"])
             hosts = "" if self.host == usual or devices <= self.host else f"{devices // self.host}x"
             return parse(f"{self.name}:{hosts}{self.host if hosts else devices}")

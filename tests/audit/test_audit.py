@@ -118,6 +118,8 @@ def test_efficiency_follows_from_rows_and_a_printed_one_must_agree(tmp_path: Pat
     assert [row.verdict for row in wrong] == [CONSISTENT] * 3 + [INCONSISTENT]
     rows = judged(tmp_path, "GPU,total tok/s", "8xH100,800", "16xH100,1500", "v6e-8,800", "v6e-16,900")
     assert [row.base for row in rows] == [0, 1, 0, 3]
+    rows = judged(tmp_path, "GPUs,total tok/s", "8x A100,800", "16x A100,1500")  # both the number and the device
+    assert rows[1].get("devices") == exact(16) and rows[1].text("device") == "16x A100"
     # A speed-up over another program is 1 nowhere, and is compared with nothing.
     ours = judged(tmp_path, "gpus,images/s,speedup", "1,219,1.30", "8,1734,1.10")
     assert {row.verdict for row in ours} == {CANNOT_TELL}
@@ -133,6 +135,8 @@ def test_what_a_header_leaves_open_is_decided_by_most_rows(tmp_path: Path) -> No
         assert [row.verdict for row in rows] == [CONSISTENT] * 3 + [INCONSISTENT]
         assert words["tokens/s"] == ("of all devices" if every else "of a device")
         assert words["step time"] == ("in s" if scale == 1 else "in ms")
+    path.write_text("gpus,tokens/s\n2,100\n4,200\n")
+    assert checks.audit(table.read(path))[1]["tokens/s"] == "of a device (no row decides it)"
 
 
 def test_what_people_mean_is_no_contradiction(tmp_path: Path) -> None:
@@ -328,6 +332,8 @@ def test_markdown_and_facts_are_read(tmp_path: Path) -> None:
     rows, _ = checks.audit(table.read(path, ["seq_len=4k", "batch per gpu=4"]))
     assert [row.get("seq") for row in rows] == [exact(4096)] * 2 and rows[1].efficiency is not None
     assert table.read(path, ["tok/s/gpu=@tps"])[0].header == "tok/s/gpu"
+    path.write_text("gpu,tokens/s,loss\n0xH100,5,1e400\n")  # no number of devices, and no number at all
+    assert [row.verdict for row in checks.audit(table.read(path))[0]] == [CANNOT_TELL]
 
 
 @pytest.mark.parametrize(

@@ -110,6 +110,7 @@ def test_every_example_is_known_and_of_a_catalogued_device(text):
         ("v5p:2x2x4", ["v5p:1x1x1", "v5p:1x2x1", "v5p:2x2x1", "v5p:2x2x2", "v5p:2x2x4"]),
         ("b200:16", ["b200:1", "b200:2", "b200:4", "b200:8", "b200:16"]),
         ("gb200:8", ["gb200:1", "gb200:2", "gb200:4", "gb200:8"]),
+        ("h100:2x6", ["h100:1", "h100:2", "h100:4", "h100:2x6"]),
         ("tpu7x:2x2x1", ["tpu7x:1x1x1", "tpu7x:1x2x1", "tpu7x:2x2x1"]),
     ],
 )
@@ -166,6 +167,8 @@ def test_a_chip_of_two_devices_counts_twice():
 def test_a_count_that_no_slice_has():
     with pytest.raises(UserError, match="no slice of 3 devices: ask for 1, 2, 4, 8"):
         targets.parse("v5e:4x4").part(3)
+    with pytest.raises(UserError, match="hosts of 6 GPUs: ask for a multiple"):
+        targets.parse("h100:2x6").part(8)
 
 
 SETS = compiler_options.sets()

@@ -132,6 +132,10 @@ def test_slices_and_hosts_of_four_are_targets():
     assert joined.seconds(message(10**9, 512), 1) > network.of(targets.parse("v5e:16x16")).seconds(
         message(10**9, 256), 1
     )
+    rates = {  # 100 Gbit/s of a chip in both; a chip of TPU7x is two devices
+        text: network.of(targets.parse(text)).between.bytes_per_s for text in ("v6e:2x2x4", "tpu7x:2x2x2x1")
+    }
+    assert rates == {"v6e:2x2x4": 12.5e9, "tpu7x:2x2x2x1": 6.25e9}
     four = targets.parse("h100:2x4")
     assert (four.devices, four.host, four.part(4).text, four.part(16).text) == (8, 4, "h100:4", "h100:4x4")
     assert four.topology()[1]["topology"] == "1x2x4"

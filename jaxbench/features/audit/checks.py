@@ -29,7 +29,7 @@ _SIZES = ("params", "active_params", "seq", "layers", "width", "hidden", "heads"
 
 @dataclass(frozen=True)
 class Check:
-    """Two numbers that must agree. names: what they are. The first of a limit must only not exceed the second."""
+    """Two numbers that must agree. names: what they are. If kind is LIMIT, the first may be smaller than the second."""
 
     kind: str
     names: tuple[str, str]
@@ -100,8 +100,9 @@ class Audited:
 
 
 def audit(columns: Sequence[Column]) -> tuple[list[Audited], dict[str, str]]:
-    """(the rows of a table with their checks; how columns were read that leave it open, which most rows decide)."""
-    best: tuple[float, list[Audited], dict[str, str]] = -math.inf, [], {}
+    """(the rows of a table with their checks; what columns mean that leave it open: the reading with which most rows
+    agree, or the likeliest)."""
+    tried: list[tuple[float, list[Audited], dict[str, str]]] = []
     for read, words in readings(columns):
         audited = [Audited(row, work.model(row)) for row in read]
         for each in audited:
@@ -111,23 +112,28 @@ def audit(columns: Sequence[Column]) -> tuple[list[Audited], dict[str, str]]:
         verdicts = [each.verdict for each in audited]
         # Of readings that explain equally many rows, the one with fewer contradictions.
         score = verdicts.count(CONSISTENT) - 1.01 * verdicts.count(INCONSISTENT)
-        best = max(best, (score, audited, words), key=lambda reading: reading[0])
-    return best[1:]
+        tried.append((score, audited, words))
+    best, audited, words = max(tried, key=lambda reading: reading[0])
+    as_good = [other for score, _, other in tried if score == best]
+    undecided = {header for header in words if any(other[header] != words[header] for other in as_good)}
+    return audited, {
+        header: f"{how} (no row decides it)" if header in undecided else how for header, how in words.items()
+    }
 
 
 def _time_and_batch(made: Audited) -> None:
     """Compares throughput, step time and batch, and adds what follows from them."""
     values, text, get = made.row.values, made.text("device").lower(), made.get
-    if found := re.match(r"(\d+)\s*[x×]\s*[a-z]", text) or re.fullmatch(r"[a-z]\w*:(\d+(?:x\d+)*)", text):
-        values.setdefault("devices", exact(math.prod(map(float, found[1].split("x")))))
-    elif found := re.search(r"\b(v\d\w*)-(\d+)$", text):  # up to v5p the name counts TensorCores, two of a chip
-        chips = float(found[2]) / (2 if found[1] in ("v2", "v3", "v4", "v5p") else 1)
-        values.setdefault("devices", exact(chips) * values.get("slices", exact(1)))
 
     def known(name: str, span: Range | None) -> None:
-        if span is not None:
+        if span is not None and span.value > 0:
             values.setdefault(name, span)
 
+    if found := re.match(r"(\d+)\s*[x×]\s*[a-z]", text) or re.fullmatch(r"[a-z]\w*:(\d+(?:x\d+)*)", text):
+        known("devices", exact(math.prod(map(float, found[1].split("x")))))
+    elif found := re.search(r"\b(v\d\w*)-(\d+)$", text):  # up to v5p the name counts TensorCores, two of a chip
+        chips = float(found[2]) / (2 if found[1] in ("v2", "v3", "v4", "v5p") else 1)
+        known("devices", exact(chips) * values.get("slices", exact(1)))
     known("devices", get("nodes per_node"))
     known("step_s", exact(1.0) / values["steps_s"] if "steps_s" in values else None)
     known("runs_s", exact(1.0) / values["training_s"] if "training_s" in values and "steps" not in values else None)

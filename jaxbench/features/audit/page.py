@@ -80,11 +80,12 @@ def audit(path: Path, facts: Sequence[str], folder: Path, console: Console) -> b
     headlines = [
         f"{len(rows)} rows: {', '.join(f'{counts[verdict]} {verdict}' for verdict in _STYLES)}.",
         f"Understood: {', '.join(known) or 'no column'}. Not understood: {', '.join(others) or 'none'}.",
-        *(f"'{header}' leaves open what it means: most rows agree if it is {how}." for header, how in words.items()),
+        *(f"'{header}' leaves open what it means. It is taken to be {how}." for header, how in words.items()),
     ]
     wrong = [f"Row {row.row.number} {row.model.name}: {check.sentence}." for row in rows for check in row.failures]
-    taken = {row.model.name: f"{row.model.name} is taken as {row.model.known}." for row in rows if row.model.known}
-    found = {"Inconsistent": wrong, "Where a forecast lies": checks.forecasts(rows), "Models": [*taken.values()]}
+    known_models = {row.model.name: row.model.known for row in rows if row.model.known not in ("", row.model.name)}
+    taken = [f"{name} is taken as {model}." for name, model in known_models.items()]
+    found = {"Inconsistent": wrong, "Where a forecast lies": checks.forecasts(rows), "Models": taken}
     sections = [
         Section(each, texts, Purpose.SHORTFALL if texts is wrong else Purpose.NOTE, DEFINITION)
         for each, texts in found.items() if texts

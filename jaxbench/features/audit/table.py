@@ -24,7 +24,7 @@ _SECONDS = {"us": 1e-6, "ms": 1e-3, "s": 1.0, "min": 60.0, "h": 3600.0}
 _EMPTY = {"", "-", "n/a", "na", "nan", "oom", "none", "?"}
 _SLACK = 1 + 1e-9  # for the arithmetic of this program
 _CELL = re.compile(
-    r"[~≈]?\s*(?P<whole>\d{1,3}(?:,\d{3})+|\d+)?(?:\.(?P<part>\d*))?(?:[eE](?P<power>[-+]?\d+))?"
+    r"[~≈]?\s*(?P<whole>\d{1,3}(?:,\d{3})+|\d+)?(?:\.(?P<part>\d*))?(?:[eE](?P<power>[-+]?\d{1,2}))?"
     r"\s*(?P<prefix>[kKMGBTmb](?![a-zA-Z]))?\s*(?:(?:±|\+/-|\+-)\s*(?P<error>\d+\.?\d*))?"
     r"\s*(?P<unit>%|[a-zA-Z/]+)?\s*(?:\(.*\))?"
 )
@@ -214,6 +214,8 @@ def read(path: Path, facts: Sequence[str] = ()) -> list[Column]:
 def _understood(header: str, cells: tuple[str, ...]) -> Column:
     filled = [cell for cell in cells if cell.lower() not in _EMPTY]
     numeric, text = bool(filled) and all(map(number, filled)), _text(header)
+    if not numeric and Meaning("devices", 1.0) in meanings(header):  # "8x A100" below "GPUs"
+        text = "device"
     if text == "device" and numeric and "device" in plain(header).split():
         return Column(header, cells, (Meaning("devices", 1.0),))
     if text and not (text == "model" and all(cell.isdecimal() for cell in filled)):
