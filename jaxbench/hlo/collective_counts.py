@@ -56,7 +56,8 @@ def count(module: Module, mesh: Mapping[str, int] | None = None) -> tuple[Collec
         done = {operand: line for line in lines for operand in line.operands}
         for line in lines:
             if line.opcode == "recv" and (between := between_slices(line)) is not None:
-                results.setdefault((between[1], next(iter(mesh or ()), ""), between[2]), []).append(line.arrays[0])
+                key = between[1], next(iter(mesh or ()), ""), between[2]
+                results.setdefault(key, []).extend([line.arrays[0]] * turns[computation])
             if line.kind in COLLECTIVES and not continued(line):
                 key = line.kind, *_axis(line, mesh or {})
                 results.setdefault(key, []).extend(_results(line, module, done.get(line.name)) * turns[computation])
