@@ -22,6 +22,7 @@ from jaxbench.core import weighted
 from jaxbench.core.program import Program
 from jaxbench.core.schema import Collective, CompileReport, Verdict
 from jaxbench.core.workload import KEY, Batch, CollectiveBounds, PyTree, TrainWorkload
+from jaxbench.hlo import collective_counts
 from jaxbench.parallel.layout import canonical_avals
 from jaxbench.parallel.optimizer import unused_gradients
 from jaxbench.workloads import sharding_context
@@ -120,7 +121,7 @@ def judge(
     the suite's helpers, so it is unknown what it needs from other devices. devices: as in `bounds_of`.
     """
     bounds, step, single = bounds_of(workload, program, report.metrics, global_batch, devices)
-    verdict = verify(report.collectives, bounds, step, single=single)
+    verdict = verify(collective_counts.flat(report.collectives), bounds, step, single=single)
     if verdict.ok or own or verdict.excess_bytes is None or not proven():
         return verdict
     # A step that sends more or less than expected is excused if every parameter is correct: an excess costs only time.
