@@ -244,7 +244,7 @@ def verify(collectives: Iterable[Collective], bounds: CollectiveBounds, step: St
     if step.platform == "tpu":
         counted, allowed, rewritten = _as_sums(collectives, counted, allowed, step)
     allowed[SUM] = _with_statistics(counted.get(SUM, 0), *allowed[SUM], step)
-    parts = [f"{c.elements + c.scalars:,} numbers by {kind} ({c.bytes:,} bytes)" for kind, c in by_kind.items()]
+    parts = [f"{c.elements + c.packed + c.scalars:,} numbers by {k} ({c.bytes:,} bytes)" for k, c in by_kind.items()]
     sent, wrong, beyond = (" and ".join(parts) or "nothing") + rewritten, [], 0.0
     for kind in sorted({**counted, **allowed}):
         numbers, (least, most) = counted.get(kind, 0), allowed.get(kind, (0, 0))
