@@ -139,11 +139,11 @@ def page_of(records: Sequence[ForecastRecord], pictures: Sequence[Picture] = (),
 def _link(record: ForecastRecord) -> str:
     """The factor "link" of a step: the share of it that is work and not waiting for messages, by link."""
     factors = {name: record.link_factor(seconds) for name, seconds in record.by_link.items()}
-    words = [f"{100 * factor:.0f} % over {LINKS[name]}" for name, factor in factors.items() if factor is not None]
+    words = [f"{100 * (factor or 0.0):.0f} % of a step over {LINKS[name]}" for name, factor in factors.items()]
     slow = record.link_factor(record.slowest_s)
     used = f", here {record.link}" if record.link else ""
     least = f"; {100 * slow:.0f} % at the slowest that was measured of this kind" if slow is not None else ""
-    return f"{record.target} {record.point}{used}: work is {', '.join(words)} of a step{least}; the rest is waiting."
+    return f"{record.target} {record.point}{used}: work is {', '.join(words)}{least}."
 
 
 _PARTS = {
