@@ -167,14 +167,13 @@ def judged(row: dict[str, str], folder: Path, console: Console) -> Judged:
     )
     workload = inspected(made, "gpt")
     (record,) = forecast_command.of_target("gpt", made, asked, target, folder / row["id"], console)
-    if record.work_s is None or record.communication_s is None or record.scheduled_s is None:
+    if record.work_s is None or record.hidden_s is None or record.bare_s is None or record.scheduled_s is None:
         raise UserError(f"no forecast: {record.reason or record.notes}")
     flops = (workload.flops_per_example or 0.0) + workload.masked_flops_per_example
     return Judged(
         id=row["id"], family=row["family"], program=row["program"], where=row["where"], year=int(row["year"]),
-        published_s=published_s(row, flops), hidden_s=max(record.work_s, record.communication_s),
-        scheduled_s=record.scheduled_s, bare_s=record.work_s + record.communication_s,
-        kernel_s=record.work_s / record.kernels,
+        published_s=published_s(row, flops), hidden_s=record.hidden_s, scheduled_s=record.scheduled_s,
+        bare_s=record.bare_s, kernel_s=record.work_s / record.kernels,
     )  # fmt: skip
 
 

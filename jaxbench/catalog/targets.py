@@ -66,8 +66,11 @@ class Target:
             if devices > self.host and devices % self.host:
                 raise UserError(f"--target={self.text} has hosts of {self.host} GPUs: ask for a multiple of them.")
             usual = int(_gpus()[self.name]["host"])
-            hosts = "" if self.host == usual or devices <= self.host else f"{devices // self.host}x"
-            return parse(f"{self.name}:{hosts}{self.host if hosts else devices}")
+            if self.host == usual or devices <= self.host:
+                return parse(f"{self.name}:{devices}")
+            if devices % self.host:
+                raise UserError(f"--target={self.text} has hosts of {self.host}: ask for a multiple of it.")
+            return parse(f"{self.name}:{devices // self.host}x{self.host}")
         per_slice = math.prod(self.shape) * self.chip
         if self.slices > 1 and devices > per_slice and devices % per_slice == 0:  # another number of the same slices
             return parse(f"{self.name}:{devices // per_slice}x{'x'.join(map(str, self.shape))}")

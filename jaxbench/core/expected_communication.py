@@ -22,6 +22,7 @@ from jaxbench.core import weighted
 from jaxbench.core.program import Program
 from jaxbench.core.schema import Collective, CompileReport, Verdict
 from jaxbench.core.workload import KEY, Batch, CollectiveBounds, PyTree, TrainWorkload
+from jaxbench.hlo import collective_counts
 from jaxbench.parallel.layout import canonical_avals
 from jaxbench.parallel.optimizer import unused_gradients
 from jaxbench.workloads import sharding_context
@@ -120,7 +121,7 @@ def judge(
     the suite's helpers, so it is unknown what it needs from other devices. devices: as in `bounds_of`.
     """
     bounds, step, single = bounds_of(workload, program, report.metrics, global_batch, devices)
-    verdict = verify(report.collectives, bounds, step, single=single)
+    verdict = verify(collective_counts.flat(report.collectives), bounds, step, single=single)
     if verdict.ok or own or verdict.excess_bytes is None or not proven():
         return verdict
     # A step that sends more or less than expected is excused if every parameter is correct: an excess costs only time.
@@ -243,7 +244,7 @@ def verify(collectives: Iterable[Collective], bounds: CollectiveBounds, step: St
     if step.platform == "tpu":
         counted, allowed, rewritten = _as_sums(collectives, counted, allowed, step)
     allowed[SUM] = _with_statistics(counted.get(SUM, 0), *allowed[SUM], step)
-    parts = [f"{c.elements + c.scalars:,} numbers by {kind} ({c.bytes:,} bytes)" for kind, c in by_kind.items()]
+    parts = [f"{c.elements + c.packed + c.scalars:,} numbers by {k} ({c.bytes:,} bytes)" for k, c in by_kind.items()]
     sent, wrong, beyond = (" and ".join(parts) or "nothing") + rewritten, [], 0.0
     for kind in sorted({**counted, **allowed}):
         numbers, (least, most) = counted.get(kind, 0), allowed.get(kind, (0, 0))

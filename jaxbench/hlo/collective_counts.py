@@ -5,7 +5,8 @@ Compilers emit different programs for the same step. The CPU compiler keeps arra
 concatenates gradients, loss and metrics into one array, and splits a collective into a start and a done. The TPU
 compiler also drops dimensions of size 1, and runs a collective in several consecutive fusions. In each case a
 collective is counted once. Its program for several slices is that of one slice: groups are within the slice, and what
-slices send to each other is a pair of a send and a receive by the host, with the collective in its attributes.
+slices send to each other is a pair of a send and a receive by the host, with the collective in its attributes. `flat`
+gives what one program over all devices would send.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ import itertools
 import math
 import re
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 
 import numpy as np
 
@@ -33,6 +34,8 @@ _AXIS = re.compile(r"'([^']+)'(?:=(\d+))?")
 _SLICES = re.compile(
     r'rendezvous="([^"]*)".*_xla_megascale_target="\{([^}]*)\}x\{([^}]*)\}".*_xla_megascale_transfer_type="(\w+)"'
 )
+_BETWEEN = " between slices"  # of an axis that spans slices and goes on within them
+_PADDING = 0.06  # most of what slices sum in parts, which fill whole tiles
 _PAIRS = re.compile(r"source_target_pairs=\{(\{[\d,{} ]*\})\}")
 
 Groups = tuple[tuple[int, ...], ...]  # places of devices in the mesh, row by row
@@ -56,7 +59,8 @@ def count(module: Module, mesh: Mapping[str, int] | None = None) -> tuple[Collec
         done = {operand: line for line in lines for operand in line.operands}
         for line in lines:
             if line.opcode == "recv" and (between := between_slices(line)) is not None:
-                results.setdefault((between[1], next(iter(mesh or ()), ""), between[2]), []).append(line.arrays[0])
+                key = between[1], _across(mesh or {}, between[2]), between[2]
+                results.setdefault(key, []).extend([line.arrays[0]] * turns[computation])
             if line.kind in COLLECTIVES and not continued(line):
                 key = line.kind, *_axis(line, mesh or {})
                 results.setdefault(key, []).extend(_results(line, module, done.get(line.name)) * turns[computation])
@@ -105,7 +109,44 @@ def of_slices(line: Instruction, module: Module, mesh: Mapping[str, int]) -> tup
         return None
     name, kind, slices, devices = found
     received = (each for each in module.instructions.values() if each.opcode == "recv" and f'"{name}"' in each.rest)
-    return _collective(kind, next(iter(mesh), ""), slices, [next(received, line).arrays[0]], 0), devices
+    return _collective(kind, _across(mesh, slices), slices, [next(received, line).arrays[0]], 0), devices
+
+
+def _across(mesh: Mapping[str, int], slices: int) -> str:
+    """The name of what lies across slices: the first axis, or the part of it that does."""
+    first = next(iter(mesh), "")
+    return first if mesh.get(first, slices) == slices else first + _BETWEEN
+
+
+def flat(collectives: Iterable[Collective]) -> tuple[Collective, ...]:
+    """The collectives of the same step if its devices were in one slice, from those of several.
+
+    Over an axis that spans slices and goes on within them, the compiler sums whole arrays in each slice, then each
+    device's part of them between slices, and gathers the parts. That is one all-reduce. Its padding is in `packed`.
+    """
+    collectives = tuple(collectives)
+    between = [each for each in collectives if each.axis.endswith(_BETWEEN)]
+    spans = between[0].axis.removesuffix(_BETWEEN) if between else ""
+    within = [each for each in collectives if spans and spans in each.axis.split("+")]
+    if not within:
+        return collectives
+
+    def summed(some: list[Collective], name: str) -> int:
+        """A quantity of the arrays that are summed, all parts of each."""
+        parts = [(each, {"all-reduce": 1, "reduce-scatter": each.group}.get(each.kind, 0)) for each in some]
+        return sum(getattr(each, name) * count for each, count in parts)
+
+    whole = summed(within, "elements") + summed(within, "scalars")
+    numbers = min(whole, max(each.group for each in within) * summed(between, "elements"))
+    padding = round(_PADDING * numbers)
+    one = Collective(
+        kind="all-reduce", count=1, axis=within[0].axis, elements=numbers - padding, packed=padding,
+        bytes=summed(within, "bytes") * (numbers - padding) // max(1, whole),
+    )  # fmt: skip
+    sums = not any(each.kind == "all-gather" for each in between)  # then slices gather the parts of sums only
+    done = [each for each in within if each.kind in ("all-reduce", "reduce-scatter")]
+    done += [each for each in within if sums and each.kind == "all-gather" and each.elements <= numbers]
+    return (one, *(each for each in collectives if each not in done and each not in between))
 
 
 def kinds(module: Module) -> tuple[str, ...]:

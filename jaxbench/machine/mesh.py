@@ -29,18 +29,25 @@ def arranged(devices: Sequence[jax.Device], shape: tuple[int, ...]) -> np.ndarra
     """The devices of a mesh of `shape`, row by row.
 
     They keep the given order, except TPU devices, which report their position in the torus: those are arranged so that
-    neighbours on an axis are near each other. Of several slices each has a part of the first axis."""
+    neighbours on an axis are near each other. Of several slices each has a part of the first axis.
+
+    Raises UserError for a first axis that the slices do not divide."""
     array = np.empty(len(devices), object)
     array[:] = devices
     coordinates = [(*device.coords, device.core_on_chip) for device in devices if hasattr(device, "core_on_chip")]
+    if len(coordinates) < len(devices):
+        return array.reshape(shape)
     numbers = [getattr(device, "slice_index", 0) for device in devices]  # a description of one slice has no number
     slices = sorted(set(numbers))
-    if len(slices) > 1 and shape[0] % len(slices) == 0:
-        parts = [[device for device, n in zip(devices, numbers, strict=True) if n == each] for each in slices]
-        return np.concatenate([arranged(part, (shape[0] // len(slices), *shape[1:])) for part in parts])
-    if len(coordinates) == len(devices):
-        array = array[torus_order(coordinates, shape)]
-    return array.reshape(shape)
+    if len(slices) == 1:
+        return array[torus_order(coordinates, shape)].reshape(shape)
+    if shape[0] % len(slices):
+        raise UserError(
+            f"the first axis of a mesh lies across slices, but its {shape[0]} devices do not divide into {len(slices)} "
+            f"slices: begin the mesh with data={len(slices)}, for example."
+        )
+    parts = [[device for device, n in zip(devices, numbers, strict=True) if n == each] for each in slices]
+    return np.concatenate([arranged(part, (shape[0] // len(slices), *shape[1:])) for part in parts])
 
 
 def data_mesh(devices: list[jax.Device], axis_type: AxisType) -> Mesh:

@@ -76,7 +76,7 @@ def batch_parts(sizes: Sizes) -> int:
     return math.prod(size for name, size in sizes.items() if AXES.get(name))
 
 
-# The axes that one mesh may combine: with a pipeline, and without.
+# The axes that `meshes` combines: with a pipeline, and without. A typed mesh may have more.
 TOGETHER = (("data", "stage", "tensor"), ("data", "fsdp", "tensor"))
 
 

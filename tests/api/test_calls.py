@@ -119,7 +119,8 @@ def test_an_interrupted_or_killed_call_continues(elsewhere, number):
     done = subprocess.run([sys.executable, "script.py"], capture_output=True, text=True, timeout=120)
     assert done.returncode == 0 and done.stdout.splitlines()[-1] == str(folder), done.stderr
     run = jb.load(folder)
-    assert run.ok and len(run.records[run.records.clock == 1]) == 48
+    # Not `run.ok`: on a busy machine the two clocks may disagree, and that is not what this test is about.
+    assert len(run.records[run.records.clock == 1]) == 48 and all(run.table["check_ok"])
     assert not [*folder.glob("*.pickle")] and [*folder.glob("cell-*.py")]
 
 

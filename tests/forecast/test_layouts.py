@@ -11,7 +11,9 @@ from fabricate_forecasts import at, in_kernels
 from rich.console import Console
 
 from jaxbench.catalog import targets
-from jaxbench.features.forecast import forecasts, page, schedule, work
+from jaxbench.core.expected_communication import StepFacts, verify
+from jaxbench.core.schema import Collective
+from jaxbench.features.forecast import estimate, forecasts, page, schedule, work
 from jaxbench.features.forecast.schedule import Copy, Loop, Wait
 from jaxbench.features.forecast.work import Chip, Cost
 from jaxbench.hlo import collective_counts
@@ -86,6 +88,53 @@ def test_what_slices_send_to_each_other_is_a_collective_over_the_first_axis():
     assert waits == ["inside", "all-reduce.1_0"]
 
 
+def test_what_slices_send_in_a_loop_counts_once_per_turn():
+    header, entry = SLICES.replace("ABOUT", ABOUT).split("ENTRY %main")
+    loop = """\
+%more (q: bf16[8,128]) -> pred[] {
+  ROOT %yes = pred[] constant(true)
+}
+ENTRY %main (o: bf16[8,128]) -> bf16[8,128] {
+  %o = bf16[8,128]{1,0} parameter(0)
+  ROOT %w = bf16[8,128]{1,0} while(%o), condition=%more, body=%body, backend_config={"known_trip_count":{"n":"3"}}
+}
+"""
+    module = parse(f"{header}%body{entry}\n{loop}")
+    counted = {each.axis: each.bytes for each in collective_counts.count(module, {"data": 2, "fsdp": 4})}
+    assert counted == {"data": 3 * 2048, "fsdp": 3 * 2048}
+
+
+def within(kind: str, elements: int, group: int, axis: str = "data") -> Collective:
+    return Collective(kind=kind, count=1, bytes=4 * elements, elements=elements, axis=axis, group=group)
+
+
+ACROSS = "data between slices"
+# gpt tiny with two blocks and 445,952 parameters under jit_auto on v5e:2x2x2, as the TPU's compiler divides the sum of
+# its gradients.
+SUM_OF_SLICES = (
+    within("all-gather", 443_136, 4), within("all-reduce", 189_440, 2, ACROSS), within("all-reduce", 103_168, 4),
+    within("reduce-scatter", 86_016, 4),
+)  # fmt: skip
+
+
+def test_a_sum_within_slices_and_between_them_is_the_sum_that_is_expected():
+    step, form = StepFacts(devices=8, platform="tpu", metrics=2, sizes=(8,)), {"all-reduce": (445_952, 445_952)}
+    assert verify(collective_counts.flat(SUM_OF_SLICES), form, step).ok
+    assert not verify(SUM_OF_SLICES, form, step).ok
+    for place, wrong in ((1, 50_000), (2, 10_000), (2, 203_168), (3, 40_000)):  # a sum that is missing, or done twice
+        sums = [*SUM_OF_SLICES]
+        sums[place] = dataclasses.replace(sums[place], elements=wrong)
+        assert not verify(collective_counts.flat(sums), form, step).ok
+    whole = (within("all-reduce", 100, 2), within("all-gather", 100, 4, "fsdp"))
+    assert collective_counts.flat(whole) == whole  # no axis spans slices and goes on within them
+    assert len(collective_counts.flat((*SUM_OF_SLICES, within("all-to-all", 9, 2, "expert")))) == 2
+
+
+def test_an_axis_that_goes_on_within_slices_is_named():
+    text = SLICES.replace("ABOUT", ABOUT)
+    assert [each.axis for each in collective_counts.count(parse(text), {"data": 8})] == ["data", ACROSS]
+
+
 def test_a_copy_hides_behind_work():
     events = (Copy("c", 1000, 3.0), spent(2.0), Wait("c"), spent(1.0))
     times = schedule.times(events, lambda *_: 0.0)
@@ -111,6 +160,16 @@ def test_ticks_that_mix_both_passes_wait_for_the_longer():
     assert schedule.bubble_s(events, 4) == (2 + 8 + 4) - 4 * 3
     alone = (Loop(8, (spent(2.0),), known=True, branches=(0.0, 1.0, 2.0)),)
     assert schedule.bubble_s(alone, 4) == 16 - 12
+
+
+def test_the_bubble_at_another_count_is_of_work_scaled_as_a_whole():
+    events = (Loop(5, (spent(4.0),), known=True, branches=(0.0, 4.0)),)
+    assert schedule.bubble_s(estimate._slower(events, 1.5), 4) == 1.5 * schedule.bubble_s(events, 4) > 0
+
+
+def test_nothing_hidden_includes_the_copies_to_the_host():
+    record = dataclasses.replace(at(64), work_s=1.0, communication_s=0.25, host_s=2.0)
+    assert (record.hidden_s, record.bare_s) == (2.0, 3.25)
 
 
 def test_a_conditional_of_two_ticks_is_read_with_its_branches():

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import dataclasses
+from functools import partial
 
 import pytest
 from fabricate_forecasts import compiled
@@ -14,7 +15,7 @@ from jaxbench.core.schema import Collective
 from jaxbench.errors import UserError
 from jaxbench.features.forecast import advice, advice_page, estimate, forecast_command, forecasts, network, page
 from jaxbench.features.forecast.figures import draw_links
-from jaxbench.features.forecast.forecasts import NVLINK, PEER, SLOWEST, STAGED
+from jaxbench.features.forecast.forecasts import NVLINK, PEER, STAGED
 from jaxbench.features.forecast.network import AlphaBetaLink, Hosts, PciePath, Torus
 
 
@@ -77,25 +78,47 @@ def on(name: str, count: int = 2, path: PciePath | None = None) -> forecasts.For
 def test_a_forecast_says_what_each_link_would_do():
     made = on("rtx4090")
     assert made.link == "PCIe 4.0 x16, staged through the host"
-    assert made.by_link[NVLINK] < made.by_link[PEER] < made.by_link[STAGED] < made.by_link[SLOWEST]
+    assert made.by_link[NVLINK] < made.by_link[PEER] < made.by_link[STAGED] < made.slowest_s
     assert made.scheduled_s == pytest.approx(made.by_link[STAGED])
-    assert made.high_s is not None and made.high_s >= made.by_link[SLOWEST]  # the band includes the slowest host
+    assert made.high_s is not None and made.high_s >= made.slowest_s  # the band includes the slowest host
     assert on("rtx4090", path=network.parse("pcie4x16:p2p")).scheduled_s == pytest.approx(made.by_link[PEER])
     bridged = on("h100")
     assert bridged.link == "" and bridged.link_name == NVLINK
     assert bridged.scheduled_s == pytest.approx(bridged.by_link[NVLINK])
-    assert SLOWEST not in bridged.by_link
-    factors = [made.link_factor(name) for name in (NVLINK, PEER, STAGED)]
+    assert bridged.slowest_s == 0
+    factors = [made.link_factor(made.by_link[name]) for name in (NVLINK, PEER, STAGED)]
     assert factors == sorted(factors, reverse=True) and factors[0] <= 1.0
 
 
 def test_depths_keep_the_links():
     shallow, deep = on("rtx4090"), on("rtx4090")
     made = estimate.at_depth(shallow, dataclasses.replace(
-        deep, by_link={name: 2 * value for name, value in deep.by_link.items()}
+        deep, slowest_s=2 * deep.slowest_s, by_link={name: 2 * value for name, value in deep.by_link.items()}
     ), (1, 2), 4)  # fmt: skip
     assert made.by_link == pytest.approx({name: 4 * value for name, value in deep.by_link.items()})
-    assert made.high_s is not None and made.high_s >= made.by_link[SLOWEST]
+    assert made.high_s is not None and made.high_s >= made.slowest_s == pytest.approx(4 * deep.slowest_s)
+
+
+def test_a_band_reaches_to_the_slowest_path_and_the_slowest_network_together():
+    """Also for hosts of one device, which have no other link, and for slices."""
+    network_of = partial(network.of, between=network.parse("100gbit"))
+    for name in ("rtx4090:2x4", "l4:4x1", "v5e:2x2x2", "h100:16"):
+        known, worst = network_of(targets.parse(name)), network.slowest(network_of(targets.parse(name)))
+        assert worst.between.alpha_s == hardware.link("cpu", "slow network").alpha_s > known.between.alpha_s
+        assert network.slowest(worst) == worst and network.assumed(known)[-1].startswith("The latency of a message")
+    both = network_of(targets.parse("rtx4090:2x4"))
+    assert network.slowest(both).inside.limit == hardware.pcie("slowest_staged")
+    assert len(network.assumed(both)) == 2
+    assert network.slowest(known := network.of(targets.parse("h100:16"))) is known and not network.assumed(known)
+    alone, target = compiled(4, target="l4"), targets.parse("l4:4x1")
+    made = estimate.timed(alone.forecast, alone.events, target, network_of(target))
+    assert made.by_link == {} and made.high_s >= made.slowest_s > made.bare_s
+
+
+def test_a_description_that_was_derived_is_named_at_other_counts_too():
+    target = targets.parse("l4:8")
+    made = estimate.at_count(compiled(2, target="l4"), compiled(4, target="l4"), 8, target, network.of(target))
+    assert any(note.startswith("The compiler's description of l4 is derived") for note in made.notes)
 
 
 def test_the_page_has_the_factor_link_with_and_without_peer_to_peer(tmp_path):
@@ -104,7 +127,7 @@ def test_the_page_has_the_factor_link_with_and_without_peer_to_peer(tmp_path):
     page.write(tmp_path, console)
     shown = " ".join(console.export_text().split())
     assert "rtx4090:2 fsdp/weak/2, here PCIe 4.0 x16, staged through the host: work is" in shown
-    assert "% over PCIe with peer-to-peer" in shown and "% at the slowest that was measured" in shown
+    assert "% of a step over PCIe with peer-to-peer" in shown and "% at the slowest that was measured" in shown
     assert (tmp_path / "figures" / "links.svg").exists()
     assert draw_links([dataclasses.replace(on("h100", 8), by_link={})], title="t") is None
 

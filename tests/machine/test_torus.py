@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 from jax.sharding import AxisType
 
+from jaxbench.errors import UserError
 from jaxbench.machine import mesh
 from jaxbench.parallel import axes
 
@@ -63,6 +64,18 @@ def test_every_mesh_of_a_chip_set_is_laid_so():
     assert mean_links(list(mesh.data_mesh(given, AxisType.Auto).devices.flat), (8,)) == [1.0]
     assert mean_links(list(mesh.grid(given, (2, 4)).devices.flat), (2, 4)) == [1.0, 1.0]
     assert mean_links(list(axes.mesh_of(given, {"data": 2, "tensor": 4}).devices.flat), (2, 4)) == [1.0, 1.0]
+
+
+def test_slices_share_the_first_axis_of_a_mesh():
+    given = chips([*TRAYS_2X4, *TRAYS_2X4])
+    for number, chip in enumerate(given):
+        chip.slice_index = number // 8
+    found = mesh.arranged(given, (2, 8))
+    assert [{chip.slice_index for chip in row} for row in found] == [{0}, {1}]
+    assert all(mean_links(list(row), (8,)) == [1.0] for row in found)
+    assert [chip.slice_index for chip in mesh.arranged(given, (16,))] == [0] * 8 + [1] * 8
+    with pytest.raises(UserError, match="its 1 devices do not divide into 2 slices: begin the mesh with data=2"):
+        mesh.arranged(given, (1, 16))
 
 
 def test_cores_of_one_chip_are_neighbours():

@@ -24,7 +24,7 @@ from typing import Any
 
 from jaxbench.catalog import hardware
 from jaxbench.errors import UserError, did_you_mean
-from jaxbench.features.forecast.forecasts import AT_BEST, ESTIMATED, SLOWEST, ForecastRecord
+from jaxbench.features.forecast.forecasts import AT_BEST, ESTIMATED, ForecastRecord
 
 HOUR_S, DAY_S = 3600.0, 86400.0
 _EQUAL = 1e-3  # relative: smaller differences in cost count as equal, because the number of steps is rounded up
@@ -308,8 +308,6 @@ def growth(forecasts: Iterable[ForecastRecord], host: int) -> list[Growth]:
     for (strategy, arm), line in families.items():
         if len(line) < 2 or not line[-1].by_link:
             continue
-        names = [name for name in line[-1].by_link if name != SLOWEST]
-
         base = line[0].global_batch / (line[0].scheduled_s or math.inf)
 
         def speed(name: str, line: Sequence[ForecastRecord] = line, base: float = base) -> tuple[float, ...]:
@@ -319,6 +317,6 @@ def growth(forecasts: Iterable[ForecastRecord], host: int) -> list[Growth]:
         made.append(Growth(
             target=line[0].target.partition(":")[0], strategy=strategy, arm=arm, link=line[-1].link,
             devices=tuple(each.devices for each in line), speed=speed(""),
-            by_link={name: speed(name) for name in names}, bound=line[-1].grade != ESTIMATED,
+            by_link={name: speed(name) for name in line[-1].by_link}, bound=line[-1].grade != ESTIMATED,
         ))  # fmt: skip
     return made

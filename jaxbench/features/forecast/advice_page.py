@@ -16,6 +16,7 @@ from jaxbench.core.store import write_atomic
 from jaxbench.digits import digits
 from jaxbench.errors import UserError
 from jaxbench.features.forecast.figures import clock, draw_advice
+from jaxbench.features.forecast.forecasts import LINKS
 from jaxbench.report import page
 from jaxbench.report.drawing import canvas
 from jaxbench.report.page import Page, Picture, Section
@@ -23,7 +24,6 @@ from jaxbench.report.table import ALWAYS, TEXT, Column, Table, fill, to_csv
 
 FILE, PAGE, CSV, DEFINITION = "advise.json", "advise.html", "advise.csv", "advice"
 _DAY_S, _KWH = 86400.0, 3.6e6
-_LINKS = {"NVLink": "NVLink", "peer-to-peer": "PCIe with peer-to-peer", "staged": "PCIe without peer-to-peer"}
 Line = dict[str, Any]
 
 
@@ -163,7 +163,7 @@ def _growth(each: Line) -> str:
     others = {
         name: speed[-1] for name, speed in each["by_link"].items() if abs(speed[-1] / each["speed"][-1] - 1) > 0.02
     }
-    words = ", ".join(f"{digits(speed)} over {_LINKS[name]}" for name, speed in others.items())
+    words = ", ".join(f"{digits(speed)} over {LINKS[name]}" for name, speed in others.items())
     link = f"{each['link'] or 'NVLink'}{', at best' if each['bound'] else ''}"
     return (
         f"{who} ({link}): {steps} times the work of {fewest}. "

@@ -27,10 +27,9 @@ from jaxbench.features.forecast.forecasts import (
     ESTIMATED,
     MEASURED,
     RECKONED,
-    SLOWEST,
     ForecastRecord,
 )
-from jaxbench.features.forecast.network import Hosts, Network, PciePath, alternatives, slowest
+from jaxbench.features.forecast.network import Hosts, Network, PciePath, alternatives, assumed, slowest
 from jaxbench.features.forecast.schedule import Event, Times
 from jaxbench.features.forecast.work import Chip, Cost
 from jaxbench.levers import REMAT
@@ -115,41 +114,36 @@ def timed(forecast: ForecastRecord, events: tuple[Event, ...], target: Target, n
         why = f"No time: the catalogue does not have all rates of {target.device_kind}."
         return dataclasses.replace(forecast, notes=(*forecast.notes, why))
     by: dict[str, float] = {}
-    kernels = copied = 0
+    kernels, copied, sent_s, slow_s, slow = 0, 0, 0.0, 0.0, slowest(network)
     for event, count in schedule.every(events):
-        copied += event.bytes * count if isinstance(event, schedule.Copy) else 0
         if isinstance(event, Cost):
             by[event.how] = by.get(event.how, 0.0) + event.seconds * count
             kernels += count
+        elif isinstance(event, schedule.Copy):
+            copied += event.bytes * count
+        else:
+            sent_s += count * network.seconds(event.collective, event.stride)
+            slow_s += count * slow.seconds(event.collective, event.stride)
     kinds = [_ATTENTION[kind] for kind in forecast.attention.split("+") if kind]
     notes = (*forecast.notes, *kinds, *_notes(events, by))
+    if target.described.startswith("derived"):
+        notes = (*notes, f"The compiler's description of {target.name} is {target.described}.")
     if copied and on.host_bytes_per_s is None:
         notes = (*notes, "The catalogue has no rate of copies to the host: their time does not count.")
+    if slow_s > sent_s:
+        notes = (*notes, *assumed(network))
+    times = schedule.times(events, network.seconds, on.overlap)
     made = dataclasses.replace(
         forecast, seconds_by=dict(sorted(by.items())), kernels=kernels, host_bytes=copied,
         bubble_s=schedule.bubble_s(events, forecast.passes), notes=notes,
         link=str(network.inside) if isinstance(network, Hosts) and isinstance(network.inside, PciePath) else "",
-        by_link=_by_link(events, target, network, on) if forecast.wire_bytes else {},
+        by_link={
+            name: schedule.times(events, each.seconds, on.overlap).scheduled_s
+            for name, each in (alternatives(network, target) if forecast.wire_bytes else {}).items()
+        },
+        slowest_s=times.bare_s + slow_s - sent_s if slow_s > sent_s else 0.0,
     )  # fmt: skip
-    return _with_slow_links(banded(made, schedule.times(events, network.seconds, on.overlap), on))
-
-
-def _by_link(events: tuple[Event, ...], target: Target, network: Network, on: Chip) -> dict[str, float]:
-    """The scheduled seconds with each link that a host of GPUs may have, and without overlap at the slowest."""
-    seconds = {
-        name: schedule.times(events, each.seconds, on.overlap).scheduled_s
-        for name, each in alternatives(network, target).items()
-    }
-    slow = slowest(network)
-    if not seconds or slow == network:
-        return seconds
-    return {**seconds, SLOWEST: schedule.times(events, slow.seconds, on.overlap).bare_s}
-
-
-def _with_slow_links(forecast: ForecastRecord) -> ForecastRecord:
-    """The forecast with a range that includes the slowest measured link of this kind."""
-    slow = forecast.by_link.get(SLOWEST, 0.0)
-    return forecast if forecast.high_s is None else dataclasses.replace(forecast, high_s=max(forecast.high_s, slow))
+    return banded(made, times, on)
 
 
 def banded(forecast: ForecastRecord, times: Times, on: Chip) -> ForecastRecord:
@@ -174,7 +168,7 @@ def banded(forecast: ForecastRecord, times: Times, on: Chip) -> ForecastRecord:
         low_s=min(band.low, 1.0) * times.hidden_s if best else band.low * middle_s,
         scheduled_s=scheduled_s,
         host_s=times.host_s,
-        high_s=None if best else band.high * middle_s,
+        high_s=None if best else max(band.high * middle_s, forecast.slowest_s),
         work_s=times.work_s,
         communication_s=times.communication_s,
         runs=band.runs,
@@ -278,13 +272,14 @@ def at_depth(shallow: ForecastRecord, deep: ForecastRecord, depths: tuple[int, i
         collectives=tuple(_deeper(shallow.collectives, each, share) for each in deep.collectives),
         seconds_by={how: line(shallow.seconds_by.get(how, 0.0), deep.seconds_by[how]) for how in deep.seconds_by},
         by_link={name: line(shallow.by_link.get(name, 0.0), deep.by_link[name]) for name in deep.by_link},
+        slowest_s=line(shallow.slowest_s, deep.slowest_s),
     )  # fmt: skip
     on = work.chip(deep.device_kind)
     if shallow.work_s is None or deep.work_s is None or on is None:
         return made
     names = ("work_s", "communication_s", "scheduled_s", "host_s")
     times = Times(**{name: line(getattr(shallow, name), getattr(deep, name)) for name in names})
-    return _with_slow_links(banded(made, times, on))
+    return banded(made, times, on)
 
 
 def _deeper(shallow: Sequence[Collective], deep: Collective, share: float) -> Collective:
@@ -305,7 +300,8 @@ def _slower(events: tuple[Event, ...], factor: float) -> tuple[Event, ...]:
         if isinstance(event, Cost | schedule.Copy):
             made.append(dataclasses.replace(event, seconds=factor * event.seconds, bytes=round(factor * event.bytes)))
         elif isinstance(event, schedule.Loop):
-            made.append(dataclasses.replace(event, events=_slower(event.events, factor)))
+            branches = tuple(factor * seconds for seconds in event.branches)
+            made.append(dataclasses.replace(event, events=_slower(event.events, factor), branches=branches))
         else:
             made.append(event)
     return tuple(made)
@@ -316,7 +312,7 @@ def from_measured(rows: Sequence[Row], count: int, target: str, network: Network
 
     The local work is the measured step of one device. The messages follow from the collectives of a compiled step, or
     from the gradient's bytes if the run has none. The range is from all communication hidden to none hidden, over the
-    interval of the measured step. If alpha is assumed, the upper end uses the longest measured alpha.
+    interval of the measured step. The upper end uses the slowest link that the network may be.
 
     rows: the measured points. target: the link's name. Raises UserError if no point has a time, or if the messages are
     unknown.
@@ -336,10 +332,7 @@ def from_measured(rows: Sequence[Row], count: int, target: str, network: Network
     share = 1.0 if point.scaling == "weak" else 1.0 / count
     collectives, notes = _messages(known, count)
     sent_s, slowly_s = (_sent_s(collectives, each) for each in (network, slowest(network)))
-    if slowly_s > sent_s:
-        notes.append(
-            "The latency of a message is assumed: measure the link with 'jaxbench run collectives' and give --card."
-        )
+    notes += assumed(network) if slowly_s > sent_s else ()
     low, high = (step.lo, step.hi) if step.has_interval else (step.value, step.value)
     if share < 1:
         notes.append("Local work is taken in proportion to the per-device batch; small batches are slower than that.")

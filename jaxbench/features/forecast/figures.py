@@ -14,7 +14,7 @@ from matplotlib.lines import Line2D
 from jaxbench.analysis.compiled import gigabytes
 from jaxbench.catalog import published
 from jaxbench.core.schema import COLLECTIVES, CompiledRecord
-from jaxbench.features.forecast.forecasts import COMPILED, SLOWEST, STAGED, ForecastRecord
+from jaxbench.features.forecast.forecasts import COMPILED, ForecastRecord
 from jaxbench.report.drawing import marks, notes
 from jaxbench.report.drawing.axes import devices_axis, entitle, log_axis, plain
 from jaxbench.report.drawing.canvas import Sheet, short
@@ -143,7 +143,7 @@ def _band(axes: Axes, line: Sequence[ForecastRecord], place: int, *, efficient: 
 
     most = heights(lambda record: record.low_s)
     if all(record.high_s for record in known) and known:
-        ends = [most, heights(lambda r: r.high_s), heights(_hidden_s), heights(_bare_s)]
+        ends = [most, heights(lambda r: r.high_s), heights(lambda r: r.hidden_s), heights(lambda r: r.bare_s)]
         if len(at) == 1:  # a band over one device count would have no width
             at, ends = [at[0] / 1.1, at[0] * 1.1], [2 * end for end in ends]
         hatch = _HATCHES[place % len(_HATCHES)]
@@ -152,16 +152,6 @@ def _band(axes: Axes, line: Sequence[ForecastRecord], place: int, *, efficient: 
     elif known:
         axes.plot(at, most, color=colour, linestyle=(0, (5, 2)), linewidth=1.0)
         axes.plot(at, most, color=colour, linestyle="none", marker=7, markersize=4.5)  # no higher
-
-
-def _hidden_s(record: ForecastRecord) -> float | None:
-    """Seconds per step with all communication hidden."""
-    return None if record.work_s is None else max(record.work_s, record.communication_s or 0.0)
-
-
-def _bare_s(record: ForecastRecord) -> float | None:
-    """Seconds per step with no communication hidden."""
-    return None if record.work_s is None else record.work_s + (record.communication_s or 0.0)
 
 
 def _height(record: ForecastRecord, seconds: float | None, line: Sequence[ForecastRecord], efficient: bool) -> float:
@@ -219,25 +209,22 @@ def _forecast_notes(records: Sequence[ForecastRecord], cited: Sequence[Line2D]) 
 def draw_links(records: Sequence[ForecastRecord], *, title: str) -> Figure | None:
     """What the link between GPUs costs: the forecast time of a step, divided into work and waiting for messages, with
     each link that a host may have. The link of the target is marked. The percentages are the factor "link" of an
-    efficiency: work over the whole step. Whiskers lead to the slowest transfer without peer-to-peer that was published,
-    with nothing hidden."""
+    efficiency: work over the whole step. Whiskers lead to the slowest link of the target's kind that was measured, with
+    nothing hidden."""
     shown = [record for record in records if record.by_link and record.work_s and record.status == "ok"][: LIMIT // 3]
     if not shown:
         return None
-    bars = [(record, name) for record in shown for name in record.by_link if name != SLOWEST]
+    bars = [(record, name) for record in shown for name in record.by_link]
     sheet = Sheet(1, 1)
     axes = sheet.panels[0, 0]
     for place, (record, name) in enumerate(bars):
         work_ms, step_ms = 1e3 * (record.work_s or 0.0), 1e3 * record.by_link[name]
         end = marks.stack(axes, place, [(min(work_ms, step_ms), 0), (max(0.0, step_ms - work_ms), 1)])
-        slow_ms = 1e3 * record.by_link.get(SLOWEST, 0.0)
-        if name == STAGED and slow_ms > end:
+        slow_ms = 1e3 * record.slowest_s if name == record.link_name else 0.0
+        if slow_ms > end:
             axes.plot([end, slow_ms], [place, place], color=marks.GREY, linewidth=0.9, marker="|", markersize=5)
-        factor = record.link_factor(name)
-        axes.annotate(
-            f" {100 * (factor or 0.0):.0f} %", (max(end, slow_ms if name == STAGED else 0.0), place), fontsize=6,
-            va="center",
-        )  # fmt: skip
+        factor = record.link_factor(record.by_link[name])
+        axes.annotate(f" {100 * (factor or 0.0):.0f} %", (max(end, slow_ms), place), fontsize=6, va="center")
     entitle(axes, x="step, ms")
     axes.set_xlim(0, 1.12 * axes.dataLim.x1)
     used = [f"over {name}{' (its own)' if name == record.link_name else ''}" for record, name in bars]

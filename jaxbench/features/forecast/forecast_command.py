@@ -222,9 +222,6 @@ def _read(row: CompiledRow, folder: Path, experiment: str, target: Target, asked
         exact = dataclasses.replace(
             exact, basis=RECKONED, memory_bytes=part.memory_bytes, sources=(f"the text compiled for {row.target}",)
         )
-    elif target.described.startswith("derived"):
-        note = f"The compiler's description of {target.name} is {target.described}."
-        exact = dataclasses.replace(exact, notes=(*exact.notes, note))
     if row.record is None:
         return CompiledForecast(exact, ())
     text = gzip.decompress(compile_only.text_file(folder, row.name).read_bytes()).decode()
@@ -259,7 +256,8 @@ def _counts(found: Sequence[CompiledForecast], asked: ForecastRequest, target: T
 
 
 def _base_counts(target: Target) -> tuple[int, int]:
-    return _BASE if target.devices >= _BASE[1] else (target.devices // 2, target.devices)
+    most = max(2, target.devices // target.slices)  # a formula in the devices needs messages of one slice
+    return _BASE if most >= _BASE[1] else (most // 2, most)
 
 
 def _from_run(experiment: str, config: ConfigDict, asked: ForecastRequest) -> list[ForecastRecord]:

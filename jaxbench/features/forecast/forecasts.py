@@ -23,7 +23,8 @@ FILE = "forecast.jsonl"
 COMPILED, RECKONED, MEASURED = "compiled", "reckoned", "measured"
 ESTIMATED, AT_BEST = "estimated", "at best"
 NVLINK, PEER, STAGED = "NVLink", "peer-to-peer", "staged"  # links within a host: names of by_link
-SLOWEST = "slowest"  # of by_link: nothing hidden, on the slowest link of this kind that was measured
+# The names in sentences.
+LINKS = {NVLINK: NVLINK, PEER: "PCIe with peer-to-peer", STAGED: "PCIe without peer-to-peer"}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -51,7 +52,8 @@ class ForecastRecord:
       seconds_by: the parts of work_s by estimation method.
       link: the link within a host that the times are for, in words; "" if there is one link only.
       by_link: scheduled_s with each link that a host may have: NVLink, peer-to-peer (PCIe) and staged (PCIe, through
-        the memory of the host), and with the slowest measured; {} if nothing is sent within a host of GPUs.
+        the memory of the host); {} if nothing is sent within a host of GPUs.
+      slowest_s: the time with nothing hidden on the slowest such link that was measured; 0: the link is known.
       kernels: the number of kernels in a step on one device; 0: unknown.
       family: of programs, which determines the band. runs: the published runs behind the band.
       flops: analytic FLOPs of a step on all devices.
@@ -91,6 +93,7 @@ class ForecastRecord:
     seconds_by: dict[str, float] = dataclasses.field(default_factory=dict)
     link: str = ""
     by_link: dict[str, float] = dataclasses.field(default_factory=dict)
+    slowest_s: float = 0.0
     kernels: float = 0.0
     family: str = ""
     runs: int = 0
@@ -128,13 +131,22 @@ class ForecastRecord:
         return self.flops / (seconds * self.devices * self.peak_flop_per_s)
 
     @property
+    def hidden_s(self) -> float | None:
+        """The time if all communication that can be hidden is; None: unknown."""
+        return None if self.work_s is None else max(self.work_s, self.communication_s or 0.0, self.host_s)
+
+    @property
+    def bare_s(self) -> float | None:
+        """The time if no communication is hidden; None: unknown."""
+        return None if self.work_s is None else self.work_s + (self.communication_s or 0.0) + self.host_s
+
+    @property
     def link_name(self) -> str:
         """The name in `by_link` of the link that the times are for."""
         return NVLINK if not self.link else PEER if PEER in self.link else STAGED
 
-    def link_factor(self, name: str) -> float | None:
-        """The share of a step that is work, not waiting for a link of this name; None: not known for this step."""
-        seconds = self.by_link.get(name)
+    def link_factor(self, seconds: float | None) -> float | None:
+        """The share of a step of `seconds` that is work; the rest waits for a link. None: unknown."""
         return min(1.0, self.work_s / seconds) if seconds and self.work_s else None
 
     def rate(self, seconds: float | None) -> float | None:

@@ -298,17 +298,27 @@ def _parse_slot(text: str) -> PciePath:
 
 
 def slowest(network: Network) -> Network:
-    """The same network at its slowest: an assumed alpha between hosts is the longest that was measured, and a path
-    through the host's memory has the lowest rate that was measured on one."""
+    """The same network at its slowest: an assumed alpha between hosts or slices is the longest that was measured, and a
+    path through the host's memory has the lowest rate that was measured on one."""
     if isinstance(network, Hosts) and isinstance(network.inside, PciePath) and not network.inside.peer:
-        return dataclasses.replace(
-            network, inside=dataclasses.replace(network.inside, limit=hardware.pcie("slowest_staged"))
+        path = dataclasses.replace(network.inside, limit=hardware.pcie("slowest_staged"))
+        network = dataclasses.replace(network, inside=path)
+    if isinstance(network, Hosts | Slices) and network.between and network.between.slowest_alpha_s is not None:
+        between = dataclasses.replace(network.between, alpha_s=network.between.slowest_alpha_s)
+        network = dataclasses.replace(network, between=between)
+    return network
+
+
+def assumed(network: Network) -> list[str]:
+    """What `slowest` changes, in sentences."""
+    notes = []
+    if isinstance(network, Hosts) and isinstance(network.inside, PciePath) and not network.inside.peer:
+        notes.append("The band reaches to the slowest rate that was measured without peer-to-peer.")
+    if isinstance(network, Hosts | Slices) and network.between and network.between.slowest_alpha_s is not None:
+        notes.append(
+            "The latency of a message is assumed: measure the link with 'jaxbench run collectives' and give --card."
         )
-    if not isinstance(network, Hosts) or network.between is None or network.between.slowest_alpha_s is None:
-        return network
-    return dataclasses.replace(
-        network, between=dataclasses.replace(network.between, alpha_s=network.between.slowest_alpha_s)
-    )
+    return notes
 
 
 def _link(link: hardware.KnownLink) -> AlphaBetaLink:

@@ -15,7 +15,7 @@ from jaxbench.digits import digits
 from jaxbench.errors import UserError
 from jaxbench.features.forecast import forecasts
 from jaxbench.features.forecast.figures import draw_forecast, draw_links
-from jaxbench.features.forecast.forecasts import COMPILED, SLOWEST, ForecastRecord
+from jaxbench.features.forecast.forecasts import COMPILED, LINKS, ForecastRecord
 from jaxbench.report import page
 from jaxbench.report.drawing import canvas
 from jaxbench.report.page import Page, Picture, Purpose, Section
@@ -63,12 +63,11 @@ _FILE = tuple(
     Column(name, name) for name in (
         "target", "experiment", "device_kind", "point", "strategy", "scaling", "arm", "devices", "global_batch",
         "basis", "status", "reason", "fits", "peak_bytes", "memory_bytes", "wire_bytes", "grade", "low_s",
-        "scheduled_s", "high_s", "work_s", "communication_s", "family", "runs", "flops", "peak_flop_per_s",
-        "parameters", "kernels", "attention", "link",
+        "scheduled_s", "high_s", "work_s", "communication_s", "host_s", "host_bytes", "bubble_s", "slowest_s", "family",
+        "runs", "flops", "peak_flop_per_s", "parameters", "kernels", "attention", "link",
     )
 )  # fmt: skip
 _PLOTS = (draw_forecast, draw_links)
-_LINKS = {"NVLink": "NVLink", "peer-to-peer": "PCIe with peer-to-peer", "staged": "PCIe without peer-to-peer"}
 
 
 def write(folder: Path, console: Console, answer: str = "") -> None:
@@ -139,12 +138,12 @@ def page_of(records: Sequence[ForecastRecord], pictures: Sequence[Picture] = (),
 
 def _link(record: ForecastRecord) -> str:
     """The factor "link" of a step: the share of it that is work and not waiting for messages, by link."""
-    factors = {name: record.link_factor(name) for name in _LINKS}
-    words = [f"{100 * factor:.0f} % over {_LINKS[name]}" for name, factor in factors.items() if factor is not None]
-    slow = record.link_factor(SLOWEST)
+    factors = {name: record.link_factor(seconds) for name, seconds in record.by_link.items()}
+    words = [f"{100 * (factor or 0.0):.0f} % of a step over {LINKS[name]}" for name, factor in factors.items()]
+    slow = record.link_factor(record.slowest_s)
     used = f", here {record.link}" if record.link else ""
-    least = f"; {100 * slow:.0f} % at the slowest that was measured without peer-to-peer" if slow is not None else ""
-    return f"{record.target} {record.point}{used}: work is {', '.join(words)} of a step{least}; the rest is waiting."
+    least = f"; {100 * slow:.0f} % at the slowest that was measured of this kind" if slow is not None else ""
+    return f"{record.target} {record.point}{used}: work is {', '.join(words)}{least}."
 
 
 _PARTS = {

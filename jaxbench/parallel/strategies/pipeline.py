@@ -136,7 +136,7 @@ def expected(
     """The expected communication of a pipeline's step.
 
     Each tick sends one activation to each neighbour. The gradients of parameters that all stages hold are summed over
-    stages, and all gradients over the axes that split examples or positions. Over `fsdp` parameters are gathered and
+    stages, and all gradients over the axes that split examples. Over `fsdp` parameters are gathered and
     gradients scattered once. The layers' collectives over `tensor` are in the loop, so they count in every tick.
     """
     bounds: CollectiveBounds = {}

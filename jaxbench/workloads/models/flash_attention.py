@@ -58,7 +58,8 @@ def kernels(shape: tuple[int, ...], name: str = "") -> dict[str, Attend]:
 
         return lambda *qkv: _by_example(attend, qkv[0].shape[0])(*qkv)
 
-    gpu = padded(partial(_cuda, block := _gpu_block(width)), block, _NARROWEST if width < _NARROWEST else 1)
+    block = 64 if width <= 128 else 32  # positions of a block of scores on a GPU: wide heads leave room for a small one
+    gpu = padded(partial(_cuda, block), block, _NARROWEST if width < _NARROWEST else 1)
     return {"tpu": padded(_tpu, _LANES, _LANES), "cuda": gpu}
 
 
@@ -150,11 +151,6 @@ def _tpu(q_BNTH: jax.Array, k_BNTH: jax.Array, v_BNTH: jax.Array) -> jax.Array:
     mask = masks.MultiHeadMask([masks.CausalMask((positions, positions))] * heads)
     kernel = splash.make_splash_mha(mask, head_shards=1, q_seq_shards=1, block_sizes=splash.BlockSizes(**sizes))
     return jax.vmap(kernel)(q_BNTH, k_BNTH, v_BNTH)
-
-
-def _gpu_block(width: int) -> int:
-    """The positions of a block of scores on a GPU: wide heads leave room for a small one."""
-    return 64 if width <= 128 else 32
 
 
 def triton_kernel() -> Any:

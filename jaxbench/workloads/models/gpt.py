@@ -399,9 +399,7 @@ def collective_bounds(shape: Dimensions, share: DeviceShare, *, recomputed: bool
         part = positions_held * shape.heads * shape.head // share.over("tensor")  # keys, or values, of one block
         # Keys and values travel the ring in both passes. In the backward pass their gradients return to their device.
         once, back = 2 * (ring - 1) * part, (2 * (ring - 1) + 2 * ring) * part
-        forward, backward = ("forward" in share.passes), ("backward" in share.passes)
-        least = forward * once + backward * back
-        bounds["collective-permute"] = _times(share.blocks or shape.layers, least, backward * recomputed * once)
+        bounds["collective-permute"] = _times(shape.layers, once + back, recomputed * once)
     if share.over("expert") > 1:
         sent = share.examples * shape.experts * capacity(shape.context, shape.experts) * shape.width
         bounds["all-to-all"] = _times(shape.layers, 4 * sent, recomputed * 2 * sent)
