@@ -22,9 +22,9 @@ from jaxbench.features.comparison.ratio import of_seeds
 from jaxbench.levers import SCHEDULE
 from jaxbench.report.figures import memory
 from jaxbench.statistics import paired_ratio
-from jaxbench.statistics.bootstrap import Estimate, estimate
+from jaxbench.statistics.bootstrap import Estimate, estimate, student
 from jaxbench.suites.papers import evidence
-from jaxbench.suites.papers.evidence import Evidence, NotTestable, arm_of, most_devices, student
+from jaxbench.suites.papers.evidence import Evidence, NotTestable, arm_of, most_devices
 from jaxbench.suites.papers.paper import Claim
 
 Reading = tuple[Estimate, dict[str, Any]]
