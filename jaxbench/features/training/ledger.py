@@ -10,7 +10,6 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from types import TracebackType
 
 from jaxbench.errors import UserError
 from jaxbench.features.training import trainings
@@ -73,24 +72,19 @@ class TimeLedger:
         self._path, self._silent = folder / LEDGER, not kept
         self._ended = threading.Event()
         if kept:
-            self._open()
+            with writing(folder), open(self._path, "a+b") as file:
+                self._at = file.tell()  # where the lines of this start begin
+                file.seek(max(0, self._at - 1))
+                if file.read() not in (b"", b"\n"):
+                    file.write(b"\n")  # after a line that a crash cut off
         self._thread = threading.Thread(target=self._beat, name="ledger", daemon=True)
         self.write()
-
-    def _open(self) -> None:
-        with writing(self._folder), open(self._path, "a+b") as file:
-            self._at = file.tell()  # where the lines of this start begin
-            file.seek(max(0, self._at - 1))
-            if file.read() not in (b"", b"\n"):
-                file.write(b"\n")  # after a line that a crash cut off
 
     def __enter__(self) -> TimeLedger:
         self._thread.start()
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
         self._ended.set()
         self._thread.join()
         if error is None:
@@ -147,14 +141,11 @@ class TimeLedger:
                 file.write(json.dumps(line, separators=(",", ":")).encode() + b"\n")
 
     def _beat(self) -> None:
-        first = self._clock()
+        first, pause_s = self._clock(), SHORTEST_BEAT_S
         with contextlib.suppress(UserError):  # a full disk: the training thread meets and reports it too
-            while not self._ended.wait(self._pause_s((self._clock() - first) / 1e9)):
+            while not self._ended.wait(pause_s):
                 self.write()
-
-    @staticmethod
-    def _pause_s(age_s: float) -> float:
-        return min(LONGEST_BEAT_S, max(SHORTEST_BEAT_S, BEAT * age_s))
+                pause_s = min(LONGEST_BEAT_S, max(SHORTEST_BEAT_S, BEAT * (self._clock() - first) / 1e9))
 
 
 def summary(folder: Path) -> str:
