@@ -151,7 +151,7 @@ def _run(
             continue
         workers = [(unit, str(unit % sets)) for unit in range(number)]
         left = {name: {n: value for n, value in of.items() if n not in out} for name, of in values.items()}
-        without = bool(out) and min(map(len, left.values())) >= contended.LEAST_LEFT
+        without = bool(out) and all(contended.enough(len(of), (str(n % sets) for n in of)) for of in left.values())
         left = left if without else values
         times = Times(POINTS, left, workers, now - begun)
         found = looks.judge(POINTS, times, sets=sets, budget_s=budget_s)
