@@ -24,6 +24,7 @@ def main(arguments: list[str], workdir: Path, console: Console) -> int:
     from jaxbench.statistics.bootstrap import MIN_PROCESSES
 
     path = comparable.keep_baseline(Path(FLAGS.run), FLAGS.name)
+    # Too few processes are allowed: then `check` relies on the calibration.
     few = [n for n, one in comparable.samples_of(comparable.read(path)).items() if len(one.processes) < MIN_PROCESSES]
     console.print(f"Kept as {path}.", highlight=False, soft_wrap=True)
     if few:

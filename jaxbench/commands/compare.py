@@ -65,7 +65,7 @@ def _compare_trainings(a: Path, b: Path, folder: Path | None, console: Console) 
         console.print(
             f"\nWritten to {folder}: summary.md, figures/{draw_learning.name}.svg", highlight=False, soft_wrap=True
         )
-    return judge.EXIT[found[0].verdict]
+    return judge.EXIT[found[0].verdict]  # in seconds: fewer steps may take longer
 
 
 def answer(found: Comparison, folder: Path | None, name: str, console: Console) -> int:

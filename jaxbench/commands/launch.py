@@ -39,6 +39,7 @@ def main(arguments: list[str], workdir: Path, console: Console) -> int:
     from jaxbench.sweep import run as runner
 
     name, *command = arguments
+    # All flags of launch are read here: checking the command parses the flags anew, as its processes will.
     engine, dry_run = engines.load(name), FLAGS.dry_run
     names = ("nodes", "devices", "processes_per_node", "minutes", "options")
     asked: dict[str, Any] = {flag: FLAGS[flag].value for flag in names}

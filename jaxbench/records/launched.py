@@ -126,6 +126,7 @@ def gather(workdir: Path) -> None:
     parts = [RunFolder(workdir / job.folder) for job in begun]
     first = [job.nodes * SESSIONS for job in begun]
     config, manifest = _config(parts), _manifest(parts, first)
+    # Rounds of two jobs share no drift, so each job keeps sessions of its own.
     records = [
         _moved_record(each, session) for part, session in zip(parts, first, strict=True) for each in part.records()
     ]

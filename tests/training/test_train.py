@@ -358,7 +358,7 @@ def test_a_full_disk_is_said_where_rows_are_written(tmp_path, monkeypatch):
 
 @pytest.mark.parametrize(
     ("saved", "sentence"),
-    [((), "stopped before the first checkpoint"), ((20, 30), "stopped at once: .* continues from .* step 30")],
+    [((), "stopped at once: .* continues from the start"), ((20, 30), "stopped at once: .* continues from .* step 30")],
 )
 def test_an_impatient_ctrl_c_says_what_is_kept(tmp_path, monkeypatch, saved, sentence):
     def interrupted(*_, **__):

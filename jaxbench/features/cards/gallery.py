@@ -174,6 +174,7 @@ def cards(folder: Path, filters: Sequence[str], console: Console) -> int:
         if all(any(fnmatchcase(row.fields[name].lower(), p) for p in patterns) for name, patterns in asked.items())
     ]  # fmt: skip
     console.print(_table(shown, damaged).terminal(console.width))
+    # From the records and not from the cards' own tables, which somebody may have edited.
     note = "Medians with 95 % bootstrap confidence intervals, from the records of each card."
     console.print(Text(note + (OVERSUBSCRIBED if any(row.oversubscribed for row in shown) else ""), style="dim"))
     sentences = [*damaged.values(), *_twins(readable)]

@@ -80,6 +80,7 @@ def _axis(axes: Axes, rows: Sequence[Answer], answers: Answers) -> None:
     inside = 1 / (1 + answers.margin), 1 + answers.margin
     ends = [end for row in rows for end in (row.ratio.value, row.ratio.lo, row.ratio.hi) if math.isfinite(end)]
     log_axis(axes, "x", show=lambda value: plain(round(value, 6)))
+    # The band is always in view: without it, a small difference would fill the panel and look large.
     low, high = min(*ends, inside[0]), max(*ends, inside[1])
     room = max((high / low) ** 0.06, 1.005)
     axes.set_xlim(low / room, high * room)

@@ -190,6 +190,7 @@ def headlines(card: MachineProfile) -> list[str]:
     for platform in dict.fromkeys(peak["platform"] for peak in card["peaks"]):
         peaks = [peak for peak in card["peaks"] if peak["platform"] == platform]
         cores = max(peak["cores"] or 0 for peak in peaks)
+        # On a CPU, the peak of fewer cores is not that of the machine.
         peaks = [peak for peak in peaks if platform != "cpu" or peak["cores"] == cores]
         flops = [
             f"{p['dtype']} {quantities.flops(p['value'], p['dtype'])}" for p in peaks if p["quantity"] == "flop_per_s"
@@ -203,6 +204,7 @@ def headlines(card: MachineProfile) -> list[str]:
         sentences += [f"Streaming{where}: {', '.join(streams)}."] if streams else []
     calls = [f"{call['op']} {call['impl']} {seconds(call['value'])}" for call in card["launch"]]
     sentences += [f"One call: {', '.join(calls)}."] if calls else []
+    # Devices that share a core wait for each other, so their times are not those of a link.
     links = [link for link in card["links"] if not link["oversubscribed"]]
     count = max((link["devices"] for link in links), default=0)
     parts = [

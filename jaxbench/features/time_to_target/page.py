@@ -58,6 +58,7 @@ def _page(
     pictures = [Picture(name=draw_targets.name, svg=files["svg"], caption=draw_targets.caption)] if files else []
     places = [place for curve in curves for place in curve.places]
     sections = []
+    # A mean with a censored seed is only a lower limit, and a reader must know that before comparing batches.
     if lost := [_not_reached(place) for place in places if place.censored]:
         sections.append(Section("Not reached", lost, Purpose.NOTE, DEFINITION))
     if tried := [trainings.trained_sentence(one) for one in trained if one.rule == trainings.GRID]:

@@ -113,9 +113,7 @@ def train(
     except MoreCollectives as error:
         before.restart(error.count, workdir, console)
     except KeyboardInterrupt:  # the second one, or one before the loop could answer with a checkpoint
-        text = f"stopped before the first checkpoint: the same command with --workdir={workdir} starts again."
-        if saved_steps(workdir / CHECKPOINTS):
-            text = f"stopped at once: the same command with --workdir={workdir} continues{_from(workdir)}."
+        text = f"stopped at once: the same command with --workdir={workdir} continues{_from(workdir)}."
         console.print(text, highlight=False, soft_wrap=True)
         return 130
 
