@@ -150,7 +150,6 @@ def test_a_damaged_newest_checkpoint_is_said_and_the_one_before_is_used(whole, t
     blob.write_bytes(blob.read_bytes()[:-9])
     text = io.StringIO()
     resumed = train_toy(tmp_path, console=Console(file=text, width=200))
-    assert len(resumed.notes) == 1 and "11 is damaged" in resumed.notes[0]
     assert "11 is damaged" in text.getvalue() and "checkpoint at step 9" in text.getvalue()
     assert resumed.params_sha256 == whole[1].params_sha256
     assert rows_of(tmp_path) == rows_of(whole[0])

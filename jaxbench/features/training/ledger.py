@@ -146,15 +146,3 @@ class TimeLedger:
             while not self._ended.wait(pause_s):
                 self.write()
                 pause_s = min(LONGEST_BEAT_S, max(SHORTEST_BEAT_S, BEAT * (self._clock() - first) / 1e9))
-
-
-def summary(folder: Path) -> str:
-    """The table of time by kind, over all starts of the training in `folder`, with its goodput."""
-    starts = trainings.read_ledger(folder)
-    spent = trainings.totals(starts)
-    whole = sum(spent.values())
-    times = "once" if len(starts) == 1 else f"{len(starts)} times"
-    lines = [f"where the time went, started {times}:"]
-    for name, ns in [*((trainings.LABELS[name], ns) for name, ns in spent.items() if ns), ("total", whole)]:
-        lines.append(f"  {name:<26} {ns / 1e9:10.2f} s  {ns / max(whole, 1):6.1%}")
-    return "\n".join([*lines, f"goodput (steps that count, over the total): {trainings.goodput(spent):.1%}"])

@@ -29,7 +29,7 @@ from jaxbench.core.workload import Dataset, TrainWorkload
 from jaxbench.errors import UserError
 from jaxbench.features.training.checkpoint import Restored, Writer, params_sha256, restore_latest
 from jaxbench.features.training.folder import Session, locked_folder, record
-from jaxbench.features.training.ledger import TimeLedger, summary
+from jaxbench.features.training.ledger import TimeLedger
 from jaxbench.features.training.loop import Stop, TrainLoop, of_signals, shown
 from jaxbench.features.training.metrics import MetricLog
 from jaxbench.features.training.plan import Plan, Row, count, read_data, read_plan
@@ -61,7 +61,6 @@ class TrainResult:
         loading data, nor work that a kill has discarded.
       compile_s: the part of elapsed_s spent compiling.
       params_sha256: of the parameters, see `params_sha256`.
-      notes: a sentence for each checkpoint that could not be used.
     """
 
     reached: bool
@@ -74,7 +73,6 @@ class TrainResult:
     elapsed_s: float
     compile_s: float
     params_sha256: str
-    notes: tuple[str, ...]
 
 
 @dataclass
@@ -137,7 +135,7 @@ def train(
             if restored.state is not None and plan.finished(restored.step, rows):
                 ledger.discard()
                 record(folder, session, members, step=restored.step)
-                result = _result(plan, restored.state, rows, notes=restored.notes, was_finished=True)
+                result = _result(plan, restored.state, rows, was_finished=True)
             else:
                 with discovery.explaining(f"the training step of '{workload.name}'"):
                     program = program_builder(workload)
@@ -153,10 +151,10 @@ def train(
                     state, stopped_by = loop.run(log, writer, facts=facts, console=console, stop=role.stop)
                     rows = members.broadcast(log.rows)
                 ended: dict[str, Any] = {"stopped_by": stopped_by, "clock": loop.clock.to_json()}
-                result = _result(plan, state, rows, notes=restored.notes, **ended)
+                result = _result(plan, state, rows, **ended)
                 ledger.finished = result.finished
     if members.leads:
-        _print_end(console, result, plan, spent=summary(folder))
+        _print_end(console, result, plan)
     return result
 
 
@@ -195,7 +193,6 @@ def _result(
     state: TrainState,
     rows: list[Row],
     *,
-    notes: tuple[str, ...],
     was_finished: bool = False,
     stopped_by: str | None = None,
     clock: dict[str, float] | None = None,
@@ -214,7 +211,6 @@ def _result(
         elapsed_s=elapsed["elapsed_s"],
         compile_s=elapsed["compile_s"],
         params_sha256=params_sha256(state.params),
-        notes=notes,
     )
 
 
@@ -235,9 +231,8 @@ def _print_start(
         console.print(text, highlight=False, soft_wrap=True)
 
 
-def _print_end(console: Console, result: TrainResult, plan: Plan, *, spent: str) -> None:
+def _print_end(console: Console, result: TrainResult, plan: Plan) -> None:
     score = f"test {plan.metric} {shown(result.score)} after {result.epoch} epochs"
-    console.print(spent, highlight=False, soft_wrap=True)
     if result.stopped_by:
         text = f"stopped by {result.stopped_by} after step {result.step}; it is saved, and the same command continues."
     elif result.reached:
