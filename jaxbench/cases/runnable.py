@@ -162,10 +162,8 @@ def calls(workload: KernelWorkload, device: jax.Device) -> Runnable:
     assert prepare is not None
 
     def draw(seed: int) -> tuple[PyTree, PyTree]:
-        arrays: tuple[Any, ...] = draw_arguments(workload.arguments, seed)
-        if not workload.host:
-            arrays = tuple(put(array, device) for array in arrays)
-        return None, prepare(*arrays)
+        arrays = draw_arguments(workload.arguments, seed)
+        return None, prepare(*(arrays if workload.host else (put(array, device) for array in arrays)))
 
     def step(state: PyTree, call: Callable[[], PyTree]) -> tuple[PyTree, None]:
         result = call()
@@ -345,7 +343,7 @@ def _exact(array: np.ndarray) -> np.ndarray:
     return array.astype(np.int64 if jnp.issubdtype(array.dtype, jnp.integer) else np.float64)
 
 
-def _count_differing(result: PyTree, expected: Any, tolerance: float) -> int:
+def _count_differing(result: PyTree, expected: PyTree, tolerance: float) -> int:
     wrong = 0
     for leaf, right in zip(jax.tree.leaves(result), jax.tree.leaves(expected), strict=True):
         value, right = np.asarray(leaf).astype(np.float64), np.asarray(right)
@@ -415,7 +413,7 @@ def build_transfer(
     if source != HOST:
         start = _onto(_device(source, devices), original)()
     copy = _to_host(start) if target == HOST else _onto(_device(target, devices), start)
-    newest: list[Any] = []
+    newest: list[PyTree] = []
 
     def call() -> PyTree:
         newest[:] = ()  # frees the previous copy first, so that only one exists
