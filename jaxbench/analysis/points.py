@@ -19,6 +19,7 @@ from jaxbench.core.schema import (
     CompiledRecord,
     CompileReport,
     FailureRecord,
+    Place,
     PointRecord,
     ProfileRecord,
     Record,
@@ -32,6 +33,7 @@ from jaxbench.errors import UserError
 from jaxbench.levers import TRAININGS
 from jaxbench.records import identity
 from jaxbench.records.manifest import Surroundings
+from jaxbench.statistics import contended
 from jaxbench.statistics.timing import moment, session
 
 # A round ends when its line is written. By the system's clock, its timed blocks cannot take longer than the time since
@@ -185,7 +187,8 @@ class MeasuredPoint(StepPlace, CasePlace):
     Attributes:
       of_case: whether it is a kernel, a transfer or a collective, and not a step.
       record, case: the newest compile report of a step, or of a case; None without one.
-      rounds: the first record of each round number, in order. rounds_asked: how many rounds were planned.
+      rounds: the first record of each round number, in order, that counts. rounds_asked: how many rounds were planned.
+      left_out: the rounds of a run with automatic rounds that do not count (`statistics.contended`).
       failure: the failure if it is the newest line, or None.
       status: ok (has every round) | partial (has some) | failed (a failure is the newest line) | unsupported (the
         failure means that the strategy cannot run the model) | missing (has none).
@@ -220,6 +223,12 @@ class MeasuredPoint(StepPlace, CasePlace):
     reason: str
     repetition: str = ""
     auto_rounds: bool = False
+    left_out: tuple[RoundRecord, ...] = ()
+
+    @property
+    def every_round(self) -> tuple[RoundRecord, ...]:
+        """In order, also those that do not count."""
+        return tuple(sorted((*self.rounds, *self.left_out), key=lambda each: each.round))
 
     @property
     def prepared(self) -> PointRecord | CaseRecord | None:
@@ -235,7 +244,7 @@ class MeasuredPoint(StepPlace, CasePlace):
     def checks(self) -> tuple[Verdict, ...]:
         """The checks of the compile report, then those after the rounds."""
         before = self.prepared.checks if self.prepared is not None else ()
-        return (*before, *(check for each in self.rounds for check in each.checks))
+        return (*before, *(check for each in self.every_round for check in each.checks))
 
     @property
     def units(self) -> tuple[tuple[int, int], ...]:
@@ -353,6 +362,7 @@ def load(run: RunFolder) -> list[MeasuredPoint]:
     except (AttributeError, KeyError, TypeError, ValueError) as error:
         noun = "cases" if of_cases else "points"
         raise UserError(f"the plan of {noun} in '{run.path}' is damaged ({error!r}).") from error
+    count = _counted(lines, places) if "auto" in plan and platform == "cpu" else {}
     points = []
     for name in dict.fromkeys((*places, *lines)):
         about = lines.get(name, PointLines())
@@ -361,13 +371,15 @@ def load(run: RunFolder) -> list[MeasuredPoint]:
             continue
         status, reason = point_status(about, rounds_asked := asked.get(name, rounds))
         check_ok, why = check(about)
+        used = count.get(name, every := about.rounds_in_order)
         point = MeasuredPoint(
             **{field: getattr(source, field) for field in names},
             experiment=about.record.experiment if about.record is not None else experiment,
             processes=about.record.processes if about.record is not None else processes,
             of_case=of_cases, rounds_asked=rounds_asked, auto_rounds="auto" in plan,
             record=about.record if isinstance(about.record, PointRecord) else None,
-            case=about.record if isinstance(about.record, CaseRecord) else None, rounds=about.rounds_in_order,
+            case=about.record if isinstance(about.record, CaseRecord) else None, rounds=used,
+            left_out=tuple(each for each in every if each.round not in {kept.round for kept in used}),
             failure=about.failure if about.failed else None, profile=about.profile, status=status, check_ok=check_ok,
             reason=reason or why, repetition=repetition(about),
         )  # fmt: skip
@@ -376,6 +388,14 @@ def load(run: RunFolder) -> list[MeasuredPoint]:
         return points
     strategies = list(dict.fromkeys(p.strategy for p in points))
     return sorted(points, key=lambda p: (strategies.index(p.strategy), p.scaling, p.devices))
+
+
+def _counted(lines: dict[str, PointLines], places: Mapping[str, Place]) -> dict[str, tuple[RoundRecord, ...]]:
+    """The rounds that count, of each point that has any."""
+    rounds = {name: about.rounds_in_order for name, about in lines.items() if about.rounds}
+    planned = [places[name] for name in rounds if name in places]
+    claiming = [place.point for place in planned if not (place.oversubscribed or getattr(place, "explains", ""))]
+    return contended.counted(rounds, claiming)
 
 
 def load_cases(run: RunFolder) -> list[MeasuredPoint]:

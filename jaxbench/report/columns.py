@@ -36,6 +36,7 @@ from jaxbench.report.table import (
     throughput,
 )
 from jaxbench.statistics.bootstrap import Estimate
+from jaxbench.statistics.contended import wall_s
 
 T, L, C = Kind.TRAINING, Kind.LEVERS, Kind.CASES
 ID, QUALITY = Position.IDENTITY, Position.QUALITY
@@ -88,8 +89,8 @@ def _fairness(row: Row) -> Estimate | None:
 
 def _measured_s(row: Row) -> float | None:
     """The seconds of all timed blocks and loops; None without any."""
-    rounds = row.point.rounds
-    return sum(load.wall_s(each) + sum(each.loop_s) + sum(each.double_loop_s) for each in rounds) or None
+    rounds = row.point.every_round
+    return sum(wall_s(each) + sum(each.loop_s) + sum(each.double_loop_s) for each in rounds) or None
 
 
 def _load(name: str) -> Get:

@@ -70,7 +70,7 @@ def fold(row: Row, points: int) -> Fold:
     """The details of one point. points: the number of points on the page, which limits the raw samples of each."""
     point = row.point
     refusal = row.gate_reason if row.gate == "refused" else ""
-    shown = point.rounds[: max(3, RAW_ROUNDS // max(1, points))]
+    shown = point.every_round[: max(3, RAW_ROUNDS // max(1, points))]
     inconclusive = [f"cannot tell: {row.why}"] if row.verdict == "cannot tell" else []
     return Fold(
         name=point.point,
@@ -79,9 +79,9 @@ def fold(row: Row, points: int) -> Fold:
         detail=point.failure.detail if point.failure is not None else "",
         tables=tuple(_tables(row)),
         notes=(*row.notes, *filter(None, [row.peak_note]), *inconclusive),
-        strip=timeline(point.rounds),
+        strip=timeline(point.every_round),
         raw=fill(SAMPLES, shown),
-        hidden=len(point.rounds) - len(shown),
+        hidden=len(point.every_round) - len(shown),
     )
 
 
