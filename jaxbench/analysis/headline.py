@@ -12,7 +12,6 @@ from jaxbench.analysis import load, roofline
 from jaxbench.analysis.alpha_beta import AlphaBetaFit, group_of
 from jaxbench.analysis.case_comparisons import Crossing
 from jaxbench.analysis.quantities import devices, flops, interval, payload, per_second, percent, scaled, seconds, times
-from jaxbench.analysis.quantities import devices as devices_word
 from jaxbench.analysis.run_rows import Row
 from jaxbench.analysis.scaling import Control
 from jaxbench.statistics import paired_ratio
@@ -310,7 +309,7 @@ def _collectives(rows: list[Row], fits: list[AlphaBetaFit]) -> list[str]:
         along += f", the slowest of {len(compared)} groups" if len(compared) > 1 else ""
         rate = f"{interval(row.busbw, per_second)} of bus bandwidth at {payload(p.payload_bytes or 0)}"
         fit = next((f for f in fits if not f.why_not and group_of(f.place) == group_of(p)), None)
-        sentences.append(f"{op} {dtype} on {devices_word(count)}{along}: {rate}{_small_payload(group, row, fit)}.")
+        sentences.append(f"{op} {dtype} on {devices(count)}{along}: {rate}{_small_payload(group, row, fit)}.")
     return sentences
 
 

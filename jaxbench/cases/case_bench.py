@@ -20,9 +20,12 @@ from jaxbench.core.clock import Loops, Timer
 from jaxbench.core.schema import CasePlace, CaseRecord, CompiledRecord, RoundRecord, Verdict
 from jaxbench.core.workload import PyTree
 from jaxbench.errors import UserError, did_you_mean
+from jaxbench.hlo import collective_counts, operations, product_flops
+from jaxbench.hlo.module import parse
 from jaxbench.machine import cores
 from jaxbench.machine.mesh import arranged, groups
 from jaxbench.measure import check
+from jaxbench.measure.compile_report import peak_bytes
 from jaxbench.parallel import collectives, multihost
 from jaxbench.parallel.chain import Chain
 from jaxbench.processes.group import ProcessGroup
@@ -106,15 +109,19 @@ class CaseBench:
             if isinstance(case, TransferWorkload) or makes_calls(case):
                 raise UserError("a case that consists of calls is not compiled as a whole: leave out --target.")
             chain = self._chain(case, placement)
-            compiled = runnable.compile_for(chain)
+            step, compile_s = runnable.compile_for(chain)
         mesh = {} if chain.mesh is None else dict(chain.mesh.shape)
-        checks: tuple[Verdict, ...] = (check.judge_host_calls(compiled.host_calls),)
+        memory, module = step.memory_analysis(), parse(step.as_text() or "")
+        checks: tuple[Verdict, ...] = (check.judge_host_calls(operations.host_calls(module)),)
         if isinstance(case, CollectiveWorkload):
-            checks = implementation(placement.impl, compiled.kinds), *checks
+            checks = implementation(placement.impl, collective_counts.kinds(module)), *checks
         return CompiledRecord(
             point=placement.point, experiment=self.config.experiment, devices=placement.devices,
             platform=self.devices[0].platform, device_kind=self.devices[0].device_kind, mesh=mesh, checks=checks,
-            flops=placement.flops, **compiled.record,
+            flops=placement.flops, product_flops=product_flops.count(module), compile_s=compile_s,
+            collectives=collective_counts.count(module, mesh or None), peak_bytes=peak_bytes(memory),
+            compiler_peak_bytes=getattr(memory, "peak_memory_in_bytes", None) or None,
+            temp_bytes=int(memory.temp_size_in_bytes),
         )  # fmt: skip
 
     def _chain(self, case: KernelWorkload | CollectiveWorkload, placement: Placement) -> Chain:

@@ -42,7 +42,6 @@ from jaxbench.records.studies import Search
 from jaxbench.report import columns, table
 from jaxbench.report.details import fold
 from jaxbench.report.page import Fold, Page, Picture, Section, sections
-from jaxbench.report.sentences import levers as of_levers
 from jaxbench.report.sentences import machine
 from jaxbench.report.sentences import rows as of_rows
 from jaxbench.report.table import Kind, Table, take
@@ -248,8 +247,8 @@ class RunReport:
             "Load": machine.warnings(self.manifest, self.points()),
             "Why not 100 %": loss_sentences.sentences(self.waterfalls),
             "What would help": loss_sentences.advice(self.waterfalls),
-            "Baseline": of_levers.baselines(self.groups),
-            "Compiler options": of_levers.compiler_sets(self.manifest) if self.kind == ARMS else [],
+            "Baseline": of_rows.baselines(self.groups),
+            "Compiler options": of_rows.compiler_sets(self.manifest) if self.kind == ARMS else [],
             "Inconclusive": of_rows.named(unclear),
             "Stragglers": stragglers.sentences(rows, self.manifest.get("workers", {})),
             "Communication": loss_sentences.communication(self.waterfalls),

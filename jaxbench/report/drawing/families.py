@@ -62,11 +62,6 @@ def remarks(timed: Sequence[Row], drawn: Sequence[Row]) -> list[str]:
     return [*notes.of_times(timed, "a point", what="times: "), *hollow, *wrong]
 
 
-def fact(row: Row, name: str) -> float:
-    """One of the record's facts; NaN: not measured."""
-    return row.point.fact(name)
-
-
 def compile_report(row: Row, name: str) -> float:
     """A number from the compile report, such as `temp_bytes`; NaN: unknown."""
     value = getattr(row.point.passport, name, None)

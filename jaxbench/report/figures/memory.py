@@ -35,7 +35,6 @@ from jaxbench.report.drawing.axes import (
     whole_zero,
 )
 from jaxbench.report.drawing.canvas import Sheet, short
-from jaxbench.report.drawing.families import fact
 from jaxbench.report.drawing.marks import COLOURS, exact
 from jaxbench.report.drawing.plot import plot
 from jaxbench.report.run_report import RunReport
@@ -87,7 +86,7 @@ def per_parameter(row: Row) -> float:
     """Bytes of state and gradients on one device divided by the model's parameters; NaN if not measured."""
     if row.point.passport is None or not row.point.passport.parameters:
         return math.nan
-    return (fact(row, "state_bytes") + fact(row, "held_gradient_bytes")) / row.point.passport.parameters
+    return (row.point.fact("state_bytes") + row.point.fact("held_gradient_bytes")) / row.point.passport.parameters
 
 
 def mixed(row: Row) -> bool:

@@ -33,7 +33,7 @@ from jaxbench.report.drawing.axes import (
     zero_axis,
 )
 from jaxbench.report.drawing.canvas import Sheet, short
-from jaxbench.report.drawing.families import fact, received, received_bytes
+from jaxbench.report.drawing.families import received, received_bytes
 from jaxbench.report.drawing.marks import GREY, Mark, exact
 from jaxbench.report.drawing.plot import plot
 from jaxbench.report.run_report import RunReport
@@ -256,7 +256,7 @@ def _pipeline_style(name: str) -> int:
 
 
 def _idle_share(row: Row) -> Estimate:
-    return exact(100 * (1 - fact(row, "busy_share")))
+    return exact(100 * (1 - row.point.fact("busy_share")))
 
 
 def _shapes(rows: Sequence[Row]) -> list[tuple[int, int]]:
@@ -455,7 +455,7 @@ def _hybrid_memory(axes: Axes, rows: Sequence[Row]) -> None:
     """Draws stacked bars of state and everything else, with their sum as a number."""
     top = 0.0
     for place, row in enumerate(rows):
-        peak, state = families.compile_report(row, "peak_bytes") / 1e6, fact(row, "state_bytes") / 1e6
+        peak, state = families.compile_report(row, "peak_bytes") / 1e6, row.point.fact("state_bytes") / 1e6
         if not math.isfinite(peak):
             continue
         top = max(top, peak)
@@ -491,7 +491,9 @@ def _remarks(rows: Sequence[Row]) -> list[str]:
     else:
         notes.append("sorted by bytes received, because oversubscribed times do not show which mesh is faster")
     notes.append("memory and bytes are exact, so their marks are filled even when oversubscribed")
-    shares = {round(100 * (1 - fact(row, "busy_share"))) for row in rows if math.isfinite(fact(row, "busy_share"))}
+    shares = {
+        round(100 * (1 - row.point.fact("busy_share"))) for row in rows if math.isfinite(row.point.fact("busy_share"))
+    }
     if shares:
         low, high = min(shares), max(shares)
         between = f"{low} %" if low == high else f"{low} to {high} %"
@@ -534,13 +536,13 @@ def _kinds(rows: Sequence[Row]) -> dict[str, int]:
 def _state(axes: Axes, groups: Mapping[str, Sequence[Row]]) -> None:
     rows = [row for members in groups.values() for row in members]
     counts = families.counts(rows)
-    families.lines(axes, groups, lambda row: exact(fact(row, "state_bytes")), exact=True)
-    whole = [fact(row, "state_bytes") for row in rows if row.point.devices == counts[0]]
+    families.lines(axes, groups, lambda row: exact(row.point.fact("state_bytes")), exact=True)
+    whole = [row.point.fact("state_bytes") for row in rows if row.point.devices == counts[0]]
     whole = [size for size in whole if math.isfinite(size)]
     if whole and len(counts) > 1:
         marks.guide(axes, counts, [max(whole) * counts[0] / count for count in counts])
     log_axis(axes, "y", show=bytes_tick, max_ticks=5)
-    if not any(math.isfinite(fact(row, "state_bytes")) for row in rows):
+    if not any(math.isfinite(row.point.fact("state_bytes")) for row in rows):
         empty(axes, "state was not measured")
     devices_axis(axes, counts)
     entitle(axes, "state per device")
@@ -583,7 +585,11 @@ def _dropped(groups: Mapping[str, Sequence[Row]]) -> list[str]:
     """A note on the share of tokens dropped because their expert was full: per family, over all device counts."""
     ranges = []
     for family, rows in groups.items():
-        shares = [100 * fact(row, "dropped") for row in rows if math.isfinite(fact(row, "dropped")) and not row.wrong]
+        shares = [
+            100 * row.point.fact("dropped")
+            for row in rows
+            if math.isfinite(row.point.fact("dropped")) and not row.wrong
+        ]
         if shares:
             low, high = (f"{value:.1f}" for value in (min(shares), max(shares)))
             ranges.append(f"{short(family, 24)} {low} %" if low == high else f"{short(family, 24)} {low} to {high} %")

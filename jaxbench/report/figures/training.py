@@ -18,7 +18,6 @@ from matplotlib.typing import LineStyleType
 
 from jaxbench.analysis import points
 from jaxbench.analysis.quantities import devices
-from jaxbench.analysis.quantities import devices as devices_word
 from jaxbench.analysis.run_rows import Row
 from jaxbench.catalog import published
 from jaxbench.report.drawing import families, marks, notes
@@ -252,4 +251,4 @@ def _hosts_name(row: Row, hosts: int | None) -> str:
     """Such as "2 hosts" or "4 processes", with the device count below if it differs. hosts: None for a one-host run."""
     count, what = (row.point.processes, "process") if hosts is None else (hosts, "host")
     name = f"{count} {what}{('es' if hosts is None else 's') * (count > 1)}"
-    return name if count == row.point.devices else f"{name}\n{devices_word(row.point.devices)}"
+    return name if count == row.point.devices else f"{name}\n{devices(row.point.devices)}"

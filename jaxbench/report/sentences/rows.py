@@ -8,9 +8,11 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 from jaxbench.analysis import gates
+from jaxbench.analysis.arms import ArmGroup
 from jaxbench.analysis.quantities import devices, scaled, seconds
 from jaxbench.analysis.run_rows import Row, state
 from jaxbench.levers.compiler import every_set
+from jaxbench.records.manifest import Manifest
 
 
 def shortfalls(rows: Sequence[Row], config: Mapping[str, Any]) -> list[str]:
@@ -186,3 +188,23 @@ def _tokens(row: Row) -> str:
         scaled(value, "").replace(" ", "") for value in (row.real_share * row.tokens_per_s, row.tokens_per_s)
     )
     return f"{real} real of {total} tokens/s ({100 * row.real_share:.3g} %) on {devices(row.point.devices)}"
+
+
+def baselines(places: Sequence[ArmGroup]) -> list[str]:
+    """A sentence on the baseline of each group, with its absolute time."""
+    sentences = []
+    for place in places:
+        base = place.arms[0]
+        where = f"{place.strategy} {place.scaling}, {devices(place.devices)}"
+        if not base.timing.step_s.known:
+            why = f" ({base.point.reason})" if base.point.reason else ""
+            sentences.append(f"{where}: {base.label}, the baseline, has no times{why}, so nothing is compared.")
+            continue
+        sentences.append(f"{where}: {base.label}, {timed(base)}")
+    return sentences
+
+
+def compiler_sets(manifest: Manifest) -> list[str]:
+    """The options of each named set of compiler options in the run, with its source."""
+    sets = manifest["plan"].get("compiler_sets", {})
+    return [f"{name}: {options} (source: {source})." for name, (options, source) in sets.items()]
