@@ -372,6 +372,7 @@ def load(run: RunFolder) -> list[MeasuredPoint]:
         status, reason = point_status(about, rounds_asked := asked.get(name, rounds))
         check_ok, why = check(about)
         used = count.get(name, every := about.rounds_in_order)
+        kept = {each.round for each in used}
         point = MeasuredPoint(
             **{field: getattr(source, field) for field in names},
             experiment=about.record.experiment if about.record is not None else experiment,
@@ -379,7 +380,7 @@ def load(run: RunFolder) -> list[MeasuredPoint]:
             of_case=of_cases, rounds_asked=rounds_asked, auto_rounds="auto" in plan,
             record=about.record if isinstance(about.record, PointRecord) else None,
             case=about.record if isinstance(about.record, CaseRecord) else None, rounds=used,
-            left_out=tuple(each for each in every if each.round not in {kept.round for kept in used}),
+            left_out=tuple(each for each in every if each.round not in kept),
             failure=about.failure if about.failed else None, profile=about.profile, status=status, check_ok=check_ok,
             reason=reason or why, repetition=repetition(about),
         )  # fmt: skip
