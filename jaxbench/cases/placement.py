@@ -6,7 +6,6 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass, field, replace
-from typing import Any
 
 from jaxbench.cases import runnable
 from jaxbench.config import CaseSettings
@@ -16,7 +15,7 @@ from jaxbench.digits import digits
 from jaxbench.errors import NothingToMeasure, UserError
 from jaxbench.machine.mesh import AXES, groupings, mesh_text
 from jaxbench.parallel.collectives import instruction, payload, resident_bytes
-from jaxbench.processes.messages import Setup
+from jaxbench.processes.messages import Fields, Setup
 from jaxbench.records.manifest import Machine
 from jaxbench.workloads.cases import Case, CaseSet, CollectiveWorkload, KernelWorkload, TransferWorkload
 
@@ -48,7 +47,7 @@ class Placement(CasePlace):
     resident_bytes: int
     processes: int = 1
 
-    def to_json(self) -> dict[str, Any]:
+    def to_json(self) -> Fields:
         """The fields that its worker needs. The worker counts the processes itself."""
         return {name: value for name, value in asdict(self).items() if name != "processes"}
 

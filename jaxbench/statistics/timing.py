@@ -22,7 +22,7 @@ CLOCK_LIMIT = 0.05  # a row gets a note if its two clocks differ by more than th
 
 
 class TimedPoint(Protocol):
-    """A measured training point or case (`analysis.point_records.Measured`)."""
+    """A measured training point or case (`analysis.points.Measured`)."""
 
     @property
     def point(self) -> str: ...

@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 from fabricate_losses import Loss
 
-from jaxbench.analysis import alpha_beta, machine_profile, points, scaling
+from jaxbench.analysis import alpha_beta, machine_profile, points, run_rows
 from jaxbench.core import schema, store
 from jaxbench.core.store import RunFolder
 from jaxbench.features.ablations import loss_sentences, waterfall
@@ -26,9 +26,9 @@ LINK = {"op": "all_reduce", "dtype": "float32", "devices": 2, "mesh": "2", "axis
 LINK |= {"alpha_s": 2e-5, "beta_bytes_per_s": 2e9, "bus_bytes_per_s": 2e9}
 
 
-def rows_of(path: Path) -> list[scaling.Row]:
+def rows_of(path: Path) -> list[run_rows.Row]:
     run = RunFolder(path)
-    return scaling.analyse(points.load(run), config=run.config())
+    return run_rows.analyse(points.load(run), config=run.config())
 
 
 def made(path: Path, losses: dict[int, Loss] | None = None, **facts: Any) -> dict[str, Waterfall]:
@@ -109,7 +109,7 @@ def test_a_smaller_batch_that_is_not_a_share_of_the_work_explains_nothing(tmp_pa
     )
 
 
-def with_products(row: scaling.Row, flops: float) -> scaling.Row:
+def with_products(row: run_rows.Row, flops: float) -> run_rows.Row:
     record = row.point.record
     assert record is not None
     passport = dataclasses.replace(record.passport, product_flops_per_step=flops)
@@ -216,7 +216,7 @@ def test_points_that_explain_are_in_no_table_and_make_no_run_red(tmp_path: Path)
     path = fab.folder(tmp_path, {2: USUAL}, without=("shard_map/strong/2/alone",), wrong=("shard_map/strong/2/local",))
     loaded, rows = points.load(RunFolder(path)), rows_of(path)
     assert len(loaded) == 5 and [row.point.point for row in rows] == ["shard_map/strong/1", "shard_map/strong/2"]
-    assert {name: scaling.fault(part) for name, part in rows[1].ablations.items()} == {
+    assert {name: run_rows.fault(part) for name, part in rows[1].ablations.items()} == {
         "alone": "build: no such part", "local": "parameters: differ from those of one device", "communication": "",
     }  # fmt: skip
 
@@ -252,7 +252,7 @@ def test_the_efficiency_is_that_of_the_row_although_its_parts_have_fewer_rounds(
     few = [
         dataclasses.replace(point, rounds=point.rounds[::3]) if point.explains else point for point in points.load(run)
     ]
-    rows = scaling.analyse(few, config=run.config())
+    rows = run_rows.analyse(few, config=run.config())
     (one,) = waterfall.find(rows)
     assert (one.efficiency, one.row.timing.rounds) == (one.row.efficiency, 20) and one.efficiency.has_interval
     assert whole(one) == pytest.approx(one.efficiency.value)

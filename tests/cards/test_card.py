@@ -16,7 +16,7 @@ from fabricate_cases import case_folder, collective, matmul
 from rich.console import Console
 
 from cards import card_cases
-from jaxbench.analysis import points, scaling
+from jaxbench.analysis import points, run_rows
 from jaxbench.analysis.machine_profile import SCHEMA as MACHINE_SCHEMA
 from jaxbench.core import schema
 from jaxbench.core.store import CONFIG, MANIFEST, RECORDS, RunFolder
@@ -48,7 +48,7 @@ def test_holds_the_whole_run(run: Path, tmp_path: Path) -> None:
 
 def test_the_summary_is_that_of_the_analysis(run: Path, tmp_path: Path) -> None:
     read = card.read(card_cases.made(run, tmp_path))
-    rows = scaling.analyse(points.load(RunFolder(run)), config={})
+    rows = run_rows.analyse(points.load(RunFolder(run)), config={})
     assert len(rows) == len(read.points) == 6
     for row, held in zip(rows, read.points, strict=True):
         assert (held["point"], held["oversubscribed"]) == (row.point.point, row.point.devices > 2)

@@ -12,7 +12,7 @@ from fabricate import run_folder
 from fabricate_forecasts import FULL, at, compiled, compiled_tpu, in_kernels
 from rich.console import Console
 
-from jaxbench.analysis import points, scaling
+from jaxbench.analysis import points, run_rows
 from jaxbench.catalog import hardware, targets
 from jaxbench.core.schema import Collective
 from jaxbench.core.store import RunFolder
@@ -134,7 +134,7 @@ SCALINGS, BYTES = ("strong", "weak"), 246_824  # 4 bytes of each of 61,706 param
 
 def rows_of(path, scaling_name, **facts):
     run = RunFolder(run_folder(path, scalings=(scaling_name,), **facts))
-    return scaling.analyse(points.load(run), config=run.config())
+    return run_rows.analyse(points.load(run), config=run.config())
 
 
 def test_weak_scaling_adds_the_gradients_sum_to_the_measured_step(tmp_path):

@@ -18,9 +18,9 @@ from fabricate_cases import card, peak
 
 from jaxbench import config as config_lib
 from jaxbench import discovery
-from jaxbench.analysis import case_rows
 from jaxbench.analysis import points as case_points
-from jaxbench.analysis.case_rows import CaseRow
+from jaxbench.analysis import run_rows
+from jaxbench.analysis.run_rows import Row
 from jaxbench.cases import runnable
 from jaxbench.cases.case_bench import CaseBench
 from jaxbench.cases.placement import place
@@ -86,7 +86,7 @@ class Queue:
 
 def measure(
     folder: Path, *, product: str = PRODUCT, scale: float = 1.0, flop_per_s: float = 1e12, queue: Queue | None = None
-) -> CaseRow:
+) -> Row:
     """Measures the product here, or in the time of `queue`, and judges it for a machine with a measured peak of
     `flop_per_s`."""
     path = folder / "product.py"
@@ -114,11 +114,11 @@ def measure(
     manifest = {**machine, "plan": {**plan, "rounds": 3, "blocks": 1, "points": [points[0].to_json()]}}
     write_json(run.path / "manifest.json", manifest)
     peaks = [peak("flop_per_s", 2, flop_per_s, op="matmul"), peak("bytes_per_s", 2, 1e12, op="triad", level="memory")]
-    (row,) = case_rows.analyse(case_points.load_cases(run), manifest=manifest, machine=card(peaks=peaks))
+    (row,) = run_rows.analyse(case_points.load_cases(run), manifest=manifest, machine=card(peaks=peaks))
     return row
 
 
-def refused(row: CaseRow) -> set[str]:
+def refused(row: Row) -> set[str]:
     return {gate.name for gate in row.gates if gate.passed is False}
 
 

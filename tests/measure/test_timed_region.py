@@ -16,7 +16,7 @@ from workload_cases import TINY
 
 from jaxbench import config as config_lib
 from jaxbench import discovery, levers
-from jaxbench.analysis import point_records
+from jaxbench.analysis import points
 from jaxbench.core import bench, schema
 from jaxbench.core.bench import Bench
 from jaxbench.core.plan import Point
@@ -79,7 +79,7 @@ class Measured:
         self.checks = {v.name: v for v in record.checks}
         self.after = {v.name: v for v in rounds[0].checks}
         lines = [schema.from_json(schema.to_json(line)) for line in (record, *rounds)]
-        self.ok, self.reason = point_records.check(point_records.collect(lines)["p"])
+        self.ok, self.reason = points.check(points.collect(lines)["p"])
 
     @property
     def wrong(self) -> set[str]:

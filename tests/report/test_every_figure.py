@@ -36,7 +36,7 @@ from jaxbench.report import build, views
 from jaxbench.report.drawing import canvas, marks, placing
 from jaxbench.report.drawing.canvas import Look
 from jaxbench.report.drawing.notes import display
-from jaxbench.report.findings import Findings
+from jaxbench.report.run_report import RunReport
 
 Make = Callable[[Path], Path]
 LOSSES = {2: Loss(share=1.3, machine=0.7, communication=0.9), 8: Loss(share=1.06, machine=0.6, communication=0.5)}
@@ -66,7 +66,7 @@ COLUMN_IN = 3.5
 PAGE_IN = 9.5  # a taller figure does not fit on a page with its caption
 
 
-def found(name: str, path: Path) -> Findings:
+def found(name: str, path: Path) -> RunReport:
     return build.find(MADE[name](path) if name in MADE else ROOT / "docs/figures" / name)
 
 
@@ -78,7 +78,7 @@ def laid_out(draw: Callable[[], Figure | None], look: Look | None = None) -> Fig
     return figure
 
 
-def figures(run: Findings, look: Look | None = None) -> Iterator[tuple[str, Figure]]:
+def figures(run: RunReport, look: Look | None = None) -> Iterator[tuple[str, Figure]]:
     """Every figure of the run, as written."""
     for name, module in views.of(run).items():
         figure = laid_out(lambda module=module: module.draw(run), look)  # type: ignore[misc]

@@ -17,13 +17,13 @@ from thin import thin
 from jaxbench.analysis import studies
 from jaxbench.core import schema, store
 from jaxbench.core.store import RunFolder
-from jaxbench.report import findings
+from jaxbench.report import run_report
 from jaxbench.report.drawing import canvas, marks, notes
 from jaxbench.report.drawing.families import received_bytes
 from jaxbench.report.figures import memory
 from jaxbench.report.figures.memory import draw_zero
 from jaxbench.report.figures.model_parallel import draw_context, draw_tensor
-from jaxbench.report.findings import Findings
+from jaxbench.report.run_report import RunReport
 
 PARAMETERS = 1_000
 LONGEST = {
@@ -38,16 +38,16 @@ LONGEST = {
 }
 
 
-def change(path: Path, edit: Any) -> Findings:
+def change(path: Path, edit: Any) -> RunReport:
     """The run's findings after `edit` replaced each point record. edit: (record) -> record."""
     lines = [json.loads(line) for line in (path / store.RECORDS).read_text().splitlines()]
     found = [schema.from_json(line) for line in lines]
     made = [schema.to_json(edit(each) if isinstance(each, schema.PointRecord) else each) for each in found]
     (path / store.RECORDS).write_text("".join(f"{json.dumps(each)}\n" for each in made))
-    return findings.find(RunFolder(path))
+    return run_report.find(RunFolder(path))
 
 
-def zero_material(path: Path, *, precision: str = "mixed", gradients: bool = True, **facts: Any) -> Findings:
+def zero_material(path: Path, *, precision: str = "mixed", gradients: bool = True, **facts: Any) -> RunReport:
     """Every strategy holds exactly the bytes of its formula."""
     strategies = ("jit_auto", "zero1", "zero2", "fsdp")
     fabricate.run_folder(path, strategies=strategies, scalings=("weak",), **facts)
@@ -68,7 +68,7 @@ def zero_material(path: Path, *, precision: str = "mixed", gradients: bool = Tru
     return dataclasses.replace(made, rows=rows)
 
 
-def spread_material(path: Path, *, strategy: str = "tensor", **facts: Any) -> Findings:
+def spread_material(path: Path, *, strategy: str = "tensor", **facts: Any) -> RunReport:
     """Every device receives 2 MB per step and device, in two collectives."""
     fabricate.run_folder(path, strategies=(strategy,), noise=0, drift=0, **facts)
 
@@ -81,14 +81,14 @@ def spread_material(path: Path, *, strategy: str = "tensor", **facts: Any) -> Fi
     return change(path, edit)
 
 
-def context_material(path: Path, *, search: bool = True, **facts: Any) -> Findings:
+def context_material(path: Path, *, search: bool = True, **facts: Any) -> RunReport:
     fabricate.run_folder(path, strategies=("context",), scalings=("strong",), **facts)
     if search:
         store.write_json(path / studies.LONGEST, LONGEST)
     return change(path, lambda record: record)
 
 
-def draw(module: Any, material: Findings) -> Figure:
+def draw(module: Any, material: RunReport) -> Figure:
     with canvas.style():
         figure = module.draw(material)
     assert figure is not None

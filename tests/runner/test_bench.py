@@ -14,7 +14,7 @@ from workload_cases import TINY
 
 from jaxbench import config as config_lib
 from jaxbench import discovery, levers
-from jaxbench.analysis import point_records
+from jaxbench.analysis import points
 from jaxbench.core import reference as references
 from jaxbench.core import schema
 from jaxbench.core.bench import Bench
@@ -91,9 +91,9 @@ def test_an_answer_that_nobody_can_give_leaves_a_point_unchecked(host, monkeypat
     measured = mine.round("p", 0)
     assert collectives.ok and measured.block_s
     assert [(v.name, v.ok, v.unchecked) for v in measured.checks][-1] == ("timed update", False, True)
-    about = point_records.PointLines(passports=[record])
-    assert point_records.check(about) == (None, f"parameters: {parameters.reason}")
-    assert not list(point_records.faults(record))
+    about = points.PointLines(passports=[record])
+    assert points.check(about) == (None, f"parameters: {parameters.reason}")
+    assert not list(points.faults(record))
     assert schema.from_json(schema.to_json(record)) == record
 
 

@@ -20,11 +20,12 @@ from experiment_cases import composed, measure
 from ml_collections import ConfigDict
 from workload_cases import KEY, experiment_workload
 
-from jaxbench.analysis import points, scaling, summary
-from jaxbench.analysis.scaling import Row
+from jaxbench.analysis import points, run_rows
+from jaxbench.analysis.run_rows import Row
 from jaxbench.core.store import RunFolder
 from jaxbench.features.training import metrics
-from jaxbench.report import columns, findings, table
+from jaxbench.report import columns, run_report, table
+from jaxbench.report.sentences.rows import token_sentences
 from jaxbench.workloads import from_nnx
 from jaxbench.workloads.models import gpt
 
@@ -70,16 +71,16 @@ def rows(path: Path, **facts: float) -> list[Row]:
     fabricate.run_folder(path, law=law, scalings=("strong",), devices=(1, 2), base_step_s=0.0128, noise=0, drift=0)
     made = points.load(RunFolder(path))
     edited = [dataclasses.replace(p, record=dataclasses.replace(p.record, facts=facts)) for p in made]
-    return scaling.analyse(edited, config={})
+    return run_rows.analyse(edited, config={})
 
 
 def summary_of(rows: list[Row]) -> pd.DataFrame:
-    return pd.read_csv(io.StringIO(table.to_csv(columns.FILE, summary.entries(rows))))
+    return pd.read_csv(io.StringIO(table.to_csv(columns.FILE, rows)))
 
 
 def test_the_report_has_real_tokens_and_all_tokens(tmp_path: Path) -> None:
     made = rows(tmp_path, tokens=8.0, real_share=0.25)
-    (said,) = summary.token_sentences(made)
+    (said,) = token_sentences(made)
     assert (
         said == "shard_map strong: 40.0k real of 160k tokens/s (25 %) on 1 device; 80.0k real of 320k tokens/s "
         "(25 %) on 2 devices."
@@ -91,8 +92,8 @@ def test_the_report_has_real_tokens_and_all_tokens(tmp_path: Path) -> None:
 
 def test_without_weights_all_tokens_are_said_and_no_real_ones(tmp_path: Path) -> None:
     made = rows(tmp_path, tokens=8.0)
-    assert not summary.token_sentences(made) and math.isnan(summary.real_tokens_per_second(made[0]))
+    assert not token_sentences(made) and math.isnan(made[0].tokens_per_s * made[0].real_share)
     csv = summary_of(made)
     assert list(csv.tokens_per_s) == pytest.approx([160_000, 320_000]) and csv.real_tokens_per_s.isna().all()
-    headings = [section.heading for section in findings.find(RunFolder(tmp_path)).sections()]
+    headings = [section.heading for section in run_report.find(RunFolder(tmp_path)).sections()]
     assert "Real tokens" not in headings and summary_of(rows(tmp_path)).tokens_per_s.isna().all()

@@ -18,8 +18,6 @@ from pathlib import Path
 
 import numpy as np
 
-from jaxbench.analysis import scaling
-from jaxbench.analysis.points import MeasuredPoint
 from jaxbench.errors import UserError
 from jaxbench.features.ablations import waterfall
 from jaxbench.features.ablations.waterfall import NAMES, TERMS, UNEXPLAINED, Waterfall
@@ -28,7 +26,6 @@ from jaxbench.features.comparison.comparable import FinishedRun, LeftOut
 from jaxbench.features.comparison.judge import ALPHA, CANNOT_TELL, EXIT, FASTER, SLOWER, Answer, Answers, Metric, decide
 from jaxbench.features.comparison.ratio import Ratio, of_seeds
 from jaxbench.features.training.trainings import LearningCurve, position
-from jaxbench.statistics import variance
 from jaxbench.statistics.bootstrap import UNKNOWN, Estimate
 
 ONE_DEVICE = "one device"
@@ -76,9 +73,7 @@ def waterfall_pairs(a: FinishedRun, b: FinishedRun, across: Sequence[str] = ()) 
 def _waterfalls(run: FinishedRun, across: Sequence[str]) -> dict[str, Waterfall]:
     if not run.explaining:
         return {}
-    training = [point for point in (*run.points, *run.explaining) if isinstance(point, MeasuredPoint)]
-    rows = scaling.analyse(training, config=run.config, spread=variance.read(run.path))
-    return {comparable.name_of(one.point, across): one for one in waterfall.find(rows)}
+    return {comparable.name_of(one.point, across): one for one in waterfall.find(run.rows())}
 
 
 def _changes(point: str, a: Waterfall, b: Waterfall) -> list[Change]:

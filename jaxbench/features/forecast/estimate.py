@@ -14,7 +14,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from jaxbench.analysis.compiled import CompiledRow
-from jaxbench.analysis.scaling import Row
+from jaxbench.analysis.run_rows import Row
 from jaxbench.catalog import hardware
 from jaxbench.catalog.targets import Target, parse
 from jaxbench.core.schema import Collective

@@ -1,5 +1,5 @@
 # Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
-"""The findings of a run that only compiled, for absent hardware."""
+"""The report of a run that only compiled, for absent hardware."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ from jaxbench.analysis.compiled import MARK, CompiledRow, gigabytes
 from jaxbench.core.schema import CompiledRecord
 from jaxbench.core.store import RunFolder
 from jaxbench.report import table
-from jaxbench.report.findings import Findings, of_folder
 from jaxbench.report.page import Fold
+from jaxbench.report.run_report import NO_POINTS, RunReport, of_folder
 from jaxbench.report.table import ALWAYS, TEXT, Column, Table, fill, to_csv
 
 NOTE = f"Every row: {MARK}. Memory is per device: arguments, results and scratch; shared bytes count once."
@@ -22,40 +22,42 @@ ANY = table.Kind.TRAINING | table.Kind.CASES
 
 
 @dataclass(frozen=True, kw_only=True)
-class CompiledFindings(Findings):
-    """The findings of a run that only compiled."""
+class CompiledReport(RunReport):
+    """A run that only compiled. It has no rows with times."""
 
-    rows: list[CompiledRow]
-    DEFINITION = "compiled-for-hardware-that-is-not-here"
+    compiled: list[CompiledRow]
+    definition = "compiled-for-hardware-that-is-not-here"
 
     @property
     def title(self) -> str:
         return f"{self.experiment} on {self.manifest['target']}: {MARK}"
 
     def csv(self) -> str:
-        return to_csv(COLUMNS, self.rows)
+        return to_csv(COLUMNS, self.compiled)
+
+    @property
+    def headlines(self) -> list[str]:
+        return [headline(self.compiled), "Nothing was run: no number here is a measured time."]
 
     def shortfalls(self) -> list[str]:
-        return compiled.problems(self.rows)
+        return compiled.problems(self.compiled) if self.compiled else [NO_POINTS]
+
+    def brief(self) -> None:
+        return None
 
     def table(self) -> Table:
-        shown = (dataclasses.replace(column, definition=self.DEFINITION) for column in COLUMNS if column.on)
-        return fill(list(shown), self.rows, note=NOTE)
-
-    def points(self) -> list[Any]:
-        """No points, because nothing was measured."""
-        return []
+        shown = (dataclasses.replace(column, definition=self.definition) for column in COLUMNS if column.on)
+        return fill(list(shown), self.compiled, note=NOTE)
 
     def folds(self) -> list[Fold]:
-        return [_fold(row) for row in self.rows]
+        return [_fold(row) for row in self.compiled]
 
 
-def find(run: RunFolder) -> CompiledFindings:
+def find(run: RunFolder) -> CompiledReport:
     """Reads a run folder. Raises UserError if it is not one, is damaged or has another schema."""
     common, rows = of_folder(run), compiled.rows(run)
-    headlines = [headline(rows), "Nothing was run: no number here is a measured time."]
     experiment = str(common["manifest"]["plan"]["experiment"])
-    return CompiledFindings(**common, experiment=experiment, headlines=headlines, rows=rows)
+    return CompiledReport(**common, kind="compiled", experiment=experiment, rows=[], compiled=rows)
 
 
 def headline(rows: Sequence[CompiledRow]) -> str:
