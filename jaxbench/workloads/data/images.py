@@ -176,6 +176,7 @@ def _cifar10(folder: Path, *, size: Size, channels: int, classes: int) -> Splits
     share = counts / counts.sum(axis=1, keepdims=True)
     centered = values - (share @ values)[:, None]
     deviation = np.sqrt((share * centered**2).sum(axis=1))
+    # Only 256 values a colour exist, so a table is built once and pixels are looked up.
     table = (centered / np.maximum(deviation, 1 / 255)[:, None]).astype(np.float32)  # of each byte, by colour
 
     def bundle(rows: np.ndarray) -> Arrays:
