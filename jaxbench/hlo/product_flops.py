@@ -103,12 +103,7 @@ def _instruction(line: Instruction, module: Module, known: dict[str, float | Non
 
 
 def _convolution(line: Instruction, image: Shape, kernel: Shape, out: Shape) -> float | None:
-    """2 x outputs x kernel, without multiplications by the zeros of a dilated input or of large padding.
-
-    Padding by up to half the window counts as work, as in a layer's formula (`workloads.flops`). More padding means
-    that the compiler expresses another product as a convolution: XLA for a TPU writes the gradient of a layer on 7 x 7
-    pixels as a one-pixel image under a 7 x 7 window, and only 1 of 49 window positions meets the pixel.
-    """
+    """2 x outputs x kernel, without multiplications by the zeros of a dilated input or of large padding."""
     labels = re.split("_|->", line.attributes.get("dim_labels", ""))
     if [len(names) for names in labels] != [len(image), len(kernel), len(out)]:
         return None
@@ -123,6 +118,9 @@ def _convolution(line: Instruction, image: Shape, kernel: Shape, out: Shape) -> 
         inputs, size, outputs = (shape[names.index(label)] for shape, names in shapes)
         low, high = window.get("pad", [(0, 0)] * (place + 1))[place]
         dilation = window.get("lhs_dilate", [(1,)] * (place + 1))[place][0]
+        # Padding by up to half the window counts as work, as in a layer's formula (`workloads.flops`). More padding
+        # means that the compiler expresses another product as a convolution: XLA for a TPU writes the gradient of a
+        # layer on 7 x 7 pixels as a one-pixel image under a 7 x 7 window, and only 1 of 49 positions meets the pixel.
         if max(low, high) <= size // 2:
             total *= outputs * size / dilation
         else:

@@ -95,10 +95,10 @@ class Arms:
     def reference(self, levers: dict[str, str], grown: int = 1, *, draws: bool = False) -> TrainWorkload:
         """The workload that a correct arm must agree with: without the levers that must not change the result.
 
-        Micro-batches change batch statistics (each micro-batch has its own) and random numbers (each micro-batch has
-        its own key), but nothing else. They are kept for models that have either. draws: whether the loss draws random
-        numbers.
+        draws: whether the loss draws random numbers.
         """
+        # Micro-batches change batch statistics (each micro-batch has its own) and random numbers (each micro-batch has
+        # its own key), but nothing else. They are kept for models that have either.
         plain = self.workload({**levers, REMAT.name: REMAT.default, ACCUMULATE.name: ACCUMULATE.default}, grown)
         _, model_state = jax.eval_shape(plain.init, KEY)
         return self.workload({**levers, REMAT.name: REMAT.default}, grown) if draws or stateful(model_state) else plain
