@@ -14,8 +14,8 @@ from jaxbench.core import plan, schema
 from jaxbench.core.store import RunFolder
 from jaxbench.errors import UserError
 from jaxbench.machine import lock, start
+from jaxbench.machine.position import Position
 from jaxbench.processes import launch as launch_lib
-from jaxbench.processes.launch import Launch
 from jaxbench.processes.messages import Devices, HostFacts
 
 
@@ -129,7 +129,7 @@ def test_flags_that_are_no_launch(flags, words):
 
 
 def test_launches_are_detected(monkeypatch):
-    assert launch_lib.of("h:12", 4, 3) == Launch("h:12", 4, 3)
+    assert launch_lib.of("h:12", 4, 3) == Position(address="h:12", processes=4, process=3)
     assert launch_lib.of("h:12", 1, 0) is None
     for name in [name for name in os.environ if name.startswith(("SLURM_", "OMPI_"))]:
         monkeypatch.delenv(name)

@@ -22,9 +22,9 @@ from jaxbench.core import schema
 from jaxbench.core.store import RunFolder
 from jaxbench.errors import UserError
 from jaxbench.machine import start
+from jaxbench.machine.position import Position
 from jaxbench.processes import launch as launch_lib
 from jaxbench.processes.child import Child
-from jaxbench.processes.launch import Launch
 from jaxbench.processes.messages import Exit, Setup, Unfit
 
 LONG = "--config.measure.rounds=200"
@@ -93,8 +93,8 @@ def test_a_disk_that_is_full_when_a_worker_starts_is_one_sentence(small_disk):
 
 @pytest.mark.parametrize("told", [True, False])
 def test_a_follower_that_was_told_how_it_ends_has_not_lost_process_0(told):
-    leader = Launch(address=start.free_address(), processes=2, process=0)
-    follower, hello = Launch(address=leader.address, processes=2, process=1), Unfit(error="none", host="b")
+    leader = Position(address=start.free_address(), processes=2, process=0)
+    follower, hello = Position(address=leader.address, processes=2, process=1), Unfit(error="none", host="b")
     with ThreadPoolExecutor() as threads:
         listening = threads.submit(launch_lib.listen, leader)
         connection = launch_lib.connect(follower)
@@ -114,10 +114,11 @@ def test_a_follower_that_was_told_how_it_ends_has_not_lost_process_0(told):
 
 def test_a_stranger_and_a_second_process_of_a_number_do_not_join(monkeypatch):
     monkeypatch.setattr(launch_lib, "JOIN_LIMIT_S", 3.0)
-    leader = Launch(address=start.free_address(), processes=3, process=0)
+    address = start.free_address()
+    leader, follower = (Position(address=address, processes=3, process=process) for process in (0, 1))
     with ThreadPoolExecutor() as threads:
         listening = threads.submit(launch_lib.listen, leader)
-        second = [threads.submit(launch_lib.connect, Launch(leader.address, 3, 1)) for _ in range(2)]
+        second = [threads.submit(launch_lib.connect, follower) for _ in range(2)]
 
         def disturb() -> bool:
             with contextlib.suppress(ConnectionRefusedError), socket.create_connection((leader.host, leader.port)) as s:

@@ -271,7 +271,7 @@ def with_split(**changes):
         (with_split(x=np.zeros((136, 3), np.float32)), r"float32 of shape \(136, 3\): 'toy' takes .*\('N', 12\)"),
         (with_split(x=np.zeros((136, 12))), "float64"),
         (with_split(x=np.zeros((9, 12), np.float32)), "no common, positive length"),
-        (lambda: Clusters({}, {}), "has no 'label'"),
+        (lambda: Clusters({}, {}), "lack the field 'label'"),
     ],
 )
 def test_data_that_do_not_fit_are_named(tmp_path, data, message):
