@@ -11,11 +11,14 @@ from pathlib import Path
 
 import jax
 import pytest
-from doorway import jaxbench
+from doorway import environment, jaxbench, sketching
+from launched import ended
 from ml_collections import ConfigDict
 from own_steps import broken
+from rich.console import Console
 
-from jaxbench import levers
+from jaxbench import config as config_lib
+from jaxbench import discovery, levers
 from jaxbench.analysis import points as points_lib
 from jaxbench.core.plan import Point
 from jaxbench.core.store import RunFolder
@@ -27,7 +30,9 @@ from jaxbench.features.own_step.bench import OwnBench
 from jaxbench.features.own_step.reference import OwnReference
 from jaxbench.features.own_step.references import References
 from jaxbench.levers import DEFAULTS
+from jaxbench.machine import start
 from jaxbench.processes.client import WorkerError
+from jaxbench.sweep import run as run_lib
 from jaxbench.workloads.own_step import StepWorkload
 
 STEPS = Path(__file__).resolve().parents[1] / "own_steps"
@@ -168,6 +173,35 @@ def test_a_sweep_measures_a_step_with_its_ablations(tmp_path):
     assert points["own/weak/2"].global_batch == 2 * points["own/strong/2"].global_batch
     page = (tmp_path / "run" / "report.html").read_text()
     assert "your own step: collectives are listed, not judged" in page
+
+
+def test_processes_of_a_launch_compare_the_settings_that_they_were_given(monkeypatch):
+    """Only process 0 reads them, and so learns that they are those of a step."""
+    path, compared = str(STEPS / "linen_step.py"), []
+
+    def all_hosts(followers, machine, experiment, config):
+        compared.append(config.strategy)
+        return machine
+
+    monkeypatch.setattr(run_lib.launch, "all_hosts", all_hosts)
+    config = config_lib.compose(path, discovery.load_experiment(path), discovery.load_preset("smoke"))
+    run_lib.ask(path, config, Console(quiet=True), followers=object())
+    assert compared == ["all"] and config.strategy == "own"
+
+
+@pytest.mark.full
+def test_two_processes_measure_a_step(tmp_path):
+    words = ("run", str(STEPS / "linen_step.py"), *QUICK, "--config.mesh.devices=1,2", "--config.scaling=strong")
+    words += (f"--coordinator={start.free_address()}", "--processes=2", f"--workdir={tmp_path / 'run'}")
+    output = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True}
+    both = [
+        subprocess.Popen(sketching(*words, f"--process={n}"), env=environment(), cwd=tmp_path, **output) for n in (1, 0)
+    ]
+    codes = [ended(process) for process in both]
+    assert codes[0][0] == codes[1][0] == 0, codes
+    points = {point.point: point for point in points_lib.load(RunFolder(tmp_path / "run"))}
+    assert points["own/strong/2"].record.processes == 2
+    assert all(point.check_ok for point in points.values()), {name: point.reason for name, point in points.items()}
 
 
 @pytest.mark.full  # twelve processes

@@ -157,5 +157,5 @@ def elsewhere(program: OwnProgram, devices: Sequence[jax.Device]) -> Program:
 def _exported(run: PyTree, arrays: Sequence[PyTree], **how: PyTree) -> PyTree:
     try:
         return jax.export.export(jax.jit(run), **how)(*arrays)
-    except (ValueError, NotImplementedError) as error:
+    except (ValueError, TypeError, LookupError, NameError, NotImplementedError) as error:  # as the equation raises
         raise Unsupported(f"JAX cannot export it ({' '.join(str(error).split())[:200]})") from error
