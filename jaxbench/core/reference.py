@@ -304,6 +304,14 @@ def rerun(
     return Updates(workload, device, layout=layout, jit=jit, apart=bool(expected.how))(state, batch, count)
 
 
+def last_bit_changed(x: np.ndarray, random: np.random.Generator) -> np.ndarray:
+    """Floating-point numbers, each changed in its last bit; other arrays as they are."""
+    if not jnp.issubdtype(x.dtype, jnp.inexact):
+        return x
+    # Not one sign for all: a common factor leaves a scale-invariant layer unchanged.
+    return np.asarray(x * (1 + float(jnp.finfo(x.dtype).eps) * random.choice([-1.0, 1.0], x.shape))).astype(x.dtype)
+
+
 def perturbed(expected: Reference, state: TrainState, batch: Batch) -> Iterator[TrainedState]:
     """Perturbed runs: one device, the same programs, initial parameters changed at random in the last bit.
 
@@ -311,17 +319,9 @@ def perturbed(expected: Reference, state: TrainState, batch: Batch) -> Iterator[
     state: the initial state.
     """
     assert expected.updates is not None
-
-    def perturb(x: np.ndarray, random: np.random.Generator) -> np.ndarray:
-        if not jnp.issubdtype(x.dtype, jnp.inexact):
-            return x
-        # Not one sign for all: a common factor leaves a scale-invariant layer unchanged.
-        signs = random.choice(np.array([-1.0, 1.0]), x.shape)
-        return np.asarray(x * (1 + float(jnp.finfo(x.dtype).eps) * signs)).astype(x.dtype)
-
     for seed in range(PERTURBED):
         random = np.random.default_rng(seed)
-        params = jax.tree.map(lambda x, random=random: perturb(np.asarray(x), random), state.params)
+        params = jax.tree.map(lambda x, random=random: last_bit_changed(np.asarray(x), random), state.params)
         yield expected.updates(dataclasses.replace(state, params=params), batch, expected.count)
 
 

@@ -79,9 +79,10 @@ def ask(experiment: str, config: ConfigDict, console: Console, followers: Follow
             f"what '{config.experiment}' searches for is found by one process: start it without a launcher, or choose "
             "another experiment."
         )
+    given = copy.deepcopy(config)  # as the other processes have it, which do not parse it
     settings = parse(experiment, config)
     machine = probe_machine(settings.platform, console)
-    machine = launch.all_hosts(followers, machine, experiment, config) if followers else machine
+    machine = launch.all_hosts(followers, machine, experiment, given) if followers else machine
     config_lib.settle_batch(config, machine["platform"])
     settings = dataclasses.replace(settings, batch=config.batch)
     points = plan.make(settings, machine)

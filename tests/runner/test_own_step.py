@@ -2,18 +2,23 @@
 """Train steps that somebody else wrote: what is accepted, what is refused with a sentence, and what is found wrong."""
 
 import importlib.util
+import re
 import subprocess
 import sys
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 
 import jax
 import pytest
-from doorway import jaxbench
+from doorway import environment, jaxbench, sketching
+from launched import ended
 from ml_collections import ConfigDict
 from own_steps import broken
+from rich.console import Console
 
-from jaxbench import levers
+from jaxbench import config as config_lib
+from jaxbench import discovery, levers
 from jaxbench.analysis import points as points_lib
 from jaxbench.core.plan import Point
 from jaxbench.core.store import RunFolder
@@ -25,7 +30,9 @@ from jaxbench.features.own_step.bench import OwnBench
 from jaxbench.features.own_step.reference import OwnReference
 from jaxbench.features.own_step.references import References
 from jaxbench.levers import DEFAULTS
+from jaxbench.machine import start
 from jaxbench.processes.client import WorkerError
+from jaxbench.sweep import run as run_lib
 from jaxbench.workloads.own_step import StepWorkload
 
 STEPS = Path(__file__).resolve().parents[1] / "own_steps"
@@ -46,14 +53,15 @@ def point_of(devices: int, batch: int) -> Point:
     )  # fmt: skip
 
 
-def checks(workload: StepWorkload, folder: Path, monkeypatch: pytest.MonkeyPatch, devices: int = 2):
-    """The checks of the step on two devices, by name."""
+def checks(workload: StepWorkload, folder: Path, monkeypatch: pytest.MonkeyPatch, timed: int = 0):
+    """(the checks of the step on two devices, by name; its record). timed: also those after as many timed steps."""
     file, batch = folder / "reference.npz", workload.batch
     bench_of(workload, 1, monkeypatch).refer(point_of(1, batch).to_json(), str(file))
-    bench = bench_of(workload, devices, monkeypatch)
+    bench = bench_of(workload, 2, monkeypatch)
     bench.proof.reference = {"file": str(file), "devices": 1}
-    record = bench.prepare(point_of(devices, batch).to_json())
-    return {check.name: check for check in record.checks}, record
+    record = bench.prepare(point_of(2, batch).to_json(), paced=False)
+    found = [*record.checks, *(bench.round(record.point, 0, timed).checks if timed else ())]
+    return {check.name: check for check in found}, record
 
 
 def loaded(name: str) -> StepWorkload:
@@ -66,9 +74,9 @@ def loaded(name: str) -> StepWorkload:
 @pytest.mark.parametrize("name", PUBLIC)
 @pytest.mark.filterwarnings("default")  # of the libraries
 def test_public_trainers_run_unchanged_and_agree_with_one_device(name, tmp_path, monkeypatch):
-    found, record = checks(loaded(name), tmp_path, monkeypatch)
+    found, record = checks(loaded(name), tmp_path, monkeypatch, timed=3)
     assert all(check.ok for check in found.values()), found
-    assert found["parameters"].value < 1e-5
+    assert found["parameters"].value < 1e-5 and found["timed update"].value < 1e-4
     assert record.passport.parameters == PUBLIC[name] and record.passport.product_flops_per_step > 0
     assert [each.kind for each in record.passport.collectives] == ["all-reduce"]
     assert record.facts["state_bytes"] > 4 * record.passport.parameters
@@ -76,8 +84,8 @@ def test_public_trainers_run_unchanged_and_agree_with_one_device(name, tmp_path,
 
 @pytest.mark.parametrize("case", broken.RIGHT)
 def test_accepted_forms_of_a_step(case, tmp_path, monkeypatch):
-    found, _ = checks(broken.workload(broken.RIGHT[case]), tmp_path, monkeypatch)
-    assert all(check.ok for check in found.values()), found
+    found, _ = checks(broken.workload(broken.RIGHT[case]), tmp_path, monkeypatch, timed=3)
+    assert all(check.ok for check in found.values()) and found["timed update"].value < 1e-3, found
 
 
 @pytest.mark.parametrize("case", broken.REFUSED)
@@ -100,6 +108,18 @@ def test_a_step_that_is_wrong_on_several_devices_is_found(case, tmp_path, monkey
     assert "collectives are listed, not judged" in found["collectives"].reason
 
 
+def test_one_more_step_of_the_timed_state_is_compared_with_one_device(tmp_path, monkeypatch):
+    late = broken.workload(partial(broken.mapped, reduce=broken.mean_at_first))
+    found, _ = checks(late, tmp_path, monkeypatch, timed=3)
+    assert found["parameters"].ok and found["state"].ok and not found["timed update"].ok
+    assert re.search(r"from the state after \d+ timed steps: .*NOT within", found["timed update"].reason), found
+
+
+def test_a_state_that_has_learnt_its_batch_begins_with_the_first_parameters(tmp_path, monkeypatch):
+    found, _ = checks(broken.workload(broken.soon_learnt), tmp_path, monkeypatch, timed=60)
+    assert found["timed update"].ok and "because rounding alone moves those" in found["timed update"].reason, found
+
+
 def test_a_first_state_or_batch_that_depends_on_the_devices_proves_nothing(tmp_path, monkeypatch):
     def other_start(devices, batch):
         own = broken.right(devices, batch)
@@ -120,8 +140,8 @@ def test_a_reference_survives_its_file_and_leaves_out_arrays_that_move_by_roundi
     made.save(tmp_path / "r.npz")
     read = OwnReference.load(tmp_path / "r.npz")
     assert read.noise == made.noise and read.batch == made.batch
-    assert set(read.movement.end) == {"params/up", "params/bias", "params/down"}
-    moved = {**read.movement.moved, "params/bias": -read.movement.moved["params/bias"]}
+    assert set(read.end) == {"params/up", "params/bias", "params/down"}
+    moved = {**read.moved, "params/bias": -read.moved["params/bias"]}
 
     def verdict(reference):
         return own_reference._parameters(moved, reference, platform="gpu", few="one device")
@@ -153,6 +173,35 @@ def test_a_sweep_measures_a_step_with_its_ablations(tmp_path):
     assert points["own/weak/2"].global_batch == 2 * points["own/strong/2"].global_batch
     page = (tmp_path / "run" / "report.html").read_text()
     assert "your own step: collectives are listed, not judged" in page
+
+
+def test_processes_of_a_launch_compare_the_settings_that_they_were_given(monkeypatch):
+    """Only process 0 reads them, and so learns that they are those of a step."""
+    path, compared = str(STEPS / "linen_step.py"), []
+
+    def all_hosts(followers, machine, experiment, config):
+        compared.append(config.strategy)
+        return machine
+
+    monkeypatch.setattr(run_lib.launch, "all_hosts", all_hosts)
+    config = config_lib.compose(path, discovery.load_experiment(path), discovery.load_preset("smoke"))
+    run_lib.ask(path, config, Console(quiet=True), followers=object())
+    assert compared == ["all"] and config.strategy == "own"
+
+
+@pytest.mark.full
+def test_two_processes_measure_a_step(tmp_path):
+    words = ("run", str(STEPS / "linen_step.py"), *QUICK, "--config.mesh.devices=1,2", "--config.scaling=strong")
+    words += (f"--coordinator={start.free_address()}", "--processes=2", f"--workdir={tmp_path / 'run'}")
+    output = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True}
+    both = [
+        subprocess.Popen(sketching(*words, f"--process={n}"), env=environment(), cwd=tmp_path, **output) for n in (1, 0)
+    ]
+    codes = [ended(process) for process in both]
+    assert codes[0][0] == codes[1][0] == 0, codes
+    points = {point.point: point for point in points_lib.load(RunFolder(tmp_path / "run"))}
+    assert points["own/strong/2"].record.processes == 2
+    assert all(point.check_ok for point in points.values()), {name: point.reason for name, point in points.items()}
 
 
 @pytest.mark.full  # twelve processes
@@ -218,7 +267,8 @@ def test_the_fewest_devices_that_can_hold_a_step_are_the_reference(tmp_path):
         (broken_step, [1], {"why": "the same step on one device failed: UserError: it cannot be chained"}),
     ):
         made = References(tmp_path, points)
-        made.make(workers, points[2])
+        for point in points:  # those with fewer devices come first, and may have failed
+            made.make(workers, point)
         assert workers.asked == asked
         found = made.told(points[2])
         assert all(str(found[key]).startswith(str(value)) for key, value in told.items()), found
