@@ -123,6 +123,26 @@ def held(rows: Sequence[Judged], row: Judged) -> bool:
     return low <= row.published_s <= high
 
 
+@dataclass(frozen=True)
+class Family:
+    """The runs of a family of programs. band: from all of them, over the forecast. held: the ids of those in the band
+    from the others."""
+
+    name: str
+    rows: tuple[Judged, ...]
+    band: tuple[float, float]
+    held: frozenset[str]
+
+
+def families(rows: Sequence[Judged]) -> list[Family]:
+    """The families that have runs, in the order of `PROGRAMS`."""
+    made = []
+    for program, name in PROGRAMS.items():
+        if some := tuple(row for row in rows if row.program == program):
+            made.append(Family(name, some, band(some), frozenset(row.id for row in some if held(rows, row))))
+    return made
+
+
 def configurations() -> list[dict[str, str]]:
     """The rows of the data file, as text."""
     frame = published.read("forecast_configurations").frame
@@ -306,7 +326,7 @@ def main() -> None:
         write(ordered, asked.results / FILE)
     rows = [known[each["id"]] for each in every if each["id"] in known]
     show(rows, every, console)
-    forecasts_figure.save(rows, {row.id: band_s(rows, row) for row in rows}, asked.results)
+    forecasts_figure.save(families(rows), asked.results)
     for sentence in (goals := missed(rows)):
         console.print(f"missed: {sentence}")
     raise SystemExit(int(bool(goals)))
