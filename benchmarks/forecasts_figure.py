@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from benchmarks.forecasts import Family
 
 NAME = "accountability"
+_BOUND = 5  # matplotlib's caret to the right
 _TICKS = (0.6, 0.7, 0.8, 0.9, 1.0, 1.1, 1.25, 1.5, 1.75)
 
 
@@ -40,7 +41,8 @@ def draw(families: Sequence[Family]) -> Figure:
             some = [row for row in family.rows if row.family == project]
             for row in some:
                 face = colour if row.id in family.held else "white"
-                axes.plot([1 / row.over], [len(names)], color=colour, marker=shape, markerfacecolor=face, zorder=3)
+                mark = _BOUND if row.bound else shape
+                axes.plot([1 / row.over], [len(names)], color=colour, marker=mark, markerfacecolor=face, zorder=3)
             names.append(f"{project} ({len(some)})")
         if family.band[1] < math.inf:
             rows = first - 0.4, len(names) - 0.6
@@ -62,4 +64,6 @@ def draw(families: Sequence[Family]) -> Figure:
         "shaded: where nine in ten further runs of the family of programs are expected; hollow: outside the band from "
         "the other runs of its family",
     ]
+    if any(row.bound for family in families for row in family.rows):
+        notes.append("caret: kernels are so short that the forecast is a bound, which a run left of 1 would contradict")
     return sheet.finish("Forecasts of published training runs", [*handles, marks.guide_handle("equal")], notes)
