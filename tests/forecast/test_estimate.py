@@ -70,10 +70,14 @@ def test_a_gpus_band_is_that_of_its_family_of_programs_around_the_compilers_orde
     assert estimate.banded(record, crossed, work.chip(record.device_kind)).scheduled_s == 1.5
 
 
-def test_recomputation_and_the_platform_determine_the_family():
-    assert [estimate.family("gpu", levers) for levers in ({"remat": "block"}, {"remat": "none"}, {})] == [
-        "xla_remat", "xla", "xla",
-    ]  # fmt: skip
+@pytest.mark.parametrize(
+    ("remat", "recomputes"),
+    [("block", True), ("full", True), ("save_qkv_proj", True), ("names:out_proj", True), ("none", False),
+     ("dots_saveable", False), ("minimal_flash", False)],
+)  # fmt: skip
+def test_a_gpus_family_is_whether_products_are_recomputed(remat, recomputes):
+    assert estimate.family("gpu", {"remat": remat}) == ("xla_remat" if recomputes else "xla")
+    assert estimate.family("gpu", {}) == "xla"
     assert estimate.family("tpu", {"remat": "block"}) == "tpu"
 
 

@@ -32,7 +32,7 @@ from jaxbench.features.forecast.forecasts import (
 from jaxbench.features.forecast.network import Hosts, Network, PciePath, alternatives, assumed, slowest
 from jaxbench.features.forecast.schedule import Event, Times
 from jaxbench.features.forecast.work import Chip, Cost
-from jaxbench.levers import REMAT
+from jaxbench.levers import REMAT, remat
 
 _SHORT = ", shorter than in any published run. The gaps between kernels are not counted, so this is a lower bound"
 _ATTENTION = {
@@ -87,10 +87,10 @@ def exact(row: CompiledRow, experiment: str, target: Target) -> ForecastRecord:
 
 
 def family(platform: str, levers: Mapping[str, str]) -> str:
-    """The family of a program of this suite: tpu, xla_remat (a GPU's that recomputes activations) or xla."""
+    """The family of a program of this suite: tpu, xla_remat (a GPU's that recomputes products) or xla."""
     if platform == "tpu":
         return "tpu"
-    return "xla" if REMAT.of(levers) == REMAT.default else "xla_remat"
+    return "xla_remat" if remat.recomputes_products(REMAT.of(levers)) else "xla"
 
 
 def program(text: str, mesh: Mapping[str, int], target: Target, *, compiled_for: str = "") -> tuple[Event, ...]:
