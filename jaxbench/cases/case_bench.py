@@ -164,7 +164,7 @@ class CaseBench:
 
     def round(self, point: str, number: int, *, double: bool = True) -> RoundRecord:
         """Measures one round of a prepared case on fresh arrays. double: with the second clock. Raises StageError."""
-        again = point in self._visited
+        repeated = point in self._visited
         self._visited.add(point)
         known = self.prepared[point]
         ready = known.ready
@@ -173,7 +173,7 @@ class CaseBench:
             # The drawn arrays must be on the devices before the clock starts.
             ready.fence((state, batch) if ready.loop is not None else state)
             timer = dataclasses.replace(known.timer, fence=fence_of_blocks(ready))
-            how: dict[str, Any] = {"guard": ready.guard, "again": again, "double": double}
+            how: dict[str, Any] = {"guard": ready.guard, "repeated": repeated, "double": double}
             measured, state = timer.round_and_state(ready.step, state, batch, known.steps, **how)
             loops = Loops(0, (), ())
             if ready.loop is not None and ready.place is not None:
