@@ -235,29 +235,6 @@ class Bench(Compiler):
         """The real data, read once."""
         return None if self.plain.data is None else own.read(self.plain, seed=self.config.seed)
 
-    def prepare_again(self, fields: Fields, program_sha256: str, steps: int) -> bool:
-        """`prepare` for a point that another process has checked, for blocks of `steps` steps. Raises StageError.
-
-        Returns whether it is the program that was checked; only then the point is prepared.
-        """
-        point = decode(Point, fields)
-        workload, program, compiled = self.compile(point, accepted=True)
-        if compiled.sha256 != program_sha256:
-            return False
-        if EXECUTION.of(point.levers) == "eager":  # it runs the Python function, and the compiled program was checked
-            compiled = CompiledStep(program.step.__wrapped__, compiled.report)
-        self.prepared[point.point] = PreparedStep(point, workload, program, compiled, steps)
-        self._accepted.add(point.point)  # the process that has the references compares the timed state, too
-        if not self.fed(point):
-            ready = self.prepared[point.point]
-            with stage("measure"), self.running(ready) as (call, state, batch):
-                # Another process has seen the step settle. Only the memory is cold here. The first block touches it
-                # while other sets load their programs, so no round waits for it.
-                _, state = self.timer_of(ready).block(call, state, batch, steps)
-            self._warm.add(point.point)
-            self._held[point.point] = Held(state, steps, counted=counted_steps(state))
-        return True
-
     def prepare(self, fields: Fields, *, paced: bool = True) -> PointRecord:
         """Compiles, checks against one device, and, if `paced`, finds the block length. Raises StageError.
 
@@ -272,7 +249,7 @@ class Bench(Compiler):
             facts |= self.facts_of(workload)
             report = dataclasses.replace(compiled.report, first_run_s=first_run_s)
             checks = self.verdicts(point, workload, program, compiled, batch, outputs)
-            if EXECUTION.of(point.levers) == "eager":
+            if EXECUTION.of(point.levers) == "eager":  # the compiled program was checked; the Python function is timed
                 call, report = program.step.__wrapped__, op_by_op(report)
                 compiled = CompiledStep(call, report)
         self.prepared[point.point] = PreparedStep(point, workload, program, compiled, 1)
@@ -289,7 +266,7 @@ class Bench(Compiler):
     def pace(self, point: str) -> dict[str, float]:
         """Finds the block length of a prepared point. Raises StageError.
 
-        Returns {"waited_share": the share of a block in which the step waits for its input}, or {} if it takes none.
+        Returns {"waited_share": the share of a block in which a fed step waits for its input}; {} for other steps.
         """
         ready = self.prepared[point]
         with stage("measure"), self.running(ready) as (call, state, supply):
@@ -301,6 +278,29 @@ class Bench(Compiler):
             waited_before = supply.waited_s
             seconds, _ = self.timer_of(ready).block(call, state, supply, steps)
             return {"waited_share": (supply.waited_s - waited_before) / seconds}
+
+    def prepare_again(self, fields: Fields, program_sha256: str, steps: int) -> bool:
+        """`prepare` for a point that another process has checked, for blocks of `steps` steps. Raises StageError.
+
+        Returns whether it is the program that was checked; only then the point is prepared.
+        """
+        point = decode(Point, fields)
+        workload, program, compiled = self.compile(point, accepted=True)
+        if compiled.sha256 != program_sha256:
+            return False
+        if EXECUTION.of(point.levers) == "eager":
+            compiled = CompiledStep(program.step.__wrapped__, compiled.report)
+        self.prepared[point.point] = PreparedStep(point, workload, program, compiled, steps)
+        self._accepted.add(point.point)  # the process that has the references compares the timed state, too
+        if not self.fed(point):
+            ready = self.prepared[point.point]
+            with stage("measure"), self.running(ready) as (call, state, batch):
+                # Another process has seen the step settle. Only the memory is cold here. The first block touches it
+                # while other sets load their programs, so no round waits for it.
+                _, state = self.timer_of(ready).block(call, state, batch, steps)
+            self._warm.add(point.point)
+            self._held[point.point] = Held(state, steps, counted=counted_steps(state))
+        return True
 
     def facts_of(self, workload: TrainWorkload) -> dict[str, float]:
         """`PointRecord.facts`, as far as they belong to the workload."""
