@@ -69,10 +69,10 @@ def test_a_machine_that_never_settles_is_said_to():
 
 def test_a_later_visit_is_half_a_block_to_warm_up_and_one_that_is_timed():
     machine = FakeMachine(fence_s=0.5)
-    measured, _ = machine.timer().round_and_state(machine.step, 0, None, 4, again=True, double=False)
+    measured, _ = machine.timer().round_and_state(machine.step, 0, None, 4, repeated=True, double=False)
     assert (measured.warmup_block_s, measured.block_s, measured.double_block_s) == ((1.0,), (1.5,), ())
     assert measured.settled and measured.warmup_steps == 2 and len(measured.cpu_s) == 1
-    measured, _ = machine.timer(blocks=2).round_and_state(machine.step, 0, None, 4, again=True)
+    measured, _ = machine.timer(blocks=2).round_and_state(machine.step, 0, None, 4, repeated=True)
     assert len(measured.warmup_block_s) == 1
     assert measured.block_s == (1.5, 1.5) and measured.double_block_s == (2.5, 2.5)
 
