@@ -9,7 +9,7 @@ from pathlib import Path
 
 import fabricate_cases as fab
 import pytest
-from doorway import jaxbench, sketched
+from doorway import jaxbench
 from rich.console import Console
 from thin import thin
 
@@ -26,7 +26,7 @@ CPU = ("--config.mesh.platform=cpu", "--config.measure.rounds=1", "--config.meas
 def measured(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The folder that holds a smoke run of `machine`."""
     folder = tmp_path_factory.mktemp("results")
-    done = sketched("machine", "--preset=smoke", f"--workdir={folder / 'machine'}")
+    done = jaxbench("machine", "--preset=smoke", f"--workdir={folder / 'machine'}")
     assert done.returncode == 0, done.stdout + done.stderr
     return folder
 

@@ -5,7 +5,7 @@ import dataclasses
 
 import fabricate
 import pytest
-from doorway import QUICK_MLP, jaxbench, sketched
+from doorway import QUICK_MLP, jaxbench
 from rich.console import Console
 
 from jaxbench.analysis import points
@@ -303,7 +303,7 @@ def test_a_process_that_dies_costs_its_point_and_the_others_are_prepared(tmp_pat
 def test_a_run_of_two_processes(tmp_path):
     run = tmp_path / "run"
     words = (*QUICK_MLP, "--config.mesh.devices=1,16", "--config.measure.rounds=4", "--config.measure.processes=2")
-    done = sketched("run", "mlp", f"--workdir={run}", *words)
+    done = jaxbench("run", "mlp", f"--workdir={run}", *words)
     assert done.returncode == 0, done.stdout + done.stderr
     assert "2 points x 4 rounds in 2 sets of processes" in done.stdout
     folder = RunFolder(run)

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import fabricate
 import pytest
-from doorway import QUICK_MLP, command, environment, jaxbench, sketched
+from doorway import QUICK_MLP, command, environment, jaxbench
 from rich.console import Console
 from thin import thin
 
@@ -21,7 +21,7 @@ from jaxbench.processes.client import WorkerError
 from jaxbench.processes.messages import Pace, Paced, PrepareAgain, Recorded, Same
 from jaxbench.sweep import sweep
 
-SLOW = (*QUICK_MLP, *(f"--config.measure.{one}" for one in ("rounds=10", "processes=2", "block_s=0.02")))
+SLOW = (*QUICK_MLP, "--config.measure.rounds=10", "--config.measure.block_s=0.02")
 
 
 def lines(run: Path) -> list[dict]:
@@ -30,9 +30,9 @@ def lines(run: Path) -> list[dict]:
 
 
 @contextmanager
-def running(run: Path):
+def running(run: Path, *how: str):
     """A sweep that has measured at least five rounds; always killed at the end."""
-    words = command("run", "mlp", f"--workdir={run}", *SLOW)
+    words = command("run", "mlp", f"--workdir={run}", *SLOW, *how)
     process = subprocess.Popen(words, env=environment(), stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
     with process:
         try:
@@ -46,20 +46,20 @@ def running(run: Path):
             process.kill()
 
 
-ENDS = [(signal.SIGKILL, -9), (signal.SIGINT, 130), (signal.SIGTERM, 130)]
+ENDS = [(signal.SIGKILL, -9, 1), (signal.SIGINT, 130, 2), (signal.SIGTERM, 130, 2)]
 
 
-@pytest.mark.parametrize(("how", "code"), thin(ENDS, 1))
-def test_killed_and_continued(tmp_path, how, code):
-    run = tmp_path / "run"
-    with running(run) as process:
+@pytest.mark.parametrize(("how", "code", "sets"), thin(ENDS, 1))
+def test_killed_and_continued(tmp_path, how, code, sets):
+    run, processes = tmp_path / "run", f"--config.measure.processes={sets}"
+    with running(run, processes) as process:
         process.send_signal(how)
         output = process.communicate(timeout=60)[0]
     assert process.returncode == code
     if how != signal.SIGKILL:
         assert "Stopped." in output
     kept = lines(run)
-    again = sketched("run", "mlp", f"--workdir={run}", *SLOW)
+    again = jaxbench("run", "mlp", f"--workdir={run}", *SLOW, processes)
     assert again.returncode == 0, again.stdout + again.stderr
     now = lines(run)
     assert now[: len(kept)] == kept

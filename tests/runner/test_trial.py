@@ -4,14 +4,14 @@
 from __future__ import annotations
 
 import dataclasses
+import io
 import re
-import subprocess
-import sys
 from concurrent.futures import ThreadPoolExecutor
 
 import brought
 import pytest
-from doorway import environment, jaxbench
+from doorway import jaxbench
+from launched import until
 from rich.console import Console
 
 from jaxbench.core.schema import Verdict
@@ -19,6 +19,7 @@ from jaxbench.errors import UserError
 from jaxbench.features.try_model import trial
 from jaxbench.processes.client import WorkerError
 from jaxbench.processes.messages import Tried, Try
+from jaxbench.sweep import progress
 
 STRATEGIES = ["fsdp", "jit_auto", "pmap"]
 RIGHT = Verdict(name="parameters", ok=True, reason="near")
@@ -39,9 +40,9 @@ class Answering:
         return Tried(checks=(check,), sent_bytes=0, state_bytes=0, peak_bytes=None)
 
 
-def tried(*workers: Answering) -> dict[tuple[str, int], trial.StrategyTrial]:
+def tried(*workers: Answering, console: Console | None = None) -> dict[tuple[str, int], trial.StrategyTrial]:
     with ThreadPoolExecutor() as threads:
-        return trial._try_all(workers, STRATEGIES, threads, Console(quiet=True))
+        return trial._try_all(workers, STRATEGIES, threads, console or Console(quiet=True))
 
 
 def test_every_point_is_tried_once_however_many_workers_there_are():
@@ -82,12 +83,22 @@ def test_the_table_of_a_model_that_not_all_strategies_can_take(tmp_path):
     assert "the loss of 'mine' looks across examples" in done.stdout
 
 
-def test_a_trial_in_a_log_says_what_is_done_and_what_is_left() -> None:
+class Slow(Answering):
+    """It answers about its third point when the log has a line about the first two."""
+
+    def __init__(self, log: io.StringIO):
+        super().__init__()
+        self.log = log
+
+    def ask(self, request: Try) -> Tried:
+        if len(self.asked) == 2:
+            until(lambda: " s: 2 of " in self.log.getvalue())
+        return super().ask(request)
+
+
+def test_a_trial_in_a_log_says_what_is_done_and_what_is_left(monkeypatch: pytest.MonkeyPatch) -> None:
     """A CI service ends a job without output."""
-    impatient = "from jaxbench.sweep import progress; progress.SILENT_S = 1; from jaxbench import app; app.main()"
-    words = ("try", "mlp", "--preset=smoke")
-    done = subprocess.run(
-        [sys.executable, "-c", impatient, *words], capture_output=True, text=True, env=environment(), timeout=240
-    )
-    assert done.returncode == 0, done.stderr
-    assert re.search(r"^\d+ s: [1-9]\d* of \d+ points tried, \d+ left$", done.stdout, re.MULTILINE), done.stdout
+    monkeypatch.setattr(progress, "SILENT_S", 0.01)
+    log = io.StringIO()
+    tried(Slow(log), console=Console(file=log))
+    assert re.search(r"^\d+ s: 2 of 9 points tried, 7 left$", log.getvalue(), re.MULTILINE), log.getvalue()

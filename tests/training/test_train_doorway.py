@@ -11,7 +11,7 @@ import sys
 import time
 
 import pytest
-from doorway import ROOT, command, environment, jaxbench, sketched
+from doorway import ROOT, command, environment, jaxbench
 from thin import thin
 from train_cases import NOISE, STEPS_PER_EPOCH, train_toy
 
@@ -121,11 +121,11 @@ def test_bad_input_is_a_sentence(tmp_path, word, sentence):
 
 
 def test_a_training_leaves_a_page_that_report_makes_again(tmp_path):
-    done = sketched("train", "mlp", f"--workdir={tmp_path}", "--config.mesh.platform=cpu", "--config.train.epochs=1")
+    done = jaxbench("train", "mlp", f"--workdir={tmp_path}", "--config.mesh.platform=cpu", "--config.train.epochs=1")
     page = tmp_path / "training.html"
     assert "starting the process" in done.stdout and page.exists(), done.stdout + done.stderr
     page.unlink()
-    again = sketched("report", f"--run={tmp_path}")
+    again = jaxbench("report", f"--run={tmp_path}")
     assert again.returncode == 0 and "Goodput" in again.stdout and page.exists(), again.stderr
 
 
