@@ -26,7 +26,7 @@ from jaxbench.parallel.data_parallel import data_parallel
 @functools.cache
 def case(name):
     """An experiment's workload, and the one-device result for a batch, by the number of its parts."""
-    workload = experiment_workload(name)
+    workload = experiment_workload(name, **({"model.layers": 1} if name == "gpt" else {}))
     batch = workload.synthetic(KEY, BATCH)
     return workload, functools.cache(lambda parts: one_device(workload, batch, parts))
 

@@ -52,16 +52,18 @@ def rows(folder: Path) -> list[dict[str, float]]:
     return [{name: x for name, x in json.loads(line).items() if not name.endswith("_s")} for line in lines]
 
 
-def test_a_regression_trains_to_a_loss(tmp_path: Path) -> None:
+ENDS = [("0.3", 0, "target 0.3 reached: test loss 0."), ("1e-9", 1, "target 1e-09 not reached: test loss")]
+
+
+@pytest.mark.parametrize(("target", "code", "said"), thin(ENDS, 1))
+def test_a_regression_trains_to_a_loss(tmp_path: Path, target: str, code: int, said: str) -> None:
     words = ("train", "regression", "--config.mesh.devices=1", "--config.train.metric=loss", "--config.train.epochs=2")
-    done = jaxbench(*words, "--config.train.target=0.3", f"--workdir={tmp_path / 'reached'}")
-    assert done.returncode == 0, done.stderr
-    assert "until a test loss of 0.3" in done.stdout and "target 0.3 reached: test loss 0." in done.stdout
-    done = jaxbench(*words, "--config.train.target=1e-9", f"--workdir={tmp_path / 'not'}")
-    assert done.returncode == 1 and "target 1e-09 not reached: test loss" in done.stdout
-    assert len(rows(tmp_path / "not")) == 2
+    done = jaxbench(*words, f"--config.train.target={target}", f"--workdir={tmp_path}")
+    assert done.returncode == code and said in done.stdout, done.stdout + done.stderr
+    assert f"until a test loss of {float(target)}" in done.stdout and len(rows(tmp_path)) <= 2
 
 
+@pytest.mark.full
 def test_a_language_model_trains_to_a_loss_and_a_kill_changes_no_bit(tmp_path: Path) -> None:
     whole = jaxbench(*LANGUAGE, f"--workdir={tmp_path / 'whole'}")
     assert whole.returncode == 0, whole.stderr
