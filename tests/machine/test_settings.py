@@ -68,10 +68,10 @@ def test_without_jit_no_verb_begins(verb, monkeypatch):
 
 
 STRICT = {"JAX_NUMPY_DTYPE_PROMOTION": "strict", "JAX_TRANSFER_GUARD": "disallow"}
-SEVERAL = ("run", "mlp", *QUICK_MLP, "--config.strategy=jit_auto,shard_map,fsdp", "--config.mesh.devices=2")
+SEVERAL = ["run", "mlp", *QUICK_MLP, "--config.strategy=jit_auto,shard_map,fsdp", "--config.mesh.devices=2"]
 
 
-@pytest.mark.parametrize("words", thin([SEVERAL, ("try", "mlp")], 1), ids=lambda words: words[0])
+@pytest.mark.parametrize("words", thin([SEVERAL, ["try", "mlp"]], 1), ids=lambda words: words[0])
 def test_strict_settings_do_not_stop_us(words, tmp_path):
     environ = {**environment(), **STRICT}
     done = subprocess.run(sketching(*words), capture_output=True, text=True, env=environ, cwd=tmp_path)
