@@ -9,6 +9,7 @@ for one, plus independent noise. Each set has a separate effect on each point. T
   two-state     switches between two speeds; each run draws whether one or two devices suffer more
   autoregressive   the same autocorrelation as two-state
   bursts        a neighbour is active half of the time and slows two devices three times as much as one
+  neighbour     the same, and the system reports what it takes from the CPUs of two devices; the truth is without it
   drift         the machine becomes 10 % slower during the run, two devices 15 %
   heavy tails   visits follow Student's distribution with 2 degrees of freedom
 
@@ -24,12 +25,16 @@ from typing import Any
 
 import numpy as np
 
-from jaxbench.statistics import looks, two_way
+from jaxbench.statistics import contended, looks, two_way
 from jaxbench.statistics.looks import Times
 
 VISIT_S, STEP_S = 0.13, 0.05  # of a visit, and of the state of the machine
-LASTING = ("two-state", "autoregressive", "bursts")
-KINDS = ("independent", *(f"{kind} {d} s" for kind in LASTING for d in ("0.2", "1", "5")), "drift", "heavy tails")
+LASTING = ("two-state", "autoregressive", "bursts", "neighbour")
+LASTS = ("0.2", "1", "5")
+KINDS = (
+    "independent", *(f"{kind} {d} s" for kind in LASTING[:3] for d in LASTS), "drift", "heavy tails",
+    *(f"{LASTING[3]} {d} s" for d in LASTS),
+)  # fmt: skip
 EFFECTS = (0.0, 0.01, 0.03, 0.05)
 SETS = (3, 4, 8)
 BUDGET_S = 30.0  # as measure.budget_s is by default
@@ -95,7 +100,7 @@ def sensitivity(random: np.random.Generator, kind: str, runs: int) -> np.ndarray
 
 def mean_state(kind: str, state: np.ndarray) -> float:
     """The mean over a long run; for a drift, over this run. state: (time,) of a run."""
-    return float(state.mean()) if kind == "drift" else 0.5 * kind.startswith(("bursts", "two-state"))
+    return float(state.mean()) if kind == "drift" else 0.5 * kind.startswith(("bursts", "two-state", "neighbour"))
 
 
 def simulate(random: np.random.Generator, kind: str, effect: float, sets: int, runs: int) -> list[Ended]:
@@ -107,17 +112,26 @@ def simulate(random: np.random.Generator, kind: str, effect: float, sets: int, r
     shift = (random.random(runs) * 0.1).tolist()
     found = []
     for i in range(runs):
-        times, look = _run(state[i], noise[:, i], slow[:, i], effects[:, i], shift[i], sets)
+        active_s = np.concatenate([[0.0], np.cumsum(state[i])]) * STEP_S if kind.startswith("neighbour") else None
+        times, look, without = _run(state[i], noise[:, i], slow[:, i], effects[:, i], shift[i], sets, active_s)
         mean = mean_state(kind, state[i, int(shift[i] / STEP_S) : int((shift[i] + times.spent_s) / STEP_S)])
+        mean = 0.0 if without else mean
         found.append(_ended(times, look, {name: mean * each for name, each in zip(NAMES, slow[:, i], strict=True)}))
     return found
 
 
 def _run(
-    state: np.ndarray, noise: np.ndarray, slow: np.ndarray, effects: np.ndarray, begun: float, sets: int
-) -> tuple[Times, looks.Look]:
-    """noise: (points, visits). slow: (points,). effects: (points, sets). begun: the moment of the first visit."""
+    state: np.ndarray, noise: np.ndarray, slow: np.ndarray, effects: np.ndarray, begun: float, sets: int,
+    active_s: np.ndarray | None,
+) -> tuple[Times, looks.Look, bool]:  # fmt: skip
+    """(the times, the last look, whether contended rounds were left out).
+
+    noise: (points, visits). slow: (points,). effects: (points, sets). begun: the moment of the first visit.
+    active_s: how long a neighbour that the system reports has been active by each moment; None: there is none.
+    """
     values: dict[str, dict[int, float]] = {name: {} for name in NAMES}
+    out: set[int] = set()  # the contended rounds
+    moments = np.arange(len(state) + 1) * STEP_S
     visits, now, number, visited = NAMES, begun, 0, 0
     budget_s = MORE_S if sets > MORE_SETS else BUDGET_S
     while True:
@@ -125,16 +139,24 @@ def _run(
             for name in visits:
                 p = NAMES.index(name)
                 at = state[int(now / STEP_S)]
+                if active_s is not None:
+                    before, after = np.interp([now, now + VISIT_S], moments, active_s)
+                    at = (after - before) / VISIT_S
+                    if name.startswith("two") and after - before > contended.TICKS_S:
+                        out.add(number)
                 values[name][number] = slow[p] * at + noise[p, visited] + effects[p, number % sets]
                 now, visited = now + VISIT_S, visited + 1
             number += 1
         if number < looks.LEAST_ROUNDS:
             continue
         workers = [(unit, str(unit % sets)) for unit in range(number)]
-        times = Times(POINTS, values, workers, now - begun)
+        left = {name: {n: value for n, value in of.items() if n not in out} for name, of in values.items()}
+        without = bool(out) and all(contended.enough(len(of), (str(n % sets) for n in of)) for of in left.values())
+        left = left if without else values
+        times = Times(POINTS, left, workers, now - begun)
         found = looks.judge(POINTS, times, sets=sets, budget_s=budget_s)
         if found.ended:
-            return times, found
+            return times, found, without
         visits = found.visits
 
 

@@ -84,7 +84,7 @@ def _too_wide(largest: list[Row]) -> str:
 def _taken(largest: list[Row]) -> str:
     """The point that lost too much CPU time to others, as a clause; "" if none, if unknown, or on accelerators."""
     for row in (row for row in largest if row.point.platform == "cpu"):
-        about = load.of(row.point)
+        about = load.of(row.point, row.point.rounds)
         others, steal = (value if math.isfinite(value) else 0.0 for value in (about.others, about.steal))
         if others + steal > TAKEN:
             who = "other processes" if others >= steal else "the hypervisor"

@@ -12,10 +12,9 @@ import numpy as np
 
 from jaxbench.analysis.point_records import Measured
 from jaxbench.core.schema import RoundRecord
+from jaxbench.statistics.contended import taken_by, wall_s
 
 LEAST_CPU_SHARE = 0.95  # a process with one CPU and one busy device is contended below this CPU time / wall time
-MOST_TAKEN = 0.05  # a round is contended if others or the hypervisor took more than this share of its CPUs' time
-TICKS_S = 0.02  # two ticks of the kernel's clock that counts others' time: less cannot be seen
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -26,7 +25,8 @@ class Load:
       rounds: the number of its rounds with a recorded load.
       contended: the share of these rounds that were contended.
       cpu_share: median over rounds of processor time / wall time. About 1 for one busy device, more for several.
-      others, steal: median over rounds of the share of the CPUs' time that other processes and the hypervisor took.
+      others, steal: the share of the CPUs' time in all rounds that other processes and the hypervisor took. A median
+        would hide a neighbour that is active in a third of the rounds.
       switches_per_s: median over rounds of involuntary context switches per second.
     """
 
@@ -38,17 +38,17 @@ class Load:
     switches_per_s: float = math.nan
 
 
-def of(point: Measured[Any]) -> Load:
-    """The load of a point: a training step or a case."""
-    timed = [each for each in point.rounds if each.cpu_s]
+def of(point: Measured[Any], rounds: Sequence[RoundRecord] | None = None) -> Load:
+    """The load of a point: a training step or a case. rounds: some of its rounds; None: all."""
+    timed = [each for each in (point.every_round if rounds is None else rounds) if each.cpu_s]
     if not timed:
         return Load()
     return Load(
         rounds=len(timed),
         contended=float(np.mean([bool(contended(point, each)) for each in timed])),
         cpu_share=_median([sum(each.cpu_s) / wall_s(each) for each in timed]),
-        others=_median([np.maximum(0.0, taken(each, each.others_s)) for each in timed]),
-        steal=_median([taken(each, each.steal_s) for each in timed]),
+        others=_taken([each for each in timed if each.others_s], "others_s"),
+        steal=_taken([each for each in timed if each.steal_s], "steal_s"),
         switches_per_s=_median([sum(each.switches) / wall_s(each) for each in timed]),
     )
 
@@ -65,20 +65,13 @@ def contended(point: Measured[Any], about: RoundRecord) -> str:
     fed = getattr(point, "levers", {}).get("input", "device") != "device" or getattr(point, "source", "")
     if about.cpus == 1 and point.devices == 1 and not fed and share < LEAST_CPU_SHARE:
         return f"its process ran for only {100 * share:.0f} % of the time"
-    for values, who in ((about.steal_s, "the hypervisor"), (about.others_s, "other processes")):
-        if sum(values) > TICKS_S and taken(about, values) > MOST_TAKEN:
-            return f"{who} took {100 * taken(about, values):.0f} % of its CPUs"
-    return ""
+    return next((f"{who} took {100 * share:.0f} % of its CPUs" for who, share in taken_by(about).items()), "")
 
 
-def wall_s(about: RoundRecord) -> float:
-    """The wall seconds of all timed blocks of a round."""
-    return sum(about.block_s) + sum(about.double_block_s)
-
-
-def taken(about: RoundRecord, values: Sequence[float]) -> float:
-    """The share of the CPUs' time during a round's blocks that `values` seconds are; NaN: unknown."""
-    return sum(values) / (wall_s(about) * about.cpus) if values and about.cpus else math.nan
+def _taken(rounds: Sequence[RoundRecord], name: str) -> float:
+    """A share of the CPUs' time of all these rounds; NaN: unknown. Ticks may make it a little less than 0."""
+    cpu_s = sum(wall_s(each) * each.cpus for each in rounds)
+    return max(0.0, sum(sum(getattr(each, name)) for each in rounds) / cpu_s) if cpu_s else math.nan
 
 
 def _median(values: Sequence[float]) -> float:

@@ -27,6 +27,7 @@ from jaxbench.errors import UserError
 from jaxbench.levers import TRAININGS
 from jaxbench.records import identity
 from jaxbench.records.manifest import Plan
+from jaxbench.statistics import contended
 from jaxbench.statistics.timing import moment, session
 
 # A round ends when its line is written. By the system's clock, its timed blocks cannot take longer than the time since
@@ -189,7 +190,8 @@ class Measured(Place, Generic[CompileReport]):
 
     Attributes:
       record: its newest compile report, or None.
-      rounds: the first record of each round number, in order. rounds_asked: how many rounds were planned.
+      rounds: the first record of each round number, in order, that counts. rounds_asked: how many rounds were planned.
+      left_out: the rounds of a run with automatic rounds that do not count (`statistics.contended`).
       failure: the failure if it is the newest line, or None.
       status: ok (has every round) | partial (has some) | failed (a failure is the newest line) | unsupported (the
         failure means that the strategy cannot run the model) | missing (has none).
@@ -213,6 +215,12 @@ class Measured(Place, Generic[CompileReport]):
     reason: str
     repetition: str = ""
     auto_rounds: bool = False
+    left_out: tuple[RoundRecord, ...] = ()
+
+    @property
+    def every_round(self) -> tuple[RoundRecord, ...]:
+        """In order, also those that do not count."""
+        return tuple(sorted((*self.rounds, *self.left_out), key=lambda each: each.round))
 
     @property
     def units(self) -> tuple[tuple[int, int], ...]:
@@ -223,6 +231,15 @@ class Measured(Place, Generic[CompileReport]):
     def reportable(self) -> bool:
         """Whether its times may support a claim about scaling, or about the machine."""
         return self.status == "ok" and self.check_ok is True and not self.oversubscribed
+
+
+def _counted(lines: dict[str, PointLines], places: dict[str, Place | None]) -> dict[str, tuple[RoundRecord, ...]]:
+    rounds = {name: about.rounds_in_order for name, about in lines.items() if about.rounds}
+    claiming = [
+        name for name in rounds
+        if (place := places.get(name)) and not place.oversubscribed and not getattr(place, "explains", "")
+    ]  # fmt: skip
+    return contended.counted(rounds, claiming)
 
 
 P = TypeVar("P", bound=Measured)
@@ -257,6 +274,7 @@ def load_points(
     except (AttributeError, KeyError, TypeError, ValueError) as error:
         noun = "cases" if passport is CaseRecord else "points"
         raise UserError(f"the plan of {noun} in '{run.path}' is damaged ({error!r}).") from error
+    count = _counted(lines, places) if auto_rounds and platform == "cpu" else {}
     result = []
     for name in dict.fromkeys((*places, *lines)):
         point_lines = lines.get(name, PointLines())
@@ -267,9 +285,12 @@ def load_points(
             facts |= {field: getattr(point_lines.record, field, value) for field, value in common.items()}
             status, reason = point_status(point_lines, rounds_asked := asked.get(name, rounds))
             check_ok, why = check(point_lines)
+            every = point_lines.rounds_in_order
+            used = count.get(name, every)
+            left_out = tuple(sorted({*every} - {*used}, key=lambda each: each.round))
             point = make(
                 **facts, rounds_asked=rounds_asked, auto_rounds=auto_rounds, record=point_lines.record,
-                rounds=point_lines.rounds_in_order, failure=point_lines.failure if point_lines.failed else None,
+                rounds=used, left_out=left_out, failure=point_lines.failure if point_lines.failed else None,
                 profile=point_lines.profile, status=status, check_ok=check_ok, reason=reason or why,
                 repetition=repetition(point_lines),
             )  # fmt: skip

@@ -39,6 +39,7 @@ from jaxbench.report.table import (
     throughput,
 )
 from jaxbench.statistics.bootstrap import Estimate
+from jaxbench.statistics.contended import wall_s
 
 T, L, C = Kind.TRAINING, Kind.LEVERS, Kind.CASES
 ID, QUALITY = Position.IDENTITY, Position.QUALITY
@@ -91,8 +92,8 @@ _OTHER = tuple(name for name in waterfall.NAMES if name not in _NAMED)
 
 def _measured_s(entry: Entry) -> float | None:
     """The seconds of all timed blocks and loops; None without any."""
-    rounds = entry.point.rounds
-    return sum(load.wall_s(each) + sum(each.loop_s) + sum(each.double_loop_s) for each in rounds) or None
+    rounds = entry.point.every_round
+    return sum(wall_s(each) + sum(each.loop_s) + sum(each.double_loop_s) for each in rounds) or None
 
 
 def _load(name: str) -> Get:

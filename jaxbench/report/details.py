@@ -73,7 +73,7 @@ def fold(entry: Entry, points: int) -> Fold:
     """The details of one point. points: the number of points on the page, which limits the raw samples of each."""
     row, point = entry.row, entry.point
     refusal = row.gate_reason if row.gate == "refused" else ""
-    shown = point.rounds[: max(3, RAW_ROUNDS // max(1, points))]
+    shown = point.every_round[: max(3, RAW_ROUNDS // max(1, points))]
     return Fold(
         name=point.point,
         state=entry.state,
@@ -81,9 +81,9 @@ def fold(entry: Entry, points: int) -> Fold:
         detail=point.failure.detail if point.failure is not None else "",
         tables=tuple(_tables(entry)),
         notes=tuple(_notes(entry)),
-        strip=timeline(point.rounds),
+        strip=timeline(point.every_round),
         raw=fill(SAMPLES, shown),
-        hidden=len(point.rounds) - len(shown),
+        hidden=len(point.every_round) - len(shown),
     )
 
 
@@ -100,7 +100,7 @@ def _tables(entry: Entry) -> Iterator[Table]:
     if row.gates:
         yield fill(GATES, row.gates)
     if record is not None:
-        yield fill(CHECKS, (*record.checks, *(check for r in row.point.rounds for check in r.checks)))
+        yield fill(CHECKS, (*record.checks, *(check for r in row.point.every_round for check in r.checks)))
         yield facts(_case_facts(record) if isinstance(record, CaseRecord) else _training_facts(row, record))
     if isinstance(record, PointRecord):
         collectives = record.passport.collectives

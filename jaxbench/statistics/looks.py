@@ -20,7 +20,7 @@ import numpy as np
 
 from jaxbench.core.schema import PointRecord, Record, RoundRecord
 from jaxbench.records.manifest import Plan
-from jaxbench.statistics import two_way
+from jaxbench.statistics import contended, two_way
 from jaxbench.statistics.bootstrap import MIN_PROCESSES, MIN_ROUNDS, BootstrapSamples, Unit
 from jaxbench.statistics.timing import elapsed_s, round_medians, session
 
@@ -109,12 +109,16 @@ def look(plan: Plan, records: Iterable[Record], *, sets: int, failed: Collection
             found[record.point].setdefault((session(record), record.round), record)
     rounds = {name: dict(sorted(of.items())) for name, of in found.items()}
     spent = elapsed_s(each for of in rounds.values() for each in of.values())
+    workers = [(unit, each.worker) for of in rounds.values() for unit, each in of.items()]
+    if plan.get("platform") == "cpu":
+        claiming = [name for name, about in points.items() if rounds[name] and not about.get("explains")]
+        left = contended.counted({name: list(of.values()) for name, of in rounds.items()}, claiming)
+        rounds = {name: {(session(each), each.round): each for each in left[name]} for name in rounds}
     work = {r.point: r.passport.flops_per_step for r in records if isinstance(r, PointRecord)}
     values = {
         name: dict(zip(of, np.log(round_medians(list(of.values()))), strict=True)) if of else {}
         for name, of in rounds.items()
     }
-    workers = [(unit, each.worker) for of in rounds.values() for unit, each in of.items()]
     times = Times(points, values, workers, spent, work)
     return judge(points, times, sets=sets, budget_s=float(plan["auto"]["budget_s"]))
 

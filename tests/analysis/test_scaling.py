@@ -11,11 +11,12 @@ from typing import Any
 import fabricate
 import pytest
 
-from jaxbench.analysis import load, points, scaling
+from jaxbench.analysis import points, scaling
 from jaxbench.analysis.headline import headlines
 from jaxbench.analysis.quantities import percent, seconds
 from jaxbench.core.store import RunFolder
 from jaxbench.statistics.bootstrap import Estimate
+from jaxbench.statistics.contended import wall_s
 
 
 def analyse(path: Path, **facts: Any) -> dict[str, scaling.Row]:
@@ -240,7 +241,7 @@ def test_an_efficiency_of_what_others_left_is_no_headline(tmp_path, platform, ot
     rows = analyse(tmp_path, devices=(1, 2), platform=platform, device_kind="H100" if platform == "gpu" else "cpu")
     for name in ("shard_map/strong/2", "shard_map/weak/2"):
         point = rows[name].point
-        wall = [load.wall_s(each) for each in point.rounds]
+        wall = [wall_s(each) for each in point.rounds]
         timed = [
             dataclasses.replace(each, cpu_s=(2 * s,), cpus=2, others_s=(2 * others * s,), steal_s=(2 * steal * s,))
             for each, s in zip(point.rounds, wall, strict=True)

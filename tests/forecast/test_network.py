@@ -139,7 +139,7 @@ def test_slices_and_hosts_of_four_are_targets():
     four = targets.parse("h100:2x4")
     assert (four.devices, four.host, four.part(4).text, four.part(16).text) == (8, 4, "h100:4", "h100:4x4")
     assert four.topology()[1]["topology"] == "1x2x4"
-    with pytest.raises(UserError, match="h100:2x4 has hosts of 4: ask for a multiple of it"):
+    with pytest.raises(UserError, match="h100:2x4 has hosts of 4 GPUs: ask for a multiple of them"):
         four.part(6)
     slow, fast = (network.of(targets.parse(text)).seconds(message(10**9, 8), 1) for text in ("h100:2x4", "h100:8"))
     assert slow > fast

@@ -42,7 +42,7 @@ def bars_of(axes: Any) -> list[Rectangle]:
 @pytest.mark.parametrize("kind", fab.RUNS)
 def test_every_figure_says_n_and_what_its_bars_are(tmp_path: Path, kind: str) -> None:
     said = texts(draw(tmp_path, kind))
-    assert "n = " in said and " processes an arm" in said and "95 % confidence intervals" in said
+    assert "n = " in said and " processes per arm" in said and "95 % confidence intervals" in said
     assert (notes.HOLLOW in said) == (kind == "phases"), "of four devices on two cores"
 
 

@@ -113,13 +113,19 @@ def test_a_follower_that_was_told_how_it_ends_has_not_lost_process_0(told):
 
 
 def test_a_stranger_and_a_second_process_of_a_number_do_not_join(monkeypatch):
-    monkeypatch.setattr(launch_lib, "JOIN_LIMIT_S", 1.0)
+    monkeypatch.setattr(launch_lib, "JOIN_LIMIT_S", 3.0)
     leader = Launch(address=start.free_address(), processes=3, process=0)
     with ThreadPoolExecutor() as threads:
         listening = threads.submit(launch_lib.listen, leader)
         second = [threads.submit(launch_lib.connect, Launch(leader.address, 3, 1)) for _ in range(2)]
-        with socket.create_connection((leader.host, leader.port)) as stranger:
-            stranger.sendall(b"GET / HTTP/1.1\r\n")
+
+        def disturb() -> bool:
+            with contextlib.suppress(ConnectionRefusedError), socket.create_connection((leader.host, leader.port)) as s:
+                s.sendall(b"GET / HTTP/1.1\r\n")
+                return True
+            return False
+
+        until(disturb)  # its thread may not listen yet
         for waiting in (listening, *second):
             with pytest.raises(UserError, match="^not all of 3 processes came to 127.0.0.1:.*process of its own"):
                 waiting.result()

@@ -1,5 +1,5 @@
 # Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
-"""Which points the next rounds visit, when a run ends by itself, and what the page says about it."""
+"""Which points the next rounds visit, which rounds count, when a run ends by itself, and what the page says of it."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ import fabricate
 import numpy as np
 import pytest
 
-from jaxbench.analysis import points, scaling
+from jaxbench.analysis import load, points, scaling
 from jaxbench.core import store
 from jaxbench.core.schema import RoundRecord
 from jaxbench.core.store import RunFolder
 from jaxbench.report import findings
 from jaxbench.report.sentences import machine
-from jaxbench.statistics import looks
+from jaxbench.statistics import contended, looks
 from jaxbench.statistics.bootstrap import OPTIONAL_STOPPING, BootstrapSamples
 from jaxbench.statistics.timing import elapsed_s
 
@@ -58,8 +58,8 @@ def measured(names, rounds, noise, *, sets=4, first=0, every_s=1.0, seed=0):
     return made
 
 
-def look(names, records, budget_s=60.0, **how):
-    return looks.look(planned(names, budget_s), records, sets=4, **how)
+def look(names, records, budget_s=60.0, platform="", **how):
+    return looks.look({**planned(names, budget_s), "platform": platform}, records, sets=4, **how)
 
 
 def test_the_first_rounds_visit_everything_but_what_shares_cores():
@@ -259,3 +259,77 @@ def test_a_run_that_was_stopped_by_hand_is_no_precise_one(tmp_path):
     other = {"rounds": 8, "ended": "precise", "half_width": 0.01, "point": "p", "spent_s": 1.0}
     (said,) = ended(tmp_path / "longer", QUIET, looks=[other])
     assert "its last look was after 8 rounds, but it has 6" in said
+
+
+TWO = "shard_map/strong/2"
+
+
+def neighbour(record, others_s, factor):
+    """The record of a round during which another process took `others_s` and made the blocks `factor` times as long."""
+    times = {"block_s": tuple(factor * s for s in record.block_s), "double_block_s": ()}
+    return dataclasses.replace(record, **times, cpus=2, cpu_s=record.block_s, others_s=(others_s,))
+
+
+def run_with_neighbour(path, contended_rounds, *, auto=True):
+    """A run of 16 rounds; in some, a neighbour takes half of the CPUs of two devices, which take twice as long."""
+    fabricate.run_folder(path, devices=(1, 2), scalings=("strong",), rounds=16, processes=4, noise=0.01, drift=0.0)
+    lines = [json.loads(line) for line in (path / store.RECORDS).read_text().splitlines()]
+    for line in lines:
+        if line["kind"] == "round":
+            slow = line["point"] == TWO and line["round"] in contended_rounds
+            line["block_s"] = [(2 if slow else 1) * s for s in line["block_s"]]
+            line["double_block_s"] = []
+            others_s = [max(0.05, s) if slow else 0.0 for s in line["block_s"]]
+            line |= {"cpus": 2, "cpu_s": line["block_s"], "others_s": others_s, "steal_s": []}
+            line["time"] = (RUN_BEGUN.replace(minute=line["round"])).isoformat()
+    (path / store.RECORDS).write_text("".join(json.dumps(line) + "\n" for line in lines))
+    if auto:
+        manifest = json.loads((path / store.MANIFEST).read_text())
+        manifest["plan"]["auto"] = {"budget_s": 60.0, "ended": "", "looks": []}
+        store.write_json(path / store.MANIFEST, manifest)
+    run = RunFolder(path)
+    return {row.point.point: row for row in scaling.analyse(points.load(run), config=run.config())}
+
+
+def test_contended_rounds_leave_the_efficiency_as_it_is_without_a_neighbour(tmp_path):
+    quiet = run_with_neighbour(tmp_path / "quiet", ())[TWO]
+    row = run_with_neighbour(tmp_path / "busy", (2, 3, 9, 14))[TWO]
+    assert (row.timing.rounds, len(row.point.left_out), len(row.point.every_round)) == (12, 4, 16)
+    assert row.efficiency.value == pytest.approx(quiet.efficiency.value, rel=0.01)
+    assert row.efficiency.half_width < 2 * quiet.efficiency.half_width
+    all_rounds, counted = load.of(row.point), load.of(row.point, row.point.rounds)
+    assert (all_rounds.contended, counted.contended, counted.others) == (0.25, 0.0, 0.0)
+    assert all_rounds.others == pytest.approx(0.2, abs=0.1), "8 of 20 seconds at a half of the CPUs"
+
+
+def test_a_round_is_left_out_for_every_point(tmp_path):
+    """The process of one device sees only its own CPU, but a neighbour on the other one slows it down, too."""
+    base = run_with_neighbour(tmp_path, (2, 3, 9, 14))["shard_map/strong/1"]
+    assert {each.round for each in base.point.left_out} == {2, 3, 9, 14}
+
+
+@pytest.mark.parametrize(("rounds", "auto"), [(range(7), True), ((2, 3, 9, 14), False)])
+def test_all_rounds_count_where_too_few_remain_or_their_number_is_fixed(tmp_path, rounds, auto):
+    row = run_with_neighbour(tmp_path, rounds, auto=auto)[TWO]
+    assert row.timing.rounds == 16 and not row.point.left_out
+
+
+def test_the_page_says_how_many_rounds_do_not_count(tmp_path):
+    rows = run_with_neighbour(tmp_path, (2, 3, 9, 14))
+    (sentence,) = machine._left_out([row.point for row in rows.values()])
+    assert sentence.startswith("4 of 16 rounds do not count, because other programs took more than 5 % of the CPUs' ")
+    assert not machine._left_out([dataclasses.replace(row.point, left_out=()) for row in rows.values()])
+
+
+def test_more_rounds_replace_those_that_do_not_count():
+    records = measured(WHOLE, 32, {})
+    assert look(WHOLE, records, platform="cpu").ended == "precise"
+    busy = [neighbour(r, 0.1, 2) if r.point == WHOLE[1] and r.round % 4 == r.round // 8 else r for r in records]
+    found = look(WHOLE, busy, platform="cpu")
+    assert found.ended == "" and {claim.rounds for claim in found.claims} == {24} and set(found.visits) == {*WHOLE}
+
+
+def test_less_than_two_ticks_of_the_kernel_are_nobody():
+    (record,) = measured(WHOLE[:1], 1, {})
+    assert not contended.taken_by(neighbour(record, 0.02, 1)) and contended.taken_by(neighbour(record, 0.021, 1))
+    assert not contended.taken_by(dataclasses.replace(record, others_s=(1.0,))), "the number of CPUs is unknown"

@@ -180,8 +180,8 @@ def test_notes_say_where_the_spread_comes_from_only_where_it_is_used() -> None:
     assert "assumed, not measured" not in terminal(CASES["normal"])
     assert "the spread was calibrated here" in terminal(CASES["normal"])
     assert "the spread was" not in terminal(CASES["few processes"])
-    assert "5 processes, 20 rounds a point" in terminal(CASES["normal"])
-    assert "1 process, 4 rounds a point" in terminal(CASES["few processes"])
+    assert "5 processes, 20 rounds per point" in terminal(CASES["normal"])
+    assert "1 process, 4 rounds per point" in terminal(CASES["few processes"])
 
 
 @pytest.mark.parametrize("case", ["normal", "one point", "hundred"])

@@ -43,14 +43,14 @@ def draw_blocks(run: Findings) -> Figure | None:
     if not measured:
         return None
     points = [point for point in measured if point in sorted(measured, key=_step_s, reverse=True)[:POINTS]]
-    times = [_time(each) for point in points for each in point.rounds]
+    times = [_time(each) for point in points for each in point.every_round]
     start, apart = min(times), APART * max(1.0, max(times) - min(times))
-    processes = sorted({_process(each) for point in points for each in point.rounds})
+    processes = sorted({_process(each) for point in points for each in point.every_round})
     sheet, shapes = Sheet(), set[str]()
     axes = sheet.only()
     for place, point in enumerate(points):
         axes.axhline(place, color=GREY, linewidth=0.5, zorder=1)
-        for each in point.rounds:
+        for each in point.every_round:
             colour = COLOURS[processes.index(_process(each)) % len(COLOURS)]
             inside = "x" if load.contended(point, each) else "o"
             blocks = [(_time(each) - start + apart * n, *at) for n, at in enumerate(_deviations(each, _step_s(point)))]

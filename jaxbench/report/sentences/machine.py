@@ -15,6 +15,7 @@ from jaxbench.analysis.scaling import Control, Row, half_widths
 from jaxbench.catalog import jax_settings
 from jaxbench.digits import digits
 from jaxbench.records.manifest import Auto, LookEntry, Manifest
+from jaxbench.statistics.contended import MOST_TAKEN
 from jaxbench.statistics.looks import HALF_WIDTH
 
 MOSTLY = 0.5  # a point is named if more than this share of its rounds was contended
@@ -27,7 +28,7 @@ def warnings(manifest: Manifest, points: Sequence[Measured[Any]]) -> list[str]:
     if disturbed:
         names = ", ".join(point.point for point in disturbed[:4])
         names += f" and {len(disturbed) - 4} more" if len(disturbed) > 4 else ""
-        reason = next(filter(None, (load.contended(disturbed[0], each) for each in disturbed[0].rounds)))
+        reason = next(filter(None, (load.contended(disturbed[0], each) for each in disturbed[0].every_round)))
         sentences.append(f"Other programs used the machine in most rounds of {names}: in one of them, {reason}.")
     if shared := manifest.get("shared_with"):
         sentences.append(f"The machine was shared on purpose (--share_machine) with {shared}.")
@@ -90,14 +91,15 @@ def of_rounds(
     count = f"{last['rounds']} rounds in {shared}"
     widest = f"{last['point']} is known to ± {100 * last['half_width']:.1f} points"
     if about["ended"] == "precise":
-        return [f"Stopped after {count}, because every confidence interval is within ± {GOAL}: the widest, {widest}."]
+        ended = f"Stopped after {count}, because every confidence interval is within ± {GOAL}: the widest, {widest}."
+        return [" ".join([ended, *_left_out(points)])]
     means, more = {
         "budget": (f"its budget of {about['budget_s']:g} s for rounds is spent", "--config.measure.budget_s"),
         "processes": ("it has reached its limit of processes", "--config.measure.processes"),
     }[about["ended"]]
     wide = [point for point in points if point.point == last["point"]] or points
     ended = f"Stopped after {count}, because {means}: {widest}, not to ± {GOAL}."
-    return [" ".join([ended, *_reasons(wide, controls)]), f"A larger {more} allows more rounds."]
+    return [" ".join([ended, *_left_out(points), *_reasons(wide, controls)]), f"A larger {more} allows more rounds."]
 
 
 def _not_ended(about: Auto, last: LookEntry, rounds: int, rows: Sequence[Row]) -> str:
@@ -110,10 +112,21 @@ def _not_ended(about: Auto, last: LookEntry, rounds: int, rows: Sequence[Row]) -
     return f"it claims that every interval is within ± {GOAL}, but one is ± {100 * widest:.1f} points"
 
 
+def _left_out(points: Sequence[Measured[Any]]) -> list[str]:
+    """A sentence on the rounds that do not count; [] if all do."""
+    most = max(points, key=lambda point: len(point.left_out))
+    if not most.left_out:
+        return []
+    return [
+        f"{len(most.left_out)} of {len(most.every_round)} rounds do not count, because other programs took more than "
+        f"{100 * MOST_TAKEN:.0f} % of the CPUs' time in them."
+    ]
+
+
 def _reasons(points: Sequence[Measured[Any]], controls: Sequence[Control]) -> list[str]:
     """A sentence on why the intervals are wide, as far as the run shows it; [] if it does not."""
     floor = max((control.aa_spread for control in controls), default=0.0)
     same = f"the A/A spread (same program measured twice) is up to {100 * floor:.1f} %" if floor else ""
-    others = taken([load.of(point) for point in points])
+    others = taken([load.of(point, point.rounds) for point in points])
     reasons = " and ".join(filter(None, (others, same)))
     return [f"Why so wide: {reasons}."] if reasons else []
