@@ -46,8 +46,8 @@ SHARDED = [
 TRIED = sorted(EVERYWHERE + SHARDED + [("fsdp", "resnet164", 8)], key=lambda one: one[1])  # they share one reference
 
 
-# `make test` need not compile each of these under a strategy here, too: test_models_vision.py tests the code of the large
-# ones, and test_split.py and test_contrastive.py compare the others with one device.
+# `make test` need not compile each of these under a strategy here, too: test_models_vision.py tests the code of the
+# large ones, and test_split.py and test_contrastive.py compare the others with one device.
 TESTED = {"alexnet", "resnet50", "resnet164", "vgg16", "vit", "gpt", "contrastive"}
 OWN = [case for case in TRIED if case[1] not in TESTED]
 QUICK = [OWN[number] for number in covering(OWN)]

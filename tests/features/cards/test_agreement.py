@@ -11,9 +11,9 @@ from typing import Any
 import pytest
 from fabricate import amdahl
 from fabricate_cases import case_folder, matmul
+from features.cards import card_cases
 from rich.console import Console
 
-from cards import card_cases
 from jaxbench.core.store import RECORDS
 from jaxbench.features.cards import card as cards
 from jaxbench.features.cards import repro

@@ -11,8 +11,8 @@ from typing import Any
 
 import pytest
 from doorway import QUICK_MLP, environment, jaxbench
+from features.cards import card_cases
 
-from cards import card_cases
 from jaxbench import config as config_lib
 from jaxbench import discovery
 from jaxbench.core.store import CONFIG, MANIFEST, write_json

@@ -17,11 +17,11 @@ from xml.etree import ElementTree
 import jsonschema
 import pytest
 import xmlschema
+from features.comparison.comparisons import CASES, HOSTILE, MIXED, compared, renamed
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from markdown_it import MarkdownIt
 from rich.console import Console
-from verdicts.comparisons import CASES, HOSTILE, MIXED, compared, renamed
 
 from jaxbench.features.comparison import judge, sequential
 from jaxbench.features.comparison import ratio as ratios

@@ -171,7 +171,7 @@ import resource, sys
 from pathlib import Path
 from jaxbench.errors import UserError
 from jaxbench.features.training.checkpoint import Writer
-from training.test_checkpoint import make_state
+from features.training.test_checkpoint import make_state
 
 state = make_state(4, width=1024)
 resource.setrlimit(resource.RLIMIT_FSIZE, (30_000, resource.RLIM_INFINITY))  # a full disk that needs no disk

@@ -10,9 +10,9 @@ from pathlib import Path
 
 import pytest
 from fabricate_cases import case_folder, matmul
+from features.cards import card_cases
 from rich.console import Console
 
-from cards import card_cases
 from jaxbench.errors import UserError
 from jaxbench.features.cards import card as cards
 from jaxbench.features.cards import gallery

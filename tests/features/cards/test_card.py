@@ -13,9 +13,9 @@ import fabricate_losses
 import jsonschema
 import pytest
 from fabricate_cases import case_folder, collective, matmul
+from features.cards import card_cases
 from rich.console import Console
 
-from cards import card_cases
 from jaxbench.analysis import points, scaling
 from jaxbench.analysis.machine_profile import SCHEMA as MACHINE_SCHEMA
 from jaxbench.core import schema
@@ -235,7 +235,7 @@ def test_a_card_that_names_another_experiment_than_its_records_is_damage(run: Pa
 
 
 def test_the_committed_cards_agree_with_their_records() -> None:
-    assert all(card.read(path).points for path in (Path(__file__).parents[2] / "cards").glob("*.json"))
+    assert all(card.read(path).points for path in (Path(__file__).parents[3] / "cards").glob("*.json"))
 
 
 def test_records_that_are_none(run: Path, tmp_path: Path) -> None:

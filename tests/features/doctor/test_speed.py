@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from doctor.fabricated import by_name
+from features.doctor.fabricated import by_name
 from scipy import signal, stats
 
 from jaxbench.features.doctor import speed

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import jax
 import pytest
-from doorway import jaxbench
+from doorway import ROOT, jaxbench
 from ml_collections import ConfigDict
 from own_steps import broken
 
@@ -28,7 +28,7 @@ from jaxbench.levers import DEFAULTS
 from jaxbench.processes.client import WorkerError
 from jaxbench.workloads.own_step import StepWorkload
 
-STEPS = Path(__file__).resolve().parents[1] / "own_steps"
+STEPS = ROOT / "tests" / "own_steps"
 PUBLIC = {"equinox": 1732, "keras": 740, "nnx": 132, "linen": 676}  # parameters, however many devices hold copies
 
 

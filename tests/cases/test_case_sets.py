@@ -8,8 +8,8 @@ from typing import Any
 
 import jax
 import pytest
+from cases.test_placement import CPU, settings
 from kernel_cases import composed
-from runner.test_placement import CPU, settings
 
 from jaxbench import config as config_lib
 from jaxbench.cases import runnable

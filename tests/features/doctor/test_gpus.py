@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from doctor.fabricated import by_name
+from features.doctor.fabricated import by_name
 
 from jaxbench.features.doctor import examine, gpus
 from jaxbench.features.doctor.finding import DoctorFinding

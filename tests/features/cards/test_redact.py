@@ -7,8 +7,8 @@ import json
 from pathlib import Path
 
 import pytest
+from features.cards import card_cases
 
-from cards import card_cases
 from jaxbench.core.store import MANIFEST
 from jaxbench.features.cards import card, redact
 

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from doctor.fabricated import by_name, machine
+from features.doctor.fabricated import by_name, machine
 
 from jaxbench.command_form import with_extra
 from jaxbench.features.doctor import system
