@@ -11,7 +11,9 @@ import gc
 import importlib
 import json
 import os
+import signal
 import sys
+import warnings
 from typing import Any
 
 IMPORTED = (
@@ -30,6 +32,7 @@ def become(asked: dict[str, Any]) -> None:
         opened = os.open(file, os.O_RDWR)
         os.dup2(opened, descriptor)
         os.close(opened)
+    signal.signal(signal.SIGINT, signal.default_int_handler)
     sys.path[0] = asked["cwd"]
     sys.argv = ["jaxbench", *asked["words"]]
     sys.orig_argv = asked["command"]  # what a training starts again as its worker
@@ -51,6 +54,9 @@ if __name__ == "__main__":
     for name in IMPORTED:
         importlib.import_module(name)
     gc.freeze()
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # pytest ends this process
+    # NumPy's idle threads are no danger to a fork, and no backend of jax has been started here.
+    warnings.filterwarnings("ignore", "This process .* is multi-threaded", DeprecationWarning)
     command = serve()
     become(command)
     from jaxbench import app
