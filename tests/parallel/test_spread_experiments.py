@@ -15,7 +15,8 @@ def records(tmp_path):
     def typed(name: str, *changes: str) -> list[schema.PointRecord]:
         """The last record of each point, in the order of the plan; each passed its checks, and there is a figure."""
         folder = tmp_path / name
-        ended = jaxbench("run", name, "--preset=smoke", f"--workdir={folder}", *(f"--config.{c}" for c in changes))
+        words = ("run", name, "--preset=smoke", f"--workdir={folder}", *(f"--config.{c}" for c in changes))
+        ended = jaxbench(*words, formats=("svg",))
         assert ended.returncode == 0, ended.stdout + ended.stderr
         assert list((folder / "figures").glob("*.svg"))
         found = {r.point: r for r in RunFolder(folder).records() if isinstance(r, schema.PointRecord)}
