@@ -29,6 +29,7 @@ from jaxbench.levers import ACCUMULATE
 from jaxbench.processes.client import Worker, WorkerError
 from jaxbench.processes.messages import Compile, Fields, Ran, RunWithin
 from jaxbench.records.manifest import Machine
+from jaxbench.sweep.progress import working
 
 LENGTH = "context"  # the field of config.model with the number of positions of a sequence
 SHARPNESS = 8  # the longest sequence is exact to this part of itself
@@ -195,12 +196,12 @@ class _LargestBatch:
             self.compiled[batch] = compiled(self._of(batch))
             return self.compiled[batch].peak_bytes
 
-        status = self.study.console.status("searching the largest batch: compiling")
+        status = working(self.study.console, "searching the largest batch: compiling")
         with status, self.study.compiling("a step of the search for the largest batch", worker) as compiled:
             predicted = largest_within(peak_bytes, self.limit.bytes, first=self.step, step=lambda _: self.step)
         smaller = "use a smaller model, more devices or --config.lever.remat=block"
         self.study.require_fits(f"a batch of {self.step}", self.compiled[self.step], smaller)
-        with self.study.console.status("searching the largest batch: running it"):
+        with working(self.study.console, "searching the largest batch: running it"):
             largest = self._prove(predicted)
         return self._found(predicted, largest)
 
@@ -300,7 +301,7 @@ def _longest(study: Study, point: Point) -> dict[str, Any]:
         return tried.setdefault(length, memory.peak_bytes)
 
     shortest = study.config["model"][LENGTH]
-    with study.console.status(f"searching the longest sequence on {point.devices} devices: compiling"):
+    with working(study.console, f"searching the longest sequence on {point.devices} devices: compiling"):
         longest = largest_within(
             peak_bytes,
             study.limit.bytes,
@@ -330,7 +331,7 @@ def memory_by_depth(study: Study) -> dict[str, Any]:
     arms = {point.levers["remat"]: point for point in reversed(study.points) if point.devices == fewest}
     rows = []
     for blocks in depths(study.config):
-        with study.console.status(f"memory of {blocks} blocks: compiling"):
+        with working(study.console, f"memory of {blocks} blocks: compiling"):
             worker = study.with_model(**{DEPTH: blocks}).worker("memory_by_depth", next(iter(arms.values())))
             with study.compiling(f"the step of {blocks} blocks", worker) as compiled:
                 for remat, point in reversed(arms.items()):

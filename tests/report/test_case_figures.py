@@ -308,6 +308,12 @@ def test_versus_shows_latency_and_throughput_over_numpy_and_what_others_publishe
     )
 
 
+def test_a_large_speedup_has_no_exponent(tmp_path: Path) -> None:
+    made = [dataclasses.replace(m, call_s=m.call_s / (50 if m.record.impl == "jit" else 1)) for m in runs.versus()]
+    figure = drawn(draw_versus, runs.findings(tmp_path, "versus", made))
+    assert "200 x" in texts(figure) and "e+0" not in texts(figure)
+
+
 def test_a_call_is_split_with_one_row_and_with_the_most(tmp_path: Path) -> None:
     found = runs.findings(tmp_path, "versus")
     figure = drawn(draw_call_split, found)

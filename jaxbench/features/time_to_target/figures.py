@@ -11,6 +11,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.typing import LineStyleType
 
+from jaxbench.digits import digits
 from jaxbench.features.time_to_target.analysis import Curve, SeedGroup
 from jaxbench.report.drawing import marks, notes
 from jaxbench.report.drawing.axes import devices_axis, entitle, log_axis, plain, seconds_tick, si
@@ -70,7 +71,7 @@ def _steps(axes: Axes, curves: Sequence[Curve], styles: Mapping[str, LineStyleTy
         marks.guide(axes, ends, first.steps.value * first.batch / ends)
     for number, curve in enumerate(curve for curve in curves if curve.knee.known):
         axes.axvline(curve.knee.value, color="black", linewidth=0.9, linestyle=":", zorder=1)
-        text = f"knee {curve.knee.value:.3g}" + (f" ({curve.rule})" if len(curves) > 1 else "")
+        text = f"knee {digits(curve.knee.value)}" + (f" ({curve.rule})" if len(curves) > 1 else "")
         high: marks.Style = dict(xycoords=("data", "axes fraction"), xytext=(3, 0), va="top")
         marks.write(axes, curve.knee.value, 0.99 - 0.09 * number, text, **high)
     scale = next((curve.noise_scale for curve in curves if curve.noise_scale.known), None)
@@ -80,7 +81,7 @@ def _steps(axes: Axes, curves: Sequence[Curve], styles: Mapping[str, LineStyleTy
         left = scale.value**2 < batches.min() * batches.max()  # in the axis's left half: the text goes to the right
         style: marks.Style = dict(xycoords=("data", "axes fraction"), color=GREY, va="bottom")
         style |= dict(ha="left", xytext=(5, 2)) if left else dict(ha="right", xytext=(-5, 2))
-        marks.write(axes, scale.value, 0.0, f"noise scale {scale.value:.3g}", **style)
+        marks.write(axes, scale.value, 0.0, f"noise scale {digits(scale.value)}", **style)
     log_axis(axes, "y", show=si, max_ticks=6)
     _batch_axis(axes, batches)
 

@@ -12,6 +12,7 @@ from jaxbench.analysis.case_comparisons import SPLIT_NAMES, CallSplit
 from jaxbench.analysis.case_rows import CaseRow
 from jaxbench.analysis.quantities import seconds
 from jaxbench.catalog import published
+from jaxbench.digits import digits
 from jaxbench.report.case_findings import CaseFindings
 from jaxbench.report.drawing import marks, notes, series
 from jaxbench.report.drawing.axes import entitle, log_axis, plain, seconds_tick
@@ -69,7 +70,7 @@ def _repeats(row: CaseRow) -> bool:
 
 def _versus_marks(at: int, row: CaseRow, base: CaseRow, style: int) -> list[Mark]:
     ratio = paired_ratio.ratio(base, row)
-    mark = Mark(at=at, value=ratio, state=marks.state(row), style=style, text=f"{ratio.value:.2g} x")
+    mark = Mark(at=at, value=ratio, state=marks.state(row), style=style, text=f"{digits(ratio.value, 2)} x")
     return [mark] if ratio.known else []
 
 
@@ -77,7 +78,7 @@ def _published(axes: Axes, pairs: Sequence[published.PublishedSpeedup], *, start
     places = range(start, start + len(pairs))
     marks.published(axes, [pair.speedup for pair in pairs], list(places), shape="D", joined=False)
     for place, pair in zip(places, pairs, strict=True):
-        marks.write(axes, pair.speedup, place, f"{pair.speedup:.2g} x")
+        marks.write(axes, pair.speedup, place, f"{digits(pair.speedup, 2)} x")
 
 
 ROOM = 24  # percent of a panel that the name of a part needs to fit inside its bar
@@ -136,7 +137,7 @@ def draw_ways_to_target(run: CaseFindings) -> Figure | None:
         style, state = jobs.index(way.job), "solid" if way.reached == way.seeds else "refused"
         times.append(Mark(at=at, value=way.time, state=state, style=style, text=seconds(way.time.value)))
         if way.speedup.known:
-            ratios.append(Mark(at=at, value=way.speedup, style=style, text=f"{way.speedup.value:.2g} x"))
+            ratios.append(Mark(at=at, value=way.speedup, style=style, text=f"{digits(way.speedup.value, 2)} x"))
     ends = [end for mark in times for end in (mark.value.value, mark.end)]
     time_axis = log("x", seconds_tick, max_ticks=5, span=[min(ends) / 2, 2.5 * max(ends)])
     ratio_axis = log("x", max_ticks=5, span=[0.1, 10.0])
