@@ -159,6 +159,7 @@ def test_a_smoke_run_reaches_its_targets(tmp_path):
     assert done.returncode == 0, done.stdout + done.stderr
     with open(tmp_path / "targets.csv") as file:
         assert [(row["batch"], row["reached"]) for row in csv.DictReader(file)] == [("16", "true"), ("64", "true")]
+    assert f"Page, figure and table: {tmp_path / 'report.html'}\n" in done.stdout
 
 
 @pytest.mark.full
