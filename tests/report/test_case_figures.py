@@ -168,7 +168,7 @@ def test_alpha_beta_shows_the_fit_and_what_it_leaves_over(tmp_path: Path) -> Non
     fits = [line for line in joined(above) if len(line.get_xdata()) == 100]
     assert any(np.allclose(line.get_ydata(), fit.seconds_at(np.asarray(line.get_xdata()))) for line in fits)
     shown = [list(line.get_ydata()) for line in joined(below)]
-    assert [100 * residual for _, residual in fit.residuals] in shown
+    assert [100 * residual for _, residual in fit.residuals] in shown and "measured - line, %" in texts(figure)
 
 
 def test_too_many_pairs_are_thinned_and_it_says_so(tmp_path: Path) -> None:
