@@ -53,8 +53,10 @@ def draw_targets(curves: Sequence[Curve], *, title: str) -> Figure | None:
     seeds = [(len(place.trained),) for curve in curves for place in curve.places]
     what = "geometric mean over seeds"
     what += f"; {notes.BARS} of the mean; {notes.n_of(seeds)}" if max(seeds) > (1,) else "; n = 1 seed"
-    note = f"marks: {what}; time by the trainings' own clocks"
-    return sheet.finish(title, [*handles, *rules, marks.guide_handle("1/batch, or 1/devices")], [note])
+    said = [f"marks: {what}; time by the trainings' own clocks"]
+    if any(place.censored for curve in curves for place in curve.places):
+        said.append("hollow with an arrow: a lower limit, as a seed did not reach the target")
+    return sheet.finish(title, [*handles, *rules, marks.guide_handle("1/batch, or 1/devices")], said)
 
 
 def _steps(axes: Axes, curves: Sequence[Curve], styles: Mapping[str, LineStyleType], counts: Sequence[int]) -> None:
