@@ -60,7 +60,8 @@ def draw_versus(run: CaseFindings) -> Figure | None:
         sheet.names(axes, labels, shown=not column)
     _published(sheet.panels[0, 1], pairs, start=len(lines))
     cited = [notes.cited("; ".join(sources.values()))] if pairs else []
-    return sheet.finish(f"{run.experiment}: the processor against the accelerator", [], [*notes.of_marks(rows), *cited])
+    title = f"{run.experiment}: speed-up over NumPy, for the smallest and the largest batch"
+    return sheet.finish(title, [], [*notes.of_marks(rows), *cited])
 
 
 def _repeats(row: CaseRow) -> bool:
