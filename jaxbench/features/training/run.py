@@ -190,9 +190,9 @@ def devices_and_processes(settings: config_lib.Settings, machine: Machine, batch
         counts = [n for n in plan.device_counts(settings, machine) if n <= limit and batch % n == 0 and n % least == 0]
         count = max(counts, default=least)
     if "hosts" not in machine:
-        return count, plan.processes_of(settings, (count,), machine)[count]
+        return count, plan.host_process_counts(settings, (count,), machine)[count]
     # All processes of a launch take part: one without a device would wait for the others forever.
-    used, started = plan.launched_of(settings, (count,), machine)[count], len(machine["hosts"])
+    used, started = plan.launched_process_counts(settings, (count,), machine)[count], len(machine["hosts"])
     if used < started:
         raise UserError(
             f"--config.mesh.devices={count} leaves some of the {started} processes that were started without a device: "

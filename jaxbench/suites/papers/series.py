@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from jaxbench.analysis import scaling_laws
-from jaxbench.analysis.scaling import Row
+from jaxbench.analysis.run_rows import Row
 from jaxbench.catalog import published
 from jaxbench.features.ablations import waterfall
 from jaxbench.report.drawing import marks
