@@ -48,7 +48,6 @@ ALPHA = 0.05  # the probability that anything in a table is outside by chance
 MARGIN = 0.2  # a smaller difference counts as reproduced
 WITHIN, OUTSIDE, CONSISTENT, NOT_JUDGED = "within", "outside", "consistent", ""
 _VERDICTS = {judge.SAME: WITHIN, judge.FASTER: OUTSIDE, judge.SLOWER: OUTSIDE}
-Any_ = MeasuredPoint | MeasuredPoint
 
 
 NO_ANSWER = Answer(name="", verdict=NOT_JUDGED)
@@ -114,14 +113,14 @@ def agree(
     return answers
 
 
-def _fault(point: Any_) -> str:
+def _fault(point: MeasuredPoint) -> str:
     """Why the point has no time to compare; "" if it has a correct time."""
     if not point.rounds or point.status in ("failed", "unsupported"):
         return f"{point.status} ({point.reason})"
     return f"wrong ({point.reason})" if point.check_ok is False else ""
 
 
-def _absent(name: str, card: Any_ | None, now: Any_ | None) -> PointAgreement:
+def _absent(name: str, card: MeasuredPoint | None, now: MeasuredPoint | None) -> PointAgreement:
     """The answer for a point without a correct time on at least one side."""
     then, here = (None if point is None else _fault(point) for point in (card, now))
     if then is None:
