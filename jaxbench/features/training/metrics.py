@@ -67,12 +67,12 @@ class EpochMeans:
 
     def to_json(self) -> dict[str, Any]:
         """The arguments to continue with, ``EpochMeans(**...)``. Waits for the newest step."""
-        self._settle()  # the previous step, which has had time to finish
+        self._settle()
         return {"sums": dict(self._sums), "count": self._count}
 
     def means(self) -> dict[str, float]:
         """Waits for the newest step."""
-        self._settle()  # the previous step, which has had time to finish
+        self._settle()
         return {name: value / self._count for name, value in self._sums.items()}
 
 
