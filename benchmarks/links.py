@@ -134,7 +134,7 @@ def draw(every: list[Measured]) -> Figure:
     handles = [marks.handle(0, "measured"), marks.handle(1, "predicted: local + alpha + bytes / beta", between="--")]
     remarks = [
         WHERE,
-        f"{notes.BARS}; {notes.n_of([one.n for one in every])} a mark",
+        f"{notes.BARS}; {notes.n_of([one.n for one in every])} per mark",
         "local: the step without its collectives, measured",
     ]
     return sheet.finish(f"{every[0].experiment}, weak scaling: what the link costs", handles, remarks)

@@ -171,7 +171,7 @@ class CaseBench:
 
     def round(self, point: str, number: int, *, double: bool = True) -> RoundRecord:
         """Measures one round of a prepared case on fresh arrays. double: with the second clock. Raises StageError."""
-        again = point in self._visited
+        repeated = point in self._visited
         self._visited.add(point)
         known = self.prepared[point]
         ready = known.ready
@@ -181,7 +181,7 @@ class CaseBench:
             ready.fence((state, batch) if ready.loop is not None else state)
             timer = dataclasses.replace(known.timer, fence=fence_of_blocks(ready))
             measured, state = timer.round_and_state(
-                ready.step, state, batch, known.steps, guard=ready.guard, again=again, double=double
+                ready.step, state, batch, known.steps, guard=ready.guard, repeated=repeated, double=double
             )
             loops = Loops(0, (), ())
             if ready.loop is not None and ready.place is not None:

@@ -9,7 +9,7 @@ from dataclasses import asdict, dataclass, field, replace
 
 from jaxbench.cases import runnable
 from jaxbench.config import CaseSettings
-from jaxbench.core.plan import KEEP_MEMORY, device_counts, owners_of
+from jaxbench.core.plan import KEEP_MEMORY, device_counts, process_counts
 from jaxbench.core.schema import CasePlace
 from jaxbench.digits import digits
 from jaxbench.errors import NothingToMeasure, UserError
@@ -250,7 +250,7 @@ def _collectives(
         raise NothingToMeasure(
             "a collective needs at least 2 devices, and this machine has 1: --config.mesh.platform=cpu uses fake ones."
         )
-    processes = owners_of(settings, swept, machine) if collectives else {}
+    processes = process_counts(settings, swept, machine) if collectives else {}
     for devices in swept:
         shape_text = settings.mesh_shape if devices == max(swept) else ""
         owners = processes.get(devices, 1)

@@ -291,17 +291,13 @@ class Try(Request[Tried]):
 
 
 class Refer(Request[Same]):
-    """Writes the reference of a user's own step into a file, for the processes of other device counts."""
+    """Writes the reference of a user's own step into a file, for the processes of other device counts.
+
+    runs: whether the file has the results of the first steps; if not, only the step itself, and nothing is run."""
 
     point: Fields
     file: str
-
-
-class Export(Request[Same]):
-    """Writes one device's share of the step into a file, which several devices run at once."""
-
-    point: Fields
-    file: str
+    runs: bool = True
 
 
 class Explain(Request[Explained]):
@@ -312,7 +308,7 @@ class Explain(Request[Explained]):
 
 
 REQUESTS: tuple[type[Request], ...] = (
-    Prepare, PrepareAgain, Pace, Round, Compile, CompileFor, RunWithin, Profile, Describe, Try, Refer, Export, Explain,
+    Prepare, PrepareAgain, Pace, Round, Compile, CompileFor, RunWithin, Profile, Describe, Try, Refer, Explain,
 )  # fmt: skip
 
 

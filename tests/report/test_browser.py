@@ -9,9 +9,9 @@ import fabricate
 import fabricate_arms
 import fabricate_cases
 import pytest
+from features.machine_profile.test_machine_page import ALL, made
 from report import browser, runs
-from report.test_first_run_page import document, item
-from report.test_machine_page import ALL, made
+from suites.test_first_run_page import document, item
 
 from jaxbench.core import schema
 from jaxbench.core.store import RunFolder, write_json

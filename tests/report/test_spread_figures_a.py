@@ -12,7 +12,6 @@ import pytest
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
-from thin import thin
 
 from jaxbench.analysis import studies
 from jaxbench.core import schema, store
@@ -230,13 +229,3 @@ def test_context_leaves_out_panels_without_data(tmp_path: Path) -> None:
     assert len(draw(draw_context, searched).axes) == 2
     (tmp_path / studies.LONGEST).unlink()
     assert draw_context(searched) is None
-
-
-@pytest.mark.full
-@pytest.mark.usefixtures("every_format")
-@pytest.mark.parametrize("module", thin([draw_zero, draw_tensor, draw_context], 1))
-def test_three_formats_with_the_same_bytes_every_time(tmp_path: Path, module: Any) -> None:
-    make = {draw_zero: zero_material, draw_tensor: spread_material, draw_context: context_material}[module]
-    made = make(tmp_path)
-    first, second = (canvas.render(lambda: module.draw(made)) for _ in range(2))
-    assert first == second and set(first) == {"svg", "pdf", "png"}

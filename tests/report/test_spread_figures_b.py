@@ -10,7 +10,6 @@ import pytest
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.patches import Rectangle
-from thin import thin
 
 from jaxbench.catalog import published
 from jaxbench.core import schema
@@ -120,16 +119,6 @@ def marked(axes: Axes, marker: str) -> list[tuple[float, float, bool]]:
 
 def bars_of(axes: Axes) -> list[Rectangle]:
     return [patch for patch in axes.patches if isinstance(patch, Rectangle)]
-
-
-@pytest.mark.full
-@pytest.mark.usefixtures("every_format")
-@pytest.mark.parametrize("kind", thin([*RUNS], 1))
-def test_the_bytes_are_the_same_every_time(tmp_path: Path, kind: str) -> None:
-    module, entries = RUNS[kind]
-    material = made(tmp_path, entries)
-    first, second = (canvas.render(lambda: module.draw(material)) for _ in range(2))
-    assert first == second and set(first) == {"svg", "pdf", "png"} and module.caption
 
 
 @pytest.mark.parametrize("kind", RUNS)

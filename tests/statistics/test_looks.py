@@ -329,7 +329,7 @@ def test_more_rounds_replace_those_that_do_not_count():
     assert found.ended == "" and {claim.rounds for claim in found.claims} == {24} and set(found.visits) == {*WHOLE}
 
 
-def test_less_than_two_ticks_of_the_kernel_are_nobody():
+def test_rounding_by_ticks_of_the_kernel_is_nobody():
     (record,) = measured(WHOLE[:1], 1, {})
-    assert not contended.taken_by(neighbour(record, 0.02, 1)) and contended.taken_by(neighbour(record, 0.021, 1))
+    assert not contended.taken_by(neighbour(record, 0.042, 1)) and contended.taken_by(neighbour(record, 0.043, 1))
     assert not contended.taken_by(dataclasses.replace(record, others_s=(1.0,))), "the number of CPUs is unknown"

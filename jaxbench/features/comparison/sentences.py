@@ -272,7 +272,7 @@ def _counts(answers: Answers) -> Iterator[str]:
         return
     for side, which in enumerate("AB"):
         processes, rounds = ([getattr(point, name)[side] for point in points] for name in ("processes", "rounds"))
-        yield f"{which}: {_span(processes, 'process')}, {_span(rounds, 'round')} a point"
+        yield f"{which}: {_span(processes, 'process')}, {_span(rounds, 'round')} per point"
 
 
 def _span(values: Sequence[int], what: str) -> str:

@@ -4,6 +4,8 @@
 from __future__ import annotations
 
 import dataclasses
+import itertools
+import types
 from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
@@ -46,12 +48,19 @@ class OwnProof:
 
     def __init__(self) -> None:
         self.reference: dict[str, PyTree] = {"why": "no run on one device was asked for"}
+        self._of: dict[str, dict[str, PyTree]] = {}  # the reference of each point that was judged
+
+    def expected(self, point: str = "") -> OwnReference | None:
+        """The reference of a judged point, or the one given last; None if there is none."""
+        about = self._of.get(point, self.reference)
+        return OwnReference.load(Path(about["file"])) if "file" in about else None
 
     def verdicts(
         self, point: Point, devices: Sequence[jax.Device], program: OwnProgram, compiled: CompiledStep
     ) -> PyTree:
         assert compiled.inputs is not None
         batch = program.batch_of(0)
+        self._of[point.point] = self.reference
         programs.require_same_each_time(program)
         return (
             *self._results(program, compiled),
@@ -62,39 +71,26 @@ class OwnProof:
         )
 
     def _results(self, program: OwnProgram, compiled: CompiledStep) -> tuple[Verdict, ...]:
-        if "file" not in self.reference:
+        if (expected := self.expected()) is None:
             return (check.unchecked(self.reference["why"]),)
-        expected = OwnReference.load(Path(self.reference["file"]))
         if expected.devices == program.mesh.size > 1:
             return (check.unchecked(f"fewer than {expected.devices} devices cannot hold the step"),)
         if expected.devices == program.mesh.size:
             return (reference.repeated(program, compiled.call, expected),)
-        platform = program.mesh.devices.flat[0].platform
-        draws = lambda: programs.draws_per_device(program)  # noqa: E731
-        return reference.judge(program, compiled.call, expected, platform=platform, draws=draws)
+        return reference.judge(program, compiled.call, expected)
 
-    def after_round(self, *about: PyTree) -> tuple[tuple[Verdict, ...], float | None]:
-        """Nothing: one device could only repeat an update in a process of its own."""
-        return (), None
+    def after_round(
+        self, point: Point, grown: int, program: OwnProgram, call: PyTree, batch: PyTree, state: PyTree
+    ) -> tuple[tuple[Verdict, ...], float | None]:
+        """The verdict on one more step of the timed state, which it donates."""
+        if (expected := self.expected(point.point)) is None:
+            return (), None  # which makes the point unchecked already
+        return (reference.judge_timed(program, call, state, expected),), None
 
 
 def judge_communication(report: CompileReport) -> Verdict:
     listed = [f"{c.count} {c.kind} over '{c.axis or 'unknown'}' ({c.bytes:,} bytes)" for c in report.collectives]
     return Verdict(name="collectives", ok=True, reason=f"{NOT_JUDGED}: {', '.join(listed) or 'there are none'}")
-
-
-class _Feed:
-    """The batches of a step number by step number."""
-
-    def __init__(self, program: OwnProgram):
-        self._program, self._step = program, 0
-
-    def next(self) -> PyTree:
-        batch, self._step = self._program.batch_of(self._step), self._step + 1
-        return batch
-
-    def close(self) -> None:
-        """Nothing is open."""
 
 
 class OwnBench(AblationBench):
@@ -114,14 +110,12 @@ class OwnBench(AblationBench):
             self.proof.reference = reference
         match request:
             case messages.Refer():
-                return self.refer(request.point, request.file)
-            case messages.Export():
-                return self.export(request.point, request.file)
+                return self.refer(request.point, request.file, runs=request.runs)
             case messages.Explain():
                 return self.explain(request.point)
         return None
 
-    def built(self, point: Point, *, accepted: bool) -> tuple[PyTree, Program]:
+    def workload_and_program(self, point: Point, *, accepted: bool) -> tuple[PyTree, Program]:
         with stage("build"):
             require_options(point.levers, self.devices[0])
             part, batch, none = point.levers.get(PART.name), point.global_batch, StepWork()
@@ -131,10 +125,10 @@ class OwnBench(AblationBench):
                 module, mesh = self._step_of(point)
                 return none, collectives.program(module, mesh)
             if point.explains and part == LOCAL:
-                if "file" not in self.proof.reference:
-                    raise Unsupported(self.proof.reference["why"])
-                file = Path(self.proof.reference["file"])
-                return none, shares.program(file, self.devices[: point.devices])
+                share = self.proof.expected()
+                if share is None or share.one is None:
+                    raise Unsupported(share.why if share else self.proof.reference["why"])
+                return none, shares.program(share.one, self.devices[: point.devices])
             devices = self.devices[: point.devices]
             absent = devices[0].platform != jax.default_backend()
             # For absent hardware, fake CPU devices hold what `make` places, and the step is exported from there.
@@ -143,7 +137,7 @@ class OwnBench(AblationBench):
             work = StepWork(parameters=programs.parameters(program), flops=None if flops is None else flops * batch)
             return work, shares.elsewhere(program, devices) if absent else program
 
-    def compiled(
+    def executable(
         self, workload: PyTree, program: Program, point: Point, options: dict[str, PyTree]
     ) -> tuple[Program, CompiledStep]:
         how: dict[str, PyTree] = {"options": options, "asked": point.devices}
@@ -161,7 +155,7 @@ class OwnBench(AblationBench):
             if not isinstance(error.__cause__, programs.NEEDS_VALUE) or not program.state_leaves.numbers:
                 raise
             devices, batch = [*program.mesh.devices.flat], point.global_batch
-            return self.compiled(workload, programs.build(self.step, devices, batch, numbers=False), point, options)
+            return self.executable(workload, programs.build(self.step, devices, batch, numbers=False), point, options)
         placed, again = programs.settled(program, compiled.call)
         if again:  # with the layout that the first compilation chose for arrays that init does not place
             compiled = compile_step(workload, placed, point.global_batch, **how)
@@ -179,22 +173,14 @@ class OwnBench(AblationBench):
         text, mesh = self._texts[point.explains]
         return parse(text), mesh
 
-    def refer(self, placed: Fields, file: str) -> Same:
-        """Writes the reference for other device counts into a file. Raises StageError."""
+    def refer(self, placed: Fields, file: str, *, runs: bool = True) -> Same:
+        """Writes the reference for other device counts into a file, as `Refer` says. Raises StageError."""
         _, program, compiled = self.compile(decode(Point, placed), accepted=True)
         assert isinstance(program, OwnProgram)
         with stage("check"):
             memory.require(compiled.call, self.device.platform)
-            reference.reference(program, compiled.call).save(Path(file))
+            reference.reference(program, compiled.call if runs else None).save(Path(file))
             memory.give_back()
-        return Same(same=True)
-
-    def export(self, placed: Fields, file: str) -> Same:
-        """Writes one device's share of the step into a file, which several devices run at once. Raises StageError."""
-        _, program, _ = self.compile(decode(Point, placed), accepted=True)
-        assert isinstance(program, OwnProgram)
-        with stage("build"):
-            shares.save(program, Path(file))
         return Same(same=True)
 
     def explain(self, placed: Fields) -> Explained:
@@ -262,7 +248,8 @@ class OwnBench(AblationBench):
 
     def feed(self, ready: PreparedStep) -> PyTree:
         assert isinstance(ready.program, OwnProgram)
-        return _Feed(ready.program)
+        batches = map(ready.program.batch_of, itertools.count())
+        return types.SimpleNamespace(next=lambda: next(batches), close=lambda: None)
 
     def batch(self, point: Point) -> PyTree:
         """Nothing: a program of a user's step has its batch."""

@@ -13,7 +13,7 @@ import hashlib
 import inspect
 import math
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 import jax
@@ -333,7 +333,8 @@ def spec(sharding: PyTree) -> str:
 def require_same_each_time(program: OwnProgram) -> None:
     """Raises UserError if `init` gives other values at its second call, or the step another program at its second
     trace, or if each call of the step would compile."""
-    first, second = (digests(program.init(None)) for _ in range(2))  # type: ignore[arg-type]
+    states = (program.init(None) for _ in range(2))  # type: ignore[arg-type]
+    first, second = ({path: _digest([x]) for path, x in {**s.params, **s.opt_state}.items()} for s in states)
     if changed := [path for path in first if first[path] != second[path]]:
         raise UserError(
             f"init of {program.place} gives other values at its second call ('{changed[0]}'): seed its random numbers "
@@ -404,15 +405,13 @@ def draws_per_device(program: OwnProgram) -> str:
     return ""
 
 
-def digests(state: TrainState) -> dict[str, str]:
-    """A digest of each array of a state, by path."""
-    arrays = {**state.params, **state.opt_state}
-    return {path: hashlib.sha256(multihost.on_host(x).tobytes()).hexdigest() for path, x in arrays.items()}
+def _digest(arrays: Iterable[PyTree]) -> str:
+    whole = hashlib.sha256()
+    for x in arrays:
+        whole.update(np.ascontiguousarray(multihost.on_host(x)).tobytes())
+    return whole.hexdigest()
 
 
 def batch_digest(batch: Mapping[str, jax.Array]) -> str:
     """A digest of a batch that does not depend on how its examples are spread over devices."""
-    whole = hashlib.sha256()
-    for path in sorted(batch):
-        whole.update(np.ascontiguousarray(multihost.on_host(batch[path])).tobytes())
-    return whole.hexdigest()
+    return _digest(batch[path] for path in sorted(batch))

@@ -20,17 +20,20 @@ import jax.numpy as jnp
 import numpy as np
 
 from jaxbench.core.program import TrainState
-from jaxbench.core.reference import PERTURBED, STEPS
+from jaxbench.core.reference import PERTURBED, STEPS, last_bit_changed
 from jaxbench.core.schema import Verdict
-from jaxbench.features.own_step.program import OwnProgram, batch_digest
-from jaxbench.measure.check import OPTIMIZER_STATE, ROUNDING, SHARE, unchecked
+from jaxbench.errors import Unsupported
+from jaxbench.features.own_step.program import OwnProgram, batch_digest, draws_per_device
+from jaxbench.features.own_step.shares import OneDevice
+from jaxbench.measure import memory
+from jaxbench.measure.check import OPTIMIZER_STATE, ROUNDING, SHARE, TIMED_UPDATE, unchecked
 from jaxbench.parallel import multihost
 from jaxbench.workloads.own_step import PyTree
 
 Arrays = dict[str, np.ndarray]  # by path
 WITHIN = {"cpu": 1e-3}  # of the movement of all parameters, relative
 WITHIN_ELSEWHERE = 3e-2  # an accelerator computes float32 products in TF32 or bfloat16 by default
-SLOW_S = 1.0  # of a step: then one perturbed run must do
+SLOW_S = 3.0  # of a run: then one perturbed run must do
 SAME_START = 1e-6  # relative
 
 
@@ -48,24 +51,27 @@ class Movement:
 
 
 @dataclass(frozen=True, kw_only=True)
-class OwnReference:
+class OwnReference(Movement):
     """The result of the fewest devices that can hold the step.
 
-    noise: by path, how far a perturbed first state moves the parameter elsewhere, as a norm.
+    noise: by path, how far a perturbed first state moves the parameter elsewhere, as a norm. one: the step of one
+    device, which other processes can run; None: the reason is `why`.
     """
 
-    movement: Movement
-    devices: int
-    batch: str
+    devices: int = 1
+    batch: str = ""
     noise: Mapping[str, float]
+    one: OneDevice | None = None
+    why: str = ""
 
     def save(self, file: Path) -> None:
-        arrays = {
-            f"{part}/{path}": x
-            for part in ("start", "end", "others")
-            for path, x in getattr(self.movement, part).items()
-        }
-        about = {"devices": self.devices, "batch": self.batch, "noise": dict(self.noise)}
+        parts = ("start", "end", "others")
+        arrays = {f"{part}/{path}": x for part in parts for path, x in getattr(self, part).items()}
+        if self.one is not None:
+            arrays["one"] = np.frombuffer(self.one.text, np.uint8)
+            held = enumerate(self.one.arrays)
+            arrays |= {f"array/{i}": np.frombuffer(x.tobytes(), np.uint8) for i, x in held}  # of any format
+        about = {"devices": self.devices, "batch": self.batch, "noise": dict(self.noise), "why": self.why}
         partial = file.with_suffix(".part.npz")
         np.savez(partial, about=np.array(json.dumps(about)), **arrays)
         partial.replace(file)
@@ -73,11 +79,15 @@ class OwnReference:
     @classmethod
     def load(cls, file: Path) -> OwnReference:
         with np.load(file, allow_pickle=False) as saved:
-            parts: dict[str, Arrays] = {"start": {}, "end": {}, "others": {}}
-            for name in (name for name in saved.files if name != "about"):
+            parts: dict[str, Arrays] = {"start": {}, "end": {}, "others": {}, "array": {}}
+            for name in (name for name in saved.files if "/" in name):
                 part, _, path = name.partition("/")
                 parts[part][path] = saved[name]
-            return cls(movement=Movement(**parts), **json.loads(str(saved["about"])))
+            text, held = saved["one"].tobytes() if "one" in saved else b"", parts.pop("array")
+            one = OneDevice(text, []) if text else None
+            for i, like in enumerate(one.exported.in_avals if one else ()):
+                one.arrays.append(np.frombuffer(held[str(i)].tobytes(), like.dtype).reshape(like.shape))
+            return cls(**parts, one=one, **json.loads(str(saved["about"])))
 
 
 def run(program: OwnProgram, call: Callable[..., PyTree], start: TrainState | None = None) -> Movement:
@@ -92,7 +102,7 @@ def run(program: OwnProgram, call: Callable[..., PyTree], start: TrainState | No
         return Movement(before, _floats(state.params), _floats(state.opt_state))
 
 
-def _floats(arrays: Mapping[str, jax.Array]) -> Arrays:
+def _floats(arrays: Mapping[str, PyTree]) -> Arrays:
     """Host copies of the floating-point arrays, at least in float32, which a file can hold."""
     chosen = {path: x for path, x in arrays.items() if jnp.issubdtype(x.dtype, jnp.inexact)}
     host = {path: multihost.on_host(x) for path, x in chosen.items()}
@@ -100,32 +110,41 @@ def _floats(arrays: Mapping[str, jax.Array]) -> Arrays:
     return {path: np.array(x, copy=True) for path, x in wide.items()}  # a CPU's step overwrites what it donates
 
 
-def reference(program: OwnProgram, call: Callable[..., PyTree]) -> OwnReference:
-    """The movement of this program, and what rounding does to it: the first state is changed in its last bit."""
+def reference(program: OwnProgram, call: Callable[..., PyTree] | None) -> OwnReference:
+    """The movement of this program, and what rounding does to it: the first state is changed in its last bit.
+
+    call: its executable. None: only the step itself.
+    """
+    one, why = None, f"fewer than {program.mesh.size} devices cannot hold the step"
+    if program.mesh.size == 1:
+        try:
+            one, why = OneDevice.of(program), ""
+        except Unsupported as error:
+            why = str(error)
+    if call is None:
+        return OwnReference({}, {}, {}, noise={}, one=one, why=why)
+
+    def perturbed(random: np.random.Generator) -> Movement:
+        state = program.init(None)  # type: ignore[arg-type]
+        changed = {path: last_bit_changed(multihost.on_host(x), random) for path, x in state.params.items()}
+        placed = {path: multihost.put(x, state.params[path].sharding, may_alias=False) for path, x in changed.items()}
+        return run(program, call, dataclasses.replace(state, params=placed))
+
+    digest = batch_digest(program.batch_of(0))
+    expected = _perturbed(lambda: run(program, call), perturbed)
+    return dataclasses.replace(expected, devices=program.mesh.size, batch=digest, one=one, why=why)
+
+
+def _perturbed(plain: Callable[[], Movement], changed: Callable[[np.random.Generator], Movement]) -> OwnReference:
+    """A movement, with the noise of the movements of perturbed starts."""
     begin = time.perf_counter()
-    movement = run(program, call)
-    runs = PERTURBED if time.perf_counter() - begin < SLOW_S * STEPS else 1
+    movement = plain()
+    runs = PERTURBED if time.perf_counter() - begin < SLOW_S else 1
     noise = dict.fromkeys(movement.end, 0.0)
     for seed in range(runs):
-        found = run(program, call, _perturbed(program, np.random.default_rng(seed)))
-        for path, norm in _distances(found.moved, movement.moved).items():
+        for path, norm in _distances(changed(np.random.default_rng(seed)).moved, movement.moved).items():
             noise[path] = max(noise[path], norm)
-    digest = batch_digest(program.batch_of(0))
-    return OwnReference(movement=movement, devices=program.mesh.size, batch=digest, noise=noise)
-
-
-def _perturbed(program: OwnProgram, random: np.random.Generator) -> TrainState:
-    def perturb(x: jax.Array) -> jax.Array:
-        if not jnp.issubdtype(x.dtype, jnp.floating):
-            return x
-        host = multihost.on_host(x)
-        # Not one sign for all: a common factor leaves a scale-invariant layer unchanged.
-        signs = random.choice(np.array([-1.0, 1.0]), x.shape)
-        changed = np.asarray(host * (1 + float(jnp.finfo(x.dtype).eps) * signs)).astype(x.dtype)
-        return multihost.put(changed, x.sharding, may_alias=False)
-
-    state = program.init(None)  # type: ignore[arg-type]
-    return dataclasses.replace(state, params=jax.tree.map(perturb, state.params))
+    return OwnReference(**vars(movement), noise=noise)
 
 
 def _distances(a: Arrays, b: Arrays) -> dict[str, float]:
@@ -158,13 +177,8 @@ def _aligned(found: Arrays, like: Arrays, devices: int, of: int, *, equal: bool 
     return aligned
 
 
-def judge(
-    program: OwnProgram, call: Callable[..., PyTree], expected: OwnReference, *, platform: str, draws: Callable[[], str]
-) -> tuple[Verdict, ...]:
-    """The verdicts "parameters" and "state" on a compiled step.
-
-    draws: returns the line where devices draw random numbers of their own, "" if none; called only for a difference.
-    """
+def judge(program: OwnProgram, call: Callable[..., PyTree], expected: OwnReference) -> tuple[Verdict, ...]:
+    """The verdicts "parameters" and "state" on a compiled step."""
     here, many = program.mesh.size, f"{program.mesh.size} devices"
     few = "one device" if expected.devices == 1 else f"{expected.devices} devices"
     if batch_digest(program.batch_of(0)) != expected.batch:
@@ -172,12 +186,11 @@ def judge(
     found = run(program, call)
     try:
         start, end = (
-            _aligned(getattr(found, name), getattr(expected.movement, name), here, expected.devices)
-            for name in ("start", "end")
+            _aligned(getattr(found, name), getattr(expected, name), here, expected.devices) for name in ("start", "end")
         )
     except OwnCopies as error:
         return (Verdict(name="parameters", ok=False, reason=str(error)),)
-    before = expected.movement.start
+    before = expected.start
     apart, size = _norm({path: start[path] - x for path, x in before.items()}), _norm(before)
     if apart > SAME_START * size:
         return (
@@ -187,23 +200,94 @@ def judge(
             ),
         )
     moved = Movement(start, end, {}).moved
-    verdict = _parameters(moved, expected, platform=platform, few=few)
-    if not verdict.ok and not verdict.unchecked and (line := draws()):
-        return (
-            unchecked(
-                f"each device draws random numbers of its own ({line}), and {few} draws others, so the two must "
-                f"differ: {verdict.reason}. Without them, such as with dropout 0, this check decides"
-            ),
+    verdict = _drawn(_parameters(moved, expected, platform=_platform(program), few=few), program, few)
+    return (verdict,) if verdict.unchecked else (verdict, *_others(found, expected, here, few=few))
+
+
+def _platform(program: OwnProgram) -> str:
+    return program.mesh.devices.flat[0].platform
+
+
+def _drawn(verdict: Verdict, program: OwnProgram, few: str) -> Verdict:
+    """The verdict, or "unchecked" if it fails and each device draws random numbers of its own."""
+    if verdict.ok or verdict.unchecked or not (line := draws_per_device(program)):
+        return verdict
+    return unchecked(
+        f"each device draws random numbers of its own ({line}), and {few} draws others, so the two must "
+        f"differ: {verdict.reason}. Without them, such as with dropout 0, this check decides"
+    )
+
+
+def judge_timed(program: OwnProgram, call: Callable[..., PyTree], state: TrainState, expected: OwnReference) -> Verdict:
+    """The verdict "timed update" on one more step of the timed state, which it donates.
+
+    One device makes the same step here, as an exported program. If rounding alone moves the timed parameters, as of a
+    model that has learnt its batch, the first parameters are moved instead, with all other arrays of the timed state.
+    """
+    one, why, batch = expected.one, expected.why, program.batch_of(0)
+    timed = jax.tree.map(lambda x: np.array(multihost.on_host(x), copy=True), state)
+    if one is not None:
+        try:
+            step = _step_of_one(one, multihost.first_here([*program.mesh.devices.flat]), timed, batch)
+        except (memory.Unfit, ValueError) as error:
+            why = str(error)
+    if not program.members.all(not why):
+        return Verdict(name=TIMED_UPDATE, ok=True, reason=f"the timed state was not compared: {why or 'too large'}")
+
+    def judged(state: TrainState) -> Verdict:
+        start = {path: np.array(multihost.on_host(x), copy=True) for path, x in state.params.items()}
+        with program.context():
+            new, _ = jax.block_until_ready(program.members.after_barrier(call)(state, batch))
+        ended = _floats(new.params)
+        del new, state  # one device may need their memory
+        right = _perturbed(
+            lambda: step(start),
+            lambda random: step({path: last_bit_changed(x, random) for path, x in start.items()}),
         )
-    return (verdict, *_others(found, expected, here, few=few))
+        try:
+            end = _aligned(ended, right.end, program.mesh.size, 1)
+        except OwnCopies as error:
+            return Verdict(name="parameters", ok=False, reason=str(error))
+        moved, few = Movement(right.start, end, {}).moved, "one device"
+        verdict = _parameters(moved, right, platform=_platform(program), few=few, steps=1)
+        return _drawn(verdict, program, few)
+
+    verdict, after = judged(state), f"from the state after {int(timed.step)} timed steps"
+    if program.members.broadcast(verdict.unchecked):
+        first = program.init(None)  # type: ignore[arg-type]
+        others = {path: multihost.put(x, first.opt_state[path].sharding) for path, x in timed.opt_state.items()}
+        verdict = judged(dataclasses.replace(first, opt_state=others))
+        after = f"from the first parameters, because rounding alone moves those {after}"
+    return dataclasses.replace(verdict, name=TIMED_UPDATE, reason=f"{after}: {verdict.reason}")
+
+
+def _step_of_one(
+    one: OneDevice, device: jax.Device, timed: TrainState, batch: PyTree
+) -> Callable[[dict[str, np.ndarray]], Movement]:
+    """Moves parameters by one step on one device. timed: the other arrays. Raises Unfit, or ValueError if they do not
+    fit the step of one device."""
+    batch, structure = multihost.on_host(batch), jax.tree.structure(timed)
+    on_device = jax.sharding.SingleDeviceSharding(device)
+    shapes = [jax.ShapeDtypeStruct(x.shape, x.dtype, sharding=on_device) for x in one.exported.in_avals]
+    compiled = jax.jit(one.exported.call).lower(*shapes).compile()
+    memory.require(compiled, device.platform)
+    one.fitted(jax.tree.leaves((timed, batch)))
+
+    def step(params: dict[str, np.ndarray]) -> Movement:
+        given = one.fitted(jax.tree.leaves((dataclasses.replace(timed, params=params), batch)))
+        new = compiled(*jax.device_put(given, device))
+        start, end = (jax.tree.unflatten(structure, x) for x in (given[: len(new)], new))
+        return Movement(_floats(start.params), _floats(end.params), {})
+
+    return step
 
 
 def _norm(arrays: Arrays) -> float:
     return math.sqrt(sum(float(np.linalg.norm(np.abs(x))) ** 2 for x in arrays.values()))
 
 
-def _parameters(moved: Arrays, expected: OwnReference, *, platform: str, few: str) -> Verdict:
-    right, noise = expected.movement.moved, expected.noise
+def _parameters(moved: Arrays, expected: OwnReference, *, platform: str, few: str, steps: int = STEPS) -> Verdict:
+    right, noise = expected.moved, expected.noise
     norms = {path: _norm({path: x}) for path, x in right.items()}
     # A last-bit change of the first state moves these as much as their gradient does: it is rounding alone.
     rounding = [path for path, norm in norms.items() if noise[path] > SHARE * norm]
@@ -212,12 +296,13 @@ def _parameters(moved: Arrays, expected: OwnReference, *, platform: str, few: st
     def whole(values: Mapping[str, float]) -> float:
         return math.sqrt(sum(values[path] ** 2 for path in kept))
 
+    noun = "one step" if steps == 1 else f"{steps} steps"
     if not (size := whole(norms)):
-        return unchecked(f"no parameter changed in {STEPS} steps, so this proves nothing (is the learning rate 0?)")
+        return unchecked(f"no parameter changed in {noun}, so this proves nothing (is the learning rate 0?)")
     apart, within = _distances(moved, right), WITHIN.get(platform, WITHIN_ELSEWHERE)
     distance, changed = whole(apart) / size, whole(noise) / size
     limit = max(within, min(SHARE, ROUNDING * changed))
-    text = f"after {STEPS} steps the movement of the parameters is {distance:.1e} (relative L2) from that on {few}"
+    text = f"after {noun} the movement of the parameters is {distance:.1e} (relative L2) from that on {few}"
     why = f"{ROUNDING} times the {changed:.1e} of a last-bit change" if limit > within else "sums in another order"
     if rounding:
         more = f" and {len(rounding) - 3} more" if len(rounding) > 3 else ""
@@ -243,7 +328,7 @@ def _parameters(moved: Arrays, expected: OwnReference, *, platform: str, few: st
 def _others(found: Movement, expected: OwnReference, devices: int, *, few: str) -> tuple[Verdict, ...]:
     """The verdict on the other arrays, such as an optimizer's running means, which reveal a wrong gradient scale that
     Adam hides from the parameters; () without such arrays."""
-    right = expected.movement.others
+    right = expected.others
     aligned = _aligned(found.others, right, devices, expected.devices, equal=False)
     if not (size := _norm({path: right[path] for path in aligned})):
         return ()
@@ -258,6 +343,6 @@ def _others(found: Movement, expected: OwnReference, devices: int, *, few: str) 
 
 def repeated(program: OwnProgram, call: Callable[..., PyTree], expected: OwnReference) -> Verdict:
     """The verdict "parameters" on the program that is the reference itself: a second run must do the same."""
-    platform = program.mesh.devices.flat[0].platform
-    verdict = _parameters(run(program, call).moved, expected, platform=platform, few="the same device before")
+    few = "the same device before"
+    verdict = _parameters(run(program, call).moved, expected, platform=_platform(program), few=few)
     return dataclasses.replace(verdict, reason=f"the reference of the other points: {verdict.reason}")

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import dataclasses
+import math
 import shutil
 from collections.abc import Sequence
 from pathlib import Path
@@ -14,7 +15,7 @@ from jaxbench.core.schema import OWN
 from jaxbench.features.ablations.points import LOCAL
 from jaxbench.levers import PART
 from jaxbench.processes.client import WorkerError
-from jaxbench.processes.messages import Answer, Export, Refer, Request
+from jaxbench.processes.messages import Answer, Refer, Request
 from jaxbench.workloads.own_step import PyTree
 
 # What a worker answers if the step does not fit: an Unfit of `measure.memory`, or an error of the devices.
@@ -37,12 +38,13 @@ class References:
         self.folder = run / "references"
         self._counts = sorted({1, *(p.devices for p in points if isinstance(p, Point))})
         self._told: dict[str, dict[str, PyTree]] = {}
+        self._failed: dict[str, float] = {}  # the largest device count that failed; infinite for a broken step
 
     def make(self, workers: Asks, placed: Placed) -> None:
         """Asks for the reference of a point, unless it exists. A failure leaves the point unchecked."""
-        if (key := self._key(placed)) and key not in self._told:
+        if (key := self._key(placed)) and "file" not in self._told.get(key, {}):
             assert isinstance(placed, Point)
-            self._told[key] = self._made(workers, placed, key)
+            self._make(workers, placed, key)
 
     def close(self) -> None:
         """Removes the files."""
@@ -61,23 +63,26 @@ class References:
         """The reference of a point, for a request about it."""
         return self._told.get(self._key(placed), {})
 
-    def _made(self, workers: Asks, point: Point, key: str) -> dict[str, PyTree]:
+    def _make(self, workers: Asks, point: Point, key: str) -> None:
         self.folder.mkdir(exist_ok=True)
-        file, why = str((self.folder / f"{key}.npz").resolve()), ""
+        file = str((self.folder / f"{key}.npz").resolve())
         shares = bool(point.explains)  # one device does its share of the batch, on its own
         levers = {**point.levers, PART.name: PART.default}
         batch = point.global_batch // point.devices if shares else point.global_batch
-        for count in [1] if shares else [count for count in self._counts if count <= point.devices]:
+        for count in self._counts[: 1 if shares else None]:
+            if not self._failed.get(key, 0) < count <= point.devices:
+                continue
             one = dataclasses.replace(
                 point, point=f"{OWN}/{point.scaling}/{count}", devices=count, global_batch=batch, levers=levers,
                 explains="", oversubscribed=False, processes=point.processes if count == point.devices else 1,
             )  # fmt: skip
-            request = (Export if shares else Refer)(point=one.to_json(), file=file)
             try:
-                workers.ask_for(one, request)
-                return {"file": file, "devices": count}
+                workers.ask_for(one, Refer(point=one.to_json(), file=file, runs=not shares))
             except WorkerError as error:
-                why = f"the same step on {'one device' if count == 1 else f'{count} devices'} failed: {error}"
-                if error.alive and not str(error).startswith(OUT_OF_MEMORY):
-                    break
-        return {"why": why}
+                where = "one device" if count == 1 else f"{count} devices"
+                self._told[key] = {"why": f"the same step on {where} failed: {error}"}
+                too_large = not error.alive or str(error).startswith(OUT_OF_MEMORY)
+                self._failed[key] = count if too_large else math.inf
+            else:
+                self._told[key] = {"file": file, "devices": count}
+                return

@@ -1,14 +1,16 @@
 # Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
-"""Runs one device's share of a user's step on all devices at once, without communication: the ablation `local`.
+"""The step of one device as StableHLO, which runs in a process with more devices.
 
 A trainer that uses all of `jax.devices()` cannot make programs for single devices in a process that has several. So
-the process with one device exports the step as StableHLO, and the process with n devices runs n copies of it.
+the process with one device exports its step. The process with n devices runs it on one of them, to compare a step of
+its own, or n copies of it at once without communication, which is the ablation `local`.
 """
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Sequence
-from pathlib import Path
+from dataclasses import dataclass
 
 import jax
 import jax.export
@@ -25,24 +27,41 @@ from jaxbench.workloads.jaxprs import evaluate, inner
 from jaxbench.workloads.own_step import PyTree
 
 
-def save(program: OwnProgram, file: Path) -> None:
-    """Writes the step with its first state and batch. Raises Unsupported for a step that JAX cannot export."""
-    state, batch = program.init(None), program.batch_of(0)  # type: ignore[arg-type]
-    arrays, tree = jax.tree.flatten((state, batch))
+@dataclass(frozen=True)
+class OneDevice:
+    """The step of one device: a function of flat arrays, those of a state and then those of a batch.
 
-    def run(*arrays: jax.Array) -> tuple[jax.Array, ...]:
-        new, _ = program.step.__wrapped__(*jax.tree.unflatten(tree, arrays))
-        return tuple(jax.tree.leaves(new))
+    text: the exported function, which returns the new state. arrays: its first arguments, on the host.
+    """
 
-    with program.context():
-        closed = jax.make_jaxpr(run)(*arrays)
-    # Without the layouts and the mesh of the one device, which would name the devices where the copies run.
-    shapes = [jax.ShapeDtypeStruct(x.shape, x.dtype) for x in arrays]
-    text = np.frombuffer(_exported(_of_one_device(closed), shapes).serialize(), np.uint8)
-    held = {f"array{i}": np.frombuffer(np.asarray(x).tobytes(), np.uint8) for i, x in enumerate(arrays)}
-    partial = file.with_suffix(".part.npz")
-    np.savez(partial, exported=text, **held)  # type: ignore[arg-type]
-    partial.replace(file)
+    text: bytes
+    arrays: list[np.ndarray]
+
+    @classmethod
+    def of(cls, program: OwnProgram) -> OneDevice:
+        """Raises Unsupported for a step that JAX cannot export."""
+        arrays, tree = jax.tree.flatten((program.init(None), program.batch_of(0)))  # type: ignore[arg-type]
+
+        def run(*arrays: jax.Array) -> tuple[jax.Array, ...]:
+            new, _ = program.step.__wrapped__(*jax.tree.unflatten(tree, arrays))
+            return tuple(jax.tree.leaves(new))
+
+        with program.context():
+            closed = jax.make_jaxpr(run)(*arrays)
+        # Without the layouts and the mesh of the one device, which would name the devices where the copies run.
+        shapes = [jax.ShapeDtypeStruct(x.shape, x.dtype) for x in arrays]
+        text = _exported(_of_one_device(closed), shapes).serialize()
+        return cls(bytes(text), [np.asarray(x) for x in arrays])
+
+    @functools.cached_property
+    def exported(self) -> jax.export.Exported:
+        return jax.export.deserialize(bytearray(self.text))
+
+    def fitted(self, arrays: Sequence[np.ndarray]) -> list[np.ndarray]:
+        """The arrays of a program on several devices as those of one. A pmapped step has a leading axis of devices,
+        with copies of the state and with parts of the batch. Raises ValueError for arrays that do not fit."""
+        pairs = zip(arrays, self.exported.in_avals, strict=True)
+        return [(x if x.size == like.size else x[:1]).reshape(like.shape) for x, like in pairs]
 
 
 def _of_one_device(closed: PyTree) -> PyTree:
@@ -63,16 +82,11 @@ def _of_one_device(closed: PyTree) -> PyTree:
     return lambda *arrays: tuple(evaluate(closed.jaxpr, closed.consts, arrays, rules))
 
 
-def program(file: Path, devices: Sequence[jax.Device]) -> Program:
-    """The Program in which each of these devices runs the step of a file, each with a state of its own."""
+def program(one: OneDevice, devices: Sequence[jax.Device]) -> Program:
+    """The Program in which each of these devices runs the step of one, each with a state of its own."""
     mesh = Mesh(np.array(devices), (AXIS,), axis_types=(AxisType.Auto,))
     spread = NamedSharding(mesh, PartitionSpec(AXIS))
-    with np.load(file, allow_pickle=False) as saved:
-        exported = jax.export.deserialize(bytearray(saved["exported"].tobytes()))
-        arrays = [
-            np.frombuffer(saved[f"array{i}"].tobytes(), aval.dtype).reshape(aval.shape)
-            for i, aval in enumerate(exported.in_avals)
-        ]
+    exported, arrays = one.exported, one.arrays
     states = len(exported.out_avals)  # they come before the arrays of the batch; the first counts the steps
 
     def stacked(some: Sequence[np.ndarray]) -> list[jax.Array]:
@@ -143,5 +157,5 @@ def elsewhere(program: OwnProgram, devices: Sequence[jax.Device]) -> Program:
 def _exported(run: PyTree, arrays: Sequence[PyTree], **how: PyTree) -> PyTree:
     try:
         return jax.export.export(jax.jit(run), **how)(*arrays)
-    except (ValueError, NotImplementedError) as error:
+    except (ValueError, TypeError, LookupError, NameError, NotImplementedError) as error:  # as the equation raises
         raise Unsupported(f"JAX cannot export it ({' '.join(str(error).split())[:200]})") from error

@@ -59,7 +59,7 @@ def remarks(timed: Sequence[Row], drawn: Sequence[Row]) -> list[str]:
     """The footnotes on n, on error bars of times, and on hollow and crossed-out marks."""
     hollow = [note for note in notes.of_states(timed) if note != notes.WRONG]
     wrong = [note for note in notes.of_states(drawn) if note == notes.WRONG]
-    return [*notes.of_times(timed, "a point", what="times: "), *hollow, *wrong]
+    return [*notes.of_times(timed, "per point", what="times: "), *hollow, *wrong]
 
 
 def compile_report(row: Row, name: str) -> float:

@@ -25,7 +25,7 @@ def of_marks(rows: Sequence[Row], *, fake: bool = False) -> list[str]:
 
     fake: all devices are fake.
     """
-    return [*of_times(rows, "a point"), *of_states(rows, fake=fake)]
+    return [*of_times(rows, "per point"), *of_states(rows, fake=fake)]
 
 
 def of_states(rows: Sequence[Row], *, fake: bool = False) -> list[str]:

@@ -39,7 +39,7 @@ def ticks(places: Sequence[ArmGroup]) -> list[str]:
 def remarks(places: Sequence[ArmGroup], *, paired: bool = True) -> list[str]:
     """The footnotes of every figure of arms. paired: whether its ratios are over shared rounds."""
     arms = [arm for arm in arms_of(places) if arm.timing.step_s.known]
-    sentences = notes.of_times(arms, "an arm", of=", ratios over shared rounds" if paired else "")
+    sentences = notes.of_times(arms, "per arm", of=", ratios over shared rounds" if paired else "")
     sentences += notes.of_states(arms)
     missing = [arm.label for arm in arms_of(places) if not arm.timing.step_s.known]
     if missing:

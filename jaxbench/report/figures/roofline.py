@@ -101,7 +101,7 @@ def under(spots: Sequence[Spot], *, card: MachineProfile, title: str, dtype: str
             remarks.append(": ".join(filter(None, (where, note))))
         remarks += [note for word, note in _MEANING.items() if any(word in (spot.state, spot.kind) for spot in inside)]
     bars = [spot.n for spot in own if spot.drawn.has_interval]
-    remarks += [f"{notes.BARS}; {notes.n_of(bars)} a mark"] if bars else []
+    remarks += [f"{notes.BARS}; {notes.n_of(bars)} per mark"] if bars else []
     if len(styles) < len({(spot.label, spot.at, spot.value.value) for spot in own if spot.kind == "training"}):
         remarks.append("several marks of one series: different device counts and scalings")
     handles = [marks.handle(place, short(label), between="none") for label, place in styles.items()]

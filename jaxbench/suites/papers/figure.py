@@ -58,7 +58,7 @@ def draw(paper: Paper, runs: Evidence, claims: Sequence[Mapping[str, Any]]) -> F
         remarks.append("dashed, without marks: formulas")
     bars = [mark.n for mark in seen if mark.drawn.has_interval and mark.n]
     groups = [[n for n in bars if len(n) == parts] for parts in sorted({len(n) for n in bars})]
-    remarks += [f"{notes.BARS}; {' or '.join(map(notes.n_of, groups))} a mark"] if bars else []
+    remarks += [f"{notes.BARS}; {' or '.join(map(notes.n_of, groups))} per mark"] if bars else []
     verdicts = []
     for claim in claims:
         number = page.number(claim)

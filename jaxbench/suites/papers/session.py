@@ -105,7 +105,11 @@ def begin(paper: Paper, folder: Path, preset: str) -> Document:
         if old.get(key, now) != now:
             raise UserError(f"'{folder}' holds {key} '{old[key]}', not '{now}': choose a new --workdir.")
     new = {"outcome": ASKED, "seconds": 0.0, "said": ""}
-    runs = {run.name: new | old["runs"].get(run.name, {}) | {"words": list(run.at(preset))} for run in paper.runs}
+    runs = {}
+    for run in paper.runs:
+        words, before = list(run.at(preset)), old["runs"].get(run.name, {})
+        kept = before if before.get("words", words) == words else {}  # this version runs another command: to be done
+        runs[run.name] = new | kept | {"words": words}
     about = {"id": paper.id, "title": paper.title, "citation": paper.citation, "preset": preset}
     return {"kind": page.KIND, "schema": 1, **about, "runs": runs, "claims": [], "machine": old.get("machine", {})}
 
