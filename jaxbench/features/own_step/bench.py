@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import dataclasses
 import itertools
+import math
 import types
 from collections import Counter
 from collections.abc import Sequence
@@ -196,6 +197,7 @@ class OwnBench(AblationBench):
         compared, others = state.params, state.opt_state
         largest = sorted(compared, key=lambda path: -compared[path].size)[:3]
         aside = ", ".join(map(repr, [*leaves.constants][:3]))
+        here = sum(math.prod(x.sharding.shard_shape(x.shape)) * x.dtype.itemsize for x in arrays.values())
         facts = [
             ("state", f"{len(arrays)} arrays, {size(sum(x.size * x.dtype.itemsize for x in arrays.values()))}"),
             ("parameters", f"{report.parameters:,} in {len(compared)} arrays; largest: {', '.join(largest)}"),
@@ -211,7 +213,7 @@ class OwnBench(AblationBench):
             "state": specs([programs.spec(x.sharding) for x in arrays.values()]),
             "batch": specs([programs.spec(x.sharding) for x in batch.values()]),
             "collectives": "; ".join(listed) or "none",
-            "state_bytes": size(sum(programs.bytes_here(x) for x in arrays.values())),
+            "state_bytes": size(here),
             "peak": size(report.peak_bytes),
         }
         return Explained(
