@@ -106,12 +106,12 @@ test-all: $(develop)  ## run all tests (strategies x models x settings), half an
 	@$(pytest) -m "" $(if $(QUARTER),--quarter="$$QUARTER")
 
 test-cluster: $(develop)  ## test what needs Slurm, Open MPI or Ray, where they are installed; says which were not tried
-	@$(pytest) -m cluster -rs --numprocesses=0
+	@$(pytest) tests/cluster -m cluster -rs --numprocesses=0
 
 env: $(develop)  ## install everything into VENV, and do nothing more: make env EXTRAS=cuda13
 
 test-targets:  ## test compilation for an absent TPU and GPU, in a separate environment
-	@$(MAKE) --no-print-directory test VENV="$(VENV)-targets" EXTRAS=target-tpu,target-cuda K=afresh
+	@$(MAKE) --no-print-directory test VENV="$(VENV)-targets" EXTRAS=target-tpu,target-cuda K=afresh ARGS=tests/machine/test_afresh.py
 
 lint: $(develop)  ## run ruff and the type checker
 	"$$VENV/bin/ruff" check .

@@ -142,7 +142,7 @@ def _run(
                 if active_s is not None:
                     before, after = np.interp([now, now + VISIT_S], moments, active_s)
                     at = (after - before) / VISIT_S
-                    if name.startswith("two") and after - before > contended.TICKS_S:
+                    if name.startswith("two") and after - before > contended.TICKS_S * math.sqrt(2):
                         out.add(number)
                 values[name][number] = slow[p] * at + noise[p, visited] + effects[p, number % sets]
                 now, visited = now + VISIT_S, visited + 1

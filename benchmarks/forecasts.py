@@ -50,7 +50,7 @@ GOALS = {("tpu",): 0.08, ("xla_remat", "xla"): 0.07}  # median errors
 WIDEST = {"xla_remat": 0.35, "xla": 0.35}  # high - low of a band, over its middle
 RECENT = 2023  # older runs are shown, but set no band
 IN_BAND = 0.9
-BY_SIZE, FLAT = "by size", "flat"  # a forecast with today's rates, or with one rate for all sizes (commit 5a1ca1f)
+SHORT_S = 1e-4  # a mean kernel below which a forecast is a bound: the microseconds to start a kernel are not counted
 _MODEL = ("layers", "width", "heads", "kv_heads", "head_width", "hidden", "gated", "rms", "vocab", "context")
 
 
@@ -59,8 +59,7 @@ class Judged:
     """A forecast and the published step. Times are seconds per step.
 
     family: the project of the run. program: one of `PROGRAMS`. hidden_s: forecast with all communication hidden;
-    scheduled_s: in the compiler's order; bare_s: none hidden. kernel_s: the mean of a kernel; 0: not written. rates:
-    `BY_SIZE`, or `FLAT` if the row was not forecast again since.
+    scheduled_s: in the compiler's order; bare_s: none hidden. kernel_s: the mean of a kernel; 0: a TPU.
     """
 
     id: str
@@ -73,12 +72,16 @@ class Judged:
     scheduled_s: float
     bare_s: float
     kernel_s: float = 0.0
-    rates: str = BY_SIZE
 
     @property
     def forecast_s(self) -> float:
         """On a GPU in the compiler's order; on a TPU with all communication hidden, as those runs were tuned for it."""
         return self.hidden_s if self.program == "tpu" else self.scheduled_s
+
+    @property
+    def bound(self) -> bool:
+        """Whether its kernels are so short that the forecast is a bound and has no band."""
+        return self.program != "tpu" and self.kernel_s < SHORT_S
 
     @property
     def over(self) -> float:
@@ -98,7 +101,7 @@ def band(rows: Sequence[Judged]) -> tuple[float, float]:
     interval for one more value (Hahn and Meeker, Statistical Intervals, 1991, section 4.8). (0, inf) if fewer than two
     runs are known.
     """
-    logs = [-math.log(row.over) for row in rows if row.year >= RECENT]
+    logs = [-math.log(row.over) for row in rows if row.year >= RECENT and not row.bound]
     if len(logs) < 2:
         return 0.0, math.inf
     mean, spread = statistics.fmean(logs), statistics.stdev(logs)
@@ -107,20 +110,55 @@ def band(rows: Sequence[Judged]) -> tuple[float, float]:
 
 
 def band_s(rows: Sequence[Judged], row: Judged) -> tuple[float, float]:
-    """The band of a row in seconds, from the other runs of its family of programs."""
+    """The band of a row in seconds, from the other runs of its family of programs; for a bound, (bound, inf)."""
     low, high = band([each for each in rows if each.program == row.program and each.id != row.id])
+    if row.bound:
+        return min(low, 1.0) * row.hidden_s, math.inf
     return low * row.forecast_s, high * row.forecast_s
-
-
-def width(low: float, high: float) -> float:
-    """The width of a band over its middle."""
-    return 2 * (high - low) / (high + low) if high < math.inf else math.inf
 
 
 def held(rows: Sequence[Judged], row: Judged) -> bool:
     """Whether the published step lies in the row's band."""
     low, high = band_s(rows, row)
     return low <= row.published_s <= high
+
+
+@dataclass(frozen=True)
+class Family:
+    """The runs of a family of programs.
+
+    band: from all recent runs, over the forecast. held: the ids of those that are in the band from the others, or not
+    faster than their bound. rows: all runs, with those that only have a bound.
+    """
+
+    program: str
+    rows: tuple[Judged, ...]
+    band: tuple[float, float]
+    held: frozenset[str]
+
+    @property
+    def name(self) -> str:
+        return PROGRAMS[self.program]
+
+    @property
+    def banded(self) -> list[Judged]:
+        """The runs with a band."""
+        return [row for row in self.rows if not row.bound]
+
+    @property
+    def width(self) -> float:
+        """The width of the band over its middle."""
+        low, high = self.band
+        return 2 * (high - low) / (high + low) if high < math.inf else math.inf
+
+
+def families(rows: Sequence[Judged]) -> list[Family]:
+    """The families that have runs, in the order of `PROGRAMS`."""
+    made = []
+    for program in PROGRAMS:
+        if some := tuple(row for row in rows if row.program == program):
+            made.append(Family(program, some, band(some), frozenset(row.id for row in some if held(rows, row))))
+    return made
 
 
 def configurations() -> list[dict[str, str]]:
@@ -173,7 +211,7 @@ def judged(row: dict[str, str], folder: Path, console: Console) -> Judged:
     return Judged(
         id=row["id"], family=row["family"], program=row["program"], where=row["where"], year=int(row["year"]),
         published_s=published_s(row, flops), hidden_s=record.hidden_s, scheduled_s=record.scheduled_s,
-        bare_s=record.bare_s, kernel_s=record.work_s / record.kernels,
+        bare_s=record.bare_s, kernel_s=0.0 if row["program"] == "tpu" else record.work_s / record.kernels,
     )  # fmt: skip
 
 
@@ -206,24 +244,22 @@ def read(path: Path) -> list[Judged]:
     rows = []
     for line in csv.DictReader(path.read_text(encoding="utf-8").splitlines()):
         seconds = {name: float(value) for name, value in line.items() if name.endswith("_s") and value}
-        texts = {name: line[name] for name in ("id", "family", "program", "where", "rates")}
+        texts = {name: line[name] for name in ("id", "family", "program", "where")}
         rows.append(Judged(**texts, **seconds, year=int(line["year"])))
     return rows
 
 
 def summary(rows: Sequence[Judged]) -> list[tuple[str, int, float, float, float, int]]:
-    """(family of runs or of programs, rows, median, mean and largest error, number of rows in their band)."""
+    """(project or family of programs, runs with a band, median, mean and largest error, how many are in their band)."""
     groups: dict[str, list[Judged]] = {}
     for row in rows:
         groups.setdefault(row.family, []).append(row)
-    for program, name in PROGRAMS.items():
-        groups[f"all {name}"] = [row for row in rows if row.program == program]
+    groups |= {f"all {family.name}": list(family.rows) for family in families(rows)}
     lines = []
     for name, some in groups.items():
-        errors = [row.error for row in some]
-        if errors:
+        if errors := [row.error for row in some if not row.bound]:
             means = statistics.median(errors), statistics.fmean(errors), max(errors)
-            lines.append((name, len(some), *means, sum(held(rows, row) for row in some)))
+            lines.append((name, len(errors), *means, sum(held(rows, row) for row in some if not row.bound)))
     return lines
 
 
@@ -231,31 +267,23 @@ def show(rows: Sequence[Judged], every: Sequence[dict[str, str]], console: Conso
     table = Table("run", "where", "published", "forecast", "over published", "band", "in it", title="Forecasts")
     for row in rows:
         low, high = band_s(rows, row)
+        inside = "yes" if held(rows, row) else "NO"
         table.add_row(
-            row.id + " *" * (row.rates == FLAT), row.where, f"{row.published_s:.3g} s", f"{row.forecast_s:.3g} s",
-            f"{row.over:.2f}",
-            f"{low:.3g} to {high:.3g} s", "yes" if held(rows, row) else "NO",
+            row.id, row.where, f"{row.published_s:.3g} s", f"{row.forecast_s:.3g} s", f"{row.over:.2f}",
+            f"at least {low:.3g} s" if row.bound else f"{low:.3g} to {high:.3g} s", inside,
         )  # fmt: skip
     console.print(table)
-    if any(row.rates == FLAT for row in rows):
-        console.print("*: forecast with one rate for products of all sizes, and not forecast again since")
     table = Table("family", "runs", "median error", "mean", "largest", "in their band")
     for name, count, *errors, inside in summary(rows):
         table.add_row(name, str(count), *(f"{100 * error:.0f} %" for error in errors), f"{inside} of {count}")
     console.print(table)
     table = Table("programs", "runs", "low", "high", "width", "shortest mean kernel", title="Bands, over the forecast")
-    for program, name in PROGRAMS.items():
-        some = [row for row in rows if row.program == program and row.year >= RECENT]
-        if some:
-            low, high = band(some)
-            shortest = min(row.kernel_s for row in some)
+    for family in families(rows):
+        if recent := [row for row in family.banded if row.year >= RECENT]:
+            ends = (f"{end:.3f}" for end in family.band)
+            shortest = min(row.kernel_s for row in recent)
             table.add_row(
-                name,
-                str(len(some)),
-                f"{low:.3f}",
-                f"{high:.3f}",
-                f"{100 * width(low, high):.0f} %",
-                f"{shortest:.3g} s",
+                family.name, str(len(recent)), *ends, f"{100 * family.width:.0f} %", f"{1e6 * shortest:.4g} us"
             )
     console.print(table)
     known = {row.id for row in rows}
@@ -270,17 +298,18 @@ def missed(rows: Sequence[Judged]) -> list[str]:
     """The missed goals, as sentences."""
     found = []
     for programs, goal in GOALS.items():
-        if errors := [row.error for row in rows if row.program in programs]:
+        if errors := [row.error for row in rows if row.program in programs and not row.bound]:
             median, name = statistics.median(errors), " and ".join(PROGRAMS[each] for each in programs)
             if median > goal:
                 found.append(f"{name}: the median error is {100 * median:.1f} %, the goal {100 * goal:.0f} %")
-    for program, name in PROGRAMS.items():
-        some = [row for row in rows if row.program == program]
-        inside, wide = sum(held(rows, row) for row in some), width(*band(some)) if some else 0.0
-        if inside < IN_BAND * len(some):
-            found.append(f"{name}: {inside} of {len(some)} are in their band, the goal is nine in ten")
-        if wide > WIDEST.get(program, math.inf):
-            found.append(f"{name}: the band is {100 * wide:.0f} % wide, the goal {100 * WIDEST[program]:.0f} %")
+    for family in families(rows):
+        inside, count = sum(row.id in family.held for row in family.banded), len(family.banded)
+        if inside < IN_BAND * count:
+            found.append(f"{family.name}: {inside} of {count} are in their band, the goal is nine in ten")
+        if family.width > (widest := WIDEST.get(family.program, math.inf)):
+            found.append(f"{family.name}: the band is {100 * family.width:.0f} % wide, the goal {100 * widest:.0f} %")
+        beaten = [row.id for row in family.rows if row.bound and row.id not in family.held]
+        found += [f"{family.name}: {name} is faster than its bound" for name in beaten]
     return found
 
 
@@ -306,7 +335,7 @@ def main() -> None:
         write(ordered, asked.results / FILE)
     rows = [known[each["id"]] for each in every if each["id"] in known]
     show(rows, every, console)
-    forecasts_figure.save(rows, {row.id: band_s(rows, row) for row in rows}, asked.results)
+    forecasts_figure.save(families(rows), asked.results)
     for sentence in (goals := missed(rows)):
         console.print(f"missed: {sentence}")
     raise SystemExit(int(bool(goals)))

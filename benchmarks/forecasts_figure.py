@@ -1,55 +1,69 @@
 # Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
-"""The figure of `benchmarks.forecasts`: forecast against published on the diagonal, with bands."""
+"""The figure of `benchmarks.forecasts`: published over forecast step, run by run, with the band of each family."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from matplotlib.figure import Figure
+from matplotlib.ticker import FuncFormatter, NullFormatter
 
 from jaxbench.report.drawing import canvas, marks
-from jaxbench.report.drawing.axes import entitle, log_axis, seconds_tick
+from jaxbench.report.drawing.axes import entitle
 from jaxbench.report.drawing.canvas import Sheet
 
 if TYPE_CHECKING:
-    from benchmarks.forecasts import Judged
+    from benchmarks.forecasts import Family
 
 NAME = "accountability"
-_SHAPES = ("o", "s", "^", "D", "v", "P", "X", "<", ">")
+_BOUND = 5  # matplotlib's caret to the right
+_TICKS = (0.6, 0.7, 0.8, 0.9, 1.0, 1.1, 1.25, 1.5, 1.75)
 
 
-def save(rows: Sequence[Judged], bands: Mapping[str, tuple[float, float]], folder: Path) -> None:
-    """Writes accountability.png, .svg and .pdf. bands: seconds by id; infinite ones are not drawn."""
-    if rows:
-        canvas.write(canvas.render(lambda: draw(rows, bands)), folder, NAME)
+def save(families: Sequence[Family], folder: Path) -> None:
+    """Writes accountability.png, .svg and .pdf."""
+    if families:
+        canvas.write(canvas.render(lambda: draw(families)), folder, NAME)
 
 
-def draw(rows: Sequence[Judged], bands: Mapping[str, tuple[float, float]]) -> Figure:
-    sheet = Sheet(1, 1, heights=[3.6])
+def draw(families: Sequence[Family]) -> Figure:
+    """One row per project; the rows of a family of programs are next to each other, on its shaded band."""
+    sheet = Sheet(1, 1)
     axes = sheet.panels[0, 0]
-    families = list(dict.fromkeys(row.family for row in rows))
-    known = {id: band for id, band in bands.items() if band[1] < math.inf}
-    ends = [value for row in rows for value in (*known.get(row.id, ()), row.forecast_s, row.published_s)]
-    edge = min(ends) / 1.3, max(ends) * 1.3
-    marks.guide(axes, edge, edge)
-    handles = []
+    names: list[str] = []
     for place, family in enumerate(families):
-        colour, _ = marks.series_style(place)
-        some = [row for row in rows if row.family == family]
-        shape = _SHAPES[place % len(_SHAPES)]
-        for row in some:
-            if band := known.get(row.id):
-                axes.plot([row.published_s] * 2, band, color=colour, linewidth=1.1, solid_capstyle="butt", zorder=2)
-        style = dict(color=colour, marker=shape, markersize=5.5, linestyle="none")
-        axes.plot([row.published_s for row in some], [row.forecast_s for row in some], zorder=3, **style)
-        handles.append(marks.style_handle(f"{family} ({len(some)})", **style))
-    entitle(axes, x="published step", y="forecast step")
-    for side in ("x", "y"):
-        log_axis(axes, side, show=seconds_tick)
-    axes.set_xlim(*edge)
-    axes.set_ylim(*edge)
-    notes = ["bar: the band in which nine in ten are expected, from the other runs of the same family of programs"]
+        colour, shape = marks.series_style(place)
+        first = len(names)
+        for project in dict.fromkeys(row.family for row in family.rows):
+            some = [row for row in family.rows if row.family == project]
+            for row in some:
+                face = colour if row.id in family.held else "white"
+                mark = _BOUND if row.bound else shape
+                axes.plot([1 / row.over], [len(names)], color=colour, marker=mark, markerfacecolor=face, zorder=3)
+            names.append(f"{project} ({len(some)})")
+        if family.band[1] < math.inf:
+            rows = first - 0.4, len(names) - 0.6
+            axes.fill_betweenx(rows, *family.band, color=colour, alpha=0.15, linewidth=0, zorder=1)
+    axes.set_xscale("log")
+    axes.set_xticks(_TICKS)
+    axes.xaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
+    axes.xaxis.set_minor_formatter(NullFormatter())
+    marks.unity(axes)
+    entitle(axes, x="published step / forecast step")
+    sheet.names(axes, names, shown=True)
+    handles = [
+        marks.style_handle(f"{each.name} ({len(each.rows)})", color=marks.series_style(place)[0], linestyle="none",
+                           marker=marks.series_style(place)[1])
+        for place, each in enumerate(families)
+    ]  # fmt: skip
+    notes = [
+        "a mark: one published run; right of 1 it was slower than forecast; in brackets: the number of runs",
+        "shaded: where nine in ten further runs of the family of programs are expected; hollow: outside the band from "
+        "the other runs of its family",
+    ]
+    if any(row.bound for family in families for row in family.rows):
+        notes.append("caret: kernels are so short that the forecast is a bound, which a run left of 1 would contradict")
     return sheet.finish("Forecasts of published training runs", [*handles, marks.guide_handle("equal")], notes)

@@ -28,7 +28,7 @@ from rich.console import Console
 from rich.table import Table
 
 from benchmarks.links import WHERE, bits_per_s
-from jaxbench.analysis import machine_profile, points, scaling
+from jaxbench.analysis import machine_profile, points, run_rows
 from jaxbench.analysis.quantities import interval, seconds
 from jaxbench.core.store import RunFolder
 from jaxbench.features.forecast import estimate
@@ -89,8 +89,8 @@ def _trials(folder: Path) -> list[Trial]:
 
 def _of(run: RunFolder, rate: str, network: Carded) -> list[Trial]:
     """One trial for each strategy and scaling that was measured on both."""
-    rows = scaling.analyse(points.load(run), config=run.config(), spread=variance.read(run.path))
-    families: dict[tuple[str, str, str], list[scaling.Row]] = {}
+    rows = run_rows.analyse(points.load(run), config=run.config(), spread=variance.read(run.path))
+    families: dict[tuple[str, str, str], list[run_rows.Row]] = {}
     for row in rows:
         families.setdefault((row.point.strategy, row.point.scaling, row.point.arm), []).append(row)
     return [
@@ -106,13 +106,13 @@ def _of(run: RunFolder, rate: str, network: Carded) -> list[Trial]:
     ]
 
 
-def _local(row: scaling.Row) -> scaling.Row | None:
+def _local(row: run_rows.Row) -> run_rows.Row | None:
     """The step without communication; None without a time, or under strong scaling, which changes the local batch."""
     local = row.ablations.get("local")
-    return local if local is not None and not scaling.fault(local) and row.point.scaling == "weak" else None
+    return local if local is not None and not run_rows.fault(local) and row.point.scaling == "weak" else None
 
 
-def _both_busy(family: list[scaling.Row], row: scaling.Row) -> list[scaling.Row]:
+def _both_busy(family: list[run_rows.Row], row: run_rows.Row) -> list[run_rows.Row]:
     """The rows, with the time of one host while both work in place of the time of one host alone."""
     local = _local(row)
     assert local is not None

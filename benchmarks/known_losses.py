@@ -38,7 +38,7 @@ from rich.table import Table
 
 from benchmarks.known_losses_expected import BUILT_IN, DEVICES, MICRO_BATCHES, WAIT_S, Alone, lines
 from benchmarks.known_losses_model import WAITS
-from jaxbench.analysis import points, scaling
+from jaxbench.analysis import points, run_rows
 from jaxbench.core.store import RunFolder
 from jaxbench.features.ablations import waterfall
 from jaxbench.features.ablations.waterfall import Waterfall
@@ -66,7 +66,7 @@ def measure(name: str, rounds: int, folder: Path) -> Waterfall:
         raise SystemExit(done.stdout)
     without_host_verdict(folder / "records.jsonl")
     run = RunFolder(folder)
-    found = waterfall.find(scaling.analyse(points.load(run), config=run.config()))
+    found = waterfall.find(run_rows.analyse(points.load(run), config=run.config()))
     if len(found) != 1 or found[0].missing:
         raise SystemExit(f"{done.stdout}\nNo waterfall, or parts are missing: {found[0].missing if found else ''}")
     return found[0]

@@ -35,7 +35,7 @@ from rich.table import Table
 from jaxbench.analysis.quantities import interval, percent, seconds
 from jaxbench.core.store import RunFolder
 from jaxbench.features.ablations.waterfall import Waterfall
-from jaxbench.report import findings
+from jaxbench.report import run_report
 from jaxbench.report.drawing import canvas, marks, notes
 from jaxbench.report.drawing.axes import efficiency_axis, entitle, seconds_tick, zero_axis
 from jaxbench.report.drawing.canvas import Sheet, short
@@ -91,7 +91,7 @@ def _measured(folder: Path) -> Measured:
     if len(trainings) != 1:
         raise SystemExit(f"{folder} has {len(trainings)} trainings: put one next to its run of collectives.")
     (path,) = trainings
-    run = findings.find(RunFolder(path))
+    run = run_report.find(RunFolder(path))
     found = max(run.waterfalls, key=lambda one: one.point.devices, default=None)
     if found is None or not (found.predicted_s > 0 and found.local_s.known):
         raise SystemExit(

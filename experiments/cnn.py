@@ -1,5 +1,8 @@
 # Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
-"""A LeNet-class convolutional classifier of 28x28 images (1 min)."""
+"""A LeNet-class convolutional classifier of 28x28 images (1 min).
+
+Axes: B examples, H x W pixels, C channels, F features.
+"""
 
 from __future__ import annotations
 
@@ -32,6 +35,7 @@ class LeNet(nnx.Module):
         self.logits = nnx.Linear(config.hidden, CLASSES, rngs=rngs)
 
     def __call__(self, x_BHWC):
+        # Under tensor parallelism, `own_examples` to `apply_dense` split the work. Otherwise they are the plain layers.
         x_BHWC = sharded_layers.own_examples(x_BHWC)
         for layer in self.convolutions:
             x_BHWC = max_pool(nnx.relu(layer(x_BHWC)), 2, stride=2)
@@ -40,12 +44,16 @@ class LeNet(nnx.Module):
 
 
 def flat_features(config: ConfigDict) -> int:
+    """The features of an image after the last stage, which halved its sides `depth` times."""
     side = SIZE // 2**config.depth
     return side * side * config.width * 2 ** (config.depth - 1)
 
 
 def partition(config: ConfigDict) -> Partition:
-    """Each device computes the convolutions of its own examples, and its part of the dense layers for all examples."""
+    """How tensor parallelism splits the model (see `sharded_layers`). Other strategies do not read it.
+
+    Each device computes the convolutions of its own examples, and its part of the dense layers for all examples.
+    """
     dense_sizes = [("hidden", flat_features(config), config.hidden), ("logits", config.hidden, CLASSES)]
     return sharded_layers.dense_partition(dense_sizes, convolutions="convolutions/*")
 
@@ -65,11 +73,12 @@ def get_config() -> ConfigDict:
     config.batch, config.accelerator_batch = 128, 8192
     config.model = ConfigDict({"width": 16, "depth": 2, "hidden": 128})
     config.optimizer = ConfigDict({"name": "sgd", "learning_rate": 0.1})
-    config.train = ConfigDict({"batch": 32, "epochs": 30, "target": 0.97})
+    config.train = ConfigDict({"batch": 32, "epochs": 30, "target": 0.97})  # for `jaxbench train`: an accuracy
     return config
 
 
 def tiny(config: ConfigDict) -> ConfigDict:
+    """The same computation with a small model, for the preset smoke and the tests."""
     config.model.update({"width": 4, "hidden": 32})
     return config
 
@@ -85,6 +94,7 @@ def build(config: ConfigDict) -> TrainWorkload:
         example={"image": Field((SIZE, SIZE, 1)), "label": Field((), jnp.int32, classes=CLASSES)},
         flops_per_example=training(layer_flops(config.model)),
         unit="images",
+        # For trainings, and for the lever `input`. All other timed steps get the synthetic batch of `example`.
         data=lambda: load(config.data.path, seed=config.seed),
         partition=partition(config.model),
         **tolerance(config.optimizer.name),

@@ -25,7 +25,7 @@ from jaxbench.command_form import as_typed
 from jaxbench.machine.lock import Busy
 
 if TYPE_CHECKING:
-    from jaxbench.processes.launch import Launch
+    from jaxbench.machine.position import Position
 
 FLAGS = flags.FLAGS
 
@@ -81,7 +81,7 @@ def dispatch(argv: list[str]) -> int:
         native_log.write(workdir / "logs")
 
 
-def launch_of(verb: str) -> Launch | None:
+def launch_of(verb: str) -> Position | None:
     """The launch that this process is a part of; None if there is none, or if the verb runs in a single process."""
     from jaxbench.processes import launch
 
@@ -90,7 +90,7 @@ def launch_of(verb: str) -> Launch | None:
     return launch.of(FLAGS.coordinator, FLAGS.processes, FLAGS.process)
 
 
-def launched(launch: Launch, verb: str, arguments: list[str], workdir: Path, console: Console) -> int:
+def launched(launch: Position, verb: str, arguments: list[str], workdir: Path, console: Console) -> int:
     """`run` or `train` as one process of a launch."""
     from jaxbench.processes.launch import facts, take_part
     from jaxbench.processes.messages import HostFacts

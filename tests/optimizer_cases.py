@@ -101,7 +101,6 @@ REDUCTIONS = {
         """normalize_by_update_norm scale_by_distance_over_gradients scale_by_novograd scale_by_param_block_norm
         scale_by_param_block_rms scale_by_trust_ratio zero_nans""",
     ),
-    "add_noise": optax.add_noise(0.1, 0.5, jax.random.key(0)),
     "apply_if_finite": optax.apply_if_finite(ADAM, 3),
     "chain: clip and adam": optax.chain(NORM, ADAM),
     "clip_by_global_norm": NORM,
@@ -110,12 +109,12 @@ REDUCTIONS = {
     "inject_hyperparams: clip": optax.inject_hyperparams(optax.clip_by_global_norm)(SCHEDULES["cosine_decay"]),
     "multi_transform: lamb": two(optax.lamb(0.1)),
     "MultiSteps: finite": optax.MultiSteps(ADAM, 2, should_skip_update_fn=optax.skip_not_finite),
-    "noisy_sgd": optax.noisy_sgd(0.1, key=jax.random.key(0)),
     "normalize": contrib.normalize(),
     "sam": contrib.sam(SGD, optax.chain(contrib.normalize(), SGD)),
     "snapshot": optax.snapshot("norm", optax.tree.norm),
 }
 WHOLE = {
+    "add_noise": optax.add_noise(0.1, 0.5, jax.random.key(0)),
     "adafactor: of factors": optax.adafactor(0.1, min_dim_size_to_factor=2),
     "adaptive_grad_clip": optax.adaptive_grad_clip(0.01),
     "centralize": optax.centralize(),
@@ -125,6 +124,7 @@ WHOLE = {
     "galore": contrib.galore(0.1, rank=2),
     "mechanize": contrib.mechanize(ADAM),
     "muon": contrib.muon(0.1),
+    "noisy_sgd": optax.noisy_sgd(0.1, key=jax.random.key(0)),
     "prodigy": contrib.prodigy(estim_lr0=0.1),
     "scale_by_galore": contrib.scale_by_galore(rank=2),
     "scale_by_lbfgs": optax.scale_by_lbfgs(),

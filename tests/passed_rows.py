@@ -10,29 +10,29 @@ from typing import Any
 
 import fabricate_cases as fab
 
-from jaxbench.analysis import case_rows
 from jaxbench.analysis import points as case_points
-from jaxbench.analysis.case_rows import CaseRow
-from jaxbench.analysis.points import CasePoint
+from jaxbench.analysis import run_rows
+from jaxbench.analysis.points import MeasuredPoint
+from jaxbench.analysis.run_rows import Row
 from jaxbench.core.store import RunFolder
 from jaxbench.statistics import timing
 from jaxbench.statistics.bootstrap import BootstrapSamples
 
 
-def rows(path: Path, made: Sequence[fab.Made], *, refused: Sequence[str] = (), **facts: Any) -> list[CaseRow]:
+def rows(path: Path, made: Sequence[fab.Made], *, refused: Sequence[str] = (), **facts: Any) -> list[Row]:
     """Writes a run folder and reads it back as rows that passed every gate, except the points in `refused`."""
     points = case_points.load_cases(RunFolder(fab.case_folder(path, made, **facts)))
     draws = timing.draws_of(points)
     return [_row(point, draws, refused=point.point in refused) for point in points]
 
 
-def _row(point: CasePoint, draws: BootstrapSamples, *, refused: bool) -> CaseRow:
-    row = CaseRow(point=point, timing=timing.measure(point, draws, examples=1), gate="passed")
+def _row(point: MeasuredPoint, draws: BootstrapSamples, *, refused: bool) -> Row:
+    row = Row(point=point, timing=timing.measure(point, draws, examples=1), gate="passed")
     if refused:
         row = dataclasses.replace(row, gate="refused", gate_reason="it lies")
     if not row.timing.step_s.known:
         return dataclasses.replace(row, gate="")
-    known = case_rows.rates(point, row.timing)
+    known = run_rows.rates(point, row.timing)
     return dataclasses.replace(
         row, flop_per_s=known.flop_per_s, bytes_per_s=known.bytes_per_s, algbw=known.algbw, busbw=known.busbw
     )

@@ -13,7 +13,7 @@ from typing import Any
 
 import fabricate
 import pytest
-from doorway import QUICK_MLP, ROOT, sketched
+from doorway import QUICK_MLP, ROOT, jaxbench
 from rich.console import Console
 from thin import thin
 
@@ -119,14 +119,14 @@ CASES |= {(name, 3 if verb.answers else 2): lambda path, name=name: (name, "--ba
 CASES |= {("run --dry_run", 2): lambda path: ("run", "mlq", "--dry_run"), ("help", 2): lambda path: ("help", "--bad=3")}
 # Separate tests cover the others.
 ELSEWHERE = {
-    ("ab", 1): "tests/verdicts/test_measured.py::test_pairs_are_measured_until_the_answer_and_continued",
+    ("ab", 1): "tests/features/comparison/test_measured.py::test_pairs_are_measured_until_the_answer_and_continued",
     ("launch", 1): "tests/cluster/test_launchers.py::test_an_exit_code_comes_back_through_mpirun",
     ("gallery", 0): "tests/suites/test_papers.py::test_the_gallery_has_every_paper_and_escapes_what_runs_say",
-    ("check", 1): "tests/verdicts/test_measured.py::test_a_gate_from_calibration_to_alarm",
-    ("calibrate", 0): "tests/verdicts/test_measured.py::test_a_gate_from_calibration_to_alarm",
-    ("repro", 0): "tests/cards/test_agreement.py::test_the_same_again_is_within",
-    ("repro", 1): "tests/cards/test_agreement.py::test_slower_is_outside",
-    ("repro", 2): "tests/cards/test_agreement.py::test_one_sample_cannot_be_told",
+    ("check", 1): "tests/features/comparison/test_measured.py::test_a_gate_from_calibration_to_alarm",
+    ("calibrate", 0): "tests/features/comparison/test_measured.py::test_a_gate_from_calibration_to_alarm",
+    ("repro", 0): "tests/features/cards/test_agreement.py::test_the_same_again_is_within",
+    ("repro", 1): "tests/features/cards/test_agreement.py::test_slower_is_outside",
+    ("repro", 2): "tests/features/cards/test_agreement.py::test_one_sample_cannot_be_told",
 }
 # Exit codes from the results of these functions, which measure for minutes or need a compiler for other hardware.
 OK = SimpleNamespace(ok=True), SimpleNamespace(ok=False)
@@ -157,7 +157,7 @@ def test_noise_is_never_impossible(tmp_path: Path) -> None:
     """A slope that is too high refuses its point, but on a contended machine it proves nothing."""
     for lie, code in ((clocks_disagree_under_load, 0), (clocks_disagree, 1)):
         run = made(tmp_path / lie.__name__, lie=lie)
-        done = sketched("report", f"--run={run}", cwd=tmp_path, limit_s=600)
+        done = jaxbench("report", f"--run={run}", cwd=tmp_path, limit_s=600)
         assert done.returncode == code and ("Failed: " in done.stdout) == bool(code), done.stdout
 
 
@@ -179,7 +179,7 @@ def test_a_command_ends_with_its_code(tmp_path: Path, verb: str, code: int) -> N
     words = CASES[verb, code](tmp_path)
     if "workdir" in VERBS[words[0]].flags and "--bad" not in words and words[0] != "compare":
         words = (words[0], f"--workdir={tmp_path / 'folder'}", *words[1:])
-    done = sketched(*words, cwd=tmp_path, limit_s=600)
+    done = jaxbench(*words, cwd=tmp_path, limit_s=600)
     assert done.returncode == code, done.stdout + done.stderr
     assert "Traceback" not in done.stderr
 
@@ -214,7 +214,7 @@ class _Flags:
 @pytest.mark.parametrize("lie", [clocks_disagree, work_does_not_grow, above_the_peak])
 def test_impossible_points_are_named_in_the_first_line(tmp_path: Path, lie: Callable[[dict[str, Any]], None]) -> None:
     facts = {"platform": "gpu", "device_kind": "NVIDIA H200"} if lie is above_the_peak else {}
-    done = sketched("report", f"--run={made(tmp_path, lie=lie, **facts)}")
+    done = jaxbench("report", f"--run={made(tmp_path, lie=lie, **facts)}")
     assert done.returncode == 1, done.stdout + done.stderr
     first = " ".join(done.stdout.split()).partition("cnn: how training scales")[0]
     assert first.startswith("Failed: shard_map/strong/1, shard_map/strong/2 are impossible by the gate '")
@@ -232,6 +232,6 @@ def test_noise_is_no_failure(tmp_path: Path) -> None:
     (few / "records.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
     slow = made(tmp_path / "slow", law=lambda scaling, n: 1.5 * n if n > 1 else 1.0)
     for path in (few, slow):
-        done = sketched("report", f"--run={path}")
+        done = jaxbench("report", f"--run={path}")
         assert done.returncode == 0 and "Failed" not in done.stdout, done.stdout + done.stderr
         assert "refused" in done.stdout

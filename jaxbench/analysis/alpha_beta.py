@@ -10,19 +10,19 @@ from __future__ import annotations
 
 import dataclasses
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 from scipy import special
 
-from jaxbench.analysis.case_rows import CaseRow, bus_factor
-from jaxbench.analysis.points import CasePoint, MeasuredPoint, hosts_of
+from jaxbench.analysis.points import MeasuredPoint, hosts_of
 from jaxbench.analysis.quantities import devices as devices_word
 from jaxbench.analysis.quantities import interval, payload, per_second, seconds
+from jaxbench.analysis.run_rows import Row, bus_factor
 from jaxbench.core.schema import CasePlace, Collective
-from jaxbench.records.manifest import MachineProfile
+from jaxbench.digits import digits
+from jaxbench.records.manifest import LinkFit, MachineProfile, Surroundings
 from jaxbench.statistics.bootstrap import UNKNOWN, Estimate, estimate
 
 MIN_SIZES = 3
@@ -45,7 +45,7 @@ class AlphaBetaFit:
       why_not: why there is no fit, as a clause; "" with a fit.
     """
 
-    place: CasePoint
+    place: MeasuredPoint
     alpha_s: Estimate = UNKNOWN
     beta_bytes_per_s: Estimate = UNKNOWN
     half_bytes: Estimate = UNKNOWN
@@ -74,16 +74,26 @@ class AlphaBetaFit:
         return self.alpha_s.value + payload_bytes / self.beta_bytes_per_s.value
 
 
-def fit_all(rows: list[CaseRow]) -> list[AlphaBetaFit]:
+def fit_all(rows: list[Row]) -> list[AlphaBetaFit]:
     """One fit for each collective in each group of devices and for each transfer, in the order of the rows.
 
     Transfers of one size only are left out: they serve to compare pairs of devices.
     """
-    groups: dict[tuple[object, ...], list[CaseRow]] = {}
+    groups: dict[tuple[object, ...], list[Row]] = {}
     for row in rows:
         if row.point.family in ("collective", "transfer"):
             groups.setdefault(group_of(row.point), []).append(row)
     return [_fit(g) for g in groups.values() if len(g) > 1 or g[0].point.family == "collective"]
+
+
+def fitted(rows: Sequence[Row], fits: Sequence[AlphaBetaFit]) -> list[Row]:
+    """The rows with alpha and beta of the line through their sizes."""
+    lines = {group_of(fit.place): (fit.alpha_s, fit.beta_bytes_per_s) for fit in fits if not fit.why_not}
+    of_row = [lines.get(group_of(row.point), (UNKNOWN, UNKNOWN)) if row.point.payload_bytes else None for row in rows]
+    return [
+        dataclasses.replace(row, alpha_s=line[0], beta_bytes_per_s=line[1]) if line is not None else row
+        for row, line in zip(rows, of_row, strict=True)
+    ]
 
 
 def group_of(place: CasePlace) -> tuple[object, ...]:
@@ -91,7 +101,7 @@ def group_of(place: CasePlace) -> tuple[object, ...]:
     return (place.op, place.dtype, place.devices, place.mesh, place.axis, place.source, place.target)
 
 
-def _fit(group: list[CaseRow]) -> AlphaBetaFit:
+def _fit(group: list[Row]) -> AlphaBetaFit:
     p = group[0].point
     good = sorted((row for row in group if usable(row)), key=lambda row: row.point.payload_bytes or 0)
     sizes = len({row.point.payload_bytes for row in good})
@@ -109,7 +119,7 @@ def _fit(group: list[CaseRow]) -> AlphaBetaFit:
     return _solved(fit, good)
 
 
-def usable(row: CaseRow) -> bool:
+def usable(row: Row) -> bool:
     """Whether the row is complete, correct, timed and not refused. Oversubscribed groups are fitted, too; their
     sentences say so."""
     point = row.point
@@ -117,7 +127,7 @@ def usable(row: CaseRow) -> bool:
     return measured and point.status == "ok" and point.check_ok is True and row.gate != "refused"
 
 
-def _solved(fit: AlphaBetaFit, rows: list[CaseRow]) -> AlphaBetaFit:
+def _solved(fit: AlphaBetaFit, rows: list[Row]) -> AlphaBetaFit:
     sizes = np.array([row.point.payload_bytes for row in rows], dtype=np.float64)
     times = np.array([row.timing.step_s.value for row in rows])
     ((alpha, inverse),) = solve(sizes, times[None])
@@ -197,11 +207,12 @@ def _sentence(fit: AlphaBetaFit) -> str:
     if fit.alpha_s.value > 0:
         text += f", both terms equal at {payload(fit.half_bytes.value)}"
     side = "below" if residual > 0 else "above"
-    text += f"; residuals of at most {100 * abs(residual):.2g} % (the line is {side} the time at {payload(size)})"
+    most = digits(100 * abs(residual), 2)
+    text += f"; residuals of at most {most} % (the line is {side} the time at {payload(size)})"
     if fit.poor:
-        most, off = fit.residuals[-1]
-        rate = most * (1 - off) / fit.seconds_at(np.array(most))
-        text += f": the line does not describe these times, and beta is no bandwidth; {payload(most)} went at "
+        largest, off = fit.residuals[-1]
+        rate = largest * (1 - off) / fit.seconds_at(np.array(largest))
+        text += f": the line does not describe these times, and beta is no bandwidth; {payload(largest)} went at "
         text += per_second(float(rate))
     elif not fit.beta_bytes_per_s.has_interval and fit.alpha_s.has_interval:
         text += "; some bootstrap samples do not grow with size, so the bandwidth has no upper limit"
@@ -218,7 +229,7 @@ _OPS = {
 
 
 def communication_s(
-    point: MeasuredPoint, card: MachineProfile | None, workers: Mapping[str, Any] | None = None
+    point: MeasuredPoint, card: MachineProfile | None, workers: Mapping[str, Surroundings] | None = None
 ) -> float:
     """The seconds of all collectives of one step, one after another; NaN if the profile does not have one of them.
 
@@ -233,7 +244,7 @@ def communication_s(
 
 
 def collective_s(
-    collective: Collective, devices: int, card: Mapping[str, Any], processes: int = 1, hosts: int = 1
+    collective: Collective, devices: int, card: MachineProfile, processes: int = 1, hosts: int = 1
 ) -> float:
     """The seconds of all collectives of one kind, for these numbers of devices, processes and hosts. NaN if the profile
     does not have that kind and group."""
@@ -248,13 +259,13 @@ def collective_s(
     return float(collective.count * link["alpha_s"] + collective.wire_bytes / link["bus_bytes_per_s"])
 
 
-def _whole_mesh_link(op: str, group: tuple[int, int, int], card: Mapping[str, Any]) -> dict[str, Any] | None:
+def _whole_mesh_link(op: str, group: tuple[int, int, int], card: MachineProfile) -> LinkFit | None:
     """The profile's link over a whole mesh of (devices, processes, hosts); float32 if that was measured."""
     whole = [link for link in card["links"] if link["op"] == op and link_group(link) == group]
     whole = [link for link in whole if "x" not in str(link.get("mesh", "")) and link.get("bus_bytes_per_s")]
     return min(whole, key=lambda link: link["dtype"] != "float32", default=None)
 
 
-def link_group(link: Mapping[str, Any]) -> tuple[int, int, int]:
+def link_group(link: LinkFit) -> tuple[int, int, int]:
     """(devices, processes, hosts) of a link. Older profiles were measured in one process."""
-    return link["devices"], link.get("group_processes", 1), link.get("group_hosts", 1)
+    return link["devices"], link.get("group_processes", 1) or 1, link.get("group_hosts", 1) or 1

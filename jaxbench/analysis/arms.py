@@ -3,70 +3,20 @@
 
 from __future__ import annotations
 
-import math
+import dataclasses
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+import numpy as np
+
 from jaxbench.analysis.points import MeasuredPoint
 from jaxbench.analysis.quantities import devices
-from jaxbench.analysis.scaling import Row
+from jaxbench.analysis.run_rows import Row
+from jaxbench.levers import PART
 from jaxbench.statistics import paired_ratio
-from jaxbench.statistics.bootstrap import MIN_ROUNDS, UNKNOWN, Estimate
-from jaxbench.statistics.timing import Timing
+from jaxbench.statistics.bootstrap import MIN_ROUNDS, UNKNOWN, Estimate, estimate, quantile
 
-
-@dataclass(frozen=True, kw_only=True, eq=False)
-class ArmResult:
-    """One arm of one group (strategy, scaling, devices).
-
-    Attributes:
-      label: the arm's name in tables and figures: the value of the swept lever, or the full name of the arm.
-      baseline: the first arm of the same group, measured or not. The baseline of the first arm is itself.
-      ratio: step time over the baseline's, from the rounds that both share. UNKNOWN without an interval.
-      speedup: examples per second over the baseline's, from the same rounds: 1 / ratio if the batches are equal.
-      memory_ratio: `peak_bytes` over the baseline's; NaN: unknown.
-      verdict: baseline | faster | slower (the whole interval of `speedup` is on that side of 1) | cannot tell | "" (not
-        measured, or it runs another part of the step, so the work differs).
-      why: the reason for "cannot tell", as a clause.
-    """
-
-    row: Row
-    label: str
-    baseline: Row
-    ratio: Estimate = UNKNOWN
-    speedup: Estimate = UNKNOWN
-    memory_ratio: float = math.nan
-    verdict: str = ""
-    why: str = ""
-
-    @property
-    def point(self) -> MeasuredPoint:
-        return self.row.point
-
-    @property
-    def timing(self) -> Timing:
-        return self.row.timing
-
-    @property
-    def usable(self) -> bool:
-        """Whether it was measured and no check failed."""
-        return self.timing.step_s.known and self.point.check_ok is not False
-
-    @property
-    def quotable(self) -> bool:
-        """Whether its row may be quoted, as in `Row.quotable`."""
-        return self.row.quotable
-
-    @property
-    def peak_bytes(self) -> float:
-        return self.point.peak_bytes
-
-    @property
-    def temp_bytes(self) -> float:
-        return self.point.temp_bytes
-
-    def outcome(self, name: str) -> float:
-        return self.point.outcome(name)
+MIN_LATENCIES = 100  # with fewer single calls, the 99th percentile would be the maximum
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -77,14 +27,14 @@ class ArmGroup:
     strategy: str
     scaling: str
     devices: int
-    arms: list[ArmResult]
+    arms: list[Row]
 
     @property
     def oversubscribed(self) -> bool:
         return any(arm.point.oversubscribed for arm in self.arms)
 
     @staticmethod
-    def speedup(arm: ArmResult, over: ArmResult) -> Estimate:
+    def speedup(arm: Row, over: Row) -> Estimate:
         """The speed of `arm` over the speed of `over` in examples per second, from the rounds that both share."""
         return paired_ratio.ratio(arm, over).under(arm.point.examples / over.point.examples)
 
@@ -104,7 +54,7 @@ def analyse(rows: Sequence[Row], swept: Sequence[str]) -> list[ArmGroup]:
     ]  # fmt: skip
 
 
-def arms_of(places: Sequence[ArmGroup]) -> list[ArmResult]:
+def arms_of(places: Sequence[ArmGroup]) -> list[Row]:
     return [arm for place in places for arm in place.arms]
 
 
@@ -123,30 +73,49 @@ def _name(key: tuple[str, str, int], keys: Sequence[tuple[str, str, int]]) -> st
     return ", ".join([*([" ".join(words)] if words else []), *([devices(key[2])] if differs[2] else [])])
 
 
-def _arm(row: Row, baseline: Row, swept: Sequence[str]) -> ArmResult:
-    name = label(row.point, swept)
+def _arm(row: Row, baseline: Row, swept: Sequence[str]) -> Row:
+    row = dataclasses.replace(row, label=label(row.point, swept), against=None if row is baseline else baseline)
+    if PART.of(row.point.levers) == "inference":
+        row = _with_latency(row)
     if not row.timing.step_s.known:
-        return ArmResult(row=row, label=name, baseline=baseline)
+        return row
     memory = row.point.peak_bytes / baseline.point.peak_bytes
-    if row is baseline:
+    if row.against is None:
         one = Estimate(value=1.0) if row.timing.step_s.has_interval else UNKNOWN
-        facts = dict(ratio=one, speedup=one, memory_ratio=memory, verdict="baseline")
-        return ArmResult(row=row, label=name, baseline=baseline, **facts)  # type: ignore[arg-type]
+        return dataclasses.replace(row, ratio=one, gain=one, memory_ratio=memory, verdict="baseline")
     if not baseline.timing.step_s.known:
         why = f"its baseline {baseline.point.point} has no times"
-        return ArmResult(row=row, label=name, baseline=baseline, verdict="cannot tell", why=why)
+        return dataclasses.replace(row, verdict="cannot tell", why=why)
     ratio = paired_ratio.ratio(row, baseline)
-    work_ratio = row.point.examples / baseline.point.examples
-    speedup = ratio.under(work_ratio)
+    gain = ratio.under(row.point.examples / baseline.point.examples)
     same_part = row.point.levers.get("part") == baseline.point.levers.get("part")
-    verdict, why = judge(row, baseline, speedup) if same_part else ("", "")
-    return ArmResult(
-        row=row, label=name, baseline=baseline, ratio=ratio, speedup=speedup, memory_ratio=memory, verdict=verdict,
-        why=why,
-    )  # fmt: skip
+    verdict, why = judge(row, baseline, gain) if same_part else ("", "")
+    return dataclasses.replace(row, ratio=ratio, gain=gain, memory_ratio=memory, verdict=verdict, why=why)
 
 
-def judge(row: Row, baseline: Row, speedup: Estimate) -> tuple[str, str]:
+def _with_latency(row: Row) -> Row:
+    """The row with percentiles of blocks of one call: a longer block is an average and has no percentiles."""
+    rounds = [(unit, r) for unit, r in zip(row.point.units, row.point.rounds, strict=True) if r.steps == 1]
+    if not rounds:
+        why = "its blocks have more than one call" if row.point.rounds else "it was not measured"
+        return dataclasses.replace(row, why_no_p99=why)
+    samples = np.concatenate([r.block_s for _, r in rounds])
+    owners = np.repeat(np.arange(len(rounds)), [len(r.block_s) for _, r in rounds])
+    draws, units = row.timing.draws, [unit for unit, _ in rounds]
+    weights, differing = draws.of(units), draws.differing(row.point.point, units)
+
+    def percentile(q: float) -> Estimate:
+        value = float(np.quantile(samples, q, method="inverted_cdf"))
+        drawn = draws.widened(value, quantile(samples, owners, weights, q), units)
+        return estimate(value, drawn * differing, rounds=len(rounds))
+
+    if len(samples) >= MIN_LATENCIES:
+        return dataclasses.replace(row, p50=percentile(0.5), p99=percentile(0.99))
+    why = f"{len(samples)} single calls, and a 99th percentile needs {MIN_LATENCIES}"
+    return dataclasses.replace(row, p50=percentile(0.5), why_no_p99=why)
+
+
+def judge(row: Row, baseline: Row, gain: Estimate) -> tuple[str, str]:
     """(faster | slower | cannot tell, the reason for "cannot tell")."""
     for each in (row, baseline):
         if each.point.check_ok is not True:
@@ -156,8 +125,8 @@ def judge(row: Row, baseline: Row, speedup: Estimate) -> tuple[str, str]:
             return "cannot tell", f"{each.point.point} was refused by a gate, {each.gate_reason}"
     if row.point.oversubscribed:
         return "cannot tell", "with more devices than cores, the times do not show the speed"
-    if not speedup.has_interval:
+    if not gain.has_interval:
         return "cannot tell", f"fewer than the {MIN_ROUNDS} shared rounds that an interval needs"
-    if speedup.lo > 1:
+    if gain.lo > 1:
         return "faster", ""
-    return ("slower", "") if speedup.hi < 1 else ("cannot tell", "the interval contains 1")
+    return ("slower", "") if gain.hi < 1 else ("cannot tell", "the interval contains 1")

@@ -11,10 +11,11 @@ from dataclasses import dataclass
 import numpy as np
 import pandas as pd
 
-from jaxbench.analysis.case_rows import CaseRow
 from jaxbench.analysis.quantities import devices as devices_word
 from jaxbench.analysis.quantities import interval, payload, per_second, percent, scaled, seconds, times
+from jaxbench.analysis.run_rows import Row
 from jaxbench.catalog import published
+from jaxbench.digits import digits
 from jaxbench.records.manifest import Manifest
 from jaxbench.statistics import paired_ratio
 from jaxbench.statistics.bootstrap import UNKNOWN, Estimate, estimate, over_seeds
@@ -111,7 +112,7 @@ class HalfPerformance:
         return f"{text} {where}: latency-bound below, throughput-bound above{more}."
 
 
-def series(rows: list[CaseRow]) -> dict[tuple[str, str], dict[str, list[CaseRow]]]:
+def series(rows: list[Row]) -> dict[tuple[str, str], dict[str, list[Row]]]:
     """{(op, dtype): {label: rows by size}} of the rows that may support a headline.
 
     A label has only the words that distinguish the series of the run: "jit", "jit on gpu", "jit on 1 core".
@@ -119,7 +120,7 @@ def series(rows: list[CaseRow]) -> dict[tuple[str, str], dict[str, list[CaseRow]
     usable = [row for row in rows if row.quotable and row.point.elements and row.timing.step_s.known]
     platforms = {row.point.platform for row in usable}
     cores = {row.point.cores for row in usable if row.point.platform == "cpu"}
-    families: dict[tuple[str, str], dict[str, list[CaseRow]]] = {}
+    families: dict[tuple[str, str], dict[str, list[Row]]] = {}
     for row in sorted(usable, key=_elements):
         p = row.point
         label = p.impl + (f" on {p.platform}" if len(platforms) > 1 else "")
@@ -129,7 +130,7 @@ def series(rows: list[CaseRow]) -> dict[tuple[str, str], dict[str, list[CaseRow]
     return families
 
 
-def find_crossings(rows: list[CaseRow]) -> list[Crossing]:
+def find_crossings(rows: list[Row]) -> list[Crossing]:
     """One crossing for each pair of series of the same operation and dtype that have a size in common."""
     return [
         crossing
@@ -139,7 +140,7 @@ def find_crossings(rows: list[CaseRow]) -> list[Crossing]:
     ]
 
 
-def _crossing(op: str, dtype: str, names: tuple[str, str], family: dict[str, list[CaseRow]]) -> Crossing | None:
+def _crossing(op: str, dtype: str, names: tuple[str, str], family: dict[str, list[Row]]) -> Crossing | None:
     one, other = ({_elements(row): row for row in family[name]} for name in names)
     sizes = sorted(one.keys() & other.keys())
     if not sizes:
@@ -170,11 +171,11 @@ def _winner(ratio: Estimate, names: tuple[str, str]) -> str:
     return names[1] if ratio.has_interval and ratio.lo > 1 else ""
 
 
-def _elements(row: CaseRow) -> int:
+def _elements(row: Row) -> int:
     return row.point.elements or 0
 
 
-def knees(rows: list[CaseRow]) -> list[HalfPerformance]:
+def knees(rows: list[Row]) -> list[HalfPerformance]:
     """One knee for each series of at least three sizes."""
     return [
         _knee(op, dtype, label, by_size)
@@ -184,7 +185,7 @@ def knees(rows: list[CaseRow]) -> list[HalfPerformance]:
     ]
 
 
-def _knee(op: str, dtype: str, label: str, rows: list[CaseRow]) -> HalfPerformance:
+def _knee(op: str, dtype: str, label: str, rows: list[Row]) -> HalfPerformance:
     sizes = np.array([_elements(row) for row in rows], dtype=np.float64)
     rates = sizes / np.array([row.timing.step_s.value for row in rows])
     draws = sizes / np.stack([row.timing.step_draws for row in rows], axis=1)
@@ -268,10 +269,10 @@ def _part(name: str, value: Estimate, told: bool) -> str:
     return f"{name} cannot tell ({' .. '.join(ends)})"
 
 
-def find_splits(rows: Sequence[CaseRow]) -> list[CallSplit]:
+def find_splits(rows: Sequence[Row]) -> list[CallSplit]:
     """The splits of the smallest and the largest size of each job. Only rows that may support a headline count."""
 
-    def key(row: CaseRow, shape: object, impl: str) -> tuple[object, ...]:
+    def key(row: Row, shape: object, impl: str) -> tuple[object, ...]:
         return row.point.op, row.point.dtype, row.point.platform, row.point.cores, shape, impl
 
     good = [row for row in rows if row.quotable and row.timing.step_s.known]
@@ -332,26 +333,26 @@ class Way:
         faster = f"; {times(self.speedup)} as fast as NumPy on one core" if self.speedup.known else ""
         return (
             f"{self.job}, {self.name}: {least}{interval(self.time, seconds)} and "
-            f"{interval(self.steps, lambda value: f'{value:.3g}')} steps, over {self.seeds} "
+            f"{interval(self.steps, digits)} steps, over {self.seeds} "
             f"seed{'s' * (self.seeds != 1)}{missed}{faster}."
         )
 
 
-def find_ways(rows: Sequence[CaseRow]) -> list[Way]:
+def find_ways(rows: Sequence[Row]) -> list[Way]:
     """One for each job, implementation, platform and core count with a measured training, in the order of the rows."""
-    groups: dict[tuple[str, tuple[object, ...]], list[CaseRow]] = {}
+    groups: dict[tuple[str, tuple[object, ...]], list[Row]] = {}
     for row in rows:
-        if row.timing.step_s.known and row.point.record is not None and STEPS in row.point.record.outcome:
+        if row.timing.step_s.known and math.isfinite(row.point.outcome(STEPS)):
             way = (row.point.impl, row.point.platform, row.point.cores if row.point.platform == "cpu" else None)
             groups.setdefault((row.point.op, way), []).append(row)
     return [_way(members, groups.get((job, BASE), []) if way != BASE else []) for (job, way), members in groups.items()]
 
 
-def _way(rows: Sequence[CaseRow], base: Sequence[CaseRow]) -> Way:
+def _way(rows: Sequence[Row], base: Sequence[Row]) -> Way:
     point = rows[0].point
     missed = sum(row.point.check_ok is False for row in rows)
     found = over_seeds(row.timing.step_s.value for row in rows)
-    steps = over_seeds(row.point.record.outcome[STEPS] for row in rows if row.point.record is not None)
+    steps = over_seeds(row.point.outcome(STEPS) for row in rows)
     bases = {row.point.shape: row for row in base if row.point.check_ok is not False}
     pairs = [(bases[row.point.shape], row) for row in rows if row.point.shape in bases]
     whole = pairs and not missed and len(bases) == len(base)
@@ -407,7 +408,7 @@ class PublishedVerdict:
         return none if self.why_none else _published_sentence(self)
 
 
-def judge_published(view: str, rows: list[CaseRow], *, manifest: Manifest) -> list[PublishedVerdict]:
+def judge_published(view: str, rows: list[Row], *, manifest: Manifest) -> list[PublishedVerdict]:
     """A verdict for each dtype and group of devices with a published series, or one verdict with the reason for none.
 
     Only rows that passed every gate count. Views other than "collectives" have no verdict.
@@ -418,7 +419,7 @@ def judge_published(view: str, rows: list[CaseRow], *, manifest: Manifest) -> li
     reduced = [row for row in rows if row.point.op == "all_reduce"]
     if not reduced:
         return [_none("", 0, "no all_reduce was measured")]
-    groups: dict[tuple[str, int], list[CaseRow]] = {}
+    groups: dict[tuple[str, int], list[Row]] = {}
     for row in reduced:
         # All devices of one node. Groups along an axis of a 2-D mesh would share the links.
         whole_node = row.point.mesh == str(row.point.devices) and row.point.processes == 1
@@ -441,7 +442,7 @@ def _none(dtype: str, devices: int, why: str) -> PublishedVerdict:
     return PublishedVerdict(dtype=dtype, devices=devices, why_none=why)
 
 
-def _verdict(dtype: str, devices: int, column: str, rows: list[CaseRow], table: pd.DataFrame) -> PublishedVerdict:
+def _verdict(dtype: str, devices: int, column: str, rows: list[Row], table: pd.DataFrame) -> PublishedVerdict:
     sized = sorted(((row.point.payload_bytes or 0, row.busbw) for row in rows), key=lambda pair: pair[0])
     within = [pair for pair in sized if table.index[0] <= pair[0] <= table.index[-1]]
     values = [float(interpolate(table[column], size)) for size, _ in within]

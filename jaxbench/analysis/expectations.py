@@ -9,9 +9,8 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from jaxbench.analysis import quantities, roofline
-from jaxbench.analysis.case_rows import CaseRow
-from jaxbench.analysis.points import CasePoint, MeasuredPoint
-from jaxbench.analysis.scaling import Row
+from jaxbench.analysis.points import MeasuredPoint
+from jaxbench.analysis.run_rows import Row
 from jaxbench.digits import digits
 from jaxbench.records.manifest import Manifest
 
@@ -94,7 +93,7 @@ def worst(answers: Iterable[str]) -> str:
     return max(answers, key=(YES, CANNOT_TELL, NO).index, default=YES)
 
 
-def complete(expected: str, points: Sequence[MeasuredPoint | CasePoint], *, unit: str = "programs") -> Item:
+def complete(expected: str, points: Sequence[MeasuredPoint], *, unit: str = "programs") -> Item:
     """The expectation that all of these points were measured. A failed point is a violation, and a missing point is
     unknown. Unsupported points are left out."""
     points = [point for point in points if point.status != "unsupported"]
@@ -121,12 +120,7 @@ def _unknown(expected: str, why: str) -> Item:
 
 def _verdicts(rows: Sequence[Row]) -> list[Item]:
     """One item for each kind of check that any point has. The first three are always there: every point needs them."""
-    checks = [
-        (row.point.point, check)
-        for row in rows
-        if row.point.record
-        for check in (*row.point.record.checks, *(check for r in row.point.rounds for check in r.checks))
-    ]
+    checks = [(row.point.point, check) for row in rows if row.point.record for check in row.point.checks]
     alone = bool(rows) and all(row.point.devices == 1 for row in rows)
     names = dict.fromkeys([*list(_VERDICTS)[:3], *(check.name for _, check in checks)])
     items = []
@@ -185,7 +179,7 @@ _CASES_GATED = "No number is impossible: the clocks agree, and nothing is faster
 _CASES_PEAK = "No matrix product is faster than the vendor's stated peak."
 
 
-def of_cases(rows: Sequence[CaseRow]) -> list[Item]:
+def of_cases(rows: Sequence[Row]) -> list[Item]:
     """Whether all rows were measured, are correct, and passed every gate."""
     checked = [row for row in rows if row.point.check_ok is not None]
     wrong = [f"{row.point.point}: {row.point.reason}" for row in checked if row.point.check_ok is False]
@@ -198,7 +192,7 @@ def of_cases(rows: Sequence[CaseRow]) -> list[Item]:
     ]
 
 
-def of_peak(rows: Sequence[CaseRow], manifest: Manifest) -> Item:
+def of_peak(rows: Sequence[Row], manifest: Manifest) -> Item:
     """The fastest product of each dtype against the catalogued peak, including products that a gate refused.
 
     rows: the rows of the experiment `matmul`. manifest: the manifest of its run.

@@ -7,14 +7,11 @@ records with the reason. docs/metrics justifies the limits.
 
 from __future__ import annotations
 
-import dataclasses
 import math
 from dataclasses import dataclass
-from typing import Any, Self
 
 from jaxbench.analysis import load, quantities
-from jaxbench.analysis.point_records import Measured
-from jaxbench.analysis.points import CasePoint, MeasuredPoint
+from jaxbench.analysis.points import MeasuredPoint
 from jaxbench.analysis.quantities import seconds
 from jaxbench.analysis.roofline import FLOP, SLACK, Demand, Utilisation
 from jaxbench.digits import digits
@@ -77,49 +74,17 @@ class Gate:
     certain: bool = False
 
 
-@dataclass(frozen=True, kw_only=True)
-class GatedRow:
-    """The common part of rows of training points and of cases.
-
-    Attributes:
-      gate: "passed" | "refused" | "" if nothing was measured. gate_reason: the reason, or the most useful remark.
-      notes: caveats, as clauses.
-    """
-
-    point: Measured[Any]
-    timing: Timing
-    gates: tuple[Gate, ...] = ()
-    gate: str = ""
-    gate_reason: str = ""
-    notes: tuple[str, ...] = ()
-
-    @property
-    def wrong(self) -> bool:
-        """Whether a check failed."""
-        return self.point.check_ok is False
-
-    @property
-    def quotable(self) -> bool:
-        """Whether it may support a headline, a fit or a card."""
-        return self.point.reportable and self.gate == "passed"
-
-    def gated(self, gates: tuple[Gate, ...]) -> Self:
-        """With the outcome of these gates."""
-        gate, reason = verdict(gates)
-        return dataclasses.replace(self, gates=gates, gate=gate, gate_reason=reason)
-
-
 def impossible(gates: tuple[Gate, ...]) -> tuple[Gate, ...]:
     """The gates that refused for a reason that noise cannot cause."""
     return tuple(gate for gate in gates if gate.passed is False and gate.certain)
 
 
-def judge(point: CasePoint, timing: Timing, loop: LoopTime, demands: tuple[Demand, ...]) -> tuple[Gate, ...]:
+def judge(point: MeasuredPoint, timing: Timing, loop: LoopTime, demands: tuple[Demand, ...]) -> tuple[Gate, ...]:
     """All gates of a measured row, in the order in which they are shown.
 
     demands: the row's rates, each with its ceiling (`roofline.demands`).
     """
-    record = point.record  # the compiler cannot count the FLOPs of a library that the program calls
+    record = point.case  # the compiler cannot count the FLOPs of a library that the program calls
     counted = record.compiler_flops or 0.0 if record is not None and record.calls_library is False else None
     return (
         two_clocks(point, timing, loop),
@@ -144,16 +109,16 @@ def verdict(gates: tuple[Gate, ...]) -> tuple[str, str]:
     return "passed", next(iter([*bound, *unknown]), "")
 
 
-def itself(point: CasePoint) -> Gate:
+def itself(point: MeasuredPoint) -> Gate:
     """The compiled program has the named collective. A compiler may replace it with another that sends other bytes, and
     then the bandwidth formula is wrong."""
-    kinds = point.record.collectives if point.record is not None else ()
+    kinds = point.case.collectives if point.case is not None else ()
     if point.family != "collective" or not kinds or kinds == (point.impl,):
         return Gate(name=ITSELF, passed=True)
     return Gate(name=ITSELF, passed=False, reason=f"the compiler used {' and '.join(kinds)} instead of {point.impl}")
 
 
-def two_clocks(point: CasePoint, timing: Timing, loop: LoopTime) -> Gate:
+def two_clocks(point: MeasuredPoint, timing: Timing, loop: LoopTime) -> Gate:
     """Fenced blocks of calls against the slope of a loop in which each iteration depends on the previous one.
 
     If calls are faster than the loop, the clock did not wait for them. If the loop is faster than the calls by more
@@ -181,7 +146,7 @@ def two_clocks(point: CasePoint, timing: Timing, loop: LoopTime) -> Gate:
     return Gate(name=TWO_CLOCKS, passed=True, reason=text)
 
 
-def blocks(point: Measured[Any], ratio: Estimate) -> Gate:
+def blocks(point: MeasuredPoint, ratio: Estimate) -> Gate:
     """The second clock of calls or steps without a loop: the slope between blocks of K and of 2 K of them.
 
     Contention can slow down the longer blocks of a point in every round, because other programs preempt long blocks
@@ -197,9 +162,9 @@ def blocks(point: Measured[Any], ratio: Estimate) -> Gate:
     return Gate(name=TWO_CLOCKS, passed=passed, reason=text, certain=ratio.has_interval and (quiet or lo <= 1))
 
 
-def _launch_s(point: CasePoint) -> float:
+def _launch_s(point: MeasuredPoint) -> float:
     """The seconds to launch an empty program on all devices of a call; 0 if not measured."""
-    launch_s = point.record.launch_s if point.record is not None else None
+    launch_s = point.case.launch_s if point.case is not None else None
     return (launch_s or 0.0) * math.prod(int(side) for side in filter(None, point.mesh.split("x")))
 
 
@@ -242,7 +207,7 @@ def _unless_unknown(name: str, demands: tuple[Demand, ...]) -> Gate:
     return Gate(name=name, passed=None, reason=f"no catalogued or measured peak: {why}")
 
 
-def positive(point: CasePoint, timing: Timing, loop: LoopTime, demands: tuple[Demand, ...]) -> Gate:
+def positive(point: MeasuredPoint, timing: Timing, loop: LoopTime, demands: tuple[Demand, ...]) -> Gate:
     """No time and no rate is zero or negative.
 
     The slope of a clock is a difference of two times. Noise can make it negative if the work is tiny, so the whole
@@ -272,17 +237,17 @@ def flops_done(stated: float, counted: float | None) -> Gate:
     return Gate(name=FLOPS_DONE, passed=False, reason=text, certain=True)
 
 
-def inputs(point: CasePoint) -> Gate:
+def inputs(point: MeasuredPoint) -> Gate:
     """Not all inputs are zero. Zeros hide wrong results, and they multiply faster on hardware with a power limit."""
-    if point.record is None:
+    if point.case is None:
         return Gate(name=INPUTS, passed=None, reason="unknown: there is no record of its inputs")
-    all_zero = point.record.zeros >= 1 and (point.elements or 0) != 1
+    all_zero = point.case.zeros >= 1 and (point.elements or 0) != 1
     return Gate(name=INPUTS, passed=not all_zero, reason="every input value is zero" if all_zero else "")
 
 
-def right(point: CasePoint) -> Gate:
+def right(point: MeasuredPoint) -> Gate:
     """The result of the timed program equals the expected result."""
-    record = point.record
+    record = point.case
     if record is None:
         return Gate(name=RIGHT, passed=None, reason="unknown: there is no record of its result")
     checks = [v for v in record.checks if v.name != HOST]
@@ -295,9 +260,9 @@ def right(point: CasePoint) -> Gate:
     return Gate(name=RIGHT, passed=True)
 
 
-def by_itself(point: CasePoint) -> Gate:
+def by_itself(point: MeasuredPoint) -> Gate:
     """The compiled kernel does not wait for the host, because then its time would be the host's. Older records pass."""
-    found = [v.reason for v in (point.record.checks if point.record is not None else ()) if v.name == HOST and not v.ok]
+    found = [v.reason for v in (point.case.checks if point.case is not None else ()) if v.name == HOST and not v.ok]
     return Gate(name=BY_ITSELF, passed=not found, reason="; ".join(found))
 
 

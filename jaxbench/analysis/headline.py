@@ -7,15 +7,13 @@ import functools
 import math
 from collections import Counter
 from collections.abc import Iterable, Sequence
-from typing import Any
 
 from jaxbench.analysis import load, roofline
 from jaxbench.analysis.alpha_beta import AlphaBetaFit, group_of
 from jaxbench.analysis.case_comparisons import Crossing
-from jaxbench.analysis.case_rows import CaseRow
 from jaxbench.analysis.quantities import devices, flops, interval, payload, per_second, percent, scaled, seconds, times
-from jaxbench.analysis.quantities import devices as devices_word
-from jaxbench.analysis.scaling import Control, Row
+from jaxbench.analysis.run_rows import Row
+from jaxbench.analysis.scaling import Control
 from jaxbench.statistics import paired_ratio
 from jaxbench.statistics.bootstrap import MIN_ROUNDS, Estimate
 
@@ -118,7 +116,7 @@ def _largest(rows: list[Row], strategy: str, scaling: str) -> Row | None:
     return max(compared, key=lambda r: r.point.devices, default=None)
 
 
-def too_short(rows: Sequence[Any]) -> str:
+def too_short(rows: Sequence[Row]) -> str:
     """The headline of a run with fewer rounds than an interval needs by its config; "" for any other run."""
     asked = max((row.point.rounds_asked for row in rows), default=MIN_ROUNDS)
     if asked >= MIN_ROUNDS or not any(row.timing.step_s.known for row in rows):
@@ -131,7 +129,7 @@ def too_short(rows: Sequence[Any]) -> str:
     )
 
 
-def lacking(rows: Sequence[Any]) -> str:
+def lacking(rows: Sequence[Row]) -> str:
     """Why no row may support a claim, apart from the gates: each cause with its points; "" if some row may."""
     if not any(row.timing.step_s.known for row in rows):
         return "nothing was measured"
@@ -145,7 +143,7 @@ def lacking(rows: Sequence[Any]) -> str:
         elif point.status == "partial":
             cause = f"{row.timing.rounds} of {point.rounds_asked} rounds"
         elif point.status != "ok":
-            cause = str(point.status)
+            cause = point.status
         else:
             cause = "never checked" if point.check_ok is None else "more devices than cores"
         causes.setdefault(cause, []).append(point.point)
@@ -169,12 +167,12 @@ def _why_not(rows: list[Row]) -> str:
 
 HOST = ("numpy", "scipy")  # factorisations are compared with these
 OP_BY_OP, FUSED = ("op_by_op",), ("fused", "jit")  # names of implementations
-Groups = dict[tuple[object, ...], list[CaseRow]]
+Groups = dict[tuple[object, ...], list[Row]]
 
 
 def case_headlines(
     view: str,
-    rows: list[CaseRow],
+    rows: list[Row],
     fits: list[AlphaBetaFit],
     crossings: list[Crossing],
     *,
@@ -205,7 +203,7 @@ def case_headlines(
     return results or [f"No headline: {_why_no_case(view, rows)}."]
 
 
-def _matmul(rows: list[CaseRow]) -> list[str]:
+def _matmul(rows: list[Row]) -> list[str]:
     sentences = []
     for (op, dtype, _, _), group in _groups(rows, "op", "dtype", "platform", "cores").items():
         best = paired_ratio.best(group, lambda row: row.point.flops)
@@ -228,7 +226,7 @@ def _share(best: paired_ratio.Best) -> Estimate:
     return best.rate.over(peak)
 
 
-def _stream(rows: list[CaseRow], cache_bytes: int | None) -> list[str]:
+def _stream(rows: list[Row], cache_bytes: int | None) -> list[str]:
     """Triad, or everything if there is no triad, from memory and from the caches."""
     rows = [row for row in rows if row.point.op == "triad"] or rows
     sentences = []
@@ -246,7 +244,7 @@ def _stream(rows: list[CaseRow], cache_bytes: int | None) -> list[str]:
     return sentences
 
 
-def _dispatch(rows: list[CaseRow]) -> list[str]:
+def _dispatch(rows: list[Row]) -> list[str]:
     """A sentence for each platform and core count."""
     return [
         f"Calls {_where(group[0])}: "
@@ -256,7 +254,7 @@ def _dispatch(rows: list[CaseRow]) -> list[str]:
     ]
 
 
-def _ratios(rows: list[CaseRow], slow: tuple[str, ...], fast: tuple[str, ...], words: str) -> list[str]:
+def _ratios(rows: list[Row], slow: tuple[str, ...], fast: tuple[str, ...], words: str) -> list[str]:
     """Sentences on how many times as fast one implementation is as another, at the largest size that both have."""
     sentences = []
     for (op, dtype, _), group in _groups(rows, "op", "dtype", "cores").items():
@@ -274,7 +272,7 @@ def _ratios(rows: list[CaseRow], slow: tuple[str, ...], fast: tuple[str, ...], w
     return sentences
 
 
-def _transfer(rows: list[CaseRow]) -> list[str]:
+def _transfer(rows: list[Row]) -> list[str]:
     """The lowest bandwidth over all pairs at the largest payload, because a program waits for its slowest link.
 
     It needs no split of the rounds: selection can only make this number too low.
@@ -290,7 +288,7 @@ def _transfer(rows: list[CaseRow]) -> list[str]:
     return sentences
 
 
-def _collectives(rows: list[CaseRow], fits: list[AlphaBetaFit]) -> list[str]:
+def _collectives(rows: list[Row], fits: list[AlphaBetaFit]) -> list[str]:
     """For each operation on the most devices: the lowest bus bandwidth over its groups at their largest common payload.
 
     Also the time of small payloads: alpha, or the time of the smallest payload if no line describes the times.
@@ -311,11 +309,11 @@ def _collectives(rows: list[CaseRow], fits: list[AlphaBetaFit]) -> list[str]:
         along += f", the slowest of {len(compared)} groups" if len(compared) > 1 else ""
         rate = f"{interval(row.busbw, per_second)} of bus bandwidth at {payload(p.payload_bytes or 0)}"
         fit = next((f for f in fits if not f.why_not and group_of(f.place) == group_of(p)), None)
-        sentences.append(f"{op} {dtype} on {devices_word(count)}{along}: {rate}{_small_payload(group, row, fit)}.")
+        sentences.append(f"{op} {dtype} on {devices(count)}{along}: {rate}{_small_payload(group, row, fit)}.")
     return sentences
 
 
-def _small_payload(rows: list[CaseRow], shown: CaseRow, fit: AlphaBetaFit | None) -> str:
+def _small_payload(rows: list[Row], shown: Row, fit: AlphaBetaFit | None) -> str:
     """The cost of a small payload in the group of `shown`: alpha, unless the line misses the times."""
     if fit is not None and not fit.poor:
         return f", {interval(fit.alpha_s, seconds)} before the first byte (alpha)"
@@ -326,7 +324,7 @@ def _small_payload(rows: list[CaseRow], shown: CaseRow, fit: AlphaBetaFit | None
     return f", {interval(smallest.timing.step_s, seconds)} at {payload(smallest.point.payload_bytes or 0)}"
 
 
-def _curves(rows: list[CaseRow], crossings: list[Crossing]) -> list[str]:
+def _curves(rows: list[Row], crossings: list[Crossing]) -> list[str]:
     sentences = []
     for (op, dtype), group in _groups(rows, "op", "dtype").items():
         best = paired_ratio.best(group, lambda row: row.point.elements)
@@ -339,7 +337,7 @@ def _curves(rows: list[CaseRow], crossings: list[Crossing]) -> list[str]:
     return sentences
 
 
-def _versus(rows: list[CaseRow]) -> list[str]:
+def _versus(rows: list[Row]) -> list[str]:
     """For each job: the implementation with the shortest time for the fewest rows, and the one with the highest rate
     for the most rows. They need not be the same."""
     sentences = []
@@ -361,11 +359,11 @@ def _versus(rows: list[CaseRow]) -> list[str]:
     return sentences
 
 
-def _winner(best: paired_ratio.Best[CaseRow]) -> str:
+def _winner(best: paired_ratio.Best[Row]) -> str:
     return f"{best.row.point.impl} {_where(best.row)}{_note(best)}"
 
 
-def _groups(rows: Iterable[CaseRow], *names: str) -> Groups:
+def _groups(rows: Iterable[Row], *names: str) -> Groups:
     """Rows by these fields of their points, in order of appearance."""
     groups: Groups = {}
     for row in rows:
@@ -373,16 +371,16 @@ def _groups(rows: Iterable[CaseRow], *names: str) -> Groups:
     return groups
 
 
-def _where(row: CaseRow) -> str:
+def _where(row: Row) -> str:
     p = row.point
-    return f"on {p.where}" if p.platform == "cpu" else f"on one {p.record.device_kind if p.record else p.platform}"
+    return f"on {p.where}" if p.platform == "cpu" else f"on one {p.prepared.device_kind if p.prepared else p.platform}"
 
 
 def _note(best: paired_ratio.Best) -> str:
     return f", {best.note}" if best.note else ""
 
 
-def _why_no_case(view: str, rows: list[CaseRow]) -> str:
+def _why_no_case(view: str, rows: list[Row]) -> str:
     measured = [row for row in rows if row.timing.step_s.known]
     if not measured:
         return "nothing was measured"

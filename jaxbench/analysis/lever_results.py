@@ -3,18 +3,20 @@
 
 from __future__ import annotations
 
+import dataclasses
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
-from jaxbench.analysis.arms import ArmGroup, ArmResult, arms_of
+from jaxbench.analysis.arms import ArmGroup, arms_of
 from jaxbench.analysis.headline import lacking, too_short
 from jaxbench.analysis.quantities import interval, percent, scaled, seconds, times
-from jaxbench.analysis.scaling import Row
+from jaxbench.analysis.run_rows import Row
+from jaxbench.levers import PART
 from jaxbench.statistics import paired_ratio
-from jaxbench.statistics.bootstrap import UNKNOWN, Estimate, estimate, quantile
+from jaxbench.statistics.bootstrap import UNKNOWN, Estimate, estimate
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -54,14 +56,14 @@ def jain(rates: np.ndarray) -> np.ndarray:
     return np.asarray(rates.sum(axis=0) ** 2 / (len(rates) * (rates**2).sum(axis=0)))
 
 
-def sharing_sentences(arms: Sequence[ArmResult]) -> list[str]:
+def sharing_sentences(arms: Sequence[Row]) -> list[str]:
     """A sentence for each arm with several trainings."""
     lines = []
     for arm in arms:
-        if arm.speedup.known and (found := sharing_of(arm.row)) is not None:
+        if arm.gain.known and (found := sharing_of(arm)) is not None:
             unclear = f" (inconclusive: {arm.why})" if arm.verdict == "cannot tell" else ""
             lines.append(
-                f"{arm.label} trainings at once: {times(arm.speedup)} the throughput of running them in sequence"
+                f"{arm.label} trainings at once: {times(arm.gain)} the throughput of running them in sequence"
                 f"{unclear}; a step of the slowest takes {times(arm.ratio)} as long, and Jain's index of their rates "
                 f"is {found.fairness.value:.3f}."
             )
@@ -69,7 +71,6 @@ def sharing_sentences(arms: Sequence[ArmResult]) -> list[str]:
 
 
 NEAR = 0.9  # above this share of the best throughput, a larger batch makes steps longer and gains little
-MIN_LATENCIES = 100  # with fewer single calls, the 99th percentile would be the maximum
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -84,10 +85,10 @@ class Knee:
     """
 
     place: ArmGroup
-    arm: ArmResult
-    best: ArmResult
+    arm: Row
+    best: Row
     share: Estimate
-    below: ArmResult | None
+    below: Row | None
     below_share: Estimate
     rising: bool
 
@@ -112,48 +113,14 @@ def knee(place: ArmGroup) -> Knee | None:
     )  # fmt: skip
 
 
-@dataclass(frozen=True, kw_only=True, eq=False)
-class Latency:
-    """Percentiles of the wall time of single calls, in seconds. why_not: why p99 or both are unknown."""
-
-    arm: ArmResult
-    calls: int
-    p50: Estimate = UNKNOWN
-    p99: Estimate = UNKNOWN
-    why_not: str = ""
-
-
-def latency(arm: ArmResult) -> Latency:
-    """The latency of an arm, from blocks of one call only: a longer block is an average and has no percentiles."""
-    rounds = [(unit, r) for unit, r in zip(arm.point.units, arm.point.rounds, strict=True) if r.steps == 1]
-    if not rounds:
-        why = "its blocks have more than one call" if arm.point.rounds else "it was not measured"
-        return Latency(arm=arm, calls=0, why_not=why)
-    samples = np.concatenate([r.block_s for _, r in rounds])
-    owners = np.repeat(np.arange(len(rounds)), [len(r.block_s) for _, r in rounds])
-    draws, units = arm.timing.draws, [unit for unit, _ in rounds]
-    weights, differing = draws.of(units), draws.differing(arm.point.point, units)
-
-    def percentile(q: float) -> Estimate:
-        value = float(np.quantile(samples, q, method="inverted_cdf"))
-        drawn = draws.widened(value, quantile(samples, owners, weights, q), units)
-        return estimate(value, drawn * differing, rounds=len(rounds))
-
-    if len(samples) >= MIN_LATENCIES:
-        return Latency(arm=arm, calls=len(samples), p50=percentile(0.5), p99=percentile(0.99))
-    why = f"{len(samples)} single calls, and a 99th percentile needs {MIN_LATENCIES}"
-    return Latency(arm=arm, calls=len(samples), p50=percentile(0.5), why_not=why)
-
-
-def latencies(places: Sequence[ArmGroup]) -> list[tuple[ArmGroup, list[Latency]]]:
-    """For every group, the latencies of its inference arms, by batch."""
-    results = []
-    for place in places:
-        arms = [arm for arm in place.arms if arm.point.levers.get("part") == "inference"]
-        arms.sort(key=lambda arm: arm.point.global_batch)
-        if arms:
-            results.append((place, [latency(arm) for arm in arms]))
-    return results
+def latencies(places: Sequence[ArmGroup]) -> list[ArmGroup]:
+    """The groups with only their inference arms, by batch; without groups that have none."""
+    inferring = [(place, [arm for arm in place.arms if PART.of(arm.point.levers) == "inference"]) for place in places]
+    return [
+        dataclasses.replace(place, arms=sorted(arms, key=lambda arm: arm.point.global_batch))
+        for place, arms in inferring
+        if arms
+    ]
 
 
 PREFIXES = ("forward", "gradient", "local", "step")
@@ -194,7 +161,7 @@ class Phases:
     whole: Estimate
     last: str
     rounds: int
-    arms: list[ArmResult]
+    arms: list[Row]
 
     @property
     def name(self) -> str:
@@ -232,7 +199,7 @@ def find_phases(places: Sequence[ArmGroup]) -> list[Phases]:
     """The phases of every arm group and setting with at least two measured prefixes."""
     results = []
     for place in places:
-        settings: dict[tuple[tuple[str, str], ...], list[ArmResult]] = {}
+        settings: dict[tuple[tuple[str, str], ...], list[Row]] = {}
         for arm in place.arms:
             if arm.point.levers.get("part") in PREFIXES and arm.usable:
                 others = tuple(item for item in sorted(arm.point.levers.items()) if item[0] != "part")
@@ -247,7 +214,7 @@ def find_phases(places: Sequence[ArmGroup]) -> list[Phases]:
     return results
 
 
-def _phases(place: ArmGroup, setting: str, arms: list[ArmResult]) -> Phases:
+def _phases(place: ArmGroup, setting: str, arms: list[Row]) -> Phases:
     measured = paired_ratio.times(arms)
     step_s = np.concatenate([[0.0], measured.step_s])
     draws = np.concatenate([np.zeros_like(measured.draws[:1]), measured.draws])
@@ -280,26 +247,19 @@ MAX_ARMS = 6
 SELECTED = "selected and measured on the same rounds, so probably optimistic"  # if the best of more arms is reported
 
 
-def headlines(
-    view: str,
-    places: Sequence[ArmGroup],
-    *,
-    phases: Sequence[Phases] = (),
-    knees: Sequence[Knee] = (),
-    latencies: Sequence[tuple[ArmGroup, list[Latency]]] = (),
-) -> list[str]:
+def headlines(view: str, places: Sequence[ArmGroup]) -> list[str]:
     """The headline sentences of a view; without any, one sentence that starts with "No headline" and the reason.
 
     They use only quotable arms with a quotable baseline, and state a difference only if its whole interval supports it.
     """
     shown = _shown(places)
     if view == "phases":
-        sentences = [each.sentence for each in phases if each.quotable and each.place in shown]
+        sentences = [each.sentence for each in find_phases(shown) if each.quotable]
     elif view == "batch":
-        timed = [knee for knee in knees if knee.arm.timing.step_s.has_interval]
-        sentences = [_knee(knee) for knee in timed if knee.place in shown and knee.arm.quotable]
+        timed = [found for found in map(knee, shown) if found is not None and found.arm.timing.step_s.has_interval]
+        sentences = [_knee(found) for found in timed if found.arm.quotable]
     elif view == "inference":
-        sentences = [_prefix(place) + text for place, many in latencies if place in shown if (text := _latencies(many))]
+        sentences = [_prefix(place) + text for place in latencies(shown) if (text := _latencies(place.arms))]
     elif view == "ladder":
         sentences = [_prefix(place) + text for place in shown if (text := _ladder(place))]
     elif view == "sharing":
@@ -325,17 +285,17 @@ def _prefix(place: ArmGroup) -> str:
     return f"{place.name}: " if place.name else ""
 
 
-def pairs(place: ArmGroup) -> list[ArmResult]:
+def pairs(place: ArmGroup) -> list[Row]:
     """The arms that can be compared: the arm and its baseline are valid and measured."""
     arms = (arm for arm in place.arms if arm.verdict not in ("", "baseline"))
     return [arm for arm in arms if arm.quotable and arm.baseline.quotable and arm.ratio.known]
 
 
-def _compared(place: ArmGroup, say: Callable[[ArmResult, str], str]) -> list[str]:
+def _compared(place: ArmGroup, say: Callable[[Row, str], str]) -> list[str]:
     arms, base = pairs(place), arm_name(place.arms[0])
     if len(arms) <= MAX_ARMS:
         return [say(arm, base) for arm in arms]
-    fastest = max(arms, key=lambda arm: arm.speedup.value)
+    fastest = max(arms, key=lambda arm: arm.gain.value)
     return [f"The fastest of {len(arms)} arms ({SELECTED}): {say(fastest, base)}"]
 
 
@@ -351,17 +311,17 @@ def _ranking(place: ArmGroup) -> str:
     return f"Time over that of {place.arms[0].label}: {text}." if text else ""
 
 
-def arm_name(arm: ArmResult) -> str:
+def arm_name(arm: Row) -> str:
     """The arm's name in a sentence: the value alone if it is clear, such as "bfloat16", else "lever=value"."""
     return (
         arm.label if arm.point.arm in (f"precision={arm.label}", f"remat={arm.label}") else arm.point.arm or arm.label
     )
 
 
-def _time(arm: ArmResult, base: str) -> str:
+def _time(arm: Row, base: str) -> str:
     """A clause: "bfloat16 takes 0.61 [0.59, 0.63] of default's time", or that the comparison is inconclusive."""
     same = arm.point.examples == arm.baseline.point.examples
-    value, quantity = (arm.ratio, "time") if same else (arm.speedup.under(1.0), "time per example")
+    value, quantity = (arm.ratio, "time") if same else (arm.gain.under(1.0), "time per example")
     ratio = _ratio(value)
     if arm.verdict == "cannot tell":
         return f"{arm_name(arm)} vs {base}: inconclusive ({ratio} of its {quantity}; {arm.why})"
@@ -377,25 +337,25 @@ def _sentence(*parts: str) -> str:
     return f"{'; '.join(filter(None, parts))}."
 
 
-def _outcome(arm: ArmResult) -> str:
+def _outcome(arm: Row) -> str:
     """The result of its short training and of the baseline's. There is one training each, so no interval."""
     for name, words in (("final_accuracy", "final accuracy"), ("final_loss", "final loss")):
-        value, baseline = arm.outcome(name), arm.baseline.point.outcome(name)
+        value, baseline = arm.point.outcome(name), arm.baseline.point.outcome(name)
         if math.isfinite(value) and math.isfinite(baseline):
-            skipped = arm.outcome("skipped_steps")
-            skips = f", {skipped:.0f} of {arm.outcome('steps'):.0f} steps skipped" if skipped > 0 else ""
+            skipped = arm.point.outcome("skipped_steps")
+            skips = f", {skipped:.0f} of {arm.point.outcome('steps'):.0f} steps skipped" if skipped > 0 else ""
             return f"{words} {value:.3f} vs {baseline:.3f} (one training each{skips})"
     return ""
 
 
-def _general(arm: ArmResult, base: str) -> str:
+def _general(arm: Row, base: str) -> str:
     memory = f"its memory is {arm.memory_ratio:.2f} of {base}'s" if math.isfinite(arm.memory_ratio) else ""
     return _sentence(_time(arm, base), memory, _outcome(arm))
 
 
-def _remat(arm: ArmResult, base: str) -> str:
+def _remat(arm: Row, base: str) -> str:
     temp = arm.baseline.point.temp_bytes
-    share = arm.temp_bytes / temp if temp else math.nan
+    share = arm.point.temp_bytes / temp if temp else math.nan
     memory = f"{share:.2f} of {base}'s scratch memory" if math.isfinite(share) else ""
     extra = arm.ratio
     between = f" [{100 * (extra.lo - 1):.0f}, {100 * (extra.hi - 1):.0f}]" if extra.has_interval else ""
@@ -405,24 +365,23 @@ def _remat(arm: ArmResult, base: str) -> str:
     return f"{arm_name(arm)} holds {memory} at {costs}." if memory else f"{arm_name(arm)}: {costs} over {base}."
 
 
-def _freeze(arm: ArmResult, base: str) -> str:
-    record, other = arm.point.record, arm.baseline.point.record
-    if record is None or other is None:
+def _freeze(arm: Row, base: str) -> str:
+    passport, baseline = arm.point.passport, arm.baseline.point.passport
+    if passport is None or baseline is None:
         return _general(arm, base)
-    passport, baseline = record.passport, other.passport
     counts = (passport.product_flops_per_step, baseline.product_flops_per_step)
     flops = f"{counts[0] / counts[1]:.2f} of the compiled program's products" if counts[0] and counts[1] else ""
     share = f"{100 * (1 - passport.parameters / baseline.parameters):.0f} % fewer trained parameters"
     return _sentence(_time(arm, base), share, flops, _outcome(arm))
 
 
-def bound(arm: ArmResult) -> Estimate:
+def bound(arm: Row) -> Estimate:
     """The share of the step that waits for input: 1 - T(baseline) / T(arm)."""
     value = arm.ratio.under(1.0)
     return Estimate(value=1 - value.value, lo=1 - value.hi, hi=1 - value.lo)
 
 
-def _inputs(arm: ArmResult, base: str) -> str:
+def _inputs(arm: Row, base: str) -> str:
     share = percent(bound(arm), fine=False)
     if arm.verdict == "slower":
         return f"{arm_name(arm)} spends {share} of the step on input that {base} does not need."
@@ -431,19 +390,19 @@ def _inputs(arm: ArmResult, base: str) -> str:
     return f"{arm_name(arm)} vs {base}: inconclusive ({share} of the step is spent on input; {arm.why})."
 
 
-_SAY: dict[str, Callable[[ArmResult, str], str]] = {"remat": _remat, "freeze": _freeze, "inputs": _inputs}
+_SAY: dict[str, Callable[[Row, str], str]] = {"remat": _remat, "freeze": _freeze, "inputs": _inputs}
 
 
 def _knee(knee: Knee) -> str:
     """A sentence on the batch above which a larger batch gains little throughput."""
     arm, best = knee.arm, knee.best
     step, rate = interval(arm.timing.step_s, seconds), scaled(best.timing.examples_per_s.value, "")
-    unit = best.point.record.unit if best.point.record is not None else "examples"
-    of_best = f"of the best throughput, {rate.strip()} {unit}/s at batch {best.point.global_batch}"
+    of_best = f"of the best throughput, {rate.strip()} {best.point.unit}/s at batch {best.point.global_batch}"
     if knee.rising:
         return f"{_prefix(knee.place)}Throughput still grows at the largest batch, {best.point.global_batch}: no knee."
     if arm is best:
-        text = f"Throughput is best at batch {best.point.global_batch} ({rate.strip()} {unit}/s, {step} per step);"
+        reached = f"{rate.strip()} {best.point.unit}/s, {step} per step"
+        text = f"Throughput is best at batch {best.point.global_batch} ({reached});"
         text += " smaller batches reach less than 90 % of it."
     else:
         text = f"The knee is batch {arm.point.global_batch}: {percent(knee.share, fine=False)} {of_best}, at {step}."
@@ -452,15 +411,15 @@ def _knee(knee: Knee) -> str:
     return f"{_prefix(knee.place)}{text} Inconclusive: an interval contains 90 %, so it may be a neighbouring batch."
 
 
-def _latencies(latencies: Sequence[Latency]) -> str:
+def _latencies(latencies: Sequence[Row]) -> str:
     """The latencies of the smallest and the largest batch."""
-    quotable = [each for each in latencies if each.arm.quotable and each.p50.known]
+    quotable = [arm for arm in latencies if arm.quotable and arm.p50.known]
     parts = []
-    for each in dict.fromkeys((quotable[0], quotable[-1])) if quotable else ():
-        p99 = f", p99 {interval(each.p99, seconds)}" if each.p99.known else f", no p99 ({each.why_not})"
-        unit = each.arm.point.record.unit if each.arm.point.record is not None else "examples"
-        rate = scaled(each.arm.timing.examples_per_s.value, "").strip()
-        parts.append(f"batch {each.arm.point.global_batch}: p50 {interval(each.p50, seconds)}{p99}, {rate} {unit}/s")
+    for arm in dict.fromkeys((quotable[0], quotable[-1])) if quotable else ():
+        p99 = f", p99 {interval(arm.p99, seconds)}" if arm.p99.known else f", no p99 ({arm.why_no_p99})"
+        rate = scaled(arm.timing.examples_per_s.value, "").strip()
+        what = f"batch {arm.point.global_batch}: p50 {interval(arm.p50, seconds)}{p99}"
+        parts.append(f"{what}, {rate} {arm.point.unit}/s")
     return f"{'; '.join(parts)}." if parts else ""
 
 
@@ -470,7 +429,7 @@ def _ladder(place: ArmGroup) -> str:
     if not arms or arms[-1] is not place.arms[-1]:
         return ""
     top, first = arms[-1], place.arms[0]
-    text = f"The whole ladder is {_ratio(top.speedup)} x as fast as {first.label}"
+    text = f"The whole ladder is {_ratio(top.gain)} x as fast as {first.label}"
     if top.verdict == "cannot tell":
         text = f"The whole ladder vs {first.label}: inconclusive"
     steps = [
@@ -492,7 +451,7 @@ def _why_not(places: Sequence[ArmGroup]) -> str:
     if why := lacking(arms):
         return why
     if not any(arm.quotable for arm in arms):
-        return f"a gate refused {arms[0].point.point}, {arms[0].row.gate_reason}"
+        return f"a gate refused {arms[0].point.point}, {arms[0].gate_reason}"
     bad_baselines = {arm.baseline.point.point for arm in arms if arm.quotable and not arm.baseline.quotable}
     if bad_baselines:
         return f"the baseline {sorted(bad_baselines)[0]} has no trustworthy times"

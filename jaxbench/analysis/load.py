@@ -6,11 +6,10 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
-from jaxbench.analysis.point_records import Measured
+from jaxbench.analysis.points import MeasuredPoint
 from jaxbench.core.schema import RoundRecord
 from jaxbench.statistics.contended import taken_by, wall_s
 
@@ -38,7 +37,7 @@ class Load:
     switches_per_s: float = math.nan
 
 
-def of(point: Measured[Any], rounds: Sequence[RoundRecord] | None = None) -> Load:
+def of(point: MeasuredPoint, rounds: Sequence[RoundRecord] | None = None) -> Load:
     """The load of a point: a training step or a case. rounds: some of its rounds; None: all."""
     timed = [each for each in (point.every_round if rounds is None else rounds) if each.cpu_s]
     if not timed:
@@ -53,7 +52,7 @@ def of(point: Measured[Any], rounds: Sequence[RoundRecord] | None = None) -> Loa
     )
 
 
-def contended(point: Measured[Any], about: RoundRecord) -> str:
+def contended(point: MeasuredPoint, about: RoundRecord) -> str:
     """Why a round counts as contended, as a clause; "" if it does not, or if its load is unknown.
 
     A round on an accelerator never does, because its processor only waits.
@@ -62,7 +61,7 @@ def contended(point: Measured[Any], about: RoundRecord) -> str:
         return ""
     share = sum(about.cpu_s) / wall_s(about)
     # A process with one CPU and one device that waits for no input or copy should always be busy.
-    fed = getattr(point, "levers", {}).get("input", "device") != "device" or getattr(point, "source", "")
+    fed = point.levers.get("input", "device") != "device" or point.source
     if about.cpus == 1 and point.devices == 1 and not fed and share < LEAST_CPU_SHARE:
         return f"its process ran for only {100 * share:.0f} % of the time"
     return next((f"{who} took {100 * share:.0f} % of its CPUs" for who, share in taken_by(about).items()), "")

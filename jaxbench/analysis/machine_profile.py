@@ -12,9 +12,9 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any, cast
 
-from jaxbench.analysis import alpha_beta, case_rows, points, roofline
+from jaxbench.analysis import alpha_beta, points, roofline, run_rows
 from jaxbench.analysis.alpha_beta import AlphaBetaFit
-from jaxbench.analysis.case_rows import CaseRow
+from jaxbench.analysis.run_rows import Row
 from jaxbench.core.store import RunFolder, read_json
 from jaxbench.errors import UserError
 from jaxbench.records import identity
@@ -52,21 +52,19 @@ def build(runs: list[RunFolder]) -> MachineProfile:
         manifest = run.manifest()
         if why := matches(card, manifest):
             raise UserError(f"'{run.path}' and '{runs[0].path}' were measured on different machines: {why}")
-        rows = case_rows.analyse(
-            points.load_cases(run), manifest=manifest, machine=None, spread=variance.read(run.path)
-        )
+        rows = run_rows.analyse(points.load_cases(run), manifest=manifest, machine=None, spread=variance.read(run.path))
         _add(card, run.path.name, str(manifest["plan"].get("view", "")), rows)
     return cast(MachineProfile, sealed(card))
 
 
-def _add(card: MachineProfile, run: str, view: str, rows: list[CaseRow]) -> None:
+def _add(card: MachineProfile, run: str, view: str, rows: list[Row]) -> None:
     good = [row for row in rows if row.quotable]
     if view == "matmul":
         card["peaks"] += _peaks(run, "flop_per_s", good, lambda row: row.point.flops, lambda row: "")
     elif view == "stream":
         cache = card["machine"]["cache_bytes"]  # the processor's
 
-        def level(row: CaseRow) -> str:
+        def level(row: Row) -> str:
             return roofline.memory_level(row.point.bytes_moved or 0, cache if row.point.platform == "cpu" else None)
 
         card["peaks"] += _peaks(run, "bytes_per_s", good, lambda row: row.point.bytes_moved, level)
@@ -94,16 +92,16 @@ def _add(card: MachineProfile, run: str, view: str, rows: list[CaseRow]) -> None
 def _peaks(
     run: str,
     quantity: str,
-    rows: list[CaseRow],
-    work: Callable[[CaseRow], float | None],
-    level: Callable[[CaseRow], str],
+    rows: list[Row],
+    work: Callable[[Row], float | None],
+    level: Callable[[Row], str],
 ) -> list[Peak]:
     """The best row of each (dtype, platform, cores, level), as an entry. Its "again" is the rate on the rounds that did
     not select it.
 
     A peak should bound what was measured. So if a row reached a higher rate over all of its rounds, that rate counts.
     """
-    groups: dict[tuple[str, str, int | None, str], list[CaseRow]] = {}
+    groups: dict[tuple[str, str, int | None, str], list[Row]] = {}
     for row in rows:
         groups.setdefault((row.point.dtype, row.point.platform, row.point.cores, level(row)), []).append(row)
     entries = []

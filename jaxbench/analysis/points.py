@@ -1,34 +1,270 @@
 # Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
-"""The points of a run of training steps or of cases, including missing ones."""
+"""The points of a run, steps and cases alike: the lines of ``records.jsonl`` merged by point, missing ones included.
+
+It decides which rounds count, and whether a point is complete and correct.
+"""
 
 from __future__ import annotations
 
+import dataclasses
 import math
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
 from typing import Any
 
-from jaxbench.analysis import point_records
-from jaxbench.analysis.point_records import Measured
-from jaxbench.core.schema import CasePlace, CaseRecord, FailureRecord, PointRecord, StepPlace
+from jaxbench.core.schema import (
+    CasePlace,
+    CaseRecord,
+    CompiledRecord,
+    CompileReport,
+    FailureRecord,
+    Place,
+    PointRecord,
+    ProfileRecord,
+    Record,
+    RoundRecord,
+    StepPlace,
+    Verdict,
+)
 from jaxbench.core.store import RunFolder
+from jaxbench.digits import digits
 from jaxbench.errors import UserError
 from jaxbench.levers import TRAININGS
+from jaxbench.records import identity
+from jaxbench.records.manifest import Surroundings
+from jaxbench.statistics import contended
+from jaxbench.statistics.timing import moment, session
+
+# A round ends when its line is written. By the system's clock, its timed blocks cannot take longer than the time since
+# the previous line; in unedited runs they take up to 0.98 of it.
+CLOCK_SLACK, CLOCK_TICK_S = 1.1, 0.1
+
+
+@dataclass
+class PointLines:
+    """The lines of one point so far. passports: its point or case lines (compile reports), in the order of the file."""
+
+    passports: list[PointRecord | CaseRecord] = field(default_factory=list)
+    failure: FailureRecord | None = None
+    failed: bool = False  # a failure is its newest line
+    rounds: dict[int, RoundRecord] = field(default_factory=dict)
+    repeated: Counter[int] = field(default_factory=Counter)  # by round number: additional lines, which do not count
+    profile: ProfileRecord | None = None  # the newest profile
+    too_long: list[str] = field(default_factory=list)  # clauses on rounds with longer blocks than there was time
+
+    @property
+    def record(self) -> PointRecord | CaseRecord | None:
+        return self.passports[-1] if self.passports else None
+
+    @property
+    def rounds_in_order(self) -> tuple[RoundRecord, ...]:
+        """The first record of each round, in order of round number."""
+        return tuple(self.rounds[number] for number in sorted(self.rounds))
+
+
+def collect(records: Iterable[Record]) -> dict[str, PointLines]:
+    lines: dict[str, PointLines] = {}
+    written: dict[int, float] = {}  # by session: when its newest line was written, Unix time in seconds
+    for record in records:
+        point_lines = lines.setdefault(record.point, PointLines())
+        if isinstance(record, CompiledRecord):
+            continue
+        if isinstance(record, RoundRecord):
+            point_lines.too_long += _too_long(record, written)
+        if isinstance(record, PointRecord | CaseRecord | RoundRecord) and record.time:
+            written[session(record)] = moment(record)
+        if isinstance(record, ProfileRecord):  # it neither ends a failure nor counts as a measurement
+            point_lines.profile = record
+            continue
+        point_lines.failed = isinstance(record, FailureRecord)
+        if isinstance(record, RoundRecord):
+            if point_lines.rounds.setdefault(record.round, record) is not record:
+                point_lines.repeated[record.round] += 1
+        elif isinstance(record, FailureRecord):
+            point_lines.failure = record
+        else:
+            point_lines.passports.append(record)
+    return lines
+
+
+def _too_long(record: RoundRecord, written: dict[int, float]) -> list[str]:
+    """A clause if the blocks of a round took longer than the time since the previous line of its session."""
+    since = moment(record) - written.get(session(record), math.nan)
+    timed = sum(record.block_s + record.double_block_s + record.warmup_block_s + record.loop_s + record.double_loop_s)
+    if not timed > CLOCK_SLACK * since + CLOCK_TICK_S:
+        return []
+    text = f"its blocks took {digits(timed)} s, and {digits(since)} s passed since the line before"
+    return [f"time: {text}: edited, or the system's clock was set back, in round {record.round}"]
+
+
+def point_status(lines: PointLines, asked: int) -> tuple[str, str]:
+    """(ok | partial | failed | unsupported | missing, why it is not ok). asked: how many rounds were planned."""
+    rounds = len(lines.rounds)
+    if lines.failed and lines.failure is not None and lines.failure.unsupported:
+        return "unsupported", lines.failure.reason
+    if lines.failed and lines.failure is not None:
+        return "failed", f"{lines.failure.stage}: {lines.failure.reason}"
+    if rounds == 0:
+        return "missing", "no round was measured"
+    if lines.record is None:
+        return "partial", "it has rounds but no compile report"
+    if rounds < asked:
+        return "partial", f"{rounds} of {asked} rounds were measured"
+    return "ok", ""
+
+
+def check(lines: PointLines) -> tuple[bool | None, str]:
+    """(whether the point is correct, why not). None if it was not or could not be checked.
+
+    A newer compile report does not replace a failed check of a session if rounds of that session are still in use.
+    """
+    rounds, used = lines.rounds_in_order, {session(r) for r in lines.rounds.values()}
+    wrong = [fault for record in lines.passports[-1:] for fault in faults(record)]
+    earlier = [f for record in lines.passports[:-1] if session(record) in used for f in faults(record)]
+    wrong.extend(dict.fromkeys(f"{fault}, in an earlier compile report of rounds that are in use" for fault in earlier))
+    for record in (r for r in lines.passports[:-1] if session(r) in used):
+        if found := identity.model_differences(record, lines.passports[-1]):
+            wrong.append(f"two models in one point ({identity.model_sentence(found, 'first', 'later')})")
+            break
+    compiled = sum(r.compilations for r in rounds)
+    if compiled:
+        wrong.append(f"retrace: {compiled} programs were compiled inside the timed region")
+    wrong.extend(lines.too_long[:1])
+    wrong.extend([fault for r in rounds if (fault := _miscounted(r, lines.record))][:1])
+    late = [(fault, r.round) for r in rounds for fault in failed(r.checks)]
+    wrong.extend(f"{fault}, in round {number}" for fault, number in late[:1])
+    wrong.extend([f"{len(late) - 1} more checks after rounds failed"] * (len(late) > 1))
+    if wrong:
+        return False, "; ".join(wrong)
+    checks = [check for record in lines.passports[-1:] for check in record.checks]
+    after = [check for r in rounds for check in r.checks]
+    unchecked = [f"{check.name}: {check.reason}" for check in (*checks, *after) if check.unchecked]
+    return (True, "") if checks and not unchecked else (None, "; ".join(unchecked))
+
+
+def _miscounted(record: RoundRecord, passport: PointRecord | CaseRecord | None) -> str:
+    """A clause if a round has times of another number of steps or processes than it ran; "" otherwise."""
+    stated, made = record.counted, record.steps_made
+    if stated and stated != made:
+        return f"steps: the state counted {stated} updates, and the blocks of round {record.round} have {made} steps"
+    if passport is None:
+        return ""
+    beside = TRAININGS.of(passport.levers).at_once if isinstance(passport, PointRecord) else 1
+    expected = beside * passport.processes  # each of several trainings at once is a process of its own
+    if len(record.process_block_s) in (0, expected):
+        return ""
+    return f"processes: round {record.round} has {len(record.process_block_s)} of {expected} processes"
+
+
+def repetition(lines: PointLines) -> str:
+    """A clause about rounds that are in the file more than once; "" if there are none."""
+    if not lines.repeated:
+        return ""
+    names, more = ", ".join(map(str, sorted(lines.repeated))), sum(lines.repeated.values())
+    return f"{more} more line{'s' if more > 1 else ''} of round {names}: only the first line of each round counts"
+
+
+def faults(record: PointRecord | CaseRecord) -> Iterator[str]:
+    """The failed checks of a compile report, as clauses."""
+    wrong = failed(record.checks)
+    yield from wrong
+    if isinstance(record, CaseRecord) and record.wrong and not wrong:
+        yield f"result: {record.wrong} of its values are wrong"
+
+
+def failed(checks: Iterable[Verdict]) -> list[str]:
+    """The failed checks, as clauses."""
+    return [f"{v.name}: {v.reason}" for v in checks if not v.ok and not v.unchecked]
 
 
 @dataclass(frozen=True, kw_only=True)
-class MeasuredPoint(StepPlace, Measured[PointRecord]):
-    """One (strategy, scaling, devices, arm), with everything that the run recorded about it."""
+class MeasuredPoint(StepPlace, CasePlace):
+    """One step or case of a run, planned or not, with everything that the run recorded about it.
+
+    The fields that identify it are those of its place. The fields of the other kind of place are empty.
+
+    Attributes:
+      of_case: whether it is a kernel, a transfer or a collective, and not a step.
+      record, case: the newest compile report of a step, or of a case; None without one.
+      rounds: the first record of each round number, in order, that counts. rounds_asked: how many rounds were planned.
+      left_out: the rounds of a run with automatic rounds that do not count (`statistics.contended`).
+      failure: the failure if it is the newest line, or None.
+      status: ok (has every round) | partial (has some) | failed (a failure is the newest line) | unsupported (the
+        failure means that the strategy cannot run the model) | missing (has none).
+      check_ok: True if every check passed in the newest compile report and in the reports of every session that
+        contributed rounds, no result value is wrong, and nothing was compiled inside the timed region. None if never
+        checked.
+      reason: why `status` is not ok, or why `check_ok` is False; "" otherwise.
+      repetition: a sentence about rounds that are recorded more than once; "" otherwise.
+      auto_rounds: whether the intervals decided how many rounds the run has (measure.rounds=auto).
+    """
+
+    strategy: str = ""
+    scaling: str = ""
+    global_batch: int = 0
+    family: str = ""
+    op: str = ""
+    dtype: str = ""
+    impl: str = ""
+    cores: int | None = None
+    resident_bytes: int | None = None
+    of_case: bool
+    experiment: str
+    processes: int
+    record: PointRecord | None = None
+    case: CaseRecord | None = None
+    rounds: tuple[RoundRecord, ...]
+    rounds_asked: int
+    failure: FailureRecord | None
+    profile: ProfileRecord | None
+    status: str
+    check_ok: bool | None
+    reason: str
+    repetition: str = ""
+    auto_rounds: bool = False
+    left_out: tuple[RoundRecord, ...] = ()
+
+    @property
+    def every_round(self) -> tuple[RoundRecord, ...]:
+        """In order, also those that do not count."""
+        return tuple(sorted((*self.rounds, *self.left_out), key=lambda each: each.round))
+
+    @property
+    def prepared(self) -> PointRecord | CaseRecord | None:
+        """The newest compile report, of either kind."""
+        return self.record or self.case
+
+    @property
+    def passport(self) -> CompileReport | None:
+        """What the compiler says of the step; None for a case."""
+        return self.record.passport if self.record is not None else None
+
+    @property
+    def checks(self) -> tuple[Verdict, ...]:
+        """The checks of the compile report, then those after the rounds."""
+        before = self.prepared.checks if self.prepared is not None else ()
+        return (*before, *(check for each in self.every_round for check in each.checks))
+
+    @property
+    def units(self) -> tuple[tuple[int, int], ...]:
+        """(session, round) of each of `rounds`: points with the same unit were measured at the same time."""
+        return tuple((session(each), each.round) for each in self.rounds)
+
+    @property
+    def reportable(self) -> bool:
+        """Whether its times may support a claim about scaling, or about the machine."""
+        return self.status == "ok" and self.check_ok is True and not self.oversubscribed
 
     @property
     def peak_bytes(self) -> float:
         """Peak memory of a step per device; NaN: unknown."""
-        return float(self.record.passport.peak_bytes or math.nan) if self.record is not None else math.nan
+        return float(self.passport.peak_bytes or math.nan) if self.passport is not None else math.nan
 
     @property
     def temp_bytes(self) -> float:
         """Scratch memory of the compiled step per device, which includes activations; NaN: unknown."""
-        temp = self.record.passport.temp_bytes if self.record is not None else None
+        temp = self.passport.temp_bytes if self.passport is not None else None
         return math.nan if temp is None else float(temp)
 
     @property
@@ -43,68 +279,36 @@ class MeasuredPoint(StepPlace, Measured[PointRecord]):
 
     @property
     def examples(self) -> int:
-        """The examples in one step of all its trainings."""
-        return self.global_batch * self.trainings
+        """The examples in one step of all its trainings; 1 for a call of a case."""
+        return 1 if self.of_case else self.global_batch * self.trainings
+
+    @property
+    def unit(self) -> str:
+        """What one example of a step is: "images"."""
+        return self.record.unit if self.record is not None else "examples"
 
     def outcome(self, name: str) -> float:
         """One result of its short training; NaN if there is none."""
-        return float(self.record.outcome.get(name, math.nan)) if self.record is not None else math.nan
+        return self.prepared.outcome.get(name, math.nan) if self.prepared is not None else math.nan
+
+    def fact(self, name: str) -> float:
+        """A number of the step other than its time; NaN if there is none."""
+        return self.record.facts.get(name, math.nan) if self.record is not None else math.nan
 
     @property
     def loss_after(self) -> float:
         """The loss after the steps of its first round; NaN: unknown."""
         return next((each.loss_after for each in self.rounds if each.loss_after is not None), math.nan)
 
-    def fact(self, name: str) -> float:
-        """A number of the step other than its time; NaN if there is none."""
-        return self.record.facts.get(name, math.nan) if self.record is not None else math.nan
-
-
-def load(run: RunFolder) -> list[MeasuredPoint]:
-    """Reads a run folder. Returns the planned points and any others, by strategy, scaling and devices.
-
-    The arms of one group keep the order of the plan, because the first arm is the baseline.
-
-    Raises:
-      UserError: it is not a run folder, is damaged, or has another schema or no sweep plan.
-    """
-    plan = run.manifest().get("plan")
-    if not isinstance(plan, dict) or not isinstance(plan.get("points"), list):
-        raise UserError(f"'{run.path}' has no sweep plan in its manifest: report on a folder made by 'jaxbench run'.")
-    points = point_records.load_points(run, plan, MeasuredPoint, PointRecord, StepPlace, _unplanned)
-    strategies = list(dict.fromkeys(p.strategy for p in points))
-    return sorted(points, key=lambda p: (strategies.index(p.strategy), p.scaling, p.devices))
-
-
-def hosts_of(point: MeasuredPoint, workers: Mapping[str, Any]) -> int:
-    """The number of hosts of a point's processes. workers: from the manifest."""
-    about = workers.get(point.record.worker, {}) if point.record is not None else {}
-    return len(set(about.get("hosts", ()))) or 1
-
-
-def _unplanned(name: str, platform: str, failure: FailureRecord | None) -> StepPlace | None:
-    """The place of an unplanned point, from its failure; None without one."""
-    if failure is None:
-        return None
-    return StepPlace(
-        point=name, devices=failure.devices, platform=platform, oversubscribed=False, strategy=failure.strategy,
-        scaling=failure.scaling, global_batch=failure.global_batch, arm=failure.arm,
-    )  # fmt: skip
-
-
-@dataclass(frozen=True, kw_only=True)
-class CasePoint(CasePlace, Measured[CaseRecord]):
-    """One case on given devices, with everything that the run recorded about it."""
-
     @property
     def group_processes(self) -> int | None:
         """For a collective, the number of processes that own the devices of one group; None: unknown."""
-        return self.record.group_processes if self.record is not None and self.family == "collective" else None
+        return self.case.group_processes if self.case is not None and self.family == "collective" else None
 
     @property
     def group_hosts(self) -> int | None:
         """For a collective, the number of hosts of those processes; None: unknown."""
-        return self.record.group_hosts if self.record is not None and self.family == "collective" else None
+        return self.case.group_hosts if self.case is not None and self.family == "collective" else None
 
     @property
     def where(self) -> str:
@@ -124,23 +328,98 @@ def between(processes: int, hosts: int) -> str:
     return f"{processes} processes" if processes > 1 else ""
 
 
-def load_cases(run: RunFolder) -> list[CasePoint]:
-    """Reads a run folder. Returns the planned points in the order of the plan, then any that are not in the plan.
+def hosts_of(point: MeasuredPoint, workers: Mapping[str, Surroundings]) -> int:
+    """The number of hosts of a point's processes. workers: from the manifest."""
+    about = workers.get(point.prepared.worker, Surroundings()) if point.prepared is not None else Surroundings()
+    return len(set(about.get("hosts", ()))) or 1
+
+
+def load(run: RunFolder) -> list[MeasuredPoint]:
+    """Reads a run folder. Returns the planned points and any others: steps by strategy, scaling and devices, cases in
+    the order of the plan.
+
+    The arms of one group keep the order of the plan, because the first arm is the baseline.
 
     Raises:
-      UserError: not a run folder, damaged, of another schema, or not a run of cases.
+      UserError: it is not a run folder, is damaged, or has another schema, no plan, or records of another kind.
     """
+    plan = run.manifest().get("plan")
+    if not isinstance(plan, dict) or not isinstance(plan.get("points"), list):
+        raise UserError(f"'{run.path}' has no sweep plan in its manifest: report on a folder made by 'jaxbench run'.")
+    of_cases, lines = plan.get("measures") == "cases", collect(run.records())
+    kind = CaseRecord if of_cases else PointRecord
+    if any(not isinstance(record, kind) for about in lines.values() for record in about.passports):
+        raise UserError(f"the records in '{run.path}' are not of the kind that its plan names.")
+    place = CasePlace if of_cases else StepPlace
+    names = [field.name for field in dataclasses.fields(place)]
+    try:
+        experiment, processes = str(plan["experiment"]), int(plan.get("processes", 1))
+        platform, rounds = str(plan.get("platform", "")), int(plan["rounds"])
+        entries: list[dict[str, Any]] = [{**one} for one in plan["points"]]  # with any of the fields of a place
+        facts = [{"platform": platform, **{name: one[name] for name in names if name in one}} for one in entries]
+        places = {str(one["point"]): place(**one) for one in facts}
+        asked = {str(one["point"]): int(one.get("rounds", rounds)) for one in plan["points"]}  # none in older plans
+    except (AttributeError, KeyError, TypeError, ValueError) as error:
+        noun = "cases" if of_cases else "points"
+        raise UserError(f"the plan of {noun} in '{run.path}' is damaged ({error!r}).") from error
+    count = _counted(lines, places) if "auto" in plan and platform == "cpu" else {}
+    points = []
+    for name in dict.fromkeys((*places, *lines)):
+        about = lines.get(name, PointLines())
+        source = about.record or places.get(name) or _unplanned(name, platform, about.failure, of_cases)
+        if source is None:
+            continue
+        status, reason = point_status(about, rounds_asked := asked.get(name, rounds))
+        check_ok, why = check(about)
+        used = count.get(name, every := about.rounds_in_order)
+        kept = {each.round for each in used}
+        point = MeasuredPoint(
+            **{field: getattr(source, field) for field in names},
+            experiment=about.record.experiment if about.record is not None else experiment,
+            processes=about.record.processes if about.record is not None else processes,
+            of_case=of_cases, rounds_asked=rounds_asked, auto_rounds="auto" in plan,
+            record=about.record if isinstance(about.record, PointRecord) else None,
+            case=about.record if isinstance(about.record, CaseRecord) else None, rounds=used,
+            left_out=tuple(each for each in every if each.round not in kept),
+            failure=about.failure if about.failed else None, profile=about.profile, status=status, check_ok=check_ok,
+            reason=reason or why, repetition=repetition(about),
+        )  # fmt: skip
+        points.append(point)
+    if of_cases:
+        return points
+    strategies = list(dict.fromkeys(p.strategy for p in points))
+    return sorted(points, key=lambda p: (strategies.index(p.strategy), p.scaling, p.devices))
+
+
+def _counted(lines: dict[str, PointLines], places: Mapping[str, Place]) -> dict[str, tuple[RoundRecord, ...]]:
+    """The rounds that count, of each point that has any."""
+    rounds = {name: about.rounds_in_order for name, about in lines.items() if about.rounds}
+    planned = [places[name] for name in rounds if name in places]
+    claiming = [place.point for place in planned if not (place.oversubscribed or getattr(place, "explains", ""))]
+    return contended.counted(rounds, claiming)
+
+
+def load_cases(run: RunFolder) -> list[MeasuredPoint]:
+    """As `load`. Raises UserError for a run of steps, too."""
     plan = run.manifest().get("plan")
     if not (isinstance(plan, dict) and plan.get("measures") == "cases" and isinstance(plan.get("points"), list)):
         raise UserError(
             f"'{run.path}' has no plan of cases in its manifest: it is not a run of kernels or collectives."
         )
-    return point_records.load_points(run, plan, CasePoint, CaseRecord, CasePlace, _unplanned_case)
+    return load(run)
 
 
-def _unplanned_case(name: str, platform: str, failure: FailureRecord | None) -> CasePlace:
-    """Only the operation is known, from the beginning of the id."""
-    return CasePlace(
-        point=name, devices=failure.devices if failure is not None else 1, platform=platform, oversubscribed=False,
-        family="", op=name.split("/")[0], dtype="", impl="", cores=None, resident_bytes=None,
+def _unplanned(name: str, platform: str, failure: FailureRecord | None, of_case: bool) -> StepPlace | CasePlace | None:
+    """The place of an unplanned point without a compile report; None for a step without a failure. Of a case only the
+    operation is known, from the beginning of its id."""
+    if of_case:
+        return CasePlace(
+            point=name, devices=failure.devices if failure is not None else 1, platform=platform, oversubscribed=False,
+            family="", op=name.split("/")[0], dtype="", impl="", cores=None, resident_bytes=None,
+        )  # fmt: skip
+    if failure is None:
+        return None
+    return StepPlace(
+        point=name, devices=failure.devices, platform=platform, oversubscribed=False, strategy=failure.strategy,
+        scaling=failure.scaling, global_batch=failure.global_batch, arm=failure.arm,
     )  # fmt: skip

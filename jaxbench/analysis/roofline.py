@@ -9,7 +9,7 @@ import re
 from dataclasses import dataclass
 
 from jaxbench.analysis import quantities
-from jaxbench.analysis.points import CasePoint, MeasuredPoint
+from jaxbench.analysis.points import MeasuredPoint
 from jaxbench.catalog import hardware
 from jaxbench.records.manifest import MachineProfile, Manifest, Peak
 from jaxbench.statistics import paired_ratio
@@ -186,11 +186,11 @@ class Rates:
 
 
 def demands(
-    point: CasePoint, rates: Rates, step_s: float, *, manifest: Manifest, machine: MachineProfile | None
+    point: MeasuredPoint, rates: Rates, step_s: float, *, manifest: Manifest, machine: MachineProfile | None
 ) -> tuple[Demand, ...]:
     """The kinds of work of a case, each with its ceiling. machine: the machine profile, or None."""
     kind = str(manifest.get("device_kind", "")) if manifest.get("platform") == point.platform else point.platform
-    kind = point.record.device_kind if point.record is not None else kind
+    kind = point.case.device_kind if point.case is not None else kind
     known = ceilings_of(
         card=machine, platform=point.platform, device_kind=kind, cores=point.cores or 0, dtype=point.dtype
     )
@@ -250,7 +250,7 @@ def _may_bind(demand: Demand, demands: tuple[Demand, ...]) -> bool:
     return computes if demand.unit == FLOP else not computes
 
 
-def _flop_limit(point: CasePoint, kind: str, ceiling: Ceiling, machine: MachineProfile | None) -> Limit:
+def _flop_limit(point: MeasuredPoint, kind: str, ceiling: Ceiling, machine: MachineProfile | None) -> Limit:
     peak = hardware.find(kind)
     row = peak.rate(point.dtype) if peak is not None else None
     text = quantities.flops(ceiling.rate, point.dtype)
@@ -269,7 +269,7 @@ def _limit(ceiling: Ceiling, text: str, *, slack: float | None = None, no_share:
 
 
 def _bytes_limit(
-    point: CasePoint, kind: str, known: Ceilings, machine: MachineProfile | None, *, cache_bytes: int | None
+    point: MeasuredPoint, kind: str, known: Ceilings, machine: MachineProfile | None, *, cache_bytes: int | None
 ) -> Limit:
     """The bandwidth limit of a case: of memory, or of a cache that holds its arrays. Transfers also use memory."""
     copies = point.family == "transfer"
@@ -295,7 +295,7 @@ def _bytes_limit(
     return Limit(text=why, no_share=no_share)
 
 
-def _touched(point: CasePoint) -> float:
+def _touched(point: MeasuredPoint) -> float:
     """The bytes that a call reads or writes before it returns to the same ones.
 
     A call that moves more bytes than it holds passes over its arrays several times. Each pass may be in place, so
@@ -306,7 +306,7 @@ def _touched(point: CasePoint) -> float:
     return moved if moved <= held else (point.elements or 0) * int(bits[0] if bits else 8) / 8
 
 
-def _link_limit(point: CasePoint, kind: str) -> Limit:
+def _link_limit(point: MeasuredPoint, kind: str) -> Limit:
     """The catalogue's link in one direction, if this case uses it."""
     if point.platform == "cpu":
         return Limit(text="CPU devices have no link of their own: they share the machine's memory")
@@ -333,11 +333,11 @@ def _link_limit(point: CasePoint, kind: str) -> Limit:
     return Limit(rate=rate, source="catalogue", text=text, slack=SLACK["catalogue"])
 
 
-def _where(point: CasePoint) -> str:
+def _where(point: MeasuredPoint) -> str:
     return f"on {point.where}" if point.platform == "cpu" else "on this device"
 
 
-def _up_to(point: CasePoint) -> str:
+def _up_to(point: MeasuredPoint) -> str:
     """Where a peak was measured. Fewer cores may have reached more (`measured_ceilings`)."""
     return _where(point).replace("on ", "on up to ") if point.platform == "cpu" and point.cores != 1 else _where(point)
 

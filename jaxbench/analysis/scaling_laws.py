@@ -21,7 +21,7 @@ import numpy as np
 from scipy import optimize
 
 from jaxbench.analysis.quantities import interval
-from jaxbench.analysis.scaling import Row
+from jaxbench.analysis.run_rows import Row
 from jaxbench.digits import digits
 from jaxbench.statistics.bootstrap import Estimate, estimate
 

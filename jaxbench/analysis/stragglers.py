@@ -12,14 +12,14 @@ import dataclasses
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 from scipy import special
 
 from jaxbench.analysis.quantities import times
-from jaxbench.analysis.scaling import Row, fault
+from jaxbench.analysis.run_rows import Row, fault
 from jaxbench.core.schema import RoundRecord
+from jaxbench.records.manifest import Surroundings
 from jaxbench.statistics.bootstrap import MIN_PROCESSES, MIN_ROUNDS, Estimate, Unit, estimate
 from jaxbench.statistics.paired_ratio import Timed
 from jaxbench.statistics.timing import measure as timing_of
@@ -150,7 +150,7 @@ def _relative(row: Timed, units: Sequence[Unit], logs: np.ndarray) -> tuple[Esti
     return tuple(Estimate(value=float(one), lo=float(lo), hi=float(hi)) for one, lo, hi in ends)
 
 
-def sentences(rows: Sequence[Row], workers: Mapping[str, Any]) -> list[str]:
+def sentences(rows: Sequence[Row], workers: Mapping[str, Surroundings]) -> list[str]:
     """One sentence for each point with a slow process. Without any, one on the point with the largest slowest / median.
 
     workers: from the manifest, with the host of each process if there are several.
@@ -159,7 +159,7 @@ def sentences(rows: Sequence[Row], workers: Mapping[str, Any]) -> list[str]:
     if not found:
         return []
     if slow := [one for one in found if one.clearest.slow is not None]:
-        return [sentence(one, workers.get(one.clearest.worker, {}).get("hosts", ())) for one in slow]
+        return [sentence(one, workers.get(one.clearest.worker, Surroundings()).get("hosts", ())) for one in slow]
     worst = max((one.clearest for one in found), key=lambda pace: pace.slowest_over_median.value)
     return [
         f"No process is slow in most rounds. The slowest process of a block, which varies, took at most "

@@ -30,8 +30,8 @@ from jaxbench.report import build, page, views
 from jaxbench.report.drawing import canvas
 from jaxbench.report.drawing.canvas import Look
 from jaxbench.report.drawing.plot import Plot
-from jaxbench.report.findings import Findings
 from jaxbench.report.page import Page, Purpose, Section
+from jaxbench.report.run_report import RunReport
 
 SHOWN = 2  # figures of a result that a notebook shows at once; all are in `figures`
 PX_PER_IN = 100  # of a figure in a notebook
@@ -130,17 +130,17 @@ class Run(Result):
       figures: such as "scaling" and "waterfall".
     """
 
-    def __init__(self, findings: Findings):
-        look = canvas.look_of(findings.config)
-        files = {file.stem: file for file in (findings.path / "figures").glob("*.png")}
-        drawn = views.of(findings).items()
-        figures = [ResultFigure(plot, findings, look=look, file=files.get(name)) for name, plot in drawn]
+    def __init__(self, report: RunReport):
+        look = canvas.look_of(report.config)
+        files = {file.stem: file for file in (report.path / "figures").glob("*.png")}
+        drawn = views.of(report).items()
+        figures = [ResultFigure(plot, report, look=look, file=files.get(name)) for name, plot in drawn]
         about = Page(
-            name=findings.experiment, heading=findings.title, headlines=findings.headlines, pictures=(),
-            table=findings.table(), sections=findings.sections(),
+            name=report.experiment, heading=report.title, headlines=report.headlines, pictures=(),
+            table=report.table(), sections=report.sections(),
         )  # fmt: skip
-        super().__init__(about, findings.path, _frame(findings.csv()), figures)
-        self._findings = findings
+        super().__init__(about, report.path, _frame(report.csv()), figures)
+        self._report = report
 
     @functools.cached_property
     def records(self) -> pd.DataFrame:
@@ -151,8 +151,8 @@ class Run(Result):
         blocks of 2 K steps, the second clock.
         """
         names = ["point", "devices", "round", "worker", "steps", "block_s", "step_s", "clock"]
-        folder = RunFolder(self._findings.path)
-        devices = {each["point"]: each["devices"] for each in self._findings.manifest["plan"]["points"]}
+        folder = RunFolder(self._report.path)
+        devices = {each["point"]: each["devices"] for each in self._report.manifest["plan"]["points"]}
         rows = [
             (each.point, devices.get(each.point), each.round, each.worker, clock * each.steps, seconds,
              seconds / (clock * each.steps), clock)

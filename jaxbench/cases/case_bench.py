@@ -8,7 +8,6 @@ import dataclasses
 import socket
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
 
 import jax
 from ml_collections import ConfigDict
@@ -18,12 +17,15 @@ from jaxbench.cases import runnable
 from jaxbench.cases.placement import Placement
 from jaxbench.cases.runnable import Facts, Runnable
 from jaxbench.core.clock import Loops, Timer
-from jaxbench.core.schema import CaseRecord, CompiledRecord, RoundRecord, Verdict
+from jaxbench.core.schema import CasePlace, CaseRecord, CompiledRecord, RoundRecord, Verdict
 from jaxbench.core.workload import PyTree
 from jaxbench.errors import UserError, did_you_mean
+from jaxbench.hlo import collective_counts, operations, product_flops
+from jaxbench.hlo.module import parse
 from jaxbench.machine import cores
 from jaxbench.machine.mesh import arranged, groups
 from jaxbench.measure import check
+from jaxbench.measure.compile_report import peak_bytes
 from jaxbench.parallel import collectives, multihost
 from jaxbench.parallel.chain import Chain
 from jaxbench.processes.group import ProcessGroup
@@ -34,6 +36,7 @@ from jaxbench.workloads.cases import (
     COLLECTIVES,
     TRANSFERS,
     VIEWS,
+    Case,
     CaseSet,
     CollectiveWorkload,
     KernelWorkload,
@@ -106,15 +109,19 @@ class CaseBench:
             if isinstance(case, TransferWorkload) or makes_calls(case):
                 raise UserError("a case that consists of calls is not compiled as a whole: leave out --target.")
             chain = self._chain(case, placement)
-            compiled = runnable.compile_for(chain)
+            step, compile_s = runnable.compile_for(chain)
         mesh = {} if chain.mesh is None else dict(chain.mesh.shape)
-        checks: tuple[Verdict, ...] = (check.judge_host_calls(compiled.host_calls),)
+        memory, module = step.memory_analysis(), parse(step.as_text() or "")
+        checks: tuple[Verdict, ...] = (check.judge_host_calls(operations.host_calls(module)),)
         if isinstance(case, CollectiveWorkload):
-            checks = implementation(placement.impl, compiled.kinds), *checks
+            checks = implementation(placement.impl, collective_counts.kinds(module)), *checks
         return CompiledRecord(
             point=placement.point, experiment=self.config.experiment, devices=placement.devices,
             platform=self.devices[0].platform, device_kind=self.devices[0].device_kind, mesh=mesh, checks=checks,
-            flops=placement.flops, **compiled.record,
+            flops=placement.flops, product_flops=product_flops.count(module), compile_s=compile_s,
+            collectives=collective_counts.count(module, mesh or None), peak_bytes=peak_bytes(memory),
+            compiler_peak_bytes=getattr(memory, "peak_memory_in_bytes", None) or None,
+            temp_bytes=int(memory.temp_size_in_bytes),
         )  # fmt: skip
 
     def _chain(self, case: KernelWorkload | CollectiveWorkload, placement: Placement) -> Chain:
@@ -164,7 +171,7 @@ class CaseBench:
 
     def round(self, point: str, number: int, *, double: bool = True) -> RoundRecord:
         """Measures one round of a prepared case on fresh arrays. double: with the second clock. Raises StageError."""
-        again = point in self._visited
+        repeated = point in self._visited
         self._visited.add(point)
         known = self.prepared[point]
         ready = known.ready
@@ -173,8 +180,9 @@ class CaseBench:
             # The drawn arrays must be on the devices before the clock starts.
             ready.fence((state, batch) if ready.loop is not None else state)
             timer = dataclasses.replace(known.timer, fence=fence_of_blocks(ready))
-            how: dict[str, Any] = {"guard": ready.guard, "again": again, "double": double}
-            measured, state = timer.round_and_state(ready.step, state, batch, known.steps, **how)
+            measured, state = timer.round_and_state(
+                ready.step, state, batch, known.steps, guard=ready.guard, repeated=repeated, double=double
+            )
             loops = Loops(0, (), ())
             if ready.loop is not None and ready.place is not None:
                 timer = dataclasses.replace(known.timer, fence=self.timer.fence)
@@ -189,15 +197,16 @@ class CaseBench:
         outcome: dict[str, float],
     ) -> CaseRecord:  # fmt: skip
         facts, device = ready.facts, self.devices[0]
-        placed = {name: value for name, value in placement.to_json().items() if name not in ("case", "platform")}
+        placed = {field.name: getattr(placement, field.name) for field in dataclasses.fields(CasePlace)}
+        placed["platform"] = device.platform
         members, group = self.members(placement), self._group(placement)
         return CaseRecord(
-            experiment=self.config.experiment, platform=device.platform, device_kind=device.device_kind,
+            **placed, experiment=self.config.experiment, device_kind=device.device_kind,
             processes=len(members.processes), zeros=zeros, wrong=wrong, launch_s=launch_s, compile_s=facts.compile_s,
             compiler_flops=facts.flops, compiler_bytes=facts.bytes, temp_bytes=facts.temp_bytes,
             checks=verdicts(ready, wrong), worker=self.worker, collectives=facts.collectives,
             calls_library=facts.calls_library, group_processes=len(group),
-            group_hosts=len({self.hosts[process] for process in group}), outcome=outcome, **placed,
+            group_hosts=len({self.hosts[process] for process in group}), outcome=outcome,
         )  # fmt: skip
 
     def _group(self, placement: Placement) -> set[int]:
@@ -213,7 +222,7 @@ def _shape(mesh: str) -> tuple[int, ...]:
     return tuple(int(side) for side in mesh.split("x"))
 
 
-def double_precision(dtype: str) -> contextlib.AbstractContextManager[Any]:
+def double_precision(dtype: str) -> contextlib.AbstractContextManager[object]:
     """JAX turns float64 into float32 by default."""
     return jax.enable_x64(True) if dtype == "float64" else contextlib.nullcontext()
 
@@ -223,7 +232,7 @@ def fence_of_blocks(ready: Runnable) -> Callable[[PyTree], PyTree]:
     return ready.fence
 
 
-def makes_calls(case: Any) -> bool:
+def makes_calls(case: Case) -> bool:
     """Whether a case consists of calls, such as copies, so that there is no program to compile."""
     return isinstance(case, TransferWorkload) or (isinstance(case, KernelWorkload) and case.prepare is not None)
 
@@ -276,7 +285,7 @@ def build_cases(config: ConfigDict, experiment: str) -> CaseSet:
     return cases
 
 
-def unsound(case: Any) -> str:
+def unsound(case: object) -> str:
     """The fault of a case, as the end of a sentence; "" if it has none."""
     if isinstance(case, KernelWorkload):
         if (case.function is None) == (case.prepare is None):

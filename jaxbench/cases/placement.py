@@ -6,17 +6,16 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass, field, replace
-from typing import Any
 
 from jaxbench.cases import runnable
 from jaxbench.config import CaseSettings
-from jaxbench.core.plan import KEEP_MEMORY, device_counts, owners_of
+from jaxbench.core.plan import KEEP_MEMORY, device_counts, process_counts
 from jaxbench.core.schema import CasePlace
 from jaxbench.digits import digits
 from jaxbench.errors import NothingToMeasure, UserError
 from jaxbench.machine.mesh import AXES, groupings, mesh_text
 from jaxbench.parallel.collectives import instruction, payload, resident_bytes
-from jaxbench.processes.messages import Setup
+from jaxbench.processes.messages import Fields, Setup
 from jaxbench.records.manifest import Machine
 from jaxbench.workloads.cases import Case, CaseSet, CollectiveWorkload, KernelWorkload, TransferWorkload
 
@@ -48,7 +47,7 @@ class Placement(CasePlace):
     resident_bytes: int
     processes: int = 1
 
-    def to_json(self) -> dict[str, Any]:
+    def to_json(self) -> Fields:
         """The fields that its worker needs. The worker counts the processes itself."""
         return {name: value for name, value in asdict(self).items() if name != "processes"}
 
@@ -251,7 +250,7 @@ def _collectives(
         raise NothingToMeasure(
             "a collective needs at least 2 devices, and this machine has 1: --config.mesh.platform=cpu uses fake ones."
         )
-    processes = owners_of(settings, swept, machine) if collectives else {}
+    processes = process_counts(settings, swept, machine) if collectives else {}
     for devices in swept:
         shape_text = settings.mesh_shape if devices == max(swept) else ""
         owners = processes.get(devices, 1)

@@ -10,7 +10,6 @@ import math
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -21,7 +20,7 @@ from jaxbench.core.clock import Timer
 from jaxbench.core.workload import PyTree
 from jaxbench.hlo import collective_counts, operations, product_flops
 from jaxbench.hlo.module import parse
-from jaxbench.measure.compile_report import callback_names, peak_bytes
+from jaxbench.measure.compile_report import callback_names
 from jaxbench.parallel import chain as chain_lib
 from jaxbench.parallel import multihost
 from jaxbench.parallel.chain import Chain, feed_back
@@ -107,35 +106,16 @@ def compile_chain(
     return Runnable(**timed, loop=looped, place=place, why_unchecked=why_unchecked, facts=facts)
 
 
-@dataclass(frozen=True, kw_only=True)
-class Compiled:
-    """A step compiled for devices that are not here. record: fields of a CompiledRecord."""
-
-    kinds: tuple[str, ...]
-    host_calls: tuple[str, ...]
-    record: dict[str, Any]
-
-
-def compile_for(chain: Chain) -> Compiled:
-    """Compiles the step of a chain for devices that are not here."""
+def compile_for(chain: Chain) -> tuple[jax.stages.Compiled, float]:
+    """(the step of a chain for devices that are not here, the seconds to compile it)."""
     assert chain.avals is not None
     with chain.context():
         start = time.perf_counter()
         step = _jit(chain.step).lower(*chain.avals()).compile()
-        compile_s = time.perf_counter() - start
-    memory, module = step.memory_analysis(), parse(step.as_text())
-    record = {
-        "compile_s": compile_s,
-        "collectives": collective_counts.count(module, None if chain.mesh is None else chain.mesh.shape),
-        "peak_bytes": peak_bytes(memory),
-        "compiler_peak_bytes": getattr(memory, "peak_memory_in_bytes", None) or None,
-        "temp_bytes": int(memory.temp_size_in_bytes),
-        "product_flops": product_flops.count(module),
-    }
-    return Compiled(kinds=collective_counts.kinds(module), host_calls=operations.host_calls(module), record=record)
+        return step, time.perf_counter() - start
 
 
-def _jit(function: Callable[..., PyTree]) -> Any:
+def _jit(function: Callable[..., PyTree]) -> jax.stages.Wrapped:
     # keep_unused: the function does not read the previous result, but that argument's memory takes the new result.
     return jax.jit(function, donate_argnums=0, keep_unused=True)
 
@@ -162,10 +142,8 @@ def calls(workload: KernelWorkload, device: jax.Device) -> Runnable:
     assert prepare is not None
 
     def draw(seed: int) -> tuple[PyTree, PyTree]:
-        arrays: tuple[Any, ...] = draw_arguments(workload.arguments, seed)
-        if not workload.host:
-            arrays = tuple(put(array, device) for array in arrays)
-        return None, prepare(*arrays)
+        arrays = draw_arguments(workload.arguments, seed)
+        return None, prepare(*(arrays if workload.host else (put(array, device) for array in arrays)))
 
     def step(state: PyTree, call: Callable[[], PyTree]) -> tuple[PyTree, None]:
         result = call()
@@ -345,7 +323,7 @@ def _exact(array: np.ndarray) -> np.ndarray:
     return array.astype(np.int64 if jnp.issubdtype(array.dtype, jnp.integer) else np.float64)
 
 
-def _count_differing(result: PyTree, expected: Any, tolerance: float) -> int:
+def _count_differing(result: PyTree, expected: PyTree, tolerance: float) -> int:
     wrong = 0
     for leaf, right in zip(jax.tree.leaves(result), jax.tree.leaves(expected), strict=True):
         value, right = np.asarray(leaf).astype(np.float64), np.asarray(right)
@@ -415,7 +393,7 @@ def build_transfer(
     if source != HOST:
         start = _onto(_device(source, devices), original)()
     copy = _to_host(start) if target == HOST else _onto(_device(target, devices), start)
-    newest: list[Any] = []
+    newest: list[PyTree] = []
 
     def call() -> PyTree:
         newest[:] = ()  # frees the previous copy first, so that only one exists

@@ -119,7 +119,7 @@ class Meter:
 
     def show(self, workdir: Path, console: Console) -> None:
         """Prints the cost of a thousand steps of each point and of the training to target, and the joules."""
-        from jaxbench.analysis import points, scaling
+        from jaxbench.analysis import points, run_rows
         from jaxbench.core.store import RunFolder
         from jaxbench.features.training import goodput
         from jaxbench.statistics import variance
@@ -128,7 +128,7 @@ class Meter:
             return
         run = RunFolder(workdir)
         config = run.config()
-        rows = scaling.analyse(points.load(run), config=config, spread=variance.read(run.path))
+        rows = run_rows.analyse(points.load(run), config=config, spread=variance.read(run.path))
         known = goodput.steps_to_target(workdir, config)
         console.print(f"\nAt {self._per_hour:g} an hour for this machine", style="bold", highlight=False)
         for sentence in goodput.price_sentences(rows, self._per_hour, known, self._used, self._wall_s):

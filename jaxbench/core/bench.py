@@ -1,7 +1,8 @@
 # Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
 """One point in one process: build, compile, check, then measure rounds. Owns no process, file or pipe.
 
-A feature that measures other programs overrides the public methods, as `features.ablations.bench` does.
+A worker process calls `Bench.prepare` and then `Bench.round` for each visit, or only `Compiler.compile_for` on absent
+hardware. A feature that measures other programs overrides the public methods, as `features.ablations.bench` does.
 """
 
 from __future__ import annotations
@@ -45,16 +46,16 @@ from jaxbench.workloads.data import input as feeds
 from jaxbench.workloads.data import own
 
 OVERSUBSCRIBED_WARMUP = 2  # blocks
-LIFE = 32  # visits after which a point starts from a fresh state, so that no model is driven far beyond its training
-FREE_STEPS = 4  # the memory that stays free while states are kept, as many times that of the largest step
+MAX_VISITS = 32  # then a point starts from a fresh state, so that no model is driven far beyond its training
+FREE_STEPS = 4  # while states are kept, this many times the memory of the largest step stays free
 LATENCIES = 200  # samples of a latency over all rounds: two of them lie above the 99th percentile
 
 
 class Compiler:
-    """Builds and compiles points of one experiment for the devices of this process, or for those of a target."""
+    """Builds and compiles points of one experiment, for the devices of this process or for absent hardware."""
 
     def __init__(self, config: Fields, experiment: str, devices: list[jax.Device], *, keep: bool = False):
-        """keep: the one-device references of all points, where memory allows."""
+        """keep: keep the one-device references of all points, where memory allows, and not only of the newest."""
         self.config = ConfigDict(config)
         self.devices = devices
         self.device = multihost.first_here(devices)
@@ -73,11 +74,11 @@ class Compiler:
         self.arms = Arms(self.config, experiment, self.devices[0])
         self.plain = inspected(self.arms.config({}), experiment)
         self._draw = jit_once(self.plain.synthetic, static_argnums=1)
-        own = experiment in discovery.experiments()
-        self.proof = Proof(self.arms, self.plain, self.devices, self.key, own=own, keep=keep)
+        own_experiment = experiment in discovery.experiments()  # of the suite, not a user's file
+        self.proof = Proof(self.arms, self.plain, self.devices, self.key, own=own_experiment, keep=keep)
 
     def _grown(self, point: Point) -> int:
-        """The device count for which the model is enlarged."""
+        """The device count for which the model is enlarged: that of the point if weak scaling grows the model."""
         return point.devices if point.scaling == "weak" and self.config.weak == "model" else 1
 
     def is_whole_step(self, point: Point) -> bool:
@@ -88,9 +89,9 @@ class Compiler:
         """A new Program with a step that was never traced, and with the compiled `init` of an earlier equal Program."""
         program = build_program(workload, point.strategy, self.devices[: point.devices], point.levers)
         layout = tuple(point.levers.get(name) for name in ("mesh", "schedule"))
-        # Everything that changes `init`. Reusing the jitted function saves its compilation for each further arm.
-        key = point.strategy, point.devices, id(workload), layout
-        return dataclasses.replace(program, init=self._inits.setdefault(key, program.init))
+        all_that_changes_init = point.strategy, point.devices, id(workload), layout
+        # Reusing the jitted function saves its compilation for each further arm.
+        return dataclasses.replace(program, init=self._inits.setdefault(all_that_changes_init, program.init))
 
     def compile(
         self, point: Point, extra: Mapping[str, object] | None = None, *, accepted: bool = False
@@ -99,11 +100,11 @@ class Compiler:
 
         extra: further compiler options. accepted: another process has already checked the loss and its parts.
         """
-        workload, program = self.built(point, accepted=accepted)
+        workload, program = self.workload_and_program(point, accepted=accepted)
         with stage("compile"):
             options = {**compiler_options(point.levers, program), **(extra or {})}
-            program, compiled = self.compiled(workload, program, point, options)
-            if compiled.loaded:  # another point has the same program: it takes as long to compile
+            program, compiled = self.executable(workload, program, point, options)
+            if compiled.loaded:  # from the cache, so its time is not a compile time; an equal program took this time
                 compile_s = self._compile_s.get(compiled.sha256, compiled.report.compile_s)
                 report = dataclasses.replace(compiled.report, compile_s=compile_s)
                 compiled = dataclasses.replace(compiled, report=report)
@@ -115,8 +116,8 @@ class Compiler:
             self.reports[point.point] = compiled.report
             return workload, program, compiled
 
-    def built(self, point: Point, *, accepted: bool) -> tuple[PyTree, Program]:
-        """The workload and the program of a point. Raises StageError."""
+    def workload_and_program(self, point: Point, *, accepted: bool) -> tuple[PyTree, Program]:
+        """(the workload, the program that is not yet compiled) of a point. Raises StageError."""
         if not accepted:
             with stage("model"):
                 kind = self.proof.loss_kind
@@ -128,19 +129,19 @@ class Compiler:
                 require_micro_batchable(workload, program, kind)
             return workload, program
 
-    def compiled(
+    def executable(
         self, workload: PyTree, program: Program, point: Point, options: dict[str, object]
     ) -> tuple[Program, CompiledStep]:
-        """The program as it runs, and its executable."""
+        """(the program that runs, its executable). A user's own step may be laid out anew when it is compiled."""
         return program, compile_step(workload, program, point.global_batch, options=options, asked=point.devices)
 
     def report_of(self, point: Point, report: CompileReport) -> CompileReport:
-        """The compile report of a point. report: its report with the FLOPs of a whole step of the global batch."""
+        """The compile report of a point, given the one with the FLOPs of a whole step of the global batch."""
         return report
 
-    def compile_only(self, placed: Fields) -> Compiled:
-        """The numbers that a dry run shows for a point. Raises StageError."""
-        _, program, compiled = self.compile(decode(Point, placed))
+    def compile_only(self, fields: Fields) -> Compiled:
+        """The numbers that a dry run shows for a point. fields: `Point.to_json`. Raises StageError."""
+        _, program, compiled = self.compile(decode(Point, fields))
         report = compiled.report
         return Compiled(
             compile_s=(report.trace_s or 0) + report.lower_s + report.compile_s,
@@ -150,49 +151,37 @@ class Compiler:
             whole_bytes=(report.peak_bytes or 0) + (program.parts - 1) * (report.temp_bytes or 0),
         )
 
-    def compile_for(self, placed: Fields, text: str = "", options: Fields | None = None) -> CompiledRecord:
-        """Compiles a point for a target, and checks its collectives. Raises StageError.
+    def compile_for(self, fields: Fields, text_file: str = "", options: Fields | None = None) -> CompiledRecord:
+        """Compiles a point for absent hardware, and checks its collectives. Raises StageError.
 
-        text: the file for the compiled text, compressed; "": none. options: further compiler options.
+        text_file: where to write the compiled text, gzipped; "": nowhere. options: further compiler options.
         """
-        point = decode(Point, placed)
+        point = decode(Point, fields)
         workload, program, compiled = self.compile(point, options)
-        if text:
-            Path(text).write_bytes(gzip.compress(compiled.text.encode(), mtime=0))
+        if text_file:
+            Path(text_file).write_bytes(gzip.compress(compiled.text.encode(), mtime=0))
         report = compiled.report
         return CompiledRecord(
-            experiment=self.config.experiment,
-            platform=self.devices[0].platform,
-            device_kind=self.devices[0].device_kind,
-            mesh=dict(program.mesh.shape),
-            compile_s=(report.trace_s or 0) + report.lower_s + report.compile_s,
-            collectives=report.collectives,
-            checks=self.sent_checks(workload, program, report, point),
-            peak_bytes=report.peak_bytes,
-            compiler_peak_bytes=report.compiler_peak_bytes,
-            temp_bytes=report.temp_bytes,
-            flops=report.flops_per_step,
-            product_flops=report.product_flops_per_step,
-            parameters=report.parameters,
-            attention=report.attention,
-            passes=program.passes,
-            point=point.point,
-            strategy=point.strategy,
-            scaling=point.scaling,
-            devices=point.devices,
-            global_batch=point.global_batch,
-            arm=point.arm,
-        )
+            experiment=self.config.experiment, platform=self.devices[0].platform,
+            device_kind=self.devices[0].device_kind, mesh=dict(program.mesh.shape),
+            compile_s=(report.trace_s or 0) + report.lower_s + report.compile_s, collectives=report.collectives,
+            checks=self.sent_checks(workload, program, report, point), peak_bytes=report.peak_bytes,
+            compiler_peak_bytes=report.compiler_peak_bytes, temp_bytes=report.temp_bytes, flops=report.flops_per_step,
+            product_flops=report.product_flops_per_step, parameters=report.parameters, attention=report.attention,
+            passes=program.passes, point=point.point, strategy=point.strategy, scaling=point.scaling,
+            devices=point.devices, global_batch=point.global_batch, arm=point.arm,
+        )  # fmt: skip
 
     def sent_checks(
         self, workload: PyTree, program: Program, report: CompileReport, point: Point
     ) -> tuple[Verdict, ...]:
+        """The checks of what the compiled step sends."""
         return (expected_communication.judge(workload, program, report, point.global_batch, devices=point.devices),)
 
 
 @dataclass(frozen=True)
 class PreparedStep:
-    """A compiled, checked point. `steps`: K, the steps of one block."""
+    """A compiled, checked point. steps: K, the steps of one block."""
 
     point: Point
     workload: TrainWorkload
@@ -205,7 +194,8 @@ class PreparedStep:
 class Held:
     """The state that a point keeps from one visit to the next.
 
-    steps: all steps that made it, in `visits` visits. counted: the steps that it counted itself."""
+    steps: all steps that made it, in `visits` visits. counted: the steps that it counted itself.
+    """
 
     state: TrainState
     steps: int = 0
@@ -233,7 +223,7 @@ class Bench(Compiler):
         self._held: dict[str, Held] = {}  # by point
         self._placed: dict[str, Batch] = {}  # the batch on the devices, by point
         self._drawn: dict[int, Batch] = {}  # the batch on a CPU, by batch size
-        self._keeps = True  # until another step needs the memory
+        self._keeps_arrays = True  # the three above, until a step might need their memory
         self._probes: dict[int, Probe] = {}  # by device count
 
     def carry_out(self, request: Request) -> Message | None:
@@ -245,12 +235,56 @@ class Bench(Compiler):
         """The real data, read once."""
         return None if self.plain.data is None else own.read(self.plain, seed=self.config.seed)
 
-    def prepare_again(self, placed: Fields, program_sha256: str, steps: int) -> bool:
-        """Compiles a point that another process has checked, for blocks of `steps` steps. Raises StageError.
+    def prepare(self, fields: Fields, *, paced: bool = True) -> PointRecord:
+        """Compiles, checks against one device, and, if `paced`, finds the block length. Raises StageError.
+
+        fields: `Point.to_json`. If it is not paced, `pace` must follow, unless `round` is told the length.
+        """
+        point = decode(Point, fields)
+        workload, program, compiled = self.compile(point)
+        program_sha256 = compiled.sha256
+        with stage("check"):
+            batch = self.batch(point)
+            first_run_s, facts, outputs = self._first_run(program, compiled, batch)
+            facts |= self.facts_of(workload)
+            report = dataclasses.replace(compiled.report, first_run_s=first_run_s)
+            checks = self.verdicts(point, workload, program, compiled, batch, outputs)
+            if EXECUTION.of(point.levers) == "eager":  # the compiled program was checked; the Python function is timed
+                call, report = program.step.__wrapped__, op_by_op(report)
+                compiled = CompiledStep(call, report)
+        self.prepared[point.point] = PreparedStep(point, workload, program, compiled, 1)
+        outcome = self.pace(point.point) if paced else {}
+        with stage("train"):
+            outcome |= self.outcome(workload, program, point)
+        return PointRecord(
+            experiment=self.config.experiment, processes=len(program.members.processes),
+            platform=self.devices[0].platform, device_kind=self.devices[0].device_kind, passport=report, checks=checks,
+            worker=self.worker, outcome=outcome, facts=facts, program_sha256=program_sha256, **self.about_model(),
+            **point.to_json(),
+        )  # fmt: skip
+
+    def pace(self, point: str) -> dict[str, float]:
+        """Finds the block length of a prepared point. Raises StageError.
+
+        Returns {"waited_share": the share of a block in which a fed step waits for its input}; {} for other steps.
+        """
+        ready = self.prepared[point]
+        with stage("measure"), self.running(ready) as (call, state, supply):
+            least_s = self.config.measure.block_s
+            steps, state = self.timer_of(ready).steps_per_block(call, state, supply, least_s)
+            self.prepared[point] = dataclasses.replace(ready, steps=steps)
+            if not hasattr(supply, "waited_s"):  # not a feed, or that of a user's own step
+                return {}
+            waited_before = supply.waited_s
+            seconds, _ = self.timer_of(ready).block(call, state, supply, steps)
+            return {"waited_share": (supply.waited_s - waited_before) / seconds}
+
+    def prepare_again(self, fields: Fields, program_sha256: str, steps: int) -> bool:
+        """`prepare` for a point that another process has checked, for blocks of `steps` steps. Raises StageError.
 
         Returns whether it is the program that was checked; only then the point is prepared.
         """
-        point = decode(Point, placed)
+        point = decode(Point, fields)
         workload, program, compiled = self.compile(point, accepted=True)
         if compiled.sha256 != program_sha256:
             return False
@@ -261,48 +295,15 @@ class Bench(Compiler):
         if not self.fed(point):
             ready = self.prepared[point.point]
             with stage("measure"), self.running(ready) as (call, state, batch):
-                # Another process has seen the step settle. What is cold here is the memory, which the first block
-                # touches, while other sets load their programs; so no round waits for it.
+                # Another process has seen the step settle. Only the memory is cold here. The first block touches it
+                # while other sets load their programs, so no round waits for it.
                 _, state = self.timer_of(ready).block(call, state, batch, steps)
             self._warm.add(point.point)
             self._held[point.point] = Held(state, steps, counted=counted_steps(state))
         return True
 
-    def prepare(self, placed: Fields, *, paced: bool = True) -> PointRecord:
-        """Compiles, checks against one device, and, if `paced`, finds the block length. Raises StageError.
-
-        Without it `pace` must follow, unless `round` is told the length.
-        """
-        point = decode(Point, placed)
-        workload, program, compiled = self.compile(point)
-        program_sha256 = compiled.sha256
-        with stage("check"):
-            batch = self.batch(point)
-            first_run_s, facts, outputs = self._first_run(program, compiled, batch)
-            facts |= self.facts_of(workload)
-            report = dataclasses.replace(compiled.report, first_run_s=first_run_s)
-            checks = self.verdicts(point, workload, program, compiled, batch, outputs)
-            if EXECUTION.of(point.levers) == "eager":
-                call, report = program.step.__wrapped__, op_by_op(report)
-                compiled = CompiledStep(call, report)
-        self.prepared[point.point] = PreparedStep(point, workload, program, compiled, 1)
-        outcome = self.pace(point.point) if paced else {}
-        with stage("train"):
-            outcome |= self.outcome(workload, program, point)
-        record = self._record(point, report, checks, program, outcome=outcome, facts=facts)
-        return dataclasses.replace(record, program_sha256=program_sha256)
-
-    def pace(self, point: str) -> dict[str, float]:
-        """Finds the block length of a prepared point. Returns the share of a block in which a fed step waits, if it
-        is one. Raises StageError."""
-        ready = self.prepared[point]
-        with stage("measure"), self.running(ready) as (call, state, supply):
-            least_s = self.config.measure.block_s
-            steps, state = self.timer_of(ready).steps_per_block(call, state, supply, least_s)
-            self.prepared[point] = dataclasses.replace(ready, steps=steps)
-            return self._waiting(ready, call, state, supply, steps)
-
     def facts_of(self, workload: TrainWorkload) -> dict[str, float]:
+        """`PointRecord.facts`, as far as they belong to the workload."""
         if id(workload) not in self._facts:
             self._facts[id(workload)] = step_facts.of_workload(workload)
         return self._facts[id(workload)]
@@ -320,8 +321,8 @@ class Bench(Compiler):
         """Visits a prepared point once. Raises StageError.
 
         The first visit of this process warms up until the step has settled. A later visit continues from the kept
-        state. steps: of a block; None: as `prepare` found. double: with the second clock. last: check the state, as
-        after the first visit.
+        state. steps: K, the steps of a block; None: as `prepare` found. double: with the second clock. last: it is the
+        point's last visit here, so check the state, as after the first.
         """
         ready = self.prepared[point]
         steps, fed = steps or ready.steps, self.fed(ready.point)
@@ -334,27 +335,30 @@ class Bench(Compiler):
         with stage("measure"):
             with self.running(ready, held) as (call, state, supply):
                 del held  # the step overwrites its state
-                how: dict[str, Any] = {"guard": guard, "again": repeated, "double": double}
-                measured, state = self.timer_of(ready).round_and_state(call, state, supply, steps, **how)
+                measured, state = self.timer_of(ready).round_and_state(
+                    call, state, supply, steps, guard=guard, repeated=repeated, double=double
+                )
             del supply
             record = RoundRecord(point=point, round=number, steps=steps, worker=self.worker, **vars(measured))
             counted, steps_made = counted_steps(state), steps_before + record.steps_made
             checks, loss = self._after_round(ready, state, steps_made, check=check)
+            # The check of the state made one more update, which donated it.
             donated = check and point not in self._accepted and not ready.point.explains
-            if not (donated or fed or visits == LIFE):
+            if not (donated or fed or visits == MAX_VISITS):
                 self._held[point] = Held(state, steps_made, visits + 1, counted)
             self._keep_memory_free()
         return dataclasses.replace(record, checks=checks, loss_after=loss, counted=counted - counted_before)
 
     def _keep_memory_free(self) -> None:
         """Drops all kept states and batches, now and later, once a step might need their memory."""
-        step = max(each.compiled.report.peak_bytes or 0 for each in self.prepared.values())
-        devices = len(self.devices) if self.device.platform == "cpu" else 1
-        self._keeps = self._keeps and memory.room(self.device) >= FREE_STEPS * devices * step
-        if not self._keeps:
+        step_bytes = max(ready.compiled.report.peak_bytes or 0 for ready in self.prepared.values())
+        devices = len(self.devices) if self.device.platform == "cpu" else 1  # fake devices share the host's memory
+        self._keeps_arrays = self._keeps_arrays and memory.room(self.device) >= FREE_STEPS * devices * step_bytes
+        if not self._keeps_arrays:
             self._forget()
 
     def _forget(self) -> None:
+        """Drops all kept arrays. The next visits make them again."""
         for kept in (self._held, self._placed, self._drawn):
             kept.clear()
 
@@ -363,29 +367,33 @@ class Bench(Compiler):
     ) -> tuple[tuple[Verdict, ...], float | None]:
         """(the verdicts on the state after `steps` steps, its loss). With `check` the state may be donated.
 
-        Without `check` it is only checked whether the state has counted its steps. A verdict that passes is then left
-        out, as it is for a point that another process has checked.
+        Without `check`, only whether the state has counted its steps. Passing verdicts are then left out, as for a
+        point that another process has checked: each round would repeat them.
         """
         point = ready.point
-        judged = self.state_verdicts(point, state, steps, parameters=check)
+        verdicts = self.state_verdicts(point, state, steps, parameters=check)
         if not check or point.point in self._accepted:
-            return tuple(verdict for verdict in judged if not verdict.ok), None
-        if point.explains or not ready.program.members.all(all(verdict.ok for verdict in judged)):
-            return judged, None
+            return tuple(verdict for verdict in verdicts if not verdict.ok), None
+        if point.explains or not ready.program.members.all(all(verdict.ok for verdict in verdicts)):
+            return verdicts, None
         if self.device.platform != "cpu":
             self._forget()  # the result of one device needs the memory
-        about = point, self._grown(point), ready.program, ready.compiled.call, self.batch(point), state
-        more, loss = self.proof.after_round(*about)
-        return judged + more, loss
+        update_verdicts, loss = self.proof.after_round(
+            point, self._grown(point), ready.program, ready.compiled.call, self.batch(point), state
+        )
+        return verdicts + update_verdicts, loss
 
     def state_verdicts(self, point: Point, state: TrainState, steps: int, *, parameters: bool) -> tuple[Verdict, ...]:
         """The verdicts on the state after `steps` timed steps. parameters: also check that they are finite."""
-        counted = steps if PART.of(point.levers) in ("step", "local") else 0
+        counted = steps if PART.of(point.levers) in ("step", "local") else 0  # other parts of a step update nothing
         return judge_timed_state(state, counted) if parameters else (judge_steps(state, counted),)
 
     @contextlib.contextmanager
     def running(self, ready: PreparedStep, held: Held | None = None) -> Iterator[tuple[Any, Any, Any]]:
-        """(call, state, input of every step: a batch on the devices, or a feed). held: None for a fresh state."""
+        """A context with (call, state, supply), ready to be timed: state, metrics = call(state, supply).
+
+        supply: a batch on the devices, or a feed with one for each call. held: None for a fresh state.
+        """
         program, point, call = ready.program, ready.point, ready.compiled.call
         if held is None:
             memory.give_back()
@@ -403,7 +411,7 @@ class Bench(Compiler):
             yield (lambda state, feed: call(state, feed.next())), state, feed
 
     def fed(self, point: Point) -> bool:
-        """Whether each step takes another batch from the host."""
+        """Whether each step takes another batch from the host, instead of the same one on the devices."""
         return INPUT.of(point.levers).kind != "device"
 
     def feed(self, ready: PreparedStep) -> PyTree:
@@ -414,31 +422,25 @@ class Bench(Compiler):
         )  # fmt: skip
 
     def timer_of(self, ready: PreparedStep) -> Timer:
-        """The timer of a point. The blocks of inference have one step, and their number is enough for a percentile."""
+        """The timer of a point."""
         group = ready.program.members if self.co_runners.alone else self.co_runners
         timer = dataclasses.replace(self.timer, barrier=group.barrier, broadcast=group.broadcast)
         if ready.point.oversubscribed:  # its times support no claim, so a short warm-up is enough
             return dataclasses.replace(timer, warmup_blocks=OVERSUBSCRIBED_WARMUP)
         if self.device.platform == "cpu":
-            mine = ready.program.mesh.local_devices
-            if len(mine) not in self._probes:
-                self._probes[len(mine)] = Probe(mine)
-            timer = dataclasses.replace(timer, probe=self._probes[len(mine)])
+            local = ready.program.mesh.local_devices
+            if len(local) not in self._probes:
+                self._probes[len(local)] = Probe(local)
+            timer = dataclasses.replace(timer, probe=self._probes[len(local)])
         if ready.point.levers.get(PART.name) != "inference":
             return timer
+        # A block of one step is a latency. All rounds together need enough of them for a percentile.
         rounds, _ = counts(self.config.measure.rounds, self.config.measure.processes)
         blocks = max(timer.blocks, -(-LATENCIES // rounds))
         return dataclasses.replace(timer, blocks=blocks, max_steps=1)
 
-    def _waiting(self, ready: PreparedStep, call: Any, state: PyTree, supply: PyTree, steps: int) -> dict[str, float]:
-        """The share of a block's time in which the step's thread waits for its input."""
-        if not hasattr(supply, "waited_s"):
-            return {}
-        before = supply.waited_s
-        seconds, _ = self.timer_of(ready).block(call, state, supply, steps)
-        return {"waited_share": (supply.waited_s - before) / seconds}
-
     def outcome(self, workload: TrainWorkload, program: Program, point: Point) -> dict[str, float]:
+        """The results of a short training, such as its accuracy; {} unless the config asks for one."""
         steps = self.config.measure.train_steps
         if not steps or self.data is None or point.explains or PART.of(point.levers) != "step":
             return {}
@@ -449,19 +451,22 @@ class Bench(Compiler):
     def batch(self, point: Point) -> Batch:
         """The synthetic batch of a point: the same values in every round, strategy and process.
 
-        For accelerators the host draws and keeps it: inside the context of a mesh each device would hold all of it.
-        For several processes too: inside the context of a mesh it would lie in all of them.
+        For accelerators, and for several processes, the host draws it and nothing is kept: inside the context of a mesh
+        each device, or each process, would hold all of it.
         """
+
+        def draw() -> Batch:
+            return self._draw(jax.random.fold_in(self.key, 2), point.global_batch)  # `create_state` folds in 0 and 1
+
         if self.devices[0].platform == "cpu" and self.members.alone:
             if point.global_batch not in self._drawn:
-                drawn = self._draw(jax.random.fold_in(self.key, 2), point.global_batch)
-                self._drawn[point.global_batch] = drawn
+                self._drawn[point.global_batch] = draw()
             return self._drawn[point.global_batch]
         with on_host():
-            return jax.device_get(self._draw(jax.random.fold_in(self.key, 2), point.global_batch))
+            return jax.device_get(draw())
 
     def _first_run(self, program: Program, compiled: CompiledStep, batch: Batch) -> tuple[float, dict[str, float], Any]:
-        """(seconds, further facts about the step, its outputs)."""
+        """Runs the step once on a state of its own: (seconds, further facts about the step, its outputs)."""
         with program.context():
             state, placed = program.init(self.key), program.put(batch)
             jax.block_until_ready((state, placed))
@@ -470,30 +475,6 @@ class Bench(Compiler):
             start = time.perf_counter()
             _, outputs = jax.block_until_ready(compiled.call(state, placed))
             return time.perf_counter() - start, facts | step_facts.of_metrics(outputs), outputs
-
-    def _record(
-        self,
-        point: Point,
-        report: CompileReport,
-        checks: tuple[Verdict, ...],
-        program: Program,
-        *,
-        outcome: dict[str, float],
-        facts: dict[str, float],
-    ) -> PointRecord:
-        return PointRecord(
-            experiment=self.config.experiment,
-            processes=len(program.members.processes),
-            platform=self.devices[0].platform,
-            device_kind=self.devices[0].device_kind,
-            passport=report,
-            checks=checks,
-            worker=self.worker,
-            outcome=outcome,
-            facts=facts,
-            **self.about_model(),
-            **point.to_json(),
-        )
 
     def about_model(self) -> dict[str, PyTree]:
         """The fields of a record that describe the model."""

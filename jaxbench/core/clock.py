@@ -1,10 +1,12 @@
 # Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
 """Times chained steps in fenced blocks. The clock and the fence are arguments, so that tests can fake both.
 
-A block is K steps, each from the state of the previous one, and one fence at the end: inside the block the
-host runs ahead of the devices, as in real training, and the fence's cost is paid once. The second clock is the slope
-between blocks of K and of 2 K steps, which cancels every cost that a block pays once. A case has a third clock: the
-slope between K and 2 K iterations of one jitted loop, which also cancels the cost of each call.
+A block is K steps, each from the state of the previous one, and one fence at the end: inside the block the host runs
+ahead of the devices, as in real training, and the fence's cost is paid once. There are three clocks to compare:
+
+first   the time of a block over K
+second  the slope between blocks of K and of 2 K steps, which cancels every cost that a block pays once
+third   for cases: the slope between K and 2 K iterations of one jitted loop, which also cancels the cost of each call
 """
 
 from __future__ import annotations
@@ -23,6 +25,8 @@ from jaxbench.machine import cores
 from jaxbench.machine.cores import LoadCounters
 
 COMPILE_EVENT = "/jax/core/compile/backend_compile_duration"
+Step = Callable[..., PyTree]  # (state, batch) -> (state, metrics), compiled
+Loop = Callable[..., PyTree]  # (state, batch, count) -> the state after `count` steps in one call
 
 
 @dataclass(frozen=True)
@@ -63,9 +67,9 @@ class Timer:
       clock: seconds, monotonic. fence: waits until its argument is computed.
       before, after: read the load of the machine, outside the timed span of a block.
       probe: seconds of a fixed piece of work, done before each timed block; None: there is none.
-      meet: waits for the other processes that run the step, so that all begin a block together. decided: a value of
-        this process's clock -> that of the process which decides for all; if each decided for itself, one could run
-        a step that the others do not.
+      barrier: waits for the other processes that run the step, so that all begin a block together.
+      broadcast: a decision of this process -> that of the leader. If each decided by its own clock, one process could
+        run a step that the others do not, and wait for them forever.
     """
 
     blocks: int = 1
@@ -80,7 +84,7 @@ class Timer:
     barrier: Callable[[], None] = lambda: None
     broadcast: Callable[[bool], bool] = lambda value: value
 
-    def block(self, step: Callable[..., PyTree], state: PyTree, batch: PyTree, steps: int) -> tuple[float, PyTree]:
+    def block(self, step: Step, state: PyTree, batch: PyTree, steps: int) -> tuple[float, PyTree]:
         """Runs `steps` dependent steps. Returns (seconds, state)."""
         self.barrier()
         start = self.clock()
@@ -89,25 +93,25 @@ class Timer:
         self.fence((state, metrics))
         return self.clock() - start, state
 
-    def steps_per_block(
-        self, step: Callable[..., PyTree], state: PyTree, batch: PyTree, least_s: float
-    ) -> tuple[int, PyTree]:
-        """The smallest power of two K (at most `max_steps`) for which two blocks in a row last `least_s`. Returns
-        (K, state). K is found by doubling, because the first steps of a program are slower and predict nothing; two
-        blocks, because one may be interrupted."""
+    def steps_per_block(self, step: Step, state: PyTree, batch: PyTree, least_s: float) -> tuple[int, PyTree]:
+        """(K, state). K: the smallest power of two (at most `max_steps`) for which two blocks in a row last `least_s`.
+
+        It is found by doubling, because the first steps of a program are slower and predict nothing. One block is not
+        enough, because it may be interrupted.
+        """
         steps = 1
         while steps < self.max_steps:
             seconds, state = self.block(step, state, batch, steps)
-            long = self.broadcast(seconds >= least_s)
-            if long:
+            long_enough = self.broadcast(seconds >= least_s)
+            if long_enough:
                 seconds, state = self.block(step, state, batch, steps)
-                long = self.broadcast(seconds >= least_s)
-            if long:
+                long_enough = self.broadcast(seconds >= least_s)
+            if long_enough:
                 break
             steps *= 2
         return steps, state
 
-    def loop(self, loop: Callable[..., PyTree], state: PyTree, batch: PyTree, count: jax.Array) -> tuple[float, PyTree]:
+    def loop(self, loop: Loop, state: PyTree, batch: PyTree, count: jax.Array) -> tuple[float, PyTree]:
         """One run of the loop. `count`: its iterations, an int32 scalar on the device. Returns (seconds, state)."""
         self.barrier()
         start = self.clock()
@@ -116,12 +120,7 @@ class Timer:
         return self.clock() - start, state
 
     def steps_per_loop(
-        self,
-        loop: Callable[..., PyTree],
-        state: PyTree,
-        batch: PyTree,
-        least_s: float,
-        place: Callable[[int], jax.Array],
+        self, loop: Loop, state: PyTree, batch: PyTree, least_s: float, place: Callable[[int], jax.Array]
     ) -> tuple[int, PyTree]:
         """Like `steps_per_block`, up to 2^20 iterations. place: puts a number on the device."""
         steps = 1
@@ -132,7 +131,7 @@ class Timer:
             steps *= 2 if self.broadcast(seconds > least_s / 8) else 8
 
     def loops(
-        self, loop: Callable[..., PyTree], state: PyTree, batch: PyTree, steps: int, place: Callable[[int], jax.Array]
+        self, loop: Loop, state: PyTree, batch: PyTree, steps: int, place: Callable[[int], jax.Array]
     ) -> tuple[Loops, PyTree]:
         """Times loops of `steps` and 2 x `steps` iterations alternately, after one warm-up loop."""
         once, twice = place(steps), place(2 * steps)
@@ -146,69 +145,64 @@ class Timer:
                 double.append(seconds)
         return Loops(steps, tuple(single), tuple(double)), state
 
-    def round(self, step: Callable[..., PyTree], state: PyTree, batch: PyTree, steps: int) -> Round:
+    def round(self, step: Step, state: PyTree, batch: PyTree, steps: int) -> Round:
         """Warms up until two successive blocks agree, then times the blocks. A host transfer inside raises an error."""
         return self.round_and_state(step, state, batch, steps)[0]
 
     def round_and_state(
-        self,
-        step: Callable[..., PyTree],
-        state: PyTree,
-        batch: PyTree,
-        steps: int,
-        *,
-        guard: str = "disallow",
-        again: bool = False,
-        double: bool = True,
-    ) -> tuple[Round, PyTree]:
+        self, step: Step, state: PyTree, batch: PyTree, steps: int, *,
+        guard: str = "disallow", repeated: bool = False, double: bool = True,
+    ) -> tuple[Round, PyTree]:  # fmt: skip
         """(`round`, the state after its last step). guard: "allow" for a step that is itself a transfer.
 
-        again: this process has settled with the step before, so half a block brings its data back into the caches.
-        double: the round has the second clock, too.
+        repeated: the step has settled in an earlier round of this process, so half a block is enough to bring its data
+        back into the caches. double: the round has the second clock, too.
         """
         warmup: list[float] = []
         settled = False
-        warmup_steps = -(-steps // 2) if again else steps
+        warmup_steps = -(-steps // 2) if repeated else steps
         while not settled and len(warmup) < self.warmup_blocks:
             seconds, state = self.block(step, state, batch, warmup_steps)
             warmup.append(seconds)
             agree = len(warmup) > 1 and abs(warmup[-1] - warmup[-2]) <= self.agreement * min(warmup[-2:])
-            settled = again or self.broadcast(agree)
+            settled = repeated or self.broadcast(agree)
         times: list[float] = []
-        probed: list[float] = []
+        probe_s: list[float] = []
         samples: list[tuple[LoadCounters, LoadCounters]] = []
         with jax.transfer_guard(guard), count_compilations() as compilations:
             for count in self.blocks * ((steps, 2 * steps) if double else (steps,)):
                 if self.probe is not None:
-                    probed.append(self.probe())
+                    probe_s.append(self.probe())
                 before = self.before()
                 seconds, state = self.block(step, state, batch, count)
                 samples.append((before, self.after()))
                 times.append(seconds)
-        each = 2 if double else 1
-        timed = tuple(times[::each]), tuple(times[1::2]) if double else (), tuple(warmup)
-        more: dict[str, Any] = {"probe_s": tuple(probed), "warmup_steps": warmup_steps, **loads(samples)}
-        return Round(*timed, settled, len(compilations), **more), state
+        measured = Round(
+            block_s=tuple(times[:: 2 if double else 1]), double_block_s=tuple(times[1::2]) if double else (),
+            warmup_block_s=tuple(warmup), settled=settled, compilations=len(compilations), probe_s=tuple(probe_s),
+            warmup_steps=warmup_steps, **loads(samples),
+        )  # fmt: skip
+        return measured, state
 
 
 def loads(samples: Sequence[tuple[LoadCounters, LoadCounters]]) -> dict[str, Any]:
     """The load of each block, from the samples before and after it, as the fields of `Round`."""
-    found: dict[str, Any] = {
+    load: dict[str, Any] = {
         "cpu_s": tuple(b.cpu_s - a.cpu_s for a, b in samples),
         "switches": tuple(b.switches - a.switches for a, b in samples),
         "cpus": samples[0][0].cpus,
     }
     if busy := _between([(a.busy_s, b.busy_s) for a, b in samples]):
-        found["others_s"] = tuple(all_s - own_s for all_s, own_s in zip(busy, found["cpu_s"], strict=True))
+        load["others_s"] = tuple(all_s - own_s for all_s, own_s in zip(busy, load["cpu_s"], strict=True))
     if steal := _between([(a.steal_s, b.steal_s) for a, b in samples]):
-        found["steal_s"] = steal
-    return found
+        load["steal_s"] = steal
+    return load
 
 
 def _between(readings: Sequence[tuple[float | None, float | None]]) -> tuple[float, ...]:
     """The difference of each pair; () if any reading is unknown."""
-    known = [(a, b) for a, b in readings if a is not None and b is not None]
-    return tuple(b - a for a, b in known) if len(known) == len(readings) else ()
+    complete = [(a, b) for a, b in readings if a is not None and b is not None]
+    return tuple(b - a for a, b in complete) if len(complete) == len(readings) else ()
 
 
 @contextmanager
@@ -227,32 +221,31 @@ def count_compilations() -> Iterator[list[str]]:
         jax.monitoring.unregister_event_duration_listener(listen)
 
 
-SIDE = 224  # small enough for a core's own cache
+SIDE = 224  # of the matrix, small enough for a core's own cache
 
 
 class Probe:
-    """How fast a machine's cores are at a moment: three products of a matrix on each of some CPU devices, all at once.
+    """How fast the cores are right now: three products of a matrix on each of some CPU devices, all at once.
 
-    Before a block it takes a millisecond or two. Many hypervisors do not report what they take from a machine, and this
-    shows it.
+    It takes a millisecond or two. Many hypervisors do not report the time that they take from a machine; this shows it.
     """
 
     def __init__(self, devices: Sequence[jax.Device]):
         """Compiles and runs it once."""
         matrix = np.full((SIDE, SIDE), 1 / SIDE, np.float32)
         self._products = [_product(device) for device in devices]
-        self._held = [jax.device_put(matrix, device) for device in devices]
+        self._matrices = [jax.device_put(matrix, device) for device in devices]
         self()
 
     def __call__(self) -> float:
         """Seconds until all are done."""
         start = time.perf_counter()
-        jax.block_until_ready([call(x) for call, x in zip(self._products, self._held, strict=True)])
+        jax.block_until_ready([call(x) for call, x in zip(self._products, self._matrices, strict=True)])
         return time.perf_counter() - start
 
 
 def _product(device: jax.Device) -> Callable[[jax.Array], jax.Array]:
-    """Compiled for one device, whatever mesh is in use when it is called."""
+    """The three products, compiled for one device, whatever mesh is in use when they are called."""
     aval = jax.ShapeDtypeStruct((SIDE, SIDE), np.float32, sharding=jax.sharding.SingleDeviceSharding(device))
     with jax.set_mesh(jax.sharding.Mesh(np.array([device]), ("one",))):
         return jax.jit(lambda x: x @ x @ x @ x).lower(aval).compile()

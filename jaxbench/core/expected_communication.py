@@ -4,6 +4,9 @@
 The check compares *numbers*, not bytes. The compiler chooses the width of each number (XLA on a CPU sends 16 bits as
 32, and on a TPU it sends the operands of products as bfloat16), but not how many numbers must travel. The jaxpr of the
 loss says which gradients, scalars and examples must travel.
+
+`judge` is the way in. `bounds_of` collects what may travel, `verify` compares, and the functions at the end read it
+from jaxprs. Bounds are wide where a compiler has a choice: XLA for the CPU, for GPUs and for TPUs choose differently.
 """
 
 from __future__ import annotations
@@ -34,14 +37,14 @@ from jaxbench.workloads.rng_keys import PARTS
 
 @dataclass(frozen=True, kw_only=True)
 class Statistics:
-    """The numbers in a model's state, which a step may sum over devices.
+    """The counts of the numbers in a model's state, such as batch statistics, which a step may sum over devices.
 
-    floats: floating-point numbers, such as batch statistics. others: whole numbers, which a program with explicit
-    collectives reduces once. scalars: values of rank 0. repeats: how often the floats are summed at most.
+    floats: floating-point numbers. integers: whole numbers, which a program with explicit collectives reduces once.
+    scalars: values of rank 0. repeats: how often the floats are summed at most.
     """
 
     floats: int = 0
-    others: int = 0
+    integers: int = 0
     scalars: int = 0
     repeats: int = 1
 
@@ -49,15 +52,15 @@ class Statistics:
     def of(cls, workload: TrainWorkload, model_state: PyTree) -> Statistics:
         """Counts the state of a workload.
 
-        Statistics of each device's own examples are summed once. Statistics of the whole batch are summed in each
-        forward and backward pass, again where a pass is repeated, and finally as the state.
+        Statistics of each device's own examples are summed once, those of the whole batch in each pass.
         """
         leaves = jax.tree.leaves(not_frozen(model_state))
         floats = sum(leaf.size for leaf in leaves if leaf.ndim and jnp.issubdtype(leaf.dtype, jnp.inexact))
         return cls(
             floats=floats,
-            others=sum(leaf.size for leaf in leaves if leaf.ndim) - floats,
+            integers=sum(leaf.size for leaf in leaves if leaf.ndim) - floats,
             scalars=sum(not leaf.ndim for leaf in leaves),
+            # Forward, backward and a repeated forward pass of each micro-batch, and the state.
             repeats=1 if workload.independent else 1 + 3 * workload.micro_batches,
         )
 
@@ -65,8 +68,8 @@ class Statistics:
         """(numbers, at most how many of them are scalars) of each possible sum. On a CPU scalars are not counted."""
         for repeats in range(self.repeats + 1):
             scalars = 0 if platform == "cpu" else self.scalars * max(1, repeats)
-            for others in {0, self.others}:
-                yield repeats * self.floats + others, scalars
+            for integers in {0, self.integers}:
+                yield repeats * self.floats + integers, scalars
 
 
 SUM, GATHER, SCATTER = "all-reduce", "all-gather", "reduce-scatter"
@@ -77,13 +80,17 @@ BORDER = 0.06  # share of scattered numbers that a TPU's compiler may send in ad
 class StepFacts:
     """What `verify` must know of a step in addition to its expected communication.
 
-    devices: the size of the mesh. platform: the one that the step is compiled for. metrics: scalars that the step
-    returns, including the loss. fewer: returns the least number of metrics that devices must sum (a metric that depends
-    on no example need not be summed); called only when it matters. sums: the number of mesh axes that each metric is
-    summed over, one after the other. sizes: of the axes with more than one device. statistics: batch statistics, which
-    the step may also reduce. equal: returns how many numbers of the gradient equal other numbers of it, so that the
-    compiler need not send them; called only when it matters. widest: bytes of the widest number that may travel.
-    weights: additional scalars, by which weighted means are divided.
+    Attributes:
+      devices: the size of the mesh. platform: the one that the step is compiled for.
+      metrics: scalars that the step returns, including the loss. weights: further scalars, which divide weighted means.
+      fewer: returns how many metrics devices must sum at least; a metric that depends on no example need not be summed.
+      sums: the number of mesh axes that each metric is summed over, one all-reduce after the other.
+      sizes: of the axes with more than one device.
+      statistics: batch statistics, which the step may also reduce.
+      equal: returns how many numbers of the gradient repeat other numbers of it; the compiler need not send those.
+      widest: bytes of the widest number that may travel.
+
+    `fewer` and `equal` trace the loss, so they are functions, which `verify` calls only when they matter.
     """
 
     devices: int
@@ -104,24 +111,17 @@ def gradient_bytes(params: PyTree, devices: int) -> int:
 
 
 def judge(
-    workload: TrainWorkload,
-    program: Program,
-    report: CompileReport,
-    global_batch: int,
-    *,
-    own: bool = True,
-    proven: Callable[[], bool] = lambda: False,
-    across: bool = False,
-    devices: int | None = None,
-) -> Verdict:
+    workload: TrainWorkload, program: Program, report: CompileReport, global_batch: int, *,
+    own: bool = True, proven: Callable[[], bool] = lambda: False, across: bool = False, devices: int | None = None,
+) -> Verdict:  # fmt: skip
     """The verdict "collectives" on a compiled step, from the collective counts in its compile report.
 
     own: the model is one of the suite's own, for which excess communication is an error. proven: returns whether every
     single parameter was shown to be correct; called only when it matters. across: the loss compares examples without
     the suite's helpers, so it is unknown what it needs from other devices. devices: as in `bounds_of`.
     """
-    bounds, step, single = bounds_of(workload, program, report.metrics, global_batch, devices)
-    verdict = verify(collective_counts.flat(report.collectives), bounds, step, single=single)
+    bounds, step, rank_0 = bounds_of(workload, program, report.metrics, global_batch, devices)
+    verdict = verify(collective_counts.flat(report.collectives), bounds, step, rank_0=rank_0)
     if verdict.ok or own or verdict.excess_bytes is None or not proven():
         return verdict
     # A step that sends more or less than expected is excused if every parameter is correct: an excess costs only time.
@@ -142,8 +142,8 @@ def bounds_of(
 ) -> tuple[CollectiveBounds, StepFacts, int]:
     """The arguments of `verify`: (the expected communication, the step's facts, the number of rank-0 parameters).
 
-    devices: the number that the point asked for; None: the size of the mesh. A program on another number of devices
-    must send what data parallelism over the requested devices sends, whatever its own expected communication says.
+    devices: the number that the point asked for; None: the size of the mesh. A strategy that builds a smaller mesh is
+    judged as data parallelism over the requested devices, whatever its own expected communication says.
     """
     params, model_state = jax.eval_shape(workload.init, KEY)
     devices = devices or program.mesh.size
@@ -151,27 +151,21 @@ def bounds_of(
         return {}, StepFacts(devices=1), 0
     if program.mesh.size != devices:
         program = dataclasses.replace(program, expected=None)
+    gradients = workload.reduced(params)
     step = StepFacts(
-        devices=devices,
-        platform=program.mesh.devices.flat[0].platform,
-        metrics=metrics,
-        weights=weights(workload),
-        fewer=partial(scalars_of_examples, workload),
-        sums=program.sums,
+        devices=devices, platform=program.mesh.devices.flat[0].platform, metrics=metrics, weights=weights(workload),
+        fewer=partial(scalars_of_examples, workload), sums=program.sums, widest=program.widest,
         sizes=tuple(size for size in program.mesh.shape.values() if size > 1),
-        statistics=Statistics.of(workload, model_state),
-        equal=partial(equal_gradients, workload),
-        widest=program.widest,
-    )
-    sent = workload.reduced(params)
+        statistics=Statistics.of(workload, model_state), equal=partial(equal_gradients, workload),
+    )  # fmt: skip
     if workload.sent:
-        bounds = data_parallel(sent)
+        bounds = data_parallel(gradients)
     elif program.expected is None:
         bounds = _unused(data_parallel(params, unused_gradients(workload, canonical_avals(workload))), workload)
     else:
         bounds = _unused(program.expected(global_batch), workload)
     bounds = _gathered(bounds, workload, program, global_batch)
-    return bounds, step, sum(not leaf.shape for leaf in jax.tree.leaves(sent))
+    return bounds, step, sum(not leaf.shape for leaf in jax.tree.leaves(gradients))
 
 
 def _unused(bounds: CollectiveBounds, workload: TrainWorkload) -> CollectiveBounds:
@@ -195,13 +189,13 @@ def _gathered(
     """
     if program.parts == 1 or not (per_device := gathered(workload, global_batch // program.parts)):
         return bounds
-    everything, total = per_device * program.parts, dict(bounds)
-    by_hand = program.keys is not None  # the loss sees one part of the batch and gathers explicitly
-    gathers = 2 if program.disabled_passes or not by_hand else 1
+    all_devices, total = per_device * program.parts, dict(bounds)
+    explicit = program.keys is not None  # the loss sees one part of the batch and gathers explicitly
+    gathers = 2 if program.disabled_passes or not explicit else 1
     for kind, least, most in (
-        (GATHER, by_hand * everything, gathers * everything),
+        (GATHER, explicit * all_devices, gathers * all_devices),
         (SCATTER, 0, per_device),
-        (SUM, 0, 0 if by_hand else 2 * everything),
+        (SUM, 0, 0 if explicit else 2 * all_devices),
     ):
         low, high = total.get(kind, (0, 0))
         total[kind] = low + least, high + most
@@ -217,21 +211,21 @@ def data_parallel(params: PyTree, unused: frozenset[int] = frozenset()) -> Colle
     return {SUM: (sum(size for i, size in enumerate(sizes) if i not in unused), sum(sizes))}
 
 
-def verify(collectives: Iterable[Collective], bounds: CollectiveBounds, step: StepFacts, *, single: int = 0) -> Verdict:
+def verify(collectives: Iterable[Collective], bounds: CollectiveBounds, step: StepFacts, *, rank_0: int = 0) -> Verdict:
     """The verdict "collectives". bounds: by kind, the fewest and most numbers in the results on one device.
 
-    single: how many numbers in `bounds` are rank-0 parameters, which on a CPU are counted like metrics.
+    rank_0: how many numbers in `bounds` are rank-0 parameters, which on a CPU are counted like metrics.
     """
     if step.devices == 1:  # the compiler may leave in a collective over one device, which sends nothing
         return Verdict(name="collectives", ok=True, reason="one device: nothing to communicate", value=0, limit=0)
-    collectives = tuple(each for each in collectives if each.group != 1)  # a group of one device sends nothing
+    collectives = tuple(c for c in collectives if c.group != 1)  # a group of one device sends nothing
     by_kind = _by_kind(collectives)
-    counted = {kind: _numbers(each, step) for kind, each in by_kind.items()}
+    counted = {kind: _numbers(collective, step) for kind, collective in by_kind.items()}
     allowed = {kind: (float(least), float(most)) for kind, (least, most) in bounds.items()}
     least, most = allowed.get(SUM, (0.0, 0.0))
     if step.platform == "cpu":
         # XLA on a CPU keeps rank-0 arrays separate, so `_numbers` leaves out the metrics and these parameters too.
-        least = max(0.0, least - single)
+        least = max(0.0, least - rank_0)
     else:
         metrics = step.metrics if step.sums else 0
         if metrics and step.fewer is not None and counted.get(SUM, 0) < least + metrics:
@@ -244,25 +238,28 @@ def verify(collectives: Iterable[Collective], bounds: CollectiveBounds, step: St
     if step.platform == "tpu":
         counted, allowed, rewritten = _as_sums(collectives, counted, allowed, step)
     allowed[SUM] = _with_statistics(counted.get(SUM, 0), *allowed[SUM], step)
-    parts = [f"{c.elements + c.packed + c.scalars:,} numbers by {k} ({c.bytes:,} bytes)" for k, c in by_kind.items()]
-    sent, wrong, beyond = (" and ".join(parts) or "nothing") + rewritten, [], 0.0
+    listed = [f"{c.elements + c.packed + c.scalars:,} numbers by {k} ({c.bytes:,} bytes)" for k, c in by_kind.items()]
+    sent, faults, excess = (" and ".join(listed) or "nothing") + rewritten, [], 0.0
     for kind in sorted({**counted, **allowed}):
         numbers, (least, most) = counted.get(kind, 0), allowed.get(kind, (0, 0))
         if not least <= numbers <= most:
-            wrong.append(f"{numbers:,} numbers by {kind}, but {_range(least, most)} are expected")
-            beyond += max(0.0, numbers - most)
-    # Numbers are counted as float32, whatever width the compiler chose.
-    excess: int | None = 4 * int(beyond)
-    wide = next((kind for kind, each in by_kind.items() if _too_wide(each, step)), None)
-    if wide and not wrong:
-        wrong = [f"{by_kind[wide].bytes:,} bytes by {wide}, which is more than {8 * step.widest} bits per number"]
-        excess = None
-    reason = f"the compiled step sends {wrong[0] if wrong else f'{sent}, as expected'}"
-    if wrong and rewritten:
+            faults.append(f"{numbers:,} numbers by {kind}, but {_range(least, most)} are expected")
+            excess += max(0.0, numbers - most)
+    excess_bytes: int | None = 4 * int(excess)  # as float32, whatever width the compiler chose
+    too_wide = next((kind for kind, collective in by_kind.items() if _too_wide(collective, step)), None)
+    if too_wide and not faults:
+        faults = [
+            f"{by_kind[too_wide].bytes:,} bytes by {too_wide}, which is more than {8 * step.widest} bits per number"
+        ]
+        excess_bytes = None
+    reason = f"the compiled step sends {faults[0] if faults else f'{sent}, as expected'}"
+    if faults and rewritten:
         reason += f" ({sent})"
     value, upper = sum(counted.values()), sum(most for _, most in allowed.values())
     limit = upper if math.isfinite(upper) else None
-    return Verdict(name="collectives", ok=not wrong, reason=reason, value=value, limit=limit, excess_bytes=excess)
+    return Verdict(
+        name="collectives", ok=not faults, reason=reason, value=value, limit=limit, excess_bytes=excess_bytes
+    )
 
 
 def _with_statistics(numbers: float, least: float, most: float, step: StepFacts) -> tuple[float, float]:
@@ -283,24 +280,27 @@ def _with_statistics(numbers: float, least: float, most: float, step: StepFacts)
 def _by_kind(collectives: Iterable[Collective]) -> dict[str, Collective]:
     """One entry for each kind, summed over mesh axes."""
     totals: dict[str, Collective] = {}
-    for each in collectives:
-        if each.kind in totals:
-            old = totals[each.kind]
+    for collective in collectives:
+        if total := totals.get(collective.kind):
             summed = ("count", "bytes", "elements", "scalar_bytes", "scalars", "wire_bytes", "packed")
-            both = {name: getattr(old, name) + getattr(each, name) for name in summed}
-            each = dataclasses.replace(each, group=max(old.group, each.group), **both)
-        totals[each.kind] = each
+            sums = {name: getattr(total, name) + getattr(collective, name) for name in summed}
+            collective = dataclasses.replace(collective, group=max(total.group, collective.group), **sums)
+        totals[collective.kind] = collective
     return totals
 
 
-def _numbers(each: Collective, step: StepFacts) -> int:
+def _numbers(collective: Collective, step: StepFacts) -> int:
     """How many numbers travel.
 
     On a CPU the rank-0 values of an all-reduce do not count: they are the loss and metrics, which XLA keeps in separate
     arrays. On other platforms they may share an array with the gradients.
     """
-    scalars = each.scalars or each.scalar_bytes // 4
-    return each.elements + each.packed + (0 if each.kind == SUM and step.platform == "cpu" else scalars)
+    scalars = 0 if collective.kind == SUM and step.platform == "cpu" else _scalars(collective)
+    return collective.elements + collective.packed + scalars
+
+
+def _scalars(collective: Collective) -> int:
+    return collective.scalars or collective.scalar_bytes // 4  # older records have only the bytes, of float32 values
 
 
 def _as_sums(
@@ -316,13 +316,14 @@ def _as_sums(
     part and zeros, or takes its part of the sum.
     """
     sizes = step.sizes or (step.devices,)
-    scattered = sum(each.elements * each.group for each in collectives if each.kind == SCATTER)
-    whole = {GATHER: (counted.get(GATHER, 0), 1, 1), SCATTER: (scattered, min(sizes), max(sizes))}
+    scattered = sum(c.elements * c.group for c in collectives if c.kind == SCATTER)
+    # By kind: the numbers of the whole arrays, and the least and greatest ratio of a whole array to a device's result.
+    whole_arrays = {GATHER: (counted.get(GATHER, 0), 1, 1), SCATTER: (scattered, min(sizes), max(sizes))}
     counted, allowed = dict(counted), dict(allowed)
     # A part that does not fill a tile is scattered with the border of the next part, which a permutation then sends on.
     border = BORDER * max(sizes) * allowed.get(SCATTER, (0, 0))[1]
     rewritten = [kind for kind in (GATHER, SCATTER) if counted.get(kind, 0) < allowed.get(kind, (0, 0))[0]]
-    for kind, (numbers, smallest, largest) in whole.items():
+    for kind, (numbers, smallest, largest) in whole_arrays.items():
         least, most = allowed.get(kind, (0, 0))
         if counted.get(kind, 0) > most:
             continue  # more than allowed: reported as this kind
@@ -335,9 +336,10 @@ def _as_sums(
     return counted, allowed, f"; the compiler wrote all-reduce for {' and '.join(rewritten)}" if rewritten else ""
 
 
-def _too_wide(each: Collective, step: StepFacts) -> bool:
-    scalars = each.scalars or each.scalar_bytes // 4
-    return each.bytes - 4 * (scalars + (step.metrics + step.weights) * step.sums) > step.widest * each.elements
+def _too_wide(collective: Collective, step: StepFacts) -> bool:
+    """Whether a collective has more bytes than its numbers may have. Metrics and weights are always float32."""
+    scalars = _scalars(collective) + (step.metrics + step.weights) * step.sums
+    return collective.bytes - 4 * scalars > step.widest * collective.elements
 
 
 def _range(least: float, most: float) -> str:
@@ -354,10 +356,10 @@ def draws(workload: TrainWorkload) -> bool:
     return any(reached(jaxpr, jaxpr.invars[:1]))
 
 
-def _of_examples(
+def _examples_reach(
     workload: TrainWorkload, function: Callable[..., PyTree]
 ) -> tuple[core.Jaxpr, list[bool], list[jax.ShapeDtypeStruct]]:
-    """(the jaxpr of a function; whether each of its results depends on the examples; the parameters).
+    """(the jaxpr of a function; whether each of its results depends on the examples; the shapes of the parameters).
 
     function: takes what a loss takes.
     """
@@ -377,8 +379,8 @@ def without_gradient(workload: TrainWorkload) -> int:
 
     Their gradient is the same on all devices, and zero unless the loss has a term of parameters alone.
     """
-    _, hits, leaves = _of_examples(workload, _gradient(workload))
-    return sum(leaf.size for leaf, hit in zip(leaves, hits, strict=True) if not hit)
+    _, reaches, params = _examples_reach(workload, _gradient(workload))
+    return sum(param.size for param, is_reached in zip(params, reaches, strict=True) if not is_reached)
 
 
 def equal_gradients(workload: TrainWorkload) -> int:
@@ -386,10 +388,10 @@ def equal_gradients(workload: TrainWorkload) -> int:
 
     Example: the results of two normalizations are added, so the gradients of their biases are equal.
     """
-    jaxpr, _, leaves = _of_examples(workload, _gradient(workload))
-    values = numbered(jaxpr)
-    first = {value: at for at, value in reversed([*enumerate(values)])}
-    return sum(leaves[at].size for at, value in enumerate(values) if first[value] != at)
+    jaxpr, _, params = _examples_reach(workload, _gradient(workload))
+    keys = numbered(jaxpr)  # equal keys for results that are computed in the same way
+    first = {key: i for i, key in reversed([*enumerate(keys)])}
+    return sum(params[i].size for i, key in enumerate(keys) if first[key] != i)
 
 
 def scalars_of_examples(workload: TrainWorkload) -> int:
@@ -402,8 +404,8 @@ def scalars_of_examples(workload: TrainWorkload) -> int:
         loss, (_, metrics) = workload.mean_loss(*args)
         return {"loss": loss, **metrics}
 
-    jaxpr, hits, _ = _of_examples(workload, scalars)
-    return len({id(out) for out, hit in zip(jaxpr.outvars, hits, strict=True) if hit})
+    jaxpr, reaches, _ = _examples_reach(workload, scalars)
+    return len({id(out) for out, is_reached in zip(jaxpr.outvars, reaches, strict=True) if is_reached})
 
 
 def weights(workload: TrainWorkload) -> int:

@@ -1,5 +1,5 @@
 # Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
-"""The points of a run, in the order of their preparation, and the process that measures each of them."""
+"""Lists the points of a run, in the order of their preparation, and says which process measures each of them."""
 
 from __future__ import annotations
 
@@ -29,8 +29,8 @@ PER_DEVICE = "per_device"
 OVERSUBSCRIBED_ROUNDS = 1
 
 # By default glibc takes large blocks from the system and returns them in every call, page by page. XLA's CPU client
-# allocates a program's scratch at each execution: a gpt step took a quarter longer, a collective up to four times as
-# long. That is not the machine's speed; other training scripts on a CPU gain from the same variables.
+# allocates a program's scratch at each execution. So without these variables a gpt step took a quarter longer, and a
+# collective up to four times as long, which says nothing about the machine.
 KEEP_MEMORY = {"MALLOC_ARENA_MAX": "1", "MALLOC_MMAP_MAX_": "0", "MALLOC_TRIM_THRESHOLD_": str(2**40)}
 
 
@@ -38,16 +38,16 @@ KEEP_MEMORY = {"MALLOC_ARENA_MAX": "1", "MALLOC_MMAP_MAX_": "0", "MALLOC_TRIM_TH
 class Point(StepPlace):
     """One training step, or ablation, to measure."""
 
-    # Not sent to the worker. Its record takes the first two from the devices themselves.
+    # These only choose the worker and are not sent to it. Its record takes the first two from the devices themselves.
     platform: str = ""
     processes: int = 1  # the number of processes that run it together
-    part_of: int = 0  # the device count of the program from which one device does its share; 0: its own program
+    part_of: int = 0  # of the ablation "alone", one device's share of a step on n devices: n; 0: not that ablation
     memory_share: float = 0.0  # the share of an accelerator's memory for each process; 0: JAX's default
 
     def to_json(self) -> dict[str, Any]:
         """The fields of the point, as in its record."""
-        own = ("platform", "processes", "part_of", "memory_share")
-        return {name: value for name, value in asdict(self).items() if name not in own}
+        not_sent = ("platform", "processes", "part_of", "memory_share")
+        return {name: value for name, value in asdict(self).items() if name not in not_sent}
 
     def worker(self) -> tuple[str, Setup]:
         """(the name of the process that measures it, the setup of that process).
@@ -56,7 +56,7 @@ class Point(StepPlace):
         at a time, so one worker measures every count on a part of the devices. Trainings that share devices have
         separate processes.
         """
-        shared, environment = sharing_of(self.levers, self.memory_share)
+        suffix, environment = sharing_of(self.levers, self.memory_share)
         setup = Setup(
             platform=self.platform,
             devices=self.devices,
@@ -67,24 +67,25 @@ class Point(StepPlace):
         if self.strategy == OWN and self.platform == "gpu" and self.processes == 1:
             return f"gpu{self.devices}", replace(setup, environment=cores.first_gpus(self.devices))
         if self.platform != "cpu":
-            return self.platform + shared, setup
-        if self.part_of > self.devices:  # one core does its share of a program for several devices
-            alone = Setup(platform="cpu", devices=self.part_of, cores=1, environment=KEEP_MEMORY)
-            return f"cpu1of{self.part_of}", alone
-        # As few threads as data parallelism needs; a program that needs more requests them.
-        name = f"cpu{self.devices}" + (f"-{self.processes}processes" if self.processes > 1 else shared)
+            return self.platform + suffix, setup
+        if self.part_of > self.devices:  # the program is built for all n devices, and one of them runs, on one core
+            one_core = Setup(platform="cpu", devices=self.part_of, cores=1, environment=KEEP_MEMORY)
+            return f"cpu1of{self.part_of}", one_core
+        name = f"cpu{self.devices}" + (f"-{self.processes}processes" if self.processes > 1 else suffix)
+        # As few threads as data parallelism needs, because more make XLA's products slower. A program that would hang
+        # asks for a new process (`start.require_threads`).
         return name, replace(setup, environment=KEEP_MEMORY, concurrent_collectives=1)
 
     @property
     def text(self) -> str:
-        """ "jit_auto, strong, 4 devices, precision=bfloat16"."""
-        where = f"{self.strategy}, {self.scaling}, {self.devices} device{'s' if self.devices > 1 else ''}"
-        where += f", {self.point.rpartition('/')[2]}" if self.explains else ""
-        return f"{where}, {self.arm}" if self.arm else where
+        """For people: "jit_auto, strong, 4 devices, precision=bfloat16"."""
+        words = f"{self.strategy}, {self.scaling}, {self.devices} device{'s' if self.devices > 1 else ''}"
+        words += f", {self.point.rpartition('/')[2]}" if self.explains else ""
+        return f"{words}, {self.arm}" if self.arm else words
 
 
 class Placed(Protocol):
-    """The interface of a point for the sweep: a training step or a case."""
+    """What the sweep must know of a point: the interface of `Point` and of a case's `Placement`."""
 
     @property
     def point(self) -> str: ...
@@ -112,7 +113,10 @@ def rounds_of(point: Placed, rounds: int) -> int:
 
 
 def device_counts(settings: Settings | CaseSettings, machine: Machine) -> tuple[int, ...]:
-    """The device counts to sweep. machine: a manifest. Raises UserError for absent devices or different kinds."""
+    """The device counts to sweep: those of the config, or powers of two. machine: a manifest.
+
+    Raises UserError for absent devices or different kinds.
+    """
     if machine["platform"] != "cpu":
         _require_accelerators(settings, machine)
     if settings.devices is not None:
@@ -120,8 +124,8 @@ def device_counts(settings: Settings | CaseSettings, machine: Machine) -> tuple[
     limit = settings.max_devices or max(machine["devices"], *CPU_DEVICES)
     if machine["platform"] == "cpu":
         limit = min(limit, machine["cores"]) if not getattr(settings, "oversubscribe", True) else limit
-        started = len(machine.get("hosts", ())) or 1
-        return tuple(n for n in sorted({*CPU_DEVICES, started}) if n <= limit and (n <= started or n % started == 0))
+        launched = len(machine.get("hosts", ())) or 1  # each process of a launch gets an equal share of the devices
+        return tuple(n for n in sorted({*CPU_DEVICES, launched}) if n <= limit and (n <= launched or n % launched == 0))
     return tuple(2**i for i in range(12) if 2**i <= min(limit, machine["devices"]))
 
 
@@ -142,7 +146,7 @@ def make(settings: Settings, machine: Machine) -> list[Point]:
     """All points of the sweep. Raises UserError if a batch does not divide over a device count that the user chose."""
     points = []
     counts = divisible(settings, device_counts(settings, machine))
-    processes = owners_of(settings, counts, machine)
+    processes = process_counts(settings, counts, machine)
     require_sharable(settings, machine)
     share = memory_share(settings.arms, machine["platform"])
     for devices in counts:
@@ -150,60 +154,55 @@ def make(settings: Settings, machine: Machine) -> list[Point]:
             for scaling in settings.scalings:
                 for arm in possible(arms_of(settings, strategy, devices), machine):
                     parts = axes.batch_parts(parallel.mesh_sizes(strategy, devices, MESH.of(arm.levers)))
-                    grows = scaling == "weak" and settings.weak == "batch"
-                    lever = BATCH.of(arm.levers)
-                    batch = (lever or settings.batch) * (devices if grows else 1)
-                    field = "lever.batch" if lever else "batch"
+                    batch_grows = scaling == "weak" and settings.weak == "batch"  # otherwise the model grows
+                    lever_batch = BATCH.of(arm.levers)
+                    batch = (lever_batch or settings.batch) * (devices if batch_grows else 1)
+                    field = "lever.batch" if lever_batch else "batch"
                     require_equal_parts(field, batch, parts=parts, micro_batches=ACCUMULATE.of(arm.levers))
                     name = f"{strategy}/{scaling}/{devices}" + (f"/{arm.name}" if arm.name else "")
-                    points.append(
-                        Point(
-                            point=name,
-                            strategy=strategy,
-                            scaling=scaling,
-                            devices=devices,
-                            global_batch=batch,
-                            oversubscribed=machine["platform"] == "cpu" and devices > machine["cores"],
-                            arm=arm.name,
-                            levers=arm.levers,
-                            platform=machine["platform"],
-                            processes=processes[devices],
-                            memory_share=share,
-                        )
-                    )
+                    oversubscribed = machine["platform"] == "cpu" and devices > machine["cores"]
+                    point = Point(
+                        point=name, strategy=strategy, scaling=scaling, devices=devices, global_batch=batch,
+                        oversubscribed=oversubscribed, arm=arm.name, levers=arm.levers, platform=machine["platform"],
+                        processes=processes[devices], memory_share=share,
+                    )  # fmt: skip
+                    points.append(point)
     return points
 
 
-def owners_of(settings: Settings | CaseSettings, counts: Sequence[int], machine: Machine) -> dict[int, int]:
-    """The number of processes that run a point, by device count, in a launch or on this host. Raises UserError."""
-    return (launched_of if "hosts" in machine else processes_of)(settings, counts, machine)
+def process_counts(settings: Settings | CaseSettings, counts: Sequence[int], machine: Machine) -> dict[int, int]:
+    """By device count: how many processes run a point together, in a launch or on this host. Raises UserError."""
+    launched = "hosts" in machine
+    return (launched_process_counts if launched else host_process_counts)(settings, counts, machine)
 
 
-def launched_of(settings: Settings | CaseSettings, counts: Sequence[int], machine: Machine) -> dict[int, int]:
-    """The number of processes of a launch that run a point, by device count.
+def launched_process_counts(
+    settings: Settings | CaseSettings, counts: Sequence[int], machine: Machine
+) -> dict[int, int]:
+    """`process_counts` in a launch: the first of its processes.
 
-    These are the first processes. Each has an equal share of CPU devices, or all of its accelerators. Raises UserError
-    for a number of processes that is not the launch's, and for devices that do not divide over them.
+    Each has an equal share of CPU devices, or all of its accelerators. Raises UserError for a number of processes that
+    is not the launch's, and for devices that do not divide over them.
     """
-    started, text = len(machine["hosts"]), str(settings.mesh_processes).strip()
-    if text not in ("1", str(started)):
+    launched, asked = len(machine["hosts"]), str(settings.mesh_processes).strip()
+    if asked not in ("1", str(launched)):
         raise UserError(
-            f"--config.mesh.processes={text} is not possible: this command was started {started} times, as "
-            f"{started} processes; leave it out."
+            f"--config.mesh.processes={asked} is not possible: this command was started {launched} times, as "
+            f"{launched} processes; leave it out."
         )
     if machine["platform"] != "cpu":
-        each = machine["devices"] // started
-        return {count: -(-count // each) for count in counts}
-    if uneven := [count for count in counts if count > started and count % started]:
+        per_process = machine["devices"] // launched
+        return {count: -(-count // per_process) for count in counts}
+    if uneven := [count for count in counts if count > launched and count % launched]:
         raise UserError(
-            f"{uneven[0]} devices do not divide over the {started} processes that were started: use "
-            f"--config.mesh.devices={started}, for example."
+            f"{uneven[0]} devices do not divide over the {launched} processes that were started: use "
+            f"--config.mesh.devices={launched}, for example."
         )
-    return {count: min(started, count) for count in counts}
+    return {count: min(launched, count) for count in counts}
 
 
-def processes_of(settings: Settings | CaseSettings, counts: Sequence[int], machine: Machine) -> dict[int, int]:
-    """The number of processes that run a point, by device count: the number asked for, but none without a device.
+def host_process_counts(settings: Settings | CaseSettings, counts: Sequence[int], machine: Machine) -> dict[int, int]:
+    """`process_counts` on this host: the number of `mesh.processes`, but none without a device.
 
     Raises UserError for an illegal number, for more processes than devices, for devices that do not divide over them,
     and for several accelerators in one of several processes.
@@ -251,8 +250,9 @@ def require_equal_parts(field: str, batch: int, *, parts: int, micro_batches: in
 def possible(arms: list[Arm], machine: Machine) -> list[Arm]:
     """The arms that this platform supports.
 
-    Raises UserError if none is left, and for compiler options of another platform."""
-    arms = with_sets(arms, machine["platform"])
+    Raises UserError if none is left, and for compiler options of another platform.
+    """
+    arms = _with_named_sets(arms, machine["platform"])
     if machine["platform"] != "tpu":
         return arms
     supported = [arm for arm in arms if EXECUTION.of(arm.levers) != "unfused"]
@@ -261,18 +261,18 @@ def possible(arms: list[Arm], machine: Machine) -> list[Arm]:
     return supported
 
 
-def with_sets(arms: list[Arm], platform: str) -> list[Arm]:
-    """The arms with compiler options of this platform; "all" stands for every named set. Raises UserError."""
-    named: dict[str, Arm] = {}
+def _with_named_sets(arms: list[Arm], platform: str) -> list[Arm]:
+    """The arms, with one for each named set of this platform where the lever `compiler` is "all". Raises UserError."""
+    by_name: dict[str, Arm] = {}  # without duplicates, where a set is also named outside "all"
     for arm in arms:
         require_platform(arm.levers, platform)
-        every = arm.levers.get(COMPILER.name) == EVERY_SET
-        for name in compiler_options.names(platform) if every else ():
-            text = arm.name.replace(f"compiler={EVERY_SET}", f"compiler={name}")
-            named.setdefault(text, Arm(text, {**arm.levers, COMPILER.name: name}))
-        if not every:
-            named[arm.name] = arm
-    return list(named.values())
+        if arm.levers.get(COMPILER.name) != EVERY_SET:
+            by_name[arm.name] = arm
+            continue
+        for options in compiler_options.names(platform):
+            name = arm.name.replace(f"compiler={EVERY_SET}", f"compiler={options}")
+            by_name.setdefault(name, Arm(name, {**arm.levers, COMPILER.name: options}))
+    return list(by_name.values())
 
 
 # Tried: a step has 25 fusions with the passes that can be named disabled, and 25 with them enabled.
@@ -296,7 +296,7 @@ def arms_of(settings: Settings, strategy: str, devices: int) -> list[Arm]:
 
 
 def divisible(settings: Settings, counts: tuple[int, ...]) -> tuple[int, ...]:
-    """The counts that divide the batch of strong scaling; all counts if the user chose them."""
+    """The counts that divide the batch of strong scaling; all if the user chose them, or if a strategy splits less."""
     if settings.devices is not None or "strong" not in settings.scalings:
         return counts
     if {*settings.strategies} - {*parallel.of_any_model(), OWN}:
@@ -306,13 +306,13 @@ def divisible(settings: Settings, counts: tuple[int, ...]) -> tuple[int, ...]:
 
 
 def groups(points: Sequence[Placed]) -> dict[str, tuple[list[str], Setup]]:
-    """By name of a worker process: (ids of the points that it measures, its setup)."""
+    """By name of a worker process: (ids of the points that it measures, a setup that is large enough for all)."""
     workers: dict[str, tuple[list[str], Setup]] = {}
     for point in points:
         name, setup = point.worker()
-        members, common = workers.get(name, ([], setup))
-        devices, processes = max(common.devices, setup.devices), max(common.processes, setup.processes)
-        workers[name] = [*members, point.point], replace(common, devices=devices, processes=processes)
+        ids, largest = workers.get(name, ([], setup))
+        devices, processes = max(largest.devices, setup.devices), max(largest.processes, setup.processes)
+        workers[name] = [*ids, point.point], replace(largest, devices=devices, processes=processes)
     return workers
 
 

@@ -1,5 +1,8 @@
 # Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
-"""`Program`, a workload on a mesh, which every strategy returns; and the parts of a step that strategies share."""
+"""`Program`, a workload on a mesh, which every strategy returns; and the functions that strategies build a step from.
+
+A step is `gradients` (forward and backward pass), a mean over devices, and `update`. Strategies differ in the second.
+"""
 
 from __future__ import annotations
 
@@ -40,10 +43,10 @@ class TrainState:
 
 @dataclass(frozen=True, kw_only=True)
 class Program:
-    """A workload on a mesh.
+    """A workload on a mesh. Data parallelism needs only the fields up to `load`.
 
     Attributes:
-      mesh: trace and call `step` inside ``jax.set_mesh(mesh)``.
+      mesh: trace and call `step` inside `context()`.
       init: key, uint32 (2,) -> state, created in `state_sharding`, never whole on one device first.
       step: jitted (state, batch) -> (state, metrics). The state is donated. Metrics are scalars over the global batch
         (or one equal copy per device).
@@ -54,17 +57,18 @@ class Program:
       expected: global batch -> the expected communication of the step, without metrics: for each kind of collective,
         bounds on the numbers in its results on one device. None: an all-reduce of every gradient, as in plain data
         parallelism.
-      sums: the number of mesh axes that each metric is summed over.
+      gradients: jitted (state, batch) -> the gradients as the strategy holds them between micro-batches, for their
+        memory; None: laid out as the parameters.
+      batch_parts: the number of parts that the mesh splits the batch into; None: one for each device.
+      disabled_passes: compiler passes that must be off for this step.
+      sums: the number of mesh axes that each metric is summed over, one all-reduce after the other.
       passes: how often a stage of a pipeline runs its blocks forward in a step, and as often backward; 0: no pipeline.
       widest: bytes of the widest number that may be sent, unless the compiler widens it (XLA's CPU compiler widens 16
         bits to 32).
-      gradients: jitted (state, batch) -> the gradients as the strategy holds them between micro-batches; None: laid out
-        as the parameters.
-      disabled_passes: compiler passes that must be off for this step.
-      batch_parts: the number of parts that the mesh splits the batch into; None: one for each device.
       keys: key -> one key for each part of the batch, (parts, 2), in the order of the batch, if the loss sees one part
         at a time; None: the loss sees the whole batch and one key.
-      order: batch -> its examples in the order in which other programs' micro-batches take them.
+      order: batch -> its examples as one device must take them to draw the same random numbers for each. A pipeline's
+        micro-batches are contiguous; those of all other programs are strided (`_accumulate`).
       enter: () -> the context of init, tracing and calls; None: ``jax.set_mesh(mesh)``.
       avals: () -> (state, batch) as shapes with shardings; None: those of `init`, `put` and the workload.
     """
@@ -119,7 +123,7 @@ def create_state(workload: TrainWorkload, key: jax.Array) -> TrainState:
 
 def without(passes: Iterable[str]) -> dict[str, Any]:
     """The compiler options that turn passes off."""
-    names = ",".join(dict.fromkeys(passes))  # each once, in order
+    names = ",".join(dict.fromkeys(passes))  # without duplicates, in order
     return {"xla_disable_hlo_passes": names} if names else {}
 
 
@@ -132,7 +136,10 @@ def keep_barriers(mesh: Mesh) -> tuple[str, ...]:
 
 
 def jit_once(function: Callable[..., PyTree], *, flops: float = 0.0, **options: Any) -> Any:
-    """`jax.jit` for a program that runs a few times and is never timed. flops: of one run, if it may take long."""
+    """`jax.jit` for a program that runs a few times and is never timed, so it is compiled fast instead of well.
+
+    flops: of one run; a program with many is optimized somewhat (`machine.start.run_once_options`).
+    """
     return jax.jit(function, compiler_options=run_once_options(flops), **options)
 
 
@@ -149,12 +156,12 @@ def forward(workload: TrainWorkload, state: TrainState, batch: Batch) -> tuple[P
 
 
 def gradients(
-    workload: TrainWorkload, state: TrainState, batch: Batch, *, each: Callable[[PyTree], PyTree] = lambda grads: grads
+    workload: TrainWorkload, state: TrainState, batch: Batch, *, held: Callable[[PyTree], PyTree] = lambda grads: grads
 ) -> tuple[PyTree, PyTree, Metrics]:
     """Runs the forward and backward pass on `batch`. Returns (gradients, model_state, metrics), with the loss among the
     metrics.
 
-    each: applied to the gradients of each micro-batch before they are added up.
+    held: gradients of one micro-batch -> the form in which they are added up, such as one device's shards (ZeRO-2).
 
     The mean of the gradients over the devices that hold the rest of the batch is the gradient of the whole batch. This
     holds for a WeightedMean too: each device's loss is multiplied by its weight over the mean weight of all devices.
@@ -162,21 +169,22 @@ def gradients(
     """
 
     def run(state: TrainState, batch: Batch) -> tuple[tuple[PyTree, Metrics], PyTree]:
-        def loss(part: PyTree) -> tuple[jax.Array, tuple[PyTree, Metrics]]:
-            params = {**state.params, **part} if workload.sent else part
+        key = rng_keys.folded(state.key, state.step)
+
+        def loss(differentiated: PyTree) -> tuple[jax.Array, tuple[PyTree, Metrics]]:
+            params = {**state.params, **differentiated} if workload.sent else differentiated
             loss, (model_state, metrics) = workload.loss(params, state.model_state, batch, key)
             share = _share(loss)
             scaled = share if workload.loss_scale is None else share * workload.loss_scale(state.opt_state)
             return scaled, (model_state, weighted.float_weights({"loss": loss, **metrics}))
 
-        key = rng_keys.folded(state.key, state.step)
         differentiated = {workload.sent: state.params[workload.sent]} if workload.sent else state.params
         (_, (model_state, metrics)), grads = jax.value_and_grad(loss, has_aux=True)(differentiated)
         # Micro-batches have different weights: each gradient is weighted here, and the sum is divided below.
         if workload.micro_batches > 1 and weighted.is_weighted(metrics["loss"]):
             weight = over_devices(metrics["loss"].weight)
             grads = jax.tree.map(lambda g: (g * weight).astype(g.dtype), grads)
-        return (each(grads), metrics), model_state
+        return (held(grads), metrics), model_state
 
     (grads, metrics), model_state = _in_micro_batches(run, workload.micro_batches, state, batch)
     if workload.micro_batches > 1 and weighted.is_weighted(metrics["loss"]):
@@ -189,10 +197,11 @@ def gradients(
 
 
 def _share(loss: PyTree) -> jax.Array:
-    """The value that one device differentiates. It is not the total, because its gradient may overflow in 16 bits.
+    """The value that one device differentiates: its mean loss, times its weight over the mean weight of all devices.
 
-    The weights are applied here, before the backward pass sums anything over devices, such as the gradients of gathered
-    parameters."""
+    It is not the total, because the gradient of that may overflow in 16 bits. The weights are applied before the
+    backward pass, which may already sum over devices, as for the gradients of gathered parameters.
+    """
     if not weighted.is_weighted(loss):
         return loss
     loss = weighted.float_weights(loss)
@@ -200,7 +209,7 @@ def _share(loss: PyTree) -> jax.Array:
 
 
 def over_devices(weight: jax.Array) -> jax.Array:
-    """The mean of a weight over the devices that hold the rest of the batch."""
+    """The mean of a weight over the devices that hold the rest of the batch; itself if the loss sees all of it."""
     axis = sharding_context.current().axis
     return weight if axis is None else jax.lax.pmean(weight, axis)
 
@@ -226,8 +235,9 @@ def optimizer_update(
     structure.
     """
     try:
-        updates, new = workload.optimizer.update(grads, rng_keys.restored(opt_state), params)
-        new = rng_keys.stored(new)
+        # A state holds the bits of an optimizer's typed random keys, because NumPy and checkpoints have no such arrays.
+        updates, new_state = workload.optimizer.update(grads, rng_keys.restored(opt_state), params)
+        new_state = rng_keys.stored(new_state)
     except (TypeError, ValueError) as error:
         # optax has no exception type for a missing argument: only the message shows it. Other errors pass through.
         missing = re.search(
@@ -241,13 +251,12 @@ def optimizer_update(
             f"{'a gradient for each example' if missing[3] else missing[1] or missing[2]}, but a step passes it only "
             "mean gradients, its state and parameters: use another one, such as optax.adamw(1e-3)."
         ) from error
-    built: Callable[[PyTree], PyTree] = jax.tree.structure
-    if built(opt_state) != built(new):
+    if jax.tree.structure(opt_state) != jax.tree.structure(new_state):
         raise UserError(
             f"the optimizer of '{workload.name}' returns a state with another structure than its input, which the "
             "next step cannot take: remove transformations that extend it, such as optax.monitor."
         )
-    return updates, new
+    return updates, new_state
 
 
 def _merged(old: PyTree, new: PyTree) -> PyTree:
@@ -256,71 +265,70 @@ def _merged(old: PyTree, new: PyTree) -> PyTree:
 
 
 def _in_micro_batches(run: Callable[..., PyTree], count: int, state: TrainState, batch: Batch) -> tuple[PyTree, PyTree]:
-    """Runs `run` over `count` equal parts of each device's examples.
+    """Runs `run` over `count` micro-batches of each device's examples, and returns the means of its results.
 
-    run: (state, batch) -> (means over the batch, model_state).
+    run: (state, micro-batch) -> (means over the micro-batch, model_state).
 
-    If the compiler placed the communication, it would communicate in each part, because it cannot see that the sum over
-    devices can wait. So in that case each device sums its own parts first, as in the strategy shard_map.
+    If the compiler placed the communication, it would communicate for each micro-batch, because it cannot see that the
+    sum over devices can wait. So in that case each device sums its own first, as in the strategy shard_map.
     """
     devices, mesh = sharding_context.current().parts, jax.sharding.get_abstract_mesh()
     if count == 1:
         return run(state, batch)
-    if devices == 1 or mesh.empty:
-        return _one_after_the_other(run, count, state, batch)
+    if devices == 1 or mesh.empty:  # one device, or a program that is already written for one device's examples
+        return _accumulate(run, count, state, batch)
     (axis,) = mesh.axis_names
 
     def local(state: TrainState, batch: Batch) -> tuple[PyTree, PyTree]:
-        state = jax.lax.pcast(state, (axis,), to="varying")  # see strategies/shard_map.py
+        # Without the cast, a gradient would already be a sum over devices: see strategies/shard_map.py.
+        state = jax.lax.pcast(state, (axis,), to="varying")
         state = dataclasses.replace(state, key=rng_keys.local_key(state.key, (axis,)))
         with sharding_context.over(axis=axis):
-            return mean_over(axis, _one_after_the_other(run, count, state, batch))
+            return mean_over(axis, _accumulate(run, count, state, batch))
 
-    whole, split = PartitionSpec(), PartitionSpec(axis)
-    return jax.shard_map(local, in_specs=(whole, split), out_specs=(whole, whole))(state, batch)
+    replicated, split = PartitionSpec(), PartitionSpec(axis)
+    return jax.shard_map(local, in_specs=(replicated, split), out_specs=(replicated, replicated))(state, batch)
 
 
-def _one_after_the_other(
-    run: Callable[..., PyTree], count: int, state: TrainState, batch: Batch
-) -> tuple[PyTree, PyTree]:
-    """Means of equal parts, summed in float32. The model's state passes from part to part.
+def _accumulate(run: Callable[..., PyTree], count: int, state: TrainState, batch: Batch) -> tuple[PyTree, PyTree]:
+    """`run` of one micro-batch after the other: the means, summed in float32. The model's state passes through all.
 
     The loop is unrolled, because convolutions inside a compiled loop are several times slower on the CPU. A barrier
-    delays each part until the previous one is summed, so that only one part's activations are alive.
+    delays each micro-batch until the previous one is summed, so that only one's activations are alive.
     """
     # Micro-batch i has examples i, i + count, ...: the leading axis of the reshape keeps the batch's sharding.
     strided = jax.tree.map(lambda x: x.reshape(x.shape[0] // count, count, *x.shape[1:]), batch)
     total: PyTree = None
     changed: PyTree = {}
     for i in range(count):
-        part = jax.tree.map(lambda x, i=i: jax.lax.index_in_dim(x, i, axis=1, keepdims=False), strided)
+        micro_batch = jax.tree.map(lambda x, i=i: jax.lax.index_in_dim(x, i, axis=1, keepdims=False), strided)
         if total is not None:
-            part, total = _after(part, total)
+            micro_batch, total = _after(micro_batch, total)
         model_state, key = _merged(state.model_state, changed), rng_keys.folded(state.key, i)
-        means, new = run(dataclasses.replace(state, model_state=model_state, key=key), part)
-        changed = _merged(changed, new)
-        wide = jax.tree.map(lambda x: x.astype(jnp.promote_types(x.dtype, jnp.float32)), means)
-        total = wide if total is None else jax.tree.map(jnp.add, total, wide)
+        means, new_state = run(dataclasses.replace(state, model_state=model_state, key=key), micro_batch)
+        changed = _merged(changed, new_state)
+        widened = jax.tree.map(lambda x: x.astype(jnp.promote_types(x.dtype, jnp.float32)), means)
+        total = widened if total is None else jax.tree.map(jnp.add, total, widened)
     return jax.tree.map(lambda x, like: (x / count).astype(like.dtype), total, means), changed
 
 
-def _after(part: PyTree, total: PyTree) -> tuple[PyTree, PyTree]:
-    """Returns both unchanged; `part` becomes available only after `total`.
+def _after(micro_batch: PyTree, total: PyTree) -> tuple[PyTree, PyTree]:
+    """Returns both unchanged; `micro_batch` becomes available only after `total`.
 
     Inside shard_map, all results of a barrier vary over every axis that any argument varies over. So only arrays that
-    vary over the same axes as `part` pass through the barrier.
+    vary over the same axes as `micro_batch` pass through the barrier.
     """
 
     def axes_of(x: jax.Array) -> frozenset[str]:
         return jax.typeof(x).manual_axis_type.varying
 
-    axes = frozenset().union(*(axes_of(x) for x in jax.tree.leaves(part)))
+    axes = frozenset().union(*(axes_of(x) for x in jax.tree.leaves(micro_batch)))
     leaves, tree = jax.tree.flatten(total)
     indices = [i for i, leaf in enumerate(leaves) if axes_of(leaf) == axes]
-    part, done = jax.lax.optimization_barrier((part, [leaves[i] for i in indices]))
-    for i, leaf in zip(indices, done, strict=True):
+    micro_batch, passed = jax.lax.optimization_barrier((micro_batch, [leaves[i] for i in indices]))
+    for i, leaf in zip(indices, passed, strict=True):
         leaves[i] = leaf
-    return part, jax.tree.unflatten(tree, leaves)
+    return micro_batch, jax.tree.unflatten(tree, leaves)
 
 
 def mean_over(axis: str | tuple[str, ...], tree: PyTree) -> PyTree:

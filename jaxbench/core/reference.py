@@ -1,5 +1,9 @@
 # Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
-"""The reference for every strategy: the same updates on one device with the whole batch, without a mesh."""
+"""The reference for every strategy: the same updates on one device with the whole batch, without a mesh.
+
+Two more kinds of result show how much of a difference is only rounding: `rerun` (other programs for the same formulas)
+and `perturbed` (the same programs, parameters changed in the last bit). `measure/check.py` compares with all three.
+"""
 
 from __future__ import annotations
 
@@ -26,12 +30,15 @@ from jaxbench.workloads.rng_keys import Keys, by_parts
 
 Answer = TypeVar("Answer")
 
-STEPS = 3
+STEPS = 3  # updates: from the second one on, they depend on the optimizer's state
 MOST_STEPS = 48  # for an optimizer that changes parameters only once in several steps
-PERTURBED = 3  # a parameter of one number rounds the same way by chance
+PERTURBED = 3  # runs: in one of them, a parameter of one number may round the same way by chance
 IN_PARTS = "one device (in parts of the batch, because the whole batch does not fit)"
 SCALED = "one device (in the program's parts of the batch, because a scaled loss overflows part by part)"
 HOST_FLOPS = 1e14  # limit for a reference on the host: minutes on the CPU of a machine with accelerators
+
+# Frozen weights are a part of the model's state, where the lever `freeze` puts them. They never change, so results and
+# comparisons leave them out (`not_frozen`).
 
 
 @dataclass(frozen=True)
@@ -52,8 +59,8 @@ class Reference:
     model_state: PyTree = dataclasses.field(default_factory=dict)  # before the first update
     note: str = ""  # says that the host computed it, if it does not fit on one device
     how: str = ""  # IN_PARTS or SCALED, if it was computed part by part
-    updates: Updates | None = None  # what computed it, for other states
-    count: int = STEPS  # updates between the two
+    updates: Updates | None = None  # the compiled programs that computed it, for other states
+    count: int = STEPS  # updates between start and end
 
     def of(self, state: TrainState, batch: Batch, count: int) -> Reference:
         """The result of `count` updates of another state (host arrays), computed in the same way."""
@@ -62,15 +69,16 @@ class Reference:
         return dataclasses.replace(self, start=state.params, end=end, model_state=state.model_state, count=count)
 
     def without_arrays(self) -> Reference:
+        """What `of` needs: the compiled programs, without the memory of a result."""
         return dataclasses.replace(self, start=(), end=TrainedState((), ()), model_state={})
 
 
 @dataclass(frozen=True)
 class BatchLayout:
-    """How the judged program lays out its batch on the mesh, as far as that changes the result.
+    """How the judged program lays out its batch on the mesh, as far as a correct result depends on that.
 
-    parts: the number of parts of the batch, for statistics of each device's own examples. keys, order: as in `Program`.
-    draws: whether the loss uses its random key.
+    parts: the number of parts of the batch, for statistics of each device's own examples. keys, order: as in `Program`,
+    for random numbers. draws: whether the loss uses its random key.
     """
 
     parts: int = 1
@@ -91,8 +99,9 @@ class BatchLayout:
         """(state, with a key for each part if the parts draw separately; the batch in the program's order)."""
         if not self.draws:
             return state, batch
-        drawn = state if self.keys is None else dataclasses.replace(state, key=jax.device_get(self.keys(state.key)))
-        return drawn, self.order(batch)
+        if self.keys is not None:
+            state = dataclasses.replace(state, key=jax.device_get(self.keys(state.key)))
+        return state, self.order(batch)
 
 
 def where_it_fits(run: Callable[[jax.Device], Answer], device: jax.Device, *, flops: float) -> tuple[Answer, str]:
@@ -124,7 +133,7 @@ class Updates:
     The first call compiles the programs, which are kept. No arrays are kept.
 
     apart: compute the parts of the batch one after the other. This takes less memory, but gives the same result only
-    for some losses (`loss_kind`), and for a model with state only if that is `independent`. jit: compiles the gradient.
+    for some losses (`loss_kind`), and for a model with state only if that is `independent`. jit: compiles the programs.
     """
 
     def __init__(
@@ -136,9 +145,9 @@ class Updates:
         apart: bool = False,
         jit: Callable[..., PyTree] = jit_once,
     ):
-        drawn = layout.draws and layout.keys is not None
+        keys_of_parts = layout.draws and layout.keys is not None
         self.jit, self._device, self._layout, self._apart = jit, device, layout, apart
-        self._workload = workload = by_parts(workload) if drawn else workload
+        self._workload = workload = by_parts(workload) if keys_of_parts else workload
         self._compiled: Any = None  # the gradient of the whole batch
         self._step = jit(lambda state, grads, model_state: update(workload, state, grads, model_state))
 
@@ -147,18 +156,18 @@ class Updates:
             weight = value.weight if isinstance(value, WeightedMean) else jnp.ones(())
             return value, (model_state, {"weight": weight.astype(jnp.float32)})
 
-        weighing = dataclasses.replace(workload, loss=loss)
+        with_weight = dataclasses.replace(workload, loss=loss)  # its only metric is the weight of its examples
 
-        def of_part(state: TrainState, part: Batch) -> PyTree:
-            grads, model_state, metrics = gradients(weighing, state, part)
+        def weighted_gradient(state: TrainState, part: Batch) -> PyTree:
+            grads, model_state, metrics = gradients(with_weight, state, part)
             weight = metrics["weight"]
             return jax.tree.map(lambda g: g * weight.astype(g.dtype), grads), model_state, weight
 
-        def over(total: PyTree, count: Any) -> PyTree:
-            return jax.tree.map(lambda x: (x / count).astype(x.dtype), total)
+        def divided(total: PyTree, by: Any) -> PyTree:
+            return jax.tree.map(lambda x: (x / by).astype(x.dtype), total)
 
-        self._of_part, self._add = jit(of_part), jit(lambda a, b: jax.tree.map(jnp.add, a, b))
-        self._divide = jit(lambda total, model, weight: (over(total, weight), over(model, layout.parts)))
+        self._weighted_gradient, self._add = jit(weighted_gradient), jit(lambda a, b: jax.tree.map(jnp.add, a, b))
+        self._divide = jit(lambda total, model, weight: (divided(total, weight), divided(model, layout.parts)))
 
     def __call__(self, state: TrainState, batch: Batch, count: int = STEPS) -> TrainedState:
         """The result of `count` updates of `state` (host arrays). Raises Unfit on a CPU with too little memory."""
@@ -166,7 +175,7 @@ class Updates:
         with jax.default_device(self._device):
             state = jax.device_put(state, self._device)
             batch = batch if self._apart else jax.device_put(batch, self._device)
-            gradient = self._of_parts if self._apart else self._of_batch
+            gradient = self._in_parts if self._apart else self._of_batch
             for _ in range(count):
                 # Waiting keeps only one update's scratch memory alive, as in `check.train`.
                 state = jax.block_until_ready(self._step(state, *gradient(state, batch)))
@@ -176,6 +185,7 @@ class Updates:
         """(gradients, model_state) of the whole batch."""
 
         def run(state: TrainState, batch: Batch) -> tuple[PyTree, PyTree]:
+            # With a key for each part, `by_parts` splits the batch. Otherwise layers such as batch normalization do.
             with sharding_context.over(parts=1 if state.key.ndim > 1 else self._layout.parts):
                 return gradients(self._workload, state, batch)[:2]
 
@@ -185,34 +195,28 @@ class Updates:
             self._compiled = program
         return self._compiled(state, batch)
 
-    def _of_parts(self, state: TrainState, batch: Batch) -> tuple[PyTree, PyTree]:
+    def _in_parts(self, state: TrainState, batch: Batch) -> tuple[PyTree, PyTree]:
         """As `_of_batch`, part by part; each part counts with its weight.
 
         The loop over parts is in Python: convolutions inside a compiled loop are many times slower on the CPU.
         """
         size = len(jax.tree.leaves(batch)[0]) // self._layout.parts
         total: PyTree = None
-        for at in range(0, self._layout.parts * size, size):
-            part = jax.device_put(jax.tree.map(lambda x, at=at: x[at : at + size], batch), self._device)
-            result = self._of_part(state, part)
+        for start in range(0, self._layout.parts * size, size):
+            part = jax.device_put(jax.tree.map(lambda x, start=start: x[start : start + size], batch), self._device)
+            result = self._weighted_gradient(state, part)
             total = result if total is None else self._add(total, result)
         return self._divide(*total)
 
 
 def reference(
-    workload: TrainWorkload,
-    state: TrainState,
-    batch: Batch,
-    *,
-    device: jax.Device,
-    layout: BatchLayout = BatchLayout(),
-    apart: bool = False,
-    jit: Callable[..., PyTree] = jit_once,
-) -> Reference:
+    workload: TrainWorkload, state: TrainState, batch: Batch, *, device: jax.Device,
+    layout: BatchLayout = BatchLayout(), apart: bool = False, jit: Callable[..., PyTree] = jit_once,
+) -> Reference:  # fmt: skip
     """The result of STEPS updates of `state` (host arrays) on one device.
 
-    An optimizer that changes parameters only once in several steps gets twice as many updates, repeatedly, until a
-    parameter changes. Raises Unfit on a CPU with too little memory.
+    For an optimizer that changes parameters only once in several steps, such as optax.MultiSteps, the number of updates
+    is doubled until a parameter changes. Raises Unfit on a CPU with too little memory.
     """
     updates = Updates(workload, device, layout=layout, apart=apart, jit=jit)
     end, count = updates(state, batch), STEPS
@@ -224,35 +228,25 @@ def reference(
 
 def collects(before: TrainState | TrainedState, after: TrainState | TrainedState) -> bool:
     """Whether the updates changed the optimizer's state but no parameter, so it is still accumulating gradients."""
-    same = [
-        all(map(np.array_equal, jax.tree.leaves(old), jax.tree.leaves(new)))
-        for old, new in ((before.params, after.params), (before.opt_state, after.opt_state))
-    ]
-    return same == [True, False]
+
+    def equal(old: PyTree, new: PyTree) -> bool:
+        return all(map(np.array_equal, jax.tree.leaves(old), jax.tree.leaves(new)))
+
+    return equal(before.params, after.params) and not equal(before.opt_state, after.opt_state)
 
 
 def reference_that_fits(
-    workload: TrainWorkload,
-    key: jax.Array,
-    batch: Batch,
-    *,
-    device: jax.Device,
-    layout: BatchLayout,
-    flops: float,
-    apart: Callable[[], bool] = lambda: False,
-    start: TrainState | None = None,
-) -> Reference:
-    """One device's result for the whole batch, or the first of these that is possible: in parts, or on the host.
+    workload: TrainWorkload, key: jax.Array, batch: Batch, *, device: jax.Device, layout: BatchLayout,
+    flops: float, apart: Callable[[], bool] = lambda: False, start: TrainState | None = None,
+) -> Reference:  # fmt: skip
+    """`reference` for the whole batch, or for its parts one after the other, or on the host: the first that fits.
 
-    If the whole batch does not fit, the parts of the batch are computed one after the other, provided that this gives
-    the same result. If that does not fit either, the host computes it. Parts are also used if the program computes a
-    scaled loss in parts: the gradient of a part is larger than that of the whole batch, so it overflows, and skips the
-    step, sooner.
+    Parts are used only where they give the same result. They are preferred if the program computes a scaled loss in
+    parts: the gradient of a part is larger than that of the whole batch, so it overflows, and skips the step, sooner.
 
     flops: of one update. apart: returns whether parts give the same result. start: the initial state, if known. Raises
     Unfit if neither the device nor the host can compute it.
     """
-
     jit = functools.partial(jit_once, flops=flops) if flops >= LARGE else jit_once
 
     def run(on: jax.Device) -> Reference:
@@ -273,18 +267,10 @@ def reference_that_fits(
 
 
 def rerun(
-    expected: Reference,
-    workload: TrainWorkload,
-    key: jax.Array,
-    batch: Batch,
-    *,
-    device: jax.Device,
-    layout: BatchLayout,
-    platform: str = "cpu",
-    state: TrainState | None = None,
-    count: int | None = None,
-) -> TrainedState:
-    """The rerun reference: one device again, with another program for the same formulas. It differs only by rounding.
+    expected: Reference, workload: TrainWorkload, key: jax.Array, batch: Batch, *, device: jax.Device,
+    layout: BatchLayout, platform: str = "cpu", state: TrainState | None = None, count: int | None = None,
+) -> TrainedState:  # fmt: skip
+    """One device again, with another program for the same formulas. It differs from `expected` only by rounding.
 
     On a CPU the other program is compiled with all optimizations, or with none if the first reference used some. On
     other platforms every program has all optimizations, so the examples are reversed, which changes the order of sums.
@@ -299,8 +285,8 @@ def rerun(
     state = initial_state(workload, key, device=device) if state is None else state
     in_reverse = platform != "cpu" and not layout.draws
     batch = jax.tree.map(lambda x: x[::-1], batch) if in_reverse else batch
-    unoptimized = expected.updates is None or expected.updates.jit is jit_once
-    jit = jax.jit if unoptimized else jit_once
+    first_was_unoptimized = expected.updates is None or expected.updates.jit is jit_once
+    jit = jax.jit if first_was_unoptimized else jit_once
     return Updates(workload, device, layout=layout, jit=jit, apart=bool(expected.how))(state, batch, count)
 
 
@@ -313,9 +299,9 @@ def last_bit_changed(x: np.ndarray, random: np.random.Generator) -> np.ndarray:
 
 
 def perturbed(expected: Reference, state: TrainState, batch: Batch) -> Iterator[TrainedState]:
-    """Perturbed runs: one device, the same programs, initial parameters changed at random in the last bit.
+    """PERTURBED results of one device with the same programs, and initial parameters changed at random in the last bit.
 
-    If this changes the update of a parameter by as much as the update itself, the update consists of rounding.
+    If that changes the update of a parameter by as much as the update itself, the update consists of rounding.
     state: the initial state.
     """
     assert expected.updates is not None
@@ -326,6 +312,7 @@ def perturbed(expected: Reference, state: TrainState, batch: Batch) -> Iterator[
 
 
 def trained(state: TrainState) -> TrainedState:
+    """The result of a canonical state, copied to the host."""
     return TrainedState(*jax.device_get((state.params, state.opt_state, not_frozen(state.model_state))))
 
 

@@ -1,11 +1,16 @@
 # Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
-"""The kinds of line in ``records.jsonl``. Units live in the names: ``_s`` seconds, ``_bytes`` bytes.
+"""The kinds of line in ``records.jsonl``. Names end in the unit: ``_s`` seconds, ``_bytes`` bytes.
 
 A *point* is one measured program: a training step as (strategy, scaling, devices), or a *case*: a kernel, a transfer or
 a collective of one size on given devices. A run is a sweep over points, measured in rounds that visit every point once
-in random order. The lines of a point are
+in random order. The lines of a point are, in this order:
 
-    point | case (compiled, weighed, checked)  ->  round 0 .. round R-1  ->  profile     or at any time  ->  failure
+    point or case          it is compiled and checked, and its memory is known
+    round 0 .. round R-1   its raw times
+    profile                if one was asked for
+    failure                at any time, if something failed
+
+A run for absent hardware has `compiled` lines only.
 
 A `point` line of a resumed run replaces the earlier compile report. A `round` after a `failure` means that the point
 has recovered. A failed check of an earlier compile report still counts while rounds of its session are in use. If two
@@ -27,9 +32,7 @@ SCHEMA_VERSION: Literal[1] = 1
 OWN = "own"  # the strategy of a step that somebody else wrote, with a mesh and shardings of its own
 
 # The kinds of collective, as XLA names its instructions.
-COLLECTIVES = (
-    *("all-reduce", "all-gather", "reduce-scatter", "all-to-all", "collective-permute", "collective-broadcast"),
-)
+COLLECTIVES = tuple("all-reduce all-gather reduce-scatter all-to-all collective-permute collective-broadcast".split())
 
 # By kind of attention, what its operations are called in a compiled text, before or after optimization.
 ATTENTIONS = {"plain": "plain_attention", "ring": "ring_attention", "flash": "mha_forward|splash_mha_fwd|cudnn.fmha"}
@@ -39,7 +42,7 @@ ATTENTIONS = {"plain": "plain_attention", "ring": "ring_attention", "flash": "mh
 class Collective:
     """All collectives of one kind over one mesh axis in the compiled step, as one device executes them."""
 
-    kind: str  # all-reduce, all-gather, reduce-scatter, all-to-all, collective-permute, ...
+    kind: str  # of COLLECTIVES
     count: int  # operands reduced or moved; XLA may combine several into one instruction
     bytes: int  # total size of their results
     elements: int = 0  # how many numbers those bytes hold, without rank-0 values
@@ -53,7 +56,7 @@ class Collective:
 
 @dataclass(frozen=True, kw_only=True)
 class CompileReport:
-    """The compile report of a point. A time is None if the strategy cannot separate that phase."""
+    """Times, memory, FLOPs and collectives of a compiled point. trace_s is None if tracing cannot be timed alone."""
 
     trace_s: float | None
     lower_s: float
@@ -92,8 +95,8 @@ class Verdict:
     excess_bytes: int | None = 0  # in "collectives": sent by a device beyond the expected bytes; None: unknown
 
 
-# What identifies a point: the fields that its plan, its records and its analysis rows share. A field that does not
-# apply to a point is None or "".
+# What identifies a point: the fields that its plan (`core/plan.py`), its records and its analysis rows share. A field
+# that does not apply to a point is None or "".
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -168,11 +171,11 @@ class Prepared(Line):
 @dataclass(frozen=True, kw_only=True)
 class PointRecord(StepPlace, Prepared):
     unit: str  # what one example is: "images"
-    passport: CompileReport
+    passport: CompileReport  # old run folders have this name
     outcome: dict[str, float] = dataclasses.field(default_factory=dict)  # results of a short training
     # numbers of a step other than its time: state_bytes and held_gradient_bytes per device, busy_share, dropped,
     # real_share, tokens per example
-    facts: dict[str, float] = dataclasses.field(default_factory=dict)
+    facts: dict[str, float] = dataclasses.field(default_factory=dict)  # see measure/step_facts.py
     loss: str = ""  # the kind of mean of the loss, as named in measure/loss_kind.py; "" in older records
     annotations: str = ""  # a sentence: which sharding annotations in the model are ignored
     program_sha256: str = ""  # a hash of the compiled program's text; "" in older records
@@ -211,7 +214,7 @@ class Unmeasured(Line):
 
 @dataclass(frozen=True, kw_only=True)
 class CompiledRecord(Unmeasured):
-    """A point that was compiled for absent hardware, so it has no times and no result."""
+    """A point that was compiled for absent hardware, so it has no step times and no result."""
 
     platform: str  # of the target: gpu | tpu
     device_kind: str
@@ -325,9 +328,9 @@ def from_json(line: dict[str, Any]) -> Record:
     return decode(KINDS[line["kind"]], line)
 
 
-# "Ran out of memory in memory space hbm. Used 18.84G of 15.75G hbm." and "Ran out of memory on HBM, the total memory
-# required for HLO temporaries (8.80G) exceeds available HBM (1.00M)." Letters mean powers of 1024. The size of a single
-# allocation is ignored, because it is only a part of the step's memory.
+# XLA says "Ran out of memory in memory space hbm. Used 18.84G of 15.75G hbm." or "Ran out of memory on HBM, the total
+# memory required for HLO temporaries (8.80G) exceeds available HBM (1.00M)." Letters mean powers of 1024. The size of a
+# single allocation is ignored, because it is only a part of the step's memory.
 _USED = re.compile(r"(?:Used (?=[^ ]+ of [^ ]+ hbm)|total memory required for HLO temporaries \()([\d.]+)([KMGT]?)i?B?")
 
 

@@ -1,9 +1,9 @@
 # Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
 """A run folder: it can be created, resumed, appended to and read without losing a finished measurement.
 
-Each line of ``records.jsonl`` has a hash of itself and of the hash of the line before it, and the first one of the
-config. So a setting that was changed, and a line that was changed, removed or added, is found. Lines of older versions
-have no hash.
+Each line of ``records.jsonl`` has a hash of itself and of the hash of the line before it, or, in the first line, of the
+config. So a changed setting, and a line that was changed, removed or added, is found. Lines of older versions have no
+hash.
 """
 
 from __future__ import annotations
@@ -30,8 +30,8 @@ RECORDS = "records.jsonl"
 CONFIG = "config.json"
 MANIFEST = "manifest.json"
 LOCK = ".lock"
-T = TypeVar("T")
 LAUNCH = "launch.json"  # marks a folder of launched jobs, each with its own run folder: records/launched.py
+T = TypeVar("T")
 
 
 def read_json(path: Path, decoded: Callable[[Any], T], advice: str) -> T:
@@ -78,6 +78,7 @@ def read_lines(path: Path, decoded: Callable[[Any], T], advice: str) -> Iterator
 
 
 def damaged(where: Path | str, error: Exception, advice: str) -> UserError:
+    """The error for a file or line that is not what jaxbench wrote. advice: what to do, as the end of a sentence."""
     fault = f"no field {error}" if isinstance(error, KeyError) else str(error)
     return UserError(f"{where} is damaged ({fault}): {advice}")
 
@@ -121,7 +122,10 @@ def lock_folder(folder: Path) -> TextIO:
 
 
 class RunFolder:
-    """``manifest.json``, ``config.json``, ``records.jsonl``, and the figures and pages of its report."""
+    """``manifest.json``, ``config.json``, ``records.jsonl``, and the figures and pages of its report.
+
+    Open it with `begin` to write, and by its constructor to read, which needs no lock.
+    """
 
     def __init__(self, path: str | os.PathLike[str]):
         self.path = Path(path)
@@ -129,15 +133,15 @@ class RunFolder:
         self._file: FileIO | None = None
         self._lock: TextIO | None = None
         self._hash = ""  # of the last record
-        self._models: dict[str, schema.PointRecord | schema.CaseRecord] = {}  # the first record of each point
+        self._first: dict[str, schema.PointRecord | schema.CaseRecord] = {}  # by point; says which model it measures
 
     @classmethod
     def begin(cls, path: str | os.PathLike[str], config: dict[str, Any]) -> RunFolder:
         """Creates the folder, or continues it if it has the same config. Locks it until `close`.
 
         Raises:
-          UserError: the folder cannot be written, is in use, contains a training, another config, or records of
-            another schema.
+          UserError: the folder cannot be written, is in use, contains a training, another config or model, or records
+            of another schema.
         """
         run = cls(path)
         try:
@@ -160,6 +164,7 @@ class RunFolder:
         return run
 
     def _claim(self, config: dict[str, Any]) -> None:
+        """Raises UserError if the locked folder has something that this run must not be mixed with."""
         if (self.path / "checkpoints").exists() or (self.path / "metrics.jsonl").exists():
             raise UserError(f"'{self.path}' contains a training: choose a new --workdir for measurements.")
         if (self.path / LAUNCH).exists():
@@ -171,7 +176,7 @@ class RunFolder:
         notes = list(self.notes)
         for record in self.records():  # raises for damage or another schema before anything is changed
             self._require_same_model(record)
-        self.notes = notes
+        self.notes = notes  # without the note on an unfinished line, which the next call removes
         self._repair_last_line()
 
     def _require_same_config(self, config: dict[str, Any]) -> None:
@@ -224,10 +229,10 @@ class RunFolder:
         """Raises UserError if the model of a point has changed: one median would mix the times of two models."""
         if not isinstance(record, schema.PointRecord | schema.CaseRecord):
             return
-        first = self._models.setdefault(record.point, record)
-        if found := identity.model_differences(first, record):
-            differences = identity.model_sentence(found, "so far", "now")
-            raise UserError(f"'{self.path}' has another model of {record.point} ({differences}): use a new --workdir.")
+        first = self._first.setdefault(record.point, record)
+        if differences := identity.model_differences(first, record):
+            sentence = identity.model_sentence(differences, "so far", "now")
+            raise UserError(f"'{self.path}' has another model of {record.point} ({sentence}): use a new --workdir.")
 
     def close(self) -> None:
         for file in (self._file, self._lock):
@@ -282,8 +287,8 @@ def config_hash(config: dict[str, Any]) -> str:
 
 def chained(records: Iterable[schema.Record], config: dict[str, Any]) -> str:
     """The text of a records file with these records, for a run with this config."""
-    text, before = [], config_hash(config)
+    lines, hash_before = [], config_hash(config)
     for line in map(schema.to_json, records):
-        before = digest(line, before)
-        text.append(json.dumps({**line, SHA256: before}, separators=(",", ":")) + "\n")
-    return "".join(text)
+        hash_before = digest(line, hash_before)
+        lines.append(json.dumps({**line, SHA256: hash_before}, separators=(",", ":")) + "\n")
+    return "".join(lines)

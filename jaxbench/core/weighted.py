@@ -79,7 +79,8 @@ def is_weighted(x: PyTree) -> bool:
 def normalized(tree: PyTree, over: Callable[[jax.Array], jax.Array]) -> PyTree:
     """`tree` with each WeightedMean as total / over(weight).
 
-    If `over` is the mean of a weight over devices, the mean of the result over devices is the mean of the whole.
+    over: weight -> the mean weight w of n devices. The mean of the results over devices is then the weighted mean of
+    the whole batch: (1 / n) sum(total_i / w) = sum(total_i) / sum(weight_i).
     """
     weights: dict[int, jax.Array] = {}  # metrics often share a weight, which is then sent once
 

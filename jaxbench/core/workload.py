@@ -18,7 +18,9 @@ from jaxbench.core.weighted import PyTree, WeightedMean
 
 Batch = dict[str, jax.Array]
 Metrics = dict[str, Any]  # a loss returns scalars or WeightedMeans, a step returns scalars
-KEY = jax.ShapeDtypeStruct((2,), "uint32")  # the shape and dtype of a random key
+KEY = jax.ShapeDtypeStruct((2,), "uint32")  # the shape and dtype of a random key, to trace functions without values
+# By kind of collective ("all-reduce"): the fewest and the most numbers in its results on one device in one step.
+CollectiveBounds = dict[str, tuple[int, int]]
 
 
 @dataclass(frozen=True)
@@ -60,10 +62,10 @@ class Splits:
 
 @dataclass(frozen=True, kw_only=True)
 class DeviceShare:
-    """One device's share of a step, which determines the communication of its layers.
+    """One device's share of a step. `Partition.collective_bounds` computes from it what the device's layers send.
 
     examples: per micro-batch. sizes: number of devices by mesh axis.
-    sequence: whether positions are also split between the tensor-parallel products.
+    sequence: whether sequence parallelism also splits the activations between tensor-parallel products, by position.
     blocks: the number of blocks on this device; None: all. passes: the passes that it runs; the loss belongs to the
     backward pass.
     """
@@ -75,19 +77,16 @@ class DeviceShare:
     passes: frozenset[str] = frozenset({"forward", "backward"})
 
     def over(self, axis: str) -> int:
+        """The number of devices along a mesh axis; 1 if the mesh does not have it."""
         return self.sizes.get(axis, 1)
-
-
-# By kind of collective: the smallest and largest count of numbers in its results on one device.
-CollectiveBounds = dict[str, tuple[int, int]]
 
 
 @dataclass(frozen=True, kw_only=True)
 class Stages:
-    """A stack of identical blocks with a prologue and an epilogue.
+    """A model as a stack of identical blocks with a prologue and an epilogue, which a pipeline divides into stages.
 
-    first: (params without blocks, nothing, batch, key) -> x. block: (one block's params, x, batch, key) -> x.
-    last: (params without blocks, x, batch, key) -> (loss, metrics), as `TrainWorkload.loss`.
+    first: (params without blocks, None, batch, key) -> x. block: (one block's params, x, batch, key) -> x.
+    last: (params without blocks, x, batch, key) -> (loss, metrics), as in `TrainWorkload.loss`.
     From the key of the loss, block b of n gets fold_in(key, b), `first` gets fold_in(key, n) and `last` gets
     fold_in(key, n + 1). A loss that draws random numbers must do the same.
     blocks: the key of `params` that holds the parameters of the blocks, a dictionary by number.
@@ -107,8 +106,8 @@ class Partition:
 
     axes: by pattern of a parameter's path, the logical axis of each dimension ("heads", "hidden", "vocab", "experts"),
       None for a dimension that is never split. Parameters that match no pattern are replicated.
-    collective_bounds: the expected communication of a device's layers in the forward and backward pass of one
-      micro-batch, without the gradients of replicated parameters, except those summed over `tensor`.
+    collective_bounds: what a device's layers send in the forward and backward pass of one micro-batch. The gradients of
+      replicated parameters are left out, because the strategy sends them, except those summed over `tensor`.
     positions: the number of positions of a sequence; 0 for a model without sequences.
     stages: for a pipeline; None for a model without blocks.
     own_examples: patterns of replicated parameters, such as those of convolutions, in layers that take only a part of
@@ -126,6 +125,10 @@ class Partition:
 class TrainWorkload:
     """A model that is trained.
 
+    An experiment gives the functions and facts from `name` to `tolerance_reason`, and most leave the rest at its
+    default. The levers derive other workloads by replacing fields, such as `loss` and `micro_batches`, so that
+    strategies need not know them.
+
     Attributes:
       name: the experiment's name.
       init: key -> (params, model_state). `model_state` holds what is not trained, such as batch statistics; {} if none.
@@ -136,7 +139,7 @@ class TrainWorkload:
       optimizer: an optax transformation.
       example: the fields of one example.
       flops_per_example: analytic, forward and backward, two per multiply-add (docs/metrics). None: count the
-        products in the jaxpr of the gradient of the whole batch.
+        matrix products and convolutions in the jaxpr of the gradient of the whole batch.
       flops_per_pair: additional FLOPs of each pair of examples of the global batch, for a loss that compares examples:
         a step of G examples takes G flops_per_example + G^2 flops_per_pair.
       masked_flops_per_example: FLOPs of products with a masked-out result. `flops_per_example` leaves them out, while
@@ -147,22 +150,21 @@ class TrainWorkload:
         pair of dicts of arrays. None: no data to train on.
       evaluate: (params, model_state, batch) -> metrics in inference mode, means over the examples, "accuracy" included.
         None: the loss's metrics, allowed for a model without state.
-      tolerance: the relative L2 distance that the parameters of two correct programs may have after the check's
-        updates.
-      tolerance_reason: the reason for its value.
       predict: (params, model_state, batch) -> the model's output in inference mode; None: no inference.
+      tolerance: the relative L2 distance that the parameters of two correct programs may have after a few updates.
+      tolerance_reason: the reason for its value.
+      partition: how strategies may split the model; None: only its batch and its state can be split.
+      dtype: the number format in which the model computes.
       blocks: number of identical blocks that the lever `remat` recomputes; 0: none.
       named: whether the blocks name their activations, so that `remat` can select them (`levers.remat.NAMES`).
       micro_batches: the number of equal parts of the batch. Their gradients are computed one after the other and
         averaged.
       loss_scale: optimizer state -> factor of the loss during differentiation, which the optimizer divides out again.
         None: 1.
-      partition: how strategies may split the model; None: only its batch and its state can be split.
-      dtype: the number format in which the model computes.
       independent: for a model with state, whether examples on different devices are independent, as with per-device
         batch statistics: the gradient is then the mean of the per-device gradients.
-      sent: the key of the only parameters for which devices reduce gradients, as with sums over rows (`sums.adapt`);
-        "": devices reduce the gradients of all parameters.
+      sent: the key of the only parameters for which devices reduce gradients; "": they reduce all. Algorithms that sum
+        over rows, such as k-means, need it: only their sums travel, as gradients (`workloads.sums.adapt`).
     """
 
     name: str
@@ -178,14 +180,14 @@ class TrainWorkload:
     data: PyTree = None
     evaluate: Callable[[PyTree, PyTree, Batch], Metrics] | None = None
     predict: Callable[[PyTree, PyTree, Batch], PyTree] | None = None
-    blocks: int = 0
-    named: bool = False
-    micro_batches: int = 1
-    loss_scale: Callable[[PyTree], jax.Array] | None = None
     tolerance: float = 1e-5
     tolerance_reason: str = "float32 sums in another order"
     partition: Partition | None = None
     dtype: DTypeLike = jnp.dtype(jnp.float32)
+    blocks: int = 0
+    named: bool = False
+    micro_batches: int = 1
+    loss_scale: Callable[[PyTree], jax.Array] | None = None
     independent: bool = False
     sent: str = ""
 
@@ -195,17 +197,17 @@ class TrainWorkload:
 
     def synthetic(self, key: jax.Array, batch: int) -> Batch:
         """Draws one batch; each field has shape (batch, *field.shape)."""
-        out = {}
-        for name, field in sorted(self.example.items()):
-            key, sub = jax.random.split(key)
+        drawn = {}
+        for name, field in sorted(self.example.items()):  # sorted: the draws do not depend on the order of the fields
+            key, field_key = jax.random.split(key)
             shape = (batch, *field.shape)
             if field.draw is not None:
-                out[name] = field.draw(sub, batch)
+                drawn[name] = field.draw(field_key, batch)
             elif field.classes is not None:
-                out[name] = jax.random.randint(sub, shape, 0, field.classes, field.dtype)
+                drawn[name] = jax.random.randint(field_key, shape, 0, field.classes, field.dtype)
             else:
-                out[name] = jax.random.normal(sub, shape, field.dtype)
-        return out
+                drawn[name] = jax.random.normal(field_key, shape, field.dtype)
+        return drawn
 
     def mean_loss(
         self, params: PyTree, model_state: PyTree, batch: Batch, key: jax.Array
@@ -215,4 +217,5 @@ class TrainWorkload:
         return weighted.value(loss), (model_state, {name: weighted.value(x) for name, x in metrics.items()})
 
     def batch_avals(self, batch: int) -> dict[str, jax.ShapeDtypeStruct]:
+        """The shapes and dtypes of a batch, to trace and compile without data."""
         return {k: jax.ShapeDtypeStruct((batch, *f.shape), f.dtype) for k, f in self.example.items()}

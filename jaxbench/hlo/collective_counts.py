@@ -175,10 +175,8 @@ def _of_slice(mesh: Mapping[str, int], devices: int) -> Mapping[str, int]:
 
 
 def _packed(line: Instruction) -> int:
-    """The number of elements of an all-reduce that each hold a pair of numbers.
-
-    A TPU, which cannot add float16, sums it as pairs of numbers in one u32, in whole tiles of 128.
-    """
+    """The number of elements of an all-reduce that each hold a pair of numbers."""
+    # A TPU, which cannot add float16, sums it as pairs of numbers in one u32, in whole tiles of 128.
     if line.opcode != "all-reduce":
         return 0
     return sum(a.size for a in line.arrays if a.dtype == "u32" and a.shape and "T(" in a.layout and a.size % 128 == 0)
@@ -285,12 +283,7 @@ def _rows(places: np.ndarray) -> Groups:
 
 
 def concurrent_collectives(module: Module) -> int:
-    """The size of the largest set of independent collectives.
-
-    By Dilworth's theorem this equals the smallest number of dependency chains that cover all collectives: the number of
-    collectives minus the size of the largest matching between a collective and a collective that depends on it. A loop
-    or a call counts as its contents.
-    """
+    """The size of the largest set of independent collectives. A loop or a call counts as its contents."""
 
     @functools.cache
     def inside(computation: str) -> int:
@@ -304,6 +297,8 @@ def concurrent_collectives(module: Module) -> int:
             here = range(len(needs), len(needs) + waiting)
             needs += [before] * waiting
             needed[line.name] = before.union(here)
+        # By Dilworth's theorem the largest set is as large as the smallest number of dependency chains that cover all
+        # collectives: their number minus the largest matching between a collective and one that depends on it.
         return len(needs) - _largest_matching(needs)
 
     return inside(module.entry) if module.entry else 0

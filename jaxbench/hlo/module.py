@@ -14,15 +14,11 @@ _INSTRUCTION = re.compile(
     r"^\s+(?P<root>ROOT )?%?(?P<name>[\w.\-]+) = (?P<type>.*?) (?P<opcode>[a-z][a-z0-9\-]*)\((?P<rest>.*)$"
 )
 _REFERENCE = re.compile(r"%([\w.\-]+)")
-_BODY = re.compile(r"\bbody=%?([\w.\-]+)")
-_CONDITION = re.compile(r"\bcondition=%?([\w.\-]+)")
-_TRIPS = re.compile(r'known_trip_count"?:\{"n":"(\d+)"\}')
-_CALLED = re.compile(
-    r"\b(?:calls|to_apply|body|condition|called_computations|(?:true|false)_computation)=\{?%?([\w.\-]+)"
-)
-_BRANCHES = re.compile(r"branch_computations=\{([^}]*)\}")
-_TARGET = re.compile(r'custom_call_target="([^"]*)"')
-_INDEX = re.compile(r"\bindex=(\d+)")
+# name="text" | name={text} | name=%text
+_ATTRIBUTE = re.compile(r'\b(\w+)=(?:"([^"]*)"|\{([^{}]*)\}|%?([^\s,{}"]+))')
+_TRIPS = re.compile(r'known_trip_count"?:\{"n":"(\d+)"\}')  # in the JSON of a loop's backend_config
+# The attributes that name computations which the instruction runs; of `branch_computations` exactly one runs.
+_RUNS = ("calls", "to_apply", "body", "condition", "called_computations", "true_computation", "false_computation")
 _NUMBER = re.compile(r"^(-?\d+)\)")
 # Operations that pass an integer on unchanged.
 _SAME = ("copy", "bitcast", "convert", "reshape")
@@ -88,27 +84,39 @@ class Instruction:
         return self.arrays[0].shape if self.arrays else ()
 
     @cached_property
+    def attributes(self) -> dict[str, str]:
+        """The attributes by name, without quotes and braces. Of several with one name, the first."""
+        found: dict[str, str] = {}
+        for name, *texts in _ATTRIBUTE.findall(self.rest):
+            found.setdefault(name, next(filter(None, texts), ""))
+        return found
+
+    @property
     def target(self) -> str:
         """The function that a custom call runs; "" for other instructions."""
-        match = _TARGET.search(self.rest)
-        return match[1] if match else ""
+        return self.attributes.get("custom_call_target", "") if self.opcode == "custom-call" else ""
 
-    @cached_property
+    @property
     def branches(self) -> list[str]:
         """The computations of a conditional; exactly one of them runs."""
-        match = _BRANCHES.search(self.rest)
-        return [name.strip().lstrip("%") for name in match[1].split(",")] if match else []
+        return self._named("branch_computations")
 
-    @cached_property
+    @property
     def body(self) -> str:
         """The computation that a `while` repeats; "" for any other instruction."""
-        match = _BODY.search(self.rest)
-        return match[1] if match else ""
+        return self.attributes.get("body", "")
 
     @cached_property
     def called(self) -> list[str]:
         """All computations that the instruction runs."""
-        return _CALLED.findall(self.rest) + self.branches
+        return [name for attribute in _RUNS for name in self._named(attribute)] + self.branches
+
+    def _named(self, attribute: str) -> list[str]:
+        return re.findall(r"[\w.\-]+", self.attributes.get(attribute, ""))
+
+    def dims(self, attribute: str) -> list[int]:
+        """The dimensions that an attribute lists, such as `lhs_contracting_dims={1,2}`; [] without it."""
+        return [int(text) for text in re.findall(r"\d+", self.attributes.get(attribute, ""))]
 
 
 @dataclass
@@ -154,13 +162,12 @@ class Module:
         """
         if known := _TRIPS.search(loop.rest):
             return int(known[1])
-        condition = _CONDITION.search(loop.rest)
-        test = self.instructions.get(self.roots.get(condition[1], "")) if condition else None
+        test = self.instructions.get(self.roots.get(loop.attributes.get("condition", ""), ""))
         carried = self.instructions.get(loop.operands[0]) if loop.operands else None
         after = self.instructions.get(self.roots.get(loop.body, ""))
         if test is None or carried is None or after is None or {carried.opcode, after.opcode} != {"tuple"}:
             return None
-        if test.opcode != "compare" or "direction=LT" not in test.rest or len(test.operands) != 2:
+        if test.opcode != "compare" or test.attributes.get("direction") != "LT" or len(test.operands) != 2:
             return None
         counter, end = self._place(test.operands[0]), self._number(test.operands[1])
         if counter is None or end is None:
@@ -171,8 +178,7 @@ class Module:
     def _place(self, name: str) -> int | None:
         """The index of a value that is extracted from a tuple."""
         taken = self.instructions.get(name)
-        index = _INDEX.search(taken.rest) if taken is not None and taken.opcode == "get-tuple-element" else None
-        return int(index[1]) if index else None
+        return taken.dims("index")[0] if taken is not None and taken.opcode == "get-tuple-element" else None
 
     def _number(self, name: str) -> int | None:
         """The value of an integer constant, possibly copied or converted."""

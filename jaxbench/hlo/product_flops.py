@@ -13,12 +13,6 @@ from dataclasses import dataclass
 
 from jaxbench.hlo.module import Instruction, Module
 
-_CONTRACTED = re.compile(r"lhs_contracting_dims=\{([\d,]*)\}")
-_BATCH = re.compile(r"lhs_batch_dims=\{([\d,]*)\}")
-_LABELS = re.compile(r"dim_labels=(\w+)_(\w+)->(\w+)")
-_WINDOW = re.compile(r"window=\{([^}]*)\}")
-_LIBRARY_CONTRACTED = re.compile(r'"lhs_contracting_dimensions":\[([^\]]*)\]')
-_LIBRARY_BATCH = re.compile(r'"lhs_batch_dimensions":\[([^\]]*)\]')
 _CUDNN = re.compile(r"__cudnn\$conv(BackwardInput|BackwardFilter|Forward|BiasActivationForward)$")
 _LIBRARY = re.compile(r"gemm|matmul|conv|dot|cudnn|onednn", re.IGNORECASE)
 Shape = tuple[int, ...]
@@ -36,15 +30,16 @@ class ProductSize:
 
 def size(line: Instruction, module: Module) -> ProductSize | None:
     """The size of a matrix product, or of a library call that is one; None for any other instruction."""
-    contracted = (_CONTRACTED if line.opcode == "dot" else _LIBRARY_CONTRACTED).search(line.rest)
     left = _shape_of(line.operands[0], module) if line.operands else ()
-    if contracted is None or not left or not math.prod(line.shape):
+    if line.opcode == "dot":
+        batch, contracted = line.dims("lhs_batch_dims"), line.dims("lhs_contracting_dims")
+    else:
+        batch, contracted = _library_dims(line, "batch"), _library_dims(line, "contracting")
+        if not contracted:
+            return None
+    if not left or not math.prod(line.shape):
         return None
-    batch = (_BATCH if line.opcode == "dot" else _LIBRARY_BATCH).search(line.rest)
-    each, inner = (
-        math.prod(left[int(dim)] for dim in re.findall(r"\d+", found[1])) if found else 1
-        for found in (batch, contracted)
-    )
+    each, inner = (math.prod(left[dim] for dim in dims) for dims in (batch, contracted))
     rows = math.prod(left) // (each * inner)
     return ProductSize(each, rows, math.prod(line.shape) // (each * rows), inner)
 
@@ -69,15 +64,14 @@ def of_instruction(line: Instruction, module: Module) -> float:
     if line.opcode != "custom-call":
         return _instruction(line, module, {}) or 0.0
     shapes, out = [_shape_of(name, module) for name in line.operands[:2]], line.shape
-    if contracted := _LIBRARY_CONTRACTED.search(line.rest):
-        dims = [int(text) for text in re.findall(r"\d+", contracted[1])]
+    if dims := _library_dims(line, "contracting"):
         return 2.0 * math.prod(out) * math.prod(shapes[0][dim] for dim in dims)
     if call := _CUDNN.match(line.target):
         # The gradients are convolutions of other operands: each has the same FLOPs as the forward convolution.
         image, kernel, result = {
             "BackwardInput": (out, shapes[1], shapes[0]), "BackwardFilter": (shapes[0], out, shapes[1]),
         }.get(call[1], (*shapes, out))  # fmt: skip
-        return _convolution(line.rest, image, kernel, result) or 0.0
+        return _convolution(line, image, kernel, result) or 0.0
     return 0.0
 
 
@@ -90,12 +84,11 @@ def _cost(name: str, module: Module, known: dict[str, float | None]) -> float | 
 
 def _instruction(line: Instruction, module: Module, known: dict[str, float | None]) -> float | None:
     if line.opcode == "dot":
-        left, contracted = _shape_of(line.operands[0], module), _CONTRACTED.search(line.rest)
-        dims = (contracted[1] if contracted else "").split(",")
-        return 2.0 * math.prod(line.shape) * math.prod(left[int(d)] for d in dims if d)
+        left = _shape_of(line.operands[0], module)
+        return 2.0 * math.prod(line.shape) * math.prod(left[dim] for dim in line.dims("lhs_contracting_dims"))
     if line.opcode == "convolution":
         image, kernel = (_shape_of(name, module) for name in line.operands[:2])
-        return _convolution(line.rest, image, kernel, line.shape)
+        return _convolution(line, image, kernel, line.shape)
     if line.branches:
         costs = [_cost(branch, module, known) for branch in line.branches]
         return None if None in costs else max(cost or 0.0 for cost in costs)
@@ -109,25 +102,25 @@ def _instruction(line: Instruction, module: Module, known: dict[str, float | Non
     return None if trips is None else total * trips
 
 
-def _convolution(rest: str, image: Shape, kernel: Shape, out: Shape) -> float | None:
-    """2 x outputs x kernel, without multiplications by the zeros of a dilated input or of large padding.
-
-    Padding by up to half the window counts as work, as in a layer's formula (`workloads.flops`). More padding means
-    that the compiler expresses another product as a convolution: XLA for a TPU writes the gradient of a layer on 7 x 7
-    pixels as a one-pixel image under a 7 x 7 window, and only 1 of 49 window positions meets the pixel.
-    """
-    labels = _LABELS.search(rest)
-    if labels is None or [len(names) for names in labels.groups()] != [len(image), len(kernel), len(out)]:
+def _convolution(line: Instruction, image: Shape, kernel: Shape, out: Shape) -> float | None:
+    """2 x outputs x kernel, without multiplications by the zeros of a dilated input or of large padding."""
+    labels = re.split("_|->", line.attributes.get("dim_labels", ""))
+    if [len(names) for names in labels] != [len(image), len(kernel), len(out)]:
         return None
-    window = _window(rest)
+    # The fields of the window, one entry for each dimension: (low, high) for `pad`, one number for other fields.
+    fields = (word.split("=") for word in line.attributes.get("window", "").split())
+    window = {name: [tuple(map(int, side.split("_"))) for side in text.split("x")] for name, text in fields}
     # Labels name the dimensions: b batch, f features, i and o the kernel's inputs and outputs, digits the space.
-    per_output = math.prod(side for side, label in zip(kernel, labels[2], strict=True) if label == "i")
-    total = 2.0 * per_output * math.prod(side for side, label in zip(out, labels[3], strict=True) if label in "bf")
-    for place, label in enumerate(sorted(label for label in labels[2] if label.isdigit())):
-        shapes = zip((image, kernel, out), labels.groups(), strict=True)
+    per_output = math.prod(side for side, label in zip(kernel, labels[1], strict=True) if label == "i")
+    total = 2.0 * per_output * math.prod(side for side, label in zip(out, labels[2], strict=True) if label in "bf")
+    for place, label in enumerate(sorted(label for label in labels[1] if label.isdigit())):
+        shapes = zip((image, kernel, out), labels, strict=True)
         inputs, size, outputs = (shape[names.index(label)] for shape, names in shapes)
         low, high = window.get("pad", [(0, 0)] * (place + 1))[place]
         dilation = window.get("lhs_dilate", [(1,)] * (place + 1))[place][0]
+        # Padding by up to half the window counts as work, as in a layer's formula (`workloads.flops`). More padding
+        # means that the compiler expresses another product as a convolution: XLA for a TPU writes the gradient of a
+        # layer on 7 x 7 pixels as a one-pixel image under a 7 x 7 window, and only 1 of 49 positions meets the pixel.
         if max(low, high) <= size // 2:
             total *= outputs * size / dilation
         else:
@@ -142,11 +135,10 @@ def _meeting(size: int, inputs: int, outputs: int, *, low: int, dilation: int, s
     return sum(place >= 0 and place % dilation == 0 and place // dilation < inputs for place in places)
 
 
-def _window(rest: str) -> dict[str, list[tuple[int, ...]]]:
-    """The fields of a window, one entry for each dimension: (low, high) for `pad`, one number for other fields."""
-    match = _WINDOW.search(rest)
-    fields = (word.split("=") for word in match[1].split() if "=" in word) if match else ()
-    return {name: [tuple(map(int, side.split("_"))) for side in text.split("x")] for name, text in fields}
+def _library_dims(line: Instruction, kind: str) -> list[int]:
+    """The batch or contracting dimensions of the left factor, from the JSON in which cuBLAS is told them."""
+    found = re.search(rf'"lhs_{kind}_dimensions":\[([^\]]*)\]', line.rest)
+    return [int(text) for text in re.findall(r"\d+", found[1])] if found else []
 
 
 def _shape_of(name: str, module: Module) -> Shape:

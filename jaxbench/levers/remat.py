@@ -59,6 +59,13 @@ def offloads(text: str) -> bool:
     return text == "offload" or bool((named(text) or Named()).offload)
 
 
+def recomputes_products(text: str) -> bool:
+    """Whether the backward pass computes matrix products of the forward pass again, not only what is between them."""
+    if (found := named(text)) is not None:
+        return not {*_PRODUCTS} <= {*found.keep, *found.offload}
+    return text in ("sqrt", "block")
+
+
 def _parse(text: str) -> str:
     if text not in KINDS and named(text) is None:
         legal = did_you_mean(text, [*KINDS, *PRESETS])

@@ -18,10 +18,8 @@ CPUS = Path("/sys/devices/system/cpu")
 
 
 def physical_cores(allowed: set[int] | None = None, topology: Path = CPUS) -> list[int]:
-    """One logical CPU of each physical core that this process may use, in order.
-
-    Two hardware threads share the arithmetic units of their core, so two "devices" on them would be as fast as one.
-    """
+    """One logical CPU of each physical core that this process may use, in order."""
+    # Two hardware threads share the arithmetic units of their core, so two "devices" on them would be as fast as one.
     seen: dict[frozenset[int], int] = {}
     for cpu in sorted(_affinity() if allowed is None else allowed):
         seen.setdefault(siblings(cpu, topology), cpu)  # siblings identify their core, so the first thread of each stays
@@ -85,17 +83,14 @@ def _cache_size(text: str) -> int:
 
 
 def free_cores(seconds: float = 0.2, sleep: Callable[[float], object] = time.sleep) -> list[int]:
-    """`physical_cores`, the least loaded first, as observed for `seconds`; in order if the system reports no loads.
-
-    The load of a core is that of all its hardware threads together. Loads are rounded to tenths of a CPU, so an idle
-    machine always gives the same order.
-    """
+    """`physical_cores`, the least loaded first, as observed for `seconds`; in order if the system reports no loads."""
     before = cpu_times()
     sleep(seconds)
     after = cpu_times()
 
     def loaded(core: int) -> int:
         threads = [cpu for cpu in siblings(core) if cpu in before and cpu in after]
+        # Rounded to tenths of a CPU, so that an idle machine always gives the same order.
         return round(10 * sum(taken_s(before[cpu], after[cpu]) for cpu in threads) / seconds)
 
     return sorted(physical_cores(), key=loaded)  # the sort is stable: equally loaded cores keep their order
@@ -202,10 +197,8 @@ def _system_load() -> tuple[float | None, float | None, int]:
 
 
 def first_gpus(count: int) -> dict[str, str]:
-    """Variables for a process that sees only the first GPUs of this one, because a trainer may use all that it sees.
-
-    It shares their memory with the processes of other counts.
-    """
+    """Variables for a process that sees only the first GPUs of this one, because a trainer may use all that it sees."""
     visible = os.environ.get("CUDA_VISIBLE_DEVICES") or ",".join(map(str, range(count)))
     first = ",".join(visible.split(",")[:count])
+    # By default a JAX process takes three quarters of a GPU's memory at its start, so no second one would fit.
     return {"CUDA_VISIBLE_DEVICES": first, "XLA_PYTHON_CLIENT_PREALLOCATE": "false"}

@@ -20,15 +20,11 @@ import time
 from collections.abc import Callable
 from importlib import metadata
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from jaxbench.errors import UserError
 from jaxbench.machine import cores, source
 from jaxbench.records.documents import JsonObject
 from jaxbench.records.manifest import Git, Machine
-
-if TYPE_CHECKING:
-    import jax
 
 PACKAGES = ("jaxbench", "jax", "jaxlib", "flax", "optax", "orbax-checkpoint", "ml-collections", "numpy", "absl-py")
 PLUGINS = ("jax-cuda", "jax-rocm", "libtpu", "nvidia-nccl", "nvidia-cudnn", "nvidia-cublas")  # prefixes of names
@@ -79,7 +75,7 @@ def capture(platform: str) -> Machine:
         "cpu_model": _cpu_model(),
         "identity": found,
         "memory_bytes": _memory_bytes(),
-        "device_memory_bytes": _device_memory_bytes(devices[0]),
+        "device_memory_bytes": (devices[0].memory_stats() or {}).get("bytes_limit"),  # None: a CPU reports nothing
         "cache_bytes": cores.last_level_cache_bytes(),
         "os": os_platform.platform(),
         "python": os_platform.python_version(),
@@ -134,11 +130,6 @@ def _cpu_model() -> str:
     return next((line.split(":", 1)[1].strip() for line in lines if line.startswith("model name")), "")
 
 
-def _device_memory_bytes(device: jax.Device) -> int | None:
-    """The memory of one accelerator that JAX may use; None if it is not reported, as for a CPU."""
-    return (device.memory_stats() or {}).get("bytes_limit")
-
-
 def _memory_bytes(cgroup: Path = Path("/sys/fs/cgroup")) -> int | None:
     """The memory of the machine, or the limit of the container."""
     sizes = []
@@ -158,6 +149,7 @@ def probe(platform: str) -> Machine:
       UserError: the platform is absent, or JAX does not start within PROBE_LIMIT_S.
     """
     command = [sys.executable, "-P", "-m", __name__, platform]
+    # One thread, because the child times a product on one core.
     child = {**os.environ, **ONE_THREAD, "TF_CPP_MIN_LOG_LEVEL": "2"}
     try:
         done = subprocess.run(command, capture_output=True, text=True, env=child, timeout=PROBE_LIMIT_S)

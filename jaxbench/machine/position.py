@@ -8,10 +8,10 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, kw_only=True)
 class Position:
-    """The position of a process in a process group, or among concurrent trainings.
+    """The position of a process in a process group, among concurrent trainings, or in a launch.
 
     Attributes:
-      address: host:port of the coordination service, which process 0 starts.
+      address: host:port of process 0: of the coordination service that it starts, or where it listens in a launch.
       processes: the number of processes in the group.
       process: the number of this one.
       device: the only accelerator of this host that it takes; None: all that it sees.
@@ -23,3 +23,12 @@ class Position:
     process: int
     device: int | None = None
     devices_here: int | None = None
+
+    @property
+    def host(self) -> str:
+        """The host at which the others reach process 0: a name, or an IP address."""
+        return self.address.rpartition(":")[0].strip("[]")
+
+    @property
+    def port(self) -> int:
+        return int(self.address.rpartition(":")[2])

@@ -54,14 +54,15 @@ def start_fake_cpu(
     together: the number of devices of all processes of a process group. They share their cores, so that the threads
     that read from sockets find an idle core.
 
-    By default XLA lets one CPU device use every core. Two devices would then show no gain over one, and more devices
-    than cores a false gain. Raises RuntimeError when the backend has already started.
+    Raises RuntimeError when the backend has already started.
     """
     # Oversubscribed devices reach a collective at very different times; by default XLA aborts the process after 40 s.
     flags = [f"--xla_cpu_collective_call_{what}_timeout_seconds=600" for what in ("warn_stuck", "terminate")]
     if cores is not None:
         pin_to_cores(cores)
     elif pin:
+        # By default XLA lets one CPU device use every core. Two devices would then show no gain over one, and more
+        # devices than cores a false gain.
         pin_to_cores(max(devices, together))
         flags.append("--xla_cpu_multi_thread_eigen=false")  # one device must not spread over the cores of others
     # XLA's thread pool has NPROC threads, by default one per core.
@@ -72,13 +73,11 @@ def start_fake_cpu(
 
 
 def threads(devices: int, concurrent_collectives: int) -> int:
-    """The smallest thread pool of XLA with which `devices` fake devices cannot hang.
-
-    Each device holds a thread while its program runs, and one for each waiting collective. When all devices except one
-    wait in every collective, the last device needs one more thread. For one collective that is two threads per device,
-    which is exactly the limit found by experiment (2 and 4 devices). More threads cost time, because XLA splits matrix
-    products over all of them: `benchmarks/sharing.py` measures how much.
-    """
+    """The smallest thread pool of XLA with which `devices` fake devices cannot hang."""
+    # Each device holds a thread while its program runs, and one for each waiting collective. When all devices except
+    # one wait in every collective, the last device needs one more thread. For one collective that is two threads per
+    # device, which is exactly the limit found by experiment (2 and 4 devices). More threads cost time, because XLA
+    # splits matrix products over all of them: `benchmarks/sharing.py` measures how much.
     return devices + (devices - 1) * concurrent_collectives + 1 if devices > 1 else 1
 
 
@@ -101,11 +100,12 @@ def traced_for() -> str:
 def run_once_options(flops: float = 0.0) -> Options:
     """Compiler options for programs that run a few times and are never timed: initialization, the one-device reference.
 
-    On the CPU, LLVM spends most of a short run optimizing them. Without optimization they compile in a quarter of the
-    time. flops: of one run. From LARGE on, the runs take longer than a little optimization.
+    flops: of one run.
     """
     if jax.default_backend() != "cpu":
         return {}
+    # On the CPU, LLVM spends most of a short run optimizing. Without optimization these programs compile in a quarter
+    # of the time. From LARGE on, the runs take longer than a little optimization.
     return dict(_A_LITTLE) if flops >= LARGE else dict(_unoptimised())
 
 
@@ -159,7 +159,9 @@ def start(
 
 def require(platform: str) -> None:
     """Makes JAX use `platform` or fail. The CPU stays available for explicit use, but is never a fallback."""
-    name = _gpu_platform() if platform == "gpu" else platform
+    # JAX names the GPU platform after its vendor: the plug-in that is installed tells which.
+    rocm = find_spec("jax_rocm7_plugin") or find_spec("jax_rocm60_plugin")
+    name = ("rocm" if rocm else "cuda") if platform == "gpu" else platform
     # The second platform is only for explicit use: JAX initializes both, and the first is the default.
     jax.config.update("jax_platforms", ",".join(dict.fromkeys((name, "cpu"))))
     try:
@@ -172,11 +174,6 @@ def require(platform: str) -> None:
             f"driver and JAX's plug-in ({with_extra('tpu' if platform == 'tpu' else 'cuda13')}), or use "
             "--config.mesh.platform=cpu."
         )
-
-
-def _gpu_platform() -> str:
-    """JAX's name of the GPU platform, which depends on the vendor: rocm if its plug-in is installed, otherwise cuda."""
-    return "rocm" if find_spec("jax_rocm7_plugin") or find_spec("jax_rocm60_plugin") else "cuda"
 
 
 def join(place: Position) -> None:
@@ -195,10 +192,8 @@ def join(place: Position) -> None:
 
 
 def require_free(address: str) -> None:
-    """Raises UserError if another process uses the port, and for an address that this host does not have.
-
-    JAX's service would share the port with the other process, and processes of another group would join this one.
-    """
+    """Raises UserError if another process uses the port, and for an address that this host does not have."""
+    # JAX's service would share the port with the other process, and processes of another group would join this one.
     host, _, port = address.rpartition(":")
     with socket.socket() as probe:
         probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)  # a run that has just ended does not take it
@@ -230,10 +225,11 @@ EPOLL = {"232", "281", "441", "22"}
 def read_sockets_last(tasks: Path = Path("/proc/self/task")) -> int:
     """Gives the threads of this process that wait for sockets the lowest priority, once it has devices (Linux).
 
-    From the moment when another process sends until this one receives, Gloo's thread polls for data without a pause. It
-    occupied the core of the receiving thread for a whole time slice: an all-reduce of 100 kB took 3.6 ms, and now takes
-    0.7 ms. gRPC's threads, which have names of their own, are not changed. Returns the number of threads found.
+    Returns the number of threads found.
     """
+    # From the moment when another process sends until this one receives, Gloo's thread polls for data without a pause.
+    # It occupied the core of the receiving thread for a whole time slice: an all-reduce of 100 kB took 3.6 ms, and now
+    # takes 0.7 ms. gRPC's threads, which have names of their own, are not changed.
     found = set()
     for _ in range(5):  # a thread that is not waiting now will be soon
         for task in tasks.iterdir() if tasks.exists() else ():

@@ -95,10 +95,10 @@ class Arms:
     def reference(self, levers: dict[str, str], grown: int = 1, *, draws: bool = False) -> TrainWorkload:
         """The workload that a correct arm must agree with: without the levers that must not change the result.
 
-        Micro-batches change batch statistics (each micro-batch has its own) and random numbers (each micro-batch has
-        its own key), but nothing else. They are kept for models that have either. draws: whether the loss draws random
-        numbers.
+        draws: whether the loss draws random numbers.
         """
+        # Micro-batches change batch statistics (each micro-batch has its own) and random numbers (each micro-batch has
+        # its own key), but nothing else. They are kept for models that have either.
         plain = self.workload({**levers, REMAT.name: REMAT.default, ACCUMULATE.name: ACCUMULATE.default}, grown)
         _, model_state = jax.eval_shape(plain.init, KEY)
         return self.workload({**levers, REMAT.name: REMAT.default}, grown) if draws or stateful(model_state) else plain
@@ -160,13 +160,7 @@ def compiler_options(levers: dict[str, str], program: Program) -> Options:
     return options | without(filter(None, (*disabled_passes(levers, program), *passes)))
 
 
-# XLA's error messages: the first two come from the CPU and GPU compilers, the first and the last from the TPU compiler.
-_UNKNOWN = re.compile(r"No such compile option: '(?P<option>[^']*)'")
-_WRONG = (
-    re.compile(r"While setting option (?P<option>\w+), '(?P<value>.*)' is not a valid (?P<type>\w+) value"),
-    re.compile(r"Failed to parse '(?P<value>.*)' into flag (?P<option>\w+)"),
-)
-_TYPES = {"bool": "true or false", "int32": "a whole number", "int64": "a whole number", "enum": "one of its words"}
+_UNKNOWN = re.compile(r"No such compile option: '(?P<option>[^']*)'")  # of XLA's compilers
 _VARIABLE = {"tpu": "LIBTPU_INIT_ARGS"}  # the variable for options of the whole process; XLA_FLAGS on other platforms
 
 
@@ -190,30 +184,21 @@ def require_options(levers: Mapping[str, str], device: jax.Device) -> None:
         lowered.compile(options)
     except jax.errors.JaxRuntimeError as error:
         answer = " ".join(str(error).split())
-        kind = Unsupported if _UNKNOWN.search(answer) else UserError
-        raise kind(f"--config.lever.compiler={text} {_said(answer, options, device.platform)}") from error
-
-
-def _said(answer: str, options: Options, platform: str) -> str:
-    """XLA's error as the end of a sentence that names the option and a legal one."""
-    if found := _UNKNOWN.search(answer):
-        option, variable = found["option"], _VARIABLE.get(platform, "XLA_FLAGS")
+        if (unknown := _UNKNOWN.search(answer)) is None:
+            refusal = f"--config.lever.compiler={text} is refused by this XLA ({answer[:300]})"
+            raise UserError(f"{refusal}: use {COMPILER.default}, or a value that it takes.") from error
+        option, variable = unknown["option"], _VARIABLE.get(device.platform, "XLA_FLAGS")
         close = difflib.get_close_matches(option, _known(), n=1, cutoff=0.8)
         instead = f"did you mean '{close[0]}'?" if close else f"set an option of the whole process with {variable}."
-        return f"has {option}, which this XLA does not know as an option of a program: {instead}"
-    for wrong in _WRONG:
-        if found := wrong.search(answer):
-            option, kind = found["option"], _TYPES.get(found.groupdict().get("type", ""), "a legal value")
-            default = _known().get(option)
-            legal = f"use {default}, for example" if default else "give it one, or leave it out"
-            return f"has {option}={options.get(option, found['value'])}, which is not {kind}: {legal}."
-    return f"is refused by this XLA ({answer[:300]}): use {COMPILER.default}."
+        raise Unsupported(
+            f"--config.lever.compiler={text} has {option}, which this XLA does not know as an option of a program: "
+            f"{instead}"
+        ) from error
 
 
-def _known() -> dict[str, str]:
-    """The options of this XLA with their defaults, and those of the catalogue, with "" as default."""
+def _known() -> list[str]:
+    """The options of this XLA, and those of the catalogue."""
     owner = xla_client.CompileOptions()  # must outlive the text of its part
     text = repr(owner.executable_build_options.debug_options)
-    catalogued = (each.options.split() for each in option_catalog.sets().values())
-    names = {word.partition("=")[0]: "" for words in catalogued for word in words}
-    return names | dict(re.findall(r"^(xla_\w+): \"?([^\"\n]*)", text, re.MULTILINE))
+    catalogued = (word for each in option_catalog.sets().values() for word in each.options.split())
+    return [*(word.partition("=")[0] for word in catalogued), *re.findall(r"^(xla_\w+): ", text, re.MULTILINE)]

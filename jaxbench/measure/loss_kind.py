@@ -162,10 +162,7 @@ def _unread(
 
 
 def _ignored(losses: Callable[[Batch], list[float]], batch: Batch, more: Batch) -> tuple[int, ...]:
-    """The indices of examples that any example of `more` can replace without changing a loss.
-
-    All of `more` are tried, because a single replacement may have the same label.
-    """
+    """The indices of examples that any example of `more` can replace without changing a loss."""
     whole = losses(batch)
 
     def same(i: int, j: int) -> bool:
@@ -174,16 +171,15 @@ def _ignored(losses: Callable[[Batch], list[float]], batch: Batch, more: Batch) 
         }
         return losses(other) == whole
 
+    # All of `more` are tried, because a single replacement may have the same label.
     return tuple(i for i in range(EXAMPLES) if all(same(i, j) for j in range(EXAMPLES)))
 
 
 def _batches(workload: TrainWorkload, drawn: Batch) -> tuple[Batch, Batch, Batch]:
-    """Three batches from 2 x EXAMPLES drawn examples (host arrays): some, others, and the others as if padded.
-
-    The others are sorted by label if each has one. Otherwise two halves with few labels would often look the same.
-    """
+    """Three batches from 2 x EXAMPLES drawn examples (host arrays): some, others, and the others as if padded."""
     batch = {name: x[:EXAMPLES] for name, x in drawn.items()}
     labels = [name for name, field in workload.example.items() if not field.shape and np.issubdtype(field.dtype, int)]
+    # The others are sorted by label, because two halves with few labels would often look the same.
     order = np.argsort(drawn[labels[0]], kind="stable") if labels else np.arange(2 * EXAMPLES)
     more = {name: x[np.roll(order, EXAMPLES // 2)[:EXAMPLES]] for name, x in drawn.items()}
     return batch, more, _ending_in_zeros(more)
@@ -257,10 +253,11 @@ def _same(a: PyTree, b: PyTree, rounding: float) -> bool:
 
 
 def _moved(params: PyTree, seed: int) -> PyTree:
-    """Perturbs each number by its own amount: a cosine, because unoptimized random generators are slow."""
+    """Perturbs each number by its own amount."""
 
     def move(x: jax.Array) -> jax.Array:
         size = MOVED * jnp.sqrt(jnp.mean(jnp.square(x.astype(jnp.float32)))) + MOVED * MOVED
+        # A cosine, because a random generator is slow in a program that is not optimized.
         wave = jnp.cos((seed + 0.7) * jnp.arange(x.size, dtype=jnp.float32)).reshape(x.shape)
         return (x + size * wave).astype(x.dtype)
 
@@ -283,7 +280,7 @@ def _ending_in_zeros(batch: Batch) -> Batch:
 def _alike(function: Callable[..., PyTree], *arguments: PyTree) -> tuple[Callable[..., PyTree], float]:
     """(the function with random draws that are the same for all rows; the relative rounding error of its results).
 
-    The draws are replaced in its jaxpr, so any random generator is covered. arguments: of the function.
+    arguments: of the function.
     """
     closed, shapes = jax.make_jaxpr(function, return_shape=True)(*arguments)
     dtypes = {aval_of(var).dtype for equation in equations(closed.jaxpr) for var in equation.outvars}
@@ -292,6 +289,7 @@ def _alike(function: Callable[..., PyTree], *arguments: PyTree) -> tuple[Callabl
     rounding = min(max(ROUNDING, *errors), float(jnp.finfo(jnp.bfloat16).eps))
 
     def alike(*given: PyTree) -> PyTree:
+        # Draws are replaced in the jaxpr, so any random generator of a model or a library is covered.
         found = jaxprs.evaluate(closed.jaxpr, closed.consts, jax.tree.leaves(given), _ROWS_ALIKE)
         return jax.tree.unflatten(jax.tree.structure(shapes), found)
 

@@ -25,11 +25,9 @@ class Unfit(Exception):
 
 
 def require(compiled: Any, platform: str) -> None:
-    """Raises Unfit if a program compiled for a CPU needs more than USABLE of the machine's available memory.
-
-    Linux would grant the memory and later kill the process. An accelerator reports the error itself.
-    """
-    # Compiling is enough to know the need, so nothing is allocated for a program that is too large.
+    """Raises Unfit if a program compiled for a CPU needs more than USABLE of the machine's available memory."""
+    # Linux would grant the memory and later kill the process. An accelerator reports the error itself. Compiling is
+    # enough to know the need, so nothing is allocated for a program that is too large.
     available, sizes = _in_kib(_MACHINE, "MemAvailable"), compiled.memory_analysis()
     if platform != "cpu" or available is None or sizes is None:
         return
@@ -88,13 +86,11 @@ def room(device: jax.Device) -> float:
 
 
 def give_back() -> None:
-    """Returns this process's freed memory to the system, if the process holds more than `SPARED` bytes.
-
-    A worker keeps freed memory for its next step (`core.plan.KEEP_MEMORY`). But when a new state is allocated inside
-    an old scratch buffer, the next scratch buffer no longer fits there. Without this call the process grew by one
-    scratch buffer in each round (ResNet-18, 64 images: 1 GiB). glibc keeps freed memory and has a call to return it;
-    on other systems this does nothing.
-    """
+    """Returns this process's freed memory to the system, if the process holds more than `SPARED` bytes."""
+    # A worker keeps freed memory for its next step (`core.plan.KEEP_MEMORY`). But when a new state is allocated inside
+    # an old scratch buffer, the next scratch buffer no longer fits there. Without this call the process grew by one
+    # scratch buffer in each round (ResNet-18, 64 images: 1 GiB). glibc keeps freed memory and has a call to return it;
+    # on other systems this does nothing.
     if (_status("VmRSS") or 0) > SPARED and hasattr(libc := ctypes.CDLL(None), "malloc_trim"):
         libc.malloc_trim(0)
 

@@ -56,11 +56,9 @@ class Proof:
 
     @functools.cached_property
     def loss_kind(self) -> LossKind:
-        """The kind of the experiment's loss, which no lever changes. Raises UserError for a loss that is not a mean.
-
-        It is not determined on absent devices, for a model that does not fit one device, or if that takes minutes on a
-        CPU. Then only the results show whether a strategy computes the loss incorrectly.
-        """
+        """The kind of the experiment's loss, which no lever changes. Raises UserError for a loss that is not a mean."""
+        # It is not determined on absent devices, for a model that does not fit one device, or if that takes minutes on
+        # a CPU. Then only the results show whether a strategy computes the loss incorrectly.
         slow = self.device.platform == "cpu" and loss_kind.flops(self.plain) > MAX_CPU_FLOPS
         if slow or self.device not in jax.devices():
             return LossKind(name=loss_kind.UNTRIED)
@@ -194,7 +192,12 @@ class Proof:
 
     def _reference_key(self, workload: TrainWorkload, point: Point, layout: references.BatchLayout) -> tuple[Any, ...]:
         """A key with everything that changes the result of one device."""
-        return point.global_batch, id(workload), *self._layout(workload, point, layout)
+        by_layout: tuple[Any, ...] = ()
+        if self.draws:  # random numbers depend on all of the batch's layout
+            by_layout = layout.identity(self.key, point.global_batch)
+        elif stateful(self._model_state(workload)):  # batch statistics depend on its parts
+            by_layout = (layout.parts,)
+        return point.global_batch, id(workload), *by_layout
 
     def _expected(
         self,
@@ -233,14 +236,6 @@ class Proof:
                 raise references.Unfit(unfit)
             self._references[key], self._timed[key] = made, made.without_arrays()
         return self._references[key]
-
-    def _layout(self, workload: TrainWorkload, point: Point, layout: references.BatchLayout) -> tuple[Any, ...]:
-        """The part of the batch's layout that changes the result.
-
-        For batch statistics these are its parts, for random numbers all of it."""
-        if self.draws:
-            return layout.identity(self.key, point.global_batch)
-        return (layout.parts,) if stateful(self._model_state(workload)) else ()
 
     def _in_parts(self, workload: TrainWorkload) -> bool:
         """Whether one device may compute the reference part by part."""

@@ -100,5 +100,6 @@ def _factorings(devices: int, names: tuple[str, ...]) -> list[dict[str, int]]:
 
 def mesh_of(devices: list[jax.Device], sizes: Sizes) -> Mesh:
     """The mesh with these axes. Neighbours along the last axis are neighbouring devices."""
+    # Axes of type Auto: `shard_map` writes the step by hand, and a gathered update is left to the compiler.
     places = arranged(devices, tuple(sizes.values()))
     return Mesh(places, tuple(sizes), axis_types=(AxisType.Auto,) * len(sizes))

@@ -213,6 +213,7 @@ def segments(op: str, members: tuple[int, ...], rank: int, length: int) -> list[
 def require_exact(op: str, dtype: np.dtype, summands: int) -> int:
     """The largest value, up to LARGEST, for which a sum of `summands` values is exact. Raises UserError if none is."""
     whole = jnp.issubdtype(dtype, jnp.integer)
+    # A float holds every whole number up to 2 to the number of its significant bits.
     exact = int(jnp.iinfo(dtype).max) if whole else 2 ** (jnp.finfo(dtype).nmant + 1)
     if exact < summands:
         raise UserError(f"{op} in {dtype} over {summands} devices cannot be exact: use a wider type, such as float32.")

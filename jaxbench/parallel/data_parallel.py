@@ -94,6 +94,7 @@ def data_parallel(workload: TrainWorkload, mesh: Mesh, step: Any, *, whole_batch
         batch_sharding=split,
         put=lambda batch: multihost.put(batch, split),
         export=lambda state: state,
+        # No shared memory: the step donates its state, and would overwrite the caller's arrays.
         load=lambda state: multihost.put(state, whole, may_alias=False),
         keys=rng_keys.keys_of_parts(mesh.size) if by_parts else None,
     )
@@ -103,10 +104,7 @@ BUCKET_BYTES = 4 * 2**20
 
 
 def build_reduction(workload: TrainWorkload, devices: list[jax.Device], way: str, dtype: str | None = None) -> Program:
-    """Data parallelism as in the strategy shard_map, with gradients averaged in another `way`.
-
-    Type checking is off, because the checker cannot know that the result of a ring is equal on all devices.
-    """
+    """Data parallelism as in the strategy shard_map, with gradients averaged in another `way`."""
     mesh = data_mesh(devices, AxisType.Auto)
 
     def local_step(state: TrainState, batch: Batch) -> tuple[TrainState, Metrics]:
@@ -115,6 +113,7 @@ def build_reduction(workload: TrainWorkload, devices: list[jax.Device], way: str
         return update(workload, state, reduced_mean(grads, AXIS, way, dtype), model_state), metrics
 
     whole, split = PartitionSpec(), PartitionSpec(AXIS)
+    # Type checking is off, because the checker cannot know that the result of a ring is equal on all devices.
     step = jax.shard_map(local_step, mesh=mesh, in_specs=(whole, split), out_specs=(whole, whole), check_vma=False)
     bounds = expected_reduction(workload, way, len(devices), dtype)
     widest = jnp.dtype(dtype).itemsize if dtype and devices[0].platform != "cpu" else 4  # a CPU widens 16 bits to 32
@@ -166,17 +165,15 @@ def _scatter(x: jax.Array, axis: str) -> jax.Array:
 
 
 def _ring(x: jax.Array, axis: str) -> jax.Array:
-    """A ring all-reduce.
-
-    Step s of the first half passes on the partial sum of chunk (me - s). After n - 1 steps a device holds the whole sum
-    of chunk (me + 1). The second half passes these sums around the ring.
-    """
+    """A ring all-reduce."""
     chunks, count, me = _chunks(x, axis), jax.lax.axis_size(axis), jax.lax.axis_index(axis)
     pairs = [(i, (i + 1) % count) for i in range(count)]
 
     def chunk(number: Any) -> jax.Array:
         return jax.lax.dynamic_index_in_dim(chunks, number % count, keepdims=False)
 
+    # Step s of the first half passes on the partial sum of chunk (me - s). After n - 1 steps a device holds the whole
+    # sum of chunk (me + 1). The second half passes these sums around the ring.
     partial_sum = chunk(me)
     for s in range(count - 1):
         partial_sum = jax.lax.ppermute(partial_sum, axis, pairs) + chunk(me - s - 1)

@@ -126,6 +126,7 @@ class Cut:
             return jax.lax.all_gather(shard, self.over, axis=self._dim, tiled=True)
         if self.flat == 1:
             return shard
+        # Slice and reshape of `lax`, because the checkpoint in `sharded_step` recognizes these primitives by name.
         everything = jax.lax.all_gather(shard.reshape(-1), self.over, tiled=True)
         return jax.lax.reshape(jax.lax.slice(everything, (0,), (math.prod(self.local),)), self.local)
 

@@ -50,9 +50,7 @@ class Rows:
 def put(tree: PyTree, sharding: PyTree, *, may_alias: bool | None = None) -> PyTree:
     """Lays out arrays over the devices of `sharding`, a sharding or a tree of them.
 
-    Every process has the whole arrays, or `Rows`, and reads the part for its own devices. With several processes,
-    `jax.device_put` would compare the values of all of them. That is a collective, and a feed's thread would run it at
-    any moment, between the collectives of a step.
+    Every process has the whole arrays, or `Rows`, and reads the part for its own devices.
     """
 
     def each(x: PyTree, on: Sharding) -> PyTree:
@@ -65,17 +63,17 @@ def put(tree: PyTree, sharding: PyTree, *, may_alias: bool | None = None) -> PyT
     if all(on.is_fully_addressable for on in jax.tree.leaves(shardings)):
         whole = jax.tree.map(lambda x: np.asarray(x) if isinstance(x, Rows) else x, tree)
         return jax.device_put(whole, sharding, may_alias=may_alias)
+    # `jax.device_put` would compare the values of all processes. That is a collective, and a feed's thread would run it
+    # at any moment, between the collectives of a step.
     return jax.tree.map(each, tree, shardings)
 
 
 def on_host(tree: PyTree) -> PyTree:
-    """The tree as host arrays. All processes that own a shard must call this together.
-
-    Split arrays are gathered one by one, so no device holds more than one whole array at a time.
-    """
+    """The tree as host arrays. All processes that own a shard must call this together."""
 
     def whole(x: PyTree) -> np.ndarray:
         if isinstance(x, jax.Array) and not (x.is_fully_addressable or x.is_fully_replicated):
+            # One by one, so that no device holds more than one whole array at a time.
             assert isinstance(x.sharding, NamedSharding)
             x = jit_once(_same, out_shardings=NamedSharding(x.sharding.mesh, PartitionSpec()))(x)
         return np.asarray(x)

@@ -1,12 +1,10 @@
 # Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
 """Optimizer dependencies: how much of the gradients, parameters and moments an update needs, read from its jaxpr.
 
-Each value in the jaxpr of `update` on the canonical arrays is *like* one parameter (computed element by element from
-arrays of that parameter's shape, and scalars), or *alike* everywhere (a scalar from counts and schedules, possibly
-broadcast), or a *table* (any other array without gradients in it), or *gathered* (computed from whole arrays, such as
-a norm). A primitive that is not known to be elementwise counts as needing whole arrays, which is correct but may send
-more. Reading the jaxpr is cheaper than comparing two updates, and stricter: it depends neither on the values compared
-nor on the padding of flat shards.
+An elementwise primitive keeps the shape of its arrays. So an array that leads to an update can only be needed as a
+whole by a primitive that has an operand of the same shape. A primitive that is not known to be elementwise counts as
+needing whole arrays of these shapes, which is correct but may send more. Whether the update is right is measured later,
+against one device.
 
 The gathered update is for an optimizer that needs more than a device's shards. The gradient is computed in `shard_map`,
 which returns one global array for each parameter. The update of these arrays is written as for one device, under `jit`,
@@ -19,7 +17,7 @@ from __future__ import annotations
 
 import dataclasses
 import math
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import jax
@@ -31,17 +29,14 @@ from jax.sharding import Mesh, NamedSharding, PartitionSpec
 from jaxbench.core.program import TrainState, optimizer_update, update
 from jaxbench.core.workload import CollectiveBounds, PyTree, TrainWorkload
 from jaxbench.parallel.layout import Layout, Mirrored, map_arrays
-from jaxbench.workloads.jaxprs import CALLS, aval_of, inner, interpret
-
-ALIKE, TABLE, GATHERED = "alike", "table", "gathered"
-Label = int | str  # an int: like the parameter of this place among the leaves
+from jaxbench.workloads.jaxprs import CALLS, aval_of, equations
 
 ELEMENTWISE = frozenset(
     """abs acos acosh add add_any and asin asinh atan atan2 atanh bitcast_convert_type cbrt ceil clamp clz complex conj
     convert_element_type copy copy_p cos cosh digamma div eq erf erf_inv erfc exp exp2 expm1 floor ge gt imag
-    integer_pow is_finite le lgamma log log1p logistic lt max min mul ne neg nextafter not or pcast population_count pow
-    pvary real reduce_precision rem round rsqrt select_n sharding_constraint shift_left shift_right_arithmetic
-    shift_right_logical sign sin sinh sqrt square stop_gradient sub tan tanh xor""".split()
+    integer_pow is_finite le lgamma log log1p logistic lt max min mul ne neg nextafter not optimization_barrier or pcast
+    population_count pow pvary real reduce_precision rem round rsqrt select_n sharding_constraint shift_left
+    shift_right_arithmetic shift_right_logical sign sin sinh sqrt square stop_gradient sub tan tanh xor""".split()
 )
 REDUCTIONS = frozenset(("reduce_sum", "reduce_max", "reduce_min", "reduce_prod", "reduce_and", "reduce_or"))
 
@@ -76,34 +71,40 @@ def dependencies(
     Raises UserError for an optimizer that needs more arguments than a step passes.
     """
     closed = traced(workload, canonical)
-    places = places_of(canonical.params)
-    reader = _JaxprReader(len(jax.tree.leaves(places)))
-
-    def label(tree: PyTree) -> PyTree:
-        return map_arrays(lambda _, place: place, tree, places)
-
-    labels = Mirrored(canonical).map(canonical, label, lambda aval: TABLE if aval.shape else ALIKE)
-    given = jax.tree.leaves((labels.params, labels.opt_state, labels.params))
-    found = reader.read(closed.jaxpr, closed.consts, given)
-    for got, want in zip(found, jax.tree.leaves((labels.params, labels.opt_state)), strict=True):
-        if isinstance(got, int) and got != want:  # it ends in an array that is laid out as another parameter
-            reader.gather(got)
-        elif got in (TABLE, GATHERED) and isinstance(want, int):
-            reader.values = False
-    values = reader.values and not reader.reductions and not reader.whole
-    return OptimizerDependencies(
-        values and (shards is None or same(workload, canonical, shards)), reader.reductions, reader.whole
-    )
+    reductions, shapes = 0, {np.shape(constant) for constant in closed.consts}  # a table would not fit a shard
+    for equation in equations(closed.jaxpr):
+        name = equation.primitive.name
+        given, out = ([aval_of(x).shape for x in each] for each in (equation.invars, equation.outvars))
+        if name in ELEMENTWISE or name in CALLS or name == "cond":  # the equations inside a call are listed, too
+            continue
+        if name == "broadcast_in_dim" and (math.prod(given[0]) == 1 or given[0] == out[0]):
+            continue
+        if name in REDUCTIONS and math.prod(out[0]) == 1:  # a sum over a split array is a sum over devices
+            reductions += math.prod(given[0]) > 1
+            continue
+        shapes.update(given, out)
+    params = enumerate(jax.tree.leaves(canonical.params))
+    whole = frozenset(place for place, aval in params if aval.shape and aval.shape in shapes)
+    values = not whole and not reductions and (shards is None or same(workload, canonical, shards))
+    return OptimizerDependencies(values, reductions, whole)
 
 
 def same(workload: TrainWorkload, a: TrainState, b: TrainState) -> bool:
-    """Whether the updates of two states, which differ only in shapes, differ only in shapes too."""
+    """Whether the updates of two states, which differ only in shapes, have the same primitives and numbers."""
+
+    def signature(state: TrainState) -> list[object]:
+        closed = traced(workload, state)
+        numbers = [str(constant) for constant in closed.consts if np.shape(constant) == ()]
+        return [numbers, *((e.primitive.name, _literals(e)) for e in equations(closed.jaxpr))]
+
     try:
-        each = [traced(workload, state) for state in (a, b)]
-        first, second = (list(_steps(closed.jaxpr, closed.consts)) for closed in each)
-        return first == second
+        return signature(a) == signature(b)
     except (TypeError, ValueError):  # one cannot be traced, as with a hard-coded shape
         return False
+
+
+def _literals(equation: core.JaxprEqn) -> list[str]:
+    return [str(operand.val) for operand in equation.invars if isinstance(operand, core.Literal)]
 
 
 def traced(workload: TrainWorkload, avals: TrainState) -> core.ClosedJaxpr:
@@ -120,91 +121,6 @@ def unused_gradients(workload: TrainWorkload, canonical: TrainState) -> frozense
     closed = traced(workload, canonical)
     _, used = partial_eval.dce_jaxpr(closed.jaxpr, [True] * len(closed.jaxpr.outvars))
     return frozenset(place for place, _ in enumerate(jax.tree.leaves(canonical.params)) if not used[place])
-
-
-class _JaxprReader:
-    """Reads a jaxpr once, from the labels of its inputs to the labels of its outputs."""
-
-    def __init__(self, parameters: int):
-        self._parameters = parameters
-        self.values, self.reductions = True, 0
-        self.whole: frozenset[int] = frozenset()
-
-    def gather(self, *labels: Label) -> Label:
-        """Records that the whole arrays of these parameters are needed."""
-        self.whole |= {label for label in labels if isinstance(label, int)}
-        return GATHERED
-
-    def read(self, jaxpr: core.Jaxpr, constants: Sequence[jax.Array], given: Sequence[Label]) -> list[Label]:
-        return interpret(jaxpr, map(_of_constant, constants), given, lambda a: _of_constant(a.val), self._equation)
-
-    def _equation(self, equation: core.JaxprEqn, given: list[Label]) -> list[Label]:
-        name, outs = equation.primitive.name, [aval_of(out).shape for out in equation.outvars]
-        shapes = [aval_of(operand).shape for operand in equation.invars]
-        if name == "cond":
-            branches = [self.read(jaxpr, constants, given[1:]) for jaxpr, constants in inner(equation)]
-            return [
-                self._joined((*labels, given[0]), (*(shape for _ in labels), ()), shape)
-                for shape, *labels in zip(outs, *branches, strict=True)
-            ]
-        if name in CALLS:
-            ((jaxpr, constants),) = inner(equation)
-            return self.read(jaxpr, constants, given)
-        if name == "optimization_barrier":
-            return given
-        if name in ELEMENTWISE or (name == "broadcast_in_dim" and (given[0] == ALIKE or shapes[0] == outs[0])):
-            return [self._joined(given, shapes, out) for out in outs]
-        if name == "random_bits" and not jax.config.jax_threefry_partitionable:  # type: ignore[attr-defined]
-            self.gather(*range(self._parameters))  # XLA sends such draws between shards
-        arrays = [label for label in given if isinstance(label, int)]
-        if name in REDUCTIONS and arrays and not outs[0]:
-            self.reductions += 1
-            return [GATHERED]
-        if arrays:
-            return [self.gather(*arrays) for _ in outs]
-        return [GATHERED if GATHERED in given else TABLE if out else ALIKE for out in outs]
-
-    def _joined(self, given: Sequence[Label], shapes: Sequence[tuple[int, ...]], out: tuple[int, ...]) -> Label:
-        """The label of an elementwise result."""
-        arrays = {label for label in given if isinstance(label, int)}
-        broadcast = any(isinstance(label, int) and shape != out for label, shape in zip(given, shapes, strict=True))
-        # A shard need not have the elements that it would meet in another parameter, or in a broadcast array.
-        if len(arrays) > 1 or broadcast:
-            return self.gather(*arrays)
-        # On shards alone, a table would have the wrong shape, and a gathered number would be one shard's.
-        self.values &= not (arrays and {TABLE, GATHERED} & {*given})
-        order: tuple[Label, ...] = (*arrays, GATHERED, TABLE)
-        kinds = [kind for kind in order if kind in given]
-        return kinds[0] if kinds and (out or kinds[0] != TABLE) else ALIKE
-
-
-def _of_constant(value: PyTree) -> Label:
-    return TABLE if np.shape(value) else ALIKE
-
-
-def _steps(jaxpr: core.Jaxpr, constants: Sequence[jax.Array]) -> Iterator[object]:
-    """A shape-independent signature of a jaxpr: its primitives, in order.
-
-    Literal numbers are part of the signature; a broadcast number counts as the number. For primitives that are not
-    elementwise the shapes are part of it too.
-    """
-    numbers: dict[core.Var, str | None]
-    numbers = {var: str(value) for var, value in zip(jaxpr.constvars, constants, strict=True) if np.shape(value) == ()}
-
-    def written(atoms: Sequence[core.Var | core.Literal]) -> list[str | None]:
-        return [str(atom.val) if isinstance(atom, core.Literal) else numbers.get(atom) for atom in atoms]
-
-    for equation in jaxpr.eqns:
-        name, runs, given = equation.primitive.name, inner(equation), written(equation.invars)
-        if name == "broadcast_in_dim" and aval_of(equation.invars[0]).shape == ():
-            numbers[equation.outvars[0]] = given[0]
-            continue
-        yield name, given, None if runs else equation.params
-        for each in runs:
-            yield from _steps(*each)
-        if name not in ELEMENTWISE and not runs:
-            yield [aval_of(atom).shape for atom in (*equation.invars, *equation.outvars)]
-    yield written(jaxpr.outvars)
 
 
 WHOLE = PartitionSpec()
@@ -232,6 +148,8 @@ class GatheredUpdate:
 
     def update(self, state: TrainState, grads: PyTree, model_state: PyTree) -> TrainState:
         """As `program.update`, on global arrays under `jit`."""
+        # The layout is fixed before and after each conversion. In between, the partitioner could otherwise send more
+        # than the expected communication allows.
         of_params = self.seen.params if isinstance(self.seen, TrainState) else self.seen
         whole = self._placed(self.join(self._placed(state, self.seen)), self.seen)
         grads = self._placed(self.join_gradients(self._placed(grads, of_params)), of_params)

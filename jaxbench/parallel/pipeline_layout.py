@@ -164,11 +164,9 @@ def gathered_update(workload: TrainWorkload, mesh: Mesh, layout: PipelineLayout)
 
 
 def stacks_like_blocks(workload: TrainWorkload, layout: PipelineLayout) -> bool:
-    """Whether the optimizer treats stacked blocks like the separate blocks.
-
-    It updates small arrays both ways. They have the tree, the numbers of dimensions and the dtypes of the model's, and
-    very different sizes, so that a norm over another set of arrays is another number.
-    """
+    """Whether the optimizer treats stacked blocks like the separate blocks."""
+    # Small arrays are updated both ways. They have the tree, the numbers of dimensions and the dtypes of the model's,
+    # and very different sizes, so that a norm over another set of arrays is another number.
     random = np.random.default_rng(0)
 
     def small(aval: PyTree) -> np.ndarray:

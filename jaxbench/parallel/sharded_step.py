@@ -59,6 +59,8 @@ def build(workload: TrainWorkload, devices: list[jax.Device], sizes: Sizes, *, s
 
     def local_gradients(state: TrainState, batch: Batch) -> tuple[PyTree, PyTree, Metrics]:
         key = rng_keys.local_key(state.key, means)
+        # JAX sums the gradient of an array that all devices share. Over these axes it must be a mean, so the arrays are
+        # declared to differ, and `mean` below writes the reduction.
         params, model_state = varying((state.params, state.model_state), means)
         params = jax.tree.map(lambda x, cut: varying(x, cut.summed), params, layout.cuts)
         local = dataclasses.replace(state, params=params, model_state=model_state, key=key)
@@ -167,27 +169,23 @@ def varying(tree: PyTree, axes: tuple[str, ...]) -> PyTree:
 
 
 def _of_shards(workload: TrainWorkload, layout: Layout, *, gather: bool) -> Callable[..., PyTree]:
-    """The workload's loss as a function of a device's shards.
-
-    The transpose of the gather sums the gradient over `fsdp` and cuts it. The backward pass gathers the parameters
-    again instead of storing them.
-    """
+    """The workload's loss as a function of a device's shards."""
     if not gather:
         return workload.loss
 
     def saveable(primitive: Any, *operands: PyTree, **settings: Any) -> bool:
-        """Whether a result is stored: all are, except those that turn shards into a parameter.
-
-        The model's own slices and reshapes are recomputed too, which costs nothing. So are complex numbers, which JAX
-        cannot store here because it rounds what it stores.
-        """
+        """Whether a result is stored: all are, except those that turn shards into a parameter."""
+        # Complex numbers are recomputed too: JAX cannot store them here, because it rounds what it stores.
         if primitive.name in ("fft", "complex") or jnp.issubdtype(settings.get("new_dtype", bool), jnp.complexfloating):
             return False
         if any(jnp.issubdtype(operand.dtype, jnp.complexfloating) for operand in operands):
             return False
+        # The model's own slices and reshapes are recomputed along with those of the gather, which costs nothing.
         gathers = primitive.name == "all_gather" and settings["axis_name"] in ("fsdp", ("fsdp",))
         return not gathers and primitive.name not in ("slice", "reshape")
 
+    # The transpose of the gather sums the gradient over `fsdp` and cuts it. The backward pass gathers the parameters
+    # again instead of storing them.
     @partial(jax.checkpoint, policy=saveable)
     def loss(shards: PyTree, model_state: PyTree, batch: Batch, key: jax.Array) -> PyTree:
         whole = jax.tree.map(lambda shard, cut: cut.whole(shard), shards, layout.cuts)
@@ -197,16 +195,13 @@ def _of_shards(workload: TrainWorkload, layout: Layout, *, gather: bool) -> Call
 
 
 def mean(grad: jax.Array, cut: Cut, sizes: Sizes) -> jax.Array:
-    """A parameter's gradient as the mean over all devices that have different examples or positions.
-
-    Along an axis that splits the parameter itself, each part was used for the examples of all devices, so its gradient
-    is already a sum. Over `cut.summed` each device has a part of the examples of one loss, so its gradient is a part of
-    a sum.
-    """
+    """A parameter's gradient as the mean over all devices that have different examples or positions."""
     for axis in mean_axes(sizes):
+        # Along an axis that splits the parameter itself, each part was used for the examples of all devices, so its
+        # gradient is already a sum.
         grad = grad / sizes[axis] if axis in cut.axes else grad
     replicated = tuple(axis for axis in mean_axes(sizes) if axis not in cut.axes)
-    if cut.summed:
+    if cut.summed:  # each device has a part of the examples of one loss, so its gradient is a part of a sum
         return jax.lax.psum(grad, (*replicated, *cut.summed)) / math.prod(sizes[axis] for axis in replicated)
     return jax.lax.pmean(grad, replicated) if replicated else grad
 
@@ -322,13 +317,12 @@ _REMAT = ("checkpoint", "remat2", "remat")  # the primitive's names in several v
 def keeping_recomputation(function: Callable[..., PyTree]) -> Callable[..., PyTree]:
     """The same function of arrays, with checkpoints that keep their own policy inside another checkpoint.
 
-    `jax.checkpoint` applies its policy to the checkpoints inside it too. A strategy that stores everything except
-    gathered parameters would therefore also store what the model wants to recompute. Here each inner checkpoint becomes
-    a function with its own backward pass. The outer checkpoint then sees only its arguments and what its own policy
-    stores.
-
     This holds for checkpoints at the top level of `function`; checkpoints inside a loop do not change.
     """
+    # `jax.checkpoint` applies its policy to the checkpoints inside it too. A strategy that stores everything except
+    # gathered parameters would therefore also store what the model wants to recompute. Here each inner checkpoint
+    # becomes a function with its own backward pass. The outer checkpoint then sees only its arguments and what its own
+    # policy stores.
 
     def run(*args: PyTree) -> PyTree:
         closed, out = jax.make_jaxpr(function, return_shape=True)(*args)

@@ -29,9 +29,7 @@ class SplitVjp:
     """The two passes of ``function(params, x, *given) -> y``, for arrays x and y; `given` gets no gradient.
 
     `jax.vjp` returns the backward pass as a pytree of residuals. These can be stored and used much later, as a pipeline
-    does between two ticks of one compiled loop. Residuals that depend only on the parameters (a transposed kernel, or
-    one cast to 16 bits) are recomputed instead: they are as large as the parameters, and the same for every
-    micro-batch.
+    does between two ticks of one compiled loop.
 
     Attributes:
       kept: the avals of what `forward` returns for `backward`.
@@ -42,6 +40,8 @@ class SplitVjp:
         self._function = function
         self._zero = partial(jnp.zeros_like, x)
         jaxpr = jax.make_jaxpr(lambda params, x: jax.tree.leaves(self._vjp(params, x, given)[1]))(params, x)
+        # Residuals that depend only on the parameters (a transposed kernel, or one cast to 16 bits) are not stored but
+        # recomputed: they are as large as the parameters, and the same for every micro-batch.
         self._keep = reached(jaxpr.jaxpr, jaxpr.jaxpr.invars[-1:])
         self.kept = [aval for aval, keep in zip(jaxpr.out_avals, self._keep, strict=True) if keep]
 

@@ -112,10 +112,10 @@ class ProcessGroup:
         return all(self.all_gather(value))
 
     def after_barrier(self, call: Callable[..., Answer]) -> Callable[..., Answer]:
-        """`call` after a barrier, so all processes start it together: some collectives wait only half a minute."""
+        """`call` after a barrier, so all processes start it together."""
 
         def started_together(*args: Any) -> Answer:
-            self.barrier()
+            self.barrier()  # some collectives wait only half a minute for the others
             return call(*args)
 
         return call if self.alone else started_together

@@ -22,7 +22,6 @@ import threading
 import time
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
-from dataclasses import dataclass
 from pathlib import Path
 
 from ml_collections import ConfigDict
@@ -66,30 +65,7 @@ SAME = {"versions": "versions of packages", "source": "source of jaxbench", "con
 SAME |= {"experiment": "text of the experiment", "devices": "devices"}
 
 
-@dataclass(frozen=True)
-class Launch:
-    """The position of this process in a launch.
-
-    address: host:port at which process 0 listens. processes: the number of processes that were started. process: the
-    number of this one. device: the only accelerator of this host that it should take; None: all that it sees.
-    """
-
-    address: str
-    processes: int
-    process: int
-    device: int | None = None
-
-    @property
-    def host(self) -> str:
-        """The host at which the others reach process 0: a name, or an IP address."""
-        return self.address.rpartition(":")[0].strip("[]")
-
-    @property
-    def port(self) -> int:
-        return int(self.address.rpartition(":")[2])
-
-
-def of(coordinator: str | None, processes: int | None, process: int | None) -> Launch | None:
+def of(coordinator: str | None, processes: int | None, process: int | None) -> Position | None:
     """The launch that the flags describe or, without flags, the one that JAX detects; None for a single process.
 
     Raises UserError for flags that do not describe a launch.
@@ -109,22 +85,21 @@ def of(coordinator: str | None, processes: int | None, process: int | None) -> L
             f"--process={process} of --processes={processes} is not possible: number the processes from 0 to "
             f"{max(processes, 1) - 1}."
         )
-    return Launch(coordinator, processes, process) if processes > 1 else None
+    return Position(address=coordinator, processes=processes, process=process) if processes > 1 else None
 
 
-def detected() -> Launch | None:
-    """The launch in which Slurm, Open MPI, Kubernetes or a Cloud TPU has started this process; None if there is none.
-
-    The detection is that of `jax.distributed.initialize`. That function joins the launch at once, and JAX has no public
-    function that only detects it.
-    """
+def detected() -> Position | None:
+    """The launch in which Slurm, Open MPI, Kubernetes or a Cloud TPU has started this process; None outside of one."""
+    # The detection of `jax.distributed.initialize`, which would join the launch at once. JAX has no public function
+    # that only detects it.
     from jax._src import clusters
 
     found = clusters.ClusterEnv.auto_detect_unset_distributed_params(None, None, None, None, None, JOIN_LIMIT_S)
     address, processes, process, devices = found
     if address is None or processes is None or process is None or processes == 1:
         return None
-    return Launch(address, processes, process, devices[0] if devices else None)
+    device = devices[0] if devices else None
+    return Position(address=address, processes=processes, process=process, device=device)
 
 
 class Connection:
@@ -132,6 +107,7 @@ class Connection:
 
     def __init__(self, connected: socket.socket, limit_s: float):
         """limit_s: after this time without a message the other side counts as lost."""
+        # Messages are short and each waits for an answer, so collecting them into larger packets only delays.
         connected.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         connected.settimeout(limit_s)
         self.socket, self._lines, self._lock = connected, connected.makefile("rb"), threading.Lock()
@@ -167,11 +143,12 @@ class Connection:
         self.socket.close()
 
 
-def listen(launch: Launch) -> dict[int, Connection]:
+def listen(launch: Position) -> dict[int, Connection]:
     """Waits, as process 0, for all others. Returns their connections, by process. Raises UserError."""
     start.require_free(launch.address)
     connections: dict[int, Connection] = {}
     deadline = time.monotonic() + JOIN_LIMIT_S
+    # At this address only, so that nothing listens on the other networks of the host.
     with socket.create_server((launch.host, launch.port), backlog=launch.processes) as server:
         while len(connections) < launch.processes - 1:
             server.settimeout(max(0.1, deadline - time.monotonic()))
@@ -192,7 +169,7 @@ def listen(launch: Launch) -> dict[int, Connection]:
     return connections
 
 
-def connect(launch: Launch) -> Connection:
+def connect(launch: Position) -> Connection:
     """Connects a follower to process 0, and waits for all others. Raises UserError."""
     deadline = time.monotonic() + JOIN_LIMIT_S
     while True:
@@ -213,7 +190,7 @@ def connect(launch: Launch) -> Connection:
     return connection
 
 
-def _not_all(launch: Launch) -> UserError:
+def _not_all(launch: Position) -> UserError:
     return UserError(
         f"not all of {launch.processes} processes came to {launch.address} within {JOIN_LIMIT_S} s: start each with a "
         "--process of its own, the same --coordinator, and a network that lets them reach it."
@@ -221,7 +198,7 @@ def _not_all(launch: Launch) -> UserError:
 
 
 def take_part(
-    launch: Launch,
+    launch: Position,
     lead: Callable[[Followers], int],
     say: Callable[[], HostFacts],
     experiment: str,
@@ -254,7 +231,7 @@ def take_part(
         followers.end(code)
 
 
-def follow(launch: Launch, connection: Connection, hello: HostFacts | Unfit, experiment: str) -> int:
+def follow(launch: Position, connection: Connection, hello: HostFacts | Unfit, experiment: str) -> int:
     """Obeys process 0. Returns its exit code. Raises UserError if process 0 is gone."""
     children: dict[int, Child] = {}
     reports: list[threading.Thread] = []
@@ -307,7 +284,7 @@ class Followers:
       hosts: the host name of each process, known after `gather`.
     """
 
-    def __init__(self, launch: Launch, connections: dict[int, Connection]):
+    def __init__(self, launch: Position, connections: dict[int, Connection]):
         self.launch = launch
         self.hosts = [launch.host] * launch.processes
         self._connections = connections
@@ -477,7 +454,7 @@ class Remote(JsonLines):
             self._followers.tell(self.process, message)
 
 
-def facts(launch: Launch, machine: Machine, experiment: str, config: ConfigDict) -> HostFacts:
+def facts(launch: Position, machine: Machine, experiment: str, config: ConfigDict) -> HostFacts:
     """The facts of this process. machine: its manifest."""
     count = machine["devices"]
     one = machine["platform"] != "cpu" and launch.device is not None and launch.device < count
@@ -500,15 +477,13 @@ def all_hosts(followers: Followers, machine: Machine, experiment: str, config: C
 
 
 def merged_machine(machine: Machine, processes: Sequence[HostFacts]) -> Machine:
-    """The manifest of all hosts as one machine. machine: that of process 0; processes: the facts of each.
-
-    Cores are counted once for each host, because the processes of a host may share them, up to the smallest quota.
-    """
+    """The manifest of all hosts as one machine. machine: that of process 0; processes: the facts of each."""
     by_host: dict[str, list[HostFacts]] = {}
     for each in processes:
         by_host.setdefault(each.host, []).append(each)
     cores = 0
     for those in by_host.values():
+        # Once for each host, because its processes may share cores, and up to the smallest quota among them.
         quotas = [int(each.cpu_quota) for each in those if each.cpu_quota is not None]
         cores += max(1, min([len({core for each in those for core in each.order}), *quotas]))
     devices = machine["devices"] if machine["platform"] == "cpu" else sum(each.devices.count for each in processes)

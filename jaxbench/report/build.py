@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -14,8 +14,10 @@ from rich.console import Console
 from jaxbench.core.store import RunFolder, write_atomic
 from jaxbench.errors import UserError, did_you_mean
 from jaxbench.records import launched
-from jaxbench.report import case_findings, compiled_findings, findings, lever_findings, page, views
-from jaxbench.report.findings import Findings
+from jaxbench.report import compiled_report, page, run_report, views
+from jaxbench.report.run_report import RunReport
+
+KINDS = ("cases", "levers", "compiled")  # what a plan measures; "" are steps over device counts
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -47,7 +49,7 @@ def write(
     return RunOutcome(ok=not sentences, sentences=sentences)
 
 
-def find(path: Path) -> Findings:
+def find(path: Path) -> RunReport:
     """Reads and analyses a run folder of any kind. Raises UserError if it is not one, or is damaged or unreadable."""
     if not path.is_dir():
         raise UserError(f"'{path}' is not a folder: give the results folder of a 'jaxbench run'.")
@@ -56,22 +58,16 @@ def find(path: Path) -> Findings:
     run = RunFolder(path)
     plan = run.manifest().get("plan")
     kind = str(plan.get("measures", "")) if isinstance(plan, dict) else ""
-    if kind not in _FIND:
-        raise UserError(f"'{path}' measures '{kind}': {did_you_mean(kind, [name for name in _FIND if name])}")
-    return _FIND[kind](run)
+    if kind not in ("", *KINDS):
+        raise UserError(f"'{path}' measures '{kind}': {did_you_mean(kind, KINDS)}")
+    return compiled_report.find(run) if kind == "compiled" else run_report.find(run)
 
 
-def _report(findings: Findings, console: Console | None) -> list[str]:
+def _report(report: RunReport, console: Console | None) -> list[str]:
     """Writes summary.csv, the figures and the page, and prints it. Returns sentences on what is incomplete or wrong."""
-    write_atomic(findings.path / "summary.csv", findings.csv())
-    made = findings.page(views.pictures(findings))
-    write_atomic(findings.path / "report.html", page.render(made))
+    write_atomic(report.path / "summary.csv", report.csv())
+    made = report.page(views.pictures(report))
+    write_atomic(report.path / "report.html", page.render(made))
     if console is not None:
         page.show(made, console)
-    return findings.shortfalls() if findings.rows else ["The plan asks for no points."]
-
-
-# By the plan's "measures". A run of training steps has "".
-_FIND: dict[str, Callable[[RunFolder], Findings]] = {
-    "": findings.find, "cases": case_findings.find, "levers": lever_findings.find, "compiled": compiled_findings.find,
-}  # fmt: skip
+    return report.shortfalls()

@@ -9,15 +9,12 @@ docs/metrics has a table of these columns, and a test compares both.
 from __future__ import annotations
 
 import dataclasses
-import math
 from functools import partial
 from pathlib import Path
-from typing import Any
 
-from jaxbench.analysis import load, quantities, summary
+from jaxbench.analysis import lever_results, load, quantities, stragglers
 from jaxbench.analysis.quantities import devices
-from jaxbench.analysis.scaling import Row
-from jaxbench.analysis.summary import Entry, gradient_bytes
+from jaxbench.analysis.run_rows import Row
 from jaxbench.features.ablations import waterfall
 from jaxbench.levers import LEVERS
 from jaxbench.report import page, table
@@ -55,105 +52,90 @@ def _defined_in(anchor: str, *columns: Column) -> tuple[Column, ...]:
 def _claim(path: str) -> Get:
     """The value at `path`. An oversubscribed point's has no interval, because that would look like a finding."""
 
-    def claim(entry: Entry) -> Any:
-        value = take(path, entry)
-        return value.alone() if value is not None and entry.point.oversubscribed else value
+    def claim(row: Row) -> Estimate | None:
+        value: Estimate | None = take(path, row)
+        return value.alone() if value is not None and row.point.oversubscribed else value
 
     return claim
 
 
 def _lever(name: str, other: str = "") -> Column:
     """The value of a lever. other: the path of the same quantity in a run of cases."""
-    return Column(name, lambda entry: getattr(entry.point, "levers", {}).get(name) or (other and take(other, entry)))
+    return Column(name, lambda row: row.point.levers.get(name) or (other and take(other, row)))
 
 
 def _outcome(name: str, terminal: int = 0) -> Column:
     """One number of an arm's short training."""
-
-    def outcome(entry: Entry) -> float | None:
-        return getattr(entry.record, "outcome", {}).get(name)
-
-    return Column(name, outcome, "{:.4g}".format, heading=name.replace("_", " "), on=L, terminal=terminal, unit="1")
-
-
-def _training(function: Any) -> Get:
-    """A function of a row of a training run."""
-    return lambda entry: function(entry.row) if isinstance(entry.row, Row) else None
+    return Column(
+        name, lambda row: row.point.outcome(name), "{:.4g}".format, heading=name.replace("_", " "), on=L,
+        terminal=terminal, unit="1",
+    )  # fmt: skip
 
 
-def _lost(*names: str) -> Get:
-    """The loss to these factors of a waterfall."""
-    return lambda entry: entry.waterfall and entry.waterfall.lost(*names)
+def _explained(name: str) -> Get:
+    """A number of the waterfall."""
+    return lambda row: row.explained.get(name)
 
 
-_NAMED = waterfall.SMALLER_BATCH, waterfall.CONTENTION, waterfall.COMMUNICATION  # factors with their own columns
-_OTHER = tuple(name for name in waterfall.NAMES if name not in _NAMED)
+def _pace(path: str) -> Get:
+    """A number on the slowest process."""
+    return lambda row: take(path, stragglers.of(row))
 
 
-def _measured_s(entry: Entry) -> float | None:
+def _fairness(row: Row) -> Estimate | None:
+    shared = lever_results.sharing_of(row)
+    return shared.fairness if shared is not None else None
+
+
+def _measured_s(row: Row) -> float | None:
     """The seconds of all timed blocks and loops; None without any."""
-    rounds = entry.point.every_round
+    rounds = row.point.every_round
     return sum(wall_s(each) + sum(each.loop_s) + sum(each.double_loop_s) for each in rounds) or None
 
 
 def _load(name: str) -> Get:
     """One number of the load of a point."""
-    return lambda entry: getattr(load.of(entry.point), name)
+    return lambda row: getattr(load.of(row.point), name)
 
 
-def _devices(entry: Entry) -> str:
-    return f"{entry.point.devices}{'°' if entry.point.oversubscribed else ''}"
+def _devices(row: Row) -> str:
+    return f"{row.point.devices}{'°' if row.point.oversubscribed else ''}"
 
 
-def _place(entry: Entry) -> str:
+def _place(row: Row) -> str:
     """Where a case ran: "8 of 2x4:x", "2 devices, 2 hosts", "host→cpu:0", "1 core", "gpu"."""
-    point: Any = entry.point
+    point = row.point
     over = "°" if point.oversubscribed else ""
     if point.family == "collective":
         count = devices(point.devices).replace(" ", f"{over} ")
         group = f"{point.devices}{over} {point.mesh}:{point.axis}" if "x" in point.mesh else count
         return f"{group}, {point.between}" if point.between else group
-    if point.family == "transfer":
-        return f"{point.source}→{point.target}{over}"
-    return f"{point.cores} core{'s' if point.cores != 1 else ''}" if point.platform == "cpu" else point.platform
+    return f"{point.source}→{point.target}{over}" if point.family == "transfer" else point.where
 
 
-def _size(entry: Entry) -> str:
+def _size(row: Row) -> str:
     """The size of a case: its shape, its elements, or its payload."""
-    point: Any = entry.point
+    point = row.point
     if point.family != "kernel" and point.payload_bytes is not None:
         return quantities.payload(point.payload_bytes)
     return point.shape or ("" if point.elements is None else f"{point.elements:,}")
 
 
-def _elements_per_s(entry: Entry) -> Estimate | None:
-    point: Any = entry.point
-    return entry.timing.step_s.under(point.elements) if entry.timing.step_s.known and point.elements else None
+def _elements_per_s(row: Row) -> Estimate | None:
+    known = row.timing.step_s.known and row.point.elements
+    return row.timing.step_s.under(row.point.elements) if known and row.point.elements else None
 
 
-def _efficiency(entry: Entry) -> Any:
-    row = entry.row
-    if not isinstance(row, Row) or not row.timing.step_s.has_interval:
+def _efficiency(row: Row) -> object:
+    if not row.timing.step_s.has_interval:
         return None
-    return "no base" if row.base is None else "base" if row.base is row.point else _claim("row.efficiency")(entry)  # type: ignore[operator]
+    return "no base" if row.base is None else "base" if row.base is row.point else take(_claim("efficiency"), row)
 
 
-def _throughput_unit(entry: Entry) -> str:
-    if isinstance(entry.row, Row):
-        return f"{entry.row.point.record.unit}/s" if entry.row.point.record is not None else ""
-    return "calls/s" if entry.timing.samples else ""
-
-
-def _peak_share(entry: Entry) -> Any:
-    if isinstance(entry.row, Row):
-        use = entry.row.use
-        return use.mfu if math.isfinite(use.mfu) else use.measured_peak_share
-    return entry.row.peak_share.value
-
-
-def _peak_shown(entry: Entry) -> Estimate | None:
-    """The peak share of a case; None for a refused row, because readers would take it for valid."""
-    return None if isinstance(entry.row, Row) or entry.row.gate == "refused" else entry.row.peak_share
+def _throughput_unit(row: Row) -> str:
+    if row.point.of_case:
+        return "calls/s" if row.timing.samples else ""
+    return f"{row.point.unit}/s" if row.point.record is not None else ""
 
 
 def _seconds(value: float) -> str:
@@ -167,7 +149,7 @@ def _percent(part: float) -> str:
 _bytes = partial(quantities.scaled, unit="B")
 
 COLUMNS: tuple[Column, ...] = (
-    *_defined_in("levers", _Shown("arm", "arm.label", on=L, kind=TEXT, part=ID, terminal=ALWAYS)),
+    *_defined_in("levers", _Shown("arm", "label", on=L, kind=TEXT, part=ID, terminal=ALWAYS)),
     *_defined_in("symbols",
         Column("experiment", "point.experiment"),
         Column("strategy", "point.strategy", on=T | L, kind=TEXT, part=ID, terminal=DISTINCT),
@@ -176,8 +158,8 @@ COLUMNS: tuple[Column, ...] = (
         Column("processes", "point.processes", unit="1"),
         Column("platform", "point.platform"),
         Column("oversubscribed", "point.oversubscribed"),
-        Column("global_batch", "point.global_batch", unit="1", heading="global batch", short="batch", on=T | L,
-               part=ID, terminal=1)),
+        Column("global_batch", lambda row: row.point.global_batch or None, unit="1", heading="global batch",
+               short="batch", on=T | L, part=ID, terminal=1)),
     *_defined_in("kernels-transfers-and-collectives",
         _Shown("op", "point.op", on=C, kind=TEXT, part=ID, terminal=ALWAYS),
         _Shown("impl", "point.impl", on=C, kind=TEXT, part=ID, terminal=DISTINCT),
@@ -187,25 +169,26 @@ COLUMNS: tuple[Column, ...] = (
     _Shown("state", "state", on=T | L | C, kind=TEXT, style=str, part=QUALITY, terminal=ALWAYS, definition="verdicts"),
     *_defined_in("time-per-step",
         _Shown("time per call", "timing.step_s", short_time, short="per call", on=C, terminal=ALWAYS, interval=2)),
-    _Shown("per iteration of the loop", "row.loop_s", short_time, on=C, definition="two-clocks-of-a-case"),
+    _Shown("per iteration of the loop", "loop_s", short_time, on=C, definition="two-clocks-of-a-case"),
     *_defined_in("time-per-step",
         Column("step_s", "timing.step_s", milliseconds, unit="s", bounds=True, heading="ms per step", on=T | L,
                terminal=ALWAYS, interval=2),
-        Column("samples", lambda e: e.timing.samples or None, unit="1", heading="blocks", on=T | L | C, part=QUALITY)),
+        Column("samples", lambda row: row.timing.samples or None, unit="1", heading="blocks", on=T | L | C,
+               part=QUALITY)),
     *_defined_in("throughput",
         Column("throughput", "timing.examples_per_s.value", throughput, unit="`throughput_unit`", heading="{unit}/s",
                on=T | L, terminal=3),
         Column("throughput_unit", _throughput_unit)),
     *_defined_in("speed-up-and-efficiency",
-        Column("speedup", "row.speedup", ratio, unit="1", bounds=True, heading="speed-up", on=T, terminal=2,
-               interval=1, shown=_claim("row.speedup")),
-        Column("efficiency", "row.efficiency", share, unit="1", bounds=True, heading="efficiency %", on=T,
+        Column("speedup", "speedup", ratio, unit="1", bounds=True, heading="speed-up", on=T, terminal=2,
+               interval=1, shown=_claim("speedup")),
+        Column("efficiency", "efficiency", share, unit="1", bounds=True, heading="efficiency %", on=T,
                terminal=ALWAYS, interval=7, shown=_efficiency)),
     *_defined_in("compile-report",
-        Column("compile_s", ("passport.compile_s", "record.compile_s"), unit="s"),
-        Column("peak_bytes", lambda e: (e.passport and e.passport.peak_bytes) or None, _bytes, unit="bytes",
-               heading="memory", on=L, terminal=5)),
-    _Shown("x memory", "arm.memory_ratio", "{:.2f}".format, on=L, definition="levers"),
+        Column("compile_s", ("point.passport.compile_s", "point.case.compile_s"), unit="s"),
+        Column("peak_bytes", lambda row: (row.point.passport and row.point.passport.peak_bytes) or None, _bytes,
+               unit="bytes", heading="memory", on=L, terminal=5)),
+    _Shown("x memory", "memory_ratio", "{:.2f}".format, on=L, definition="levers"),
     *_defined_in("verdicts", Column("check_ok", "point.check_ok"), Column("status", "point.status")),
     *_defined_in("time-per-step",
         Column("step_s_p95", "timing.step_s_p95", unit="s"),
@@ -219,19 +202,19 @@ COLUMNS: tuple[Column, ...] = (
                part=QUALITY),
         Column("clock_note", "timing.clock_note")),
     *_defined_in("speed-up-and-efficiency",
-        Column("base_devices", "row.base.devices", unit="1"),
-        Column("base_step_s", "row.base_step_s", unit="s")),
+        Column("base_devices", "base.devices", unit="1"),
+        Column("base_step_s", "base_step_s", unit="s")),
     *_defined_in("work-and-utilisation",
-        Column("flops_per_step", "row.use.flops_per_step", unit="FLOP"),
-        Column("flop_per_s", ("row.use.flop_per_s", "row.flop_per_s.value"), giga, unit="FLOP/s", heading="GFLOP/s",
-               on=C, shown="row.flop_per_s", terminal=ALWAYS, interval=1, views=("matmul", "linalg")),
-        Column("mfu", "row.use.mfu", unit="1"),
-        Column("mfu_note", ("row.use.full_note", "row.peak_note"))),
-    *_defined_in("compile-report", Column("gradient_bytes", _training(gradient_bytes), unit="bytes")),
-    *_defined_in("time-per-step", Column("rounds", lambda e: e.timing.rounds or None, unit="1")),
-    *_defined_in("symbols", Column("device_kind", "record.device_kind")),
+        Column("flops_per_step", "use.flops_per_step", unit="FLOP"),
+        Column("flop_per_s", ("use.flop_per_s", "flop_per_s.value"), giga, unit="FLOP/s", heading="GFLOP/s",
+               on=C, shown="flop_per_s", terminal=ALWAYS, interval=1, views=("matmul", "linalg")),
+        Column("mfu", "use.mfu", unit="1"),
+        Column("mfu_note", ("use.full_note", "peak_note"))),
+    *_defined_in("compile-report", Column("gradient_bytes", "gradient_bytes", unit="bytes")),
+    *_defined_in("time-per-step", Column("rounds", lambda row: row.timing.rounds or None, unit="1")),
+    *_defined_in("symbols", Column("device_kind", "point.prepared.device_kind")),
     *_defined_in("verdicts",
-        Column("notes", lambda e: "; ".join(e.row.notes)),
+        Column("notes", lambda row: "; ".join(row.notes)),
         Column("reason", "point.reason")),
     *_defined_in("kernels-transfers-and-collectives",
         *(Column(name, f"point.{name}") for name in ("op", "dtype", "impl", "shape")),
@@ -240,55 +223,58 @@ COLUMNS: tuple[Column, ...] = (
         _lever("mesh", "point.mesh"),
         *(Column(name, f"point.{name}") for name in ("axis", "source", "target")),
         Column("cores", "point.cores", unit="1"),
-        Column("flops", ("row.use.flops_per_step", "point.flops"), unit="FLOP"),
-        Column("bytes_moved", ("passport.compiler_bytes_per_step", "point.bytes_moved"), unit="bytes"),
-        _Shown("elements/s", _elements_per_s, lambda e: throughput(e.value), on=C, terminal=ALWAYS,
+        Column("flops", ("use.flops_per_step", "point.flops"), unit="FLOP"),
+        Column("bytes_moved", ("point.passport.compiler_bytes_per_step", "point.bytes_moved"), unit="bytes"),
+        _Shown("elements/s", _elements_per_s, lambda rate: throughput(rate.value), on=C, terminal=ALWAYS,
                views=("curves", "versus")),
-        Column("bytes_per_s", "row.bytes_per_s", giga, unit="bytes/s", bounds=True, heading="GB/s", on=C,
+        Column("bytes_per_s", "bytes_per_s", giga, unit="bytes/s", bounds=True, heading="GB/s", on=C,
                terminal=ALWAYS, interval=1, views=("stream", "fusion"))),
     *_defined_in("collectives-conventions",
-        Column("algbw", "row.algbw", giga, unit="bytes/s", bounds=True, heading="algbw GB/s", on=C, terminal=ALWAYS,
+        Column("algbw", "algbw", giga, unit="bytes/s", bounds=True, heading="algbw GB/s", on=C, terminal=ALWAYS,
                interval=1, views=("transfer",)),
-        Column("busbw", "row.busbw", giga, unit="bytes/s", bounds=True, heading="busbw GB/s", on=C, terminal=ALWAYS,
+        Column("busbw", "busbw", giga, unit="bytes/s", bounds=True, heading="busbw GB/s", on=C, terminal=ALWAYS,
                interval=1, views=("collectives",))),
     *_defined_in("ceilings-and-shares-of-a-peak",
-        _Shown("% of peak", _peak_shown, share, short="% peak", on=C, terminal=ALWAYS, interval=1)),
+        # Not of a refused row, because readers would take it for valid.
+        _Shown("% of peak", lambda row: None if row.gate == "refused" else row.peak_share, share, short="% peak", on=C,
+               terminal=ALWAYS, interval=1)),
     *_defined_in("kernels-transfers-and-collectives",
-        Column("wrong", "record.wrong", "{:,}".format, unit="1", on=C, part=QUALITY,
+        Column("wrong", "point.case.wrong", "{:,}".format, unit="1", on=C, part=QUALITY,
                style=lambda count: "no" if count else "")),
-    *_defined_in("two-clocks-of-a-case", Column("loop_s", "row.loop_s.value", unit="s")),
+    *_defined_in("two-clocks-of-a-case", Column("loop_s", "loop_s.value", unit="s")),
     *_defined_in("fits-of-time-against-size",
-        Column("alpha_s", "fit.alpha_s.value", unit="s"),
-        Column("beta_bytes_per_s", "fit.beta_bytes_per_s.value", unit="bytes/s")),
-    *_defined_in("ceilings-and-shares-of-a-peak", Column("peak_share", _peak_share, unit="1")),
-    *_defined_in("gates", Column("gate", "row.gate"), Column("gate_reason", "row.gate_reason")),
+        Column("alpha_s", "alpha_s.value", unit="s"),
+        Column("beta_bytes_per_s", "beta_bytes_per_s.value", unit="bytes/s")),
+    *_defined_in("ceilings-and-shares-of-a-peak",
+        Column("peak_share", ("use.mfu", "use.measured_peak_share", "peak_share.value"), unit="1")),
+    *_defined_in("gates", Column("gate", "gate"), Column("gate_reason", "gate_reason")),
     *_defined_in("levers",
         Column("arm", "point.arm"),
         *(_lever(name) for name in LEVERS if name not in ("mesh", "trainings")),  # these two are declared elsewhere
-        Column("baseline", "arm.baseline.point.point"),
-        Column("ratio", "arm.ratio", ratio, unit="1", bounds=True, heading="x time", on=L, terminal=ALWAYS, interval=7,
-               shown=_claim("arm.ratio")),
-        Column("arm_speedup", "arm.speedup", ratio, unit="1", bounds=True, heading="x faster", on=L, terminal=1,
-               shown=_claim("arm.speedup")),
-        Column("verdict", "arm.verdict", on=L, kind=TEXT, style=lambda word: _VERDICTS.get(word, ""), terminal=ALWAYS),
-        Column("temp_bytes", "passport.temp_bytes", _bytes, unit="bytes", heading="scratch", on=L),
-        Column("compiler_flops_per_step", "passport.compiler_flops_per_step", partial(quantities.scaled, unit="FLOP"),
-               unit="FLOP", heading="compiler's FLOPs", on=L),
+        Column("baseline", lambda row: row.baseline.point.point if row.label else None),
+        Column("ratio", "ratio", ratio, unit="1", bounds=True, heading="x time", on=L, terminal=ALWAYS, interval=7,
+               shown=_claim("ratio")),
+        Column("arm_speedup", "gain", ratio, unit="1", bounds=True, heading="x faster", on=L, terminal=1,
+               shown=_claim("gain")),
+        Column("verdict", "verdict", on=L, kind=TEXT, style=lambda word: _VERDICTS.get(word, ""), terminal=ALWAYS),
+        Column("temp_bytes", "point.passport.temp_bytes", _bytes, unit="bytes", heading="scratch", on=L),
+        Column("compiler_flops_per_step", "point.passport.compiler_flops_per_step",
+               partial(quantities.scaled, unit="FLOP"), unit="FLOP", heading="compiler's FLOPs", on=L),
         _outcome("final_loss", 3), _outcome("final_accuracy", 4), _outcome("steps"), _outcome("skipped_steps"),
         _outcome("waited_share", 4)),
-    _Shown("p50 of a call", "latency.p50", short_time, on=L, definition="inference"),
-    _Shown("p99 of a call", "latency.p99", short_time, on=L, definition="inference"),
+    _Shown("p50 of a call", "p50", short_time, on=L, definition="inference"),
+    _Shown("p99 of a call", "p99", short_time, on=L, definition="inference"),
     *_defined_in("throughput",
-        Column("tokens_per_s", _training(summary.tokens_per_second), unit="tokens/s"),
-        Column("real_tokens_per_s", _training(summary.real_tokens_per_second), unit="tokens/s"),
-        Column("real_share", _training(summary.real_share), unit="1")),
-    Column("mfu_unmasked", _training(lambda row: row.use.mfu_unmasked(row.point)), unit="1",
+        Column("tokens_per_s", "tokens_per_s", unit="tokens/s"),
+        Column("real_tokens_per_s", lambda row: row.tokens_per_s * row.real_share, unit="tokens/s"),
+        Column("real_share", "real_share", unit="1")),
+    Column("mfu_unmasked", lambda row: row.use.mfu_unmasked(row.point), unit="1",
         definition="flops-of-attention"),
     *_defined_in("time-per-step", Column("measured_s", _measured_s, _seconds, unit="s", heading="timed", on=T | L | C,
                  part=QUALITY)),
     *_defined_in("intervals",
-        Column("interval_processes", lambda e: e.timing.processes or None, unit="1", heading="processes", on=T | L | C,
-               part=QUALITY),
+        Column("interval_processes", lambda row: row.timing.processes or None, unit="1", heading="processes",
+               on=T | L | C, part=QUALITY),
         Column("interval_from", "timing.rests_on")),
     *_defined_in("load",
         Column("contended", _load("contended"), _percent, unit="1", heading="contended, %", on=T | L | C, part=QUALITY,
@@ -297,29 +283,29 @@ COLUMNS: tuple[Column, ...] = (
         Column("others_share", _load("others"), unit="1"),
         Column("steal_share", _load("steal"), unit="1")),
     *_defined_in("the-timed-steps",
-        Column("loss_before", _training(lambda row: row.point.fact("first_loss")), "{:.4g}".format, unit="1",
+        Column("loss_before", lambda row: row.point.fact("first_loss"), "{:.4g}".format, unit="1",
                heading="loss before", on=T, part=QUALITY),
-        Column("loss_after", _training(lambda row: row.point.loss_after), "{:.4g}".format, unit="1",
+        Column("loss_after", "point.loss_after", "{:.4g}".format, unit="1",
                heading="loss after", on=T, part=QUALITY)),
     *_defined_in("waterfall",
-        Column("lost_smaller_share", _lost(waterfall.SMALLER_BATCH), unit="1", bounds=True),
-        Column("lost_shared_machine", _lost(waterfall.CONTENTION), unit="1", bounds=True),
-        Column("lost_communication", _lost(waterfall.COMMUNICATION), unit="1", bounds=True),
-        Column("lost_other", _lost(*_OTHER), unit="1")),
+        Column("lost_smaller_share", _explained(waterfall.SMALLER_BATCH), unit="1", bounds=True),
+        Column("lost_shared_machine", _explained(waterfall.CONTENTION), unit="1", bounds=True),
+        Column("lost_communication", _explained(waterfall.COMMUNICATION), unit="1", bounds=True),
+        Column("lost_other", _explained(waterfall.UNEXPLAINED), unit="1")),
     *_defined_in("communication-alone-and-hidden",
-        Column("communication_s", "waterfall.communication_s", unit="s", bounds=True),
-        Column("communication_hidden", "waterfall.hidden", unit="1", bounds=True),
-        Column("communication_predicted_s", "waterfall.predicted_s", unit="s")),
-    *_defined_in("work-and-utilisation", Column("product_share", "row.use.product_share", unit="1", bounds=True)),
+        Column("communication_s", _explained("communication_s"), unit="s", bounds=True),
+        Column("communication_hidden", _explained("hidden"), unit="1", bounds=True),
+        Column("communication_predicted_s", _explained("predicted_s"), unit="s")),
+    *_defined_in("work-and-utilisation", Column("product_share", "use.product_share", unit="1", bounds=True)),
     *_defined_in("stragglers",
-        Column("slowest_over_median", "stragglers.step.slowest_over_median", unit="1", bounds=True),
-        Column("local_slowest_over_median", "stragglers.local.slowest_over_median", unit="1", bounds=True),
-        Column("slow_process", "stragglers.clearest.slow")),
+        Column("slowest_over_median", _pace("step.slowest_over_median"), unit="1", bounds=True),
+        Column("local_slowest_over_median", _pace("local.slowest_over_median"), unit="1", bounds=True),
+        Column("slow_process", _pace("clearest.slow"))),
     *_defined_in("collectives-conventions",
         *(Column(name, f"point.{name}", unit="1") for name in ("group_processes", "group_hosts"))),
     *_defined_in("sharing",
         _lever("trainings"),
-        Column("fairness", "sharing.fairness", share, unit="1", bounds=True, heading="fairness", on=L)),
+        Column("fairness", _fairness, share, unit="1", bounds=True, heading="fairness", on=L)),
 )  # fmt: skip
 
 _PLACES = {name: n for n, name in enumerate(Path(__file__).with_name("summary_columns.txt").read_text().split())}

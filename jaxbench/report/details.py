@@ -6,14 +6,11 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from itertools import zip_longest
-from typing import Any
 
 import numpy as np
 
-from jaxbench.analysis.case_rows import CaseRow
 from jaxbench.analysis.quantities import seconds
-from jaxbench.analysis.scaling import Row
-from jaxbench.analysis.summary import Entry, gradient_bytes
+from jaxbench.analysis.run_rows import Row
 from jaxbench.core.schema import CaseRecord, PointRecord, ProfileRecord, RoundRecord
 from jaxbench.digits import digits
 from jaxbench.report.page import Fold, Timeline
@@ -36,7 +33,7 @@ def _small(value: float) -> str:
 
 
 def _samples(values: Sequence[float]) -> str:
-    return ", ".join(f"{1e3 * value:.4g}" for value in values)
+    return ", ".join(digits(1e3 * value, 4) for value in values)
 
 
 GATES = (
@@ -69,47 +66,42 @@ SAMPLES = (
 )
 
 
-def fold(entry: Entry, points: int) -> Fold:
+def fold(row: Row, points: int) -> Fold:
     """The details of one point. points: the number of points on the page, which limits the raw samples of each."""
-    row, point = entry.row, entry.point
+    point = row.point
     refusal = row.gate_reason if row.gate == "refused" else ""
     shown = point.every_round[: max(3, RAW_ROUNDS // max(1, points))]
+    inconclusive = [f"cannot tell: {row.why}"] if row.verdict == "cannot tell" else []
     return Fold(
         name=point.point,
-        state=entry.state,
+        state=row.state,
         reason=point.reason or refusal,
         detail=point.failure.detail if point.failure is not None else "",
-        tables=tuple(_tables(entry)),
-        notes=tuple(_notes(entry)),
+        tables=tuple(_tables(row)),
+        notes=(*row.notes, *filter(None, [row.peak_note]), *inconclusive),
         strip=timeline(point.every_round),
         raw=fill(SAMPLES, shown),
         hidden=len(point.every_round) - len(shown),
     )
 
 
-def _notes(entry: Entry) -> Iterator[str]:
-    yield from entry.row.notes
-    if isinstance(entry.row, CaseRow) and entry.row.peak_note:
-        yield entry.row.peak_note
-    if entry.arm is not None and entry.arm.verdict == "cannot tell":
-        yield f"cannot tell: {entry.arm.why}"
-
-
-def _tables(entry: Entry) -> Iterator[Table]:
-    row, record = entry.row, entry.record
+def _tables(row: Row) -> Iterator[Table]:
+    point = row.point
     if row.gates:
         yield fill(GATES, row.gates)
-    if record is not None:
-        yield fill(CHECKS, (*record.checks, *(check for r in row.point.every_round for check in r.checks)))
-        yield facts(_case_facts(record) if isinstance(record, CaseRecord) else _training_facts(row, record))
-    if isinstance(record, PointRecord):
-        collectives = record.passport.collectives
+    if point.prepared is not None:
+        yield fill(CHECKS, point.checks)
+    if point.case is not None:
+        yield facts(_case_facts(point.case))
+    if point.record is not None:
+        yield facts(_training_facts(row, point.record))
+        collectives = point.record.passport.collectives
         yield fill(COLLECTIVES, collectives, note="" if collectives else "No collectives in the compiled step.")
-    if isinstance(row, Row) and row.point.profile is not None:
-        yield profile_kinds(row.point.profile)
-        yield profile_operations(row.point.profile)
-    if entry.arm is not None:
-        yield facts([(f"lever {name}", value) for name, value in entry.arm.point.levers.items()])
+    if point.profile is not None:
+        yield profile_kinds(point.profile)
+        yield profile_operations(point.profile)
+    if row.label:
+        yield facts([(f"lever {name}", value) for name, value in point.levers.items()])
 
 
 def _case_facts(record: CaseRecord) -> list[tuple[str, str]]:
@@ -127,7 +119,7 @@ def _case_facts(record: CaseRecord) -> list[tuple[str, str]]:
     ]
 
 
-def _training_facts(row: Any, record: PointRecord) -> list[tuple[str, str]]:
+def _training_facts(row: Row, record: PointRecord) -> list[tuple[str, str]]:
     passport = record.passport
     times = [(name.replace("_", " "), getattr(passport, f"{name}_s")) for name in _PHASES]
     moved = passport.compiler_bytes_per_step
@@ -146,10 +138,10 @@ def _training_facts(row: Any, record: PointRecord) -> list[tuple[str, str]]:
     ]
 
 
-def _gradient_facts(row: Any, expected: int | None) -> list[tuple[str, str]]:
+def _gradient_facts(row: Row, expected: int | None) -> list[tuple[str, str]]:
     if expected is None:
         return [("collectives", "your own step: listed, not judged")]
-    return [("gradient bytes reduced", f"{gradient_bytes(row):,} (expected {expected:,})")]
+    return [("gradient bytes reduced", f"{row.gradient_bytes:,} (expected {expected:,})")]
 
 
 _PHASES = ("trace", "lower", "compile", "first_run")
@@ -186,7 +178,7 @@ def profile_operations(record: ProfileRecord) -> Table:
 
 
 def _spent(seconds: float, record: ProfileRecord) -> tuple[str, str]:
-    return f"{1e3 * seconds / record.steps:.3g}", f"{100 * seconds / record.wall_s:.1f}"
+    return digits(1e3 * seconds / record.steps), f"{100 * seconds / record.wall_s:.1f}"
 
 
 def _of_profile(record: ProfileRecord) -> str:

@@ -328,14 +328,14 @@ def to_csv(columns: Sequence[Column], rows: Iterable[object]) -> str:
 
 
 def take(get: Get, row: object) -> Any:
-    """The value of `get` for a row; None if there is none."""
+    """The value of `get` for a row; None if there is none. Of several paths, the first known value counts."""
     if callable(get):
         return get(row)
     for path in (get,) if isinstance(get, str) else get:
         value = row
         for name in path.split("."):
             value = getattr(value, name, None)
-        if value is not None:
+        if _known(value) is not None:
             return value
     return None
 

@@ -11,8 +11,8 @@ from jaxbench import features
 from jaxbench.errors import UserError, did_you_mean
 from jaxbench.report.drawing import canvas
 from jaxbench.report.drawing.plot import Plot
-from jaxbench.report.findings import Findings
 from jaxbench.report.page import Picture
+from jaxbench.report.run_report import RunReport
 
 _FOLDER, _FIGURES = Path(__file__).with_name("figures"), "jaxbench.report.figures"
 
@@ -32,10 +32,9 @@ def views(kind: str) -> list[str]:
     return sorted({view.removeprefix(f"{kind}/") for view in every if view.startswith(f"{kind}/")})
 
 
-def of(run: Findings) -> dict[str, Plot]:
+def of(run: RunReport) -> dict[str, Plot]:
     """The figures for the run by name. Raises UserError for a view without a figure."""
-    kind = str(run.manifest["plan"].get("measures") or "training")
-    view, section = getattr(run, "view", ""), run.config.get("report")
+    kind, view, section = run.kind, run.view, run.config.get("report")
     asked_for = section.get("view", "") if isinstance(section, dict) else ""
     legal = sorted({*views("training"), *views(kind)})
     if asked_for and asked_for not in legal:
@@ -46,7 +45,7 @@ def of(run: Findings) -> dict[str, Plot]:
     return {name: plot for name, plot in figures().items() if asked.intersection(plot.views)}
 
 
-def pictures(run: Findings) -> list[Picture]:
+def pictures(run: RunReport) -> list[Picture]:
     """Draws the figures of a run into its folder, and returns those that were drawn."""
     shown, look = [], canvas.look_of(run.config)
     for name, plot in of(run).items():
@@ -57,7 +56,7 @@ def pictures(run: Findings) -> list[Picture]:
     return shown
 
 
-def picture(name: str, svg: bytes, run: Findings) -> Picture:
+def picture(name: str, svg: bytes, run: RunReport) -> Picture:
     """A drawn figure with its caption."""
     plot = figures()[name]
     return Picture(name=name, svg=svg, caption=f"{plot.caption} {plot.more(run) if plot.more else ''}".strip())

@@ -127,6 +127,7 @@ class BootstrapSamples:
         for number, size in enumerate(sizes):
             self.weights[:, self.process == number] = self._multinomial(int(size))
         self.process_weights = self._multinomial(len(sizes))
+        # Processes in sequence change as often as there are processes; more changes mean that they take turns.
         turns = np.count_nonzero(np.diff(self.process)) + 1
         self.two_way = two_way.fit(self.process) if turns > max(1, len(sizes)) else None
         self._factors = np.zeros((draws, 0))
@@ -224,6 +225,7 @@ class BootstrapSamples:
         if processes >= MIN_PROCESSES:
             return np.ones(len(self.weights))
         normal = np.random.default_rng([self._seed, zlib.crc32(name.encode())]).standard_normal(len(self.weights))
+        # Clipped: a spread with few degrees of freedom has far tails, and one infinite draw would hide the interval.
         return np.exp(np.clip(self.spread.sd / math.sqrt(max(1, processes)) * normal / self._doubt, -5, 5))
 
     def _columns(self, units: Sequence[Unit]) -> list[int]:
@@ -321,6 +323,7 @@ def estimate(value: float, draws: np.ndarray, *, rounds: int) -> Estimate:
     if rounds < MIN_ROUNDS or len(draws) == 0 or not math.isfinite(value):
         return Estimate(value=value)
     lo, hi = np.quantile(draws, [0.025, 0.975])
+    # A skewed statistic can lie outside of the percentiles of its own draws.
     return Estimate(value=value, lo=min(float(lo), value), hi=max(float(hi), value))
 
 

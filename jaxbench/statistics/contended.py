@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Collection, Iterable, Mapping, Sequence
 
 from jaxbench.core.schema import RoundRecord
@@ -10,7 +11,7 @@ from jaxbench.statistics.bootstrap import MIN_PROCESSES
 from jaxbench.statistics.timing import session
 
 MOST_TAKEN = 0.05  # a round is contended if others or the hypervisor took more than this share of its CPUs' time
-TICKS_S = 0.02  # two ticks of the kernel's clock that counts others' time: less cannot be seen
+TICKS_S = 0.03  # three ticks of the kernel's clock that counts others' time on a CPU: less may be its rounding
 LEAST_LEFT = 10  # rounds that each claiming point must keep; else contention is the normal state of the machine
 
 
@@ -22,8 +23,9 @@ def wall_s(about: RoundRecord) -> float:
 def taken_by(about: RoundRecord) -> dict[str, float]:
     """Who took more of the CPUs' time during a round's blocks than it may, and the share; {} if nobody did."""
     cpu_time = wall_s(about) * about.cpus
+    rounding_s = TICKS_S * math.sqrt(about.cpus * len(about.cpu_s))  # of independent readings: each CPU, each block
     spent = {"the hypervisor": sum(about.steal_s), "other processes": sum(about.others_s)}
-    return {who: s / cpu_time for who, s in spent.items() if cpu_time and s > max(TICKS_S, MOST_TAKEN * cpu_time)}
+    return {who: s / cpu_time for who, s in spent.items() if cpu_time and s > max(rounding_s, MOST_TAKEN * cpu_time)}
 
 
 def enough(rounds: int, workers: Iterable[str]) -> bool:

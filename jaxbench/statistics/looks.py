@@ -127,6 +127,7 @@ def judge(points: Mapping[str, Mapping[str, Any]], times: Times, *, sets: int, b
     """The same of times that were read. points: of the plan, by id."""
     claims = tuple(sorted((times.claim(*pair) for pair in _pairs(points)), key=lambda claim: -claim.half_width))
     taken, visits = len(times.draws.units), _visits(claims, points, times)
+    # Late: one more round of each set, as long as those so far, would end after the budget.
     late = taken > 0 and times.spent_s + sets * times.spent_s / taken > budget_s
     ended = "nothing" if not claims else "precise" if not visits else "budget" if late else ""
     return Look(ended=ended, spent_s=times.spent_s, claims=claims, visits=() if ended else visits)

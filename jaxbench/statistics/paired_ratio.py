@@ -91,9 +91,8 @@ class Best(Generic[R]):
 def best(rows: list[R], work: Callable[[R], float | None]) -> Best[R] | None:
     """The row with the most work per second, or None. work: the work of one call of a row; None: unknown.
 
-    The maximum of many noisy medians is biased upwards even if every median is unbiased. So every second (session,
-    round) selects, and the other rounds measure. If their number is odd, the extra round measures, because an interval
-    needs rounds. If processes take turns, every second turn of all processes selects.
+    Every second (session, round) selects, and the other rounds measure. If processes take turns, every second turn of
+    all processes selects.
     """
     rows = [row for row in rows if row.timing.step_s.known and (work(row) or 0) > 0]
     if not rows:
@@ -105,6 +104,8 @@ def best(rows: list[R], work: Callable[[R], float | None]) -> Best[R] | None:
     units = sorted({unit for row in rows for unit in row.point.units})
     draws = rows[0].timing.draws
     turn = draws.processes(units) if draws.two_way is not None else 1
+    # The maximum of many noisy medians is biased upwards even if every median is unbiased, so other rounds measure it.
+    # Of an odd number of rounds the extra one measures, because an interval needs rounds.
     choosing = {unit for place, unit in enumerate(units) if place // turn % 2}
     measuring = set(units) - choosing
     split = [row for row in rows if measuring & set(row.point.units) and choosing & set(row.point.units)]

@@ -9,7 +9,7 @@ import re
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any, Protocol
+from typing import Protocol
 
 import numpy as np
 
@@ -22,25 +22,16 @@ CLOCK_LIMIT = 0.05  # a row gets a note if its two clocks differ by more than th
 
 
 class TimedPoint(Protocol):
-    """A measured training point or case (`analysis.point_records.Measured`)."""
+    """A measured training point or case (`analysis.points.Measured`)."""
 
     @property
     def point(self) -> str: ...
-
-    @property
-    def record(self) -> Any: ...
-
-    @property
-    def devices(self) -> int: ...
 
     @property
     def rounds(self) -> tuple[RoundRecord, ...]: ...
 
     @property
     def units(self) -> tuple[Unit, ...]: ...
-
-    @property
-    def processes(self) -> int: ...
 
     @property
     def oversubscribed(self) -> bool: ...
@@ -91,8 +82,8 @@ class Timing:
 
     @property
     def inside(self) -> Timing:
-        """The timing with the interval of these processes alone, for the gates: an impossible time stays impossible,
-        however much another process would differ."""
+        """The timing with the interval of these processes alone, for the gates."""
+        # An impossible time stays impossible, however much another process would differ.
         step_s = estimate(self.step_s.value, self.inside_draws, rounds=self.rounds)
         return dataclasses.replace(self, step_s=step_s, step_draws=self.inside_draws)
 
@@ -111,16 +102,14 @@ class LoopTime:
 
 
 def draws_of(points: Sequence[TimedPoint], spread: RunVariance = ASSUMED) -> BootstrapSamples:
-    """The bootstrap samples of a run, from every (session, round) of its points and the process that measured each.
-
-    Oversubscribed points keep one worker while the workers of other points are replaced. Their times support no claim,
-    so their worker does not join the rounds of several processes into one unit.
-    """
+    """The bootstrap samples of a run, from every (session, round) of its points and the process that measured each."""
     rounds = [
         (unit, r.worker, point.oversubscribed)
         for point in points
         for unit, r in zip(point.units, point.rounds, strict=True)
     ]
+    # Oversubscribed points keep one worker while the workers of other points are replaced. It would join the rounds of
+    # several processes into one unit, and the times of these points support no claim.
     workers = [(unit, worker) for unit, worker, oversubscribed in rounds if not oversubscribed]
     draws = BootstrapSamples(
         (unit for unit, *_ in rounds), workers, spread=spread, auto_rounds=any(point.auto_rounds for point in points)

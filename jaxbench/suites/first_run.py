@@ -22,7 +22,7 @@ from rich.text import Text
 
 from jaxbench import config as config_lib
 from jaxbench import discovery, parallel
-from jaxbench.analysis import case_rows, expectations, machine_profile, points, scaling
+from jaxbench.analysis import expectations, machine_profile, points, run_rows
 from jaxbench.analysis.expectations import CANNOT_TELL, NO, Item
 from jaxbench.core import plan
 from jaxbench.core.schema import FailureRecord, PointRecord, ProfileRecord, to_json
@@ -277,7 +277,7 @@ def complaint(part: Part, agrees: str, found: str, why: str) -> dict[str, Any]:
 
 def _trainings(stage: str, path: Path) -> dict[str, Any]:
     run = RunFolder(path)
-    rows = scaling.analyse(points.load(run), config=run.config(), spread=variance.read(run.path))
+    rows = run_rows.analyse(points.load(run), config=run.config(), spread=variance.read(run.path))
     items = {SMOKE: expectations.of_training(rows)}  # correctness is shown in one place, whatever part ran the program
     if stage == SCALING:
         items[SCALING] = expectations.of_scaling(rows)
@@ -290,7 +290,7 @@ def _trainings(stage: str, path: Path) -> dict[str, Any]:
 def _cases(path: Path) -> dict[str, Any]:
     run = RunFolder(path)
     manifest = run.manifest()
-    rows = case_rows.analyse(points.load_cases(run), manifest=manifest, machine=None, spread=variance.read(run.path))
+    rows = run_rows.analyse(points.load_cases(run), manifest=manifest, machine=None, spread=variance.read(run.path))
     items = expectations.of_cases(rows)
     if manifest["plan"].get("view") == "matmul":
         items.append(expectations.of_peak(rows, manifest))

@@ -28,7 +28,21 @@ from jaxbench.errors import UserError
 from jaxbench.levers import ACCUMULATE
 from jaxbench.processes.client import Worker, WorkerError
 from jaxbench.processes.messages import Compile, Fields, Ran, RunWithin
+from jaxbench.records.documents import plain
 from jaxbench.records.manifest import Machine
+from jaxbench.records.studies import (
+    LONGEST,
+    REMAT_LAW,
+    SEARCH,
+    CompiledBatch,
+    Depth,
+    Depths,
+    Longest,
+    LongestOn,
+    Search,
+    TriedBatch,
+)
+from jaxbench.sweep.progress import working
 
 LENGTH = "context"  # the field of config.model with the number of positions of a sequence
 SHARPNESS = 8  # the longest sequence is exact to this part of itself
@@ -163,21 +177,23 @@ def out_of_memory(error: WorkerError) -> bool:
     return error.stage == "compile" and "RESOURCE_EXHAUSTED" in str(error) and (space is None or space[1] == "hbm")
 
 
-def asked(config: dict[str, Any]) -> dict[str, Callable[[Study], dict[str, Any]]]:
+def asked(config: dict[str, Any]) -> dict[str, Callable[[Study], Search | Longest | Depths]]:
     """The studies that a config asks for, by the name of their file in the run folder. Raises UserError as `depths`."""
-    wanted = {
-        "search.json": (config["search"] == "max", lambda study: _LargestBatch(study).run()),
-        "longest.json": (config["search"] == LENGTH, max_sequence),
-        "remat_law.json": (depths(config), memory_by_depth),
-    }
-    return {file: study for file, (is_wanted, study) in wanted.items() if is_wanted}
+    studies: dict[str, Callable[[Study], Search | Longest | Depths]] = {}
+    if config["search"] == "max":
+        studies[SEARCH] = lambda study: _LargestBatch(study).run()
+    if config["search"] == LENGTH:
+        studies[LONGEST] = max_sequence
+    if depths(config):
+        studies[REMAT_LAW] = memory_by_depth
+    return studies
 
 
 def run(study: Study) -> None:
     """Carries out the studies that the config asks for, except those with a file in the folder. Raises UserError."""
     for file, carry_out in asked(study.config).items():
         if not (study.folder / file).exists():
-            write_json(study.folder / file, {"schema": 1, **carry_out(study)})
+            write_json(study.folder / file, plain(carry_out(study)))
 
 
 class _LargestBatch:
@@ -185,9 +201,9 @@ class _LargestBatch:
         self.study, self.point, self.limit = study, study.points[0], study.limit
         self.step = self.point.devices * ACCUMULATE.of(self.point.levers)
         self.compiled: dict[int, Memory] = {}
-        self.proven: list[dict[str, Any]] = []
+        self.proven: list[TriedBatch] = []
 
-    def run(self) -> dict[str, Any]:
+    def run(self) -> Search:
         """Searches on the run's first point. Raises UserError when not even the smallest batch fits or compiles."""
         worker = self.study.worker("max_batch", self.point, EXACT_MEMORY)
 
@@ -195,14 +211,24 @@ class _LargestBatch:
             self.compiled[batch] = compiled(self._of(batch))
             return self.compiled[batch].peak_bytes
 
-        status = self.study.console.status("searching the largest batch: compiling")
+        status = working(self.study.console, "searching the largest batch: compiling")
         with status, self.study.compiling("a step of the search for the largest batch", worker) as compiled:
             predicted = largest_within(peak_bytes, self.limit.bytes, first=self.step, step=lambda _: self.step)
         smaller = "use a smaller model, more devices or --config.lever.remat=block"
         self.study.require_fits(f"a batch of {self.step}", self.compiled[self.step], smaller)
-        with self.study.console.status("searching the largest batch: running it"):
+        with working(self.study.console, "searching the largest batch: running it"):
             largest = self._prove(predicted)
-        return self._found(predicted, largest)
+        ran = [(proof.peak_bytes, proof.measured_bytes) for proof in self.proven]
+        errors = [peak / measured - 1 for peak, measured in ran if peak and measured]
+        return Search(
+            point=self.point.point, levers=self.point.levers, limit_bytes=self.limit.bytes,
+            limit_source=self.limit.source, step=self.step, predicted=predicted, proven=tuple(self.proven),
+            tried=tuple(
+                CompiledBatch(batch=batch, peak_bytes=memory.peak_bytes, refused=memory.refused)
+                for batch, memory in sorted(self.compiled.items())
+            ),
+            largest=largest, error=errors[0] if errors else None,
+        )  # fmt: skip
 
     def _prove(self, predicted: int) -> int:
         """Runs the predicted batch, then narrows down to a batch that runs while the next larger one does not.
@@ -227,18 +253,19 @@ class _LargestBatch:
         """Whether a child process takes the batch through a step within the limit."""
         # A new process for each batch: the limit holds for the rest of a process's life, and memory may end it.
         worker = self.study.worker("max_batch", self.point, EXACT_MEMORY)
-        known = self.compiled.get(batch)
-        proof: dict[str, Any] = {"batch": batch, "peak_bytes": known and known.peak_bytes, "measured_bytes": None}
         try:
             answer = worker.ask(RunWithin(point=self._of(batch), limit_bytes=self.limit.bytes))
-            reason = self._above(answer)
-            proof |= {"ok": not reason, "reason": reason, **dataclasses.asdict(answer)}
+            reason, peak_bytes, measured_bytes = self._above(answer), answer.peak_bytes, answer.measured_bytes
         except WorkerError as error:
-            proof |= {"ok": False, "reason": str(error)}
+            known = self.compiled.get(batch)
+            reason, peak_bytes, measured_bytes = str(error), known.peak_bytes if known is not None else None, None
         finally:
             worker.close()
+        proof = TriedBatch(
+            batch=batch, ok=not reason, reason=reason, peak_bytes=peak_bytes, measured_bytes=measured_bytes
+        )
         self.proven.append(proof)
-        return bool(proof["ok"])
+        return proof.ok
 
     def _above(self, answer: Ran) -> str:
         """The reason why a batch that ran does not fit; "" if it fits. A process on a CPU cannot exceed the limit."""
@@ -252,27 +279,8 @@ class _LargestBatch:
     def _of(self, batch: int) -> Fields:
         return {**dataclasses.asdict(self.point), "global_batch": batch, "point": f"search/{batch}"}
 
-    def _found(self, predicted: int, largest: int) -> dict[str, Any]:
-        ran = [proof for proof in self.proven if proof["measured_bytes"]]
-        return {
-            "point": self.point.point,
-            "levers": self.point.levers,
-            "limit_bytes": self.limit.bytes,
-            "limit_source": self.limit.source,
-            "step": self.step,
-            "tried": [
-                {"batch": batch, "peak_bytes": memory.peak_bytes}
-                | ({"refused": memory.refused} if memory.refused else {})
-                for batch, memory in sorted(self.compiled.items())
-            ],
-            "predicted": predicted,
-            "proven": self.proven,
-            "largest": largest,
-            "error": ran[0]["peak_bytes"] / ran[0]["measured_bytes"] - 1 if ran else None,
-        }
 
-
-def max_sequence(study: Study) -> dict[str, Any]:
+def max_sequence(study: Study) -> Longest:
     """The longest sequence that fits the memory of a device, by device count, from compiling alone.
 
     A length fits if the memory of the compiled step (`peak_bytes`) is within the limit. It does not fit if the compiler
@@ -282,11 +290,11 @@ def max_sequence(study: Study) -> dict[str, Any]:
     if not study.config["model"].get(LENGTH):
         raise UserError(f"--config.search=context: this model has no config.model.{LENGTH} of its own; gpt has.")
     by_devices = {point.devices: point for point in reversed(study.points)}
-    rows = [_longest(study, by_devices[devices]) for devices in sorted(by_devices)]
-    return {"limit_bytes": study.limit.bytes, "limit_source": study.limit.source, "rows": rows}
+    rows = tuple(_longest(study, by_devices[devices]) for devices in sorted(by_devices))
+    return Longest(limit_bytes=study.limit.bytes, limit_source=study.limit.source, rows=rows)
 
 
-def _longest(study: Study, point: Point) -> dict[str, Any]:
+def _longest(study: Study, point: Point) -> LongestOn:
     """The search on one device count."""
     tried: dict[int, int] = {}
 
@@ -300,14 +308,14 @@ def _longest(study: Study, point: Point) -> dict[str, Any]:
         return tried.setdefault(length, memory.peak_bytes)
 
     shortest = study.config["model"][LENGTH]
-    with study.console.status(f"searching the longest sequence on {point.devices} devices: compiling"):
+    with working(study.console, f"searching the longest sequence on {point.devices} devices: compiling"):
         longest = largest_within(
             peak_bytes,
             study.limit.bytes,
             first=shortest,
             step=lambda length: max(2 * point.devices, length // SHARPNESS),
         )
-    return {"devices": point.devices, "longest": longest, "tried": [list(pair) for pair in sorted(tried.items())]}
+    return LongestOn(devices=point.devices, longest=longest, tried=tuple(sorted(tried.items())))
 
 
 def depths(config: dict[str, Any]) -> list[int]:
@@ -320,7 +328,7 @@ def depths(config: dict[str, Any]) -> list[int]:
     return sorted({int(word) for word in words})
 
 
-def memory_by_depth(study: Study) -> dict[str, Any]:
+def memory_by_depth(study: Study) -> Depths:
     """The memory of a step by number of blocks, for each `remat`, from compiling alone on the smallest device count.
 
     The scratch memory of a step that does not fit the device is None. Raises UserError when a step cannot be compiled
@@ -330,9 +338,10 @@ def memory_by_depth(study: Study) -> dict[str, Any]:
     arms = {point.levers["remat"]: point for point in reversed(study.points) if point.devices == fewest}
     rows = []
     for blocks in depths(study.config):
-        with study.console.status(f"memory of {blocks} blocks: compiling"):
+        with working(study.console, f"memory of {blocks} blocks: compiling"):
             worker = study.with_model(**{DEPTH: blocks}).worker("memory_by_depth", next(iter(arms.values())))
             with study.compiling(f"the step of {blocks} blocks", worker) as compiled:
                 for remat, point in reversed(arms.items()):
-                    rows.append({"remat": remat, "blocks": blocks, "temp_bytes": compiled(point.to_json()).temp_bytes})
-    return {"rows": rows}
+                    temp_bytes = compiled(point.to_json()).temp_bytes
+                    rows.append(Depth(remat=remat, blocks=blocks, temp_bytes=temp_bytes))
+    return Depths(rows=tuple(rows))

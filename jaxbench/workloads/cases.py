@@ -270,13 +270,10 @@ def epsilon(dtype: str) -> float:
 
 
 def in_place(function: Callable[..., np.ndarray]) -> Callable[..., Callable[[], np.ndarray]]:
-    """The `prepare` of a kernel, for a function (arguments ..., out=) -> out.
-
-    `out` is allocated outside the timed region.
-    """
+    """The `prepare` of a kernel, for a function (arguments ..., out=) -> out."""
 
     def prepare(*arrays: np.ndarray) -> Callable[[], np.ndarray]:
-        out = np.empty_like(arrays[0])
+        out = np.empty_like(arrays[0])  # here, outside the timed region
         return lambda: function(*arrays, out=out)
 
     return prepare

@@ -3,10 +3,6 @@
 
 Its functions are traced with shapes only, which needs no device and little time. An error names the user's own file and
 line, and a legal alternative.
-
-Two draws from one random key give equal or dependent numbers. A key is reported only if two of the user's own lines, or
-one repeated line, use it directly. Loops inside a program and libraries are not checked. (JAX's experimental key
-checker takes every unknown operation for a draw.)
 """
 
 from __future__ import annotations
@@ -26,7 +22,6 @@ from jaxbench import discovery
 from jaxbench.core import weighted
 from jaxbench.core.workload import KEY, Field, PyTree, TrainWorkload
 from jaxbench.errors import UserError
-from jaxbench.workloads.jaxprs import CALLS, inner
 from jaxbench.workloads.levers.freeze import stateful
 
 CALL = "a model is called as `y, model_state = model.apply(params, model_state, x, key)`"
@@ -67,8 +62,8 @@ def inspect(workload: TrainWorkload, *, batch: int = 8) -> None:
     _require_loss(workload, params, model_state, batch)
 
 
-def traced(workload: TrainWorkload, name: str, *avals: PyTree, batch: int = 8) -> tuple[PyTree, Any]:
-    """(the result of the workload's function `name`, with each value as a Leaf; its jaxpr).
+def traced(workload: TrainWorkload, name: str, *avals: PyTree, batch: int = 8) -> PyTree:
+    """The result of the workload's function `name`, with each value as a Leaf.
 
     Raises UserError, also for any exception of the function.
 
@@ -76,14 +71,12 @@ def traced(workload: TrainWorkload, name: str, *avals: PyTree, batch: int = 8) -
     """
     function, returned = getattr(workload, name), []
 
-    def call(*arguments: PyTree) -> list[jax.Array]:
-        found = function(*arguments)
-        returned.append(jax.tree.map(_leaf, found))
-        return [x for x in jax.tree.leaves(found) if isinstance(x, jax.Array)]
+    def call(*arguments: PyTree) -> None:  # returns nothing, because JAX refuses results such as strings
+        returned.append(jax.tree.map(_leaf, function(*arguments)))
 
     with discovery.explaining(f"the {name} of '{workload.name}'", lambda error: _hint(error, workload, avals, batch)):
-        jaxpr = jax.make_jaxpr(call)(*avals).jaxpr
-    return returned[-1], jaxpr
+        jax.eval_shape(call, *avals)
+    return returned[-1]
 
 
 def metrics(returned: PyTree, where: str) -> list[str]:
@@ -134,13 +127,8 @@ def _require_dtype(subject: str, field: Field) -> None:
         raise UserError(
             f"{subject} has the dtype {field.dtype!r}: use jnp.float32 or jnp.int32, for example."
         ) from error
-    integer = jnp.issubdtype(dtype, jnp.integer)
-    if field.classes is not None and not integer:
+    if field.classes is not None and not jnp.issubdtype(dtype, jnp.integer):
         raise UserError(f"{subject} has classes={field.classes} and the dtype {dtype}: labels are integers, jnp.int32.")
-    if field.classes is not None and not 0 < field.classes <= jnp.iinfo(dtype).max + 1:
-        raise UserError(
-            f"{subject} has classes={field.classes}: legal for {dtype} are 1 to {jnp.iinfo(dtype).max + 1}."
-        )
     if field.classes is None and not jnp.issubdtype(dtype, jnp.floating):
         raise UserError(
             f"{subject} has the dtype {dtype} and no classes: give an integer field its number of classes, such as "
@@ -174,7 +162,7 @@ def _where(workload: TrainWorkload, name: str) -> str:
 
 def _initial(workload: TrainWorkload) -> tuple[PyTree, PyTree]:
     """(params, model_state) as shapes and dtypes. Raises UserError for values that are not arrays."""
-    returned, _ = traced(workload, "init", KEY)
+    returned = traced(workload, "init", KEY)
     where = _where(workload, "init")
     if not isinstance(returned, tuple | list) or len(returned) != 2:
         raise UserError(
@@ -202,7 +190,7 @@ def _initial(workload: TrainWorkload) -> tuple[PyTree, PyTree]:
 
 def _require_loss(workload: TrainWorkload, params: PyTree, model_state: PyTree, batch: int) -> None:
     given = params, model_state, workload.batch_avals(batch), KEY
-    returned, jaxpr = traced(workload, "loss", *given, batch=batch)
+    returned = traced(workload, "loss", *given, batch=batch)
     where = _where(workload, "loss")
     pair = isinstance(returned, tuple | list) and len(returned) == 2
     if not pair or not (isinstance(returned[1], tuple | list) and len(returned[1]) == 2):
@@ -217,30 +205,17 @@ def _require_loss(workload: TrainWorkload, params: PyTree, model_state: PyTree, 
             )
     metrics(found, where)
     _require_state(where, model_state, new_state)
-    if twice := drawn_twice(jaxpr):
-        (file, line), (again_file, again) = twice
-        other = f"line {line}" if file == again_file else f"'{file}', line {line}"
-        raise UserError(
-            f"'{again_file}', line {again}: this line draws random numbers from a key that {other} already used, so "
-            "they repeat: use jax.random.split, or jax.random.clone(key) if that is intended."
-        )
 
 
 def _require_state(where: str, given: PyTree, returned: PyTree) -> None:
     """Raises UserError unless the state is returned with its old structure, shapes and dtypes."""
     old, new = _paths(jax.tree.map(_leaf, given)), _paths(returned)
     for path in [*old, *(path for path in new if path not in old)]:
-        if path not in new:
+        if old.get(path) != new.get(path):
             raise UserError(
-                f"{where}: the state '{path}' is not returned: return the model_state that the model returned, or the "
-                "given one."
-            )
-        if path not in old:
-            raise UserError(f"{where}: the state '{path}' is returned, but not by init: init must return it too.")
-        if old[path] != new[path]:
-            raise UserError(
-                f"{where}: the state '{path}' is returned as {new[path]} and was given as {old[path]}: the two must be "
-                "equal."
+                f"{where}: the state '{path}' is returned as {new.get(path, 'nothing')} and was given as "
+                f"{old.get(path, 'nothing')}: the two must be equal. Return the model_state that the model returned, "
+                "or the given one."
             )
     if jax.tree.structure(given) != jax.tree.structure(returned):  # type: ignore[operator]
         raise UserError(f"{where}: the model's state is returned as {_kind(returned)} and was given as {_kind(given)}.")
@@ -328,66 +303,7 @@ def _metric_names(workload: TrainWorkload, params: object, model_state: object) 
     """The names of the metrics by which training is evaluated. Raises UserError unless they are scalars."""
     batch = workload.batch_avals(8)
     if workload.evaluate is not None:
-        found, _ = traced(workload, "evaluate", params, model_state, batch)
+        found = traced(workload, "evaluate", params, model_state, batch)
         return metrics(found, f"the evaluate of '{workload.name}'")
-    (_, (_, found)), _ = traced(workload, "loss", params, model_state, batch, KEY)
+    _, (_, found) = traced(workload, "loss", params, model_state, batch, KEY)
     return ["loss"] + metrics(found, f"the loss of '{workload.name}'")
-
-
-Line = tuple[str, int]  # file, line
-
-_DRAWS = {"random_bits", "random_split", "random_gamma"}
-_SAME_KEY = {"random_wrap", "random_unwrap", "convert_element_type", "copy"}
-
-
-def drawn_twice(jaxpr: Any) -> tuple[Line, Line] | None:
-    """(line of the first draw, line of the second) of the first key used twice in a jaxpr, or None.
-
-    Args:
-      jaxpr: of a forward pass, as ``jax.make_jaxpr(function)(...).jaxpr``.
-    """
-    reuses: list[tuple[Line, Line]] = []
-    _drawn_inputs(jaxpr, reuses)
-    return reuses[0] if reuses else None
-
-
-def _drawn_inputs(jaxpr: Any, reuses: list[tuple[Line, Line]]) -> set[int]:
-    """The indices of the inputs that a jaxpr draws from. Appends keys that it draws from twice to `reuses`."""
-    names: dict[Any, Any] = {}  # variable that holds another form of a key -> the key
-    drawn: dict[Any, list[Line]] = {}  # key -> stack of its first draw
-    for equation in jaxpr.eqns:
-        inputs = [None if hasattr(x, "val") else names.get(x, x) for x in equation.invars]  # None: a literal
-        if equation.primitive.name in _SAME_KEY:
-            names[equation.outvars[0]] = inputs[0]
-            continue
-        traceback = equation.source_info.traceback  # innermost first
-        frames = [(frame.file_name, frame.line_num) for frame in traceback.frames] if traceback is not None else []
-        for place in _draws_from(equation, reuses):
-            reuse = _reuse(drawn.get(inputs[place]), frames)
-            if reuse is not None:
-                reuses.append(reuse)
-            drawn.setdefault(inputs[place], frames)
-    return {place for place, x in enumerate(jaxpr.invars) if x in drawn}
-
-
-def _draws_from(equation: Any, reuses: list[tuple[Line, Line]]) -> set[int]:
-    """The indices of the inputs that an equation draws from. A backward pass may repeat forward draws."""
-    if equation.params.get("differentiated") or "transpose" in str(equation.source_info.name_stack):
-        return set()
-    if equation.primitive.name in _DRAWS:
-        return {0}
-    if equation.primitive.name not in CALLS:
-        return set()
-    # A call with other inputs than its body, such as a scan with constants, cannot be followed by index.
-    called = [each for each, _ in inner(equation) if len(each.invars) == len(equation.invars)]
-    return _drawn_inputs(called[0], reuses) if called else set()
-
-
-def _reuse(first: list[Line] | None, second: list[Line]) -> tuple[Line, Line] | None:
-    """The user's lines of two draws from one key; None if a library draws twice for one line."""
-    if first is None:
-        return None
-    lines = [next((line for line in frames if discovery.is_theirs(line[0])), None) for frames in (first, second)]
-    if lines[0] is None or lines[1] is None or (lines[0] == lines[1] and first != second):
-        return None
-    return lines[0], lines[1]

@@ -33,9 +33,7 @@ def classification(
 ) -> Callable[..., PyTree]:
     """Softmax cross-entropy and accuracy of a model that maps its input to logits (batch, classes).
 
-    A one-hot product, not indexing, selects the log-likelihood. It keeps a sharded batch sharded (a gather over a
-    sharded axis needs an output sharding), at negligible cost. The loss is computed in float32, whatever the model's
-    number format.
+    The loss is computed in float32, whatever the model's number format.
 
     inputs: the field that is the model's input, or several fields, which are passed as a dictionary.
 
@@ -72,6 +70,7 @@ def prediction(model: PureModel, *, inputs: Inputs = "image") -> Callable[..., P
 def _metrics(logits: jax.Array, label: jax.Array, weight: jax.Array | None) -> Metrics:
     """Mean cross-entropy and accuracy. logits: (batch, classes); label, weight: (batch,)."""
     logits = logits.astype(jnp.float32)
+    # A product, not indexing: it keeps a sharded batch sharded (a gather over a sharded axis needs an output sharding).
     target = jax.nn.one_hot(label, logits.shape[-1], dtype=jnp.float32)
     cross_entropy = -jnp.sum(target * jax.nn.log_softmax(logits), axis=-1)
     correct = (jnp.argmax(logits, axis=-1) == label).astype(jnp.float32)
@@ -136,9 +135,6 @@ def score(
 def per_position(logits_BTV: jax.Array, next_BT: jax.Array) -> tuple[jax.Array, jax.Array]:
     """(cross-entropy, 1 where the first largest logit is the next token's, else 0), both float32 (B, T).
 
-    A comparison, not indexing, selects the next token's logit: a sharded batch stays sharded, and the comparison fuses
-    into the sum. Two plain reductions find the largest logit, because a CPU vectorizes them but not `argmax`.
-
     If the vocabulary is split over devices, each device has the logits of its part. The devices exchange four numbers
     for each position, but no logits.
     """
@@ -148,10 +144,13 @@ def per_position(logits_BTV: jax.Array, next_BT: jax.Array) -> tuple[jax.Array, 
     if axis is not None:
         number_BTV = number_BTV + jax.lax.axis_index(axis) * vocab
         vocab *= jax.lax.axis_size(axis)
+    # A comparison, not indexing: a sharded batch stays sharded, and the comparison fuses into the sum.
     picked_BT = jnp.sum(jnp.where(number_BTV == next_BT[..., None], logits_BTV, 0.0), axis=-1)
+    # Without a gradient: the largest logit cancels in the logarithm of the sum.
     most_BT = _over_parts(jax.lax.pmax, jnp.max(jax.lax.stop_gradient(logits_BTV), axis=-1))
     sum_BT = _over_parts(jax.lax.psum, jnp.sum(jnp.exp(logits_BTV - most_BT[..., None]), axis=-1))
     log_sum_BT = most_BT + jnp.log(sum_BT)
+    # Two plain reductions find the first largest logit, because a CPU vectorizes them but not `argmax`.
     first_BT = jnp.min(jnp.where(logits_BTV == most_BT[..., None], number_BTV, vocab), axis=-1)
     first_BT = _over_parts(jax.lax.pmin, first_BT)
     picked_BT = _over_parts(jax.lax.psum, picked_BT)
@@ -188,6 +187,7 @@ def contrastive(
         (x_BD, y_BD, scale), model_state = model.apply(params, model_state, given(batch, inputs), key)
         own_B = scale * jnp.sum(x_BD.astype(jnp.float32) * y_BD.astype(jnp.float32), axis=-1)
         others_B = log_sums(scale * x_BD, gathered(y_BD), held) + log_sums(scale * y_BD, gathered(x_BD), held)
+        # The mean of both directions: the right caption of each image, and the right image of each caption.
         return jnp.mean(others_B / 2 - own_B), (model_state, {})
 
     return loss
@@ -207,8 +207,7 @@ def log_sums(x_BD: jax.Array, y_GD: jax.Array, columns: int = 0) -> jax.Array:
     """log of sum over g of exp(<x_b, y_g>), float32 (B,).
 
     It is computed in blocks of at most `columns` columns, with a running sum scaled by the largest product so far
-    (Milakov and Gimelshein, arXiv:1805.02867). The backward pass recomputes each block. The size of a block divides the
-    examples of one device, because XLA would gather a block that spans devices once more.
+    (Milakov and Gimelshein, arXiv:1805.02867). The backward pass recomputes each block.
     """
     if not columns:
         return jax.nn.logsumexp((x_BD @ y_GD.T).astype(jnp.float32), axis=-1)
@@ -222,8 +221,10 @@ def log_sums(x_BD: jax.Array, y_GD: jax.Array, columns: int = 0) -> jax.Array:
         return (more_B, sum_B), None
 
     own = len(x_BD) // sharding_context.current().parts
+    # A block divides the examples of one device: XLA would gather one that spans devices once more.
     held = max(size for size in range(1, min(columns, own) + 1) if own % size == 0)
     nothing_B = jnp.zeros_like(x_BD[:, 0], jnp.float32)
+    # From -inf, so that the first block is like the others: its old sum is scaled by exp(-inf) = 0.
     (most_B, sum_B), _ = jax.lax.scan(add, (nothing_B - jnp.inf, nothing_B), y_GD.reshape(-1, held, y_GD.shape[1]))
     return most_B + jnp.log(sum_B)
 

@@ -78,10 +78,8 @@ def by_parts(workload: TrainWorkload) -> TrainWorkload:
 
 
 def _alone(of_part: Callable[..., PyTree], part: Batch, key: jax.Array, *, count: int) -> bool:
-    """Whether each part must be computed alone, and can be.
-
-    Under `vmap`, generators other than JAX's default draw other numbers for a key than for the same key alone.
-    """
+    """Whether each part must be computed alone, and can be."""
+    # Under `vmap`, generators other than JAX's default draw other numbers for a key than for the same key alone.
     jaxpr = jax.make_jaxpr(of_part, axis_env=[(PARTS, count)])(part, key).jaxpr
     default = jax.eval_shape(partial(jax.random.key, impl="threefry2x32"), 0).dtype
     draws = [aval_of(each.invars[0]).dtype for each in equations(jaxpr) if each.primitive.name == "random_bits"]

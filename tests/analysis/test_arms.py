@@ -12,23 +12,25 @@ import fabricate_arms as fab
 import numpy as np
 import pytest
 
-from jaxbench.analysis import arms, lever_results, points, scaling, studies
-from jaxbench.analysis.arms import ArmGroup, ArmResult
+from jaxbench.analysis import arms, lever_results, points, run_rows, stragglers, studies
+from jaxbench.analysis.arms import ArmGroup
+from jaxbench.analysis.run_rows import Row
 from jaxbench.core import store
 from jaxbench.core.store import RunFolder
 from jaxbench.errors import UserError
-from jaxbench.report import lever_findings, views
+from jaxbench.report import run_report, views
 from jaxbench.report.drawing import canvas
+from jaxbench.report.run_report import RunReport
 from jaxbench.statistics import bootstrap
 from jaxbench.statistics.bootstrap import BootstrapSamples
 
 
 def places(path: Path, made: list[fab.Made], swept: list[str], **facts: Any) -> list[ArmGroup]:
     run = RunFolder(fab.lever_folder(path, made, swept, **facts))
-    return arms.analyse(scaling.analyse(points.load(run), config=run.config()), swept)
+    return arms.analyse(run_rows.analyse(points.load(run), config=run.config()), swept)
 
 
-def of(path: Path, made: list[fab.Made], swept: list[str], **facts: Any) -> dict[str, ArmResult]:
+def of(path: Path, made: list[fab.Made], swept: list[str], **facts: Any) -> dict[str, Row]:
     return {arm.label: arm for place in places(path, made, swept, **facts) for arm in place.arms}
 
 
@@ -38,8 +40,8 @@ def test_a_ratio_holds_the_truth_whatever_the_drift(tmp_path: Path) -> None:
     assert base.verdict == "baseline" and base.ratio.value == 1
     assert fast.ratio.value == pytest.approx(0.6, rel=0.01) and fast.ratio.lo <= 0.6 * 1.003
     assert fast.ratio.hi / fast.ratio.lo < 1.02, "the drift of 20 % is common to both and cancels"
-    assert fast.speedup.value == pytest.approx(1 / fast.ratio.value)
-    assert (fast.speedup.lo, fast.speedup.hi) == pytest.approx((1 / fast.ratio.hi, 1 / fast.ratio.lo))
+    assert fast.gain.value == pytest.approx(1 / fast.ratio.value)
+    assert (fast.gain.lo, fast.gain.hi) == pytest.approx((1 / fast.ratio.hi, 1 / fast.ratio.lo))
     assert (fast.verdict, fast.memory_ratio) == ("faster", pytest.approx(0.55))
     assert found["float32"].verdict == "cannot tell" and "contains 1" in found["float32"].why
 
@@ -56,7 +58,7 @@ def test_every_device_count_has_its_own_baseline_and_every_arm_its_own_base(tmp_
         ("1 device", [1, 0.5]),
         ("2 devices", [1, 0.833]),
     ]
-    rows = {a.point.point: a.row for p in found for a in p.arms}
+    rows = {a.point.point: a for p in found for a in p.arms}
     bfloat16 = rows["jit_auto/strong/2/precision=bfloat16"]
     assert bfloat16.base is not None and bfloat16.base.point == "jit_auto/strong/1/precision=bfloat16"
     assert bfloat16.speedup.value == pytest.approx(1.0), "over its own arm on one device, not over the fastest"
@@ -64,7 +66,7 @@ def test_every_device_count_has_its_own_baseline_and_every_arm_its_own_base(tmp_
 
 def test_one_round_has_neither_ratio_nor_verdict(tmp_path: Path) -> None:
     fast = of(tmp_path, fab.precision(), ["precision"], rounds=1)["bfloat16"]
-    assert fast.timing.step_s.known and not (fast.ratio.known or fast.speedup.known)
+    assert fast.timing.step_s.known and not (fast.ratio.known or fast.gain.known)
     assert fast.verdict == "cannot tell" and "fewer than the 5 shared rounds" in fast.why
 
 
@@ -103,7 +105,7 @@ def test_wrong_and_oversubscribed_arms_are_no_finding(tmp_path: Path) -> None:
 def test_other_batches_are_compared_per_example(tmp_path: Path) -> None:
     made = [fab.arm(0.01, batch=32), fab.arm(0.016, batch=64)]
     arm = of(tmp_path, made, ["batch"], noise=0, drift=0)["64"]
-    assert arm.ratio.value == pytest.approx(1.6) and arm.speedup.value == pytest.approx(1.25)
+    assert arm.ratio.value == pytest.approx(1.6) and arm.gain.value == pytest.approx(1.25)
     assert arm.verdict == "faster"
 
 
@@ -162,9 +164,9 @@ def test_a_throughput_that_still_grows_has_no_knee_yet(tmp_path: Path) -> None:
 def test_percentiles_are_of_single_calls(tmp_path: Path) -> None:
     made = [fab.arm(1e-3, batch=1, part="inference", steps=1, blocks=40, slowest=4.0)]
     (place,) = places(tmp_path, made, ["batch"], noise=0.01, drift=0)
-    one = lever_results.latency(place.arms[0])
-    samples = np.concatenate([r.block_s for r in place.arms[0].point.rounds])
-    assert one.calls == 240 and one.why_not == ""
+    (one,) = place.arms
+    samples = np.concatenate([r.block_s for r in one.point.rounds])
+    assert len(samples) == 240 and one.why_no_p99 == ""
     assert one.p50.value == pytest.approx(np.median(samples), rel=1e-3)
     assert one.p99.value == np.quantile(samples, 0.99, method="inverted_cdf")
     assert one.p50.lo <= one.p50.value <= one.p50.hi < one.p99.hi
@@ -174,9 +176,9 @@ def test_too_few_calls_have_no_p99_and_long_blocks_no_latency(tmp_path: Path) ->
     few = fab.arm(1e-3, batch=1, part="inference", steps=1, blocks=10)
     long = fab.arm(1e-3, batch=2, part="inference", steps=20, blocks=40)
     (place,) = places(tmp_path, [few, long], ["batch"])
-    first, second = (lever_results.latency(arm) for arm in place.arms)
-    assert first.p50.known and not first.p99.known and "60 single calls" in first.why_not
-    assert not second.p50.known and "more than one call" in second.why_not
+    first, second = place.arms
+    assert first.p50.known and not first.p99.known and "60 single calls" in first.why_no_p99
+    assert not second.p50.known and "more than one call" in second.why_no_p99
 
 
 def test_the_weighted_quantile_is_that_of_the_repeated_samples() -> None:
@@ -199,11 +201,11 @@ def test_the_search_is_read_and_said(tmp_path: Path) -> None:
     store.write_json(tmp_path / "search.json", fab.SEARCH)
     search = studies.read_search(tmp_path)
     assert search is not None and search.largest == 1781 and search.proven[1].peak_bytes is None
-    assert "is 1781, as predicted. 1782 was run too and did not fit" in search.sentence
-    assert "3.6 % more memory than was measured" in search.sentence
+    assert "is 1781, as predicted. 1782 was run too and did not fit" in studies.search_sentence(search)
+    assert "3.6 % more memory than was measured" in studies.search_sentence(search)
     none = {**fab.SEARCH, "proven": [fab.SEARCH["proven"][1]], "largest": 0, "error": None}  # type: ignore[index]
     store.write_json(tmp_path / "search.json", none)
-    assert "No batch was proven to fit" in str(studies.read_search(tmp_path).sentence)  # type: ignore[union-attr]
+    assert "No batch was proven to fit" in studies.search_sentence(studies.read_search(tmp_path))  # type: ignore[arg-type]
 
 
 def test_the_law_of_depth_is_fitted_in_logarithms(tmp_path: Path) -> None:
@@ -231,8 +233,8 @@ def test_damaged_files_end_in_one_sentence(tmp_path: Path, text: str) -> None:
 
 
 @pytest.fixture
-def found(tmp_path: Path) -> lever_findings.LeverFindings:
-    return lever_findings.find(RunFolder(fab.folder(tmp_path / "run", "sharing")))
+def found(tmp_path: Path) -> RunReport:
+    return run_report.find(RunFolder(fab.folder(tmp_path / "run", "sharing")))
 
 
 def test_jains_index() -> None:
@@ -240,22 +242,22 @@ def test_jains_index() -> None:
     assert lever_results.jain(rates).tolist() == pytest.approx([1, 0.5, 16 / 20])
 
 
-def test_the_throughput_is_of_all_and_the_time_of_the_slowest(found: lever_findings.LeverFindings) -> None:
-    alone, both, four = found.arms
+def test_the_throughput_is_of_all_and_the_time_of_the_slowest(found: RunReport) -> None:
+    alone, both, four = found.rows
     assert both.ratio.value == pytest.approx(1.6, rel=0.02)
-    assert both.speedup.value == pytest.approx(2 / 1.6, rel=0.02) and both.verdict == "faster"
+    assert both.gain.value == pytest.approx(2 / 1.6, rel=0.02) and both.verdict == "faster"
     rate = both.timing.examples_per_s.value / alone.timing.examples_per_s.value
     assert rate == pytest.approx(2 / 1.6, rel=0.02)
-    assert both.row.use.flop_per_s / alone.row.use.flop_per_s == pytest.approx(rate)
-    shared = lever_results.sharing_of(both.row)
-    assert lever_results.sharing_of(alone.row) is None and shared is not None
+    assert both.use.flop_per_s / alone.use.flop_per_s == pytest.approx(rate)
+    shared = lever_results.sharing_of(both)
+    assert lever_results.sharing_of(alone) is None and shared is not None
     assert shared.relative == pytest.approx((1, 0.75))
     assert shared.fairness.value == pytest.approx((1 + 4 / 3) ** 2 / (2 * (1 + 16 / 9)))
-    assert four.speedup.value == pytest.approx(1, rel=0.02) and lever_results.sharing_of(four.row).fairness.value == 1  # type: ignore[union-attr]
-    assert found.entries()[1].stragglers is None, "each waits for nobody"
+    assert four.gain.value == pytest.approx(1, rel=0.02) and lever_results.sharing_of(four).fairness.value == 1  # type: ignore[union-attr]
+    assert stragglers.of(both) is None, "each waits for nobody"
 
 
-def test_it_is_said_and_drawn(found: lever_findings.LeverFindings) -> None:
+def test_it_is_said_and_drawn(found: RunReport) -> None:
     said, _ = found.headlines
     assert said.startswith("2 trainings at once: 1.2") and said.endswith("index of their rates is 0.980.")
     with canvas.style():
@@ -268,7 +270,7 @@ def test_it_is_said_and_drawn(found: lever_findings.LeverFindings) -> None:
 
 def test_trainings_with_and_without_mps_are_two_lines(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(fab.RUNS, "sharing", (fab.sharing_mps, ["trainings"]))
-    run = lever_findings.find(RunFolder(fab.folder(tmp_path / "run", "sharing")))
+    run = run_report.find(RunFolder(fab.folder(tmp_path / "run", "sharing")))
     with canvas.style():
         figure = views.figures()["sharing"].draw(run)
     assert figure is not None

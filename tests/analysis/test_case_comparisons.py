@@ -13,7 +13,7 @@ import pytest
 from passed_rows import rows, sweep
 from report import runs
 
-from jaxbench.analysis import case_comparisons, case_rows, points
+from jaxbench.analysis import case_comparisons, points, run_rows
 from jaxbench.catalog import published
 from jaxbench.core.store import RunFolder
 from jaxbench.statistics import paired_ratio
@@ -300,7 +300,7 @@ def test_a_clock_beyond_the_link_makes_no_verdict_of_its_small_payloads(tmp_path
     sizes = [4**k for k in range(8, 17)]
     made = fab.alpha_beta("all_reduce", 8, sizes, alpha_s=2e-5, beta=9e11, platform="gpu", device_kind="NVIDIA H200")
     run = RunFolder(fab.case_folder(tmp_path, made, view="collectives", manifest=H200))
-    found = case_rows.analyse(points.load_cases(run), manifest=run.manifest(), machine=None)
+    found = run_rows.analyse(points.load_cases(run), manifest=run.manifest(), machine=None)
     (said,) = case_comparisons.judge_published("collectives", found, manifest=run.manifest())
     assert said.word == "" and "no all_reduce over one whole node passed every gate" in said.sentence
 

@@ -8,8 +8,8 @@ from typing import Any
 import fabricate_cases as fab
 import pytest
 
-from jaxbench.analysis import case_rows, points
-from jaxbench.analysis.case_rows import CaseRow
+from jaxbench.analysis import points, run_rows
+from jaxbench.analysis.run_rows import Row
 from jaxbench.core.store import RunFolder
 from jaxbench.statistics.bootstrap import Estimate
 
@@ -17,9 +17,9 @@ EXACT: dict[str, Any] = {"noise": 0.0, "drift": 0.0}
 H200: dict[str, Any] = {"platform": "gpu", "device_kind": "NVIDIA H200"}
 
 
-def analyse(path: Path, *made: fab.Made, machine: dict[str, Any] | None = None, **facts: Any) -> list[CaseRow]:
+def analyse(path: Path, *made: fab.Made, machine: dict[str, Any] | None = None, **facts: Any) -> list[Row]:
     run = RunFolder(fab.case_folder(path, made, **facts))
-    return case_rows.analyse(points.load_cases(run), manifest=run.manifest(), machine=machine)
+    return run_rows.analyse(points.load_cases(run), manifest=run.manifest(), machine=machine)
 
 
 def test_exact_times_give_exact_rates(tmp_path: Path) -> None:
@@ -98,8 +98,8 @@ def test_a_round_without_a_loop_leaves_the_others_theirs(tmp_path: Path) -> None
     (point,) = points.load_cases(run)
     first, *others = point.rounds
     bare = type(first)(**{**vars(first), "loop_steps": 0, "loop_s": (), "double_loop_s": ()})
-    point = points.CasePoint(**{**vars(point), "rounds": (bare, *others)})
-    (row,) = case_rows.analyse([point], manifest=run.manifest(), machine=None)
+    point = points.MeasuredPoint(**{**vars(point), "rounds": (bare, *others)})
+    (row,) = run_rows.analyse([point], manifest=run.manifest(), machine=None)
     assert row.loop_s.value == pytest.approx(1e-2) and row.timing.rounds == 5
 
 

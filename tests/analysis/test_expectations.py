@@ -12,9 +12,9 @@ import fabricate
 import fabricate_cases as cases_of
 import pytest
 
-from jaxbench.analysis import case_rows, expectations, points, scaling
+from jaxbench.analysis import expectations, points, run_rows
 from jaxbench.analysis.expectations import CANNOT_TELL, NO, YES, Item
-from jaxbench.analysis.scaling import Row
+from jaxbench.analysis.run_rows import Row
 from jaxbench.core import schema
 from jaxbench.core.store import RunFolder
 
@@ -40,7 +40,7 @@ def rows(folder: Path, *records: schema.Record, asked: Sequence[str] = ("pmap", 
     ]  # fmt: skip
     fabricate.write(folder, plan=plan, records=records, rounds=rounds)
     run = RunFolder(folder)
-    return scaling.analyse(points.load(run), config=run.config())
+    return run_rows.analyse(points.load(run), config=run.config())
 
 
 def right(strategy: str, **changes: Any) -> list[schema.Record]:
@@ -115,7 +115,7 @@ def test_a_recompilation_is_no(tmp_path: Path) -> None:
 def test_one_device_proves_nothing_of_collectives(tmp_path: Path) -> None:
     folder = fabricate.run_folder(tmp_path, devices=[1])
     run = RunFolder(folder)
-    items = expectations.of_training(scaling.analyse(points.load(run), config=run.config()))
+    items = expectations.of_training(run_rows.analyse(points.load(run), config=run.config()))
     assert the(items, "formula gives").agrees == CANNOT_TELL
 
 
@@ -132,7 +132,7 @@ def test_one_device_proves_nothing_of_collectives(tmp_path: Path) -> None:
 def test_efficiency(law: Any, devices: tuple[int, ...], agrees: str, tmp_path: Path) -> None:
     folder = fabricate.run_folder(tmp_path, law=law, devices=devices, cores=4, noise=0.001, drift=0.001)
     run = RunFolder(folder)
-    item = the(expectations.of_scaling(scaling.analyse(points.load(run), config=run.config())), "ideal")
+    item = the(expectations.of_scaling(run_rows.analyse(points.load(run), config=run.config())), "ideal")
     assert item.agrees == agrees, item
     if agrees == NO:
         assert "strong/2: efficiency 123 % [" in item.why[0]
@@ -141,7 +141,7 @@ def test_efficiency(law: Any, devices: tuple[int, ...], agrees: str, tmp_path: P
 @pytest.mark.parametrize(("fixed_s", "agrees"), [(0.0, YES), (1.0, NO)])
 def test_clocks(fixed_s: float, agrees: str, tmp_path: Path) -> None:
     run = RunFolder(fabricate.run_folder(tmp_path, fixed_s=fixed_s, devices=[1]))
-    item = the(expectations.of_scaling(scaling.analyse(points.load(run), config=run.config())), "clocks")
+    item = the(expectations.of_scaling(run_rows.analyse(points.load(run), config=run.config())), "clocks")
     assert item.agrees == agrees and all("clocks disagree" in why for why in item.why)
 
 
@@ -166,12 +166,12 @@ def test_a_run_without_the_trace_that_was_asked_for_cannot_tell(tmp_path: Path) 
     assert item.agrees == CANNOT_TELL
 
 
-def judged(folder: Path, made: Sequence[cases_of.Made], **facts: Any) -> tuple[list[case_rows.CaseRow], dict[str, Any]]:
+def judged(folder: Path, made: Sequence[cases_of.Made], **facts: Any) -> tuple[list[run_rows.Row], dict[str, Any]]:
     run = RunFolder(
         cases_of.case_folder(folder, made, view="matmul", rounds=4, noise=0, drift=0, machine=None, **facts)
     )
     manifest = run.manifest()
-    return case_rows.analyse(points.load_cases(run), manifest=manifest, machine=None), manifest
+    return run_rows.analyse(points.load_cases(run), manifest=manifest, machine=None), manifest
 
 
 def test_cases_that_are_right_agree(tmp_path: Path) -> None:

@@ -13,12 +13,11 @@ import fabricate_cases
 import fabricate_cases as fab
 import pytest
 
-from jaxbench.analysis import alpha_beta, case_rows, gates, points, scaling, scaling_laws
-from jaxbench.analysis.case_rows import CaseRow
+from jaxbench.analysis import alpha_beta, gates, points, run_rows, scaling, scaling_laws
 from jaxbench.analysis.gates import Gate
 from jaxbench.analysis.headline import headlines
-from jaxbench.analysis.point_records import Measured
-from jaxbench.analysis.scaling import Row
+from jaxbench.analysis.points import MeasuredPoint
+from jaxbench.analysis.run_rows import Row
 from jaxbench.core import schema
 from jaxbench.core.schema import PointRecord, RoundRecord
 from jaxbench.core.store import RunFolder
@@ -27,12 +26,12 @@ H200 = {"platform": "gpu", "device_kind": "NVIDIA H200", "launch_s": 5e-6, "dtyp
 BIG = 10**8  # float32 values: larger than any cache
 
 
-def analyse(path: Path, *made: fab.Made, machine: dict[str, Any] | None = None, **facts: Any) -> list[CaseRow]:
+def analyse(path: Path, *made: fab.Made, machine: dict[str, Any] | None = None, **facts: Any) -> list[Row]:
     run = RunFolder(fab.case_folder(path, made, **facts))
-    return case_rows.analyse(points.load_cases(run), manifest=run.manifest(), machine=machine)
+    return run_rows.analyse(points.load_cases(run), manifest=run.manifest(), machine=machine)
 
 
-def gate(row: CaseRow, name: str) -> Gate:
+def gate(row: Row, name: str) -> Gate:
     (found,) = [g for g in row.gates if g.name == name]
     return found
 
@@ -97,7 +96,7 @@ def test_noise_is_no_disagreement(tmp_path: Path) -> None:
     assert judged(tmp_path / "b", gates.TWO_CLOCKS, made, noise=0.25) is True
 
 
-def timed(path: Path, made: fab.Made, **times: list[float]) -> CaseRow:
+def timed(path: Path, made: fab.Made, **times: list[float]) -> Row:
     """The row of a case measured by one process, with other times in its rounds: one value per round."""
     run = RunFolder(fab.case_folder(path, [made]))
     (point,) = points.load_cases(run)
@@ -106,7 +105,7 @@ def timed(path: Path, made: fab.Made, **times: list[float]) -> CaseRow:
         dataclasses.replace(r, worker="session0/cpu1", **change)
         for r, change in zip(point.rounds, changes, strict=True)
     )  # type: ignore[arg-type]
-    (row,) = case_rows.analyse([dataclasses.replace(point, rounds=rounds)], manifest=run.manifest(), machine=None)
+    (row,) = run_rows.analyse([dataclasses.replace(point, rounds=rounds)], manifest=run.manifest(), machine=None)
     return row
 
 
@@ -326,12 +325,12 @@ Change = Callable[[Any], Any]
 def told(path: Path, lie: Change = lambda point: point, machine: Any = None, **facts: Any) -> dict[str, Row]:
     """The rows of a fabricated run; `lie` changes each point after it was read."""
     run = RunFolder(fabricate.run_folder(path, **{**LINEAR, **facts}))
-    rows = scaling.analyse([lie(point) for point in points.load(run)], config=run.config(), machine=machine)
+    rows = run_rows.analyse([lie(point) for point in points.load(run)], config=run.config(), machine=machine)
     return {row.point.point: row for row in rows}
 
 
 def of_rounds(change: Change) -> Change:
-    def lie(point: Measured[Any]) -> Any:
+    def lie(point: MeasuredPoint) -> Any:
         return dataclasses.replace(point, rounds=tuple(change(each) for each in point.rounds))
 
     return lie

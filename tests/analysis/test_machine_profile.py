@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 from passed_rows import rows
 
-from jaxbench.analysis import case_rows, machine_profile, points, roofline
+from jaxbench.analysis import machine_profile, points, roofline, run_rows
 from jaxbench.core import store
 from jaxbench.core.store import RunFolder
 from jaxbench.errors import UserError
@@ -109,7 +109,7 @@ def test_no_row_of_the_card_lies_above_its_peak(tmp_path: Path, seed: int) -> No
     """Marks at 197 GFLOP/s were drawn above a "peak" of 168, measured on the rounds that did not select."""
     found = run(tmp_path, matmuls(), "matmul", rounds=6, blocks=1, noise=0.3, drift=0.0, seed=seed)
     card = machine_profile.build([found])
-    measured = case_rows.analyse(points.load_cases(found), manifest=found.manifest(), machine=None)
+    measured = run_rows.analyse(points.load_cases(found), manifest=found.manifest(), machine=None)
     for peak in card["peaks"]:
         here = [row.flop_per_s.value for row in measured if row.quotable and row.point.cores == peak["cores"]]
         assert peak["value"] >= max(here) * (1 - 1e-9) and peak["value"] >= peak["again"]

@@ -13,8 +13,8 @@ import fabricate
 import fabricate_cases as fab
 import pytest
 
-from jaxbench.analysis import points, scaling
-from jaxbench.analysis.points import CasePoint
+from jaxbench.analysis import points, run_rows
+from jaxbench.analysis.points import MeasuredPoint
 from jaxbench.core import schema, store
 from jaxbench.core.store import RunFolder
 from jaxbench.errors import UserError
@@ -101,7 +101,7 @@ def test_thirty_faster_lines_of_a_round_do_not_win(tmp_path: Path) -> None:
     (point,) = _load(tmp_path, POINT, _round(0), *faster, _round(1))
     assert [each.block_s for each in point.rounds] == [(0.1,), (0.1,)]
     assert point.repetition == "30 more lines of round 0: only the first line of each round counts"
-    (row,) = scaling.analyse([point], config={})
+    (row,) = run_rows.analyse([point], config={})
     assert point.repetition in row.notes
 
 
@@ -138,7 +138,7 @@ UNCHECKED = schema.Verdict(name="result", ok=True, reason="not compared: no form
 FAILED = schema.Verdict(name="result", ok=False, reason="12 of 4,096 values are wrong", value=12.0, limit=0.0)
 
 
-def load(path: Path, *made: fab.Made, **facts: Any) -> list[CasePoint]:
+def load(path: Path, *made: fab.Made, **facts: Any) -> list[MeasuredPoint]:
     return points.load_cases(RunFolder(fab.case_folder(path, made, **facts)))
 
 

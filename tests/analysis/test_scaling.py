@@ -11,17 +11,18 @@ from typing import Any
 import fabricate
 import pytest
 
-from jaxbench.analysis import points, scaling
+from jaxbench.analysis import points, run_rows, scaling
 from jaxbench.analysis.headline import headlines
 from jaxbench.analysis.quantities import percent, seconds
 from jaxbench.core.store import RunFolder
+from jaxbench.digits import digits
 from jaxbench.statistics.bootstrap import Estimate
 from jaxbench.statistics.contended import wall_s
 
 
-def analyse(path: Path, **facts: Any) -> dict[str, scaling.Row]:
+def analyse(path: Path, **facts: Any) -> dict[str, run_rows.Row]:
     run = RunFolder(fabricate.run_folder(path, **facts))
-    return {row.point.point: row for row in scaling.analyse(points.load(run), config=run.config())}
+    return {row.point.point: row for row in run_rows.analyse(points.load(run), config=run.config())}
 
 
 def test_exact_times_give_exact_numbers(tmp_path: Path) -> None:
@@ -39,7 +40,7 @@ def test_exact_times_give_exact_numbers(tmp_path: Path) -> None:
 
 
 def test_resources_shared_by_the_devices_of_a_cpu_process_are_named_with_lost_time(tmp_path: Path) -> None:
-    def said(row: scaling.Row) -> bool:
+    def said(row: run_rows.Row) -> bool:
         return any("shared CPU thread pool" in note for note in row.notes)
 
     rows = analyse(tmp_path / "lost", law=fabricate.amdahl(0.1), noise=0.002)
@@ -90,11 +91,11 @@ def test_few_rounds_have_a_time_and_no_speed_up(tmp_path: Path, rounds: int) -> 
 def test_a_speedup_rests_on_the_rounds_that_base_and_point_share(tmp_path: Path) -> None:
     loaded = points.load(RunFolder(fabricate.run_folder(tmp_path, rounds=11)))
 
-    def cut(first: int, last: int) -> dict[str, scaling.Row]:
+    def cut(first: int, last: int) -> dict[str, run_rows.Row]:
         """The base in rounds 0 to 5, the point on 2 devices in rounds `first` to `last`."""
         kept = {1: slice(0, 6), 2: slice(first, last)}
         some = [dataclasses.replace(p, rounds=p.rounds[kept.get(p.devices, slice(11))]) for p in loaded]
-        return {r.point.point: r for r in scaling.analyse(some, config={})}
+        return {r.point.point: r for r in run_rows.analyse(some, config={})}
 
     both = cut(0, 6)["shard_map/strong/2"]
     row = cut(0, 8)["shard_map/strong/2"]
@@ -139,7 +140,7 @@ def test_a_fixed_cost_per_block_makes_the_clocks_disagree(tmp_path: Path) -> Non
 
 def test_strong_and_weak_at_the_base_are_a_control(tmp_path: Path) -> None:
     run = RunFolder(fabricate.run_folder(tmp_path, strategies=("pmap", "shard_map")))
-    found = scaling.controls(scaling.analyse(points.load(run), config={}))
+    found = scaling.controls(run_rows.analyse(points.load(run), config={}))
     assert [c.strategy for c in found] == ["pmap", "shard_map"]
     assert found[0].ratio.value == pytest.approx(1, abs=0.03)
     assert "A/A spread" in found[0].sentence
@@ -152,9 +153,9 @@ def test_mfu_only_with_a_known_peak(tmp_path: Path) -> None:
     assert math.isnan(unknown.use.mfu) and "no MFU" in unknown.use.note and unknown.use.flop_per_s > 0
     config = {"model": {"dtype": "float64"}}
     run = RunFolder(fabricate.run_folder(tmp_path / "c", device_kind="TPU v4", config=config))
-    assert "no float64 peak" in scaling.analyse(points.load(run), config=config)[0].use.note
+    assert "no float64 peak" in run_rows.analyse(points.load(run), config=config)[0].use.note
     run = RunFolder(fabricate.run_folder(tmp_path / "e", device_kind="NVIDIA H200", config={"model": {"width": 8}}))
-    untold = scaling.analyse(points.load(run), config=run.config())[0].use
+    untold = run_rows.analyse(points.load(run), config=run.config())[0].use
     assert math.isnan(untold.mfu) and untold.flop_per_s > 0 and "the config has no model.dtype" in untold.note
     shady = analyse(tmp_path / "d", device_kind="NVIDIA L4")["shard_map/strong/1"]
     assert "unverified" in shady.use.note
@@ -191,7 +192,7 @@ def test_a_smoke_run_says_how_many_points_are_right(tmp_path: Path, clocks: floa
     rounds = [[dataclasses.replace(r, double_block_s=tuple(clocks * s for s in r.double_block_s)) for r in p.rounds]
               for p in loaded]  # fmt: skip
     loaded = [dataclasses.replace(p, rounds=tuple(each)) for p, each in zip(loaded, rounds, strict=True)]
-    rows = scaling.analyse(loaded, config={})
+    rows = run_rows.analyse(loaded, config={})
     assert {row.gate for row in rows} == {"passed" if clocks == 1 else "refused"}
     assert headlines(rows) == [
         "7 of 8 points ran and match one device; a smoke run measures no speed: a confidence interval needs 5 rounds, "
@@ -202,7 +203,7 @@ def test_a_smoke_run_says_how_many_points_are_right(tmp_path: Path, clocks: floa
 def test_a_partial_run_names_what_is_missing(tmp_path: Path) -> None:
     loaded = points.load(RunFolder(fabricate.run_folder(tmp_path, rounds=5, cores=2, scalings=("strong",))))
     short = [p if p.oversubscribed else dataclasses.replace(p, rounds=p.rounds[:4], status="partial") for p in loaded]
-    (sentence,) = headlines(scaling.analyse(short, config={}))
+    (sentence,) = headlines(run_rows.analyse(short, config={}))
     assert sentence == (
         "No headline: 4 of 5 rounds (shard_map/strong/1 and 1 more); more devices than cores (shard_map/strong/4 and 1 "
         "more)."
@@ -212,6 +213,8 @@ def test_a_partial_run_names_what_is_missing(tmp_path: Path) -> None:
 def test_numbers_as_people_read_them() -> None:
     shown = [seconds(v) for v in (12.34, 1.234, 0.01234, 0.1234, 1.5e-6, 2e-9)]
     assert shown == ["12.3 s", "1.23 s", "12.3 ms", "123 ms", "1.50 µs", "2 ns"]
+    assert [digits(v) for v in (0.0123, 1030.4, 12_345.0, 1e7)] == ["0.0123", "1030", "12,300", "1e+07"]
+    assert [digits(v, 2) for v in (0.5, 1.25, 123.0)] == ["0.5", "1.2", "120"], "and not 1.2e+02"
     assert percent(Estimate(value=0.91, lo=0.89, hi=0.93)) == "91 % [89, 93]"
     assert percent(Estimate(value=0.914, lo=0.912, hi=0.919)) == "91.4 % [91.2, 91.9]"
 

@@ -12,13 +12,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from jaxbench.analysis import points, scaling, scaling_laws
+from jaxbench.analysis import points, run_rows, scaling_laws
 from jaxbench.core.store import RunFolder
 
 
 def fit(path: Path, **facts: Any) -> dict[str, scaling_laws.Fit]:
     run = RunFolder(fabricate.run_folder(path, **facts))
-    return {f.law: f for f in scaling_laws.fit_all(scaling.analyse(points.load(run), config=run.config()))}
+    return {f.law: f for f in scaling_laws.fit_all(run_rows.analyse(points.load(run), config=run.config()))}
 
 
 def test_amdahl_and_gustafson_are_recovered_with_intervals_that_hold_the_truth(tmp_path: Path) -> None:

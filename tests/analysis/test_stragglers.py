@@ -10,14 +10,14 @@ import fabricate_ranks as fab
 import numpy as np
 import pytest
 
-from jaxbench.analysis import points, scaling, stragglers
+from jaxbench.analysis import points, run_rows, stragglers
 from jaxbench.analysis.stragglers import Stragglers
 from jaxbench.core.store import RunFolder
 
 
-def rows_of(path: Path, slower: tuple[float, ...], **facts: Any) -> list[scaling.Row]:
+def rows_of(path: Path, slower: tuple[float, ...], **facts: Any) -> list[run_rows.Row]:
     run = RunFolder(fab.folder(path, slower, **facts))
-    return scaling.analyse(points.load(run), config=run.config())
+    return run_rows.analyse(points.load(run), config=run.config())
 
 
 def only(path: Path, slower: tuple[float, ...], **facts: Any) -> Stragglers:

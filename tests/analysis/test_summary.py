@@ -12,7 +12,7 @@ import fabricate
 import fabricate_cases as fab
 import pytest
 
-from jaxbench.analysis import alpha_beta, case_rows, points, scaling, summary
+from jaxbench.analysis import alpha_beta, points, run_rows
 from jaxbench.core import schema, store
 from jaxbench.core.store import RunFolder
 from jaxbench.report import columns, table
@@ -26,8 +26,8 @@ def read(text: str) -> list[dict[str, str]]:
 
 def of_cases(path: Path, *made: fab.Made, machine: dict[str, Any] | None = None) -> list[dict[str, str]]:
     run = RunFolder(fab.case_folder(path, made, **EXACT))
-    rows = case_rows.analyse(points.load_cases(run), manifest=run.manifest(), machine=machine)
-    return read(table.to_csv(columns.FILE, summary.entries(rows, fits=alpha_beta.fit_all(rows))))
+    rows = run_rows.analyse(points.load_cases(run), manifest=run.manifest(), machine=machine)
+    return read(table.to_csv(columns.FILE, alpha_beta.fitted(rows, alpha_beta.fit_all(rows))))
 
 
 def test_a_kernel(tmp_path: Path) -> None:
@@ -70,8 +70,8 @@ def test_a_case_that_failed_is_a_row(tmp_path: Path) -> None:
 
 def of_training(path: Path, machine: dict[str, Any] | None, **facts: Any) -> dict[str, dict[str, str]]:
     run = RunFolder(fabricate.run_folder(path, noise=0, drift=0, rounds=3, **facts))
-    rows = scaling.analyse(points.load(run), config=run.config(), machine=machine)
-    lines = read(table.to_csv(columns.FILE, summary.entries(rows)))
+    rows = run_rows.analyse(points.load(run), config=run.config(), machine=machine)
+    lines = read(table.to_csv(columns.FILE, rows))
     return {f"{line['scaling']}/{line['devices']}": line for line in lines}
 
 
@@ -104,17 +104,17 @@ def test_the_compiler_s_bytes_are_the_bytes_of_a_training_step(tmp_path: Path) -
     line = json.loads(first)
     line["passport"]["compiler_bytes_per_step"] = 5e9
     (path / store.RECORDS).write_text("\n".join([json.dumps(line), *others, ""]))
-    (row,) = scaling.analyse(points.load(RunFolder(path)), config={})
+    (row,) = run_rows.analyse(points.load(RunFolder(path)), config={})
     assert row.point.record and row.point.record.passport == dataclasses.replace(
         fabricate.passport(collectives=(), expected_gradient_bytes=0), compiler_bytes_per_step=5e9
     )
-    (record,) = table.records(columns.FILE, summary.entries([row]))
+    (record,) = table.records(columns.FILE, [row])
     assert record["bytes_moved"] == 5e9
 
 
 def test_unknown_values_are_none(tmp_path: Path) -> None:
     run = RunFolder(fab.case_folder(tmp_path, [fab.matmul(64, call_s=1e-4)], rounds=1))
-    rows = case_rows.analyse(points.load_cases(run), manifest=run.manifest(), machine=None)
-    (record,) = table.records(columns.FILE, summary.entries(rows))
+    rows = run_rows.analyse(points.load_cases(run), manifest=run.manifest(), machine=None)
+    (record,) = table.records(columns.FILE, rows)
     assert record["strategy"] is None and record["step_s_lo"] is None
     assert isinstance(run.records()[0], schema.CaseRecord)

@@ -97,8 +97,8 @@ def my_mlp(config):
     config.model, config.optimizer = settings.model, settings.optimizer
     return mlp.build(config)
 
-print(jb.run(my_mlp, devices=[1, 2], preset="smoke", strategy="jit_auto", scaling="strong", mesh={"platform": "cpu"},
-    measure={"rounds": 24, "processes": 1, "block_s": 0.05}).path)
+print(jb.run(my_mlp, devices=1, preset="smoke", strategy="jit_auto", scaling="strong", mesh={"platform": "cpu"},
+    measure={"rounds": 40, "processes": 1, "block_s": 0.02}).path)
 """
 
 
@@ -112,7 +112,7 @@ def test_an_interrupted_or_killed_call_continues(elsewhere, number):
     said = script.communicate(timeout=60)[1].decode()
     kept = rounds()
     wait(lambda: not any_lock_held())
-    assert kept <= rounds() <= kept + 1 < 48, "the child ended, too"
+    assert kept <= rounds() <= kept + 1 < 40, "the child ended, too"
     if number == signal.SIGINT:
         assert "KeyboardInterrupt: Finished measurements are kept in 'results/my_mlp-" in said
     (folder,) = Path("results").iterdir()
@@ -120,7 +120,7 @@ def test_an_interrupted_or_killed_call_continues(elsewhere, number):
     assert done.returncode == 0 and done.stdout.splitlines()[-1] == str(folder), done.stderr
     run = jb.load(folder)
     # Not `run.ok`: on a busy machine the two clocks may disagree, and that is not what this test is about.
-    assert len(run.records[run.records.clock == 1]) == 48 and all(run.table["check_ok"])
+    assert len(run.records[run.records.clock == 1]) == 40 and all(run.table["check_ok"])
     assert not [*folder.glob("*.pickle")] and [*folder.glob("cell-*.py")]
 
 

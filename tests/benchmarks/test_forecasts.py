@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from benchmarks import forecasts
+from benchmarks import forecasts, forecasts_figure
 from benchmarks.forecasts import Judged
 from jaxbench.catalog import hardware, published, targets
 from jaxbench.features.forecast import network
@@ -44,6 +44,29 @@ def test_the_forecast_is_the_compilers_order_on_a_gpu_and_everything_hidden_on_a
     assert (tpu.forecast_s, tpu.error) == pytest.approx((0.9, 0.1))
     gpu = row(published_s=1.25)
     assert (gpu.forecast_s, gpu.over, gpu.error) == pytest.approx((1.0, 0.8, 0.2))
+
+
+def test_a_run_of_short_kernels_has_a_bound_and_sets_no_band():
+    """The time between kernels is not counted, so such a run may take any longer, but never less."""
+    others = [row(id=str(over), published_s=over) for over in (1.0, 1.1, 1.2)]
+    slow = row(id="slow", kernel_s=4e-5, published_s=5.0)
+    beaten = dataclasses.replace(slow, id="beaten", published_s=0.5)
+    assert forecasts.band([*others, slow]) == forecasts.band(others)
+    low, _ = forecasts.band(others)
+    assert forecasts.band_s([*others, slow], slow) == (min(1.0, low) * slow.hidden_s, math.inf)
+    (family,) = forecasts.families([*others, slow, beaten])
+    assert family.held >= {"slow"} and "beaten" not in family.held
+    assert [name for name, count, *_ in forecasts.summary([*others, slow]) if count == 3] == ["one", "all XLA, GPU"]
+    assert "XLA, GPU: beaten is faster than its bound" in forecasts.missed([*others, slow, beaten])
+    assert not row(program="tpu", kernel_s=0.0).bound
+
+
+def test_the_figure_has_a_mark_for_each_run(tmp_path):
+    rows = [row(id=str(over), published_s=over) for over in (1.0, 1.1, 1.2)]
+    rows += [row(id="alone", program="torch_compiled", family="two"), row(id="short", kernel_s=4e-5, family="three")]
+    forecasts_figure.save(forecasts.families(rows), tmp_path)
+    text = (tmp_path / "accountability.svg").read_text()
+    assert text.count("three (1)") and text.count("one (3)") and "caret" in text
 
 
 def test_missed_goals_are_sentences():
@@ -106,13 +129,14 @@ def test_the_catalogues_bands_are_what_the_results_show():
     """Each family's band is from all of its recent runs, and most of these runs lie in it."""
     rows = forecasts.read(RESULTS)
     for program in forecasts.PROGRAMS:
-        some = [row for row in rows if row.program == program and row.year >= forecasts.RECENT]
+        some = [row for row in rows if row.program == program and row.year >= forecasts.RECENT and not row.bound]
         if len(some) < 2:
             continue  # no band
         known = hardware.forecast_band(program)
         assert (known.low, known.high) == pytest.approx(forecasts.band(some), abs=0.005)
         assert known.runs == len(some)
-        shortest = min(row.kernel_s for row in rows if (row.program == "tpu") == (program == "tpu"))
+        alike = [row for row in rows if (row.program == "tpu") == (program == "tpu") and not row.bound]
+        shortest = min(row.kernel_s for row in alike)
         assert known.kernel_s == pytest.approx(shortest, rel=0.01)
         inside = [known.low <= row.published_s / row.forecast_s <= known.high for row in some]
         assert sum(inside) >= forecasts.IN_BAND * len(inside)

@@ -12,7 +12,7 @@ from fabricate_losses import Loss
 
 from benchmarks import known_losses, known_losses_expected
 from benchmarks.known_losses_expected import Alone, Times
-from jaxbench.analysis import points, scaling
+from jaxbench.analysis import points, run_rows
 from jaxbench.core.store import RunFolder
 from jaxbench.features.ablations import waterfall
 from jaxbench.features.ablations.waterfall import Waterfall
@@ -27,7 +27,7 @@ CROWDED = fab.less(PLAIN, machine=PLAIN.machine * LOCAL_S / (LOCAL_S + WAIT_S), 
 
 def made(path: Path, loss: Loss, **facts: object) -> Waterfall:
     run = RunFolder(fab.folder(path, {2: loss}, noise=0.002, drift=0.0, **facts))  # type: ignore[arg-type]
-    (found,) = waterfall.find(scaling.analyse(points.load(run), config=run.config()))
+    (found,) = waterfall.find(run_rows.analyse(points.load(run), config=run.config()))
     return found
 
 

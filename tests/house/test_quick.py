@@ -15,7 +15,7 @@ from thin import QUARTERS, covering, in_quarter, thin
 
 from jaxbench import config, levers, parallel
 
-FOLDERS = {"parallel", "workloads", "runner", "input"}
+FOLDERS = {"parallel", "workloads", "levers", "core", "cases", "sweep", "processes"}
 
 
 @pytest.fixture

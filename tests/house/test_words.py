@@ -45,9 +45,10 @@ def _prose(source: str) -> list[tuple[int, str]]:
     for node in ast.walk(tree):
         if isinstance(node, ast.Constant) and isinstance(node.value, str) and " " in node.value.strip():
             spans.append((node.lineno, node.value))
-    for token in tokenize.generate_tokens(io.StringIO(source).readline):
-        if token.type == tokenize.COMMENT:
-            spans.append((token.start[0], token.string))
+    if _WORDS.search(source):  # tokenizing is slow
+        for token in tokenize.generate_tokens(io.StringIO(source).readline):
+            if token.type == tokenize.COMMENT:
+                spans.append((token.start[0], token.string))
     return spans
 
 

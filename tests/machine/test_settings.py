@@ -7,12 +7,14 @@ import subprocess
 
 import jax
 import pytest
-from doorway import ROOT, command, environment
+from doorway import QUICK_MLP, ROOT, command, environment, sketching
+from thin import thin
 
+from jaxbench import commandline
 from jaxbench.catalog import jax_settings
 from jaxbench.catalog.jax_settings import REFUSED, RESET, SETTINGS
 from jaxbench.errors import UserError
-from jaxbench.machine import start
+from jaxbench.machine import manifest, start
 
 
 def test_the_table_names_settings_that_jax_has_and_docs_name_them_all():
@@ -26,6 +28,8 @@ def test_the_table_names_settings_that_jax_has_and_docs_name_them_all():
 def test_a_refusal_is_one_sentence_and_a_disabled_setting_is_none():
     with pytest.raises(UserError, match="JAX_DISABLE_JIT=1 is set, so nothing would be compiled: unset it"):
         jax_settings.refuse({"JAX_DISABLE_JIT": "1"})
+    with pytest.raises(UserError, match="JAX_DEFAULT_PRNG_IMPL=rbg is set, but a training's keys are threefry2x32"):
+        jax_settings.refuse({"JAX_DEFAULT_PRNG_IMPL": "rbg"})
     jax_settings.refuse({"JAX_DISABLE_JIT": "0", "JAX_DEFAULT_PRNG_IMPL": "threefry2x32", "JAX_ENABLE_X64": "1"})
 
 
@@ -58,30 +62,29 @@ def test_the_page_names_what_was_reset_and_what_was_not_but_no_path():
     assert {setting.decision for setting in SETTINGS.values()} == {REFUSED, RESET}
 
 
-def run(*words: str, **variables: str) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(command(*words), capture_output=True, text=True, env={**environment(), **variables}, cwd=ROOT)
-
-
 @pytest.mark.parametrize("verb", ["try", "run", "train"])
-def test_without_jit_no_verb_begins(verb):
-    done = run(verb, "mlp", JAX_DISABLE_JIT="1")
-    assert (
-        done.returncode == 2
-        and done.stderr == "jaxbench: JAX_DISABLE_JIT=1 is set, so nothing would be compiled: unset it.\n"
-    )
+def test_without_jit_no_verb_begins(verb, monkeypatch):
+    monkeypatch.setenv("JAX_DISABLE_JIT", "1")
+    with pytest.raises(UserError, match="^JAX_DISABLE_JIT=1 is set, so nothing would be compiled: unset it.$"):
+        commandline.check_command([verb, "mlp"])
 
 
-@pytest.mark.parametrize(
-    "variable", [("JAX_NUMPY_DTYPE_PROMOTION", "strict"), ("JAX_TRANSFER_GUARD", "disallow")], ids=lambda pair: pair[0]
-)
-def test_strict_settings_do_not_stop_us(variable):
-    done = run("try", "mlp", **dict([variable]))
+STRICT = {"JAX_NUMPY_DTYPE_PROMOTION": "strict", "JAX_TRANSFER_GUARD": "disallow"}
+SEVERAL = ["run", "mlp", *QUICK_MLP, "--config.strategy=jit_auto,shard_map,fsdp", "--config.mesh.devices=2"]
+
+
+@pytest.mark.parametrize("words", thin([SEVERAL, ["try", "mlp"]], 1), ids=lambda words: words[0])
+def test_strict_settings_do_not_stop_us(words, tmp_path):
+    environ = {**environment(), **STRICT}
+    done = subprocess.run(sketching(*words), capture_output=True, text=True, env=environ, cwd=tmp_path)
     assert done.returncode == 0 and "wrong" not in done.stdout and "error" not in done.stdout, done.stdout + done.stderr
 
 
-def test_a_platform_that_is_not_here_is_named():
-    done = run("run", "mlp", "--preset=smoke", JAX_PLATFORMS="cuda", CUDA_VISIBLE_DEVICES="")
-    assert done.returncode == 2 and "JAX_PLATFORMS=cuda is set, and JAX cannot start it here" in done.stderr
+def test_a_platform_that_is_not_here_is_named(monkeypatch):
+    monkeypatch.setenv("JAX_PLATFORMS", "cuda")
+    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "")
+    with pytest.raises(UserError, match="^JAX_PLATFORMS=cuda is set, and JAX cannot start it here"):
+        manifest.probe.__wrapped__("auto")
 
 
 def test_an_ascii_locale_ends_in_no_traceback():

@@ -49,7 +49,7 @@ def judged(name, target, text):
     form, step, single = expected_communication.bounds_of(workload, program, metrics, cases.BATCH)
     widest = 2 if "bfloat16" in cases.BY_NAME[name].levers.get("reduction", "") else step.widest
     step = dataclasses.replace(step, platform=platform, widest=widest)
-    return expected_communication.verify(found, form, step, single=single), found
+    return expected_communication.verify(found, form, step, rank_0=single), found
 
 
 @pytest.mark.parametrize(("name", "target"), thin(EVERY))

@@ -19,7 +19,7 @@ from jaxbench.measure import check
 from jaxbench.measure.compile_report import compile_step
 
 BATCH = 8
-GPT = {"model.layers": 2, "model.width": 16, "model.heads": 2, "model.context": 16, "model.vocab": 32}
+GPT = {"model.layers": 1, "model.width": 16, "model.heads": 2, "model.context": 16, "model.vocab": 32}
 MESHES = ["data=2", "fsdp=2,tensor=2", "tensor=2", "context=2", "expert=2", "stage=2", "fsdp=2", "data=2,stage=2"]
 
 
@@ -27,8 +27,8 @@ MESHES = ["data=2", "fsdp=2,tensor=2", "tensor=2", "context=2", "expert=2", "sta
 def step(mesh):
     """(workload, program, compiled) of a small gpt."""
     sizes = parallel.axes.parse(mesh)
-    changes = {"model.experts": 4} if "expert" in sizes else {}
-    workload = experiment_workload("gpt", **GPT, **changes)
+    changes = {"model.experts": 4 if "expert" in sizes else 0, "model.layers": 2 if "stage" in sizes else 1}
+    workload = experiment_workload("gpt", **{**GPT, **changes})
     devices = jax.devices()[: int(np.prod([*sizes.values()]))]
     program = parallel.load("hybrid").build(workload, devices, sizes=sizes)
     return workload, program, compiled(workload, program)
@@ -123,7 +123,7 @@ def test_an_omission_or_addition_is_seen():
 
 def _without_a_leaf():
     """A model with fewer parameters, which sends less."""
-    workload = experiment_workload("gpt", **{**GPT, "model.layers": 1})
+    workload = experiment_workload("gpt", **{**GPT, "model.width": 8})
     program = parallel.load("hybrid").build(workload, jax.devices()[:2], sizes={"data": 2})
     return workload, ablation.communication(workload, program, BATCH)
 

@@ -32,8 +32,8 @@ CHECKED = {
     "decay of matrices": optax.adamw(0.1, weight_decay=0.3, mask=lambda p: jax.tree.map(lambda x: x.ndim > 1, p)),
     "set_to_zero": cases.two(optax.adam(0.1), optax.set_to_zero()),
     **{name: cases.VALUES[name] for name in ("masked", "multi_transform", "MultiSteps")},
-    **{name: cases.REDUCTIONS[name] for name in ("lamb", "lars", "apply_if_finite", "noisy_sgd")},
-    **{name: cases.WHOLE[name] for name in ("adafactor: of factors", "muon")},
+    **{name: cases.REDUCTIONS[name] for name in ("lamb", "lars", "apply_if_finite")},
+    **{name: cases.WHOLE[name] for name in ("adafactor: of factors", "muon", "noisy_sgd")},
 }
 # Optimizers that differ only for gradients that are not finite.
 OF_NANS = {"apply_if_finite", "MultiSteps: finite", "zero_nans"}

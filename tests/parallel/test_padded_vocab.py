@@ -19,17 +19,18 @@ from jaxbench.parallel import axes
 from jaxbench.workloads.models import gpt
 
 WORDS, ROWS = 61, 64
-SHAPE = {"model.layers": 2, "model.width": 16, "model.heads": 4, "model.context": 16, "model.vocab": WORDS}
+SHAPE = {"model.width": 16, "model.heads": 4, "model.context": 16, "model.vocab": WORDS}
 
 
 @functools.cache
-def workload(rows=ROWS):
-    return experiment_workload("gpt", **SHAPE, **{"model.padded_vocab": rows})
+def workload(rows=ROWS, layers=1):
+    return experiment_workload("gpt", **{**SHAPE, "model.layers": layers, "model.padded_vocab": rows})
 
 
 @functools.cache
-def reference():
-    return one_device(workload(), workload().synthetic(KEY, BATCH))
+def reference(layers=1):
+    mine = workload(layers=layers)
+    return one_device(mine, mine.synthetic(KEY, BATCH))
 
 
 @pytest.mark.full
@@ -68,8 +69,9 @@ def test_strategies_are_right_and_the_padding_stays_zero(strategy, devices):
 @pytest.mark.full
 @pytest.mark.parametrize("mesh", ["data=2,tensor=2", "stage=2,tensor=2"])
 def test_meshes_are_right(mesh):
-    program = parallel.load("hybrid").build(workload(), jax.devices()[:4], sizes=axes.parse(mesh))
-    found, *_ = verdicts(workload(), program, reference())
+    mine = workload(layers=2)  # one for each stage
+    program = parallel.load("hybrid").build(mine, jax.devices()[:4], sizes=axes.parse(mesh))
+    found, *_ = verdicts(mine, program, reference(2))
     assert found.ok, found.reason
 
 

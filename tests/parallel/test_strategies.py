@@ -26,7 +26,7 @@ from jaxbench.parallel.data_parallel import data_parallel
 @functools.cache
 def case(name):
     """An experiment's workload, and the one-device result for a batch, by the number of its parts."""
-    workload = experiment_workload(name)
+    workload = experiment_workload(name, **({"model.layers": 1} if name == "gpt" else {}))
     batch = workload.synthetic(KEY, BATCH)
     return workload, functools.cache(lambda parts: one_device(workload, batch, parts))
 
@@ -46,9 +46,11 @@ SHARDED = [
 TRIED = sorted(EVERYWHERE + SHARDED + [("fsdp", "resnet164", 8)], key=lambda one: one[1])  # they share one reference
 
 
-# test_models_vision.py tests their own code: `make test` need not compile each under a strategy, too.
-LARGE = {"alexnet", "resnet50", "resnet164", "vgg16", "vit"}
-QUICK = [TRIED[number] for number in covering(TRIED) if TRIED[number][1] not in LARGE]
+# `make test` need not compile each of these under a strategy here, too: test_models_vision.py tests the code of the
+# large ones, and test_split.py and test_contrastive.py compare the others with one device.
+TESTED = {"alexnet", "resnet50", "resnet164", "vgg16", "vit", "gpt", "contrastive"}
+OWN = [case for case in TRIED if case[1] not in TESTED]
+QUICK = [OWN[number] for number in covering(OWN)]
 
 
 @pytest.mark.parametrize(("strategy", "name", "devices"), thin(TRIED, QUICK))

@@ -14,7 +14,7 @@ from jaxbench.analysis import points
 from jaxbench.core.store import RunFolder
 from jaxbench.errors import UserError
 from jaxbench.records import launched
-from jaxbench.report import build, findings
+from jaxbench.report import build, run_report
 
 COMMAND = ("run", "cnn")
 
@@ -45,7 +45,7 @@ def test_rounds_of_two_jobs_are_not_taken_for_simultaneous(tmp_path: Path) -> No
     launched.gather(workdir(tmp_path))
     one, two = points.load(RunFolder(tmp_path))
     assert not {*one.units} & {*two.units}
-    (_, row) = findings.find(RunFolder(tmp_path)).rows
+    (_, row) = run_report.find(RunFolder(tmp_path)).rows
     assert row.efficiency.known and not row.efficiency.has_interval
 
 
@@ -77,7 +77,7 @@ def test_machines_that_differ_are_named(tmp_path: Path) -> None:
     first = tmp_path / "nodes-1" / "manifest.json"
     first.write_text(json.dumps({**json.loads(first.read_text()), "cpu_model": "this"}))
     launched.gather(tmp_path)
-    assert "nodes-1 and nodes-2: processor 'this' and 'another'." in findings.find(RunFolder(tmp_path)).repairs
+    assert "nodes-1 and nodes-2: processor 'this' and 'another'." in run_report.find(RunFolder(tmp_path)).repairs
 
 
 def test_nothing_begun_is_a_sentence(tmp_path: Path) -> None:

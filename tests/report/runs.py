@@ -15,8 +15,8 @@ from fabricate_cases import Made
 
 from jaxbench.core import schema
 from jaxbench.core.store import RunFolder
-from jaxbench.report import case_findings, views
-from jaxbench.report.case_findings import CaseFindings
+from jaxbench.report import run_report, views
+from jaxbench.report.run_report import RunReport
 
 GPU: dict[str, Any] = dict(platform="gpu", device_kind="NVIDIA H200")
 GPU_MANIFEST: dict[str, Any] = dict(platform="gpu", device_kind="NVIDIA H200", devices=8)
@@ -183,5 +183,5 @@ def folder(path: Path, view: str, made: Sequence[Made] | None = None, **facts: A
     return fab.case_folder(path, cases, **{"view": view, "machine": None, **FACTS.get(view, {}), **facts})
 
 
-def findings(path: Path, view: str, made: Sequence[Made] | None = None, **facts: Any) -> CaseFindings:
-    return case_findings.find(RunFolder(folder(path, view, made, **facts)))
+def findings(path: Path, view: str, made: Sequence[Made] | None = None, **facts: Any) -> RunReport:
+    return run_report.find(RunFolder(folder(path, view, made, **facts)))

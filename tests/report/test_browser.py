@@ -9,14 +9,14 @@ import fabricate
 import fabricate_arms
 import fabricate_cases
 import pytest
+from features.machine_profile.test_machine_page import ALL, made
 from report import browser, runs
-from report.test_first_run_page import document, item
-from report.test_machine_page import ALL, made
+from suites.test_first_run_page import document, item
 
 from jaxbench.core import schema
 from jaxbench.core.store import RunFolder, write_json
 from jaxbench.features.machine_profile import page as machine
-from jaxbench.report import case_findings, compiled_findings, findings, lever_findings, page
+from jaxbench.report import compiled_report, page, run_report
 from jaxbench.report.page import Picture
 from jaxbench.suites import first_run_page as first_run
 
@@ -49,13 +49,13 @@ def pages(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
     path, card = tmp_path_factory.mktemp("runs"), fabricate_cases.card()
     strategies = ("jit_explicit", "shard_map_bucketed")
     training = fabricate.run_folder(path / "training", strategies=strategies, cores=2, experiment="/a/long/path" * 20)
-    found = {"training": findings.find(RunFolder(training))}
+    found = {"training": run_report.find(RunFolder(training))}
     for kind in fabricate_arms.RUNS:
-        found[f"levers {kind}"] = lever_findings.find(RunFolder(fabricate_arms.folder(path / kind, kind)))
+        found[f"levers {kind}"] = run_report.find(RunFolder(fabricate_arms.folder(path / kind, kind)))
     for view in runs.VIEWS:
         run = RunFolder(runs.folder(path / view, view, machine=card if view == "matmul" else None))
-        found[f"cases {view}"] = case_findings.find(run)
-    found["compiled"] = compiled_findings.find(RunFolder(compiled(path / "compiled")))
+        found[f"cases {view}"] = run_report.find(run)
+    found["compiled"] = compiled_report.find(RunFolder(compiled(path / "compiled")))
     html = {name: page.render(each.page(PICTURES)) for name, each in found.items()}
     folders, measured = made(path / "machine", views=ALL)
     machine.write(path / "machine", folders, measured)

@@ -19,7 +19,7 @@ from thin import thin
 from jaxbench.core import store
 from jaxbench.core.store import RunFolder
 from jaxbench.errors import UserError
-from jaxbench.report import build, case_findings, details, page, table
+from jaxbench.report import build, details, page, run_report, table
 from jaxbench.statistics.bootstrap import Estimate
 
 HOSTILE = '<script>alert("x")</script>&{{ 7 * 7 }}'
@@ -84,7 +84,7 @@ def test_refused_rows_are_shown_and_do_not_fail_the_run(tmp_path: Path) -> None:
     runs.folder(tmp_path, "matmul", [fab.matmul(512, call_s=0.01), runs.removed(fab.matmul(256, call_s=0.01))])
     outcome = build.write(tmp_path)
     assert outcome.ok
-    (refused,) = case_findings.refusals(case_findings.find(RunFolder(tmp_path)).rows)
+    (refused,) = run_report.refusals(run_report.find(RunFolder(tmp_path)).rows)
     assert refused.startswith(
         "matmul/float32/256x256x256/jit: two clocks agree: an iteration takes 0.099 % of the time"
     )
@@ -95,7 +95,7 @@ def test_refused_rows_are_shown_and_do_not_fail_the_run(tmp_path: Path) -> None:
 def test_refused_rows_of_one_reason_share_a_sentence(tmp_path: Path) -> None:
     zeros = [renamed(fab.matmul(n, call_s=0.01), zeros=1.0) for n in (64, 128, 256, 512, 1024)]
     found = runs.findings(tmp_path, "matmul", zeros)
-    (said,) = case_findings.refusals(found.rows)
+    (said,) = run_report.refusals(found.rows)
     assert said.count("matmul/float32/") == 5 and said.endswith("inputs not all zeros: every input value is zero.")
 
 
@@ -115,7 +115,7 @@ def test_missing_failed_partial_wrong_and_unchecked_are_shortfalls(tmp_path: Pat
         "matmul/float32/512x512x512/jit is wrong: result: 3 values are wrong.",
         "matmul/float32/1024x1024x1024/jit is unchecked.",
     ]
-    assert case_findings.refusals(case_findings.find(RunFolder(tmp_path)).rows) == [], "said once, as wrong"
+    assert run_report.refusals(run_report.find(RunFolder(tmp_path)).rows) == [], "said once, as wrong"
     text = shown(tmp_path)
     for word in ("missing", "failed", "partial", "wrong", "unchecked", "passed"):
         assert re.search(rf"x\d+ .* {word} *\n", text), word
@@ -212,7 +212,7 @@ def test_a_long_run_shows_its_telling_sizes(tmp_path: Path) -> None:
     sizes = [2**e for e in range(4, 20)]
     made = [fab.kernel(op, n, call_s=1e-5 + n * 1e-9) for op in ("a", "b", "c") for n in sizes]
     found = runs.findings(tmp_path, "curves", made)
-    rows, said = case_findings.shortened(found.entries(), "curves")
+    rows, said = run_report.shortened(found.rows, "curves")
     assert [row.point.elements for row in rows if row.point.op == "a"] == [16, 16384, 2**19], "smallest, half, largest"
     assert "all 48 points are on the page" in said
     text = shown(tmp_path)
@@ -223,13 +223,13 @@ def test_a_long_run_shows_its_telling_sizes(tmp_path: Path) -> None:
 def test_a_very_long_run_shows_largest_sizes_only(tmp_path: Path, series: int, lines: int) -> None:
     made = [fab.kernel(f"op{i}", n, call_s=1e-5 + n * 1e-9) for i in range(series) for n in (1, 10**4, 10**6)]
     found = runs.findings(tmp_path, "curves", made, rounds=3)
-    rows, said = case_findings.shortened(found.entries(), "curves")
+    rows, said = run_report.shortened(found.rows, "curves")
     assert len(rows) == lines and {row.point.elements for row in rows} == {10**6} and f"all {3 * series}" in said
 
 
 def test_a_short_run_is_shown_whole(tmp_path: Path) -> None:
     found = runs.findings(tmp_path, "curves")
-    assert case_findings.shortened(entries := found.entries(), "curves") == (entries, "")
+    assert run_report.shortened(found.rows, "curves") == (found.rows, "")
 
 
 @pytest.mark.parametrize(

@@ -23,8 +23,8 @@ from rich.console import Console
 from jaxbench import levers
 from jaxbench.core import store
 from jaxbench.core.store import RunFolder
-from jaxbench.report import case_findings, columns, findings, lever_findings, page, table
-from jaxbench.report.findings import Findings
+from jaxbench.report import columns, page, run_report, table
+from jaxbench.report.run_report import RunReport
 from jaxbench.report.table import ALWAYS, TEXT, Cell, Column, ratio
 from jaxbench.statistics.bootstrap import Estimate
 
@@ -73,21 +73,21 @@ def test_every_column_leads_somewhere(tmp_path: Path) -> None:
     """An attribute path broken by renaming would silently leave its column empty."""
     machine = fabricate_cases.card()
     gpu: dict[str, Any] = dict(platform="gpu", device_kind="NVIDIA H200")
-    found: list[Findings] = []
+    found: list[RunReport] = []
     for name, facts in (("cpu", dict(cores=2, wrong=("shard_map/weak/1",))), ("gpu", gpu)):
-        found.append(findings.find(RunFolder(fabricate.run_folder(tmp_path / name, **facts))))
+        found.append(run_report.find(RunFolder(fabricate.run_folder(tmp_path / name, **facts))))
     link = {"op": "all_reduce", "dtype": "float32", "devices": 2, "oversubscribed": False, "alpha_s": 1e-5}
     card = fabricate_cases.card(links=[{**link, "beta_bytes_per_s": 1e9, "bus_bytes_per_s": 1e9}])
     explained = fabricate_losses.folder(tmp_path / "explained", {2: fabricate_losses.Loss(share=0.9)}, peak=True)
     store.write_json(explained / "machine.json", card)
-    found.append(findings.find(RunFolder(explained)))
-    found.append(findings.find(RunFolder(fabricate_ranks.folder(tmp_path / "ranks", (1.0, 1.3)))))
+    found.append(run_report.find(RunFolder(explained)))
+    found.append(run_report.find(RunFolder(fabricate_ranks.folder(tmp_path / "ranks", (1.0, 1.3)))))
     for kind in ("precision", "inputs", "inference", "sharing"):
-        found.append(lever_findings.find(RunFolder(fabricate_arms.folder(tmp_path / kind, kind))))
+        found.append(run_report.find(RunFolder(fabricate_arms.folder(tmp_path / kind, kind))))
     for view in ("matmul", "collectives", "transfer", "curves"):
         run = RunFolder(runs.folder(tmp_path / view, view, machine=machine if view == "matmul" else None))
-        found.append(case_findings.find(run))
-    rows = [entry for each in found for entry in each.entries()]
+        found.append(run_report.find(run))
+    rows = [row for each in found for row in each.rows]
     records = list(table.records(columns.FILE, rows))
     for line in csv.DictReader(io.StringIO(table.to_csv(columns.FILE, rows))):
         for column in columns.FILE:
@@ -172,7 +172,7 @@ def test_the_terminal_leaves_out_what_does_not_fit(width: int, seen: tuple[str, 
 
 
 def test_the_base_of_a_ratio_is_1_without_an_interval(tmp_path: Path) -> None:
-    made = findings.find(RunFolder(fabricate.run_folder(tmp_path, devices=(1, 2), scalings=("strong",)))).table()
+    made = run_report.find(RunFolder(fabricate.run_folder(tmp_path, devices=(1, 2), scalings=("strong",)))).table()
     at = [column.name for column in made.columns].index("speedup")
     base, other = (line.cells[at] for line in made.lines)
     assert base == "1" and "[" in other

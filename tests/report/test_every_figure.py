@@ -3,6 +3,8 @@
 
 from __future__ import annotations
 
+import dataclasses
+import functools
 import re
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -36,9 +38,10 @@ from jaxbench.report import build, views
 from jaxbench.report.drawing import canvas, marks, placing
 from jaxbench.report.drawing.canvas import Look
 from jaxbench.report.drawing.notes import display
-from jaxbench.report.findings import Findings
+from jaxbench.report.run_report import RunReport
 
 Make = Callable[[Path], Path]
+Drawn = Callable[[str], list[tuple[str, Figure]]]
 LOSSES = {2: Loss(share=1.3, machine=0.7, communication=0.9), 8: Loss(share=1.06, machine=0.6, communication=0.5)}
 MADE: dict[str, Make] = {
     **{f"cases/{view}": lambda path, view=view: runs.folder(path, view) for view in runs.VIEWS},  # type: ignore[misc]
@@ -66,7 +69,7 @@ COLUMN_IN = 3.5
 PAGE_IN = 9.5  # a taller figure does not fit on a page with its caption
 
 
-def found(name: str, path: Path) -> Findings:
+def found(name: str, path: Path) -> RunReport:
     return build.find(MADE[name](path) if name in MADE else ROOT / "docs/figures" / name)
 
 
@@ -78,12 +81,18 @@ def laid_out(draw: Callable[[], Figure | None], look: Look | None = None) -> Fig
     return figure
 
 
-def figures(run: Findings, look: Look | None = None) -> Iterator[tuple[str, Figure]]:
+def figures(run: RunReport, look: Look | None = None) -> Iterator[tuple[str, Figure]]:
     """Every figure of the run, as written."""
     for name, module in views.of(run).items():
         figure = laid_out(lambda module=module: module.draw(run), look)  # type: ignore[misc]
         if figure is not None:
             yield name, figure
+
+
+@pytest.fixture(scope="module")
+def drawn(tmp_path_factory: pytest.TempPathFactory) -> Drawn:
+    """The figures of a run, drawn once for all tests that read them."""
+    return functools.cache(lambda name: list(figures(found(name, tmp_path_factory.mktemp("run")))))
 
 
 def shown(figure: Figure) -> list[Text]:
@@ -155,8 +164,8 @@ def bars(figure: Figure) -> bool:
 
 
 @pytest.mark.parametrize("name", thin(EVERY, QUICK))
-def test_a_figure_is_read_without_the_page(tmp_path: Path, name: str) -> None:
-    for figure_name, figure in figures(found(name, tmp_path)):
+def test_a_figure_is_read_without_the_page(drawn: Drawn, name: str) -> None:
+    for figure_name, figure in drawn(name):
         said, what = words(figure), f"{name}: {figure_name}"
         assert not overlaps(figure), what
         assert not cut(figure), what
@@ -180,8 +189,8 @@ def test_a_figure_can_be_as_narrow_as_a_column(tmp_path: Path, name: str) -> Non
 
 
 @pytest.mark.parametrize("name", ["remat", "versus"])
-def test_no_line_crosses_the_label_of_a_mark(tmp_path: Path, name: str) -> None:
-    for figure_name, figure in figures(found(name, tmp_path)):
+def test_no_line_crosses_the_label_of_a_mark(drawn: Drawn, name: str) -> None:
+    for figure_name, figure in drawn(name):
         for axes in figure.axes:
             lines = list(placing._paths(axes))
             for text in (text for text in axes.texts if text.get_label() == placing.MOVABLE):
@@ -190,9 +199,9 @@ def test_no_line_crosses_the_label_of_a_mark(tmp_path: Path, name: str) -> None:
                 assert not crossed, f"{figure_name}: {text.get_text()}"
 
 
-def test_each_line_is_labelled_at_its_own_height(tmp_path: Path) -> None:
+def test_each_line_is_labelled_at_its_own_height(drawn: Drawn) -> None:
     """The names of the roofs were one line too high."""
-    (figure,) = [figure for name, figure in figures(found("machine/matmul", tmp_path)) if name == "roofline"]
+    (figure,) = [figure for name, figure in drawn("machine/matmul") if name == "roofline"]
     (axes,) = figure.axes
     roofs = {text.get_text(): text for text in axes.texts if text.get_text().startswith(("float32", "bfloat16"))}
     heights = {line.get_ydata()[0] for line in axes.lines if len(set(line.get_ydata())) == 1 < len(line.get_ydata())}
@@ -204,8 +213,8 @@ def test_each_line_is_labelled_at_its_own_height(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("name", ["cnn", "machine/matmul", "machine/stream", "zero"])
-def test_the_memory_roof_rises_inside_the_panel_and_bears_its_name(tmp_path: Path, name: str) -> None:
-    (figure,) = [figure for kind, figure in figures(found(name, tmp_path)) if kind == "roofline"]
+def test_the_memory_roof_rises_inside_the_panel_and_bears_its_name(drawn: Drawn, name: str) -> None:
+    (figure,) = [figure for kind, figure in drawn(name) if kind == "roofline"]
     (axes,) = figure.axes
     (text,) = [text for text in axes.texts if text.get_text().startswith("memory ")]
     x, y = text.get_position()
@@ -247,11 +256,15 @@ def test_a_colour_is_a_device_count_in_every_panel_of_time_to_target() -> None:
         assert colours == set(marks.COLOURS[:2])
     for axes in figure.axes[1:]:
         assert "second" not in axes.get_title(loc="left") and axes.yaxis.get_major_formatter()(0.1) == "100 ms"
+    assert "lower limit" not in said
+    missed = [dataclasses.replace(one, reached=one.batch < 512) for one in made]
+    figure = laid_out(lambda: draw_targets(curves.curves(missed), title="x"))
+    assert figure is not None and "hollow with an arrow: a lower limit" in words(figure)
 
 
 @pytest.mark.parametrize("name", ["versus", "cases/versus"])
-def test_an_axis_with_units_on_its_ticks_names_no_other(tmp_path: Path, name: str) -> None:
-    for _, figure in figures(found(name, tmp_path)):
+def test_an_axis_with_units_on_its_ticks_names_no_other(drawn: Drawn, name: str) -> None:
+    for _, figure in drawn(name):
         for axes in figure.axes:
             ticks = " ".join(label.get_text() for label in [*axes.get_xticklabels(), *axes.get_yticklabels()])
             said = " ".join((axes.get_xlabel(), axes.get_ylabel(), axes.get_title(loc="left")))
@@ -269,8 +282,8 @@ def test_an_empty_figure_is_not_drawn() -> None:
         assert figure is not None and len(figure.axes) == panels, f"{seconds} s of work say what they say"
 
 
-def test_blocks_have_a_scale(tmp_path: Path) -> None:
-    (figure,) = [figure for name, figure in figures(found("losses", tmp_path)) if name == "blocks"]
+def test_blocks_have_a_scale(drawn: Drawn) -> None:
+    (figure,) = [figure for name, figure in drawn("losses") if name == "blocks"]
     axes: Axes = figure.axes[0]
     scale = {text.get_text(): text.xy[1] for text in axes.texts if isinstance(text, Annotation)}
     assert set(scale) == {"+30 %", "median", "−30 %"} and scale["+30 %"] < scale["median"] < scale["−30 %"]
@@ -308,8 +321,11 @@ def test_the_title_is_the_experiments_unless_it_is_chosen() -> None:
     assert title({"title": "none"}) == ""
 
 
-def test_a_report_draws_what_is_asked_in_place_of_what_the_run_asked_for(tmp_path: Path) -> None:
-    run = MADE["losses"](tmp_path)
+def test_a_report_draws_what_is_asked_in_place_of_what_the_run_asked_for(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run, of = MADE["losses"](tmp_path), views.of
+    monkeypatch.setattr(views, "of", lambda run: {"scaling": of(run)["scaling"]})
     for look, points in ((None, 504), ({"width_in": COLUMN_IN}, 252)):
         build.write(run, look=look)
         assert f'width="{points}pt"' in (run / "figures/scaling.svg").read_text()

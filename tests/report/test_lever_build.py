@@ -17,16 +17,16 @@ from thin import thin
 from jaxbench.core import store
 from jaxbench.core.store import RunFolder
 from jaxbench.errors import UserError
-from jaxbench.report import build, lever_findings, page, views
+from jaxbench.report import build, page, run_report, views
 from jaxbench.report.drawing import canvas
-from jaxbench.report.lever_findings import LeverFindings
+from jaxbench.report.run_report import RunReport
 
 UNKNOWN = re.compile(r"\b(nan|inf)\b", re.IGNORECASE)
 HOSTILE = '<script>alert("x")</script>[bold]$x$'
 
 
-def find(path: Path, kind: str, **facts: Any) -> LeverFindings:
-    return lever_findings.find(RunFolder(fab.folder(path, kind, **facts)))
+def find(path: Path, kind: str, **facts: Any) -> RunReport:
+    return run_report.find(RunFolder(fab.folder(path, kind, **facts)))
 
 
 def said(path: Path, kind: str, **facts: Any) -> str:
@@ -211,7 +211,7 @@ def test_a_search_is_shown_with_a_training_run_too(tmp_path: Path) -> None:
 def test_which_view_shows_a_sweep(tmp_path: Path, swept: list[str], part: str, view: str) -> None:
     arms = [fab.arm(0.01, part=part, rung=f"a{i}", steps=1) for i in range(2)]
     run = RunFolder(fab.lever_folder(tmp_path, arms, swept))
-    assert lever_findings.find(run).view == view
+    assert run_report.find(run).view == view
 
 
 def test_parts_over_batches_show_their_phases_and_inference(tmp_path: Path) -> None:
@@ -221,7 +221,7 @@ def test_parts_over_batches_show_their_phases_and_inference(tmp_path: Path) -> N
         for part, step_s in (("forward", 3e-3), ("gradient", 9e-3), ("step", 12e-3), ("inference", 2e-3))
     ]
     run = RunFolder(fab.lever_folder(tmp_path, arms, ["part", "batch"]))
-    findings = lever_findings.find(run)
+    findings = run_report.find(run)
     assert findings.view == "phases" and [one.name for one in findings.phases] == ["batch=64", "batch=128"]
     build.write(tmp_path)
     assert {p.stem for p in (tmp_path / "figures").glob("*.svg")} == {"phases", "inference", "blocks"}
@@ -238,7 +238,7 @@ def test_sets_of_compiler_options_are_ranked_and_said(tmp_path: Path) -> None:
     ranking = (
         r"of default: faster: fast_runtime 0\.8.*, fast_math 0\.9.*; slower: onednn 1\.2.*; no .*: concurrent 1\.0"
     )
-    run = lever_findings.find(RunFolder(tmp_path))
+    run = run_report.find(RunFolder(tmp_path))
     (sentence,) = run.headlines
     assert re.search(ranking, sentence) and "selected" not in sentence
     assert "onednn: xla_cpu_use_onednn=true (source: somewhere)." in (tmp_path / "report.html").read_text()

@@ -14,11 +14,11 @@ import numpy as np
 import pytest
 from fabricate import run_folder
 
-from jaxbench.analysis import point_records, points
+from jaxbench.analysis import points
 from jaxbench.core import schema
 from jaxbench.core.schema import ProfileRecord, RoundRecord
 from jaxbench.core.store import RunFolder
-from jaxbench.report import details, findings, page
+from jaxbench.report import details, page, run_report
 from jaxbench.report.drawing import canvas
 from jaxbench.report.figures.rounds import _strip, draw_blocks
 from jaxbench.report.sentences import machine
@@ -172,12 +172,12 @@ def test_a_run_with_a_profile_has_the_same_points_as_one_without(tmp_path: Path)
     found = points.load(run)
     assert [dataclasses.replace(point, profile=None) for point in found] == without
     assert {point.point: point.profile for point in found if point.profile} == {"shard_map/strong/2": profile(steps=8)}
-    assert point_records.collect(run.records())["shard_map/strong/2"].profile == profile(steps=8)
+    assert points.collect(run.records())["shard_map/strong/2"].profile == profile(steps=8)
 
 
 def test_a_profile_does_not_heal_a_failure() -> None:
     failure = schema.FailureRecord(point=profile().point, experiment="cnn", devices=2, stage="measure", reason="broken")
-    (about,) = point_records.collect([failure, profile()]).values()
+    (about,) = points.collect([failure, profile()]).values()
     assert about.failed and about.profile == profile()
 
 
@@ -221,7 +221,7 @@ def test_the_machine_is_described_by_what_is_known() -> None:
 
 @pytest.mark.parametrize("rounds", [1, 5])
 def test_every_timed_block_is_drawn(tmp_path: Path, rounds: int) -> None:
-    run = findings.find(RunFolder(fabricate.run_folder(tmp_path, rounds=rounds, blocks=2)))
+    run = run_report.find(RunFolder(fabricate.run_folder(tmp_path, rounds=rounds, blocks=2)))
     with canvas.style():
         figure = draw_blocks(run)
     assert figure is not None

@@ -21,7 +21,7 @@ from thin import thin
 from jaxbench.core import schema, store
 from jaxbench.errors import UserError
 from jaxbench.report import build, details, page
-from jaxbench.report.findings import find
+from jaxbench.report.run_report import find
 
 HOSTILE = '<script>alert("x")</script>&{{ 7 * 7 }}'
 

@@ -12,14 +12,14 @@ import pytest
 from matplotlib.figure import Figure
 from thin import thin
 
-from jaxbench.analysis import scaling
-from jaxbench.analysis.scaling import Row
+from jaxbench.analysis import run_rows
+from jaxbench.analysis.run_rows import Row
 from jaxbench.catalog import published
 from jaxbench.core.store import RunFolder
 from jaxbench.errors import UserError
 from jaxbench.report.drawing import axes, canvas, marks, notes
 from jaxbench.report.figures.training import draw_scaling, of_rows
-from jaxbench.report.findings import find
+from jaxbench.report.run_report import find
 
 
 def rows_of(path: Path, **facts: Any) -> list[Row]:
@@ -111,6 +111,11 @@ def test_wrong_points_are_crossed_out(tmp_path: Path) -> None:
     assert notes.WRONG in texts(draw(rows_of(tmp_path, wrong=("shard_map/strong/2",))))
 
 
+def test_speedups_have_the_ticks_of_devices(tmp_path: Path) -> None:
+    _, speed, _ = draw(rows_of(tmp_path, cores=8)).axes
+    assert {1, 2, 4} <= {*speed.get_yticks()} <= {2.0**power for power in range(-2, 5)}
+
+
 def test_strong_and_weak_differ_without_colour(tmp_path: Path) -> None:
     figure = draw(rows_of(tmp_path))
     handles = figure.legends[0].legend_handles
@@ -156,7 +161,7 @@ def mixed(path: Path) -> list[Row]:
     """Two strategies: weak starts at 1 device, strong of one of them at 2."""
     rows = rows_of(path, strategies=("pmap", "shard_map"), devices=(1, 2, 4))
     points = [r.point for r in rows if r.point.point != "pmap/strong/1"]
-    return scaling.analyse(points, config={})
+    return run_rows.analyse(points, config={})
 
 
 def test_a_series_over_another_base_is_left_out_of_the_speedup_panel(tmp_path: Path) -> None:

@@ -12,18 +12,17 @@ import pytest
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
-from thin import thin
 
 from jaxbench.analysis import studies
 from jaxbench.core import schema, store
 from jaxbench.core.store import RunFolder
-from jaxbench.report import findings
+from jaxbench.report import run_report
 from jaxbench.report.drawing import canvas, marks, notes
 from jaxbench.report.drawing.families import received_bytes
 from jaxbench.report.figures import memory
 from jaxbench.report.figures.memory import draw_zero
 from jaxbench.report.figures.model_parallel import draw_context, draw_tensor
-from jaxbench.report.findings import Findings
+from jaxbench.report.run_report import RunReport
 
 PARAMETERS = 1_000
 LONGEST = {
@@ -38,16 +37,16 @@ LONGEST = {
 }
 
 
-def change(path: Path, edit: Any) -> Findings:
+def change(path: Path, edit: Any) -> RunReport:
     """The run's findings after `edit` replaced each point record. edit: (record) -> record."""
     lines = [json.loads(line) for line in (path / store.RECORDS).read_text().splitlines()]
     found = [schema.from_json(line) for line in lines]
     made = [schema.to_json(edit(each) if isinstance(each, schema.PointRecord) else each) for each in found]
     (path / store.RECORDS).write_text("".join(f"{json.dumps(each)}\n" for each in made))
-    return findings.find(RunFolder(path))
+    return run_report.find(RunFolder(path))
 
 
-def zero_material(path: Path, *, precision: str = "mixed", gradients: bool = True, **facts: Any) -> Findings:
+def zero_material(path: Path, *, precision: str = "mixed", gradients: bool = True, **facts: Any) -> RunReport:
     """Every strategy holds exactly the bytes of its formula."""
     strategies = ("jit_auto", "zero1", "zero2", "fsdp")
     fabricate.run_folder(path, strategies=strategies, scalings=("weak",), **facts)
@@ -68,7 +67,7 @@ def zero_material(path: Path, *, precision: str = "mixed", gradients: bool = Tru
     return dataclasses.replace(made, rows=rows)
 
 
-def spread_material(path: Path, *, strategy: str = "tensor", **facts: Any) -> Findings:
+def spread_material(path: Path, *, strategy: str = "tensor", **facts: Any) -> RunReport:
     """Every device receives 2 MB per step and device, in two collectives."""
     fabricate.run_folder(path, strategies=(strategy,), noise=0, drift=0, **facts)
 
@@ -81,14 +80,14 @@ def spread_material(path: Path, *, strategy: str = "tensor", **facts: Any) -> Fi
     return change(path, edit)
 
 
-def context_material(path: Path, *, search: bool = True, **facts: Any) -> Findings:
+def context_material(path: Path, *, search: bool = True, **facts: Any) -> RunReport:
     fabricate.run_folder(path, strategies=("context",), scalings=("strong",), **facts)
     if search:
         store.write_json(path / studies.LONGEST, LONGEST)
     return change(path, lambda record: record)
 
 
-def draw(module: Any, material: Findings) -> Figure:
+def draw(module: Any, material: RunReport) -> Figure:
     with canvas.style():
         figure = module.draw(material)
     assert figure is not None
@@ -230,13 +229,3 @@ def test_context_leaves_out_panels_without_data(tmp_path: Path) -> None:
     assert len(draw(draw_context, searched).axes) == 2
     (tmp_path / studies.LONGEST).unlink()
     assert draw_context(searched) is None
-
-
-@pytest.mark.full
-@pytest.mark.usefixtures("every_format")
-@pytest.mark.parametrize("module", thin([draw_zero, draw_tensor, draw_context], 1))
-def test_three_formats_with_the_same_bytes_every_time(tmp_path: Path, module: Any) -> None:
-    make = {draw_zero: zero_material, draw_tensor: spread_material, draw_context: context_material}[module]
-    made = make(tmp_path)
-    first, second = (canvas.render(lambda: module.draw(made)) for _ in range(2))
-    assert first == second and set(first) == {"svg", "pdf", "png"}

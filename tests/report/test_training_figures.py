@@ -21,26 +21,26 @@ from fabricate_losses import Loss
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from jaxbench.analysis import points, scaling
+from jaxbench.analysis import points, run_rows
 from jaxbench.analysis.points import MeasuredPoint
 from jaxbench.core import schema, store
 from jaxbench.core.store import RunFolder
 from jaxbench.features.ablations.figures import draw_waterfall, remarks
-from jaxbench.report import findings, views
+from jaxbench.report import run_report, views
 from jaxbench.report.drawing import canvas, marks, notes
 from jaxbench.report.figures.memory import FLAT, draw_contrastive
 from jaxbench.report.figures.rounds import draw_ranks
 from jaxbench.report.figures.training import draw_hosts
-from jaxbench.report.findings import Findings
+from jaxbench.report.run_report import RunReport
 
 LOSSES = {n: Loss(share=1 - 0.02 * n, machine=1 - 0.03 * n, communication=0.92) for n in (2, 4, 8)}
 
 
-def waterfall_found(path: Path, **facts: Any) -> findings.TrainingFindings:
-    return findings.find(RunFolder(fabricate_losses.folder(path, facts.pop("losses", LOSSES), **facts)))
+def waterfall_found(path: Path, **facts: Any) -> RunReport:
+    return run_report.find(RunFolder(fabricate_losses.folder(path, facts.pop("losses", LOSSES), **facts)))
 
 
-def waterfall_draw(run: findings.TrainingFindings) -> Figure:
+def waterfall_draw(run: RunReport) -> Figure:
     with canvas.style():
         figure = draw_waterfall(run)
     assert figure is not None
@@ -49,7 +49,7 @@ def waterfall_draw(run: findings.TrainingFindings) -> Figure:
 
 def test_the_note_counts_the_rounds_of_factors_and_of_the_efficiency(tmp_path: Path) -> None:
     path = fabricate_losses.folder(tmp_path, {2: LOSSES[2]}, rounds=12, blocks=1)
-    whole = remarks(findings.find(RunFolder(path)).waterfalls)[0]
+    whole = remarks(run_report.find(RunFolder(path)).waterfalls)[0]
     assert "n = 12 blocks in 12 rounds" in whole and "factors" not in whole
     lines = [json.loads(line) for line in (path / "records.jsonl").read_text().splitlines()]
     kept = [
@@ -57,7 +57,7 @@ def test_the_note_counts_the_rounds_of_factors_and_of_the_efficiency(tmp_path: P
     ]
     assert len(kept) < len(lines)
     (path / "records.jsonl").write_text("".join(json.dumps(line) + "\n" for line in kept))
-    note = remarks(findings.find(RunFolder(path)).waterfalls)[0]
+    note = remarks(run_report.find(RunFolder(path)).waterfalls)[0]
     assert re.search(r"n = 6 blocks in 6 rounds of \d+ process\w* for the factors, 12 blocks in 12 rounds", note), note
 
 
@@ -125,8 +125,8 @@ def test_it_stands_below_the_scaling_figure_and_only_where_something_explains(tm
     assert not run.shortfalls()
 
 
-def _lines(run: findings.TrainingFindings) -> list[dict[str, Any]]:
-    return [{"point": entry.point.point} for entry in run.entries()]
+def _lines(run: RunReport) -> list[dict[str, Any]]:
+    return [{"point": row.point.point} for row in run.rows]
 
 
 def panels(path: Path, *, processes: Callable[[int], int], hosts: int = 1, **facts: Any) -> list[Axes]:
@@ -144,7 +144,7 @@ def panels(path: Path, *, processes: Callable[[int], int], hosts: int = 1, **fac
     (path / store.RECORDS).write_text("\n".join(lines) + "\n")
     manifest = json.loads((path / store.MANIFEST).read_text())
     store.write_json(path / store.MANIFEST, {**manifest, "workers": workers})
-    run = findings.find(RunFolder(path))
+    run = run_report.find(RunFolder(path))
     assert "hosts" in views.of(run)
     with canvas.style():
         drawn = draw_hosts(run)
@@ -177,11 +177,11 @@ def test_one_process_has_no_such_figure(tmp_path: Path) -> None:
     assert panels(tmp_path, processes=lambda devices: 1) == []
 
 
-def ranks_found(path: Path, slower: tuple[float, ...], **facts: Any) -> findings.TrainingFindings:
-    return findings.find(RunFolder(fabricate_ranks.folder(path, slower, **facts)))
+def ranks_found(path: Path, slower: tuple[float, ...], **facts: Any) -> RunReport:
+    return run_report.find(RunFolder(fabricate_ranks.folder(path, slower, **facts)))
 
 
-def ranks_draw(run: findings.TrainingFindings) -> Figure:
+def ranks_draw(run: RunReport) -> Figure:
     with canvas.style():
         figure = draw_ranks(run)
     assert figure is not None
@@ -214,7 +214,7 @@ def test_starts_are_marked_and_many_processes_fit(tmp_path: Path) -> None:
 
 def test_one_process_has_no_figure(tmp_path: Path) -> None:
     folder = fabricate_losses.folder(tmp_path, {2: fabricate_losses.Loss()})
-    assert draw_ranks(findings.find(RunFolder(folder))) is None
+    assert draw_ranks(run_report.find(RunFolder(folder))) is None
 
 
 def test_the_page_says_who_is_slow_and_the_file_has_it(tmp_path: Path) -> None:
@@ -230,11 +230,11 @@ def test_the_page_says_who_is_slow_and_the_file_has_it(tmp_path: Path) -> None:
 MB = 1_000_000
 
 
-def material(path: Path, *, wrong: tuple[str, ...] = (), scalings: tuple[str, ...] = ("weak",)) -> Findings:
+def material(path: Path, *, wrong: tuple[str, ...] = (), scalings: tuple[str, ...] = ("weak",)) -> RunReport:
     """n devices on 2 cores: each does n GFLOP, gathers n MB, receives 9 MB of other data, and holds 2 n MB."""
     fabricate.run_folder(path, scalings=scalings, cores=2, wrong=wrong, noise=0, drift=0, rounds=3)
     made = [_edited(point) for point in points.load(RunFolder(path))]
-    return dataclasses.replace(findings.find(RunFolder(path)), rows=scaling.analyse(made, config={}))
+    return dataclasses.replace(run_report.find(RunFolder(path)), rows=run_rows.analyse(made, config={}))
 
 
 def _edited(point: MeasuredPoint) -> MeasuredPoint:
@@ -246,7 +246,7 @@ def _edited(point: MeasuredPoint) -> MeasuredPoint:
     return dataclasses.replace(point, record=dataclasses.replace(point.record, passport=passport))
 
 
-def contrastive_draw(made: Findings) -> Figure:
+def contrastive_draw(made: RunReport) -> Figure:
     with canvas.style():
         figure = draw_contrastive(made)
     assert figure is not None

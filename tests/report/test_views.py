@@ -12,7 +12,7 @@ from report import runs
 
 from jaxbench.core.store import RunFolder
 from jaxbench.errors import UserError
-from jaxbench.report import figures, findings, lever_findings, views
+from jaxbench.report import figures, run_report, views
 from jaxbench.workloads.cases import VIEWS
 
 FOLDER = Path(figures.__path__[0])
@@ -34,7 +34,7 @@ def test_every_figure_has_a_caption_and_runs(name: str) -> None:
 
 def test_every_view_that_something_asks_for_has_a_figure() -> None:
     assert set(VIEWS) == set(views.views("cases"))
-    assert {*lever_findings._VIEWS.values(), "inference", "arms"} <= set(views.views("levers"))
+    assert {*run_report._VIEWS.values(), "inference", "arms"} <= set(views.views("levers"))
 
 
 def test_a_new_file_is_found_and_drawn(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -44,7 +44,7 @@ def test_a_new_file_is_found_and_drawn(tmp_path: Path, monkeypatch: pytest.Monke
     monkeypatch.setattr(views, "_FOLDER", tmp_path / "figures")
     views.figures.cache_clear()
     try:
-        run = findings.find(RunFolder(fabricate.run_folder(tmp_path / "run", devices=(1, 2), rounds=2)))
+        run = run_report.find(RunFolder(fabricate.run_folder(tmp_path / "run", devices=(1, 2), rounds=2)))
         (picture,) = views.pictures(run)
         assert (picture.name, picture.caption) == ("brand_new", "a test")
         assert (tmp_path / "run/figures/brand_new.svg").is_file()
@@ -56,7 +56,7 @@ def test_the_figures_of_a_run_are_those_of_its_kind_and_view(tmp_path: Path) -> 
     config = {"report": {"overlay": "", "view": "zero"}}
     run = RunFolder(fabricate.run_folder(tmp_path / "zero", devices=(1,), rounds=1, config=config))
     names = ["zero", "scaling", "waterfall", "hosts", "roofline", "profile", "search", "ranks", "blocks"]
-    assert list(views.of(findings.find(run))) == names
+    assert list(views.of(run_report.find(run))) == names
     assert list(views.of(runs.findings(tmp_path / "c", "collectives"))) == ["busbw", "alpha_beta", "blocks"]
 
 
@@ -70,4 +70,4 @@ def test_an_unknown_view_in_a_runs_config_is_refused(tmp_path: Path) -> None:
     config = {"report": {"overlay": "", "view": "zerro"}}
     run = RunFolder(fabricate.run_folder(tmp_path, devices=(1,), rounds=1, config=config))
     with pytest.raises(UserError, match="report.view=zerro.* did you mean 'zero'"):
-        views.of(findings.find(run))
+        views.of(run_report.find(run))

@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 from thin import thin
 
 from benchmarks import interval_coverage as simulation
-from jaxbench.analysis import points, scaling
+from jaxbench.analysis import points, run_rows
 from jaxbench.core.store import RunFolder
 from jaxbench.errors import UserError
 from jaxbench.records import documents
@@ -155,9 +155,9 @@ def test_unknown_estimates_are_equal_on_every_python() -> None:
 CALIBRATED = RunVariance(sd=0.02, df=7, source="calibrated")
 
 
-def analyse(path: Path, **facts: Any) -> dict[str, scaling.Row]:
+def analyse(path: Path, **facts: Any) -> dict[str, run_rows.Row]:
     run = RunFolder(fabricate.run_folder(path, **facts))
-    return {row.point.point: row for row in scaling.analyse(points.load(run), config=run.config())}
+    return {row.point.point: row for row in run_rows.analyse(points.load(run), config=run.config())}
 
 
 @pytest.mark.parametrize(
@@ -166,7 +166,7 @@ def analyse(path: Path, **facts: Any) -> dict[str, scaling.Row]:
 )
 def test_an_interval_says_what_it_rests_on(tmp_path: Path, processes: int, known: RunVariance, rests_on: str) -> None:
     run = RunFolder(fabricate.run_folder(tmp_path, rounds=6, processes=processes))
-    row = scaling.analyse(points.load(run), config={}, spread=known)[1]
+    row = run_rows.analyse(points.load(run), config={}, spread=known)[1]
     assert (row.timing.processes, row.timing.rests_on) == (processes, rests_on)
     assert (row.timing.inside.step_s == row.timing.step_s) is (processes == 3)
 

@@ -13,11 +13,11 @@ import fabricate
 import numpy as np
 import pytest
 
-from jaxbench.analysis import load, points, scaling
+from jaxbench.analysis import load, points, run_rows, scaling
 from jaxbench.core import store
 from jaxbench.core.schema import RoundRecord
 from jaxbench.core.store import RunFolder
-from jaxbench.report import findings
+from jaxbench.report import run_report
 from jaxbench.report.sentences import machine
 from jaxbench.statistics import contended, looks
 from jaxbench.statistics.bootstrap import OPTIONAL_STOPPING, BootstrapSamples
@@ -186,7 +186,7 @@ def looked_at(path, noise, *, rounds=6, every_s=1.0, budget_s=60.0, most=20, dev
 
 def look_of(run, ended=""):
     """A look, as in the manifest."""
-    rows = scaling.analyse(points.load(run), config=run.config())
+    rows = run_rows.analyse(points.load(run), config=run.config())
     width, point = max(scaling.half_widths(rows))
     return {"rounds": 6, "ended": ended, "half_width": width, "point": point, "spent_s": 12.0}
 
@@ -213,7 +213,7 @@ def test_time_between_sessions_is_not_spent(tmp_path):
 
 def test_only_what_a_report_claims_must_be_narrow(tmp_path):
     run = looked_at(tmp_path, QUIET, devices=(1, 2, 4), cores=2)
-    rows = scaling.analyse(points.load(run), config=run.config())
+    rows = run_rows.analyse(points.load(run), config=run.config())
     assert [name for _, name in scaling.half_widths(rows)] == ["shard_map/strong/2"]
 
 
@@ -233,7 +233,7 @@ def test_the_page_says_what_ended_it(tmp_path):
     manifest, found = run.manifest(), look_of(run, "budget")
     manifest["plan"]["auto"].update(ended="budget", looks=[found])
     store.write_json(tmp_path / store.MANIFEST, manifest)
-    (section,) = [part for part in findings.find(run).sections() if part.heading == "Rounds"]
+    (section,) = [part for part in run_report.find(run).sections() if part.heading == "Rounds"]
     text = " ".join(section.sentences)
     assert "Stopped after 6 rounds in 3 processes, because its budget of 12 s for rounds is spent: shard_map/" in text
     assert f"± {100 * found['half_width']:.1f} points, not to ± 3 points" in text
@@ -245,7 +245,7 @@ def ended(path, noise, **changes):
     run = looked_at(path, noise)
     manifest = run.manifest()
     manifest["plan"]["auto"] |= {"ended": "precise", "looks": [look_of(run, "precise")], **changes}
-    rows = scaling.analyse(points.load(run), config=run.config())
+    rows = run_rows.analyse(points.load(run), config=run.config())
     return machine.of_rounds(manifest, [row.point for row in rows], rows=rows)
 
 
@@ -288,7 +288,7 @@ def run_with_neighbour(path, contended_rounds, *, auto=True):
         manifest["plan"]["auto"] = {"budget_s": 60.0, "ended": "", "looks": []}
         store.write_json(path / store.MANIFEST, manifest)
     run = RunFolder(path)
-    return {row.point.point: row for row in scaling.analyse(points.load(run), config=run.config())}
+    return {row.point.point: row for row in run_rows.analyse(points.load(run), config=run.config())}
 
 
 def test_contended_rounds_leave_the_efficiency_as_it_is_without_a_neighbour(tmp_path):
@@ -329,7 +329,7 @@ def test_more_rounds_replace_those_that_do_not_count():
     assert found.ended == "" and {claim.rounds for claim in found.claims} == {24} and set(found.visits) == {*WHOLE}
 
 
-def test_less_than_two_ticks_of_the_kernel_are_nobody():
+def test_rounding_by_ticks_of_the_kernel_is_nobody():
     (record,) = measured(WHOLE[:1], 1, {})
-    assert not contended.taken_by(neighbour(record, 0.02, 1)) and contended.taken_by(neighbour(record, 0.021, 1))
+    assert not contended.taken_by(neighbour(record, 0.042, 1)) and contended.taken_by(neighbour(record, 0.043, 1))
     assert not contended.taken_by(dataclasses.replace(record, others_s=(1.0,))), "the number of CPUs is unknown"

@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 from benchmarks import dense_rounds
-from jaxbench.analysis import points, scaling
+from jaxbench.analysis import points, run_rows
 from jaxbench.core.store import RunFolder
 from jaxbench.statistics import paired_ratio, two_way, variance
 from jaxbench.statistics.bootstrap import BootstrapSamples, estimate
@@ -37,7 +37,7 @@ def centres(draws, times):
 @pytest.mark.parametrize("name", ["ladder", "remat", "zero"])
 def test_runs_with_processes_in_sequence_keep_their_numbers(name):
     run = RunFolder(FIGURES / name)
-    rows = scaling.analyse(points.load(run), config=run.config(), spread=variance.read(run.path))
+    rows = run_rows.analyse(points.load(run), config=run.config(), spread=variance.read(run.path))
     kept = list(csv.DictReader((run.path / "summary.csv").read_text().splitlines()))
     for row, line in zip(rows, kept, strict=True):
         assert row.timing.draws.two_way is None
@@ -113,7 +113,7 @@ def test_a_best_row_is_chosen_and_measured_by_all_processes(tmp_path):
     for point in points.load(run):
         rounds = tuple(dataclasses.replace(each, worker=f"session0/w0#{each.round % 4}") for each in point.rounds)
         loaded.append(dataclasses.replace(point, rounds=rounds))
-    rows = scaling.analyse(loaded, config={})
+    rows = run_rows.analyse(loaded, config={})
     assert rows[0].timing.rests_on == "processes and time"
     best = paired_ratio.best(rows, lambda row: 1.0)
     assert best is not None and best.rounds == 12 and best.rate.has_interval
@@ -146,6 +146,6 @@ def test_the_second_clock_uses_the_rounds_that_have_both(tmp_path):
             )
             rounds.append(dataclasses.replace(each, worker=f"session0/w0#{each.round % 4}", **slow))
         loaded.append(dataclasses.replace(point, rounds=tuple(rounds)))
-    for row in scaling.analyse(loaded, config={}):
+    for row in run_rows.analyse(loaded, config={}):
         assert row.timing.draws.two_way is not None
         assert row.timing.clock_ratio.value == pytest.approx(1, abs=0.02) and row.gate == "passed"

@@ -212,8 +212,6 @@ def test_haiku_takes_what_was_transformed():
     [
         (lambda: from_functions(dict, lambda params: 0), r"apply takes \(params, x\), .*, and yours takes \(params\)"),
         (lambda: from_equinox(lambda key: eqx.nn.make_with_state(eqx.nn.BatchNorm)(6, "batch", mode="ema")), "State"),
-        (lambda: from_equinox(lambda key: key), "yours returned a ShapeDtypeStruct: write from_equinox"),
-        (lambda: from_haiku(3, EXAMPLE), "takes a function of the input batch, and was given a int"),
     ],
 )
 def test_an_object_that_is_not_a_model_is_one_sentence(make, sentence):
@@ -351,13 +349,12 @@ def test_a_model_that_draws_says_that_it_needs_a_key(style):
     assert model.predict(model.init(KEY)[0], {}, MANY_X).shape == (64, 4)
 
 
-# Linen's dropout does not specify the sharding of its mask, which explicit sharding requires.
-TAKES = [
-    (way, style) for way in parallel.of_any_model() for style in DROPOUT if (way, style) != ("jit_explicit", "linen")
-]
+TAKES = [(way, style) for way in parallel.of_any_model() for style in DROPOUT]
+# Linen's own dropout does not give its mask a sharding, which explicit sharding requires.
+QUICK_TAKES = [*TAKES[::16], ("jit_explicit", "linen")]
 
 
-@pytest.mark.parametrize(("strategy", "style"), thin(TAKES, TAKES[::16]))
+@pytest.mark.parametrize(("strategy", "style"), thin(TAKES, QUICK_TAKES))
 def test_every_strategy_trains_what_draws(strategy, style):
     mine = workload(DROPOUT[style]())
     program = parallel.build(strategy, mine, jax.devices()[:2])

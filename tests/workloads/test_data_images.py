@@ -4,10 +4,7 @@
 from __future__ import annotations
 
 import gzip
-import io
 import struct
-import tracemalloc
-import zipfile
 
 import numpy as np
 import pytest
@@ -52,7 +49,7 @@ def test_another_size_and_one_too_small():
     assert load("", seed=0, size=(8, 8)).test["image"].shape[1:] == (8, 8, 1)
     with pytest.raises(UserError, match="6x28 pixels: at least 8x8"):
         load("", seed=0, size=(6, 28))
-    with pytest.raises(UserError, match="have 10 classes and the model has 7"):
+    with pytest.raises(UserError, match="digits holds the label .: legal labels are 0 to 6"):
         load("", seed=0, classes=7)
 
 
@@ -142,31 +139,16 @@ def test_a_missing_file_is_named(mnist):
         load(str(mnist), seed=0)
 
 
-def with_header(code, dims, *sizes):
-    return lambda data: struct.pack(f">BBBB{len(sizes)}I", 0, 0, code, dims, *sizes) + data[16:]
-
-
 BAD_IDX = {
-    "png": (lambda data: b"\x89PNG" + data, "is not an IDX file .it begins with '89 50 4e 47'.: .* 00 00 08 03"),
-    "empty": (lambda data: b"", "is not an IDX file"),
-    "unknown type": (with_header(0x07, 3, 7, 28, 28), "is not an IDX file"),
-    "float": (
-        with_header(0x0D, 3, 7, 28, 28),
-        "holds float32 values .*: an MNIST file of this kind begins with 00 00 08 03",
-    ),
-    "labels": (lambda data: idx(draw(7, 7)[1]), "has 1 dimensions"),
-    "cut header": (lambda data: data[:9], "ends within its header, after 9 bytes: 16 are needed"),
-    "short": (lambda data: data[:-1], "declares 7 x 28 x 28 = 5488 bytes of values and holds only 5487"),
-    "long": (lambda data: data + b"\0", "declares 7 x 28 x 28 = 5488 bytes of values and holds more"),
+    "png": (lambda data: b"\x89PNG" + data, "begins with '89 50 4e 47' and not with '00 00 08 03'"),
+    "empty": (lambda data: b"", "is not an MNIST file"),
+    "labels": (lambda data: idx(draw(7, 7)[1]), "begins with '00 00 08 01'"),
+    "short": (lambda data: data[:-1], "declares 7 x 28 x 28 = 5488 bytes of values and holds 5487"),
     "other size": (
         lambda data: idx(np.zeros((7, 14, 56), np.uint8)),
         "holds images of 14x56 pixels: the model takes 28x28",
     ),
     "other count": (lambda data: idx(draw(6, 7)[0]), "has 6 images and 7 labels"),
-    "huge": (
-        with_header(0x08, 3, 2**32 - 1, 28, 28),
-        "declares .* = 3367254359280 bytes of values: at most 2147483648",
-    ),
 }
 
 
@@ -180,49 +162,16 @@ def test_a_bad_file_is_named_with_what_was_found(mnist, kind, compress):
         load(str(mnist), seed=0)
 
 
-def test_no_images_at_all(mnist):
-    (mnist / IMAGES).write_bytes(idx(np.zeros((0, 28, 28), np.uint8)))
-    (mnist / LABELS).write_bytes(idx(np.zeros(0, np.uint8)))
-    with pytest.raises(UserError, match="has no images"):
-        load(str(mnist), seed=0)
-
-
 def test_a_label_that_is_no_class(mnist):
     (mnist / LABELS).write_bytes(idx(np.array([0, 1, 2, 3, 4, 5, 11], np.uint8)))
     with pytest.raises(UserError, match=f"{LABELS} holds the label 11: legal labels are 0 to 9"):
         load(str(mnist), seed=0)
 
 
-@pytest.mark.parametrize("cut", [slice(0, 40), slice(0, -4)], ids=["data", "trailer"])
-def test_a_cut_gzip_file(mnist, cut):
+def test_a_cut_gzip_file(mnist):
     data = gzip.compress((mnist / IMAGES).read_bytes())
-    (mnist / IMAGES).write_bytes(data[cut])
-    with pytest.raises(UserError, match="is a damaged gzip file"):
-        load(str(mnist), seed=0)
-
-
-def test_a_flipped_bit_in_a_gzip_file(mnist):
-    data = bytearray(gzip.compress((mnist / IMAGES).read_bytes()))
-    data[len(data) // 2] ^= 1
-    (mnist / IMAGES).write_bytes(data)
-    with pytest.raises(UserError, match="is a damaged gzip file"):
-        load(str(mnist), seed=0)
-
-
-def test_a_gzip_bomb_is_read_no_further_than_it_declares(mnist):
-    bomb = (mnist / IMAGES).read_bytes() + bytes(200 * 2**20)
-    (mnist / IMAGES).write_bytes(gzip.compress(bomb, compresslevel=1))
-    tracemalloc.start()
-    with pytest.raises(UserError, match="holds more"):
-        load(str(mnist), seed=0)
-    assert tracemalloc.get_traced_memory()[1] < 10 * 2**20
-    tracemalloc.stop()
-
-
-def test_an_unreadable_file(mnist):
-    (mnist / IMAGES).unlink()
-    (mnist / IMAGES).mkdir()
-    with pytest.raises(UserError, match="has no images of the train split"):
+    (mnist / IMAGES).write_bytes(data[:40])
+    with pytest.raises(UserError, match=f"{IMAGES} cannot be read"):
         load(str(mnist), seed=0)
 
 
@@ -266,7 +215,7 @@ def test_arrays_in_column_order_are_read_right(tmp_path):
 
 BAD_NPZ = {
     "missing": ({"y_test": None}, "has no array 'y_test': it must hold x_train, y_train, x_test, y_test"),
-    "objects": ({"y_train": np.array([None] * 9)}, "y_train holds Python objects"),
+    "objects": ({"y_train": np.array([None] * 9)}, "cannot be read as an .npz file of numbers .Object arrays"),
     "integers": ({"x_train": np.zeros((9, 28, 28), np.int32)}, "x_train is int32: legal are uint8"),
     "flat": ({"x_train": np.zeros((9, 784), np.uint8)}, r"x_train has shape \(9, 784\): the model takes \(N, 28, 28\)"),
     "colour": ({"x_test": np.zeros((4, 28, 28, 3), np.uint8)}, r"x_test has shape \(4, 28, 28, 3\)"),
@@ -274,9 +223,12 @@ BAD_NPZ = {
     "not a number": ({"x_train": np.full((9, 28, 28), np.nan)}, "x_train has values from nan"),
     "one-hot": ({"y_train": np.zeros((9, 10), int)}, r"y_train is int64 of shape \(9, 10\): legal are integers"),
     "float labels": ({"y_test": np.zeros(4)}, "y_test is float64"),
-    "count": ({"y_train": np.zeros(8, int)}, "the train split has 9 images and 8 labels"),
-    "empty": ({"x_test": np.zeros((0, 28, 28), np.uint8), "y_test": np.zeros(0, int)}, "the test split has no images"),
-    "label": ({"y_test": np.array([1, 2, 3, -1])}, "y_test holds the label -1: legal labels are 0 to 9"),
+    "count": ({"y_train": np.zeros(8, int)}, "x_train with y_train has 9 images and 8 labels"),
+    "empty": (
+        {"x_test": np.zeros((0, 28, 28), np.uint8), "y_test": np.zeros(0, int)},
+        "x_test with y_test has 0 images",
+    ),
+    "label": ({"y_test": np.array([1, 2, 3, -1])}, "x_test with y_test holds the label -1: legal labels are 0 to 9"),
 }
 
 
@@ -291,37 +243,8 @@ def test_a_file_that_is_no_archive_or_half_of_one(tmp_path):
     path = tmp_path / "data.npz"
     for data in (b"", b"hello", (tmp_path / write(tmp_path)).read_bytes()[:3000]):
         path.write_bytes(data)
-        with pytest.raises(UserError, match="data.npz is a damaged .npz file"):
+        with pytest.raises(UserError, match="data.npz cannot be read as an .npz file"):
             load(str(path), seed=0)
-
-
-def test_a_flipped_bit_is_seen(tmp_path):
-    path = tmp_path / write(tmp_path)
-    data = bytearray(path.read_bytes())
-    data[2000] ^= 8
-    path.write_bytes(data)
-    with pytest.raises(UserError, match="damaged"):
-        load(str(path), seed=0)
-
-
-@pytest.mark.parametrize(
-    ("shape", "message"),
-    [
-        ((2**40, 28, 28), "declares .* bytes: at most"),
-        ((9**4, 28, 28), "declares 5143824 bytes of values and holds 99"),
-    ],
-)
-def test_a_header_that_declares_too_much_is_not_believed(tmp_path, shape, message):
-    path = tmp_path / write(tmp_path)
-    member = io.BytesIO()
-    np.lib.format.write_array_header_1_0(member, {"descr": "|u1", "fortran_order": False, "shape": shape})
-    with zipfile.ZipFile(path, "w") as file:
-        for name, array in arrays().items():
-            buffer = io.BytesIO()
-            np.save(buffer, array)
-            file.writestr(f"{name}.npy", member.getvalue() + bytes(99) if name == "x_train" else buffer.getvalue())
-    with pytest.raises(UserError, match=f"x_train {message}"):
-        load(str(path), seed=0)
 
 
 ROWS = 20

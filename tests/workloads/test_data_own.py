@@ -96,11 +96,11 @@ def endless():
 
 WRONG = {
     "no_data": (3, "the data of 'mine' are int: legal are a dict of arrays"),
-    "no_field": (without("label"), "the data of 'mine' have no 'label': they have x."),
+    "no_field": (without("label"), "the data of 'mine' lack the field 'label': they have x."),
     "no_dict": ([1, 2, 3], "the data of 'mine' hold int: each must be a dict with the fields x, label"),
-    "row_without": ([{"x": ROWS[0]["x"]}], "have no 'label': they have x"),
+    "row_without": ([{"x": ROWS[0]["x"]}], "lack the field 'label': they have x"),
     "ragged": ([ROWS[0], {"x": np.ones(2), "label": 0}], "'x' in the data of 'mine' differs in shape"),
-    "one": ([ROWS[0]], "have 1 examples: at least 2"),
+    "one": ([ROWS[0]], "train split .* have no common, positive length"),
     "empty": (iter(()), "are empty: an iterator can be read only once"),
     "lengths": ({"x": ARRAYS["x"], "label": ARRAYS["label"][:9]}, "no common, positive length"),
     "no_axis": ({**ARRAYS, "label": 3}, r"no common, positive length along their first axis: .*'label' \(\)"),

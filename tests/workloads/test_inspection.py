@@ -17,11 +17,6 @@ LOGITS = 'logits = batch["x"] @ params["w"]'
 EXAMPLE = '{"x": Field((3,)), "label": Field((), jnp.int32, classes=5)}'
 BUILT = "    return TrainWorkload(name="
 MODEL = "    model = from_linen(nn.Dense(5), jax.ShapeDtypeStruct((1, 3), jnp.float32))\n    def init(key):\n"
-KEY = "\n        noise = jax.random.normal(key, (5,))\n        more = jax.random.uniform(key, (5,))"
-IN_A_JIT = """
-        draw = jax.jit(lambda k: jax.random.normal(k, (5,)))
-        a = draw(key)
-        b = draw(key)"""
 
 
 def told(tmp_path, *changes):
@@ -116,11 +111,16 @@ CASES = {
         "metrics that are a list of 1",
         "def loss",
     ),
-    "state_lost": (RETURN, "return jnp.mean(each), ({}, {})", "the state 'mean' is not returned", "def loss"),
+    "state_lost": (
+        RETURN,
+        "return jnp.mean(each), ({}, {})",
+        "'mean' is returned as nothing and was given as float32",
+        "def loss",
+    ),
     "state_new": (
         RETURN,
         'return jnp.mean(each), ({"mean": mean, "var": mean}, {})',
-        "'var' is returned, but not by init",
+        "'var' is returned as float32 of shape (5,) and was given as nothing",
         "def loss",
     ),
     "state_wide": (
@@ -172,12 +172,6 @@ CASES = {
         "'label' of the example has the dtype int32 and no classes",
         "",
     ),
-    "small_dtype": (
-        EXAMPLE,
-        '{"x": Field((3,)), "label": Field((), jnp.int8, classes=500)}',
-        "classes=500: legal for int8 are 1 to 128",
-        "",
-    ),
     "open_axis": (
         EXAMPLE,
         '{"x": Field((None, 3)), "label": Field((), jnp.int32, classes=5)}',
@@ -204,25 +198,6 @@ CASES = {
         "",
     ),
     "no_function": ("loss=loss", "loss=3", "loss is of type int and must be a function, loss(params", ""),
-    "key": (LOGITS, LOGITS + KEY, "line 16 already used", "more = "),
-    "key_split": (
-        LOGITS,
-        LOGITS + KEY.replace("uniform(key, (5,))", "split(key)"),
-        "jax.random.clone(key) if",
-        "more = ",
-    ),
-    "key_in_a_loop": (
-        LOGITS,
-        LOGITS + "\n        for _ in range(3): logits += jax.random.normal(key, (5,))",
-        "already used",
-        "for _",
-    ),
-    "key_in_a_jit": (
-        LOGITS,
-        LOGITS + IN_A_JIT,
-        "already used",
-        "b = draw",
-    ),
 }
 
 
@@ -268,30 +243,6 @@ def test_an_error_in_a_neighbouring_file_names_that_file(tmp_path):
     called = (LOGITS, 'logits = beside_mine.logits(batch["x"], params["w"])')
     _, sentence = told(tmp_path, ("import jax\n", "import jax\nimport beside_mine\n"), called)
     assert sentence.startswith(f"'{tmp_path / 'beside_mine.py'}', line 2: ")
-
-
-# Keys that are used once, in every way that looks like a second use.
-ONCE = {
-    "split": "a, b = jax.random.split(key); n = jax.random.normal(a, (5,)) + jax.random.normal(b, (5,))",
-    "indexed": "k = jax.random.split(key, 3); n = jax.random.normal(k[0], (5,)) + jax.random.normal(k[1], (5,))",
-    "fold_in": "n = sum(jax.random.normal(jax.random.fold_in(key, i), (5,)) for i in range(3))",
-    "fold_in_and_draw": "n = jax.random.normal(jax.random.fold_in(key, 1), (5,)); n += jax.random.normal(key, (5,))",
-    "clone": "n = jax.random.normal(key, (5,)) + jax.random.normal(jax.random.clone(key), (5,))",
-    "library": "n = jax.random.poisson(key, 3.0, (5,)) + 0.0",
-    "permutation": "n = jax.random.permutation(key, 5)",
-    "typed": "n = jax.random.normal(jax.random.wrap_key_data(key), (5,))",
-    "vmapped": "n = jax.vmap(lambda k: jax.random.normal(k, (5,)))(jax.random.split(key, 4))",
-    "scan": "n = jax.lax.scan(lambda k, _: (jax.random.split(k)[0], jax.random.normal(k)), key, None, length=3)",
-    "branches": "n = jax.lax.cond(logits.sum() > 0, jax.random.normal, jax.random.uniform, key)",
-    "gradient": "n = jax.grad(jax.checkpoint(lambda x: (x * jax.random.normal(key)) ** 2))(1.0)",
-    "nnx": "n = nnx.Dropout(0.5, rngs=nnx.Rngs(key)); n = n(n(logits))",
-    "linen": "n = nn.Dropout(0.5, deterministic=False).apply({}, logits, rngs={'dropout': key, 'other': key})",
-}
-
-
-@pytest.mark.parametrize("how", ONCE)
-def test_a_key_that_is_used_once_is_no_error(tmp_path, how):
-    inspection.inspect(brought.build(brought.write(tmp_path, (LOGITS, f"{LOGITS}\n        {ONCE[how]}"))), batch=16)
 
 
 @pytest.mark.parametrize("name", ["alexnet", "gcn", "gpt", "lstm", "recsys", "resnet18", "vit"])

@@ -24,7 +24,7 @@ from jaxbench.report.drawing.axes import entitle
 from jaxbench.report.drawing.canvas import Sheet, short
 from jaxbench.report.drawing.marks import GREY
 from jaxbench.report.drawing.plot import plot
-from jaxbench.report.findings import TrainingFindings
+from jaxbench.report.run_report import RunReport
 from jaxbench.statistics.bootstrap import Estimate
 
 WATERFALL_MOST = 3  # most strategies: more rows of panels do not fit on a page
@@ -39,7 +39,7 @@ _GAP, _LEAST = 1.2, 12.0  # in widths of a bar: the gap between device counts, a
 
 
 @plot("waterfall", views=("training",), order=1)
-def draw_waterfall(run: TrainingFindings) -> Figure | None:
+def draw_waterfall(run: RunReport) -> Figure | None:
     """Each step down from 100 % is the loss by one factor in points of efficiency, with its confidence interval; the
     grey bar is the measured efficiency. Smaller per-device batch: a device with less work does it less efficiently.
     Contention: all devices running at once are slower than one alone, even without communication. Pipeline bubble:

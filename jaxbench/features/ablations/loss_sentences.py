@@ -7,7 +7,7 @@ import math
 from collections.abc import Sequence
 
 from jaxbench.analysis.quantities import devices, interval, percent, scaled, seconds, times
-from jaxbench.analysis.scaling import fault
+from jaxbench.analysis.run_rows import fault
 from jaxbench.features.ablations import waterfall
 from jaxbench.features.ablations.waterfall import (
     BUBBLE,

@@ -14,18 +14,18 @@ The unexplained rest is a factor, too, so the product is exactly E.
 
 from __future__ import annotations
 
+import dataclasses
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
 from jaxbench.analysis import alpha_beta, stragglers
 from jaxbench.analysis.points import MeasuredPoint
-from jaxbench.analysis.scaling import Row, fault
+from jaxbench.analysis.run_rows import Row, fault
 from jaxbench.levers import ACCUMULATE, MESH, SCHEDULE
-from jaxbench.records.manifest import MachineProfile
+from jaxbench.records.manifest import MachineProfile, Surroundings
 from jaxbench.statistics import paired_ratio
 from jaxbench.statistics.bootstrap import UNKNOWN, Estimate
 from jaxbench.statistics.paired_ratio import SharedTimes
@@ -128,9 +128,26 @@ class Waterfall:
             return found[0].lost.over(100)
         return Estimate(value=sum(factor.lost.value for factor in found if factor is not None) / 100)
 
+    @property
+    def numbers(self) -> dict[str, Estimate]:
+        """Its numbers in ``summary.csv``: losses by name, those without a column as UNEXPLAINED, and its times."""
+        with_column = (SMALLER_BATCH, CONTENTION, COMMUNICATION)
+        others = [name for name in NAMES if name not in with_column]
+        return {
+            **{name: self.lost(name) for name in with_column}, UNEXPLAINED: self.lost(*others),
+            "communication_s": self.communication_s, "hidden": self.hidden,
+            "predicted_s": Estimate(value=self.predicted_s),
+        }  # fmt: skip
+
+
+def explain(rows: Sequence[Row], waterfalls: Sequence[Waterfall]) -> list[Row]:
+    """The rows with the numbers of their waterfalls."""
+    numbers = {waterfall.point.point: waterfall.numbers for waterfall in waterfalls}
+    return [dataclasses.replace(row, explained=numbers.get(row.point.point, {})) for row in rows]
+
 
 def find(
-    rows: Sequence[Row], card: MachineProfile | None = None, workers: Mapping[str, Any] | None = None
+    rows: Sequence[Row], card: MachineProfile | None = None, workers: Mapping[str, Surroundings] | None = None
 ) -> list[Waterfall]:
     """The waterfall of every row that has ablations, in the order of the rows.
 

@@ -20,8 +20,7 @@ import numpy as np
 from rich.console import Console
 from rich.text import Text
 
-from jaxbench.analysis import case_rows, machine_profile, scaling, summary
-from jaxbench.analysis.points import CasePoint, MeasuredPoint
+from jaxbench.analysis import machine_profile
 from jaxbench.core import schema
 from jaxbench.core.store import CONFIG, MANIFEST, RECORDS, RunFolder, read_json, write_atomic, write_json
 from jaxbench.errors import UserError
@@ -33,7 +32,6 @@ from jaxbench.records.documents import SHA256, AtLeastOne
 from jaxbench.records.manifest import MachineProfile
 from jaxbench.report import columns
 from jaxbench.report.table import records
-from jaxbench.statistics import variance
 from jaxbench.statistics.bootstrap import MIN_ROUNDS
 
 SCHEMA = 1
@@ -253,7 +251,7 @@ def _short(run: FinishedRun) -> list[str]:
 
 def _measures(run: FinishedRun) -> str:
     """ "training" or "cases"."""
-    return "cases" if run.points and isinstance(run.points[0], CasePoint) else "training"
+    return "cases" if run.points and run.points[0].of_case else "training"
 
 
 def _name(run: FinishedRun) -> dict[str, Any]:
@@ -272,18 +270,11 @@ def _points(run: FinishedRun, machine: MachineProfile | None) -> list[dict[str, 
 
     machine: the peaks and links of its machine (`machine_profile.read`), or None.
     """
-    training = [point for point in (*run.points, *run.explaining) if isinstance(point, MeasuredPoint)]
-    cases = [point for point in run.points if isinstance(point, CasePoint)]
-    known = variance.read(run.path)
-    rows: list[Any] = (
-        scaling.analyse(training, config=run.config, machine=machine, spread=known)
-        if training
-        else case_rows.analyse(cases, manifest=run.manifest, machine=machine, spread=known)
-    )
-    fields = (*(TRAINING if training else CASES), *COMMON)
+    rows = run.rows(machine)
+    fields = (*(CASES if _measures(run) == "cases" else TRAINING), *COMMON)
     return [
         {"point": row.point.point, **{field: np.asarray(record[field]).item() for field in fields}}
-        for row, record in zip(rows, records(columns.FILE, summary.entries(rows)), strict=True)
+        for row, record in zip(rows, records(columns.FILE, rows), strict=True)
     ]
 
 

@@ -15,7 +15,7 @@ from typing import Any
 from rich.console import Console
 from rich.text import Text
 
-from jaxbench.analysis.summary import state as state_of
+from jaxbench.analysis.run_rows import state as state_of
 from jaxbench.errors import UserError, did_you_mean
 from jaxbench.features.cards import card as cards_lib
 from jaxbench.features.cards.card import Card
@@ -23,7 +23,7 @@ from jaxbench.features.cards.figures import CardCurve, draw_cards
 from jaxbench.features.comparison.sentences import clean
 from jaxbench.report.drawing import canvas
 from jaxbench.report.drawing.marks import Mark
-from jaxbench.report.findings import OVERSUBSCRIBED
+from jaxbench.report.run_report import OVERSUBSCRIBED
 from jaxbench.report.table import ALWAYS, TEXT, Cell, Column, Table, TableRow, fill, milliseconds, share
 from jaxbench.statistics.bootstrap import Estimate
 

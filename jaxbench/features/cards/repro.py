@@ -23,9 +23,9 @@ from rich.text import Text
 
 from jaxbench import config as config_lib
 from jaxbench import discovery
-from jaxbench.analysis import scaling
-from jaxbench.analysis.points import CasePoint, MeasuredPoint
-from jaxbench.analysis.scaling import Row
+from jaxbench.analysis import run_rows
+from jaxbench.analysis.points import MeasuredPoint
+from jaxbench.analysis.run_rows import Row
 from jaxbench.errors import UserError, did_you_mean
 from jaxbench.features.cards import card as cards_lib
 from jaxbench.features.cards.card import Card
@@ -49,7 +49,7 @@ ALPHA = 0.05  # the probability that anything in a table is outside by chance
 MARGIN = 0.2  # a smaller difference counts as reproduced
 WITHIN, OUTSIDE, CONSISTENT, NOT_JUDGED = "within", "outside", "consistent", ""
 _VERDICTS = {judge.SAME: WITHIN, judge.FASTER: OUTSIDE, judge.SLOWER: OUTSIDE}
-Any_ = MeasuredPoint | CasePoint
+Any_ = MeasuredPoint | MeasuredPoint
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -146,8 +146,8 @@ def _absent(name: str, card: Any_ | None, now: Any_ | None) -> PointAgreement:
 
 def _rows(run: FinishedRun) -> dict[str, Row]:
     """The rows of a training by point; {} for a run of cases."""
-    training = [point for point in run.points if isinstance(point, MeasuredPoint)]
-    return {row.point.point: row for row in scaling.analyse(training, config=run.config)} if training else {}
+    steps = [point for point in run.points if not point.of_case]
+    return {row.point.point: row for row in run_rows.analyse(steps, config=run.config)}
 
 
 def _share(name: str, rows: list[dict[str, Row]], drawn: list[dict[str, Drawn]]) -> Ratio | None:

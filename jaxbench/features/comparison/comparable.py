@@ -18,15 +18,16 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from jaxbench.analysis import case_rows, gates, points, scaling
-from jaxbench.analysis.points import CasePoint, MeasuredPoint
+from jaxbench.analysis import gates, points, run_rows
+from jaxbench.analysis.points import MeasuredPoint
+from jaxbench.analysis.run_rows import Row
 from jaxbench.core.store import CONFIG, MANIFEST, RECORDS, RunFolder
 from jaxbench.errors import UserError, did_you_mean
 from jaxbench.features.comparison.calibration import FOLDER
 from jaxbench.features.comparison.ratio import Sample, Side, of_rounds
 from jaxbench.records import identity
 from jaxbench.records.documents import flatten
-from jaxbench.records.manifest import Manifest
+from jaxbench.records.manifest import MachineProfile, Manifest
 from jaxbench.statistics import variance
 
 # The manifests must agree on the machine's identity. The configs must agree on everything except how a run is measured
@@ -51,8 +52,15 @@ class FinishedRun:
     path: Path
     config: dict[str, Any]
     manifest: Manifest
-    points: Sequence[MeasuredPoint] | Sequence[CasePoint]
+    points: Sequence[MeasuredPoint]
     explaining: Sequence[MeasuredPoint] = ()
+
+    def rows(self, machine: MachineProfile | None = None) -> list[Row]:
+        """The rows of its points. machine: the profile of the same machine, or None."""
+        return run_rows.analyse(
+            [*self.points, *self.explaining], config=self.config, manifest=self.manifest, machine=machine,
+            spread=variance.read(self.path),
+        )  # fmt: skip
 
 
 class LeftOut(NamedTuple):
@@ -88,15 +96,13 @@ def read(path: Path) -> FinishedRun:
             raise UserError(f"'{path}' is not a folder: give the results folder of a 'jaxbench run'.")
         folder = RunFolder(path)
         manifest, config = folder.manifest(), folder.config()
-        plan = manifest.get("plan")
-        of_cases = isinstance(plan, dict) and plan.get("measures") == "cases"
-        loaded = points.load_cases(folder) if of_cases else points.load(folder)
+        loaded = points.load(folder)
     except UserError as error:
         raise NotComparable(str(error)) from error
     if not any(point.rounds for point in loaded):
         raise NotComparable(f"'{path}' has no measured round: continue it with --workdir={path}.")
-    explaining = [point for point in loaded if isinstance(point, MeasuredPoint) and point.explains]
-    own: Any = [point for point in loaded if not getattr(point, "explains", "")]
+    explaining = [point for point in loaded if point.explains]
+    own = [point for point in loaded if not point.explains]
     return FinishedRun(path=path, config=config, manifest=manifest, points=own, explaining=explaining)
 
 
@@ -144,7 +150,7 @@ def models(a: FinishedRun, b: FinishedRun, across: Sequence[str] = ()) -> identi
     left, right = (_by_name(run, across) for run in (a, b))
     found: identity.Differences = {}
     for name in (name for name in left if name in right):
-        one, other = left[name].record, right[name].record
+        one, other = left[name].prepared, right[name].prepared
         if one is not None and other is not None:
             found = {**identity.model_differences(one, other), **found}
     return found
@@ -201,16 +207,16 @@ def _covered(name: str, across: Sequence[str]) -> bool:
     return any(name == field or name.startswith(f"{field}.") for field in across)
 
 
-def name_of(point: MeasuredPoint | CasePoint, across: Sequence[str]) -> str:
+def name_of(point: MeasuredPoint, across: Sequence[str]) -> str:
     """A point's name without the fields that may differ."""
-    if not isinstance(point, MeasuredPoint):
+    if point.of_case:
         return point.point
     return "/".join(str(getattr(point, f)) for f in POINT if f not in across and str(getattr(point, f)))
 
 
-def _by_name(run: FinishedRun, across: Sequence[str]) -> dict[str, MeasuredPoint | CasePoint]:
+def _by_name(run: FinishedRun, across: Sequence[str]) -> dict[str, MeasuredPoint]:
     """Points by name, without the fields that may differ."""
-    result: dict[str, MeasuredPoint | CasePoint] = {}
+    result: dict[str, MeasuredPoint] = {}
     for point in run.points:
         name = name_of(point, across)
         if name in result:
@@ -223,19 +229,11 @@ def _by_name(run: FinishedRun, across: Sequence[str]) -> dict[str, MeasuredPoint
 
 def impossible(run: FinishedRun, which: str = "") -> dict[tuple[str, str], str]:
     """{(which, point id): reason} of the points with a physically impossible result, as a gate found it."""
-    every: Any = [*run.points, *run.explaining]
-    training = [point for point in every if isinstance(point, MeasuredPoint)]
-    known = variance.read(run.path)
-    rows: Any = (
-        scaling.analyse(training, config=run.config, spread=known)
-        if training
-        else case_rows.analyse(every, manifest=run.manifest, machine=None, spread=known)
-    )
-    found = {row.point.point: gates.impossible(row.gates) for row in rows}
+    found = {row.point.point: gates.impossible(row.gates) for row in run.rows()}
     return {(which, name): f"{refused[0].name}: {refused[0].reason}" for name, refused in found.items() if refused}
 
 
-def _fault(point: MeasuredPoint | CasePoint | None, which: str, impossible: dict[tuple[str, str], str]) -> str:
+def _fault(point: MeasuredPoint | None, which: str, impossible: dict[tuple[str, str], str]) -> str:
     """Why a point of one side cannot be compared; "" if it can."""
     if point is None:
         return f"not in {which}"
@@ -257,9 +255,8 @@ def samples_of(run: FinishedRun) -> Side:
     return found
 
 
-def _sample(point: MeasuredPoint | CasePoint) -> Sample:
-    work = float(point.global_batch) if isinstance(point, MeasuredPoint) else 1.0
-    return of_rounds(point.rounds, work)
+def _sample(point: MeasuredPoint) -> Sample:
+    return of_rounds(point.rounds, 1.0 if point.of_case else float(point.global_batch))
 
 
 def baseline_path(name: str, folder: Path = FOLDER) -> Path:

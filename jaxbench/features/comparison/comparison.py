@@ -18,8 +18,7 @@ from pathlib import Path
 
 import numpy as np
 
-from jaxbench.analysis import scaling
-from jaxbench.analysis.points import MeasuredPoint
+from jaxbench.digits import digits
 from jaxbench.errors import UserError
 from jaxbench.features.ablations import waterfall
 from jaxbench.features.ablations.waterfall import NAMES, TERMS, UNEXPLAINED, Waterfall
@@ -28,7 +27,6 @@ from jaxbench.features.comparison.comparable import FinishedRun, LeftOut
 from jaxbench.features.comparison.judge import ALPHA, CANNOT_TELL, EXIT, FASTER, SLOWER, Answer, Answers, Metric, decide
 from jaxbench.features.comparison.ratio import Ratio, of_seeds
 from jaxbench.features.training.trainings import LearningCurve, position
-from jaxbench.statistics import variance
 from jaxbench.statistics.bootstrap import UNKNOWN, Estimate
 
 ONE_DEVICE = "one device"
@@ -76,9 +74,7 @@ def waterfall_pairs(a: FinishedRun, b: FinishedRun, across: Sequence[str] = ()) 
 def _waterfalls(run: FinishedRun, across: Sequence[str]) -> dict[str, Waterfall]:
     if not run.explaining:
         return {}
-    training = [point for point in (*run.points, *run.explaining) if isinstance(point, MeasuredPoint)]
-    rows = scaling.analyse(training, config=run.config, spread=variance.read(run.path))
-    return {comparable.name_of(one.point, across): one for one in waterfall.find(rows)}
+    return {comparable.name_of(one.point, across): one for one in waterfall.find(run.rows())}
 
 
 def _changes(point: str, a: Waterfall, b: Waterfall) -> list[Change]:
@@ -202,7 +198,7 @@ class Reached:
         words = {FASTER: "B reaches the target sooner", SLOWER: "A reaches the target sooner"}
         answer = words.get(self.verdict, "both reach the target equally soon" if self.verdict != CANNOT_TELL else "")
         limits = ["at least " if lost else "" for lost in (self.a_lost, self.b_lost)]
-        numbers = f"A {limits[0]}{self.a:.4g}, B {limits[1]}{self.b:.4g}"
+        numbers = f"A {limits[0]}{digits(self.a, 4)}, B {limits[1]}{digits(self.b, 4)}"
         if not answer:
             lost = self.a_lost or self.b_lost
             answer = "cannot tell which reaches the target sooner"
@@ -210,7 +206,7 @@ class Reached:
         interval = ""
         if self.times.se > 0 and not (self.a_lost or self.b_lost):
             found = self.times.estimate()
-            interval = f"; B over A is {found.value:.3g} [{found.lo:.3g}, {found.hi:.3g}]"
+            interval = f"; B over A is {digits(found.value)} [{digits(found.lo)}, {digits(found.hi)}]"
         return f"In {self.what}: {answer}. {numbers}{interval}."
 
     def _why(self) -> str:

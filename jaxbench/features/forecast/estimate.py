@@ -14,7 +14,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from jaxbench.analysis.compiled import CompiledRow
-from jaxbench.analysis.scaling import Row
+from jaxbench.analysis.run_rows import Row
 from jaxbench.catalog import hardware
 from jaxbench.catalog.targets import Target, parse
 from jaxbench.core.schema import Collective
@@ -32,7 +32,7 @@ from jaxbench.features.forecast.forecasts import (
 from jaxbench.features.forecast.network import Hosts, Network, PciePath, alternatives, assumed, slowest
 from jaxbench.features.forecast.schedule import Event, Times
 from jaxbench.features.forecast.work import Chip, Cost
-from jaxbench.levers import REMAT
+from jaxbench.levers import REMAT, remat
 
 _SHORT = ", shorter than in any published run. The gaps between kernels are not counted, so this is a lower bound"
 _ATTENTION = {
@@ -87,10 +87,10 @@ def exact(row: CompiledRow, experiment: str, target: Target) -> ForecastRecord:
 
 
 def family(platform: str, levers: Mapping[str, str]) -> str:
-    """The family of a program of this suite: tpu, xla_remat (a GPU's that recomputes activations) or xla."""
+    """The family of a program of this suite: tpu, xla_remat (a GPU's that recomputes products) or xla."""
     if platform == "tpu":
         return "tpu"
-    return "xla" if REMAT.of(levers) == REMAT.default else "xla_remat"
+    return "xla_remat" if remat.recomputes_products(REMAT.of(levers)) else "xla"
 
 
 def program(text: str, mesh: Mapping[str, int], target: Target, *, compiled_for: str = "") -> tuple[Event, ...]:
@@ -334,6 +334,9 @@ def from_measured(rows: Sequence[Row], count: int, target: str, network: Network
     sent_s, slowly_s = (_sent_s(collectives, each) for each in (network, slowest(network)))
     notes += assumed(network) if slowly_s > sent_s else ()
     low, high = (step.lo, step.hi) if step.has_interval else (step.value, step.value)
+    if not step.has_interval:
+        few = f"{base.timing.rounds} rounds, too few for a confidence interval"
+        notes.append(f"{point.point} was measured in {few}, so the band does not include its variation.")
     if share < 1:
         notes.append("Local work is taken in proportion to the per-device batch; small batches are slower than that.")
     batch = point.global_batch * (count if point.scaling == "weak" else 1)

@@ -15,22 +15,22 @@ from jaxbench.analysis.compiled import gigabytes
 from jaxbench.catalog import published
 from jaxbench.core.schema import COLLECTIVES, CompiledRecord
 from jaxbench.features.forecast.forecasts import COMPILED, ForecastRecord
+from jaxbench.report.compiled_report import CompiledReport
 from jaxbench.report.drawing import marks, notes
 from jaxbench.report.drawing.axes import devices_axis, entitle, log_axis, plain
 from jaxbench.report.drawing.canvas import Sheet, short
 from jaxbench.report.drawing.marks import Mark
 from jaxbench.report.drawing.plot import plot
-from jaxbench.report.findings import Findings
 
 LIMIT = 48  # most points that fit in the figure
 
 
 @plot("compiled", views=("compiled",))
-def draw_compiled(run: Findings) -> Figure | None:
+def draw_compiled(run: CompiledReport) -> Figure | None:
     """Compiled for hardware that this machine does not have; nothing was run. Left: memory that a step needs on one
     device; dashed: a device's capacity. Right: bytes that one device sends per step, by kind of collective. A cross
     marks a point with other communication than expected."""
-    compiled = [(row, row.record) for row in run.rows if row.record is not None]
+    compiled = [(row, row.record) for row in run.compiled if row.record is not None]
     if not compiled:
         return None
     shown = compiled[:LIMIT]

@@ -17,7 +17,7 @@ from pathlib import Path
 from ml_collections import ConfigDict
 from rich.console import Console
 
-from jaxbench.analysis import compiled, machine_profile, points, scaling
+from jaxbench.analysis import compiled, machine_profile, points, run_rows
 from jaxbench.analysis.compiled import CompiledRow
 from jaxbench.catalog import targets
 from jaxbench.catalog.targets import Target
@@ -265,7 +265,7 @@ def _from_run(experiment: str, config: ConfigDict, asked: ForecastRequest) -> li
     run = RunFolder(asked.source)
     if (name := run.config().get("experiment")) != config.experiment:
         raise UserError(f"--from={asked.source} is a run of {name}, not of {experiment}: give its experiment.")
-    rows = scaling.analyse(points.load(run), config=run.config(), spread=variance.read(run.path))
+    rows = run_rows.analyse(points.load(run), config=run.config(), spread=variance.read(run.path))
     families = dict.fromkeys((row.point.strategy, row.point.scaling, row.point.arm) for row in rows)
     networks: list[tuple[str, Network]] = [
         (text, Hosts(host=1, inside={}, between=link)) if isinstance(link, AlphaBetaLink)
@@ -286,7 +286,7 @@ def _carded(path: Path) -> Carded:
     card = machine_profile.read(path)
     if card is None:
         raise UserError(f"there is no machine profile '{path}': 'jaxbench machine' writes one, machine.json.")
-    return Carded(card={**card})
+    return Carded(card=card)
 
 
 def _blocks(config: ConfigDict, experiment: str) -> int:

@@ -13,7 +13,6 @@ import dataclasses
 import math
 import re
 from dataclasses import dataclass
-from typing import Any
 
 from jaxbench.analysis import alpha_beta
 from jaxbench.catalog import hardware
@@ -21,6 +20,7 @@ from jaxbench.catalog.targets import Target
 from jaxbench.core.schema import Collective
 from jaxbench.errors import UserError
 from jaxbench.features.forecast.forecasts import NVLINK, PEER, STAGED
+from jaxbench.records.manifest import MachineProfile
 
 _RATE = re.compile(r"(\d+(?:\.\d+)?)(k|m|g|t)bit(?::(\d+(?:\.\d+)?)(us|ms))?")
 _POWERS = {"k": 1e3, "m": 1e6, "g": 1e9, "t": 1e12}
@@ -178,7 +178,7 @@ class Hosts:
 class Carded:
     """The measured links of a machine profile."""
 
-    card: dict[str, Any]
+    card: MachineProfile
 
     def seconds(self, collective: Collective, stride: int) -> float:
         spreads = [alpha_beta.link_group(link) for link in self.card["links"]]

@@ -20,21 +20,21 @@ from jaxbench.analysis.quantities import devices, seconds
 from jaxbench.core.store import RunFolder, write_atomic
 from jaxbench.errors import UserError
 from jaxbench.records.manifest import CopyRate, LaunchCost, LinkFit, Machine, MachineProfile, Peak
-from jaxbench.report import case_findings, page, views
+from jaxbench.report import page, run_report, views
 from jaxbench.report.build import RunOutcome
-from jaxbench.report.case_findings import CaseFindings
 from jaxbench.report.drawing import canvas
 from jaxbench.report.figures import roofline
 from jaxbench.report.figures.roofline import of_cases
-from jaxbench.report.findings import OVERSUBSCRIBED
 from jaxbench.report.page import Page, Picture, Purpose, Section
+from jaxbench.report.run_report import OVERSUBSCRIBED, RunReport
+from jaxbench.report.sentences.rows import refusals
 from jaxbench.report.table import ALWAYS, TEXT, Column, Table, fill
 
 PAGE = "machine.html"
 # The views with figures that characterise a machine, in the order of the page.
 _KEY = ("stream", "matmul", "dispatch", "transfer", "collectives")
 _SHOWN = {"collectives": ("busbw", "alpha_beta")}
-Run = tuple[Path, CaseFindings]
+Run = tuple[Path, RunReport]
 
 
 def write(
@@ -52,7 +52,7 @@ def write(
       UserError: a run folder is damaged or is not one, or `folder` cannot be written.
     """
     folder = Path(folder)
-    analysed = [(path, case_findings.find(RunFolder(path))) for path in runs]
+    analysed = [(path, run_report.find(RunFolder(path))) for path in runs]
     try:
         pictures = [*_roofline(folder, analysed, card), *_pictures(analysed)]
         made = _page(folder, analysed, card, pictures)
@@ -66,17 +66,17 @@ def write(
 
 
 def _page(folder: Path, runs: Sequence[Run], card: MachineProfile, pictures: Sequence[Picture]) -> Page:
-    results = _of_runs(runs, lambda findings: findings.headlines)  # only on the page: the terminal has the table
-    normal = _of_runs(runs, lambda findings: [verdict.sentence for verdict in findings.normal])
-    refused = _of_runs(runs, lambda findings: case_findings.refusals(findings.rows))
+    results = _of_runs(runs, lambda report: report.headlines)  # only on the page: the terminal has the table
+    normal = _of_runs(runs, lambda report: [verdict.sentence for verdict in report.normal])
+    refused = _of_runs(runs, lambda report: refusals(report.rows))
     sections = [
         Section(heading="Incomplete or failed", sentences=_shortfalls(runs), purpose=Purpose.SHORTFALL),
         Section(heading="Doubts about this profile", sentences=machine_profile.doubts(card)),
         Section(heading="Results of the runs", sentences=results, purpose=Purpose.DETAIL),
         Section(heading="Refused by the gates", sentences=refused, definition="gates"),
-        Section(heading="Not measured", sentences=_of_runs(runs, lambda findings: findings.left_out)),
+        Section(heading="Not measured", sentences=_of_runs(runs, lambda report: report.left_out)),
         Section(heading="Is this normal?", sentences=normal, definition="is-this-normal"),
-        Section(heading="Notes", sentences=_of_runs(runs, lambda findings: findings.repairs)),
+        Section(heading="Notes", sentences=_of_runs(runs, lambda report: report.repairs)),
     ]
     name = machine_name(card["machine"])
     return Page(
@@ -88,7 +88,7 @@ def _page(folder: Path, runs: Sequence[Run], card: MachineProfile, pictures: Seq
         brief=brief(card),
         definition="machinejson",
         sections=[section for section in sections if section.sentences],
-        links=[(_address(folder, path), f"{findings.experiment}: every number and sample") for path, findings in runs],
+        links=[(_address(folder, path), f"{report.experiment}: every number and sample") for path, report in runs],
         sources=[("Machine profile", card)],
         made_from="machine.json and the runs that it links to",
     )
@@ -100,19 +100,18 @@ def _address(folder: Path, run: Path) -> str:
     return urllib.parse.quote(Path(relative).as_posix())
 
 
-def _of_runs(runs: Sequence[Run], say: Callable[[CaseFindings], Sequence[str]]) -> list[str]:
+def _of_runs(runs: Sequence[Run], say: Callable[[RunReport], Sequence[str]]) -> list[str]:
     """The sentences of all runs, each after its experiment's name."""
-    return [f"{findings.experiment}: {sentence}" for _, findings in runs for sentence in say(findings)]
+    return [f"{report.experiment}: {sentence}" for _, report in runs for sentence in say(report)]
 
 
 def _shortfalls(runs: Sequence[Run]) -> list[str]:
-    nothing = ["The plan asks for no points."]
-    return _of_runs(runs, lambda findings: findings.shortfalls() if findings.rows else nothing)
+    return _of_runs(runs, RunReport.shortfalls)
 
 
 def _roofline(folder: Path, runs: Sequence[Run], card: MachineProfile) -> list[Picture]:
     """The roofline: every kernel of all runs under the profile's ceilings."""
-    spots = of_cases([row for _, findings in runs for row in findings.rows])
+    spots = of_cases([row for _, report in runs for row in report.rows])
     title = f"{machine_name(card['machine'])}: kernels under this machine's ceilings"
     files = canvas.render(lambda: roofline.under(spots, card=card, title=title, dtype="float32"))
     canvas.write(files, folder / "figures", "roofline")
@@ -123,12 +122,12 @@ def _pictures(runs: Sequence[Run]) -> list[Picture]:
     """The figures in the runs' folders, which their own reports drew."""
     pictures = []
     for view in _KEY:
-        for path, findings in runs:
-            for figure in _SHOWN.get(view, (view,)) if findings.view == view else ():
+        for path, report in runs:
+            for figure in _SHOWN.get(view, (view,)) if report.view == view else ():
                 file = path / "figures" / f"{figure}.svg"
                 if file.is_file():
-                    picture = views.picture(figure, file.read_bytes(), findings)
-                    pictures.append(dataclasses.replace(picture, name=f"{findings.experiment}-{figure}"))
+                    picture = views.picture(figure, file.read_bytes(), report)
+                    pictures.append(dataclasses.replace(picture, name=f"{report.experiment}-{figure}"))
     return pictures
 
 

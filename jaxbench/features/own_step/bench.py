@@ -116,7 +116,7 @@ class OwnBench(AblationBench):
                 return self.explain(request.point)
         return None
 
-    def built(self, point: Point, *, accepted: bool) -> tuple[PyTree, Program]:
+    def workload_and_program(self, point: Point, *, accepted: bool) -> tuple[PyTree, Program]:
         with stage("build"):
             require_options(point.levers, self.devices[0])
             part, batch, none = point.levers.get(PART.name), point.global_batch, StepWork()
@@ -138,7 +138,7 @@ class OwnBench(AblationBench):
             work = StepWork(parameters=programs.parameters(program), flops=None if flops is None else flops * batch)
             return work, shares.elsewhere(program, devices) if absent else program
 
-    def compiled(
+    def executable(
         self, workload: PyTree, program: Program, point: Point, options: dict[str, PyTree]
     ) -> tuple[Program, CompiledStep]:
         how: dict[str, PyTree] = {"options": options, "asked": point.devices}
@@ -156,7 +156,7 @@ class OwnBench(AblationBench):
             if not isinstance(error.__cause__, programs.NEEDS_VALUE) or not program.state_leaves.numbers:
                 raise
             devices, batch = [*program.mesh.devices.flat], point.global_batch
-            return self.compiled(workload, programs.build(self.step, devices, batch, numbers=False), point, options)
+            return self.executable(workload, programs.build(self.step, devices, batch, numbers=False), point, options)
         placed, again = programs.settled(program, compiled.call)
         if again:  # with the layout that the first compilation chose for arrays that init does not place
             compiled = compile_step(workload, placed, point.global_batch, **how)

@@ -8,18 +8,18 @@ from collections.abc import Sequence
 from matplotlib.figure import Figure
 
 from jaxbench.analysis.quantities import devices
-from jaxbench.analysis.scaling import Row
+from jaxbench.analysis.run_rows import Row
 from jaxbench.core.schema import ProfileRecord
 from jaxbench.report.details import IDLE
 from jaxbench.report.drawing import marks, notes
 from jaxbench.report.drawing.axes import entitle, seconds_tick, zero_axis
 from jaxbench.report.drawing.canvas import Sheet, short
 from jaxbench.report.drawing.plot import plot
-from jaxbench.report.findings import Findings
+from jaxbench.report.run_report import RunReport
 
 
 @plot("profile", views=("training", "levers"), order=3)
-def draw_profile(run: Findings) -> Figure | None:
+def draw_profile(run: RunReport) -> Figure | None:
     """Time per step of a few traced steps, by kind of operation, mean over devices. A collective or copy counts only
     while nothing computes. Tracing slows a step down: compare shares, not lengths."""
     profiled = [(row, row.point.profile) for row in run.rows if row.point.profile is not None]

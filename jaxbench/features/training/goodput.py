@@ -17,7 +17,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from jaxbench.analysis.scaling import Row
+from jaxbench.analysis.run_rows import Row
 from jaxbench.digits import digits
 from jaxbench.errors import UserError
 from jaxbench.features.training import trainings

@@ -205,7 +205,7 @@ def devices_and_processes(settings: config_lib.Settings, machine: Machine, batch
         count = max(counts, default=least)
     if "hosts" in machine:
         return count, _of_launch(settings, count, machine)
-    return count, plan.processes_of(settings, (count,), machine)[count]
+    return count, plan.host_process_counts(settings, (count,), machine)[count]
 
 
 def _least(settings: config_lib.Settings, machine: Machine) -> int:
@@ -217,7 +217,7 @@ def _least(settings: config_lib.Settings, machine: Machine) -> int:
 
 def _of_launch(settings: config_lib.Settings, count: int, machine: Machine) -> int:
     """The number of processes of the launch: all take part. Raises UserError if one of them would have no device."""
-    used, started = plan.launched_of(settings, (count,), machine)[count], len(machine["hosts"])
+    used, started = plan.launched_process_counts(settings, (count,), machine)[count], len(machine["hosts"])
     if used < started:
         raise UserError(
             f"--config.mesh.devices={count} leaves some of the {started} processes that were started without a device: "

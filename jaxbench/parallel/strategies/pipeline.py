@@ -57,6 +57,7 @@ def build(workload: TrainWorkload, devices: list[jax.Device], sizes: Sizes, *, s
         """The mean gradient of one array, or of a device's part of it."""
         if dim >= 0:
             grad = jax.lax.psum_scatter(grad, "fsdp", scatter_dimension=dim, tiled=True) / sizes["fsdp"]
+        # Every stage holds the parameters outside the blocks, but only the first or the last one uses them.
         grad = jax.lax.psum(grad, AXIS) if part == OUTER else grad
         rest = _rest(means, dim)
         return mean_over(rest, grad) if rest else grad
@@ -70,6 +71,7 @@ def build(workload: TrainWorkload, devices: list[jax.Device], sizes: Sizes, *, s
             key = rng_keys.local_key(state.key, means)
             grads, metrics = Stage(workload, table, sizes, key, state.step).run(params, batch)
         grads = {part: jax.tree.map(partial(reduced, part), grads[part], dims[part]) for part in (OUTER, BLOCKS)}
+        # Only the last stage has metrics; the others have zeros.
         metrics = jax.tree.map(lambda x: jax.lax.psum(x, AXIS), metrics)
         if means:
             metrics = mean_over(means, metrics)

@@ -55,11 +55,9 @@ def build(workload: TrainWorkload, devices: list[jax.Device]) -> Program:
 
 
 def _lowered_from_shapes(mapped: Any) -> Any:
-    """A wrapper that lowers `mapped` from abstract values.
-
-    With several processes, pmap takes an argument for the part of one process. Exceptions are arrays that span all
-    processes, as here, and abstract values.
-    """
+    """A wrapper that lowers `mapped` from abstract values."""
+    # With several processes, pmap takes an argument for the part of one process, unless it is an array that spans all
+    # processes, as here, or an abstract value.
     lower = mapped.lower
 
     def from_shapes(*args: PyTree) -> PyTree:

@@ -64,8 +64,8 @@ def build_stage(workload: TrainWorkload, devices: list[jax.Device], *, stage: in
 
         Stage 1 holds whole gradients of this device's examples, stage 2 a shard of the mean gradients.
         """
-        each = {"each": mean_shards} if stage == 2 else {}
-        grads, model_state, metrics = on_device(gradients, workload, state, batch, **each)
+        held = {"held": mean_shards} if stage == 2 else {}
+        grads, model_state, metrics = on_device(gradients, workload, state, batch, **held)
         return grads, *mean_over(AXIS, (model_state, metrics))
 
     def held(state: TrainState, batch: Batch) -> PyTree:

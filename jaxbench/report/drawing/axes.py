@@ -5,9 +5,9 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Sequence
-from typing import Any
 
 from matplotlib.axes import Axes
+from matplotlib.axis import Axis
 from matplotlib.ticker import FixedLocator, FuncFormatter, MaxNLocator, NullLocator
 
 from jaxbench.report.drawing.marks import GREY, Mark
@@ -100,7 +100,7 @@ def time_axis(axes: Axes, bars: Sequence[Mark]) -> float:
     return bar_axis(axes, bars, show=seconds_tick)
 
 
-def _ticks(axis: Any, ticks: Sequence[float], show: Show) -> None:
+def _ticks(axis: Axis, ticks: Sequence[float], show: Show) -> None:
     axis.set_major_locator(FixedLocator(ticks))
     axis.set_minor_locator(NullLocator())
     axis.set_major_formatter(FuncFormatter(lambda value, _: show(value)))

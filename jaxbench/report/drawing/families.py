@@ -11,7 +11,7 @@ from matplotlib.axes import Axes
 from matplotlib.lines import Line2D
 from matplotlib.typing import LineStyleType
 
-from jaxbench.analysis.scaling import Row
+from jaxbench.analysis.run_rows import Row
 from jaxbench.report.drawing import marks, notes
 from jaxbench.report.drawing.canvas import short
 from jaxbench.statistics.bootstrap import Estimate
@@ -62,21 +62,16 @@ def remarks(timed: Sequence[Row], drawn: Sequence[Row]) -> list[str]:
     return [*notes.of_times(timed, "per point", what="times: "), *hollow, *wrong]
 
 
-def fact(row: Row, name: str) -> float:
-    """One of the record's facts; NaN: not measured."""
-    return float(row.point.record.facts.get(name, math.nan)) if row.point.record is not None else math.nan
-
-
 def compile_report(row: Row, name: str) -> float:
     """A number from the compile report, such as `temp_bytes`; NaN: unknown."""
-    value = getattr(row.point.record.passport, name) if row.point.record is not None else None
+    value = getattr(row.point.passport, name, None)
     return math.nan if value is None else float(value)
 
 
 def received(row: Row) -> dict[str, float]:
     """The bytes that one device receives in a step, by kind of collective: the sizes of the collectives' results."""
     sizes: dict[str, float] = {}
-    for each in row.point.record.passport.collectives if row.point.record is not None else ():
+    for each in row.point.passport.collectives if row.point.passport is not None else ():
         sizes[each.kind] = sizes.get(each.kind, 0.0) + each.bytes
     return sizes
 

@@ -11,7 +11,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any, TypeVar
+from typing import Any
 
 import numpy as np
 from matplotlib.axes import Axes
@@ -20,6 +20,7 @@ from matplotlib.patches import Patch
 from matplotlib.typing import LineStyleType
 from numpy.typing import ArrayLike
 
+from jaxbench.analysis.run_rows import Row
 from jaxbench.report.drawing import placing
 from jaxbench.statistics.bootstrap import Estimate
 
@@ -44,7 +45,6 @@ PUBLISHED: Style = {**HOLLOW, "color": PALE, "linewidth": 1.0, "linestyle": ":"}
 UNTOLD: Style = dict(facecolor="white", edgecolor=PALE, linewidth=0.7, linestyle=(0, (2, 1.5)))  # a part of a bar
 THICK = 0.72  # the height of a bar; rows are 1 apart
 _ERROR: Style = dict(elinewidth=0.8, capsize=1.8, capthick=0.8)
-Measured = TypeVar("Measured", bound=Any)  # a row of cases, a row of a training, or an arm
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -86,26 +86,26 @@ def exact(value: float) -> Estimate:
     return Estimate(value=value)
 
 
-def state(row: Any, *, exact: bool = False) -> str:
+def state(row: Row, *, exact: bool = False) -> str:
     """The state with which a row is drawn. exact: its number does not depend on speed, so it is never hollow."""
-    if row.point.check_ok is False:
+    if row.wrong:
         return "wrong"
-    if getattr(row, "gate", "") == "refused":
+    if row.gate == "refused":
         return "refused"
     return "hollow" if row.point.oversubscribed and not exact else "solid"
 
 
 def of(
-    rows: Sequence[Measured], at: Callable[[Measured], float], value: Callable[[Measured], Estimate], *,
-    exact: bool = False, scale: float = 1,
+    rows: Sequence[Row], at: Callable[[Row], float], value: Callable[[Row], Estimate], *, exact: bool = False,
+    scale: float = 1,
 ) -> list[Mark]:  # fmt: skip
     """One mark for each row with a known value, sorted by `at`. scale: multiplies the value."""
     made = [Mark(at=at(row), value=value(row).times(scale), state=state(row, exact=exact), n=n_of(row)) for row in rows]
     return sorted((mark for mark in made if mark.value.known and math.isfinite(mark.at)), key=lambda mark: mark.at)
 
 
-def n_of(row: Any) -> tuple[int, int, int]:
-    """The sample sizes behind the interval of a row or an arm: (blocks, rounds, processes)."""
+def n_of(row: Row) -> tuple[int, int, int]:
+    """The sample sizes behind the interval of a row: (blocks, rounds, processes)."""
     return row.timing.samples, row.timing.rounds, row.timing.processes
 
 

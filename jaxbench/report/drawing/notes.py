@@ -5,9 +5,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from typing import Any
 
 from jaxbench.analysis.quantities import payload
+from jaxbench.analysis.run_rows import Row
 from jaxbench.features.ablations.waterfall import SLOWEST_PROCESS, STAGE_WORK, TERMS
 from jaxbench.statistics.bootstrap import MIN_ROUNDS
 
@@ -20,7 +20,7 @@ EXACT = "bytes are exact, so their marks are filled even when oversubscribed"
 BARS = "error bars: 95 % confidence intervals"
 
 
-def of_marks(rows: Sequence[Any], *, fake: bool = False) -> list[str]:
+def of_marks(rows: Sequence[Row], *, fake: bool = False) -> list[str]:
     """The footnotes on error bars, sample sizes and marks that these rows need.
 
     fake: all devices are fake.
@@ -28,19 +28,19 @@ def of_marks(rows: Sequence[Any], *, fake: bool = False) -> list[str]:
     return [*of_times(rows, "per point"), *of_states(rows, fake=fake)]
 
 
-def of_states(rows: Sequence[Any], *, fake: bool = False) -> list[str]:
+def of_states(rows: Sequence[Row], *, fake: bool = False) -> list[str]:
     """The footnotes on marks that are not filled, if these rows or arms have any. fake: all devices are fake."""
     notes = []
     if any(row.point.oversubscribed and row.timing.step_s.known for row in rows):
         notes.append(f"hollow: oversubscribed (more devices than cores); {FAKE}" if fake else HOLLOW)
-    if any(getattr(row, "gate", "") == "refused" and row.point.check_ok is not False for row in rows):
+    if any(row.gate == "refused" and not row.wrong for row in rows):
         notes.append(REFUSED)
-    if any(row.point.check_ok is False for row in rows):
+    if any(row.wrong for row in rows):
         notes.append(WRONG)
     return notes
 
 
-def of_times(rows: Sequence[Any], each: str, *, what: str = "", of: str = "") -> list[str]:
+def of_times(rows: Sequence[Row], each: str, *, what: str = "", of: str = "") -> list[str]:
     """The footnotes on error bars and on the blocks, rounds and processes of `each` row; [] if nothing was timed.
 
     what: the start of the note. of: a remark on the intervals.

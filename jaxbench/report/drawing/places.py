@@ -10,13 +10,14 @@ from typing import Any
 from matplotlib.artist import Artist
 from matplotlib.axes import Axes
 
-from jaxbench.analysis.arms import ArmGroup, ArmResult, arms_of
+from jaxbench.analysis.arms import ArmGroup, arms_of
+from jaxbench.analysis.run_rows import Row
 from jaxbench.report.drawing import marks, notes
 from jaxbench.report.drawing.canvas import short
 from jaxbench.report.drawing.marks import Mark
 from jaxbench.statistics.bootstrap import Estimate
 
-Value = Callable[[ArmResult], Estimate]
+Value = Callable[[Row], Estimate]
 Show = Callable[[Estimate], str]
 
 
@@ -52,7 +53,7 @@ def handles(places: Sequence[ArmGroup], *, bars: bool = False) -> list[Artist]:
     return [make(i, short(place.name)) for i, place in enumerate(places)] if len(places) > 1 else []
 
 
-def line(axes: Axes, places: Sequence[ArmGroup], at: Callable[[ArmResult], float], value: Value, **style: Any) -> None:
+def line(axes: Axes, places: Sequence[ArmGroup], at: Callable[[Row], float], value: Value, **style: Any) -> None:
     """Draws a line for each arm group. style: passed to `marks.line`."""
     for number, place in enumerate(places):
         marks.line(axes, marks.of(place.arms, at, value), place=number, **style)
@@ -60,7 +61,7 @@ def line(axes: Axes, places: Sequence[ArmGroup], at: Callable[[ArmResult], float
 
 def beside(
     places: Sequence[ArmGroup], names: Sequence[str], *, apart: float = 0.74
-) -> Iterator[tuple[ArmResult, int, float]]:
+) -> Iterator[tuple[Row, int, float]]:
     """(arm, number of its group, its y) for each arm in `names`. apart: the share of a row's height that the groups
     fill."""
     for number, place in enumerate(places):

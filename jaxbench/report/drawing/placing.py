@@ -4,12 +4,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import Any
 
 import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.collections import LineCollection
 from matplotlib.figure import Figure
+from matplotlib.path import Path
 from matplotlib.text import Annotation, Text
 from matplotlib.ticker import FixedLocator, FuncFormatter
 from matplotlib.transforms import Bbox, BboxBase
@@ -28,7 +28,7 @@ def settle(figure: Figure) -> None:
     """Moves labels that overlap something to the best position next to their marks. Call it after the layout."""
     for axes in figure.axes:
         _thin(figure, axes)
-        _spread([text for text in axes.texts if text.get_label() == SPREAD])
+        _spread([t for t in axes.texts if isinstance(t, Annotation) and t.get_label() == SPREAD])
     written = [text for text in figure.findobj(Text) if text.axes is None] + [t for a in figure.axes for t in a.texts]
     for axes in figure.axes:
         lines, points = list(_paths(axes)), np.array(list(_points(axes))).reshape(-1, 2)
@@ -51,26 +51,31 @@ def _thin(figure: Figure, axes: Axes) -> None:
         figure.draw_without_rendering()  # moves the remaining labels to their ticks
 
 
-def _spread(texts: Sequence[Any]) -> None:
+def _spread(texts: Sequence[Annotation]) -> None:
     """Shifts labels at the right of a panel up and down, as little as possible, until none overlap."""
-    blocks: list[list[Any]] = []  # groups of touching labels: [mean height, labels from the lowest on]
+    blocks: list[tuple[float, list[Annotation]]] = []  # of touching labels: mean height, labels from the lowest on
     gap = 1.1 * max((Text.get_window_extent(text).height for text in texts), default=0.0)
     for text in sorted(texts, key=lambda text: text.xy[1]):
-        blocks.append([text.axes.transData.transform(text.xy)[1], [text]])
+        blocks.append((_panel(text).transData.transform(text.xy)[1], [text]))
         while len(blocks) > 1 and blocks[-1][0] - blocks[-2][0] < gap * sum(len(b[1]) for b in blocks[-2:]) / 2:
             (low, below), (high, above) = blocks.pop(-2), blocks.pop()
             count = len(below) + len(above)
-            blocks.append([(low * len(below) + high * len(above)) / count, [*below, *above]])
+            blocks.append(((low * len(below) + high * len(above)) / count, [*below, *above]))
     for middle, members in blocks:
         for number, text in enumerate(members):
             height = middle + gap * (number - (len(members) - 1) / 2)
-            text.set_y(text.axes.transData.inverted().transform((0, height))[1])
+            text.set_y(_panel(text).transData.inverted().transform((0, height))[1])
 
 
-def _move(text: Any, axes: Axes, boxes: Sequence[Bbox], lines: Sequence[Any], points: np.ndarray) -> None:
+def _panel(text: Annotation) -> Axes:
+    assert isinstance(text.axes, Axes)
+    return text.axes
+
+
+def _move(text: Annotation, axes: Axes, boxes: Sequence[Bbox], lines: Sequence[Path], points: np.ndarray) -> None:
     """Moves a label to the position with the least cost. boxes, lines, points: the obstacles."""
     figure, panel = axes.figure.bbox, axes.get_window_extent()
-    first = text.xyann, text.get_ha(), text.get_va()
+    first = text.xyann, text.get_horizontalalignment(), text.get_verticalalignment()
     outside = not _inside(text.get_window_extent(), panel)
 
     def cost(box: Bbox) -> float:
@@ -93,17 +98,16 @@ def _move(text: Any, axes: Axes, boxes: Sequence[Bbox], lines: Sequence[Any], po
     _put(text, *best[1])
 
 
-def _put(text: Any, offset: Any, ha: Any, va: Any) -> None:
+def _put(text: Annotation, offset: tuple[float, float], ha: str, va: str) -> None:
     text.xyann = offset
-    text.set_ha(ha)
-    text.set_va(va)
+    text.set(ha=ha, va=va)
 
 
 def _inside(box: Bbox, frame: BboxBase) -> bool:
     return bool(frame.x0 <= box.x0 and box.x1 <= frame.x1 and frame.y0 <= box.y0 and box.y1 <= frame.y1)
 
 
-def _paths(axes: Axes) -> Iterator[Any]:
+def _paths(axes: Axes) -> Iterator[Path]:
     """The paths in a panel, in figure coordinates: lines, error bars and the outlines of bars."""
     for line in axes.lines:
         if len(line.get_xydata()) > 1 and line.get_linestyle() != "None":  # type: ignore[arg-type]
@@ -115,7 +119,7 @@ def _paths(axes: Axes) -> Iterator[Any]:
         yield patch.get_transform().transform_path(patch.get_path())
 
 
-def _points(axes: Axes) -> Iterator[Any]:
+def _points(axes: Axes) -> Iterator[np.ndarray]:
     """The positions of a panel's marks, in figure coordinates."""
     for line in axes.lines:
         if line.get_marker() not in ("", "None", None):

@@ -12,7 +12,7 @@ from matplotlib.figure import Figure
 
 @dataclass(frozen=True, kw_only=True)
 class Plot:
-    """A figure. Call it with the findings of a run: it returns None if there is nothing to draw.
+    """A figure. Call it with the report of a run: it returns None if there is nothing to draw.
 
     Attributes:
       views: the runs that it is for: a kind ("training", "levers", "cases", "compiled"), or a kind with the view of
@@ -26,7 +26,7 @@ class Plot:
     draw: Callable[..., Figure | None]
     views: tuple[str, ...] = ()
     order: int = 0
-    more: Callable[[Any], str] | None = None
+    more: Callable[..., str] | None = None
 
     def __call__(self, *what: Any, **settings: Any) -> Figure | None:
         return self.draw(*what, **settings)

@@ -6,13 +6,13 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Callable, Container, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 from matplotlib.axes import Axes
+from matplotlib.lines import Line2D
 from matplotlib.typing import LineStyleType
 
-from jaxbench.analysis.case_rows import CaseRow
 from jaxbench.analysis.quantities import devices
+from jaxbench.analysis.run_rows import Row
 from jaxbench.report.drawing import marks
 from jaxbench.report.drawing.axes import entitle
 from jaxbench.report.drawing.canvas import Sheet, short
@@ -26,14 +26,14 @@ class Series:
 
     label: str
     place: int
-    rows: list[CaseRow]
+    rows: list[Row]
 
-    def handle(self) -> Any:
+    def handle(self) -> Line2D:
         """The legend entry."""
         return marks.handle(self.place, short(self.label))
 
     def draw(
-        self, axes: Axes, x: Callable[[CaseRow], float], value: Callable[[CaseRow], Estimate], *, scale: float = 1,
+        self, axes: Axes, x: Callable[[Row], float], value: Callable[[Row], Estimate], *, scale: float = 1,
         between: LineStyleType = "-",
     ) -> None:  # fmt: skip
         """Draws scale * value(row) over x(row), for rows with a positive x."""
@@ -41,14 +41,14 @@ class Series:
         marks.line(axes, marks.of(rows, x, value, scale=scale), place=self.place, between=between)
 
 
-def split(rows: Sequence[CaseRow], parts: Sequence[str], *, size: Callable[[CaseRow], float]) -> list[Series]:
+def split(rows: Sequence[Row], parts: Sequence[str], *, size: Callable[[Row], float]) -> list[Series]:
     """One series for each combination of `parts` (names of `PARTS`), in the order of the rows.
 
     Labels contain the parts in which the rows differ. Split all rows of a figure at once and select with `only`, so
     that a series has the same label and style in every panel.
     """
     names = naming(rows, parts)
-    groups: dict[str, list[CaseRow]] = {}
+    groups: dict[str, list[Row]] = {}
     for row in rows:
         groups.setdefault(names[row.point.point], []).append(row)
     return [
@@ -68,12 +68,12 @@ def only(series: Sequence[Series], points: Container[str]) -> list[Series]:
     return [dataclasses.replace(one, rows=rows) for one, rows in picked if rows]
 
 
-def operations(rows: Sequence[CaseRow]) -> list[str]:
+def operations(rows: Sequence[Row]) -> list[str]:
     return list(dict.fromkeys(row.point.op for row in rows))
 
 
 def bands(
-    rows: Sequence[CaseRow], *, across: int, heights: tuple[float, float]
+    rows: Sequence[Row], *, across: int, heights: tuple[float, float]
 ) -> tuple[Sheet, dict[str, tuple[Axes, Axes]]]:
     """A sheet with two panels for each operation, one above the other, and `across` operations in a row.
 
@@ -93,7 +93,7 @@ def bands(
     return sheet, pairs
 
 
-PARTS: dict[str, Callable[[CaseRow], str]] = {
+PARTS: dict[str, Callable[[Row], str]] = {
     "op": lambda row: row.point.op,
     "impl": lambda row: row.point.impl,
     "dtype": lambda row: row.point.dtype,
@@ -105,7 +105,7 @@ PARTS: dict[str, Callable[[CaseRow], str]] = {
 }
 
 
-def naming(rows: Sequence[CaseRow], parts: Sequence[str], *, always: str = "") -> dict[str, str]:
+def naming(rows: Sequence[Row], parts: Sequence[str], *, always: str = "") -> dict[str, str]:
     """{point: name}. A name has `always` and the parts in which the rows differ, or else the first part.
 
     "jit", "jit on gpu", "jit, float32 on 1 core": as in `analysis.case_comparisons`.
@@ -121,14 +121,14 @@ def naming(rows: Sequence[CaseRow], parts: Sequence[str], *, always: str = "") -
     return names
 
 
-def _cores(row: CaseRow) -> str:
+def _cores(row: Row) -> str:
     """The number of cores in words; "" on an accelerator, where it does not matter."""
     if row.point.platform != "cpu" or row.point.cores is None:
         return ""
     return "1 core" if row.point.cores == 1 else f"{row.point.cores} cores"
 
 
-def group(row: CaseRow) -> str:
+def group(row: Row) -> str:
     """The participants of a collective: "8 devices", "4 devices along x of 2x4", "2 devices of 2 hosts"."""
     point = row.point
     along = f" along {point.axis} of {point.mesh}" if "x" in point.mesh else ""
@@ -136,38 +136,38 @@ def group(row: CaseRow) -> str:
     return f"{devices(point.devices)}{along}" if point.family == "collective" else ""
 
 
-def elements(row: CaseRow) -> float:
+def elements(row: Row) -> float:
     return float(row.point.elements or 0)
 
 
-def payload(row: CaseRow) -> float:
+def payload(row: Row) -> float:
     """The payload in bytes; 0 if it has none."""
     return float(row.point.payload_bytes or 0)
 
 
-def time(row: CaseRow) -> Estimate:
+def time(row: Row) -> Estimate:
     """Seconds per call."""
     return row.timing.step_s
 
 
-def per_second(row: CaseRow) -> Estimate:
+def per_second(row: Row) -> Estimate:
     """Elements per second."""
     return row.timing.step_s.under(elements(row))
 
 
-def believed(row: CaseRow) -> bool:
+def believed(row: Row) -> bool:
     """Whether the row may be on a line: it is measured, not known to be wrong, and not refused."""
     return row.timing.step_s.known and marks.state(row) in ("solid", "hollow")
 
 
-def base_of(row: CaseRow, rows: Sequence[CaseRow], impl: str) -> CaseRow | None:
+def base_of(row: Row, rows: Sequence[Row], impl: str) -> Row | None:
     """The valid row of another implementation with the same operation, size, platform and cores; None without one."""
     same = ("op", "dtype", "elements", "platform", "cores")
     bases = (r for r in rows if r.point.impl == impl and believed(r))
     return next((r for r in bases if all(getattr(r.point, s) == getattr(row.point, s) for s in same)), None)
 
 
-def time_over(row: CaseRow, rows: Sequence[CaseRow], impl: str) -> Estimate:
+def time_over(row: Row, rows: Sequence[Row], impl: str) -> Estimate:
     """The row's time over the time of `impl` for the same work on the same cores; UNKNOWN if either is missing."""
     base = base_of(row, rows, impl)
     if base is None or row.point.impl == impl or not believed(row):

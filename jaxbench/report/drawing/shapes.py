@@ -11,14 +11,15 @@ from matplotlib.artist import Artist
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from jaxbench.analysis.arms import ArmGroup, ArmResult
+from jaxbench.analysis.arms import ArmGroup
+from jaxbench.analysis.run_rows import Row
 from jaxbench.report.drawing import marks, places
 from jaxbench.report.drawing.axes import Show, bar_axis, entitle, log_axis, plain, zero_axis
 from jaxbench.report.drawing.canvas import Sheet
 from jaxbench.report.drawing.marks import Mark
 from jaxbench.statistics.bootstrap import Estimate
 
-Value = Callable[[ArmResult], Estimate]
+Value = Callable[[Row], Estimate]
 Curve = Value | tuple[Value, dict[str, Any]]  # with a style of `marks.line`
 Axis = Callable[[Axes], Any]
 
@@ -64,7 +65,7 @@ class Panel:
 
 
 def lines(
-    title: str, groups: Sequence[ArmGroup], at: Callable[[ArmResult], float], panels: Sequence[Panel], *, x: str,
+    title: str, groups: Sequence[ArmGroup], at: Callable[[Row], float], panels: Sequence[Panel], *, x: str,
     axis: Axis = DOUBLING, handles: Sequence[Artist] = (), remarks: Sequence[str] = (),
 ) -> Figure:  # fmt: skip
     """Draws panels next to each other, with a line for each group of arms over `at(arm)`. x: the label of the axis."""

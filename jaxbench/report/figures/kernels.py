@@ -16,9 +16,9 @@ from matplotlib.lines import Line2D
 
 from jaxbench.analysis import quantities, roofline
 from jaxbench.analysis.case_comparisons import Crossing, HalfPerformance
-from jaxbench.analysis.case_rows import CaseRow
 from jaxbench.analysis.quantities import seconds
-from jaxbench.report.case_findings import CaseFindings
+from jaxbench.analysis.run_rows import Row
+from jaxbench.digits import digits
 from jaxbench.report.drawing import marks, notes, series
 from jaxbench.report.drawing.axes import Show, entitle, extent, log_axis, plain, seconds_tick, si, time_axis, zero_axis
 from jaxbench.report.drawing.canvas import Sheet, short
@@ -26,6 +26,7 @@ from jaxbench.report.drawing.marks import Mark, exact
 from jaxbench.report.drawing.plot import plot
 from jaxbench.report.drawing.series import Series, believed, elements, naming, per_second, time_over
 from jaxbench.report.drawing.shapes import Panel, bars, rows
+from jaxbench.report.run_report import RunReport
 from jaxbench.statistics import paired_ratio
 from jaxbench.statistics.bootstrap import UNKNOWN, Estimate
 
@@ -35,7 +36,7 @@ _WORDS = 29  # characters per line of that column
 
 
 @plot("curves", views=("cases/curves", "cases/versus"))
-def draw_curves(run: CaseFindings) -> Figure | None:
+def draw_curves(run: RunReport) -> Figure | None:
     """Left: at small sizes read the time; it is flat as long as launching the work takes longer than the work itself.
     Right: at large sizes read the throughput. Dotted lines: sizes from which one implementation is faster than another,
     drawn if there are few operations; the table has all. Short bars: n½, the size at which a series reaches half of its
@@ -77,14 +78,14 @@ def _axes(panels: np.ndarray, operations: Sequence[str]) -> None:
         entitle(panels[-1, column], x=UNIT)
 
 
-def _inside(op: str, run: CaseFindings) -> list[Crossing]:
+def _inside(op: str, run: RunReport) -> list[Crossing]:
     """The crossings that lie between two measured sizes."""
     inside = [c for c in run.crossings if c.op == op and c.below is not None and c.from_ is not None]
     return sorted(inside, key=lambda crossing: crossing.from_ or 0)
 
 
-def _half(op: str, run: CaseFindings) -> list[HalfPerformance]:
-    return [k for k in run.knees if k.op == op and k.elements.known and k.below is not None]
+def _half(op: str, run: RunReport) -> list[HalfPerformance]:
+    return [k for k in run.half_rates if k.op == op and k.elements.known and k.below is not None]
 
 
 def _letters(crossings: Sequence[Crossing]) -> dict[int, str]:
@@ -93,7 +94,7 @@ def _letters(crossings: Sequence[Crossing]) -> dict[int, str]:
     return {size: chr(ord("a") + place % 26) for place, size in enumerate(sizes)}
 
 
-def _words(op: str, run: CaseFindings) -> list[str]:
+def _words(op: str, run: RunReport) -> list[str]:
     """Explanations of the letters and bars in one operation's panels, in wrapped lines."""
     passed = _inside(op, run)
     letters = _letters(passed)
@@ -129,7 +130,7 @@ DISPATCH_LIMIT = 24
 
 
 @plot("dispatch", views=("cases/dispatch",))
-def draw_dispatch(run: CaseFindings) -> Figure | None:
+def draw_dispatch(run: RunReport) -> Figure | None:
     """Time per call of programs that do almost nothing: the overhead of every call. The axis is logarithmic: compare
     the ends of the bars, not their lengths."""
     timed, parts = [row for row in run.rows if row.timing.step_s.known], ("impl", "dtype", "platform", "cores")
@@ -155,7 +156,7 @@ def draw_dispatch(run: CaseFindings) -> Figure | None:
 
 
 DEVICES_LIMIT = 16
-Pair = tuple[CaseRow, CaseRow]
+Pair = tuple[Row, Row]
 
 
 @plot(
@@ -163,7 +164,7 @@ Pair = tuple[CaseRow, CaseRow]
     views=tuple(f"cases/{view}" for view in ("curves", "matmul", "stream", "dispatch", "fusion", "linalg", "versus")),
     order=1,
 )
-def draw_devices(run: CaseFindings) -> Figure | None:
+def draw_devices(run: RunReport) -> Figure | None:
     """The same jitted kernel on the CPU and on the accelerator, at the largest size measured on both. The factor is the
     accelerator's speed-up. The axis is logarithmic: compare the ends of the bars, not their lengths."""
     pairs = both(run.rows)
@@ -173,7 +174,7 @@ def draw_devices(run: CaseFindings) -> Figure | None:
     made = []
     for place, (cpu, other) in enumerate(shown):
         ratio = paired_ratio.ratio(cpu, other)
-        gain = f"   {ratio.value:.3g} x" if ratio.known and believed(cpu) and believed(other) else ""
+        gain = f"   {digits(ratio.value)} x" if ratio.known and believed(cpu) and believed(other) else ""
         for style, row, text in ((0, cpu, ""), (1, other, gain)):
             time = row.timing.step_s
             text = f"{seconds(time.value)}{text}"
@@ -189,10 +190,10 @@ def draw_devices(run: CaseFindings) -> Figure | None:
     return sheet.finish(f"{run.experiment}: CPU against accelerator", handles, remarks)
 
 
-def both(rows: Sequence[CaseRow]) -> list[Pair]:
+def both(rows: Sequence[Row]) -> list[Pair]:
     """(row on all CPU cores, row on the accelerator) of each kernel at its largest common size, in row order."""
     timed = [row for row in rows if row.point.family == "kernel" and row.point.elements and row.timing.step_s.known]
-    on_cpu: dict[tuple[object, ...], CaseRow] = {}
+    on_cpu: dict[tuple[object, ...], Row] = {}
     for row in sorted((r for r in timed if r.point.platform == "cpu"), key=lambda r: r.point.cores or 0):
         on_cpu[_key(row)] = row
     pairs: dict[tuple[object, ...], Pair] = {}
@@ -206,12 +207,12 @@ def both(rows: Sequence[CaseRow]) -> list[Pair]:
     return list(pairs.values())
 
 
-def _key(row: CaseRow) -> tuple[object, ...]:
+def _key(row: Row) -> tuple[object, ...]:
     point = row.point
     return (point.op, point.dtype, point.impl, point.shape, point.elements)
 
 
-def _name(row: CaseRow, pairs: Sequence[Pair]) -> str:
+def _name(row: Row, pairs: Sequence[Pair]) -> str:
     point = row.point
     impls = {cpu.point.impl for cpu, _ in pairs}
     parts = [point.op, point.dtype, point.shape or si(point.elements or 0), *([point.impl] if len(impls) > 1 else [])]
@@ -223,7 +224,7 @@ _FUSION_PARTS = ("impl", "dtype", "platform", "cores")
 
 
 @plot("fusion", views=("cases/fusion",))
-def draw_fusion(run: CaseFindings) -> Figure | None:
+def draw_fusion(run: RunReport) -> Figure | None:
     """Left and middle: time per call and bytes that must move, at the largest size. If time is proportional to bytes,
     the block is memory-bound. Right: speed-up over op-by-op execution, by size."""
     rows = [row for row in run.rows if row.timing.step_s.known and row.point.elements]
@@ -240,20 +241,20 @@ def draw_fusion(run: CaseFindings) -> Figure | None:
     return sheet.finish(f"{run.experiment}: what fusing saves", handles, notes.of_marks(rows))
 
 
-def _largest(rows: Sequence[CaseRow]) -> list[CaseRow]:
+def _largest(rows: Sequence[Row]) -> list[Row]:
     """Rows of the largest size at which the base was measured; without a base, of the largest size."""
     based = [row for row in rows if row.point.impl == BASE] or list(rows)
     size = max(row.point.elements or 0 for row in based)
     return [row for row in rows if row.point.elements == size]
 
 
-def speedup(row: CaseRow, rows: Sequence[CaseRow]) -> Estimate:
+def speedup(row: Row, rows: Sequence[Row]) -> Estimate:
     """Speed-up over op-by-op execution; UNKNOWN if op-by-op execution was not measured."""
     ratio = series.time_over(row, rows, BASE)
     return ratio.under(1) if ratio.known else UNKNOWN
 
 
-def _bars(panels: np.ndarray, op: str, every: Sequence[CaseRow], rows: Sequence[tuple[int, CaseRow]]) -> None:
+def _bars(panels: np.ndarray, op: str, every: Sequence[Row], rows: Sequence[tuple[int, Row]]) -> None:
     times, sizes = [], []
     for at, (place, row) in enumerate(rows):
         ratio, common = speedup(row, every), dict(at=at, style=place, state=marks.state(row))
@@ -279,7 +280,7 @@ def _panel(axes: Axes, bars: Sequence[Mark], title: str, count: int, show: Show)
     entitle(axes, title)
 
 
-def _speedups(axes: Axes, every: Sequence[Series], rows: Sequence[CaseRow]) -> None:
+def _speedups(axes: Axes, every: Sequence[Series], rows: Sequence[Row]) -> None:
     ends = []
     for one in every:
         one.draw(axes, elements, lambda row: speedup(row, rows))
@@ -297,7 +298,7 @@ _MATMUL_PARTS = ("op", "dtype", "impl", "platform", "cores")
 
 
 @plot("matmul", views=("cases/matmul",))
-def draw_matmul(run: CaseFindings) -> Figure | None:
+def draw_matmul(run: RunReport) -> Figure | None:
     """Analytic FLOP (2 per multiply-add) divided by time per call. Dashed: the peak that percentages refer to, from the
     hardware catalogue or measured on this machine."""
     rows = [row for row in run.rows if row.flop_per_s.known and row.point.elements]
@@ -316,7 +317,7 @@ def draw_matmul(run: CaseFindings) -> Figure | None:
     return sheet.finish(f"{run.experiment}: matrix products", handles, remarks)
 
 
-def side(row: CaseRow) -> int:
+def side(row: Row) -> int:
     """n of an n x n x n product; 0 for any other shape."""
     match = re.fullmatch(r"(\d+)x\1x\1", row.point.shape)
     return int(match[1]) if match else 0
@@ -338,13 +339,13 @@ def _squares(axes: Axes, every: Sequence[Series]) -> tuple[list[Line2D], list[st
     return ([marks.guide_handle("peak")], [f"dashed: the peak of {text}"]) if peaks else ([], [])
 
 
-def peak_of(row: CaseRow) -> float:
+def peak_of(row: Row) -> float:
     """The peak FLOP/s that the row's percentage refers to, rounded so that equal peaks compare equal; 0 if none."""
     share = row.peak_share
     return float(f"{row.flop_per_s.value / share.value:.3g}") if share.known and share.value > 0 else 0.0
 
 
-def _shapes(sheet: Sheet, rows: Sequence[CaseRow]) -> list[str]:
+def _shapes(sheet: Sheet, rows: Sequence[Row]) -> list[str]:
     """Draws the fastest shapes of each operation. Returns a note if there are more."""
     axes, kinds, shown = sheet.panels[0, -1], naming(rows, _MATMUL_PARTS), fastest(rows)
     styles = list(dict.fromkeys(kinds[row.point.point] for row in rows))
@@ -360,9 +361,9 @@ def _shapes(sheet: Sheet, rows: Sequence[CaseRow]) -> list[str]:
     return notes.rest(len(shown), len(rows), "other shapes, the fastest of each kind")
 
 
-def fastest(rows: Sequence[CaseRow]) -> list[CaseRow]:
+def fastest(rows: Sequence[Row]) -> list[Row]:
     """At most LIMIT rows, spread evenly over kinds (batched or not, dtype, impl, device, cores), fastest first."""
-    groups: dict[tuple[object, ...], list[CaseRow]] = {}
+    groups: dict[tuple[object, ...], list[Row]] = {}
     for row in sorted(rows, key=lambda row: (row.point.shape.count("x"), -row.flop_per_s.value)):
         p = row.point
         groups.setdefault((p.shape.count("x"), p.op, p.dtype, p.impl, p.platform, p.cores), []).append(row)
@@ -374,7 +375,7 @@ def fastest(rows: Sequence[CaseRow]) -> list[CaseRow]:
 
 
 @plot("stream", views=("cases/stream",))
-def draw_stream(run: CaseFindings) -> Figure | None:
+def draw_stream(run: RunReport) -> Figure | None:
     """Bytes that an operation must read and write, divided by its time per call. At each step down, the arrays no
     longer fit in a cache; only the plateau at the right is memory bandwidth. Small grey points are launch-bound:
     starting the call takes a quarter or more of the time, so they do not show a bandwidth. Dotted: the size of the
@@ -417,16 +418,16 @@ def draw_stream(run: CaseFindings) -> Figure | None:
     return sheet.finish(f"{run.experiment}: bandwidth by working set", handles, [*notes.of_marks(rows), *launch])
 
 
-def working_set(row: CaseRow) -> float:
+def working_set(row: Row) -> float:
     """Bytes of the working set. A call touches every array once, so this equals the bytes moved."""
     return float(row.point.bytes_moved or 0)
 
 
-def _in_memory(row: CaseRow, cache: int | None) -> bool:
+def _in_memory(row: Row, cache: int | None) -> bool:
     return roofline.memory_level(working_set(row), cache) == "memory"
 
 
-def from_memory(rows: Sequence[CaseRow], cache: int | None) -> CaseRow | None:
+def from_memory(rows: Sequence[Row], cache: int | None) -> Row | None:
     """The fastest row with arrays too large for the cache; None if there is no such row."""
     rows = [row for row in rows if believed(row) and _in_memory(row, cache)]
     return max(rows, key=lambda row: row.bytes_per_s.value, default=None)
@@ -448,7 +449,7 @@ OWN = "jit"
 
 
 @plot("linalg", views=("cases/linalg",))
-def draw_linalg(run: CaseFindings) -> Figure | None:
+def draw_linalg(run: RunReport) -> Figure | None:
     """Above: time per factorization of an n x n matrix. Below: time of each implementation divided by jit's on the same
     device and cores; above the dashed line jit is faster."""
     rows = [row for row in run.rows if row.timing.step_s.known and row.point.elements]

@@ -13,10 +13,10 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from jaxbench.analysis import lever_results
-from jaxbench.analysis.arms import ArmGroup, ArmResult
+from jaxbench.analysis.arms import ArmGroup, arms_of
 from jaxbench.analysis.lever_results import PHASE_NAMES, PREFIXES, Knee, Phases, bound
 from jaxbench.analysis.quantities import interval, scaled, seconds
-from jaxbench.analysis.summary import gradient_bytes
+from jaxbench.analysis.run_rows import Row
 from jaxbench.catalog import published
 from jaxbench.levers import ACCUMULATE, TRAININGS
 from jaxbench.report.drawing import marks, notes, places
@@ -25,7 +25,6 @@ from jaxbench.report.drawing.axes import (
     bar_axis,
     bytes_tick,
     entitle,
-    log_axis,
     plain,
     seconds_tick,
     si,
@@ -35,23 +34,22 @@ from jaxbench.report.drawing.canvas import Sheet, short
 from jaxbench.report.drawing.marks import Mark, exact
 from jaxbench.report.drawing.plot import plot
 from jaxbench.report.drawing.shapes import Curve, Panel, bars_from_zero, lines, log, rows
-from jaxbench.report.findings import unit
-from jaxbench.report.lever_findings import LeverFindings
+from jaxbench.report.run_report import RunReport, unit
 from jaxbench.statistics.bootstrap import UNKNOWN, Estimate
 
 LIMIT = 40
 
 
 @plot("arms", views=("levers/arms", "levers/compiler"))
-def draw_arms(run: LeverFindings) -> Figure | None:
+def draw_arms(run: RunReport) -> Figure | None:
     """Time per example divided by the baseline's. The baseline is the first arm of the same strategy, scaling and
     device count. Arms left of the dashed line are faster; if a confidence interval crosses the line, the comparison is
     inconclusive. The scale is logarithmic."""
-    known = [(place, number, arm) for number, place in enumerate(run.places) for arm in place.arms if arm.ratio.known]
-    if not any(arm.row is not arm.baseline for _, _, arm in known):
+    known = [(place, number, arm) for number, place in enumerate(run.groups) for arm in place.arms if arm.ratio.known]
+    if not any(arm.against is not None for _, _, arm in known):
         return None
     if run.view == "compiler":  # sets of compiler options have no natural order, so they are ranked by cost
-        known.sort(key=lambda each: (each[1], each[2].row is not each[2].baseline, cost(each[2]).value))
+        known.sort(key=lambda each: (each[1], each[2].against is not None, cost(each[2]).value))
     shown = known[:LIMIT]
     made = [Mark(at=y, value=cost(arm), state=marks.state(arm), style=style) for y, (_, style, arm) in enumerate(shown)]
     ends = [end for mark in made for end in (mark.drawn.lo, mark.end)]
@@ -60,60 +58,60 @@ def draw_arms(run: LeverFindings) -> Figure | None:
         for mark, (_, _, arm) in zip(made, shown, strict=True):
             marks.beside(axes, mark.at, _text(arm, mark.drawn))
 
-    names = [", ".join(filter(None, [a.label, place.name if len(run.places) > 1 else ""])) for place, _, a in shown]
+    names = [", ".join(filter(None, [a.label, place.name if len(run.groups) > 1 else ""])) for place, _, a in shown]
     title, axis = "time per example over the baseline's", log("x", max_ticks=8, span=[*ends, 1.0])
     return rows(
         f"{run.experiment}: what each setting costs", [short(name, 46) for name in names],
-        [Panel(x=title, made=made, level=1.0, axis=axis, extra=verdicts)], handles=places.handles(run.places),
-        remarks=[*notes.rest(len(shown), len(known), "arms, the first"), *places.remarks(run.places)],
+        [Panel(x=title, made=made, level=1.0, axis=axis, extra=verdicts)], handles=places.handles(run.groups),
+        remarks=[*notes.rest(len(shown), len(known), "arms, the first"), *places.remarks(run.groups)],
     )  # fmt: skip
 
 
-def cost(arm: ArmResult) -> Estimate:
+def cost(arm: Row) -> Estimate:
     """Time per example divided by the baseline's."""
     return arm.ratio.times(arm.baseline.point.examples / arm.point.examples)
 
 
-def _text(arm: ArmResult, value: Estimate) -> str:
-    if arm.row is arm.baseline:
+def _text(arm: Row, value: Estimate) -> str:
+    if arm.against is None:
         return "baseline"
     return interval(value, "{:.2f}".format) + ("  inconclusive" if arm.verdict == "cannot tell" else "")
 
 
 @plot("accumulate", views=("levers/accumulate",))
-def draw_accumulate(run: LeverFindings) -> Figure | None:
+def draw_accumulate(run: RunReport) -> Figure | None:
     """The global batch is the same at every point; a step splits it into more, smaller micro-batches. Left: step time
     divided by the baseline's. Right: compiled memory per device: total, and scratch memory alone."""
-    if not places.timed(run.places):
+    if not places.timed(run.groups):
         return None
-    base, dashed = short(run.arms[0].label, 12), {"between": marks.DASHED}
-    memory: list[Curve] = [lambda arm: exact(arm.peak_bytes), (lambda arm: exact(arm.temp_bytes), dashed)]
+    base, dashed = short(run.rows[0].label, 12), {"between": marks.DASHED}
+    memory: list[Curve] = [lambda arm: exact(arm.point.peak_bytes), (lambda arm: exact(arm.point.temp_bytes), dashed)]
     return lines(
-        f"{run.experiment}: gradient accumulation", run.places, lambda arm: ACCUMULATE.of(arm.point.levers), [
+        f"{run.experiment}: gradient accumulation", run.groups, lambda arm: ACCUMULATE.of(arm.point.levers), [
             Panel(title=f"step time over that of {base}", values=[lambda arm: arm.ratio], level=1.0),
             Panel(title="memory per device", values=memory, axis=log("y", bytes_tick, max_ticks=6)),
-        ], x="micro-batches per step", remarks=places.remarks(run.places),
+        ], x="micro-batches per step", remarks=places.remarks(run.groups),
         handles=[marks.style_handle("all memory"), marks.style_handle("scratch", linestyle=marks.DASHED)],
     )  # fmt: skip
 
 
 @plot("batch", views=("levers/batch",))
-def draw_batch(run: LeverFindings) -> Figure | None:
+def draw_batch(run: RunReport) -> Figure | None:
     """Time per step, throughput and compiled memory over the global batch. The knee is the smallest measured batch with
     at least 90 % of the best throughput; beyond it a larger batch mostly makes each step longer."""
-    if not places.timed(run.places):
+    if not places.timed(run.groups):
         return None
     panels = [
         Panel(title=title, values=[value], axis=log("y", show, max_ticks=6), extra=extra)
         for title, value, show, extra in (
             ("time per step", lambda arm: arm.timing.step_s, seconds_tick, partial(_knees, run.knees, named=False)),
             (f"{short(unit(run.rows))}/s", lambda arm: arm.timing.examples_per_s, si, partial(_knees, run.knees)),
-            ("memory per device", lambda arm: exact(arm.peak_bytes), bytes_tick, None),
+            ("memory per device", lambda arm: exact(arm.point.peak_bytes), bytes_tick, None),
         )
     ]
     return lines(
-        f"{run.experiment}: what a larger batch buys", run.places, lambda arm: arm.point.global_batch, panels,
-        x="global batch", axis=log("x", base=2, max_ticks=6), remarks=places.remarks(run.places, paired=False),
+        f"{run.experiment}: what a larger batch buys", run.groups, lambda arm: arm.point.global_batch, panels,
+        x="global batch", axis=log("x", base=2, max_ticks=6), remarks=places.remarks(run.groups, paired=False),
     )  # fmt: skip
 
 
@@ -134,11 +132,11 @@ def _knees(every: Sequence[Knee], axes: Axes, *, named: bool = True) -> None:
 
 
 @plot("freeze", views=("levers/freeze",))
-def draw_freeze(run: LeverFindings) -> Figure | None:
+def draw_freeze(run: RunReport) -> Figure | None:
     """Step time and compiled FLOPs, each divided by the baseline's, and gradient bytes per step, over the share of
     frozen parameters. Gradient bytes are those that the compiled step reduces; on one device, 4 per trained parameter.
     Gradients still pass through frozen layers above trained ones."""
-    timed = [place for place in run.places if places.timed([place])]
+    timed = [place for place in run.groups if places.timed([place])]
     if not timed:
         return None
     shares = {arm.point.point: 100 * frozen(arm, most(place)) for place in timed for arm in place.arms}
@@ -159,28 +157,28 @@ def draw_freeze(run: LeverFindings) -> Figure | None:
 
 def most(place: ArmGroup) -> float:
     """Trained parameters of the arm that trains the most; NaN if no arm was compiled."""
-    counts = [arm.point.record.passport.parameters for arm in place.arms if arm.point.record is not None]
+    counts = [arm.point.passport.parameters for arm in place.arms if arm.point.passport is not None]
     return float(max(counts, default=0)) or math.nan
 
 
-def frozen(arm: ArmResult, whole: float) -> float:
+def frozen(arm: Row, whole: float) -> float:
     """Share (0 to 1) of `whole` parameters that this arm does not train; NaN if unknown."""
-    return 1 - arm.point.record.passport.parameters / whole if arm.point.record is not None else math.nan
+    return 1 - arm.point.passport.parameters / whole if arm.point.passport is not None else math.nan
 
 
-def gradient(arm: ArmResult) -> float:
+def gradient(arm: Row) -> float:
     """Bytes of gradient per step and device; NaN if unknown."""
-    record = arm.point.record
-    if record is None:
+    passport = arm.point.passport
+    if passport is None:
         return math.nan
-    return float(gradient_bytes(arm.row) or 0) if arm.point.devices > 1 else 4.0 * record.passport.parameters
+    return float(arm.gradient_bytes or 0) if arm.point.devices > 1 else 4.0 * passport.parameters
 
 
-def _flops(arm: ArmResult) -> Estimate:
-    record, other = arm.point.record, arm.baseline.point.record
-    if record is None or other is None:
+def _flops(arm: Row) -> Estimate:
+    passport, other = arm.point.passport, arm.baseline.point.passport
+    if passport is None or other is None:
         return UNKNOWN
-    flops, base = record.passport.product_flops_per_step, other.passport.product_flops_per_step
+    flops, base = passport.product_flops_per_step, other.product_flops_per_step
     return exact(flops / base) if flops and base else UNKNOWN
 
 
@@ -191,42 +189,31 @@ def _named(place: ArmGroup) -> str:
 
 
 @plot("inference", views=("levers/inference", "levers/phases", "levers/arms"), order=1)
-def draw_inference(run: LeverFindings) -> Figure | None:
+def draw_inference(run: RunReport) -> Figure | None:
     """Left: wall time of a single call from start to result: median and 99th percentile with confidence intervals.
     Right: examples per second. The 99th percentile needs at least 100 single calls; with fewer it is left out."""
-    if not any(one.arm.timing.step_s.known for _, many in run.latencies for one in many):
+    if not places.timed(run.latencies):
         return None
-    sheet = Sheet(1, 2)
-    left, right = sheet.panels[0]
-    for place, (_, many) in enumerate(run.latencies):
-        for name, between, shape in (("p50", marks.SOLID, ""), ("p99", marks.DASHED, "^")):
-            made = [
-                Mark(at=one.arm.point.global_batch, value=getattr(one, name), state=marks.state(one.arm))
-                for one in many if getattr(one, name).known
-            ]  # fmt: skip
-            marks.line(left, made, place=place, between=between, shape=shape)
-        batch, arms = (lambda arm: arm.point.global_batch), [one.arm for one in many]
-        marks.line(right, marks.of(arms, batch, lambda arm: arm.timing.examples_per_s), place=place)
-    for axes, show, title in ((left, seconds_tick, "latency of one call"), (right, si, f"{short(unit(run.rows))}/s")):
-        log_axis(axes, "x", base=2, show=plain, max_ticks=6)
-        log_axis(axes, "y", show=show, max_ticks=6)
-        entitle(axes, title, x="global batch")
-    inferring = [place for place, _ in run.latencies]
-    handles = [
-        marks.style_handle("p50", marker="o"), marks.style_handle("p99", marker="^", linestyle=marks.DASHED)
-    ]  # fmt: skip
-    title = f"{run.experiment}: inference, latency against throughput"
-    remarks = [*_inference_notes(run), *places.remarks(inferring, paired=False)]
-    return sheet.finish(title, [*places.handles(inferring), *handles], remarks)
+    calls: list[Curve] = [lambda arm: arm.p50, (lambda arm: arm.p99, {"between": marks.DASHED, "shape": "^"})]
+    return lines(
+        f"{run.experiment}: inference, latency against throughput", run.latencies, lambda arm: arm.point.global_batch, [
+            Panel(title="latency of one call", values=calls, axis=log("y", seconds_tick, max_ticks=6)),
+            Panel(
+                title=f"{short(unit(run.rows))}/s", values=[lambda arm: arm.timing.examples_per_s],
+                axis=log("y", si, max_ticks=6),
+            ),
+        ], x="global batch", axis=log("x", base=2, max_ticks=6),
+        handles=[marks.style_handle("p50", marker="o"), marks.style_handle("p99", marker="^", linestyle=marks.DASHED)],
+        remarks=[*_inference_notes(run), *places.remarks(run.latencies, paired=False)],
+    )  # fmt: skip
 
 
-def _inference_notes(run: LeverFindings) -> list[str]:
+def _inference_notes(run: RunReport) -> list[str]:
     """Notes on missing percentiles: each reason with its batches."""
     batches: dict[str, list[str]] = {}
-    for _, many in run.latencies:
-        for one in many:
-            if one.why_not and one.arm.timing.step_s.known:
-                batches.setdefault(one.why_not, []).append(str(one.arm.point.global_batch))
+    for arm in arms_of(run.latencies):
+        if arm.why_no_p99 and arm.timing.step_s.known:
+            batches.setdefault(arm.why_no_p99, []).append(str(arm.point.global_batch))
     return [f"no p99 at batch {', '.join(dict.fromkeys(sizes))}: {why}" for why, sizes in batches.items()]
 
 
@@ -234,20 +221,20 @@ OWN = "device"
 
 
 @plot("inputs", views=("levers/inputs",))
-def draw_inputs(run: LeverFindings) -> Figure | None:
+def draw_inputs(run: RunReport) -> Figure | None:
     """Left: throughput relative to data that are already on the devices. Right: the share of the step spent on input, 1
     - T(device) / T(kind), with its confidence interval, and the share of time in which the step's thread waited for its
     next batch. If the first is larger, input also costs time without waiting, by copies or shared cores."""
-    if not places.timed(run.places):
+    if not places.timed(run.groups):
         return None
     base, style = (
-        short(run.arms[0].label, 14),
+        short(run.rows[0].label, 14),
         dict[str, Any](marker="|", color="black", markersize=7, linestyle="none"),
     )
     waits = [
-        (100 * arm.outcome("waited_share"), y + 0.24)
-        for arm, _, y in places.beside(run.places, places.labels(run.places), apart=0.5)
-        if math.isfinite(arm.outcome("waited_share"))
+        (100 * arm.point.outcome("waited_share"), y + 0.24)
+        for arm, _, y in places.beside(run.groups, places.labels(run.groups), apart=0.5)
+        if math.isfinite(arm.point.outcome("waited_share"))
     ]
 
     def waited(axes: Axes) -> None:
@@ -255,29 +242,29 @@ def draw_inputs(run: LeverFindings) -> Figure | None:
             axes.plot(*zip(*waits, strict=True), **style)
         axes.set_xlim(min(-5.0, axes.dataLim.x0 - 3), max(20.0, 1.25 * axes.dataLim.x1))
 
-    rates = places.rows(run.places, lambda arm: arm.speedup, partial(interval, show="{:.2f}".format))
-    shares = places.rows(run.places, share, lambda value: f"{value.value:z.0f} %", apart=0.5)
-    bars = bars_from_zero(1.45, thick=0.68 / len(run.places))
+    rates = places.rows(run.groups, lambda arm: arm.gain, partial(interval, show="{:.2f}".format))
+    shares = places.rows(run.groups, share, lambda value: f"{value.value:z.0f} %", apart=0.5)
+    bars = bars_from_zero(1.45, thick=0.68 / len(run.groups))
     remarks = [] if base == OWN else [f"the baseline is {base}, not data on the device: shares are relative to it"]
     return rows(
-        f"{run.experiment}: is the step waiting for data?", places.ticks(run.places), [
+        f"{run.experiment}: is the step waiting for data?", places.ticks(run.groups), [
             Panel(title=f"throughput over {base}", made=rates, draw=bars, level=1.0),
             Panel(title="input-bound share of the step, %", made=shares, level=0.0, extra=waited),
-        ], abreast=len(run.places), widths=[1.1, 1], remarks=[*remarks, *places.remarks(run.places)],
-        handles=[*places.handles(run.places), *[marks.style_handle("measured waiting", **style)] * bool(waits)],
+        ], abreast=len(run.groups), widths=[1.1, 1], remarks=[*remarks, *places.remarks(run.groups)],
+        handles=[*places.handles(run.groups), *[marks.style_handle("measured waiting", **style)] * bool(waits)],
     )  # fmt: skip
 
 
-def share(arm: ArmResult) -> Estimate:
+def share(arm: Row) -> Estimate:
     """Percent of the step spent on input; UNKNOWN for the baseline."""
-    return UNKNOWN if arm.row is arm.baseline or not arm.ratio.known else bound(arm).times(100)
+    return UNKNOWN if arm.against is None or not arm.ratio.known else bound(arm).times(100)
 
 
 @plot("ladder", views=("levers/ladder",))
-def draw_ladder(run: LeverFindings) -> Figure | None:
+def draw_ladder(run: RunReport) -> Figure | None:
     """Each rung includes the rungs above it. Bars: throughput divided by the first rung's. In parentheses: throughput
     divided by that of the rung before. The axis is logarithmic: compare the ends of the bars, not their lengths."""
-    compared = [place for place in run.places if any(arm.speedup.known for arm in place.arms)]
+    compared = [place for place in run.groups if any(arm.gain.known for arm in place.arms)]
     if not compared:
         return None
     sheet = Sheet(len(compared))
@@ -302,9 +289,9 @@ def _panel(axes: Axes, place: ArmGroup) -> None:
     made, missing = [], []
     for y, (arm, factor) in enumerate(zip(place.arms, factors(place), strict=True)):
         alone = factor.alone() if arm.point.oversubscribed else factor
-        text = f"{arm.speedup.value:.2f} x" + (f"   {_factor(alone)}" if factor.known else "")
-        made.append(Mark(at=y, value=arm.speedup, state=marks.state(arm), text=text))
-        if not arm.speedup.known:
+        text = f"{arm.gain.value:.2f} x" + (f"   {_factor(alone)}" if factor.known else "")
+        made.append(Mark(at=y, value=arm.gain, state=marks.state(arm), text=text))
+        if not arm.gain.known:
             missing.append((y, arm.point.status if arm.point.status in ("failed", "unsupported") else "not measured"))
     made = [mark for mark in made if mark.value.known]
     start = bar_axis(axes, made, room=0.42)
@@ -322,7 +309,7 @@ def _factor(value: Estimate) -> str:
 
 
 @plot("phases", views=("levers/phases",))
-def draw_phases(run: LeverFindings) -> Figure | None:
+def draw_phases(run: RunReport) -> Figure | None:
     """Each phase is the difference in time of two programs, measured in the same rounds, where the second does one
     phase more: backward = gradient - forward, update = local - gradient, communication = step - local. Left: time; the
     error bar at the end of a phase is that phase's own. Right: share of the step."""
@@ -342,7 +329,7 @@ def draw_phases(run: LeverFindings) -> Figure | None:
         sheet.names(axes, [short(one.name, 26) or "step" for one in stacks], abreast=abreast, shown=axes is left)
     drawn = {style for one in stacks for phase in one.phases for style in phase.indices}
     handles = [marks.bar_handle(style, name) for style, name in enumerate(PHASE_NAMES) if style in drawn]
-    remarks = [*_phases_notes(stacks), *places.remarks(run.places, paired=False)]
+    remarks = [*_phases_notes(stacks), *places.remarks(run.groups, paired=False)]
     return sheet.finish(f"{run.experiment}: where the step's time goes", handles, remarks)
 
 
@@ -397,30 +384,32 @@ SERIES = "micikevicius_table1"
 
 
 @plot("precision", views=("levers/precision",))
-def draw_precision(run: LeverFindings) -> Figure | None:
+def draw_precision(run: RunReport) -> Figure | None:
     """Speed-up over the baseline, compiled memory of a step, accuracy after a short training from one seed, and its
     difference from the baseline's. Hollow: published differences between mixed precision and float32 in full ImageNet
     trainings; compare the sizes of the differences, not the accuracies."""
-    if not places.timed(run.places):
+    if not places.timed(run.groups):
         return None
-    trained = any(math.isfinite(arm.outcome("final_accuracy")) for arm in run.arms)
+    trained = any(math.isfinite(arm.point.outcome("final_accuracy")) for arm in run.rows)
     widths = [1, 1, 0.9, 1] if trained else [1, 1]
     sheet = Sheet(1, len(widths), widths=widths)
     panels = sheet.panels[0]
-    thick = 0.68 / len(run.places)
-    speed = places.rows(run.places, lambda arm: arm.speedup, lambda v: f"{v.value:.2f} x")
+    thick = 0.68 / len(run.groups)
+    speed = places.rows(run.groups, lambda arm: arm.gain, lambda v: f"{v.value:.2f} x")
     bars_from_zero(1.32, thick=thick)(panels[0], speed)
     marks.unity(panels[0])
     entitle(panels[0], "speed-up")
-    memory = places.rows(run.places, lambda arm: exact(arm.peak_bytes / 1e6), lambda v: scaled(v.value * 1e6, "B"))
+    memory = places.rows(
+        run.groups, lambda arm: exact(arm.point.peak_bytes / 1e6), lambda v: scaled(v.value * 1e6, "B")
+    )
     bars_from_zero(1.5, thick=thick)(panels[1], memory)
     entitle(panels[1], "memory/device, MB")
     for number, axes in enumerate(panels[:3]):
-        sheet.names(axes, places.ticks(run.places), abreast=len(run.places), shown=number == 0)
-    handles, remarks = places.handles(run.places, bars=True), places.remarks(run.places)
+        sheet.names(axes, places.ticks(run.groups), abreast=len(run.groups), shown=number == 0)
+    handles, remarks = places.handles(run.groups, bars=True), places.remarks(run.groups)
     if trained:
-        _accuracy(panels[2], run.places)
-        sheet.names(panels[3], _differences(panels[3], run.places))
+        _accuracy(panels[2], run.groups)
+        sheet.names(panels[3], _differences(panels[3], run.groups))
         panels[3].tick_params(axis="y", labelsize=6.5)
         handles += [
             marks.style_handle("measured", color=marks.series_style(0)[0], marker="o", linestyle="none"),
@@ -432,7 +421,7 @@ def draw_precision(run: LeverFindings) -> Figure | None:
 
 
 def _accuracy(axes: Axes, everywhere: Sequence[ArmGroup]) -> None:
-    places.dots(axes, everywhere, lambda arm: exact(arm.outcome("final_accuracy")), lambda v: f"{v.value:.3f}")
+    places.dots(axes, everywhere, lambda arm: exact(arm.point.outcome("final_accuracy")), lambda v: f"{v.value:.3f}")
     low, high = axes.dataLim.x0, axes.dataLim.x1
     pad = max(high - low, 0.002)
     axes.set_xlim(low - 0.25 * pad, high + 1.1 * pad)
@@ -440,12 +429,11 @@ def _accuracy(axes: Axes, everywhere: Sequence[ArmGroup]) -> None:
     entitle(axes, "final accuracy")
 
 
-def difference(arm: ArmResult) -> Estimate:
+def difference(arm: Row) -> Estimate:
     """Final accuracy minus the baseline's, in percentage points; UNKNOWN for the baseline and without a training."""
-    record = arm.baseline.point.record
-    if arm.row is arm.baseline or record is None:
+    if arm.against is None:
         return UNKNOWN
-    return exact(100 * (arm.outcome("final_accuracy") - record.outcome.get("final_accuracy", math.nan)))
+    return exact(100 * (arm.point.outcome("final_accuracy") - arm.baseline.point.outcome("final_accuracy")))
 
 
 def _differences(axes: Axes, everywhere: Sequence[ArmGroup]) -> list[str]:
@@ -470,18 +458,18 @@ def _differences(axes: Axes, everywhere: Sequence[ArmGroup]) -> list[str]:
 
 
 @plot("sharing", views=("levers/sharing",))
-def draw_sharing(run: LeverFindings) -> Figure | None:
+def draw_sharing(run: RunReport) -> Figure | None:
     """Left: throughput of all trainings together, divided by the throughput when they run one after the other. Middle:
     step time divided by that of a training alone; small dots are the single trainings, the dashed line is taking turns.
     Right: Jain's fairness index: 1 if all are equally fast; dashed: its least possible value."""
-    if not places.timed(run.places):
+    if not places.timed(run.groups):
         return None
-    groups, counts = _by_mps(run.places), sorted({trainings(arm) for arm in run.arms})
+    groups, counts = _by_mps(run.groups), sorted({trainings(arm) for arm in run.rows})
 
     def each(axes: Axes) -> None:
         for number, place in enumerate(groups):
             for arm in place.arms:
-                found = lever_results.sharing_of(arm.row)
+                found = lever_results.sharing_of(arm)
                 if found is not None and arm.ratio.known:
                     x, y = [trainings(arm)] * len(found.relative), [arm.ratio.value * one for one in found.relative]
                     axes.plot(x, y, ".", color=marks.series_style(number)[0], markersize=3, linestyle="none", alpha=0.6)
@@ -493,11 +481,11 @@ def draw_sharing(run: LeverFindings) -> Figure | None:
 
     return lines(
         f"{run.experiment}: trainings that share devices", groups, trainings, [
-            Panel(title="throughput over one after the other", values=[lambda arm: arm.speedup], level=1.0),
+            Panel(title="throughput over one after the other", values=[lambda arm: arm.gain], level=1.0),
             Panel(title="time over alone", values=[lambda arm: arm.ratio], extra=each),
             Panel(title="fairness", values=[fairness], extra=fair),
         ], x="trainings at once", handles=[marks.guide_handle("taking turns; least fairness")],
-        remarks=places.remarks(run.places),
+        remarks=places.remarks(run.groups),
     )  # fmt: skip
 
 
@@ -512,11 +500,11 @@ def _by_mps(found: Sequence[ArmGroup]) -> list[ArmGroup]:
     return made if len(made) > len(found) else list(found)
 
 
-def trainings(arm: ArmResult) -> float:
+def trainings(arm: Row) -> float:
     return float(TRAININGS.of(arm.point.levers).at_once)
 
 
-def fairness(arm: ArmResult) -> Estimate:
+def fairness(arm: Row) -> Estimate:
     """Jain's index of an arm; a training alone has 1."""
-    found = lever_results.sharing_of(arm.row)
+    found = lever_results.sharing_of(arm)
     return found.fairness if found is not None else Estimate(value=1.0)

@@ -6,7 +6,6 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Sequence
-from typing import Any
 
 import numpy as np
 from matplotlib.axes import Axes
@@ -15,24 +14,24 @@ from matplotlib.patches import Rectangle
 
 from jaxbench.analysis import quantities
 from jaxbench.analysis.alpha_beta import AlphaBetaFit, group_of
-from jaxbench.analysis.case_rows import CaseRow
+from jaxbench.analysis.run_rows import Row
 from jaxbench.catalog import published
-from jaxbench.report.case_findings import CaseFindings
 from jaxbench.report.drawing import marks, notes, series
 from jaxbench.report.drawing.axes import entitle, extent, log_axis, plain, seconds_tick
 from jaxbench.report.drawing.canvas import Sheet, short
 from jaxbench.report.drawing.plot import plot
 from jaxbench.report.drawing.series import Series, believed, payload
+from jaxbench.report.run_report import RunReport
 
 ALPHA_BETA_LIMIT, MAX_PAIRS = 7, 3  # most device groups, and most copy pairs, that stay readable in one panel
 
 
 @plot("alpha_beta", views=("cases/transfer", "cases/collectives"), order=1)
-def draw_alpha_beta(run: CaseFindings) -> Figure | None:
+def draw_alpha_beta(run: RunReport) -> Figure | None:
     """Time per call with the fitted line t(S) = alpha + S / beta. The latency alpha is the level at the left; the
     bandwidth beta sets the slope at the right. Below: measured time minus the line. A pattern there means that one line
     does not fit all sizes. If the line misses a time by 25 % or more it is dashed, and beta is not a bandwidth."""
-    fits = {group_of(fit.place): fit for fit in run.fits if not fit.why_not}
+    fits = {group_of(fit.place): fit for fit in run.lines if not fit.why_not}
     rows, left_out = _chosen([row for row in run.rows if row.timing.step_s.known], fits)
     if not rows:
         return None
@@ -60,9 +59,9 @@ def draw_alpha_beta(run: CaseFindings) -> Figure | None:
     return sheet.finish(f"{run.experiment}: time = alpha + S / beta", handles, remarks)
 
 
-def _chosen(rows: Sequence[CaseRow], fits: dict[Any, AlphaBetaFit]) -> tuple[list[CaseRow], list[str]]:
+def _chosen(rows: Sequence[Row], fits: dict[tuple[object, ...], AlphaBetaFit]) -> tuple[list[Row], list[str]]:
     """(rows to draw, notes on groups left out). Of too many groups: the slowest, the fastest and some between."""
-    keep: set[tuple[Any, ...]] = set()
+    keep: set[tuple[object, ...]] = set()
     left_out = []
     for op in dict.fromkeys(fit.place.op for fit in fits.values()):
         matching = (fit for fit in fits.values() if fit.place.op == op)
@@ -76,7 +75,7 @@ def _chosen(rows: Sequence[CaseRow], fits: dict[Any, AlphaBetaFit]) -> tuple[lis
     return [row for row in rows if group_of(row.point) in keep], left_out
 
 
-def _fitted(above: Axes, below: Axes, one: Series, fits: dict[Any, AlphaBetaFit]) -> None:
+def _fitted(above: Axes, below: Axes, one: Series, fits: dict[tuple[object, ...], AlphaBetaFit]) -> None:
     """Draws the fitted line through its series, and the residuals in the panel below."""
     fit = next((fits[group_of(row.point)] for row in one.rows if group_of(row.point) in fits), None)
     if fit is None or not fit.residuals:
@@ -99,7 +98,7 @@ _NAMES = {"a100x8": "8 A100", "h200x8": "8 H200", "b200x8": "8 B200", "b200x8x4n
 
 
 @plot("busbw", views=("cases/collectives",))
-def draw_busbw(run: CaseFindings) -> Figure | None:
+def draw_busbw(run: RunReport) -> Figure | None:
     """Bus bandwidth as nccl-tests defines it: payload divided by time, times the bytes that an ideal algorithm sends
     per byte of payload. Published series are from other machines and are drawn unscaled."""
     rows = [row for row in run.rows if row.busbw.known and row.point.payload_bytes]
@@ -168,7 +167,7 @@ Pair = tuple[str, str]
 
 
 @plot("transfer", views=("cases/transfer",))
-def draw_transfer(run: CaseFindings) -> Figure | None:
+def draw_transfer(run: RunReport) -> Figure | None:
     """Left: GB/s from each source (row) to each target (column) at the largest payload; a thick frame marks a pair
     below three quarters of the median of its kind. Right: GB/s over payload, for the pairs with the most payloads."""
     rows = [row for row in run.rows if row.algbw.known and row.point.payload_bytes]
@@ -190,15 +189,15 @@ def draw_transfer(run: CaseFindings) -> Figure | None:
     return sheet.finish(f"{run.experiment}: copies", [one.handle() for one in every], remarks)
 
 
-def largest(rows: Sequence[CaseRow]) -> list[CaseRow]:
+def largest(rows: Sequence[Row]) -> list[Row]:
     """The row with the largest payload of each pair, preferring rows that passed their checks."""
-    best: dict[Pair, CaseRow] = {}
+    best: dict[Pair, Row] = {}
     for row in sorted(rows, key=lambda row: (believed(row), payload(row))):
         best[_pair(row)] = row
     return list(best.values())
 
 
-def slow_pairs(rows: Sequence[CaseRow]) -> list[tuple[CaseRow, float]]:
+def slow_pairs(rows: Sequence[Row]) -> list[tuple[Row, float]]:
     """(row, bandwidth over the median of its kind) of the pairs below SLOW x that median."""
     slow = []
     for op in series.operations(rows):
@@ -208,13 +207,13 @@ def slow_pairs(rows: Sequence[CaseRow]) -> list[tuple[CaseRow, float]]:
     return slow
 
 
-def ends(rows: Sequence[CaseRow]) -> list[str]:
+def ends(rows: Sequence[Row]) -> list[str]:
     """All sources and targets of copies: the host first, then devices by number."""
     names = {name for row in rows for name in _pair(row)}
     return sorted(names, key=lambda name: (name != "host", [int(n) for n in re.findall(r"\d+", name)], name))
 
 
-def _heat(axes: Axes, rows: Sequence[CaseRow], slow: Sequence[tuple[CaseRow, float]]) -> None:
+def _heat(axes: Axes, rows: Sequence[Row], slow: Sequence[tuple[Row, float]]) -> None:
     names = ends(rows)
     where = {row.point.point: (names.index(row.point.target), names.index(row.point.source)) for row in rows}
     grid = np.full((len(names), len(names)), math.nan)
@@ -244,7 +243,7 @@ def _heat(axes: Axes, rows: Sequence[CaseRow], slow: Sequence[tuple[CaseRow, flo
     entitle(axes, "GB/s, largest payload", x="to", y="from")
 
 
-def _lines(rows: Sequence[CaseRow]) -> tuple[list[CaseRow], list[str]]:
+def _lines(rows: Sequence[Row]) -> tuple[list[Row], list[str]]:
     """(rows to draw, notes): pairs with the most payloads; if too many, each kind's slowest and fastest pair."""
     payloads: dict[Pair, set[float]] = {}
     for row in rows:
@@ -260,11 +259,11 @@ def _lines(rows: Sequence[CaseRow]) -> tuple[list[CaseRow], list[str]]:
     return [row for row in rows if _pair(row) in keep], left_out
 
 
-def _pair(row: CaseRow) -> Pair:
+def _pair(row: Row) -> Pair:
     return row.point.source, row.point.target
 
 
-def _slow_notes(slow: Sequence[tuple[CaseRow, float]]) -> list[str]:
+def _slow_notes(slow: Sequence[tuple[Row, float]]) -> list[str]:
     if not slow:
         return []
     ranked = sorted(slow, key=lambda pair: pair[1])

@@ -16,11 +16,12 @@ from matplotlib.ticker import FixedLocator, FuncFormatter, NullLocator
 from matplotlib.typing import LineStyleType
 
 from jaxbench.analysis import studies
-from jaxbench.analysis.arms import ArmGroup, ArmResult
+from jaxbench.analysis.arms import ArmGroup
 from jaxbench.analysis.quantities import scaled
-from jaxbench.analysis.scaling import Row
-from jaxbench.analysis.studies import Law, Search, TriedBatch
+from jaxbench.analysis.run_rows import Row
+from jaxbench.analysis.studies import Law
 from jaxbench.catalog import published
+from jaxbench.records.studies import Search, TriedBatch
 from jaxbench.report.drawing import families, marks, notes, places
 from jaxbench.report.drawing.axes import (
     bytes_tick,
@@ -34,11 +35,9 @@ from jaxbench.report.drawing.axes import (
     whole_zero,
 )
 from jaxbench.report.drawing.canvas import Sheet, short
-from jaxbench.report.drawing.families import fact
 from jaxbench.report.drawing.marks import COLOURS, exact
 from jaxbench.report.drawing.plot import plot
-from jaxbench.report.findings import Findings
-from jaxbench.report.lever_findings import LeverFindings
+from jaxbench.report.run_report import RunReport
 from jaxbench.statistics.bootstrap import Estimate
 
 TABLE, BILLIONS = "zero_table1", 7.5  # the published table, and its model's size in billions of parameters
@@ -85,9 +84,9 @@ def stage(strategy: str) -> ZeroStage | None:
 
 def per_parameter(row: Row) -> float:
     """Bytes of state and gradients on one device divided by the model's parameters; NaN if not measured."""
-    if row.point.record is None or not row.point.record.passport.parameters:
+    if row.point.passport is None or not row.point.passport.parameters:
         return math.nan
-    return (fact(row, "state_bytes") + fact(row, "held_gradient_bytes")) / row.point.record.passport.parameters
+    return (row.point.fact("state_bytes") + row.point.fact("held_gradient_bytes")) / row.point.passport.parameters
 
 
 def mixed(row: Row) -> bool:
@@ -96,7 +95,7 @@ def mixed(row: Row) -> bool:
 
 
 @plot("zero", views=("training/zero", "levers/zero"))
-def draw_zero(run: Findings) -> Figure | None:
+def draw_zero(run: RunReport) -> Figure | None:
     """Bytes of model state (parameters, gradients, optimizer state) per parameter on one device, over the data-parallel
     degree. Right axis: the same in GB for a model of 7.5 billion parameters. Measured bytes are the exact sizes of the
     arrays on the first device."""
@@ -206,7 +205,7 @@ _STYLES: tuple[LineStyleType, ...] = (
 
 
 @plot("contrastive", views=("training/contrastive", "levers/contrastive"))
-def draw_contrastive(run: Findings) -> Figure | None:
+def draw_contrastive(run: RunReport) -> Figure | None:
     """Weak scaling: every device has the same number of examples. The panels show, for one device, the FLOP of its
     matrix products, the bytes that it all-gathers, its scratch memory, and the time per step. Dashed: the value on the
     fewest devices, which a loss that is a mean over examples (as in cnn) would keep."""
@@ -248,8 +247,8 @@ def _contrastive_handles(groups: Families) -> list[Line2D]:
 
 def products(row: Row) -> Estimate:
     """FLOP of one device, recomputation included: counted in the compiled program, else by the workload's formula."""
-    assert row.point.record is not None
-    passport = row.point.record.passport
+    passport = row.point.passport
+    assert passport is not None
     return exact((passport.product_flops_per_step or passport.flops_per_step) / row.point.devices)
 
 
@@ -298,28 +297,28 @@ _NAMES = {
 
 
 @plot("remat", views=("levers/remat",))
-def draw_remat(run: LeverFindings) -> Figure | None:
+def draw_remat(run: RunReport) -> Figure | None:
     """Left: scratch memory of the compiled step (mostly activations) and step time; lower left is better, and the line
     joins the Pareto-optimal policies. Middle: extra step time relative to saving all activations, with published costs.
     Right, if several depths were compiled: scratch memory over the number of blocks."""
-    if not places.timed(run.places):
+    if not places.timed(run.groups):
         return None
     widths = [1.1, 1, 1] if run.laws else [1, 1]
     sheet = Sheet(1, len(widths), widths=widths, heights=2.3)
     panels = sheet.panels[0]
-    _pareto(panels[0], run.places)
-    sheet.names(panels[1], _overheads(panels[1], run.places), abreast=len(run.places))
+    _pareto(panels[0], run.groups)
+    sheet.names(panels[1], _overheads(panels[1], run.groups), abreast=len(run.groups))
     sources = f"{published.read(KORTHIKANTI).project}, Table 4; {published.read(CHEN).project}"
-    remarks = [*places.remarks(run.places), notes.cited(sources)]
+    remarks = [*places.remarks(run.groups), notes.cited(sources)]
     if run.laws:
         draw_law(panels[2], run.laws)
         remarks.append("scratch memory includes gradients, which grow with n under every policy; ±: 95 % of the fit")
-    return sheet.finish(f"{run.experiment}: memory saved and extra time", places.handles(run.places), remarks)
+    return sheet.finish(f"{run.experiment}: memory saved and extra time", places.handles(run.groups), remarks)
 
 
 def _pareto(axes: Axes, everywhere: Sequence[ArmGroup]) -> None:
     for number, place in enumerate(everywhere):
-        arms = [arm for arm in place.arms if arm.timing.step_s.known and math.isfinite(arm.temp_bytes)]
+        arms = [arm for arm in place.arms if arm.timing.step_s.known and math.isfinite(arm.point.temp_bytes)]
         for arm in arms:
             marks.line(axes, marks.of([arm], _megabytes, _milliseconds), place=number)
         best = front(arms)
@@ -332,7 +331,7 @@ def _pareto(axes: Axes, everywhere: Sequence[ArmGroup]) -> None:
     entitle(axes, "step time, ms", x="scratch memory per device, MB")
 
 
-def _name(axes: Axes, arm: ArmResult, *, below: bool) -> None:
+def _name(axes: Axes, arm: Row, *, below: bool) -> None:
     """Writes an arm's name clear of the front's line: below an arm on the front, above any other."""
     value = _milliseconds(arm)
     whole = value.has_interval and not arm.point.oversubscribed
@@ -341,24 +340,24 @@ def _name(axes: Axes, arm: ArmResult, *, below: bool) -> None:
     marks.write(axes, _megabytes(arm), at, short(arm.label, 16), ha="center", **side)
 
 
-def front(arms: Sequence[ArmResult]) -> list[ArmResult]:
+def front(arms: Sequence[Row]) -> list[Row]:
     """Arms on the Pareto front of scratch memory and median time, sorted by memory."""
-    best: list[ArmResult] = []
-    for arm in sorted((a for a in arms if a.usable), key=lambda a: (a.temp_bytes, a.timing.step_s.value)):
+    best: list[Row] = []
+    for arm in sorted((a for a in arms if a.usable), key=lambda a: (a.point.temp_bytes, a.timing.step_s.value)):
         if not best or arm.timing.step_s.value < best[-1].timing.step_s.value:
             best.append(arm)
     return best
 
 
-def _megabytes(arm: ArmResult) -> float:
-    return arm.temp_bytes / 1e6
+def _megabytes(arm: Row) -> float:
+    return arm.point.temp_bytes / 1e6
 
 
-def _milliseconds(arm: ArmResult) -> Estimate:
+def _milliseconds(arm: Row) -> Estimate:
     return arm.timing.step_s.times(1e3)
 
 
-def overhead(arm: ArmResult) -> Estimate:
+def overhead(arm: Row) -> Estimate:
     """Extra time relative to the baseline, in percent."""
     value = arm.ratio
     return Estimate(value=100 * (value.value - 1), lo=100 * (value.lo - 1), hi=100 * (value.hi - 1))
@@ -428,17 +427,16 @@ def _guides(axes: Axes, laws: Sequence[Law]) -> list[Line2D]:
 _OK, _FAIL, _PREDICTED = COLOURS[2], COLOURS[1], COLOURS[0]
 
 
-def found(run: Findings) -> str:
+def found(run: RunReport) -> str:
     """The result of the run's search; "" without one."""
-    search = studies.read_search(run.path)
-    return "" if search is None else search.sentence
+    return "" if run.search is None else studies.search_sentence(run.search)
 
 
 @plot("search", views=("training", "levers"), order=4, more=found)
-def draw_search(run: Findings) -> Figure | None:
+def draw_search(run: RunReport) -> Figure | None:
     """Left: predicted memory of a step for every compiled batch, and the batches that were then run. Right: predicted
     and measured memory of the batches that were run."""
-    search = studies.read_search(run.path)
+    search = run.search
     if search is None or not search.tried:
         return None
     sheet = Sheet(1, 2, widths=[1.3, 1])
@@ -455,8 +453,7 @@ def draw_search(run: Findings) -> Figure | None:
 
 
 def _predictions(axes: Axes, search: Search) -> None:
-    batches, sizes = np.array(search.tried).T
-    axes.plot(batches, sizes, color=_PREDICTED, marker="o", markersize=3, zorder=2)
+    axes.plot(*_compiled(search), color=_PREDICTED, marker="o", markersize=3, zorder=2)
     marks.unity(axes, at=search.limit_bytes, along="y")
     fitted, failed = ([p for p in search.proven if p.ok is ok] for ok in (True, False))
     for proof in (*sorted(fitted, key=_batch)[-1:], *sorted(failed, key=_batch)[:1]):
@@ -480,8 +477,12 @@ def _predicted(search: Search, proof: TriedBatch) -> float:
     """Predicted memory of a batch, interpolated if that batch was not compiled."""
     if proof.peak_bytes is not None:
         return proof.peak_bytes
-    batches, sizes = np.array(search.tried).T
-    return float(np.interp(proof.batch, batches, sizes))
+    return float(np.interp(proof.batch, *_compiled(search)))
+
+
+def _compiled(search: Search) -> tuple[list[int], list[float]]:
+    """The batches that were compiled, ascending, and their predicted memory."""
+    return [each.batch for each in search.tried], [each.peak_bytes for each in search.tried]
 
 
 def _proofs(axes: Axes, search: Search) -> None:

@@ -6,19 +6,20 @@ from __future__ import annotations
 import math
 import textwrap
 from collections.abc import Mapping, Sequence
-from typing import Any
 
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.typing import LineStyleType
 
-from jaxbench.analysis import studies as search
+from jaxbench.analysis import studies
 from jaxbench.analysis.quantities import devices
-from jaxbench.analysis.scaling import Row
+from jaxbench.analysis.run_rows import Row
 from jaxbench.catalog import published
+from jaxbench.digits import digits
 from jaxbench.features.ablations.waterfall import CHUNKS, idle_share
 from jaxbench.levers import ACCUMULATE, SCHEDULE
+from jaxbench.records.studies import Longest, LongestOn
 from jaxbench.report.drawing import families, marks, notes
 from jaxbench.report.drawing.axes import (
     bytes_tick,
@@ -33,10 +34,10 @@ from jaxbench.report.drawing.axes import (
     zero_axis,
 )
 from jaxbench.report.drawing.canvas import Sheet, short
-from jaxbench.report.drawing.families import fact, received, received_bytes
+from jaxbench.report.drawing.families import received, received_bytes
 from jaxbench.report.drawing.marks import GREY, Mark, exact
 from jaxbench.report.drawing.plot import plot
-from jaxbench.report.findings import Findings
+from jaxbench.report.run_report import RunReport
 from jaxbench.statistics import paired_ratio
 from jaxbench.statistics.bootstrap import UNKNOWN, Estimate
 
@@ -47,7 +48,7 @@ _STYLES: dict[str, LineStyleType] = {"strong": "-", "weak": ":"}
 
 
 @plot("tensor", views=("training/tensor", "levers/tensor"))
-def draw_tensor(run: Findings) -> Figure | None:
+def draw_tensor(run: RunReport) -> Figure | None:
     """Weak: FLOP/s per device for a model that grows with the devices, relative to the smallest device count. Strong:
     speed-up of one model split over more devices; dashed: linear. MB received: the size of the collective results of a
     compiled step on one device. Grey, dashed, with markers: Megatron-LM on V100s."""
@@ -144,7 +145,7 @@ _UNMATCHED = "*"  # marker of published values for a number of micro-batches tha
 
 
 @plot("pipeline", views=("training/pipeline", "levers/pipeline"))
-def draw_pipeline(run: Findings) -> Figure | None:
+def draw_pipeline(run: RunReport) -> Figure | None:
     """K stages, M micro-batches of one global batch. Left: the share of slots without work in the executed schedule
     (the bubble), with the theoretical line. Middle: throughput relative to gpipe at K = 2, M = 1, with published values
     and the limit set by idle slots alone. Right: scratch memory of the compiled step at the largest K. More micro-
@@ -256,7 +257,7 @@ def _pipeline_style(name: str) -> int:
 
 
 def _idle_share(row: Row) -> Estimate:
-    return exact(100 * (1 - fact(row, "busy_share")))
+    return exact(100 * (1 - row.point.fact("busy_share")))
 
 
 def _shapes(rows: Sequence[Row]) -> list[tuple[int, int]]:
@@ -298,21 +299,21 @@ _CONTEXT_BETWEEN: tuple[LineStyleType, ...] = (
 
 
 @plot("context", views=("training/context", "levers/context"))
-def draw_context(run: Findings) -> Figure | None:
+def draw_context(run: RunReport) -> Figure | None:
     """Left: the longest sequence with a compiled step that fits the memory limit per device, over the number of
     devices; dashed: proportional to devices. Middle: compiled memory at each length that was tried. Right: time per
     step at a fixed length, over the number of devices."""
-    longest = search.read_longest(run.path)
-    searched: list[dict[str, Any]] = list(longest["rows"]) if longest is not None else []
+    longest = studies.read_longest(run.path)
+    searched = longest.rows if longest is not None else ()
     timed = [row for row in families.compiled(run.rows) if row.point.scaling == "strong" and row.timing.step_s.known]
     if not searched and not timed:
         return None
-    counts = sorted({int(row["devices"]) for row in searched} | set(families.counts(timed)))
+    counts = sorted({row.devices for row in searched} | set(families.counts(timed)))
     sheet = Sheet(1, 2 * bool(searched) + bool(timed))
     panels = list(sheet.panels[0])
     if longest is not None and searched:
         _longest(panels[0], searched, counts)
-        _tried(panels[1], searched, counts, float(longest["limit_bytes"]))
+        _tried(panels[1], searched, counts, longest.limit_bytes)
     if timed:
         _times(panels[-1], timed, counts)
     handles = [marks.handle(place, devices(count)) for place, count in enumerate(counts)]
@@ -327,10 +328,10 @@ def _strategies(timed: Sequence[Row]) -> list[Line2D]:
     return [marks.style_handle(short(n, 28), color=GREY, linestyle=s) for s, n in zip(styles, names, strict=False)]
 
 
-def _longest(axes: Axes, searched: Sequence[dict[str, Any]], counts: Sequence[int]) -> None:
+def _longest(axes: Axes, searched: Sequence[LongestOn], counts: Sequence[int]) -> None:
     """Draws a point per device count, and the ideal of dividing every byte. Numbers are to the lower right."""
-    rows = sorted(searched, key=lambda row: int(row["devices"]))
-    x, y = [int(row["devices"]) for row in rows], [int(row["longest"]) for row in rows]
+    rows = sorted(searched, key=lambda row: row.devices)
+    x, y = [row.devices for row in rows], [row.longest for row in rows]
     marks.guide(axes, x, [y[0] * n / x[0] for n in x])
     axes.plot(x, y, color=GREY, linewidth=0.9, zorder=2)
     paper: marks.Style = dict(facecolor="white", edgecolor="none", pad=0.4)
@@ -350,13 +351,12 @@ def _context_style(counts: Sequence[int], n: int) -> marks.Style:
     return dict(color=colour, marker=marker)
 
 
-def _tried(axes: Axes, searched: Sequence[dict[str, Any]], counts: Sequence[int], limit: float) -> None:
+def _tried(axes: Axes, searched: Sequence[LongestOn], counts: Sequence[int], limit: float) -> None:
     """Draws the memory of every compiled length, a line per device count, and the limit."""
     axes.axhline(limit, color="black", linewidth=0.8, zorder=1)
     for row in searched:
-        pairs = sorted((int(length), float(peak)) for length, peak in row["tried"])
-        style = _context_style(counts, int(row["devices"]))
-        axes.plot([length for length, _ in pairs], [peak for _, peak in pairs], **style, zorder=3)
+        lengths, peaks = zip(*sorted(row.tried), strict=True)
+        axes.plot(lengths, peaks, **_context_style(counts, row.devices), zorder=3)
     log_axis(axes, "x", base=2, show=plain, max_ticks=5)
     log_axis(axes, "y", show=bytes_tick, max_ticks=5, span=(limit,))
     entitle(axes, f"peak memory; line: limit {bytes_tick(limit)}", x="sequence length")
@@ -377,10 +377,10 @@ def _times(axes: Axes, timed: Sequence[Row], counts: Sequence[int]) -> None:
     entitle(axes, "time per step, strong scaling")
 
 
-def _context_notes(longest: dict[str, Any] | None, timed: Sequence[Row]) -> list[str]:
+def _context_notes(longest: Longest | None, timed: Sequence[Row]) -> list[str]:
     remarks, ideals = [], []
-    if longest is not None and longest["rows"]:
-        remarks.append(f"limit: {longest['limit_bytes']:,} bytes per device ({longest['limit_source']})")
+    if longest is not None and longest.rows:
+        remarks.append(f"limit: {longest.limit_bytes:,} bytes per device ({longest.limit_source})")
         remarks.append(f"memory as compiled; the search found the longest sequence to within 1/8; {notes.EXACT}")
         ideals.append("twice the length")
     if timed:
@@ -390,7 +390,7 @@ def _context_notes(longest: dict[str, Any] | None, timed: Sequence[Row]) -> list
 
 
 @plot("hybrid", views=("training/hybrid", "levers/hybrid"))
-def draw_hybrid(run: Findings) -> Figure | None:
+def draw_hybrid(run: RunReport) -> Figure | None:
     """Each row is one mesh of the same devices. Left: time per step. Middle: compiled memory of one device, split into
     its shard of the model's state and everything else. Right: bytes received, the size of all collective results of a
     step on one device."""
@@ -456,7 +456,7 @@ def _hybrid_memory(axes: Axes, rows: Sequence[Row]) -> None:
     """Draws stacked bars of state and everything else, with their sum as a number."""
     top = 0.0
     for place, row in enumerate(rows):
-        peak, state = families.compile_report(row, "peak_bytes") / 1e6, fact(row, "state_bytes") / 1e6
+        peak, state = families.compile_report(row, "peak_bytes") / 1e6, row.point.fact("state_bytes") / 1e6
         if not math.isfinite(peak):
             continue
         top = max(top, peak)
@@ -464,14 +464,14 @@ def _hybrid_memory(axes: Axes, rows: Sequence[Row]) -> None:
             marks.cross(axes, peak, place)
             continue
         shard = min(state, peak) if math.isfinite(state) else 0.0
-        marks.write(axes, marks.stack(axes, place, [(shard, 1), (peak - shard, 4)]), place, f"{peak:.3g}")
+        marks.write(axes, marks.stack(axes, place, [(shard, 1), (peak - shard, 4)]), place, digits(peak))
     _finish(axes, top, "memory per device, MB")
 
 
 def _bars(axes: Axes, rows: Sequence[Row], values: Sequence[Estimate], *, title: str, exactly: bool = False) -> None:
     """Draws a bar per row. exactly: the values do not depend on speed, so no bar is hollow."""
     made = [
-        Mark(at=place, value=value, state=marks.state(row, exact=exactly), text=f"{value.value:.3g}")
+        Mark(at=place, value=value, state=marks.state(row, exact=exactly), text=digits(value.value))
         for place, (row, value) in enumerate(zip(rows, values, strict=True)) if value.known
     ]  # fmt: skip
     marks.hbars(axes, made)
@@ -492,7 +492,9 @@ def _remarks(rows: Sequence[Row]) -> list[str]:
     else:
         notes.append("sorted by bytes received, because oversubscribed times do not show which mesh is faster")
     notes.append("memory and bytes are exact, so their marks are filled even when oversubscribed")
-    shares = {round(100 * (1 - fact(row, "busy_share"))) for row in rows if math.isfinite(fact(row, "busy_share"))}
+    shares = {
+        round(100 * (1 - row.point.fact("busy_share"))) for row in rows if math.isfinite(row.point.fact("busy_share"))
+    }
     if shares:
         low, high = min(shares), max(shares)
         between = f"{low} %" if low == high else f"{low} to {high} %"
@@ -504,7 +506,7 @@ KINDS = ("all-to-all", "all-gather", "reduce-scatter", "all-reduce", "collective
 
 
 @plot("moe", views=("training/moe", "levers/moe"))
-def draw_moe(run: Findings) -> Figure | None:
+def draw_moe(run: RunReport) -> Figure | None:
     """Left: model and optimizer state on one device; grey: divided evenly. Right: bytes that one device receives per
     step, by kind of collective (the size of the results, including the device's own part). Either tokens travel to
     their experts and back (all-to-all), or parameters travel to the tokens (all-gather)."""
@@ -535,13 +537,13 @@ def _kinds(rows: Sequence[Row]) -> dict[str, int]:
 def _state(axes: Axes, groups: Mapping[str, Sequence[Row]]) -> None:
     rows = [row for members in groups.values() for row in members]
     counts = families.counts(rows)
-    families.lines(axes, groups, lambda row: exact(fact(row, "state_bytes")), exact=True)
-    whole = [fact(row, "state_bytes") for row in rows if row.point.devices == counts[0]]
+    families.lines(axes, groups, lambda row: exact(row.point.fact("state_bytes")), exact=True)
+    whole = [row.point.fact("state_bytes") for row in rows if row.point.devices == counts[0]]
     whole = [size for size in whole if math.isfinite(size)]
     if whole and len(counts) > 1:
         marks.guide(axes, counts, [max(whole) * counts[0] / count for count in counts])
     log_axis(axes, "y", show=bytes_tick, max_ticks=5)
-    if not any(math.isfinite(fact(row, "state_bytes")) for row in rows):
+    if not any(math.isfinite(row.point.fact("state_bytes")) for row in rows):
         empty(axes, "state was not measured")
     devices_axis(axes, counts)
     entitle(axes, "state per device")
@@ -576,7 +578,7 @@ def _stack(axes: Axes, at: float, row: Row, kinds: Mapping[str, int]) -> float:
         marks.cross(axes, at, total)
         return total
     parts = [(sizes[kind] / 1e6, style) for kind, style in kinds.items() if sizes.get(kind)]
-    marks.write(axes, at, marks.stack(axes, at, parts, thick=0.8, upright=True), f"{total:.3g}", above=True)
+    marks.write(axes, at, marks.stack(axes, at, parts, thick=0.8, upright=True), digits(total), above=True)
     return total
 
 
@@ -584,7 +586,11 @@ def _dropped(groups: Mapping[str, Sequence[Row]]) -> list[str]:
     """A note on the share of tokens dropped because their expert was full: per family, over all device counts."""
     ranges = []
     for family, rows in groups.items():
-        shares = [100 * fact(row, "dropped") for row in rows if math.isfinite(fact(row, "dropped")) and not row.wrong]
+        shares = [
+            100 * row.point.fact("dropped")
+            for row in rows
+            if math.isfinite(row.point.fact("dropped")) and not row.wrong
+        ]
         if shares:
             low, high = (f"{value:.1f}" for value in (min(shares), max(shares)))
             ranges.append(f"{short(family, 24)} {low} %" if low == high else f"{short(family, 24)} {low} to {high} %")

@@ -22,21 +22,19 @@ from matplotlib.lines import Line2D
 from matplotlib.text import Text
 
 from jaxbench.analysis import quantities, roofline
-from jaxbench.analysis.case_rows import CaseRow
 from jaxbench.analysis.quantities import devices
 from jaxbench.analysis.roofline import Ceilings
-from jaxbench.analysis.scaling import Row, dtype_of
+from jaxbench.analysis.run_rows import Row, dtype_of
 from jaxbench.core.store import MANIFEST
 from jaxbench.records import identity
 from jaxbench.records.manifest import Machine, MachineProfile, Manifest
-from jaxbench.report.case_findings import CaseFindings
 from jaxbench.report.drawing import marks, notes
 from jaxbench.report.drawing.axes import entitle, log_axis, plain, si
 from jaxbench.report.drawing.canvas import Sheet, short
 from jaxbench.report.drawing.marks import DASHES, GREY, PALE, Mark, exact
 from jaxbench.report.drawing.plot import plot
 from jaxbench.report.drawing.series import naming
-from jaxbench.report.findings import Findings
+from jaxbench.report.run_report import CASES, RunReport
 
 DEPTH = 10**5.5  # highest ceiling over the panel's bottom: points further down show only the overhead of a call
 BELOW_RIDGE = 8.0  # the x axis starts at least this factor left of the ridge, so that the memory roof's rise is visible
@@ -55,13 +53,13 @@ _MEANING = {  # by state or kind
     views=("training", *(f"cases/{view}" for view in ("curves", "matmul", "stream", "fusion", "linalg"))),
     order=2,
 )
-def draw_roofline(run: Findings | CaseFindings) -> Figure | None:
+def draw_roofline(run: RunReport) -> Figure | None:
     """Attainable FLOP/s against arithmetic intensity (FLOP per byte). Thick: the best matrix product and the best
     streaming rate measured on this machine; thin: other precisions and the caches; dashed: catalogue peaks. The
     distance of a point below the roof is its headroom."""
     if run.card is None or not run.rows:
         return None
-    if isinstance(run, CaseFindings):
+    if run.kind == CASES:
         spots, what = [*of_cases(run.rows), *earlier_spots(run.path)], "kernels"
         dtypes = [row.point.dtype for row in run.rows]
         dtype = max(dict.fromkeys(dtypes), key=dtypes.count)
@@ -245,7 +243,7 @@ class Spot(Mark):
     kind: str = "kernel"
 
 
-def of_cases(rows: Sequence[CaseRow]) -> list[Spot]:
+def of_cases(rows: Sequence[Row]) -> list[Spot]:
     """The spots of kernels with both FLOPs and bytes. A series is an operation."""
     able = [r for r in rows if r.point.flops and r.point.bytes_moved and r.flop_per_s.known]
     names = naming(able, ("op", "impl", "dtype", "platform", "cores"), always="op")

@@ -16,15 +16,16 @@ from matplotlib.lines import Line2D
 from matplotlib.patches import Patch
 
 from jaxbench.analysis import load, stragglers
+from jaxbench.analysis.points import MeasuredPoint
 from jaxbench.analysis.quantities import times
-from jaxbench.analysis.scaling import Row
+from jaxbench.analysis.run_rows import Row
 from jaxbench.core.schema import RoundRecord
 from jaxbench.report.drawing import marks, notes
 from jaxbench.report.drawing.axes import entitle
 from jaxbench.report.drawing.canvas import Sheet, short
 from jaxbench.report.drawing.marks import COLOURS, GREY
 from jaxbench.report.drawing.plot import plot
-from jaxbench.report.findings import Findings
+from jaxbench.report.run_report import RunReport
 from jaxbench.statistics.paired_ratio import Timed
 from jaxbench.statistics.timing import session
 
@@ -35,7 +36,7 @@ REACH = 0.3  # the relative deviation from the point's median that is drawn at E
 
 
 @plot("blocks", views=("training", "levers", "cases"), order=9)
-def draw_blocks(run: Findings) -> Figure | None:
+def draw_blocks(run: RunReport) -> Figure | None:
     """Each row is a point; each mark is a block of steps, drawn at the time when it was measured. The height of a mark
     is its time per step relative to the point's median: the edges of a row are -30 % and +30 %. Each colour is a
     process."""
@@ -77,7 +78,7 @@ def _deviations(each: RoundRecord, step_s: float) -> list[tuple[float, bool]]:
     return [*warm, *((seconds / (steps * step_s) - 1, False) for seconds, steps in timed)]
 
 
-def _strip(axes: Any, blocks: Sequence[tuple[float, float, bool]], place: int, colour: str, inside: str) -> set[str]:
+def _strip(axes: Axes, blocks: Sequence[tuple[float, float, bool]], place: int, colour: str, inside: str) -> set[str]:
     """Draws the blocks of one round; returns the markers it used.
 
     Args:
@@ -109,7 +110,7 @@ def _process(each: RoundRecord) -> tuple[int, int]:
     return session(each), int(each.worker.partition("#")[2] or 0)
 
 
-def _step_s(point: Any) -> float:
+def _step_s(point: MeasuredPoint) -> float:
     """Median time per step of the point's blocks, in seconds."""
     return float(np.median([seconds / each.steps for each in point.rounds for seconds in each.block_s]))
 
@@ -129,12 +130,12 @@ RANKS_COLOURS = "Oranges"
 
 
 @plot("ranks", views=("training", "levers"), order=8)
-def draw_ranks(run: Findings) -> Figure | None:
+def draw_ranks(run: RunReport) -> Figure | None:
     """Each row is a process and each column a round. The darker a cell, the more the blocks of that process exceeded
     the median of all processes; the dot marks the slowest process of the round. A dark row is a slow process. In a
     whole step, all processes wait in each collective for the slowest; without communication each shows its
     own speed."""
-    every = [row for row in run.rows if isinstance(row, Row) and stragglers.of(row) is not None]
+    every = [row for row in run.rows if stragglers.of(row) is not None]
     if not every:
         return None
     shown = [row for row in every if row in sorted(every, key=_cost, reverse=True)[:MOST]]

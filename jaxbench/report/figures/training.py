@@ -18,15 +18,14 @@ from matplotlib.typing import LineStyleType
 
 from jaxbench.analysis import points
 from jaxbench.analysis.quantities import devices
-from jaxbench.analysis.quantities import devices as devices_word
-from jaxbench.analysis.scaling import Row
+from jaxbench.analysis.run_rows import Row
 from jaxbench.catalog import published
 from jaxbench.report.drawing import families, marks, notes
 from jaxbench.report.drawing.axes import devices_axis, efficiency_axis, empty, entitle, log_axis, plain, si, zero_axis
 from jaxbench.report.drawing.canvas import Sheet, short
 from jaxbench.report.drawing.marks import GREY, Mark
 from jaxbench.report.drawing.plot import plot
-from jaxbench.report.findings import Findings, unit
+from jaxbench.report.run_report import RunReport, unit
 from jaxbench.statistics.bootstrap import Estimate
 
 # scaling: The scaling figure: throughput, speed-up and efficiency over devices. Marker and colour show the strategy;
@@ -51,7 +50,7 @@ class StrategyCurve(NamedTuple):
 
 
 @plot("scaling", views=("training",), order=1)
-def draw_scaling(run: Findings) -> Figure:
+def draw_scaling(run: RunReport) -> Figure:
     """Left: examples (or tokens) per second, on a logarithmic axis. Middle: speed-up over the smallest device count;
     dashed: linear. Right: efficiency, the speed-up divided by the growth in devices."""
     section = run.config.get("report")
@@ -190,10 +189,10 @@ WIDE = 0.38  # width of a bar; pairs of bars are 1 apart
 
 
 @plot("hosts", views=("training",), order=2)
-def draw_hosts(run: Findings) -> Figure | None:
+def draw_hosts(run: RunReport) -> Figure | None:
     """Examples (or tokens) per second over the number of processes or hosts, next to the ideal: the base's throughput
     times the growth in devices. The number above a pair is the efficiency: measured divided by ideal."""
-    timed = [row for row in run.rows if isinstance(row, Row) and row.timing.step_s.known and not row.point.explains]
+    timed = [row for row in run.rows if row.timing.step_s.known and not row.point.explains]
     groups = {name: rows for name, rows in families.families(timed).items() if len(_counts(rows)) > 1}
     if not groups:
         return None
@@ -252,4 +251,4 @@ def _hosts_name(row: Row, hosts: int | None) -> str:
     """Such as "2 hosts" or "4 processes", with the device count below if it differs. hosts: None for a one-host run."""
     count, what = (row.point.processes, "process") if hosts is None else (hosts, "host")
     name = f"{count} {what}{('es' if hosts is None else 's') * (count > 1)}"
-    return name if count == row.point.devices else f"{name}\n{devices_word(row.point.devices)}"
+    return name if count == row.point.devices else f"{name}\n{devices(row.point.devices)}"

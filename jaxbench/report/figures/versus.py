@@ -9,16 +9,17 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from jaxbench.analysis.case_comparisons import SPLIT_NAMES, CallSplit
-from jaxbench.analysis.case_rows import CaseRow
 from jaxbench.analysis.quantities import seconds
+from jaxbench.analysis.run_rows import Row
 from jaxbench.catalog import published
-from jaxbench.report.case_findings import CaseFindings
+from jaxbench.digits import digits
 from jaxbench.report.drawing import marks, notes, series
 from jaxbench.report.drawing.axes import entitle, log_axis, plain, seconds_tick
 from jaxbench.report.drawing.canvas import Sheet, short
 from jaxbench.report.drawing.marks import Mark
 from jaxbench.report.drawing.plot import plot
 from jaxbench.report.drawing.shapes import Panel, log, rows
+from jaxbench.report.run_report import RunReport
 from jaxbench.statistics import paired_ratio
 
 BASE = "numpy"
@@ -27,7 +28,7 @@ PUBLISHED = {"gbdt": ("boosted trees", "XGBoost's notes"), "resnet164": ("ResNet
 
 
 @plot("versus", views=("cases/versus",), order=-1)
-def draw_versus(run: CaseFindings) -> Figure | None:
+def draw_versus(run: RunReport) -> Figure | None:
     """Speed-up over NumPy on one core. Left: the time of a call with the smallest batch (latency). Right: rows per
     second with the largest batch (throughput). Below, hollow: published speed-ups of an accelerator over CPUs with the
     same kind of model, from other machines and drawn unscaled."""
@@ -59,17 +60,18 @@ def draw_versus(run: CaseFindings) -> Figure | None:
         sheet.names(axes, labels, shown=not column)
     _published(sheet.panels[0, 1], pairs, start=len(lines))
     cited = [notes.cited("; ".join(sources.values()))] if pairs else []
-    return sheet.finish(f"{run.experiment}: the processor against the accelerator", [], [*notes.of_marks(rows), *cited])
+    title = f"{run.experiment}: speed-up over NumPy, for the smallest and the largest batch"
+    return sheet.finish(title, [], [*notes.of_marks(rows), *cited])
 
 
-def _repeats(row: CaseRow) -> bool:
+def _repeats(row: Row) -> bool:
     """Python uses one core, however many it is given."""
     return row.point.impl == "python" and row.point.cores != 1
 
 
-def _versus_marks(at: int, row: CaseRow, base: CaseRow, style: int) -> list[Mark]:
+def _versus_marks(at: int, row: Row, base: Row, style: int) -> list[Mark]:
     ratio = paired_ratio.ratio(base, row)
-    mark = Mark(at=at, value=ratio, state=marks.state(row), style=style, text=f"{ratio.value:.2g} x")
+    mark = Mark(at=at, value=ratio, state=marks.state(row), style=style, text=f"{digits(ratio.value, 2)} x")
     return [mark] if ratio.known else []
 
 
@@ -77,14 +79,14 @@ def _published(axes: Axes, pairs: Sequence[published.PublishedSpeedup], *, start
     places = range(start, start + len(pairs))
     marks.published(axes, [pair.speedup for pair in pairs], list(places), shape="D", joined=False)
     for place, pair in zip(places, pairs, strict=True):
-        marks.write(axes, pair.speedup, place, f"{pair.speedup:.2g} x")
+        marks.write(axes, pair.speedup, place, f"{digits(pair.speedup, 2)} x")
 
 
 ROOM = 24  # percent of a panel that the name of a part needs to fit inside its bar
 
 
 @plot("call_split", views=("cases/versus",), order=1)
-def draw_call_split(run: CaseFindings) -> Figure | None:
+def draw_call_split(run: RunReport) -> Figure | None:
     """Each bar is one XLA call with its data on the host (jit+copies), in percent of the call's time, which is written
     next to it. Transfer: sending the arguments and fetching the result. Start: the time of a nearly empty program with
     the same arguments. Work: the rest. Without copies, data stay on the device and there is no transfer. NumPy and
@@ -125,7 +127,7 @@ def _notes(splits: Sequence[CallSplit]) -> list[str]:
 
 
 @plot("ways_to_target", views=("cases/versus",), order=2)
-def draw_ways_to_target(run: CaseFindings) -> Figure | None:
+def draw_ways_to_target(run: RunReport) -> Figure | None:
     """Left: time from initialization to the target accuracy, without compilation; mean over seeds with its 95 %
     confidence interval. Right: speed-up over NumPy on one core, paired by seed."""
     if not run.ways:
@@ -136,7 +138,7 @@ def draw_ways_to_target(run: CaseFindings) -> Figure | None:
         style, state = jobs.index(way.job), "solid" if way.reached == way.seeds else "refused"
         times.append(Mark(at=at, value=way.time, state=state, style=style, text=seconds(way.time.value)))
         if way.speedup.known:
-            ratios.append(Mark(at=at, value=way.speedup, style=style, text=f"{way.speedup.value:.2g} x"))
+            ratios.append(Mark(at=at, value=way.speedup, style=style, text=f"{digits(way.speedup.value, 2)} x"))
     ends = [end for mark in times for end in (mark.value.value, mark.end)]
     time_axis = log("x", seconds_tick, max_ticks=5, span=[min(ends) / 2, 2.5 * max(ends)])
     ratio_axis = log("x", max_ticks=5, span=[0.1, 10.0])

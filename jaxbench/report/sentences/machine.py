@@ -5,13 +5,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import Any
 
 import numpy as np
 
 from jaxbench.analysis import load
-from jaxbench.analysis.point_records import Measured
-from jaxbench.analysis.scaling import Control, Row, half_widths
+from jaxbench.analysis.points import MeasuredPoint
+from jaxbench.analysis.run_rows import Row
+from jaxbench.analysis.scaling import Control, half_widths
 from jaxbench.catalog import jax_settings
 from jaxbench.digits import digits
 from jaxbench.records.manifest import Auto, LookEntry, Manifest
@@ -21,7 +21,7 @@ from jaxbench.statistics.looks import HALF_WIDTH
 MOSTLY = 0.5  # a point is named if more than this share of its rounds was contended
 
 
-def warnings(manifest: Manifest, points: Sequence[Measured[Any]]) -> list[str]:
+def warnings(manifest: Manifest, points: Sequence[MeasuredPoint]) -> list[str]:
     """Warnings about contention with other programs during the run; [] without any."""
     disturbed = [point for point in points if load.of(point).contended > MOSTLY]
     sentences = []
@@ -35,7 +35,7 @@ def warnings(manifest: Manifest, points: Sequence[Measured[Any]]) -> list[str]:
     return sentences
 
 
-def description(manifest: Manifest, points: Sequence[Measured[Any]]) -> list[str]:
+def description(manifest: Manifest, points: Sequence[MeasuredPoint]) -> list[str]:
     """Sentences on the machine's identity, its load, and its JAX settings."""
     facts = manifest.get("identity") or {}
     known = {name: facts.get(name) for name in ("family", "model", "stepping", "kernel")}
@@ -72,7 +72,7 @@ GOAL = f"{100 * HALF_WIDTH:.0f} points"
 
 def of_rounds(
     manifest: Manifest,
-    points: Sequence[Measured[Any]],
+    points: Sequence[MeasuredPoint],
     controls: Sequence[Control] = (),
     rows: Sequence[Row] = (),
 ) -> list[str]:
@@ -112,7 +112,7 @@ def _not_ended(about: Auto, last: LookEntry, rounds: int, rows: Sequence[Row]) -
     return f"it claims that every interval is within ± {GOAL}, but one is ± {100 * widest:.1f} points"
 
 
-def _left_out(points: Sequence[Measured[Any]]) -> list[str]:
+def _left_out(points: Sequence[MeasuredPoint]) -> list[str]:
     """A sentence on the rounds that do not count; [] if all do."""
     most = max(points, key=lambda point: len(point.left_out))
     if not most.left_out:
@@ -123,7 +123,7 @@ def _left_out(points: Sequence[Measured[Any]]) -> list[str]:
     ]
 
 
-def _reasons(points: Sequence[Measured[Any]], controls: Sequence[Control]) -> list[str]:
+def _reasons(points: Sequence[MeasuredPoint], controls: Sequence[Control]) -> list[str]:
     """A sentence on why the intervals are wide, as far as the run shows it; [] if it does not."""
     floor = max((control.aa_spread for control in controls), default=0.0)
     same = f"the A/A spread (same program measured twice) is up to {100 * floor:.1f} %" if floor else ""

@@ -7,14 +7,15 @@ import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
-from jaxbench.analysis import gates, summary
-from jaxbench.analysis.gates import GatedRow
-from jaxbench.analysis.quantities import devices, seconds
-from jaxbench.analysis.scaling import Row
+from jaxbench.analysis import gates
+from jaxbench.analysis.arms import ArmGroup
+from jaxbench.analysis.quantities import devices, scaled, seconds
+from jaxbench.analysis.run_rows import Row, state
 from jaxbench.levers.compiler import every_set
+from jaxbench.records.manifest import Manifest
 
 
-def shortfalls(rows: Sequence[GatedRow], config: Mapping[str, Any]) -> list[str]:
+def shortfalls(rows: Sequence[Row], config: Mapping[str, Any]) -> list[str]:
     """The reasons why these rows are incomplete or wrong, without duplicates; [] if they are complete and correct.
 
     A strategy that does not support the model is a shortfall if it was requested by name, or if no other ran.
@@ -24,17 +25,17 @@ def shortfalls(rows: Sequence[GatedRow], config: Mapping[str, Any]) -> list[str]
     return sentences if excused(rows, config) else sentences + unsupported(rows)
 
 
-def _shortfall(row: GatedRow) -> list[str]:
+def _shortfall(row: Row) -> list[str]:
     """[what is wrong with the point, and why]; [] if nothing is."""
     point = row.point
-    state = summary.state(point.status, point.check_ok)
-    if state in ("ok", "unsupported"):
+    word = state(point.status, point.check_ok)
+    if word in ("ok", "unsupported"):
         return []
-    what = "recorded as failed" if state == "failed" else point.status if point.status != "ok" else state
+    what = "recorded as failed" if word == "failed" else point.status if point.status != "ok" else word
     return [f"{what}: {point.reason}" if point.reason else what]
 
 
-def impossible(rows: Iterable[GatedRow]) -> list[tuple[str, list[str]]]:
+def impossible(rows: Iterable[Row]) -> list[tuple[str, list[str]]]:
     """(sentence with the first reason, points) for each gate that found an impossible result."""
     found: dict[str, tuple[str, list[str]]] = {}
     for row in rows:
@@ -46,7 +47,7 @@ def impossible(rows: Iterable[GatedRow]) -> list[tuple[str, list[str]]]:
     ]
 
 
-def grouped(rows: Iterable[Any], say: Callable[[Any], Iterable[str]]) -> list[tuple[str, list[str]]]:
+def grouped(rows: Iterable[Row], say: Callable[[Row], Iterable[str]]) -> list[tuple[str, list[str]]]:
     """(sentence without its full stop, points) for each distinct sentence."""
     points: dict[str, list[str]] = {}
     for row in rows:
@@ -55,14 +56,18 @@ def grouped(rows: Iterable[Any], say: Callable[[Any], Iterable[str]]) -> list[tu
     return list(points.items())
 
 
-def notes(rows: Iterable[Any], say: Callable[[Any], Iterable[str]] = lambda row: row.notes) -> list[str]:
+def named(found: Iterable[tuple[str, list[str]]]) -> list[str]:
+    """The sentences of `grouped`, each after the names of its points."""
+    return [f"{names(points)}: {sentence}." for sentence, points in found]
+
+
+def notes(rows: Sequence[Row]) -> list[str]:
     """Sharding annotations of the model that are ignored; then each distinct note, after the names of its points."""
-    rows = list(rows)
-    ignored = dict.fromkeys(getattr(getattr(row.point, "record", None), "annotations", "") for row in rows)
-    return [*filter(None, ignored), *(f"{names(points)}: {sentence}." for sentence, points in grouped(rows, say))]
+    ignored = dict.fromkeys(row.point.record.annotations for row in rows if row.point.record is not None)
+    return [*filter(None, ignored), *named(grouped(rows, lambda row: row.notes))]
 
 
-def refusals(rows: Sequence[GatedRow]) -> list[str]:
+def refusals(rows: Sequence[Row]) -> list[str]:
     """Sentences on the rows that a gate refused, by gate. Wrong and impossible results are shortfalls instead."""
     refused = [row for row in rows if row.gate == "refused" and row.point.check_ok is not False]
     refused = [row for row in refused if not gates.impossible(row.gates)]
@@ -70,7 +75,7 @@ def refusals(rows: Sequence[GatedRow]) -> list[str]:
     return [f"{', '.join(points)}: {reason}." for reason, points in grouped(refused, lambda row: [row.gate_reason])]
 
 
-def excused(rows: Sequence[Any], config: Mapping[str, Any]) -> list[str]:
+def excused(rows: Sequence[Row], config: Mapping[str, Any]) -> list[str]:
     """The sentences of `unsupported` if they are no shortfall, else []. That is so if all strategies were requested and
     at least one supports the model, or if all sets of compiler options were requested and each strategy supports one.
     """
@@ -84,7 +89,7 @@ def excused(rows: Sequence[Any], config: Mapping[str, Any]) -> list[str]:
     return missing if config.get("strategy") == "all" or (every_set(config) and some_left) else []
 
 
-def unsupported(rows: Sequence[Any]) -> list[str]:
+def unsupported(rows: Sequence[Row]) -> list[str]:
     """A sentence for each strategy that does not support the model, at all or at the points named."""
     by_strategy: dict[str, dict[str, list[str]]] = {}
     for row in rows:
@@ -99,7 +104,7 @@ def unsupported(rows: Sequence[Any]) -> list[str]:
     return sentences
 
 
-def base_lines(rows: list[Row]) -> list[str]:
+def base_lines(rows: Sequence[Row]) -> list[str]:
     """The base of each strategy and scaling, with its absolute time."""
     return [
         f"{row.point.strategy} {row.point.scaling}: {devices(row.point.devices)}, {timed(row)}"
@@ -116,7 +121,7 @@ def timed(row: Row) -> str:
     )
 
 
-def utilisation(rows: list[Row]) -> list[str]:
+def utilisation(rows: Sequence[Row]) -> list[str]:
     """The MFU of each strategy at its smallest and largest device counts, or each reason why there is none.
 
     Shares of a large product's rate in the same rounds come first. Without them and without a catalogued peak, shares
@@ -137,7 +142,7 @@ def utilisation(rows: list[Row]) -> list[str]:
     return sentences + [f"{reason[:1].upper()}{reason[1:]}." for reason in reasons if reason]
 
 
-def _families(rows: list[Row]) -> list[tuple[str, list[Row]]]:
+def _families(rows: Sequence[Row]) -> list[tuple[str, list[Row]]]:
     """(name, [first row, last row]) of each strategy, scaling and peak."""
     families: dict[tuple[str, str, str], list[Row]] = {}
     for row in rows:
@@ -162,3 +167,44 @@ def _mfu(row: Row) -> str:
 def names(points: list[str]) -> str:
     """Up to four names, or the first three and a count."""
     return ", ".join(points) if len(points) <= 4 else f"{', '.join(points[:3])} and {len(points) - 3} more"
+
+
+def token_sentences(rows: Sequence[Row]) -> list[str]:
+    """Real and all tokens per second for each strategy, scaling and arm, on its smallest and largest device counts."""
+    families: dict[str, list[Row]] = {}
+    for row in rows:
+        if math.isfinite(row.real_share * row.tokens_per_s) and not row.point.oversubscribed:
+            name = ", ".join(filter(None, (f"{row.point.strategy} {row.point.scaling}", row.point.arm)))
+            families.setdefault(name, []).append(row)
+    lines = []
+    for name, family in families.items():
+        ends = family[:: max(1, len(family) - 1)]
+        lines.append(f"{name}: {'; '.join(map(_tokens, ends))}.")
+    return lines
+
+
+def _tokens(row: Row) -> str:
+    real, total = (
+        scaled(value, "").replace(" ", "") for value in (row.real_share * row.tokens_per_s, row.tokens_per_s)
+    )
+    return f"{real} real of {total} tokens/s ({100 * row.real_share:.3g} %) on {devices(row.point.devices)}"
+
+
+def baselines(places: Sequence[ArmGroup]) -> list[str]:
+    """A sentence on the baseline of each group, with its absolute time."""
+    sentences = []
+    for place in places:
+        base = place.arms[0]
+        where = f"{place.strategy} {place.scaling}, {devices(place.devices)}"
+        if not base.timing.step_s.known:
+            why = f" ({base.point.reason})" if base.point.reason else ""
+            sentences.append(f"{where}: {base.label}, the baseline, has no times{why}, so nothing is compared.")
+            continue
+        sentences.append(f"{where}: {base.label}, {timed(base)}")
+    return sentences
+
+
+def compiler_sets(manifest: Manifest) -> list[str]:
+    """The options of each named set of compiler options in the run, with its source."""
+    sets = manifest["plan"].get("compiler_sets", {})
+    return [f"{name}: {options} (source: {source})." for name, (options, source) in sets.items()]

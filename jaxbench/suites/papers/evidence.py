@@ -8,26 +8,23 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from types import MappingProxyType
-from typing import Any, TypeVar
+from typing import Any
 
 import numpy as np
 from scipy import special
 
-from jaxbench.analysis.arms import ArmGroup, ArmResult
-from jaxbench.analysis.scaling import Row
+from jaxbench.analysis.arms import ArmGroup
+from jaxbench.analysis.run_rows import Row
 from jaxbench.core.store import MANIFEST
 from jaxbench.errors import UserError
 from jaxbench.features.comparison import judge
 from jaxbench.features.time_to_target.analysis import fit_knee, over_seeds
 from jaxbench.records.manifest import Manifest
 from jaxbench.report import build
-from jaxbench.report.case_findings import CaseFindings
-from jaxbench.report.findings import Findings, TrainingFindings
-from jaxbench.report.lever_findings import LeverFindings
+from jaxbench.report.run_report import ARMS, CASES, TRAINING, RunReport
 from jaxbench.statistics.bootstrap import UNKNOWN, Estimate
 from jaxbench.suites.command import ASKED, BROKEN, DONE, STOPPED
 
-F = TypeVar("F", bound=Findings)
 TARGETS = "targets.csv"  # of a run of the experiment time_to_target: one line per training, with these columns:
 COLUMNS = ("model", "batch", "devices", "seed", "rule", "steps", "reached", "accuracy", "noise_scale", "diverged")
 LEARNT = 0.5
@@ -47,7 +44,7 @@ class Evidence:
 
     def __init__(self, folder: Path, runs: Mapping[str, Mapping[str, Any]] = MappingProxyType({})) -> None:
         self.folder, self._runs = folder, runs
-        self._read: dict[str, Findings] = {}
+        self._read: dict[str, RunReport] = {}
 
     def path(self, run: str, file: str = MANIFEST) -> Path:
         """The folder of a run that has `file`. Raises NotTestable: the run did not end, or has no such file."""
@@ -60,29 +57,29 @@ class Evidence:
             raise NotTestable(f"The run '{run}' has no records. {about['said']}".strip())
         return self.folder / run
 
-    def training(self, run: str) -> TrainingFindings:
+    def training(self, run: str) -> RunReport:
         """A run over device counts. Raises NotTestable without one, UserError if it is damaged."""
-        return self._find(run, TrainingFindings)
+        return self._find(run, TRAINING)
 
-    def levers(self, run: str) -> LeverFindings:
+    def levers(self, run: str) -> RunReport:
         """A run that sweeps levers. Raises NotTestable without one, UserError if it is damaged."""
-        return self._find(run, LeverFindings)
+        return self._find(run, ARMS)
 
     def place(self, run: str) -> ArmGroup:
         """The first place of a run that sweeps levers. Raises NotTestable without one, UserError if it is damaged."""
-        for place in self.levers(run).places:
+        for place in self.levers(run).groups:
             return place
         raise NotTestable(f"The run '{run}' has no points yet.")
 
-    def cases(self, run: str) -> CaseFindings:
+    def cases(self, run: str) -> RunReport:
         """A run of kernels, transfers or collectives. Raises NotTestable without one, UserError if it is damaged."""
-        return self._find(run, CaseFindings)
+        return self._find(run, CASES)
 
-    def _find(self, run: str, kind: type[F]) -> F:
+    def _find(self, run: str, kind: str) -> RunReport:
         if run not in self._read:
             self._read[run] = build.find(self.path(run))
         report = self._read[run]
-        if not isinstance(report, kind):
+        if report.kind != kind:
             raise NotTestable(f"The run '{run}' is of another kind: its folder holds '{report.title}'.")
         return report
 
@@ -100,7 +97,7 @@ def most_devices(rows: Iterable[Row]) -> Row:
     return max(good, key=lambda r: r.point.devices)
 
 
-def arm_of(place: ArmGroup, label: str, *, quotable: bool = False) -> ArmResult:
+def arm_of(place: ArmGroup, label: str, *, quotable: bool = False) -> Row:
     """An arm of a place by its label, measured and correct. Raises NotTestable without one. quotable: a speed, too."""
     for arm in place.arms:
         if arm.label == label and (arm.quotable if quotable else arm.usable):

@@ -14,8 +14,7 @@ import numpy as np
 
 from jaxbench.analysis import scaling_laws
 from jaxbench.analysis.alpha_beta import AlphaBetaFit
-from jaxbench.analysis.arms import ArmResult
-from jaxbench.analysis.scaling import Row
+from jaxbench.analysis.run_rows import Row
 from jaxbench.features.ablations import waterfall
 from jaxbench.features.comparison.judge import DIVERGED
 from jaxbench.features.comparison.ratio import of_seeds
@@ -93,7 +92,7 @@ def hidden(runs: Evidence, run: str) -> Reading:
 def step_ratio(runs: Evidence, run: str, top: str, bottom: str) -> Reading:
     """The step time of an arm over that of another, from the rounds that both share."""
     above, below = (arm_of(runs.place(run), name, quotable=True) for name in (top, bottom))
-    return paired_ratio.ratio(above, below), {"devices": above.row.point.devices}
+    return paired_ratio.ratio(above, below), {"devices": above.point.devices}
 
 
 def speed_ratio(runs: Evidence, run: str, top: str, bottom: str) -> Reading:
@@ -113,10 +112,10 @@ def sent_ratio(runs: Evidence, run: str, top: str, bottom: str) -> Reading:
 
 def gradient_share(runs: Evidence, run: str, part: str, whole: str) -> Reading:
     """The gradient bytes of an arm over those of another, on two devices."""
-    places = [place for place in runs.levers(run).places if place.devices == 2]
+    places = [place for place in runs.levers(run).groups if place.devices == 2]
     if not places:
         raise NotTestable(f"The run '{run}' has no step on two devices.")
-    arms: list[ArmResult] = [arm_of(places[0], label) for label in (whole, part)]
+    arms: list[Row] = [arm_of(places[0], label) for label in (whole, part)]
     total, some = (arm.point.record.passport.expected_gradient_bytes for arm in arms if arm.point.record)
     return exact((some or 0) / (total or math.nan)), {}
 
@@ -224,7 +223,7 @@ def roof_share(runs: Evidence, run: str) -> Reading:
 
 def all_reduce_fit(runs: Evidence, run: str) -> AlphaBetaFit:
     """The line of time over size on the most devices. Raises NotTestable without one."""
-    lines = [f for f in runs.cases(run).fits if f.place.op == "all_reduce" and not f.place.oversubscribed]
+    lines = [f for f in runs.cases(run).lines if f.place.op == "all_reduce" and not f.place.oversubscribed]
     good = [fit for fit in lines if not fit.why_not and fit.place.devices > 1]
     if not good:
         raise NotTestable("No all-reduce on two devices that share no core has a line of time over size.")
@@ -264,7 +263,7 @@ def difference(a: np.ndarray, b: np.ndarray) -> Estimate:
 def accuracies(runs: Evidence, precision: str) -> np.ndarray:
     """(seeds,) the share of test images that each training of the precision gets right. Raises NotTestable."""
     places = [runs.place(f"seed{seed}") for seed in SEEDS]
-    values = np.array([arm_of(place, precision).outcome("final_accuracy") for place in places])
+    values = np.array([arm_of(place, precision).point.outcome("final_accuracy") for place in places])
     if not np.isfinite(values).all():
         raise NotTestable(f"The trainings in {precision} ended without an accuracy.")
     return values

@@ -29,11 +29,10 @@ def from_nnx(constructor: Callable[[PyTree], PyTree]) -> PureModel:
 
     The module's `train()` selects training, its `eval()` inference. Arguments of ``__call__`` named `train`,
     `deterministic` and so on are passed too, and `rngs`. Random streams are not state: each step draws new ones.
-
-    The graph is split once, here, and not at every call: walking it in Python makes nnx.jit slow to dispatch.
     """
     from flax import nnx
 
+    # The graph is split once, here, and not at every call: walking it in Python makes nnx.jit slow to dispatch.
     graphs: dict[bool, Any] = {}
     takes: dict[str, Any] = {}
     writes_checked = False
@@ -75,6 +74,7 @@ def from_nnx(constructor: Callable[[PyTree], PyTree]) -> PureModel:
 
         model, y, after = called(params)
         if training and not writes_checked:
+            # Once is enough: every call of a module writes the same parameters.
             _refuse_writes(params, after, lambda params: called(params)[2])
             writes_checked = True
         kinds = nnx.Not(nnx.Any(nnx.Param, nnx.RngState, nnx.Intermediate))  # Intermediate: sown values are not state

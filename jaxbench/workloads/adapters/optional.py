@@ -25,11 +25,11 @@ def from_equinox(constructor: Callable[[jax.Array], Any]) -> PureModel:
     the program. Each example gets its own key if ``__call__`` takes `key`. Inference is `eqx.nn.inference_mode`.
 
     Raises:
-      UserError: Equinox is not installed, the constructor returns something else, or a layer keeps an `eqx.nn.State`.
+      UserError: Equinox is not installed, or a layer keeps an `eqx.nn.State`.
     """
     eqx = library("equinox", "equinox")
     abstract = eqx.filter_eval_shape(constructor, KEY)
-    _refuse_what_is_no_model(eqx, abstract)
+    _refuse_states(eqx, abstract)
     takes = parameters(type(abstract).__call__)
     trained, other, static = _parts(eqx, abstract)
     statics = {training: eqx.nn.inference_mode(static, not training) for training in (False, True)}
@@ -60,7 +60,7 @@ def _split_like(key: jax.Array, x: jax.Array) -> jax.Array:
     return jax.sharding.reshard(keys, NamedSharding(sharding.mesh, PartitionSpec(sharding.spec[0])))
 
 
-def _refuse_what_is_no_model(eqx: Any, made: Any) -> None:
+def _refuse_states(eqx: Any, made: Any) -> None:
     def stateful(leaf: PyTree) -> bool:
         return isinstance(leaf, (eqx.nn.State, eqx.nn.StateIndex))
 
@@ -68,11 +68,6 @@ def _refuse_what_is_no_model(eqx: Any, made: Any) -> None:
         raise UserError(
             "from_equinox takes no layers that keep an eqx.nn.State, such as eqx.nn.BatchNorm: use eqx.nn.GroupNorm or "
             "eqx.nn.LayerNorm."
-        )
-    if not isinstance(made, eqx.Module):
-        raise UserError(
-            f"from_equinox takes a constructor, key -> equinox.Module, and yours returned a {type(made).__name__}: "
-            "write from_equinox(lambda key: Net(key=key))."
         )
 
 
@@ -122,13 +117,11 @@ def from_haiku(function: Any, example: PyTree) -> PureModel:
     Arguments of the function named `is_training`, `train` and so on are passed.
 
     Raises:
-      UserError: Haiku is not installed, or `function` is not a function.
+      UserError: Haiku is not installed.
     """
     hk = library("haiku", "dm-haiku")
     # The function before hk.transform: the transformed pair hides its signature.
     function = getattr(getattr(function, "init", function), "_original_fn", function)
-    if not callable(function):
-        raise UserError(f"from_haiku takes a function of the input batch, and was given a {type(function).__name__}.")
     takes, transformed = parameters(function), hk.transform_with_state(function)
 
     def init(key: jax.Array) -> tuple[PyTree, PyTree]:

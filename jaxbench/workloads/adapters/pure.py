@@ -100,6 +100,7 @@ def required(key: jax.Array | None) -> jax.Array:
 
 def stream(key: jax.Array, name: str) -> jax.Array:
     """The key of stream `name`, the same in every process."""
+    # Not Python's `hash`, which is another number in each process.
     return jax.random.fold_in(key, np.uint32(zlib.crc32(name.encode())))
 
 

@@ -9,16 +9,12 @@ from __future__ import annotations
 
 import gzip
 import math
-import os
 import struct
 import zipfile
 import zlib
-from dataclasses import dataclass
 from pathlib import Path
-from typing import BinaryIO
 
 import numpy as np
-from numpy.lib import format as npy
 
 from jaxbench.core.workload import Splits
 from jaxbench.errors import UserError
@@ -64,8 +60,14 @@ def load(path: str, *, seed: int, size: Size = (28, 28), channels: int = 1, clas
     return Splits(train, test, gray.name)
 
 
-def _bundle(image: np.ndarray, label: np.ndarray) -> Arrays:
-    """One split in its final types. `image`: (N, height, width), uint8 (divided by 255) or a float in [0, 1]."""
+def _bundle(image: np.ndarray, label: np.ndarray, *, classes: int, where: str) -> Arrays:
+    """One split in its final types. `image`: (N, height, width), uint8 (divided by 255) or a float in [0, 1].
+
+    Raises a UserError that names `where` if there is not one label in [0, classes) for each image, or no image.
+    """
+    if len(image) != len(label) or not len(image):
+        raise UserError(f"{where} has {len(image)} images and {len(label)} labels: each of at least 1 must have one.")
+    _check_labels(label, classes=classes, where=where)
     scaled = image.astype(np.float32)
     if image.dtype == np.uint8:
         scaled /= 255
@@ -73,18 +75,9 @@ def _bundle(image: np.ndarray, label: np.ndarray) -> Arrays:
 
 
 def _check_labels(label: np.ndarray, *, classes: int, where: str) -> None:
-    """Raises a UserError that names `where` if a label is outside [0, classes)."""
     wrong = label[(label < 0) | (label >= classes)]
     if wrong.size:
         raise UserError(f"{where} holds the label {int(wrong[0])}: legal labels are 0 to {classes - 1}.")
-
-
-def _check_pair(images: int, labels: int, *, where: str) -> None:
-    """Raises a UserError that names `where` if a split is empty or lacks one label per image."""
-    if images != labels:
-        raise UserError(f"{where} has {images} images and {labels} labels: there must be one label for each image.")
-    if images == 0:
-        raise UserError(f"{where} has no images: there must be at least 1.")
 
 
 # The 1,797 handwritten 8x8 digits that come with scikit-learn: real data without a network.
@@ -99,15 +92,16 @@ def _digits(*, seed: int, size: Size, classes: int) -> Splits:
 
     if min(size) < EDGE:
         raise UserError(f"the bundled digits cannot be scaled to {size[0]}x{size[1]} pixels: at least 8x8 are needed.")
-    if classes < 10:
-        raise UserError(f"the bundled digits have 10 classes and the model has {classes}: give it at least 10.")
     pixels, label = load_digits(return_X_y=True)
     times = min(size) // EDGE  # each pixel is repeated as often as fits (3 times for 28), with an empty border
     image = (pixels / LEVELS).reshape(-1, EDGE, EDGE).repeat(times, axis=1).repeat(times, axis=2)
     spare = [edge - times * EDGE for edge in size]
     image = np.pad(image, [(0, 0), *((gap // 2, gap - gap // 2) for gap in spare)])
     train, test = _split_by_class(label, seed)
-    return Splits(_bundle(image[train], label[train]), _bundle(image[test], label[test]), "digits")
+    parts = (
+        _bundle(image[rows], label[rows], classes=classes, where="scikit-learn's digits") for rows in (train, test)
+    )
+    return Splits(*parts, "digits")
 
 
 def _split_by_class(label: np.ndarray, seed: int) -> tuple[np.ndarray, np.ndarray]:
@@ -129,9 +123,7 @@ def _idx_split(folder: Path, part: str, *, size: Size, classes: int) -> Arrays:
     if image.shape[1:] != size:
         found = "x".join(map(str, image.shape[1:]))
         raise UserError(f"{image_path} holds images of {found} pixels: the model takes {size[0]}x{size[1]}.")
-    _check_pair(len(image), len(label), where=f"{image_path} with {label_path.name}")
-    _check_labels(label, classes=classes, where=str(label_path))
-    return _bundle(image, label)
+    return _bundle(image, label, classes=classes, where=f"{image_path} with {label_path.name}")
 
 
 def _idx_path(folder: Path, part: str, kind: str, dims: int) -> Path:
@@ -142,71 +134,25 @@ def _idx_path(folder: Path, part: str, kind: str, dims: int) -> Path:
     return present[0]
 
 
-UBYTE = 0x08  # the only type code in MNIST
-TYPES = {0x08: "uint8", 0x09: "int8", 0x0B: "int16", 0x0C: "int32", 0x0D: "float32", 0x0E: "float64"}
-IDX_BYTES = 2**31  # more than any MNIST-like data; a file that declares more is damaged or hostile
-_CHUNK, _GZIP = 2**20, b"\x1f\x8b"
+UBYTE, GZIP = 0x08, b"\x1f\x8b"
 
 
 def _read_idx(path: Path, *, dims: int) -> np.ndarray:
-    """Reads one file of unsigned bytes with `dims` dimensions.
-
-    Raises:
-      UserError: no such file, not IDX, another type or number of dimensions, too short or too long.
-    """
+    """One file of unsigned bytes with `dims` dimensions. Raises UserError for any other file."""
     try:
-        with open(path, "rb") as raw:
-            compressed = raw.read(2) == _GZIP
-            raw.seek(0)
-            if not compressed:
-                return _parse_idx(raw, path, dims=dims)
-            with gzip.open(raw) as file:
-                return _parse_idx(file, path, dims=dims)  # type: ignore[arg-type]  # a GzipFile reads like any other
-    except (EOFError, zlib.error, gzip.BadGzipFile) as error:
-        raise UserError(f"{path} is a damaged gzip file ({error}): copy it again.") from error
-    except OSError as error:
-        raise UserError(f"{path} cannot be read ({os.strerror(error.errno) if error.errno else error}).") from error
-
-
-def _parse_idx(file: BinaryIO, path: Path, *, dims: int) -> np.ndarray:
-    shape = _idx_header(file, path, dims=dims)
-    declared = math.prod(shape)
-    if declared > IDX_BYTES:
-        raise UserError(f"{path} declares {_by(shape)} = {declared} bytes of values: at most {IDX_BYTES} are legal.")
-    data = _read_up_to(file, declared + 1)  # one more byte detects trailing data without inflating a gzip bomb
-    if len(data) != declared:
-        found = "more" if len(data) > declared else f"only {len(data)}"
-        raise UserError(f"{path} declares {_by(shape)} = {declared} bytes of values and holds {found}.")
-    return np.frombuffer(data, np.uint8).reshape(shape)
-
-
-def _idx_header(file: BinaryIO, path: Path, *, dims: int) -> tuple[int, ...]:
-    """Checks the magic number and returns the shape."""
-    legal = f"an MNIST file of this kind begins with {bytes((0, 0, UBYTE, dims)).hex(' ')}"
-    magic = file.read(4)
-    if len(magic) < 4 or magic[:2] != b"\0\0" or magic[2] not in TYPES:
-        raise UserError(f"{path} is not an IDX file (it begins with '{magic.hex(' ')}'): {legal}.")
-    if magic[2] != UBYTE:
-        raise UserError(f"{path} holds {TYPES[magic[2]]} values (it begins with '{magic.hex(' ')}'): {legal}.")
-    if magic[3] != dims:
-        raise UserError(f"{path} has {magic[3]} dimensions (it begins with '{magic.hex(' ')}'): {legal}.")
-    sizes = file.read(4 * dims)
-    if len(sizes) < 4 * dims:
-        raise UserError(f"{path} ends within its header, after {4 + len(sizes)} bytes: {4 + 4 * dims} are needed.")
-    return struct.unpack(f">{dims}I", sizes)
-
-
-def _read_up_to(file: BinaryIO, count: int) -> bytes:
-    """At most `count` bytes, in pieces, because one large read would allocate whatever a damaged header declares."""
-    pieces = []
-    while count and (piece := file.read(min(_CHUNK, count))):
-        pieces.append(piece)
-        count -= len(piece)
-    return b"".join(pieces)
-
-
-def _by(shape: tuple[int, ...]) -> str:
-    return " x ".join(map(str, shape))
+        data = path.read_bytes()
+        data = gzip.decompress(data) if data.startswith(GZIP) else data
+    except (OSError, EOFError, zlib.error) as error:
+        raise UserError(f"{path} cannot be read ({error}): copy it again.") from error
+    magic, header = bytes((0, 0, UBYTE, dims)), 4 + 4 * dims
+    if not data.startswith(magic) or len(data) < header:
+        found, legal = data[:4].hex(" "), magic.hex(" ")
+        raise UserError(f"{path} is not an MNIST file of this kind: it begins with '{found}' and not with '{legal}'.")
+    shape = struct.unpack(f">{dims}I", data[4:header])
+    if len(data) - header != math.prod(shape):
+        declared = f"{' x '.join(map(str, shape))} = {math.prod(shape)}"
+        raise UserError(f"{path} declares {declared} bytes of values and holds {len(data) - header}: copy it again.")
+    return np.frombuffer(data, np.uint8, offset=header).reshape(shape)
 
 
 # CIFAR-10 as published, in its binary version: six files of 10,000 rows. A row is one byte for the label, then 3,072
@@ -230,6 +176,7 @@ def _cifar10(folder: Path, *, size: Size, channels: int, classes: int) -> Splits
     share = counts / counts.sum(axis=1, keepdims=True)
     centered = values - (share @ values)[:, None]
     deviation = np.sqrt((share * centered**2).sum(axis=1))
+    # Only 256 values a colour exist, so a table is built once and pixels are looked up.
     table = (centered / np.maximum(deviation, 1 / 255)[:, None]).astype(np.float32)  # of each byte, by colour
 
     def bundle(rows: np.ndarray) -> Arrays:
@@ -246,11 +193,7 @@ def _cifar_rows(path: Path, classes: int) -> np.ndarray:
         raise UserError(
             f"'{path.parent}' has no {path.name}: it must hold data_batch_1.bin to data_batch_5.bin and {CIFAR_TEST}."
         )
-    length = 1 + 3 * 32 * 32
-    try:
-        rows = np.fromfile(path, np.uint8)
-    except OSError as error:
-        raise UserError(f"{path} cannot be read ({os.strerror(error.errno) if error.errno else error}).") from error
+    length, rows = 1 + 3 * 32 * 32, np.fromfile(path, np.uint8)
     if len(rows) != CIFAR_ROWS * length:
         raise UserError(
             f"{path} holds {len(rows)} bytes: {CIFAR_ROWS} rows of {length} bytes, {CIFAR_ROWS * length}, are needed."
@@ -261,14 +204,6 @@ def _cifar_rows(path: Path, classes: int) -> np.ndarray:
 
 
 NPZ_KEYS = ("x_train", "y_train", "x_test", "y_test")
-NPZ_BYTES = 2**33  # of one array; a file that declares more is damaged or hostile
-_HEADERS = {(1, 0): npy.read_array_header_1_0, (2, 0): npy.read_array_header_2_0}
-
-
-@dataclass(frozen=True)
-class NpzHeader:
-    shape: tuple[int, ...]
-    dtype: np.dtype
 
 
 def _npz(path: Path, *, size: Size, classes: int) -> Splits:
@@ -278,63 +213,30 @@ def _npz(path: Path, *, size: Size, classes: int) -> Splits:
       UserError: not an .npz file, a missing key, or an illegal type, shape or value in an array.
     """
     try:
-        with zipfile.ZipFile(path) as file:
-            _check_npz_keys(file, path)
-            train = _npz_split(file, path, "train", size=size, classes=classes)
-            test = _npz_split(file, path, "test", size=size, classes=classes)
-    except (zipfile.BadZipFile, zlib.error, EOFError, ValueError, NotImplementedError, RuntimeError) as error:
-        raise UserError(f"{path} is a damaged .npz file ({error}): copy it again.") from error
-    except OSError as error:
-        raise UserError(f"{path} cannot be read ({error.strerror}).") from error
+        with zipfile.ZipFile(path), np.load(path, allow_pickle=False) as file:  # np.load unpickles what is no archive
+            if missing := [key for key in NPZ_KEYS if key not in file]:
+                raise UserError(f"{path} has no array '{missing[0]}': it must hold {', '.join(NPZ_KEYS)}.")
+            arrays = [file[key] for key in NPZ_KEYS]
+    except (OSError, ValueError, EOFError, zipfile.BadZipFile, zlib.error) as error:
+        raise UserError(f"{path} cannot be read as an .npz file of numbers ({error}): save it again.") from error
+    train, test = (
+        _npz_split(path, *arrays[at : at + 2], part, size, classes) for at, part in ((0, "train"), (2, "test"))
+    )
     return Splits(train, test, path.stem)
 
 
-def _check_npz_keys(file: zipfile.ZipFile, path: Path) -> None:
-    present = {name.removesuffix(".npy") for name in file.namelist()}
-    missing = [key for key in NPZ_KEYS if key not in present]
-    if missing:
-        raise UserError(f"{path} has no array '{missing[0]}': it must hold {', '.join(NPZ_KEYS)}.")
-
-
-def _npz_split(file: zipfile.ZipFile, path: Path, part: str, *, size: Size, classes: int) -> Arrays:
-    x_key, y_key = f"x_{part}", f"y_{part}"
-    x, y = _npz_header(file, path, x_key), _npz_header(file, path, y_key)
+def _npz_split(path: Path, x: np.ndarray, y: np.ndarray, part: str, size: Size, classes: int) -> Arrays:
+    where = f"{path}: x_{part} with y_{part}"
     if x.dtype != np.uint8 and x.dtype.kind != "f":
-        raise UserError(f"{path}: {x_key} is {x.dtype}: legal are uint8 (0 to 255) and floats (0 to 1).")
-    if len(x.shape) not in (3, 4) or x.shape[1:3] != size or x.shape[3:] not in ((), (1,)):
-        raise UserError(f"{path}: {x_key} has shape {x.shape}: the model takes (N, {size[0]}, {size[1]}).")
-    if y.dtype.kind not in "iu" or len(y.shape) != 1:
-        raise UserError(f"{path}: {y_key} is {y.dtype} of shape {y.shape}: legal are integers of shape (N,).")
-    _check_pair(x.shape[0], y.shape[0], where=f"{path}: the {part} split")
-    image, label = _npz_values(file, x_key), _npz_values(file, y_key)
-    # NaN fails both comparisons, so it is caught too.
-    if image.dtype.kind == "f" and not (image.min() >= 0 and image.max() <= 1):
-        raise UserError(f"{path}: {x_key} has values from {image.min():g} to {image.max():g}: floats must be 0 to 1.")
-    _check_labels(label, classes=classes, where=f"{path}: {y_key}")
-    return _bundle(image.reshape(-1, *size), label)
-
-
-def _npz_header(file: zipfile.ZipFile, path: Path, key: str) -> NpzHeader:
-    """Type and shape as declared, without reading the values or unpickling anything."""
-    with file.open(f"{key}.npy") as member:
-        version = npy.read_magic(member)
-        if version not in _HEADERS:
-            raise UserError(f"{path}: {key} is of .npy version {version}: legal are {', '.join(map(str, _HEADERS))}.")
-        shape, _, dtype = _HEADERS[version](member)
-        stored = file.getinfo(f"{key}.npy").file_size - member.tell()
-    if dtype.hasobject:
-        raise UserError(f"{path}: {key} holds Python objects: legal are arrays of numbers.")
-    declared = math.prod(shape) * dtype.itemsize
-    if declared > NPZ_BYTES:
-        raise UserError(f"{path}: {key} declares {declared} bytes: at most {NPZ_BYTES} are legal.")
-    if declared != stored:
-        raise UserError(f"{path}: {key} declares {declared} bytes of values and holds {stored}.")
-    return NpzHeader(shape, dtype)
-
-
-def _npz_values(file: zipfile.ZipFile, key: str) -> np.ndarray:
-    with file.open(f"{key}.npy") as member:
-        return npy.read_array(member, allow_pickle=False)
+        raise UserError(f"{path}: x_{part} is {x.dtype}: legal are uint8 (0 to 255) and floats (0 to 1).")
+    if x.shape[1:3] != size or x.shape[3:] not in ((), (1,)):
+        raise UserError(f"{path}: x_{part} has shape {x.shape}: the model takes (N, {size[0]}, {size[1]}).")
+    if y.dtype.kind not in "iu" or y.ndim != 1:
+        raise UserError(f"{path}: y_{part} is {y.dtype} of shape {y.shape}: legal are integers of shape (N,).")
+    # Pixels from 0 to 255 as floats would train, and badly. NaN fails both comparisons, so it is caught too.
+    if x.dtype.kind == "f" and x.size and not (x.min() >= 0 and x.max() <= 1):
+        raise UserError(f"{path}: x_{part} has values from {x.min():g} to {x.max():g}: floats must be 0 to 1.")
+    return _bundle(x.reshape(-1, *size), y, classes=classes, where=where)
 
 
 # Images of digits with random captions that name them: image-text pairs without a network.

@@ -146,11 +146,6 @@ def draw_image(shape: tuple[int, int, int], generator: np.random.Generator) -> n
     return flat + generator.integers(0, NOISE, shape, np.uint8)
 
 
-def to_pixels(image: np.ndarray) -> np.ndarray:
-    """Floats in [0, 1] -> uint8; other values are clipped."""
-    return np.rint(np.clip(image, 0, 1) * 255).astype(np.uint8)
-
-
 def encode_png(pixels: np.ndarray) -> bytes:
     """(height, width, channels) uint8 -> PNG."""
     file = io.BytesIO()
@@ -223,7 +218,7 @@ class Png:
 
     def encode(self, example: Mapping[str, np.ndarray]) -> bytes:
         image = np.asarray(example["image"])
-        pixels = image if image.dtype == np.uint8 else to_pixels(image)
+        pixels = image if image.dtype == np.uint8 else np.rint(np.clip(image, 0, 1) * 255).astype(np.uint8)
         return self._rest.encode(example) + encode_png(pixels)
 
     def decode(self, record: bytes, generator: np.random.Generator) -> Example:
@@ -238,10 +233,9 @@ class Png:
 
 
 class Epochs:
-    """An endless source: all records in a random order, then all in another random order, and so on.
+    """An endless source: all records in a random order, then all in another random order, and so on."""
 
-    It replaces Grain's own shuffle, which takes longer per record than decoding a small image.
-    """
+    # Instead of Grain's own shuffle, which takes longer per record than decoding a small image.
 
     def __init__(self, records: Sequence[bytes], seed: int):
         self._records = records
@@ -263,6 +257,7 @@ class Pipeline:
         """examples: Grain's source of examples, by number. size: examples in a batch."""
         self._examples, self._size = examples, size
         self._pool = ThreadPoolExecutor(threads, thread_name_prefix="pipeline")
+        # All threads share each batch. With a batch for each thread, the first batch would be as slow as one thread.
         self._parts = np.array_split(np.arange(size), threads)
 
     def batch(self, number: int) -> Example:
@@ -299,16 +294,15 @@ def open_pipeline(
     """
     codec = Png(workload.example) if has_images(workload.example) else Raw(workload.example)
     limit = max(1, min(MAX_RECORDS, MAX_BYTES // Raw(workload.example).record_bytes))
-    examples = _drawn_examples(codec, limit, seed) if data is None else _real_examples(workload, data, limit)
+    if data is None:
+        generator = np.random.default_rng(seed)
+        examples = [codec.draw(generator) for _ in range(min(limit, MAX_RECORDS // 4))]
+    else:
+        examples = _real_examples(workload, data, limit)
     import grain  # late: it takes half a second to import and brings absl flags of its own
 
     source = grain.MapDataset.source(Epochs([codec.encode(example) for example in examples], seed))
     return Pipeline(source.seed(seed).random_map(codec.decode), size, threads or max(1, available_cores()))
-
-
-def _drawn_examples(codec: Raw | Png, count: int, seed: int) -> list[Example]:
-    generator = np.random.default_rng(seed)
-    return [codec.draw(generator) for _ in range(min(count, MAX_RECORDS // 4))]
 
 
 def _real_examples(workload: TrainWorkload, data: Dataset, limit: int) -> list[Example]:

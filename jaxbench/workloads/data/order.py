@@ -12,10 +12,8 @@ def words(count: int, *entropy: int) -> np.ndarray:
 
 
 def permutation(examples: int, *entropy: int) -> np.ndarray:
-    """A permutation of ``range(examples)``, shape (examples,), int64; the same for the same non-negative `entropy`.
-
-    It sorts raw generator words, because numpy guarantees these across versions, but not the order of `permutation`.
-    """
+    """A permutation of ``range(examples)``, shape (examples,), int64; the same for the same non-negative `entropy`."""
+    # Raw generator words are sorted, because numpy guarantees these across versions, but not its own `permutation`.
     return np.argsort(words(examples, *entropy), kind="stable")
 
 

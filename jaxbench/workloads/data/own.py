@@ -56,8 +56,7 @@ def _split(workload: TrainWorkload, data: PyTree, seed: int) -> Splits:
         return Splits(train, test, name)
     arrays = _arrays(workload, data)
     _require_examples(arrays, f"the {name}")
-    if (count := len(next(iter(arrays.values())))) < 2:
-        raise UserError(f"the {name} have {count} examples: at least 2 are needed, to train and to test on.")
+    count = len(next(iter(arrays.values())))
     drawn, cut = permutation(count, seed), max(1, round(TEST_FRACTION * count))
     train, test = ({k: array[rows] for k, array in arrays.items()} for rows in (drawn[cut:], drawn[:cut]))
     return Splits(train, test, name)
@@ -67,7 +66,7 @@ def _arrays(workload: TrainWorkload, data: PyTree) -> Arrays:
     """One split, or all data, as arrays of the fields' dtypes. Raises UserError."""
     if isinstance(data, Mapping):
         arrays = {name: np.asarray(data[name]) for name in workload.example if name in data}
-        _require_same_fields(workload, data)
+        _require_fields(workload, data, f"the data of '{workload.name}'")
     elif isinstance(data, Iterable) or hasattr(data, "__getitem__"):
         arrays = _concatenated(workload, _elements(data))
     else:
@@ -96,7 +95,7 @@ def _concatenated(workload: TrainWorkload, elements: Iterator[Any]) -> Arrays:
                     f"the data of '{workload.name}' hold {type(element).__name__}: each must be a dict with the fields "
                     f"{', '.join(workload.example)}, one example or a batch of them."
                 )
-            _require_same_fields(workload, element)
+            _require_fields(workload, element, f"the data of '{workload.name}'")
         chunk = _batch(workload, elements_read)
         chunks.append(chunk)
         size, count = size + sum(a.nbytes for a in chunk.values()), count + len(next(iter(chunk.values())))
@@ -125,12 +124,9 @@ def _batch(workload: TrainWorkload, elements: list[Any]) -> Arrays:
     return made
 
 
-def _require_same_fields(workload: TrainWorkload, found: Mapping[str, Any]) -> None:
-    missing = sorted(workload.example.keys() - found.keys())
-    if missing:
-        raise UserError(
-            f"the data of '{workload.name}' have no '{missing[0]}': they have {', '.join(map(str, found))}."
-        )
+def _require_fields(workload: TrainWorkload, found: Mapping[str, Any], where: str) -> None:
+    if missing := sorted(workload.example.keys() - found.keys()):
+        raise UserError(f"{where} lack the field '{missing[0]}': they have {', '.join(map(str, found))}.")
 
 
 def _cast(array: np.ndarray, field: Field) -> np.ndarray:
@@ -157,9 +153,7 @@ def _require_examples(arrays: Mapping[str, np.ndarray], where: str) -> None:
 
 def require(workload: TrainWorkload, arrays: Mapping[str, np.ndarray], where: str) -> None:
     """Raises UserError unless the arrays are examples of the workload. where: "the train split of 'digits'"."""
-    missing = sorted(workload.example.keys() - arrays.keys())
-    if missing:
-        raise UserError(f"{where} has no '{missing[0]}': it has {', '.join(arrays)}.")
+    _require_fields(workload, arrays, f"the examples of {where}")
     _require_examples(arrays, where)
     for name, field in workload.example.items():
         found, wanted = arrays[name], np.dtype(field.dtype)

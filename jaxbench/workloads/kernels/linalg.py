@@ -92,6 +92,7 @@ FACTORISATIONS = {
         residuals=_qr_residuals,
     ),
     "cholesky": Factorisation(
+        # LAPACK reads one triangle; symmetrizing the input first would be work that NumPy does not do.
         jax=lambda a: (jnp.linalg.cholesky(a, symmetrize_input=False),),
         host=("numpy", lambda a: (np.linalg.cholesky(a),)),
         flops=lambda n: 1 / 3 * n**3,

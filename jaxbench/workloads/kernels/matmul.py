@@ -132,17 +132,15 @@ def _supports(impl: str, shape: Shape, dtype: str) -> bool:
 
 
 def _tolerance(k: int, dtype: str, impl: str) -> float:
-    """The tolerance relative to the largest value of the result, which for normal factors is about 5 sqrt(k).
-
-    k roundings of a sum that grows like sqrt(k) leave a relative error like sqrt(k) epsilon. Formats shorter than
-    float32 accumulate in a longer format, so only the rounding of the result counts. Integers are exact. Accelerators
-    round float32 factors to TF32 or bfloat16 by default, which is an error of up to 2^-8 per product and is therefore
-    allowed. (Omitting a single product from each sum of 16384 still makes every twentieth value wrong.)
-    """
-    if dtype == "int8":
+    """The tolerance relative to the largest value of the result, which for normal factors is about 5 sqrt(k)."""
+    if dtype == "int8":  # integers are exact
         return 0.0
+    # k roundings of a sum that grows like sqrt(k) leave a relative error like sqrt(k) epsilon. Formats shorter than
+    # float32 accumulate in a longer format, so only the rounding of the result counts.
     summed = math.sqrt(k) * epsilon("float64" if dtype == "float64" else "float32")
     if dtype == "float32" and impl.startswith("jit"):
+        # Accelerators round float32 factors to TF32 or bfloat16 by default, an error of up to 2^-8 per product.
+        # (Omitting a single product from each sum of 16384 still makes every twentieth value wrong.)
         return 2**-8
     return max(summed, epsilon(RESULT.get(dtype, dtype)))
 

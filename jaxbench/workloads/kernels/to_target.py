@@ -132,7 +132,8 @@ def _arguments(recipe: Recipe, seed: int) -> tuple[Array, ...]:
 
 
 def _first(seed: int, place: int, scale: float, _: np.random.Generator, shape: tuple[int, ...]) -> np.ndarray:
-    """An initial parameter. A bias is small, but not zero: arguments of zeros would be refused."""
+    """An initial parameter."""
+    # A bias is small, but not zero: arguments of zeros would be refused.
     return (scale if len(shape) > 1 else 0.01) * np.random.default_rng([seed, place]).standard_normal(shape)
 
 

@@ -101,15 +101,13 @@ def _merge(trainable: PyTree, frozen: PyTree) -> PyTree:
 
 
 def _products(workload: TrainWorkload) -> float:
-    """FLOPs of one example's products, forward and backward.
-
-    They are counted in forward mode. Its derivative has products of the same size as the backward pass, but never
-    recomputes an activation: rematerialization is not work that training requires.
-    """
+    """FLOPs of one example's products, forward and backward."""
 
     def derivative(params: PyTree, model_state: PyTree, batch: PyTree, key: jax.Array) -> PyTree:
         return jax.jvp(lambda p: workload.mean_loss(p, model_state, batch, key)[0], (params,), (params,))
 
+    # Counted in forward mode: its derivative has products of the same size as the backward pass, but never recomputes
+    # an activation. Rematerialization is not work that training requires.
     params, model_state = jax.eval_shape(workload.init, KEY)
     avals = params, model_state, workload.batch_avals(1), KEY
     try:

@@ -158,8 +158,7 @@ def scaled(optimizer: optax.GradientTransformation) -> optax.GradientTransformat
     """`optimizer` for gradients of a scaled loss, which are unscaled first.
 
     If a gradient has a value that is not finite, the step only halves the scale and counts as skipped. After GROW_AFTER
-    good steps in a row the scale doubles. Gradients must already be averaged over devices. Then all devices decide the
-    same, because a value that is not finite on one device is not finite in the mean.
+    good steps in a row the scale doubles. Gradients must already be averaged over devices.
     """
 
     def init(params: PyTree) -> ScaledState:
@@ -167,9 +166,11 @@ def scaled(optimizer: optax.GradientTransformation) -> optax.GradientTransformat
         return ScaledState(jnp.full((), INITIAL_LOG2, jnp.int32), zero, zero, optimizer.init(params))
 
     def update(grads: PyTree, state: ScaledState, params: PyTree | None = None) -> tuple[PyTree, ScaledState]:
+        # All devices decide the same: a value that is not finite on one device is not finite in the mean.
         finite = jnp.all(jnp.stack([jnp.all(jnp.isfinite(g)) for g in jax.tree.leaves(grads)]))
         grads = jax.tree.map(lambda g: g / loss_scale(state), grads)
         updates, inner = optimizer.update(grads, state.inner, params)
+        # A choice and not a product with 0 or 1: 0 x inf is NaN.
         updates = jax.tree.map(lambda u: jnp.where(finite, u, jnp.zeros_like(u)), updates)
         inner = jax.tree.map(lambda new, old: jnp.where(finite, new, old), inner, state.inner)
         good_steps = jnp.where(finite, state.good_steps + 1, 0)

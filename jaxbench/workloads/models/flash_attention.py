@@ -64,10 +64,9 @@ def kernels(shape: tuple[int, ...], name: str = "") -> dict[str, Attend]:
 
 
 def _by_example(attend: Attend, examples: int) -> Attend:
-    """`attend` on each device's own examples, where the compiler places arrays.
-
-    The partitioner does not look into a kernel: without this, each device would gather the whole batch and compute all.
-    """
+    """`attend` on each device's own examples, where the compiler places arrays."""
+    # The partitioner does not look into a kernel: without this, each device would gather the whole batch and compute
+    # all of it.
     mesh = jax.sharding.get_abstract_mesh()
     placed = tuple(axis for axis in mesh.axis_names if axis not in mesh.manual_axes and mesh.shape[axis] > 1)
     if not placed or examples % math.prod(mesh.shape[axis] for axis in placed):

@@ -103,16 +103,13 @@ def dimensions(config: ConfigDict) -> Dimensions:
     """The shape of ``config.preset``, with each number that is not 0 in the config replaced.
 
     Raises:
-      UserError: no such preset, a negative number, heads that do not divide the width, or fewer rows than words.
+      UserError: no such preset, heads that do not divide the width, or fewer rows than words.
     """
     if config.preset not in PRESETS:
         raise UserError(f"--config.model.preset={config.preset} is unknown: {did_you_mean(config.preset, PRESETS)}")
     fields = {}
     for field, value in vars(PRESETS[config.preset]).items():
-        override = config.get(field, 0)
-        if override < 0:
-            raise UserError(f"--config.model.{field}={override} is negative: use 0 for the preset's {value}.")
-        fields[field] = override or value
+        fields[field] = config.get(field, 0) or value
     if config.get("vocab", 0) and not config.get("padded_vocab", 0):
         fields["padded_vocab"] = 0  # the preset's padding is for its own vocabulary
     sizes = Dimensions(**fields)
@@ -131,12 +128,10 @@ def dimensions(config: ConfigDict) -> Dimensions:
             f"--config.model.kv_heads={sizes.kv_heads} does not divide the {sizes.heads} heads: use "
             f"{_divisor(sizes.heads, sizes.kv_heads)}, for example."
         )
-    if sizes.gated not in (0, 1) or (sizes.gated and sizes.experts):
+    if sizes.experts and (sizes.gated or sizes.rms):  # else the model would silently have neither
         raise UserError(
-            f"--config.model.gated={sizes.gated} is not 0 or 1, or the model has experts: they have no gate."
+            f"--config.model.experts={sizes.experts} have biases and no gate: use gated=0 and rms=0 with them."
         )
-    if sizes.rms not in (0, 1) or (sizes.rms and sizes.experts):
-        raise UserError(f"--config.model.rms={sizes.rms} is not 0 or 1, or the model has experts, which have biases.")
     return sizes
 
 
@@ -170,6 +165,7 @@ class Attention(nnx.Module):
         if self.shared:
             all_BKGTH = jnp.transpose(column(self.grouped, x_BTD), (0, 2, 3, 1, 4))  # G: shared + 2
             q_BNTH = all_BKGTH[:, :, :-2].reshape(all_BKGTH.shape[0], -1, *all_BKGTH.shape[3:])
+            # Each head of keys and values serves `shared` heads of queries.
             k_BNTH, v_BNTH = (jnp.repeat(all_BKGTH[:, :, at], self.shared, axis=1) for at in (-2, -1))
         else:
             q_BNTH, k_BNTH, v_BNTH = jnp.transpose(column(self.qkv, x_BTD), (2, 0, 3, 1, 4))
@@ -222,6 +218,7 @@ class Mixture(nnx.Module):
         self.up_bias = nnx.Param(jnp.zeros((experts, hidden)))
         self.down_kernel = nnx.Param(0.02 / narrow * draw(rngs.params(), (experts, hidden, width)))
         self.down_bias = nnx.Param(jnp.zeros((experts, width)))
+        # A variable instead of a second result, so that a block is called alike with and without experts.
         self.routing = Routing(jnp.zeros(2))
 
     def __call__(self, x_BTD: jax.Array) -> jax.Array:
@@ -297,6 +294,7 @@ class GPT(nnx.Module):
         normal = jax.random.normal
         words = 0.02 * normal(rngs.params(), (sizes.vocab, sizes.width))
         padding = sizes.rows - sizes.vocab
+        # Padding starts at zero and stays there, because it has no gradient and no update.
         self.tokens = nnx.Param(jnp.pad(words, ((0, padding), (0, 0))) if padding else words)
         self.positions = nnx.Param(0.01 * normal(rngs.params(), (sizes.context, sizes.width)))
         self.blocks = nnx.List(Block(sizes, kernel(config), rngs) for _ in range(sizes.layers))
@@ -329,6 +327,7 @@ def _linear(
     inputs: tuple[int, ...], outputs: tuple[int, ...], *, residuals: int = 1, bias: bool = True, rngs: nnx.Rngs
 ) -> nnx.LinearGeneral:
     """A kernel of (*inputs, *outputs) with GPT-2's initial values, divided by the root of the number of `residuals`."""
+    # Every block adds to the residual stream; with smaller outputs the sum is as large as one of them at the start.
     initial = nnx.initializers.normal(0.02 / math.sqrt(residuals))
     axes = tuple(range(-len(inputs), 0))
     return nnx.LinearGeneral(inputs, outputs, axis=axes, kernel_init=initial, use_bias=bias, rngs=rngs)

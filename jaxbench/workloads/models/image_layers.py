@@ -59,12 +59,12 @@ def conv(
 def _product(x: jax.Array, kernel: jax.Array, strides: Sequence[int], padding: Any, **others: Any) -> jax.Array:
     """A 1x1 convolution without padding as a matrix product. x: (B, H, W, C), kernel: (1, 1, C, outputs).
 
-    The sums are the same, and this form is faster on XLA's CPU backend. For the shapes of ResNet-50 and ResNet-164
-    (medians of 9 interleaved repetitions, one core) the forward pass was 1.1 to 1.8 times as fast, the backward pass
-    1.3 to 2.6 times, or 5 times with a stride. A 3x3 convolution of stride 1 stays a convolution: as products of
-    patches or of nine shifted images it took 1 to 4 times as long on images of 16 pixels and more, and about as long on
-    smaller images. There is no forward mode.
+    There is no forward mode.
     """
+    # The sums are the same, and this form is faster on XLA's CPU backend. For the shapes of ResNet-50 and ResNet-164
+    # (medians of 9 interleaved repetitions, one core) the forward pass was 1.1 to 1.8 times as fast, the backward pass
+    # 1.3 to 2.6 times, or 5 times with a stride. A 3x3 convolution of stride 1 stays a convolution: as products of
+    # patches or of nine shifted images it took 1 to 4 times as long on images of 16 pixels and more.
     rows, columns = strides
     x = x[:, ::rows, ::columns] if rows > 1 or columns > 1 else x
     return _at_each_pixel(x, kernel[0, 0], others["precision"])
@@ -72,12 +72,7 @@ def _product(x: jax.Array, kernel: jax.Array, strides: Sequence[int], padding: A
 
 @functools.partial(jax.custom_vjp, nondiff_argnums=(2,))
 def _at_each_pixel(x: jax.Array, matrix: jax.Array, precision: Any) -> jax.Array:
-    """The product of (B, H, W, C) and (C, outputs).
-
-    The gradient of the matrix contracts over the images. XLA's CPU compiler transposes the first factor for this, so
-    the narrower factor comes first. In a bottleneck the wider factor is the residual stream or its gradient. To
-    transpose that, XLA recomputes the sum from the first block on: ResNet-164 took 6 times as long on one device.
-    """
+    """The product of (B, H, W, C) and (C, outputs)."""
     return jnp.einsum("bhwc,co->bhwo", x, matrix, precision=precision)
 
 
@@ -90,6 +85,9 @@ def _at_each_pixel_backward(precision: Any, residuals: tuple[jax.Array, jax.Arra
     d_x = jnp.einsum("bhwo,co->bhwc", d_y, matrix, precision=precision)
     sharding = jax.typeof(matrix).sharding if any(jax.typeof(x).sharding.spec) else None
     product = functools.partial(jnp.einsum, precision=precision, out_sharding=sharding)
+    # This product contracts over the images. XLA's CPU compiler transposes the first factor for it, so the narrower
+    # factor comes first. In a bottleneck the wider factor is the residual stream or its gradient. To transpose that,
+    # XLA recomputes the sum from the first block on: ResNet-164 took 6 times as long on one device.
     if matrix.shape[0] <= matrix.shape[1]:
         return d_x, product("bhwc,bhwo->co", x, d_y)
     return d_x, product("bhwo,bhwc->oc", d_y, x).T
@@ -145,11 +143,7 @@ def _plain(x: jax.Array, kernel: jax.Array) -> jax.Array:
 
 
 def _by_columns(x: jax.Array, kernel: jax.Array) -> jax.Array:
-    """A convolution of one channel, with groups of columns as channels.
-
-    The kernel becomes a matrix of shifted copies of itself, like the space-to-depth transform of ResNet's stem on TPUs.
-    The zeros add multiply-adds, but this takes a quarter of the time (5x5, 16 outputs, 28 pixels; one core).
-    """
+    """A convolution of one channel, with groups of columns as channels."""
     batch, height, width, _ = x.shape
     side, outputs = kernel.shape[0], kernel.shape[3]
     pad, groups = side // 2, -(-(COLUMNS + side - 1) // COLUMNS)
@@ -157,6 +151,8 @@ def _by_columns(x: jax.Array, kernel: jax.Array) -> jax.Array:
     x = jnp.pad(x[..., 0], ((0, 0), (pad, pad), (pad, right)))
     x = x.reshape(batch, height + 2 * pad, (width + pad + right) // COLUMNS, COLUMNS)
     spare = COLUMNS * groups - side
+    # The kernel becomes a matrix of shifted copies of itself, like the space-to-depth transform of ResNet's stem on
+    # TPUs. The zeros add multiply-adds, but this takes a quarter of the time (5x5, 16 outputs, 28 pixels; one core).
     shifted = [jnp.pad(kernel, ((0, 0), (i, spare - i), (0, 0), (0, 0))) for i in range(COLUMNS)]
     matrix = jnp.stack(shifted, axis=3).reshape(side, groups, COLUMNS, COLUMNS * outputs)
     y = jax.lax.conv_general_dilated(x, matrix, (1, 1), "VALID", dimension_numbers=("NHWC", "HWIO", "NHWC"))
@@ -165,12 +161,10 @@ def _by_columns(x: jax.Array, kernel: jax.Array) -> jax.Array:
 
 
 def _by_places(d_y: jax.Array, kernel: jax.Array) -> jax.Array:
-    """The gradient of the input as one product for each position in the kernel, without transposing the kernel.
-
-    The plain form transposes the kernel first. If the kernel is larger than the images, this form took 0.6 to 0.75 of
-    the time of the plain form (256 and 512 channels, 4 and 7 pixels; one and two cores). On images of 8 pixels and more
-    it took up to four times as long.
-    """
+    """The gradient of the input as one product for each position in the kernel, without transposing the kernel."""
+    # The plain form transposes the kernel first. If the kernel is larger than the images, this form took 0.6 to 0.75
+    # of the time of the plain form (256 and 512 channels, 4 and 7 pixels; one and two cores). On images of 8 pixels and
+    # more it took up to four times as long.
     side, height, width = kernel.shape[0], *d_y.shape[1:3]
     d_y = jnp.pad(d_y, ((0, 0), (side // 2, side // 2), (side // 2, side // 2), (0, 0)))
 
@@ -188,15 +182,12 @@ def out_side(side: int, *, kernel: int, stride: int = 1, padding: int | None = N
 
 
 def max_pool(x: jax.Array, window: int, *, stride: int, padding: int = 0) -> jax.Array:
-    """The maximum of each square window, with -inf as padding.
-
-    Rows come first, then columns, each as the maximum of shifted arrays. (The gradient of a windowed reduction is a
-    scatter, which takes 3 to 10 times as long and several times the memory on XLA's CPU backend.) Equal values share
-    the gradient.
-    """
+    """The maximum of each square window, with -inf as padding. Equal values share the gradient."""
     pad = (padding, padding)
     if padding:
         x = jnp.pad(x, ((0, 0), pad, pad, (0, 0)), constant_values=-jnp.inf)
+    # Rows first, then columns, each as the maximum of shifted arrays. The gradient of a windowed reduction is a
+    # scatter, which takes 3 to 10 times as long and several times the memory on XLA's CPU backend.
     return _max_along(_max_along(x, 1, window, stride), 2, window, stride)
 
 
@@ -267,6 +258,7 @@ class BatchNorm(nnx.Module):
     def _update(self, running: nnx.BatchStat, value: jax.Array) -> None:
         """Updates with the mean over groups, which equals the average of per-device running statistics."""
         value = jnp.mean(value, axis=tuple(range(value.ndim - 1)))
+        # Running statistics are no part of the loss, so nothing is differentiated through them.
         running.set_value(self.momentum * running[...] + (1 - self.momentum) * jax.lax.stop_gradient(value))
 
     def _normalized(self, x: jax.Array, mean: jax.Array, variance: jax.Array) -> jax.Array:
@@ -276,13 +268,11 @@ class BatchNorm(nnx.Module):
 
 
 def moments(x: jax.Array, *, over: tuple[int, ...], axis: str | tuple[str, ...] | None) -> tuple[jax.Array, jax.Array]:
-    """Mean and variance in float32 over the axes `over` (kept, of length 1) and over the devices of a mapped `axis`.
-
-    In two passes: the mean of squares minus the square of the mean would lose all digits of a small variance around a
-    large mean.
-    """
+    """Mean and variance in float32 over the axes `over` (kept, of length 1) and over the devices of a mapped `axis`."""
     x = x.astype(jnp.float32)
     mean = _mean_over(x, over, axis)
+    # In two passes: the mean of squares minus the square of the mean would lose all digits of a small variance around a
+    # large mean.
     return mean, _mean_over(jnp.square(x - mean), over, axis)
 
 

@@ -185,6 +185,7 @@ class ResNet(nnx.Module):
         if not self.preactivation:
             self.norm = BatchNorm(config.width, statistics=config.statistics)
         kind = PreactivationBlock if self.preactivation else ResidualBlock
+        # So that the sum over blocks does not grow with their number (see the module's docstring).
         gain = 1 / math.sqrt(len(plan))
         self.blocks = nnx.List(kind(config, i, w, s, gain=gain, rngs=rngs) for i, w, s in plan)
         features = plan[-1][1] * EXPANSION[config.block]

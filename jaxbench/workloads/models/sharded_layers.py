@@ -73,27 +73,6 @@ def rows(table_VD: jax.Array, numbers: jax.Array) -> jax.Array:
     return table_VD.at[numbers].get(out_sharding=_sharding(numbers, axes=numbers.ndim + 1))
 
 
-class Tied:
-    """A table for lookup and scoring, such as the tied input and output embedding of a language model."""
-
-    def __init__(self, table_VD: jax.Array, numbers_BT: jax.Array):
-        """numbers_BT: integers in [0, V)."""
-        self._numbers = split(numbers_BT)
-        self._table = copies(table_VD, self._numbers)
-
-    def rows(self) -> jax.Array:
-        """The rows of the given numbers, (B, T, D)."""
-        if self._table.shape[0] == 1:
-            return rows(self._table[0], join(self._numbers))
-        return join(jax.vmap(lambda table, numbers: table[numbers])(self._table, self._numbers))
-
-    def scores(self, x_BTD: jax.Array) -> jax.Array:
-        """The product of `x_BTD` with every row, (B, T, V)."""
-        if self._table.shape[0] == 1:
-            return x_BTD @ self._table[0].T
-        return join(jax.vmap(lambda x, table: x @ table.T)(split(x_BTD), self._table))
-
-
 def _sharding(like: jax.Array, *, axes: int) -> NamedSharding | None:
     """The sharding of an array with `axes` axes, the first split like that of `like`; None: not explicit."""
     sharding = jax.typeof(like).sharding
@@ -103,11 +82,7 @@ def _sharding(like: jax.Array, *, axes: int) -> NamedSharding | None:
 
 
 def column(layer: nnx.Linear | nnx.LinearGeneral, x_BTD: jax.Array) -> jax.Array:
-    """The layer at every position, (B, T, D) or (B, D) to (..., *outputs), or this device's outputs if it is split.
-
-    Examples and positions form one axis, so the gradient of the kernel sums over one axis. XLA's CPU compiler does this
-    product almost three times as fast as a product over two axes.
-    """
+    """The layer at every position, (B, T, D) or (B, D) to (..., *outputs), or this device's outputs if it is split."""
     return columns((layer,), x_BTD)[0]
 
 
@@ -127,6 +102,8 @@ def _varies(x: jax.Array, axis: str | None) -> bool:
 
 def _product(layer: nnx.Linear | nnx.LinearGeneral, x_BTD: jax.Array) -> jax.Array:
     kernel, outputs = layer.kernel[...], layer.kernel.shape[1:]
+    # Examples and positions form one axis, so the gradient of the kernel sums over one axis. XLA's CPU compiler does
+    # this product almost three times as fast as a product over two axes.
     y = x_BTD.reshape(-1, x_BTD.shape[-1]) @ kernel.reshape(kernel.shape[0], -1)
     y = y if layer.bias is None else y + layer.bias[...].reshape(-1)
     y = y.reshape(*x_BTD.shape[:-1], -1)  # in two steps: JAX cannot infer the explicit sharding of a single reshape
@@ -157,14 +134,18 @@ class Vocabulary:
         words: number of rows that are words; None: all. The rest is padding, with which the table divides over devices.
         It is never looked up or predicted, and its gradient is zero.
         """
-        self._table, self._numbers, self._words = table_VD, numbers_BT, words
-        self._axis = sharding_context.current().tensor
-        self._tied = None if self._axis else Tied(table_VD, numbers_BT)
+        self._words, self._axis = words, sharding_context.current().tensor
+        self._table, self._numbers = table_VD, numbers_BT
+        if self._axis is None:  # both uses share a device's copy, so their gradients are added before they are sent
+            self._numbers = split(numbers_BT)
+            self._table = copies(table_VD, self._numbers)
 
     def rows(self) -> jax.Array:
-        """The rows of the given numbers, (B, T, D), summed over devices: each contributes its own rows."""
-        if self._tied is not None:
-            return self._tied.rows()
+        """The rows of the given numbers, (B, T, D). With a split table, each device contributes its own rows."""
+        if self._axis is None:
+            if self._table.shape[0] == 1:
+                return rows(self._table[0], join(self._numbers))
+            return join(jax.vmap(lambda table, numbers: table[numbers])(self._table, self._numbers))
         number = self._numbers - first_row(self._table.shape[0])
         is_local = (number >= 0) & (number < self._table.shape[0])
         looked_up = self._table[jnp.where(is_local, number, 0)]
@@ -175,8 +156,11 @@ class Vocabulary:
 
         In a split table the score of padding is so low that it does not count in a softmax.
         """
-        if self._tied is not None:
-            scores = self._tied.scores(x_BTD)
+        if self._axis is None:
+            if self._table.shape[0] == 1:
+                scores = x_BTD @ self._table[0].T
+            else:
+                scores = join(jax.vmap(lambda x, table: x @ table.T)(split(x_BTD), self._table))
             return scores if self._words in (None, scores.shape[-1]) else scores[..., : self._words]
         scores, local_rows = _whole(x_BTD) @ self._table.T, self._table.shape[0]
         if self._words in (None, local_rows * jax.lax.axis_size(self._axis)):

@@ -71,8 +71,6 @@ def training_flops(config: ConfigDict) -> float:
 
 
 def pair_flops(config: ConfigDict) -> float:
-    """FLOPs of one entry of the similarity matrix, forward and backward (2 products).
-
-    A device computes the rows of its images and those of its captions, so each entry counts twice.
-    """
+    """FLOPs of one entry of the similarity matrix, forward and backward (2 products)."""
+    # A device computes the rows of its images and those of its captions, so each entry counts twice.
     return 2 * 3 * dense(config.width, 1)

@@ -62,6 +62,7 @@ def from_sums(
 
     def loss(params: PyTree, model_state: PyTree, rows: Batch, key: jax.Array) -> tuple[jax.Array, tuple[Any, Metrics]]:
         count = len(next(iter(rows.values())))
+        # `update` makes the next state from the sums, so the state itself needs no gradient.
         state = jax.lax.stop_gradient(params["state"])
         means = jax.tree.map(lambda x: x.astype(jnp.float32) / count, _in_any_sharding(local)(state, rows))
         value = means.pop("loss")

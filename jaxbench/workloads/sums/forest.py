@@ -35,6 +35,7 @@ MAX_COUNT = 8  # per row and tree: a bootstrap exceeds it in one of a million ca
 
 def settings(*, columns: int, depth: int, min_rows: float) -> trees.TreeSettings:
     """The settings of each tree. min_rows: share of the table's rows that each side of a split must hold."""
+    # Leaves are plain means; l2 is above 0 only so that an empty side does not divide by 0.
     return trees.TreeSettings(columns=columns, depth=depth, rate=1.0, l2=1e-9, min_hessian=min_rows, loss="squared")
 
 
@@ -66,6 +67,7 @@ def update(
 
     def of_tree(key: jax.Array, tree: trees.State, own: dict[str, jax.Array]) -> trees.State:
         drawn_NC = jax.random.uniform(key, shape)
+        # The columns with the smallest draws: exactly `tried` of them at each node, in one program for any node.
         allowed_NC = drawn_NC <= jnp.sort(drawn_NC, axis=1)[:, tried - 1 : tried]
         return trees.update(of, tree, own, allowed_NC)
 
@@ -189,6 +191,7 @@ def split(table: tables.Table, count: int, seed: int) -> Splits:
     parts = []
     for number, part in enumerate((binned.train, binned.test)):  # the counts of test rows mean nothing
         shape = len(part["row"]), count
+        # By inversion of the distribution, because numpy may change its own Poisson draws in a later version.
         counts = np.searchsorted(below, words(math.prod(shape), seed, number) / 2**64)
         parts.append({**part, "drawn": counts.reshape(shape).astype(np.uint8)})
     return Splits(train=parts[0], test=parts[1], name=binned.name)

@@ -86,7 +86,7 @@ def training(name: str, table: tables.Table, *, clusters: int, seed: int) -> Tra
     """k-means of a table's columns, its classes left out, from centers by `spread_out`.
 
     Its "accuracy" is the share of the columns' variance that the centers explain: 1 - inertia / (squared distances to
-    the mean). It is computed on the training rows, because k-means predicts nothing. Raises UserError for more centers
+    the mean). Raises UserError for more centers
     than rows.
     """
     rows = table.rows[:, :-1]
@@ -109,7 +109,7 @@ def training(name: str, table: tables.Table, *, clusters: int, seed: int) -> Tra
         init=lambda key: {"centers": jnp.asarray(spread_out(rows, clusters, seed))},
         example={"row": Field((rows.shape[1],))},
         evaluate=evaluate,
-        data=Splits({"row": rows}, {"row": rows}, table.name),
+        data=Splits({"row": rows}, {"row": rows}, table.name),  # tested on the same rows: k-means predicts nothing
     )
 
 
@@ -120,6 +120,7 @@ def spread_out(rows: np.ndarray, clusters: int, seed: int, candidates: int = 4) 
     chosen = [rows[permutation(len(rows), seed)[0]]]
     squared_R = np.sum((rows - chosen[0]) ** 2, axis=1, dtype=np.float64)
     for number in range(1, clusters):
+        # A place in the sum of all squared distances hits each row as often as its distance is large.
         places = words(candidates, seed, number) / 2**64 * squared_R.sum()
         drawn = np.minimum(np.searchsorted(np.cumsum(squared_R), places), len(rows) - 1)
         nearer = [np.minimum(squared_R, np.sum((rows - rows[i]) ** 2, axis=1)) for i in drawn]

@@ -85,8 +85,6 @@ def _of_csv(path: Path) -> Table:
         read = pd.read_csv(path)
     except (ValueError, OSError) as error:  # pandas' own errors are ValueErrors
         raise UserError(f"--config.data.path={path} cannot be read as a table ({error}).") from error
-    if read.shape[1] < 2:
-        raise UserError(f"--config.data.path={path} has {read.shape[1]} column: give at least one more than the class.")
     names = tuple(map(str, read.columns))
     return _coded(path.name, checked(read.iloc[:, :-1].to_numpy(), read.iloc[:, -1].to_numpy(), names))
 
@@ -116,14 +114,12 @@ def higgs_like(key: jax.Array, rows: int) -> jax.Array:
 def checked(columns: np.ndarray, target: np.ndarray, names: tuple[str, ...] = ()) -> np.ndarray:
     """A table as float32 (rows, columns + 1), the class last. columns: (rows, columns). target: (rows,).
 
-    Raises UserError for a table without rows, with text or missing values, or with one class only.
+    Raises UserError for a table with text or missing values, or with fewer than two classes.
     """
-    if not len(columns):
-        raise UserError("the table has no rows: give at least 2.")
     numbers = [_number(columns[:, i], names[i] if names else f"number {i + 1}") for i in range(columns.shape[1])]
     table = np.stack([*numbers, _number(target, names[-1] if names else "target")], axis=1)
-    if len(np.unique(table[:, -1])) < 2:
-        raise UserError(f"the target has one class only, {table[0, -1]:g}: give rows of at least two classes.")
+    if (classes := len(np.unique(table[:, -1]))) < 2:
+        raise UserError(f"the rows of the table have {classes} classes: give rows of at least two.")
     return table
 
 

@@ -67,6 +67,7 @@ def init(settings: TreeSettings) -> State:
     """
     nodes = 2**settings.depth
     return {
+        # Floats, although most are whole numbers: the state takes the place of parameters, which an optimizer adds to.
         "column": -jnp.ones(nodes - 1), "bin": jnp.zeros(nodes - 1), "value": jnp.zeros(nodes), "level": jnp.zeros(()),
     }  # fmt: skip
 
@@ -102,14 +103,15 @@ def histograms(
 def summed(nodes: int, node_R: jax.Array, bins_RC: jax.Array, both_R2: jax.Array) -> jax.Array:
     """The sums of both values of each row by its column, node and bin, (columns, nodes x BINS, 2).
 
-    The columns are summed one after the other. The cache of a processor holds the sums of one column, which makes XLA's
-    scatter on a CPU several times as fast. A column should have one byte per row, because columns are transposed here.
+    A column should have one byte per row, because columns are transposed here.
     """
 
     def of_column(bins_R: jax.Array) -> jax.Array:
         cell_R = node_R * BINS + bins_R.astype(jnp.int32)
         return jnp.zeros((nodes * BINS, 2)).at[cell_R].add(both_R2, mode="promise_in_bounds")
 
+    # One column after the other: the cache of a processor holds the sums of one, which makes XLA's scatter on a CPU
+    # several times as fast.
     return jax.lax.map(of_column, bins_RC.T)
 
 
@@ -189,10 +191,8 @@ def best_splits(settings: TreeSettings, sums: dict[str, jax.Array], allowed: jax
 
 
 def cumulated(sums_NCB: jax.Array) -> jax.Array:
-    """The cumulative sums over bins: by a product within groups of 16 bins, and then over the groups.
-
-    On a CPU this takes less time than `jnp.cumsum`.
-    """
+    """The cumulative sums over bins."""
+    # By a product within groups of 16 bins, then over the groups: on a CPU this takes less time than `jnp.cumsum`.
     blocks = sums_NCB.reshape(*sums_NCB.shape[:-1], -1, 16)
     within = jnp.matmul(blocks, jnp.triu(jnp.ones((16, 16))), precision=jax.lax.Precision.HIGHEST)
     before = jnp.cumsum(within[..., -1], axis=-1) - within[..., -1]
@@ -225,8 +225,6 @@ def workload(name: str, settings: TreeSettings, **facts: Any) -> TrainWorkload:
 
     Margins are normally distributed, as in the middle of a training.
     """
-    if settings.columns != tables.COLUMNS:
-        raise UserError(f"the drawn table has {tables.COLUMNS} columns, not {settings.columns}.")
     return from_sums(
         name=name,
         init=lambda key: init(settings),
@@ -276,8 +274,6 @@ class Ensemble:
     classes: int = 2
 
     def __post_init__(self) -> None:
-        if not 1 <= self.rounds <= 1000:
-            raise UserError(f"--config.model.trees={self.rounds} is not a number of 1 to 1000: use 50.")
         if self.tree.loss != "logistic":
             raise UserError(
                 f"--config.model.loss={self.tree.loss} is not for training to an accuracy: use logistic, which is the "

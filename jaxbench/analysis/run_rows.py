@@ -1,0 +1,427 @@
+# Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
+"""From points to rows: every number of a step or a case, its gates, and its speed-up relative to a stated base."""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Self
+
+import numpy as np
+
+from jaxbench.analysis import gates, roofline
+from jaxbench.analysis.gates import Gate
+from jaxbench.analysis.points import MeasuredPoint
+from jaxbench.analysis.quantities import payload
+from jaxbench.analysis.roofline import Rates, Utilisation
+from jaxbench.levers import SIXTEEN_BITS
+from jaxbench.records.manifest import MachineProfile, Manifest
+from jaxbench.statistics import paired_ratio
+from jaxbench.statistics.bootstrap import MIN_ROUNDS, UNKNOWN, BootstrapSamples, Estimate, estimate
+from jaxbench.statistics.timing import Timing, draws_of, measure, measure_loop, no_interval, unsettled
+from jaxbench.statistics.variance import ASSUMED, RunVariance
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Row:
+    """One point with its numbers: a line of ``summary.csv``. What does not apply to it is unknown or empty.
+
+    Attributes:
+      timing: of a case, `timing.step_s` is seconds per call and `timing.examples_per_s` calls per second.
+      gate: "passed" | "refused" | "" if nothing was measured. gate_reason: the reason, or the most useful remark.
+      notes: caveats, as clauses.
+
+    Of a step:
+      base: the point with speed-up 1: the smallest measured device count of the same strategy, scaling and arm; None if
+        that point is oversubscribed or a gate refused it.
+      work: the work of a step over the base's: global batches, or FLOPs if the model grows.
+      speedup: examples per second over the base's, both from median step times. UNKNOWN if either has fewer than
+        MIN_ROUNDS rounds.
+      efficiency: speedup / (devices / base devices).
+      paired: whether it shares at least MIN_ROUNDS rounds with its base, so that drift cancels. Otherwise the speed-up
+        has no interval, and no fit uses the point.
+      speedup_draws: (draws,) the speed-up of each bootstrap sample, for the fits.
+      ablations: the rows of its ablations, by name: alone, local, communication, peak; for a base also "batch=2x".
+        No table, figure, fit or headline of points has them.
+      explained: the losses and times of its waterfall, by name (`features.ablations.waterfall.Waterfall.numbers`).
+
+    Of an arm of a lever sweep (`arms.analyse`):
+      label: its name in tables and figures: the value of the swept lever, or the full name of the arm.
+      against: the first arm of the same (strategy, scaling, devices), measured or not; None: it is that arm itself.
+      ratio: step time over the baseline's, from the rounds that both share. UNKNOWN without an interval.
+      gain: examples per second over the baseline's, from the same rounds: 1 / ratio if the batches are equal.
+      memory_ratio: `peak_bytes` over the baseline's; NaN: unknown.
+      verdict: baseline | faster | slower (the whole interval of `gain` is on that side of 1) | cannot tell | "" (not
+        measured, or it runs another part of the step, so the work differs).
+      why: the reason for "cannot tell", as a clause.
+      p50, p99: percentiles of the seconds of its single calls, for inference. why_no_p99: why one is unknown.
+
+    Of a case:
+      loop_s: seconds per iteration of the jitted loop, from its second clock; UNKNOWN without a loop.
+      flop_per_s and the other rates: from step_s, never from the loop.
+      peak_share: the rate over its ceiling; UNKNOWN without a ceiling. peak: the name of the ceiling, or "".
+      peak_note: a sentence about the ceiling, or why there is none.
+      alpha_s, beta_bytes_per_s: of the line through all sizes of its collective or transfer.
+    """
+
+    point: MeasuredPoint
+    timing: Timing
+    gates: tuple[Gate, ...] = ()
+    gate: str = ""
+    gate_reason: str = ""
+    notes: tuple[str, ...] = ()
+
+    base: MeasuredPoint | None = None
+    base_step_s: float = math.nan
+    work: float = math.nan
+    speedup: Estimate = UNKNOWN
+    efficiency: Estimate = UNKNOWN
+    paired: bool = True
+    speedup_draws: np.ndarray = dataclasses.field(default_factory=lambda: np.empty(0))
+    use: Utilisation = Utilisation()
+    ablations: Mapping[str, Row] = dataclasses.field(default_factory=dict)
+    explained: Mapping[str, Estimate] = dataclasses.field(default_factory=dict)
+
+    label: str = ""
+    against: Row | None = None
+    ratio: Estimate = UNKNOWN
+    gain: Estimate = UNKNOWN
+    memory_ratio: float = math.nan
+    verdict: str = ""
+    why: str = ""
+    p50: Estimate = UNKNOWN
+    p99: Estimate = UNKNOWN
+    why_no_p99: str = ""
+
+    loop_s: Estimate = UNKNOWN
+    flop_per_s: Estimate = UNKNOWN
+    bytes_per_s: Estimate = UNKNOWN
+    algbw: Estimate = UNKNOWN
+    busbw: Estimate = UNKNOWN
+    peak_share: Estimate = UNKNOWN
+    peak: str = ""
+    peak_note: str = ""
+    alpha_s: Estimate = UNKNOWN
+    beta_bytes_per_s: Estimate = UNKNOWN
+
+    @property
+    def wrong(self) -> bool:
+        """Whether a check failed."""
+        return self.point.check_ok is False
+
+    @property
+    def usable(self) -> bool:
+        """Whether it was measured and no check failed."""
+        return self.timing.step_s.known and not self.wrong
+
+    @property
+    def quotable(self) -> bool:
+        """Whether it may support a headline, a fit or a card."""
+        return self.point.reportable and self.gate == "passed"
+
+    @property
+    def state(self) -> str:
+        """One word for its status, checks and gates, as in `state`. A step that passed its gates is "ok"."""
+        unsaid = not self.point.of_case and self.gate == "passed"
+        return state(self.point.status, self.point.check_ok, "" if unsaid else self.gate)
+
+    @property
+    def baseline(self) -> Row:
+        """The arm that it is compared with; that of the first arm is itself."""
+        return self.against or self
+
+    @property
+    def relative_devices(self) -> float:
+        """The number of devices in units of the base's."""
+        return self.point.devices / self.base.devices if self.base is not None else math.nan
+
+    @property
+    def launch_bound(self) -> bool:
+        """Whether the launch of the call takes a large part of its time, so the rate does not describe the work."""
+        return any(gate.launch_bound for gate in self.gates)
+
+    @property
+    def gradient_bytes(self) -> int | None:
+        """The bytes that a device all-reduces in a step, without scalars (loss and metrics); None: unknown."""
+        if self.point.passport is None:
+            return None
+        reduced = [c for c in self.point.passport.collectives if c.kind == "all-reduce"]
+        return sum(c.bytes - c.scalar_bytes for c in reduced)
+
+    @property
+    def real_share(self) -> float:
+        """The share of a step's tokens that its loss counts; NaN if the loss does not weight tokens."""
+        return self.point.fact("real_share")
+
+    @property
+    def tokens_per_s(self) -> float:
+        """All tokens per second, including padding; NaN if examples are not sequences, or without times."""
+        return self.timing.examples_per_s.value * self.point.fact("tokens")
+
+    def gated(self, gates_: tuple[Gate, ...]) -> Self:
+        """With the outcome of these gates."""
+        gate, reason = gates.verdict(gates_)
+        return dataclasses.replace(self, gates=gates_, gate=gate, gate_reason=reason)
+
+
+def state(status: str, check_ok: bool | None, gate: str = "") -> str:
+    """failed, missing, unsupported, wrong (a check failed), refused (by a gate), unchecked, partial, ok or passed."""
+    if status in ("failed", "missing", "unsupported"):
+        return status
+    if check_ok is False:
+        return "wrong"
+    if gate == "refused":
+        return gate
+    if check_ok is None:
+        return "unchecked"
+    return gate if status == "ok" and gate else status
+
+
+def analyse(
+    points: Sequence[MeasuredPoint],
+    *,
+    config: Mapping[str, Any] | None = None,
+    manifest: Manifest | None = None,
+    machine: MachineProfile | None = None,
+    spread: RunVariance = ASSUMED,
+) -> list[Row]:
+    """Computes every number of every point of a run.
+
+    config: the run's; of steps, only ``weak`` is read, and ``model.dtype`` in runs older than the lever `precision`.
+    manifest: the run's; of cases, only ``platform``, ``device_kind``, ``cache_bytes`` and ``started`` are read.
+    machine: the profile of the same machine (`machine_profile.read`), or None. spread: run-to-run variance
+    (`variance.read`).
+    """
+    draws = draws_of(points, spread)
+    if any(point.of_case for point in points):
+        return _refuse_groups([_case(point, draws, manifest or {}, machine) for point in points])
+    config = config or {}
+    timed = [Row(point=point, timing=measure(point, draws, examples=point.examples)) for point in points]
+    measured_ablations = [  # only the clocks are judged, because an ablation is not a whole step
+        row.gated((gates.blocks(row.point, row.timing.clock_ratio),)) if row.timing.step_s.known else row
+        for row in timed
+        if row.point.explains
+    ]
+    products = {
+        (row.point.devices, dtype_of(row.point, config)): row
+        for row in measured_ablations
+        if row.point.part == "peak" and not fault(row)
+    }
+    rows = [
+        _alone(row, config, machine, products.get((row.point.devices, dtype_of(row.point, config))))
+        for row in timed
+        if not row.point.explains
+    ]
+    parts: dict[str, dict[str, Row]] = {}
+    for row in measured_ablations:
+        parts.setdefault(row.point.explains, {})[row.point.point.removeprefix(f"{row.point.explains}/")] = row
+    rows = [dataclasses.replace(row, ablations=parts.get(row.point.point, {})) for row in rows]
+    model_grows = config.get("weak") == "model"
+    return [
+        _finish(row, _base(row.point, rows), model_grows=model_grows and row.point.scaling == "weak") for row in rows
+    ]
+
+
+def fault(row: Row) -> str:
+    """Why the time of an ablation cannot be used, as a clause; "" if it can."""
+    if row.point.check_ok is False or not row.timing.step_s.known:
+        return row.point.reason or "it was not measured"
+    return row.gate_reason if row.gate == "refused" else ""
+
+
+def _alone(row: Row, config: Mapping[str, Any], machine: MachineProfile | None, product: Row | None) -> Row:
+    """A row without its base. product: a large matrix product on the same number of devices in the same rounds, or
+    None."""
+    point, timing = row.point, row.timing
+    if not timing.step_s.known:
+        return row
+    use = roofline.utilisation(point, timing.step_s.value, dtype=dtype_of(point, config), machine=machine)
+    if product is not None:
+        use = roofline.with_product(use, row, product)
+    return dataclasses.replace(row, use=use).gated(gates.judge_step(point, timing.inside, use))
+
+
+def dtype_of(point: MeasuredPoint, config: Mapping[str, Any]) -> str:
+    """The dtype of the point's matrix products, from its lever or the config; "" if neither has one.
+
+    Of the levers, only the 16-bit formats differ from float32: TF32 is a way to multiply float32 arrays.
+    """
+    precision = point.levers.get("precision", "")
+    model = config.get("model")
+    named = str(model.get("dtype") or "") if isinstance(model, dict) else ""
+    if precision in SIXTEEN_BITS:
+        return SIXTEEN_BITS[precision]
+    return named or ("float32" if precision else "")
+
+
+def _base(point: MeasuredPoint, rows: list[Row]) -> Row | None:
+    family = [
+        row
+        for row in rows
+        if (row.point.strategy, row.point.scaling, row.point.arm) == (point.strategy, point.scaling, point.arm)
+        and row.timing.step_s.known
+        and row.point.status not in ("failed", "unsupported")
+    ]
+    least = min(family, key=lambda row: row.point.devices, default=None)
+    return None if least is None or least.point.oversubscribed or least.gate == "refused" else least
+
+
+def _finish(row: Row, base: Row | None, *, model_grows: bool) -> Row:
+    """A row with its base. model_grows: the model grows with the devices, so the work is FLOPs instead of examples."""
+    if not row.timing.step_s.known:
+        return dataclasses.replace(row, base=base.point if base else None, notes=_notes(row, base))
+    if base is None or row.point.devices < base.point.devices:  # the smaller count failed after some rounds
+        return dataclasses.replace(row, notes=_notes(row, None))
+    work = row.point.global_batch / base.point.global_batch
+    if model_grows and row.point.record is not None and base.point.record is not None:
+        work = row.point.record.passport.flops_per_step / base.point.record.passport.flops_per_step
+    relative = row.point.devices / base.point.devices
+    if row.point is base.point:
+        speedup, draws = Estimate(value=1.0, lo=1.0, hi=1.0), np.ones_like(row.timing.step_draws)
+    else:
+        both = paired_ratio.times([base, row])
+        speedup, draws = both.ratio().times(work), work * (both.draws[0] / both.draws[1])
+    if not (row.timing.step_s.has_interval and base.timing.step_s.has_interval):
+        speedup = UNKNOWN
+    finished = dataclasses.replace(
+        row, base=base.point, base_step_s=base.timing.step_s.value, work=work, speedup=speedup,
+        efficiency=speedup.times(1 / relative), speedup_draws=draws,
+        paired=len(set(row.point.units) & set(base.point.units)) >= MIN_ROUNDS,
+    )  # fmt: skip
+    if row.point is not base.point:
+        finished = finished.gated((*row.gates, gates.not_above_ideal(finished.efficiency)))
+    return dataclasses.replace(finished, notes=_notes(finished, base))
+
+
+def _notes(row: Row, base: Row | None) -> tuple[str, ...]:
+    point, notes = row.point, []
+    if point.oversubscribed:
+        notes.append("more devices than cores: the measured times do not describe scaling")
+    notes.extend(no_interval(row.timing))
+    if row.timing.step_s.known and base is None:
+        notes.append("no speed-up: no base, as its smallest device count was refused by a gate or is oversubscribed")
+    elif base is not None and base.point is not point and base.point.check_ok is not True:
+        notes.append(f"its base, {base.point.point}, did not pass its checks")
+    if base is not None and not point.oversubscribed and row.timing.step_s.known:
+        notes.extend(_pairing(row, base))
+    if not point.oversubscribed:
+        if row.gate != "refused" and row.efficiency.lo > 1:
+            notes.append("efficiency above 1 beyond its interval: look for a slow base (caches, memory, small batch)")
+        elif row.gate != "refused" and not row.efficiency.has_interval and row.efficiency.value > 1:
+            notes.append("efficiency above 1, without an interval to judge it")
+        notes.extend(_shared_threads(row))
+    for check in point.record.checks if point.record else ():
+        if check.ok and check.excess_bytes:  # not an error
+            total = sum(each.bytes for each in point.record.passport.collectives) if point.record else 0
+            beyond = f"{check.excess_bytes:,} of {total:,} bytes of collectives are beyond the expected bytes"
+            notes.append(f"excess: {beyond}")
+    notes.extend([point.repetition] if point.repetition else [])
+    notes.extend([] if point.oversubscribed else unsettled(point))
+    if row.timing.clock_note:
+        notes.append(row.timing.clock_note)
+    return tuple(notes)
+
+
+def _pairing(row: Row, base: Row) -> list[str]:
+    shared = len(set(row.point.units) & set(base.point.units))
+    if shared == row.timing.rounds:
+        return []
+    measured = f"{shared} of its {row.timing.rounds} rounds are shared with its base {base.point.point}"
+    if row.paired:
+        return [f"{measured}: its speed-up uses only these"]
+    note = f"speed-up without interval, and in no fit: {measured}, so drift does not cancel"
+    return [note] if row.speedup.known else []
+
+
+def _shared_threads(row: Row) -> list[str]:
+    """A note that devices of one CPU process share XLA's thread pool (docs/metrics, Threads). Not needed if a waterfall
+    shows it as contention."""
+    point, local = row.point, row.ablations.get("local")
+    if local is not None and not fault(local):
+        return []
+    if point.platform != "cpu" or point.devices <= point.processes or not row.efficiency.hi < 1:
+        return []
+    return ["some of this loss is XLA's shared CPU thread pool, not the strategy"]
+
+
+def _refuse_groups(rows: list[Row]) -> list[Row]:
+    """Refuses all sizes of a collective if one of them exceeds its link.
+
+    A clock that does not wait exceeds the link only at large payloads. The small payloads would pass, and the largest
+    of them would be in the headline, the fit and the verdict, although it is just as wrong.
+    """
+
+    def group(row: Row) -> tuple[object, ...]:
+        return (row.point.family, row.point.op, row.point.dtype, row.point.mesh, row.point.axis)
+
+    collectives = [row for row in rows if row.point.family == "collective"]
+    above = [r for r in collectives if any(g.name == gates.BELOW_PEAK and g.passed is False for g in r.gates)]
+    result = []
+    for row in rows:
+        exceeding = [other for other in above if group(other) == group(row)]
+        if exceeding and row.gates and not any(row is other for other in exceeding):
+            sizes = ", ".join(payload(other.point.payload_bytes or 0) for other in exceeding)
+            doubt = Gate(name=gates.BELOW_PEAK, passed=False, reason=f"the same collective exceeds its link at {sizes}")
+            row = row.gated(tuple(doubt if gate.name == gates.BELOW_PEAK else gate for gate in row.gates))
+        result.append(row)
+    return result
+
+
+def _case(point: MeasuredPoint, draws: BootstrapSamples, manifest: Manifest, machine: MachineProfile | None) -> Row:
+    measured = measure(point, draws, examples=point.examples)
+    if not measured.step_s.known:
+        return Row(point=point, timing=measured, notes=_case_notes(point, measured))
+    loop = measure_loop(point, measured)
+    per_second = rates(point, measured)
+    call_s, inside = measured.step_s.value, measured.inside
+    share = roofline.share_of_peak(roofline.demands(point, per_second, call_s, manifest=manifest, machine=machine))
+    demands = roofline.demands(point, rates(point, inside), call_s, manifest=manifest, machine=machine)
+    if machine is not None and manifest.get("started") and manifest["started"] in machine.get("made_of", ()):
+        # A peak made from this run does not bound this run: about half of its noise lies above the median.
+        if share.source == "measured":
+            share = dataclasses.replace(share, peak=f"{share.peak}, made from this run")
+        demands = roofline.demands(point, rates(point, inside), call_s, manifest=manifest, machine=roofline.OWN)
+    row = Row(
+        point=point, timing=measured, loop_s=loop.iteration_s, **vars(per_second), peak_share=share.part,
+        peak=share.peak, peak_note=share.note, notes=_case_notes(point, measured),
+    )  # fmt: skip
+    return row.gated(gates.judge(point, inside, loop, demands))
+
+
+def rates(point: MeasuredPoint, measured: Timing) -> Rates:
+    """The rates of a case, from its seconds per call."""
+    algbw = _per_second(point.payload_bytes, measured)
+    factor = bus_factor(point.op, point.devices) if point.family == "collective" else None
+    return Rates(
+        flop_per_s=_per_second(point.flops, measured),
+        bytes_per_s=_per_second(point.bytes_moved, measured),
+        algbw=algbw,
+        busbw=UNKNOWN if factor is None else _per_second((point.payload_bytes or 0) * factor, measured),
+    )
+
+
+def bus_factor(op: str, devices: int) -> float | None:
+    """busbw / algbw as nccl-tests defines it: how many times S must cross each device's link.
+
+    None on one device, and for an op without a definition.
+    """
+    if devices < 2:
+        return None
+    part = (devices - 1) / devices
+    factors = {"all_reduce": 2 * part, "ppermute": 1.0, "broadcast": 1.0}
+    return {**factors, **dict.fromkeys(("all_gather", "reduce_scatter", "all_to_all"), part)}.get(op)
+
+
+def _per_second(amount: float | None, measured: Timing) -> Estimate:
+    """`amount` per call as a rate; UNKNOWN if the case does no such work."""
+    if not amount:
+        return UNKNOWN
+    return estimate(amount / measured.step_s.value, amount / measured.step_draws, rounds=measured.rounds)
+
+
+def _case_notes(point: MeasuredPoint, measured: Timing) -> tuple[str, ...]:
+    note = "more devices than cores: the measured times do not describe the machine's links"
+    sentences = [*([note] if point.oversubscribed else []), *([point.repetition] if point.repetition else [])]
+    return (*sentences, *no_interval(measured), *unsettled(point))
