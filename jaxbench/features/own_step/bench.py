@@ -33,6 +33,7 @@ from jaxbench.measure.arm import require_options
 from jaxbench.measure.compile_report import CompiledStep, StepWork, compile_step
 from jaxbench.parallel import multihost
 from jaxbench.processes import messages
+from jaxbench.processes.group import ProcessGroup
 from jaxbench.processes.messages import Explained, Fields, Request, Same
 from jaxbench.processes.server import stage
 from jaxbench.records.documents import decode
@@ -108,6 +109,10 @@ class OwnBench(AblationBench):
     def carry_out(self, request: Request) -> Same | Explained | None:
         """Also takes the reference that a request brings."""
         if reference := getattr(request, "reference", None):
+            file = Path(reference.get("file", ""))
+            members = ProcessGroup.of(self.devices[: decode(Point, request.point).devices])  # type: ignore[attr-defined]
+            if not members.all(file.exists()):
+                reference = {"why": f"not all hosts see '{file}': give a --workdir in a folder that they share"}
             self.proof.reference = reference
         match request:
             case messages.Refer():
