@@ -142,8 +142,8 @@ def bounds_of(
 ) -> tuple[CollectiveBounds, StepFacts, int]:
     """The arguments of `verify`: (the expected communication, the step's facts, the number of rank-0 parameters).
 
-    devices: the number that the point asked for; None: the size of the mesh. A strategy that builds a smaller mesh is
-    judged as data parallelism over the requested devices, whatever its own expected communication says.
+    devices: the number that the point asked for; None: the size of the mesh. A program with another mesh size ignored
+    that number. It is judged as data parallelism over the requested devices, whatever it expects itself.
     """
     params, model_state = jax.eval_shape(workload.init, KEY)
     devices = devices or program.mesh.size
@@ -151,7 +151,7 @@ def bounds_of(
         return {}, StepFacts(devices=1), 0
     if program.mesh.size != devices:
         program = dataclasses.replace(program, expected=None)
-    gradients = workload.reduced(params)
+    reduced = workload.reduced(params)
     step = StepFacts(
         devices=devices, platform=program.mesh.devices.flat[0].platform, metrics=metrics, weights=weights(workload),
         fewer=partial(scalars_of_examples, workload), sums=program.sums, widest=program.widest,
@@ -159,13 +159,13 @@ def bounds_of(
         statistics=Statistics.of(workload, model_state), equal=partial(equal_gradients, workload),
     )  # fmt: skip
     if workload.sent:
-        bounds = data_parallel(gradients)
+        bounds = data_parallel(reduced)
     elif program.expected is None:
         bounds = _unused(data_parallel(params, unused_gradients(workload, canonical_avals(workload))), workload)
     else:
         bounds = _unused(program.expected(global_batch), workload)
     bounds = _gathered(bounds, workload, program, global_batch)
-    return bounds, step, sum(not leaf.shape for leaf in jax.tree.leaves(gradients))
+    return bounds, step, sum(not leaf.shape for leaf in jax.tree.leaves(reduced))
 
 
 def _unused(bounds: CollectiveBounds, workload: TrainWorkload) -> CollectiveBounds:
@@ -175,8 +175,8 @@ def _unused(bounds: CollectiveBounds, workload: TrainWorkload) -> CollectiveBoun
     The compiler does not gather an unused parameter either.
     """
     # A parameter is gathered at most in the forward and in the backward pass of each micro-batch.
-    most = 2 * workload.micro_batches * without_gradient(workload)
-    return {kind: (max(0, least - most), many) for kind, (least, many) in bounds.items()} if most else bounds
+    unused = 2 * workload.micro_batches * without_gradient(workload)
+    return {kind: (max(0, least - unused), most) for kind, (least, most) in bounds.items()} if unused else bounds
 
 
 def _gathered(

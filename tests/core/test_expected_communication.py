@@ -175,6 +175,6 @@ def test_parameters_of_rank_0_look_like_a_loss_on_a_cpu():
     params = {"w": jax.ShapeDtypeStruct((8,), "float32"), "scale": jax.ShapeDtypeStruct((), "float32")}
     form = data_parallel(params)
     assert form == {"all-reduce": (9, 9)}
-    assert verify([summed(8, scalars=3)], form, CPU, single=1).ok
-    assert verify([summed(11)], form, GPU, single=1).ok
-    assert not verify([summed(10)], form, GPU, single=1).ok
+    assert verify([summed(8, scalars=3)], form, CPU, rank_0=1).ok
+    assert verify([summed(11)], form, GPU, rank_0=1).ok
+    assert not verify([summed(10)], form, GPU, rank_0=1).ok
