@@ -4,9 +4,9 @@
 from __future__ import annotations
 
 
-def digits(value: float) -> str:
+def digits(value: float, count: int = 3) -> str:
     """Three digits: "12.3", "0.0123", "1030", "10,300". With an exponent only below 0.0001 and from 10 million on."""
     if value and not 1e-4 <= abs(value) < 1e7:
-        return f"{value:.3g}"
-    rounded = float(f"{value:.3g}")
+        return f"{value:.{count}g}"
+    rounded = float(f"{value:.{count}g}")
     return f"{rounded:,.10g}" if abs(rounded) >= 1e4 else f"{rounded:.10g}"

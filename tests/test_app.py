@@ -149,8 +149,11 @@ def test_list_names_every_experiment_and_preset():
 
 @pytest.mark.full
 def test_dry_run_measures_and_writes_nothing(tmp_path):
-    done = jaxbench("run", "mlp", "--dry_run", *QUICK_MLP, cwd=tmp_path)
+    impatient = "from jaxbench.sweep import progress; progress.SILENT_S = 1; from jaxbench import app; app.main()"
+    words = [sys.executable, "-c", impatient, "run", "mlp", "--dry_run", *QUICK_MLP]
+    done = subprocess.run(words, cwd=tmp_path, env=environment(), capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
+    assert "s: 0 of 2 points compiled" in done.stdout, "a log is never silent for long"
     assert "jit_auto/strong/2" in done.stdout
     assert "Nothing was run or written" in done.stdout
     assert list(tmp_path.iterdir()) == []

@@ -21,6 +21,7 @@ from jaxbench.analysis.quantities import devices as devices_word
 from jaxbench.analysis.quantities import interval, payload, per_second, seconds
 from jaxbench.analysis.run_rows import Row, bus_factor
 from jaxbench.core.schema import CasePlace, Collective
+from jaxbench.digits import digits
 from jaxbench.records.manifest import LinkFit, MachineProfile, Surroundings
 from jaxbench.statistics.bootstrap import UNKNOWN, Estimate, estimate
 
@@ -206,11 +207,12 @@ def _sentence(fit: AlphaBetaFit) -> str:
     if fit.alpha_s.value > 0:
         text += f", both terms equal at {payload(fit.half_bytes.value)}"
     side = "below" if residual > 0 else "above"
-    text += f"; residuals of at most {100 * abs(residual):.2g} % (the line is {side} the time at {payload(size)})"
+    most = digits(100 * abs(residual), 2)
+    text += f"; residuals of at most {most} % (the line is {side} the time at {payload(size)})"
     if fit.poor:
-        most, off = fit.residuals[-1]
-        rate = most * (1 - off) / fit.seconds_at(np.array(most))
-        text += f": the line does not describe these times, and beta is no bandwidth; {payload(most)} went at "
+        largest, off = fit.residuals[-1]
+        rate = largest * (1 - off) / fit.seconds_at(np.array(largest))
+        text += f": the line does not describe these times, and beta is no bandwidth; {payload(largest)} went at "
         text += per_second(float(rate))
     elif not fit.beta_bytes_per_s.has_interval and fit.alpha_s.has_interval:
         text += "; some bootstrap samples do not grow with size, so the bandwidth has no upper limit"

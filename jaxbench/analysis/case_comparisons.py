@@ -15,6 +15,7 @@ from jaxbench.analysis.quantities import devices as devices_word
 from jaxbench.analysis.quantities import interval, payload, per_second, percent, scaled, seconds, times
 from jaxbench.analysis.run_rows import Row
 from jaxbench.catalog import published
+from jaxbench.digits import digits
 from jaxbench.records.manifest import Manifest
 from jaxbench.statistics import paired_ratio
 from jaxbench.statistics.bootstrap import UNKNOWN, Estimate, estimate, over_seeds
@@ -332,7 +333,7 @@ class Way:
         faster = f"; {times(self.speedup)} as fast as NumPy on one core" if self.speedup.known else ""
         return (
             f"{self.job}, {self.name}: {least}{interval(self.time, seconds)} and "
-            f"{interval(self.steps, lambda value: f'{value:.3g}')} steps, over {self.seeds} "
+            f"{interval(self.steps, digits)} steps, over {self.seeds} "
             f"seed{'s' * (self.seeds != 1)}{missed}{faster}."
         )
 

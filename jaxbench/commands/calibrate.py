@@ -11,6 +11,7 @@ from ml_collections import ConfigDict
 from rich.console import Console
 
 from jaxbench.commands import FLAGS, Verb, ab
+from jaxbench.digits import digits
 from jaxbench.errors import UserError
 
 if TYPE_CHECKING:
@@ -58,15 +59,15 @@ def main(arguments: list[str], workdir: Path, console: Console) -> int:
     found = found.after(earlier if earlier and earlier.experiment == name else None)
     path = calibration.save(run.manifest, found)
     threshold = max(MIN_THRESHOLD, found.threshold)
-    use = f"jaxbench check ignores differences below {100 * threshold:.2g} %."
+    use = f"jaxbench check ignores differences below {digits(100 * threshold, 2)} %."
     if threshold > MAX_THRESHOLD:
         use = f"{too_noisy(threshold)} and calibrate again."
     for sentence in (
-        f"The A/A spread between processes is {100 * found.sd:.2g} % here (standard deviation, {found.df} degrees of "
-        "freedom).",
+        f"The A/A spread between processes is {digits(100 * found.sd, 2)} % here (standard deviation, {found.df} "
+        "degrees of freedom).",
         _sessions(found),
         f"{found.alarms} of {found.comparisons} comparisons of this run with itself raised a false alarm; in 95 % of "
-        f"them the overall difference is below {100 * found.threshold:.2g} %.",
+        f"them the overall difference is below {digits(100 * found.threshold, 2)} %.",
         f"{use} Kept in {path}.",
     ):
         console.print(sentence, highlight=False, soft_wrap=True)
@@ -90,6 +91,6 @@ def _sessions(found: Calibration) -> str:
 
 def too_noisy(threshold: float) -> str:
     return (
-        f"Runs of one program vary by {100 * threshold:.3g} % on this machine, too much for check: stop other "
+        f"Runs of one program vary by {digits(100 * threshold)} % on this machine, too much for check: stop other "
         "programs, or measure longer blocks (--config.measure.block_s=0.2),"
     )

@@ -33,7 +33,7 @@ def _small(value: float) -> str:
 
 
 def _samples(values: Sequence[float]) -> str:
-    return ", ".join(f"{1e3 * value:.4g}" for value in values)
+    return ", ".join(digits(1e3 * value, 4) for value in values)
 
 
 GATES = (
@@ -178,7 +178,7 @@ def profile_operations(record: ProfileRecord) -> Table:
 
 
 def _spent(seconds: float, record: ProfileRecord) -> tuple[str, str]:
-    return f"{1e3 * seconds / record.steps:.3g}", f"{100 * seconds / record.wall_s:.1f}"
+    return digits(1e3 * seconds / record.steps), f"{100 * seconds / record.wall_s:.1f}"
 
 
 def _of_profile(record: ProfileRecord) -> str:

@@ -66,6 +66,13 @@ def heartbeat(console: Console, said: Callable[[], str], *, terminal: bool = Fal
             thread.join()
 
 
+@contextmanager
+def working(console: Console, text: str) -> Iterator[None]:
+    """Shows `text` for the time of the block: with a spinner on a terminal, by `heartbeat` in a log."""
+    with console.status(text), heartbeat(console, lambda: text):
+        yield
+
+
 class ProgressLine:
     """A bar with the current task, the number of finished tasks out of `total`, and the time left."""
 

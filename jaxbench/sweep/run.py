@@ -45,7 +45,7 @@ from jaxbench.records.documents import JsonObject
 from jaxbench.records.manifest import Machine, Manifest, Plan, PlannedPoint
 from jaxbench.sweep import studies, sweep
 from jaxbench.sweep.job import Automatic, Look, SweepJob
-from jaxbench.sweep.progress import AGAIN, GUESS_S, format_s
+from jaxbench.sweep.progress import AGAIN, GUESS_S, format_s, heartbeat, working
 from jaxbench.sweep.studies import Study, limit
 from jaxbench.sweep.workers import References, Workers
 
@@ -176,7 +176,10 @@ def dry_run(experiment: str, config: ConfigDict, console: Console, followers: Fo
     table = Table(*("point", "compile", "peak memory per device"), title=title)
     seconds: list[float | None] = []
     every = config.get("strategy") == "all" or compiler.every_set(config)
-    with tempfile.TemporaryDirectory() as folder:
+    with (
+        tempfile.TemporaryDirectory() as folder,
+        heartbeat(console, lambda: f"{len(seconds)} of {len(asked.points)} points compiled", terminal=True),
+    ):
         job = job_of(RunFolder(folder), asked, config, experiment, session=0, followers=followers)
         references = References(Path(folder), asked.points)
         with Workers(job, asked.points) as workers:
@@ -254,7 +257,7 @@ GUESS_CASE_S = 0.2  # the time for checking a case and finding its block length
 
 def probe_machine(platform: str, console: Console) -> Machine:
     """The machine's manifest. Prints a warning if JAX does not see the machine's GPU."""
-    with console.status("probing this machine"):
+    with working(console, "probing this machine"):
         machine = manifest_lib.probe(platform).copy()
         machine["free_cores"] = free_cores()
     if machine["platform"] == "cpu" and platform == "auto" and Path("/dev/nvidiactl").exists():

@@ -42,6 +42,7 @@ from jaxbench.records.studies import (
     Search,
     TriedBatch,
 )
+from jaxbench.sweep.progress import working
 
 LENGTH = "context"  # the field of config.model with the number of positions of a sequence
 SHARPNESS = 8  # the longest sequence is exact to this part of itself
@@ -210,12 +211,12 @@ class _LargestBatch:
             self.compiled[batch] = compiled(self._of(batch))
             return self.compiled[batch].peak_bytes
 
-        status = self.study.console.status("searching the largest batch: compiling")
+        status = working(self.study.console, "searching the largest batch: compiling")
         with status, self.study.compiling("a step of the search for the largest batch", worker) as compiled:
             predicted = largest_within(peak_bytes, self.limit.bytes, first=self.step, step=lambda _: self.step)
         smaller = "use a smaller model, more devices or --config.lever.remat=block"
         self.study.require_fits(f"a batch of {self.step}", self.compiled[self.step], smaller)
-        with self.study.console.status("searching the largest batch: running it"):
+        with working(self.study.console, "searching the largest batch: running it"):
             largest = self._prove(predicted)
         ran = [(proof.peak_bytes, proof.measured_bytes) for proof in self.proven]
         errors = [peak / measured - 1 for peak, measured in ran if peak and measured]
@@ -307,7 +308,7 @@ def _longest(study: Study, point: Point) -> LongestOn:
         return tried.setdefault(length, memory.peak_bytes)
 
     shortest = study.config["model"][LENGTH]
-    with study.console.status(f"searching the longest sequence on {point.devices} devices: compiling"):
+    with working(study.console, f"searching the longest sequence on {point.devices} devices: compiling"):
         longest = largest_within(
             peak_bytes,
             study.limit.bytes,
@@ -337,7 +338,7 @@ def memory_by_depth(study: Study) -> Depths:
     arms = {point.levers["remat"]: point for point in reversed(study.points) if point.devices == fewest}
     rows = []
     for blocks in depths(study.config):
-        with study.console.status(f"memory of {blocks} blocks: compiling"):
+        with working(study.console, f"memory of {blocks} blocks: compiling"):
             worker = study.with_model(**{DEPTH: blocks}).worker("memory_by_depth", next(iter(arms.values())))
             with study.compiling(f"the step of {blocks} blocks", worker) as compiled:
                 for remat, point in reversed(arms.items()):

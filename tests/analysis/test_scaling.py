@@ -15,6 +15,7 @@ from jaxbench.analysis import points, run_rows, scaling
 from jaxbench.analysis.headline import headlines
 from jaxbench.analysis.quantities import percent, seconds
 from jaxbench.core.store import RunFolder
+from jaxbench.digits import digits
 from jaxbench.statistics.bootstrap import Estimate
 from jaxbench.statistics.contended import wall_s
 
@@ -212,6 +213,8 @@ def test_a_partial_run_names_what_is_missing(tmp_path: Path) -> None:
 def test_numbers_as_people_read_them() -> None:
     shown = [seconds(v) for v in (12.34, 1.234, 0.01234, 0.1234, 1.5e-6, 2e-9)]
     assert shown == ["12.3 s", "1.23 s", "12.3 ms", "123 ms", "1.50 µs", "2 ns"]
+    assert [digits(v) for v in (0.0123, 1030.4, 12_345.0, 1e7)] == ["0.0123", "1030", "12,300", "1e+07"]
+    assert [digits(v, 2) for v in (0.5, 1.25, 123.0)] == ["0.5", "1.2", "120"], "and not 1.2e+02"
     assert percent(Estimate(value=0.91, lo=0.89, hi=0.93)) == "91 % [89, 93]"
     assert percent(Estimate(value=0.914, lo=0.912, hi=0.919)) == "91.4 % [91.2, 91.9]"
 

@@ -12,6 +12,7 @@ from cases.test_placement import CPU, settings
 from kernel_cases import composed
 
 from jaxbench import config as config_lib
+from jaxbench import discovery
 from jaxbench.cases import runnable
 from jaxbench.cases.case_bench import CaseBench, build_cases
 from jaxbench.cases.placement import place
@@ -69,6 +70,13 @@ def test_a_measurable_experiment_is_taken(tmp_path: Path) -> None:
     assert [case.key for case in built("cases(kernel(), kernel(op='y'))", tmp_path).cases] == [
         "x/float32/4/jit", "y/float32/4/jit"
     ]  # fmt: skip
+
+
+def test_the_smoke_run_of_versus_is_small() -> None:
+    """It had 140 points and took 15 minutes on a busy machine."""
+    config = config_lib.compose("versus", discovery.load_experiment("versus"), discovery.load_preset("smoke"))
+    placed, _ = place(build_cases(config, "versus"), config_lib.parse_cases(config), CPU)
+    assert 0 < len(placed) <= 30 and {point.text.split()[0] for point in placed} > {"product"}
 
 
 @pytest.mark.parametrize("text", ["1e400", "inf", "1k,-inf", "nan"])

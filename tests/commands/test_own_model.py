@@ -10,7 +10,7 @@ from doorway import QUICK, ROOT, jaxbench
 from thin import thin
 from workload_cases import KEY, experiment_workload, one_device
 
-from jaxbench import parallel
+from jaxbench import parallel, workloads
 from jaxbench.commands import new
 from jaxbench.errors import UserError
 from jaxbench.measure import check
@@ -22,6 +22,11 @@ STYLES = [style for style in new.TEMPLATES if style not in ("step", "sums")]  # 
 def test_the_documentation_shows_what_is_written(tmp_path):
     new.write(tmp_path / "mine.py", "nnx")
     assert re.findall(r"```python\n(.*?)```", DOCUMENTATION, re.DOTALL)[0] == (tmp_path / "mine.py").read_text()
+
+
+def test_the_losses_that_the_documentation_names_are_there():
+    (named,) = re.findall(r"^(`\w+`(?:, `\w+`)*) and others are in `jaxbench.workloads`", DOCUMENTATION, re.MULTILINE)
+    assert set(re.findall(r"\w+", named)) <= set(workloads.__all__)
 
 
 def test_there_is_one_for_each_adapter():

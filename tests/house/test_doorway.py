@@ -15,7 +15,7 @@ import pytest
 from house.tree import ROOT
 
 MAKE = shutil.which("make") or "make"
-TARGETS = "run train new first-run report list test test-all lint lock clean ci help".split()
+TARGETS = "run train new first-run report list env test test-all lint lock clean ci help".split()
 REPORT_CALL = "import json, os, sys; print(json.dumps([sys.argv[1:], sorted(os.environ)])); sys.exit(7)\n"
 
 

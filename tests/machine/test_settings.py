@@ -28,6 +28,8 @@ def test_the_table_names_settings_that_jax_has_and_docs_name_them_all():
 def test_a_refusal_is_one_sentence_and_a_disabled_setting_is_none():
     with pytest.raises(UserError, match="JAX_DISABLE_JIT=1 is set, so nothing would be compiled: unset it"):
         jax_settings.refuse({"JAX_DISABLE_JIT": "1"})
+    with pytest.raises(UserError, match="JAX_DEFAULT_PRNG_IMPL=rbg is set, but a training's keys are threefry2x32"):
+        jax_settings.refuse({"JAX_DEFAULT_PRNG_IMPL": "rbg"})
     jax_settings.refuse({"JAX_DISABLE_JIT": "0", "JAX_DEFAULT_PRNG_IMPL": "threefry2x32", "JAX_ENABLE_X64": "1"})
 
 

@@ -168,7 +168,7 @@ def test_alpha_beta_shows_the_fit_and_what_it_leaves_over(tmp_path: Path) -> Non
     fits = [line for line in joined(above) if len(line.get_xdata()) == 100]
     assert any(np.allclose(line.get_ydata(), fit.seconds_at(np.asarray(line.get_xdata()))) for line in fits)
     shown = [list(line.get_ydata()) for line in joined(below)]
-    assert [100 * residual for _, residual in fit.residuals] in shown
+    assert [100 * residual for _, residual in fit.residuals] in shown and "measured - line, %" in texts(figure)
 
 
 def test_too_many_pairs_are_thinned_and_it_says_so(tmp_path: Path) -> None:
@@ -306,6 +306,12 @@ def test_versus_shows_latency_and_throughput_over_numpy_and_what_others_publishe
     assert (
         "; highest rate: 2" in headline and "Mrows/s" in headline and " with 4,096 rows at a time (jit on" in headline
     )
+
+
+def test_a_large_speedup_has_no_exponent(tmp_path: Path) -> None:
+    made = [dataclasses.replace(m, call_s=m.call_s / (50 if m.record.impl == "jit" else 1)) for m in runs.versus()]
+    figure = drawn(draw_versus, runs.findings(tmp_path, "versus", made))
+    assert "200 x" in texts(figure) and "e+0" not in texts(figure)
 
 
 def test_a_call_is_split_with_one_row_and_with_the_most(tmp_path: Path) -> None:

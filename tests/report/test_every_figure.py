@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import functools
 import re
 from collections.abc import Callable, Iterator
@@ -255,6 +256,10 @@ def test_a_colour_is_a_device_count_in_every_panel_of_time_to_target() -> None:
         assert colours == set(marks.COLOURS[:2])
     for axes in figure.axes[1:]:
         assert "second" not in axes.get_title(loc="left") and axes.yaxis.get_major_formatter()(0.1) == "100 ms"
+    assert "lower limit" not in said
+    missed = [dataclasses.replace(one, reached=one.batch < 512) for one in made]
+    figure = laid_out(lambda: draw_targets(curves.curves(missed), title="x"))
+    assert figure is not None and "hollow with an arrow: a lower limit" in words(figure)
 
 
 @pytest.mark.parametrize("name", ["versus", "cases/versus"])

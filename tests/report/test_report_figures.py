@@ -111,6 +111,11 @@ def test_wrong_points_are_crossed_out(tmp_path: Path) -> None:
     assert notes.WRONG in texts(draw(rows_of(tmp_path, wrong=("shard_map/strong/2",))))
 
 
+def test_speedups_have_the_ticks_of_devices(tmp_path: Path) -> None:
+    _, speed, _ = draw(rows_of(tmp_path, cores=8)).axes
+    assert {1, 2, 4} <= {*speed.get_yticks()} <= {2.0**power for power in range(-2, 5)}
+
+
 def test_strong_and_weak_differ_without_colour(tmp_path: Path) -> None:
     figure = draw(rows_of(tmp_path))
     handles = figure.legends[0].legend_handles

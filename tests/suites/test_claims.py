@@ -166,6 +166,15 @@ def test_a_figure_prints_the_verdict_of_every_claim(id: str, tmp_path: Path) -> 
     assert paper.title in text and all(f"{claim['name']}: {claim['verdict']}" in text for claim in claims)
 
 
+def test_a_symbol_has_one_meaning_in_all_panels(tmp_path: Path) -> None:
+    both(made.kernels(0.8), made.all_reduces(0.0), made.follows(made.AMDAHL, "strong"))(tmp_path)
+    with canvas.style():
+        drawn = figure.draw(library.load("williams2009"), Evidence(tmp_path), [])
+    handles = drawn.legends[0].legend_handles
+    styles = {(str(line.get_color()), line.get_marker(), line.get_linestyle()) for line in handles}
+    assert len(styles) == len(handles) > 3
+
+
 def test_oversubscribed_points_prove_no_speed(tmp_path: Path) -> None:
     scaling("cnn", 0.5, cores=1)(tmp_path)
     found = judged(CLAIMS["goyal2017", "efficiency"], Evidence(tmp_path))

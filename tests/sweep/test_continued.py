@@ -60,6 +60,13 @@ def test_another_machine_or_experiment_does_not(tmp_path: Path, change: dict[str
         begin(tmp_path, **change)
 
 
+def test_another_commit_is_named_and_not_shown_as_python_does(tmp_path: Path) -> None:
+    begin(tmp_path, git={"commit": "1a2b3c4d5e6f7081", "dirty": True})
+    _, (note,) = begin(tmp_path)
+    said = "was started with jaxbench at commit 1a2b3c4d5e6f with changes, but now it is an installed package."
+    assert note == f"{tmp_path} {said}"
+
+
 def test_an_old_manifest_is_continued_and_the_doubt_said(tmp_path: Path) -> None:
     begin(tmp_path)
     held = json.loads((tmp_path / MANIFEST).read_text())

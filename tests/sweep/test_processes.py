@@ -329,6 +329,23 @@ def test_a_run_of_two_processes(tmp_path):
     assert manifest["shared_with"] == ""
 
 
+def test_a_continued_run_prepares_only_what_lacks_rounds(tmp_path, monkeypatch):
+    """It used to compile and check all points again, so that an interrupted run of 140 points gained nothing."""
+    whole = ScriptedSet.ask
+
+    def interrupted(self, point, request):
+        if point == "p2":
+            raise KeyboardInterrupt
+        return whole(self, point, request)
+
+    with monkeypatch.context() as patch, pytest.raises(KeyboardInterrupt):
+        patch.setattr(ScriptedSet, "ask", interrupted)
+        swept(tmp_path, patch, rounds=2, processes=1)
+    script, records = swept(tmp_path, monkeypatch, rounds=2, processes=1, session=1)
+    assert {point for _, point, *_ in script.asked} == {"p2", "p8"}
+    assert [record.round for record in rounds_in(records)] == [0, 1]
+
+
 def test_few_rounds_follow_the_preparation_of_their_point(tmp_path, monkeypatch):
     """An interrupted run then keeps its finished points, and its continuation prepares the others."""
     script, _ = swept(tmp_path, monkeypatch, rounds=2, processes=1)

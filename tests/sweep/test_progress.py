@@ -4,13 +4,15 @@
 from __future__ import annotations
 
 import io
+import re
 import time
 
 import pytest
+from house.tree import ROOT, python_files
 from rich.console import Console
 
 from jaxbench.sweep import progress
-from jaxbench.sweep.progress import heartbeat
+from jaxbench.sweep.progress import heartbeat, working
 
 
 def test_every_line_in_a_log_says_what_is_true_by_then(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -43,6 +45,22 @@ def test_a_terminal_has_its_own_line_unless_asked(terminal: bool, monkeypatch: p
     with heartbeat(Console(file=screen, force_terminal=True), lambda: "at work", terminal=terminal):
         time.sleep(0.1)
     assert ("at work" in screen.getvalue()) is terminal
+
+
+def test_a_spinner_has_its_line_in_a_log(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(progress, "SILENT_S", 0.02)
+    log = io.StringIO()
+    with working(Console(file=log), "searching"):
+        _wait_for(log, "0 s: searching\n")
+
+
+def test_what_a_terminal_shows_a_log_says_too() -> None:
+    """Rich draws spinners and bars on terminals only, so a file that uses them must keep its log alive."""
+    elsewhere = {"jaxbench/features/training/loop.py"}  # its caller, train.py, does that
+    drawn = re.compile(r"\.status\(|\bLive\(|[^_\w]Progress\(")
+    found = {str(path): (ROOT / path).read_text() for path in python_files("jaxbench")}
+    silent = {path for path, text in found.items() if drawn.search(text) and "heartbeat(" not in text}
+    assert silent == elsewhere and "heartbeat(" in found["jaxbench/features/training/train.py"]
 
 
 def test_the_promise_of_thirty_seconds() -> None:

@@ -18,6 +18,7 @@ from pathlib import Path
 
 import numpy as np
 
+from jaxbench.digits import digits
 from jaxbench.errors import UserError
 from jaxbench.features.ablations import waterfall
 from jaxbench.features.ablations.waterfall import NAMES, TERMS, UNEXPLAINED, Waterfall
@@ -197,7 +198,7 @@ class Reached:
         words = {FASTER: "B reaches the target sooner", SLOWER: "A reaches the target sooner"}
         answer = words.get(self.verdict, "both reach the target equally soon" if self.verdict != CANNOT_TELL else "")
         limits = ["at least " if lost else "" for lost in (self.a_lost, self.b_lost)]
-        numbers = f"A {limits[0]}{self.a:.4g}, B {limits[1]}{self.b:.4g}"
+        numbers = f"A {limits[0]}{digits(self.a, 4)}, B {limits[1]}{digits(self.b, 4)}"
         if not answer:
             lost = self.a_lost or self.b_lost
             answer = "cannot tell which reaches the target sooner"
@@ -205,7 +206,7 @@ class Reached:
         interval = ""
         if self.times.se > 0 and not (self.a_lost or self.b_lost):
             found = self.times.estimate()
-            interval = f"; B over A is {found.value:.3g} [{found.lo:.3g}, {found.hi:.3g}]"
+            interval = f"; B over A is {digits(found.value)} [{digits(found.lo)}, {digits(found.hi)}]"
         return f"In {self.what}: {answer}. {numbers}{interval}."
 
     def _why(self) -> str:

@@ -19,6 +19,7 @@ from jaxbench.features.doctor import gpus, speed, system
 from jaxbench.features.doctor.finding import DoctorFinding, worst
 from jaxbench.machine import manifest
 from jaxbench.report.table import FOLD, TEXT, Cell, plain
+from jaxbench.sweep.progress import heartbeat
 
 FILE = "doctor.json"
 Question = tuple[str, Callable[[], list[DoctorFinding]]]  # (progress text, check)
@@ -28,8 +29,9 @@ def examine(console: Console, *, folder: Path, seconds: float = 10.0) -> list[Do
     """Examines this machine and prints the findings. folder: where results would go. seconds: how long to run the
     reference kernel."""
     findings = []
+    text = ""
     # Refreshed by hand: a refreshing thread would run on the cores that are examined.
-    with Live(console=console, auto_refresh=False, transient=True) as line:
+    with Live(console=console, auto_refresh=False, transient=True) as line, heartbeat(console, lambda: text):
         for text, question in questions(folder, seconds):
             line.update(Text(f"{text} ..."), refresh=True)
             try:

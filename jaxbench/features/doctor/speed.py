@@ -293,7 +293,7 @@ def scatter(took: np.ndarray, shape: str) -> Result:
     """CV of single calls (standard deviation over mean), and p99 over the median."""
     median, cv = float(np.median(took)), float(took.std(ddof=1) / took.mean())
     tail = float(np.quantile(took, 0.99)) / median
-    message = f"A matrix product of {shape} takes {digits(1e3 * median)} ms: CV {100 * cv:.2g} %, "
+    message = f"A matrix product of {shape} takes {digits(1e3 * median)} ms: CV {digits(100 * cv, 2)} %, "
     message += f"p99 {tail:.2f} x the median ({len(took)} calls)."
     numbers = {"kernel_s": median, "kernel_cv": cv, "kernel_p99_over_median": tail, "kernel_calls": len(took)}
     advice = "Single times scatter: trust medians over many rounds, and look at other load."
@@ -306,7 +306,7 @@ def drift(took: np.ndarray) -> Result:
     half = len(took) // 2
     change = float(np.median(took[half:]) / np.median(took[:half]) - 1)
     direction = "slower" if change > 0 else "faster"
-    message = f"From its first to its second half the kernel became {100 * abs(change):.2g} % {direction}."
+    message = f"From its first to its second half the kernel became {digits(100 * abs(change), 2)} % {direction}."
     advice = "The machine changes while it works (heat, other load): give runs more rounds."
     return graded(abs(change), *DRIFT), message, advice, {"kernel_drift": change}
 

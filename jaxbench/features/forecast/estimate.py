@@ -334,6 +334,9 @@ def from_measured(rows: Sequence[Row], count: int, target: str, network: Network
     sent_s, slowly_s = (_sent_s(collectives, each) for each in (network, slowest(network)))
     notes += assumed(network) if slowly_s > sent_s else ()
     low, high = (step.lo, step.hi) if step.has_interval else (step.value, step.value)
+    if not step.has_interval:
+        few = f"{base.timing.rounds} rounds, too few for a confidence interval"
+        notes.append(f"{point.point} was measured in {few}, so the band does not include its variation.")
     if share < 1:
         notes.append("Local work is taken in proportion to the per-device batch; small batches are slower than that.")
     batch = point.global_batch * (count if point.scaling == "weak" else 1)

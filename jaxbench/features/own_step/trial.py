@@ -22,6 +22,7 @@ from jaxbench.core.schema import OWN
 from jaxbench.features.own_step.references import References
 from jaxbench.processes.client import Worker, WorkerError
 from jaxbench.processes.messages import Answer, Explain, Request, Setup
+from jaxbench.sweep.progress import working
 from jaxbench.sweep.run import absolute
 from jaxbench.workloads.own_step import PyTree
 
@@ -38,13 +39,13 @@ def run(experiment: str, config: ConfigDict, console: Console) -> bool:
     with tempfile.TemporaryDirectory() as folder:
         workers = _Processes(setup, Path(folder), points)
         try:
-            with console.status("one device is the reference"):
+            with working(console, "one device is the reference"):
                 references = References(Path(folder), points)
                 for point in points:
                     references.make(workers, point)
             found = {}
             for point in points:
-                with console.status(f"trying {point.devices} devices"):
+                with working(console, f"trying {point.devices} devices"):
                     found[point.devices] = _explained(workers, point, references.told(point))
         finally:
             workers.close()

@@ -11,6 +11,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.typing import LineStyleType
 
+from jaxbench.digits import digits
 from jaxbench.features.time_to_target.analysis import Curve, SeedGroup
 from jaxbench.report.drawing import marks, notes
 from jaxbench.report.drawing.axes import devices_axis, entitle, log_axis, plain, seconds_tick, si
@@ -52,8 +53,10 @@ def draw_targets(curves: Sequence[Curve], *, title: str) -> Figure | None:
     seeds = [(len(place.trained),) for curve in curves for place in curve.places]
     what = "geometric mean over seeds"
     what += f"; {notes.BARS} of the mean; {notes.n_of(seeds)}" if max(seeds) > (1,) else "; n = 1 seed"
-    note = f"marks: {what}; time by the trainings' own clocks"
-    return sheet.finish(title, [*handles, *rules, marks.guide_handle("1/batch, or 1/devices")], [note])
+    said = [f"marks: {what}; time by the trainings' own clocks"]
+    if any(place.censored for curve in curves for place in curve.places):
+        said.append("hollow with an arrow: a lower limit, as a seed did not reach the target")
+    return sheet.finish(title, [*handles, *rules, marks.guide_handle("1/batch, or 1/devices")], said)
 
 
 def _steps(axes: Axes, curves: Sequence[Curve], styles: Mapping[str, LineStyleType], counts: Sequence[int]) -> None:
@@ -70,7 +73,7 @@ def _steps(axes: Axes, curves: Sequence[Curve], styles: Mapping[str, LineStyleTy
         marks.guide(axes, ends, first.steps.value * first.batch / ends)
     for number, curve in enumerate(curve for curve in curves if curve.knee.known):
         axes.axvline(curve.knee.value, color="black", linewidth=0.9, linestyle=":", zorder=1)
-        text = f"knee {curve.knee.value:.3g}" + (f" ({curve.rule})" if len(curves) > 1 else "")
+        text = f"knee {digits(curve.knee.value)}" + (f" ({curve.rule})" if len(curves) > 1 else "")
         high: marks.Style = dict(xycoords=("data", "axes fraction"), xytext=(3, 0), va="top")
         marks.write(axes, curve.knee.value, 0.99 - 0.09 * number, text, **high)
     scale = next((curve.noise_scale for curve in curves if curve.noise_scale.known), None)
@@ -80,7 +83,7 @@ def _steps(axes: Axes, curves: Sequence[Curve], styles: Mapping[str, LineStyleTy
         left = scale.value**2 < batches.min() * batches.max()  # in the axis's left half: the text goes to the right
         style: marks.Style = dict(xycoords=("data", "axes fraction"), color=GREY, va="bottom")
         style |= dict(ha="left", xytext=(5, 2)) if left else dict(ha="right", xytext=(-5, 2))
-        marks.write(axes, scale.value, 0.0, f"noise scale {scale.value:.3g}", **style)
+        marks.write(axes, scale.value, 0.0, f"noise scale {digits(scale.value)}", **style)
     log_axis(axes, "y", show=si, max_ticks=6)
     _batch_axis(axes, batches)
 

@@ -37,6 +37,7 @@ from jaxbench.machine import manifest as manifest_lib
 from jaxbench.processes.client import Worker, WorkerError
 from jaxbench.processes.messages import Answer, Request, Setup
 from jaxbench.records.manifest import Machine, Manifest
+from jaxbench.sweep.progress import heartbeat
 from jaxbench.sweep.run import absolute, begin_session, free_cores
 
 MODULE = "jaxbench.features.time_to_target.worker"
@@ -172,7 +173,9 @@ class TargetStudy:
                 workdir=str(folder),
                 command=("jaxbench", *sys.argv[1:]),
             )
-            answer = _ask(worker, order, folder)
+            said = f"{len(self.trained)} trainings ended; now {wanted.folder}"
+            with heartbeat(self.console, lambda: said, terminal=True):
+                answer = _ask(worker, order, folder)
             if not answer.finished:
                 raise KeyboardInterrupt  # the same signal as ours stopped it
             with writing(folder):

@@ -12,6 +12,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from jaxbench.catalog import published
+from jaxbench.digits import digits
 from jaxbench.features.training import goodput
 from jaxbench.features.training.goodput import Costs
 from jaxbench.features.training.trainings import ACCURACY, LABELS, LearningCurve
@@ -130,9 +131,9 @@ def _goodput_devices(axes: Axes, costs: Costs) -> list[str]:
         f"blocked {SLOW[0]:g} s and a restart took {SLOW[1]:g} s (assumed)",
         f"failures: one per {1 / known.per_device_hour:,.0f} device-hours, the rate of {known.project}, "
         "arXiv:2407.21783",
-        f"measured here, assumed for any number of devices: a checkpoint blocks {costs.checkpoint_s:.3g} s, is sealed "
-        f"{costs.latency_s:.3g} s later, a restart takes {costs.restart_s:.3g} s, and {1 - costs.useful:.1%} of "
-        "progress is waiting for input and evaluating",
+        f"measured here, assumed for any number of devices: a checkpoint blocks {digits(costs.checkpoint_s)} s, is "
+        f"sealed {digits(costs.latency_s)} s later, a restart takes {digits(costs.restart_s)} s, and "
+        f"{1 - costs.useful:.1%} of progress is waiting for input and evaluating",
     ]
 
 

@@ -43,6 +43,7 @@ from jaxbench.parallel.layout import canonical_avals
 from jaxbench.processes.group import ProcessGroup
 from jaxbench.processes.messages import Setup, TrainSetup
 from jaxbench.records.manifest import Machine
+from jaxbench.sweep.progress import heartbeat
 from jaxbench.workloads import inspection
 
 
@@ -122,6 +123,7 @@ def train(
     with (
         locked_folder(folder, config.to_dict(), members) as checkpoints,
         TimeLedger(folder, begun_ns=session.begun_ns, kept=members.leads) as ledger,
+        heartbeat(console, lambda: f"step {ledger.step:,} of at most {plan.steps:,} ({ledger.kind})"),
     ):
         role.ledger = ledger
         with ledger.doing("restore"):

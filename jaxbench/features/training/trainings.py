@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import Any
 
 from jaxbench.core.store import RunFolder, read_lines, write_atomic
+from jaxbench.digits import digits
 from jaxbench.errors import UserError
 from jaxbench.records.documents import decode
 
@@ -331,5 +332,5 @@ def trained_sentence(one: Trained) -> str:
         how = f"diverged at step {one.diverged}"
     accuracy = "" if one.accuracy is None else f", accuracy {one.accuracy:.4f}"
     scale = one.noise_scale
-    noise = "" if scale is None or not math.isfinite(scale) else f", noise scale {scale:.3g}"
+    noise = "" if scale is None or not math.isfinite(scale) else f", noise scale {digits(scale)}"
     return f"{where}, rate {one.learning_rate:g} ({one.rule}): {how}{accuracy}{noise}"

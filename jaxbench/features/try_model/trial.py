@@ -39,7 +39,7 @@ from jaxbench.processes.client import Worker, WorkerError
 from jaxbench.processes.messages import Describe, Description, Fields, Setup, Tried, Try
 from jaxbench.processes.server import stage
 from jaxbench.records.documents import decode
-from jaxbench.sweep.progress import heartbeat
+from jaxbench.sweep.progress import heartbeat, working
 from jaxbench.sweep.run import absolute
 from jaxbench.workloads import inspection
 from jaxbench.workloads.adapters import flax_models
@@ -74,7 +74,8 @@ def run(experiment: str, config: ConfigDict, console: Console) -> bool:
         workers = [Worker(setup, Path(folder) / f"log{i}") for i in range(min(PROCESSES, available_cores()))]
         try:
             try:
-                model = workers[0].ask(Describe())
+                with working(console, "looking at the model"):
+                    model = workers[0].ask(Describe())
             except WorkerError as error:
                 raise UserError(str(error)) from error
             _print_model(model, console)

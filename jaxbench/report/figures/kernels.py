@@ -18,6 +18,7 @@ from jaxbench.analysis import quantities, roofline
 from jaxbench.analysis.case_comparisons import Crossing, HalfPerformance
 from jaxbench.analysis.quantities import seconds
 from jaxbench.analysis.run_rows import Row
+from jaxbench.digits import digits
 from jaxbench.report.drawing import marks, notes, series
 from jaxbench.report.drawing.axes import Show, entitle, extent, log_axis, plain, seconds_tick, si, time_axis, zero_axis
 from jaxbench.report.drawing.canvas import Sheet, short
@@ -173,7 +174,7 @@ def draw_devices(run: RunReport) -> Figure | None:
     made = []
     for place, (cpu, other) in enumerate(shown):
         ratio = paired_ratio.ratio(cpu, other)
-        gain = f"   {ratio.value:.3g} x" if ratio.known and believed(cpu) and believed(other) else ""
+        gain = f"   {digits(ratio.value)} x" if ratio.known and believed(cpu) and believed(other) else ""
         for style, row, text in ((0, cpu, ""), (1, other, gain)):
             time = row.timing.step_s
             text = f"{seconds(time.value)}{text}"

@@ -16,6 +16,7 @@ from jaxbench.analysis import studies
 from jaxbench.analysis.quantities import devices
 from jaxbench.analysis.run_rows import Row
 from jaxbench.catalog import published
+from jaxbench.digits import digits
 from jaxbench.features.ablations.waterfall import CHUNKS, idle_share
 from jaxbench.levers import ACCUMULATE, SCHEDULE
 from jaxbench.records.studies import Longest, LongestOn
@@ -463,14 +464,14 @@ def _hybrid_memory(axes: Axes, rows: Sequence[Row]) -> None:
             marks.cross(axes, peak, place)
             continue
         shard = min(state, peak) if math.isfinite(state) else 0.0
-        marks.write(axes, marks.stack(axes, place, [(shard, 1), (peak - shard, 4)]), place, f"{peak:.3g}")
+        marks.write(axes, marks.stack(axes, place, [(shard, 1), (peak - shard, 4)]), place, digits(peak))
     _finish(axes, top, "memory per device, MB")
 
 
 def _bars(axes: Axes, rows: Sequence[Row], values: Sequence[Estimate], *, title: str, exactly: bool = False) -> None:
     """Draws a bar per row. exactly: the values do not depend on speed, so no bar is hollow."""
     made = [
-        Mark(at=place, value=value, state=marks.state(row, exact=exactly), text=f"{value.value:.3g}")
+        Mark(at=place, value=value, state=marks.state(row, exact=exactly), text=digits(value.value))
         for place, (row, value) in enumerate(zip(rows, values, strict=True)) if value.known
     ]  # fmt: skip
     marks.hbars(axes, made)
@@ -577,7 +578,7 @@ def _stack(axes: Axes, at: float, row: Row, kinds: Mapping[str, int]) -> float:
         marks.cross(axes, at, total)
         return total
     parts = [(sizes[kind] / 1e6, style) for kind, style in kinds.items() if sizes.get(kind)]
-    marks.write(axes, at, marks.stack(axes, at, parts, thick=0.8, upright=True), f"{total:.3g}", above=True)
+    marks.write(axes, at, marks.stack(axes, at, parts, thick=0.8, upright=True), digits(total), above=True)
     return total
 
 

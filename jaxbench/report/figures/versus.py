@@ -12,6 +12,7 @@ from jaxbench.analysis.case_comparisons import SPLIT_NAMES, CallSplit
 from jaxbench.analysis.quantities import seconds
 from jaxbench.analysis.run_rows import Row
 from jaxbench.catalog import published
+from jaxbench.digits import digits
 from jaxbench.report.drawing import marks, notes, series
 from jaxbench.report.drawing.axes import entitle, log_axis, plain, seconds_tick
 from jaxbench.report.drawing.canvas import Sheet, short
@@ -59,7 +60,8 @@ def draw_versus(run: RunReport) -> Figure | None:
         sheet.names(axes, labels, shown=not column)
     _published(sheet.panels[0, 1], pairs, start=len(lines))
     cited = [notes.cited("; ".join(sources.values()))] if pairs else []
-    return sheet.finish(f"{run.experiment}: the processor against the accelerator", [], [*notes.of_marks(rows), *cited])
+    title = f"{run.experiment}: speed-up over NumPy, for the smallest and the largest batch"
+    return sheet.finish(title, [], [*notes.of_marks(rows), *cited])
 
 
 def _repeats(row: Row) -> bool:
@@ -69,7 +71,7 @@ def _repeats(row: Row) -> bool:
 
 def _versus_marks(at: int, row: Row, base: Row, style: int) -> list[Mark]:
     ratio = paired_ratio.ratio(base, row)
-    mark = Mark(at=at, value=ratio, state=marks.state(row), style=style, text=f"{ratio.value:.2g} x")
+    mark = Mark(at=at, value=ratio, state=marks.state(row), style=style, text=f"{digits(ratio.value, 2)} x")
     return [mark] if ratio.known else []
 
 
@@ -77,7 +79,7 @@ def _published(axes: Axes, pairs: Sequence[published.PublishedSpeedup], *, start
     places = range(start, start + len(pairs))
     marks.published(axes, [pair.speedup for pair in pairs], list(places), shape="D", joined=False)
     for place, pair in zip(places, pairs, strict=True):
-        marks.write(axes, pair.speedup, place, f"{pair.speedup:.2g} x")
+        marks.write(axes, pair.speedup, place, f"{digits(pair.speedup, 2)} x")
 
 
 ROOM = 24  # percent of a panel that the name of a part needs to fit inside its bar
@@ -136,7 +138,7 @@ def draw_ways_to_target(run: RunReport) -> Figure | None:
         style, state = jobs.index(way.job), "solid" if way.reached == way.seeds else "refused"
         times.append(Mark(at=at, value=way.time, state=state, style=style, text=seconds(way.time.value)))
         if way.speedup.known:
-            ratios.append(Mark(at=at, value=way.speedup, style=style, text=f"{way.speedup.value:.2g} x"))
+            ratios.append(Mark(at=at, value=way.speedup, style=style, text=f"{digits(way.speedup.value, 2)} x"))
     ends = [end for mark in times for end in (mark.value.value, mark.end)]
     time_axis = log("x", seconds_tick, max_ticks=5, span=[min(ends) / 2, 2.5 * max(ends)])
     ratio_axis = log("x", max_ticks=5, span=[0.1, 10.0])

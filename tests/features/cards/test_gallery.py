@@ -9,6 +9,7 @@ import xml.etree.ElementTree as ElementTree
 from pathlib import Path
 
 import pytest
+from doorway import ROOT
 from fabricate_cases import case_folder, matmul
 from features.cards import card_cases
 from rich.console import Console
@@ -72,6 +73,14 @@ def test_filters(folder: Path, filters: list[str], count: int) -> None:
     code, text = shown(folder, *filters)
     assert code == 0 and len(lines(text)) == count
     assert f"{count} of 14 rows match {' '.join(filters)}." in text
+
+
+def test_the_filter_of_make_help_finds_committed_cards(tmp_path: Path) -> None:
+    (example,) = re.findall(r'make cards FILTER="([^"]+)"', (ROOT / "Makefile").read_text())
+    for path in (ROOT / "cards").glob("*.json"):
+        (tmp_path / path.name).write_bytes(path.read_bytes())
+    code, text = shown(tmp_path, *example.split())
+    assert code == 0 and lines(text) and (tmp_path / "cards.svg").is_file()
 
 
 def test_filters_know_every_field(folder: Path) -> None:

@@ -6,6 +6,7 @@ from __future__ import annotations
 import io
 import math
 import random
+import time
 
 import numpy as np
 import pytest
@@ -17,6 +18,7 @@ from jaxbench.features.comparison import ab, judge, ratio, sequential
 from jaxbench.features.comparison.judge import CANNOT_TELL, FASTER, SAME, SLOWER
 from jaxbench.features.comparison.ratio import Ratio, of_times
 from jaxbench.statistics.variance import ASSUMED, CALIBRATED, RunVariance
+from jaxbench.sweep import progress
 
 STEP_S, THROUGHPUT = judge.METRICS["step_s"], judge.METRICS["throughput"]
 
@@ -203,6 +205,24 @@ def test_after_the_first_pair_it_says_what_a_verdict_needs(seconds, warned, monk
     needs = "one pair takes 5 min 0 s, the next verdict needs 6, 30 min 0 s: add --budget_s=1800"
     assert (f"The budget is too short: {needs}." in said) is warned and said.count("--budget_s") == warned
     assert (needs in ended.why) is warned and measured[0] == seconds // 300
+
+
+def test_a_log_of_ab_says_which_pair_is_under_way(monkeypatch):
+    console = Console(file=io.StringIO(), width=200)
+
+    def pair(arms, number, order):
+        until = time.monotonic() + 10
+        while "0 s: pair 1, next verdict after pair 6, budget 10 min 0 s" not in console.file.getvalue():
+            assert time.monotonic() < until
+            time.sleep(0.01)
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(progress, "SILENT_S", 0.02)
+    monkeypatch.setattr(ab, "_pair", pair)
+    arm = type("Arm", (), {"pairs": 0})()
+    budget = ab.Budget(seconds=600, metric=STEP_S, margin=0.02)
+    with pytest.raises(KeyboardInterrupt):
+        ab._measure([arm, arm], budget, console, lambda: 0.0, random.Random(0))
 
 
 def test_a_pairs_ratio_is_formed_round_by_round():

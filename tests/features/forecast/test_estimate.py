@@ -162,6 +162,13 @@ def test_strong_scaling_shares_the_examples_and_says_so(tmp_path):
     assert any("small batches are slower" in note for note in made.notes)
 
 
+@pytest.mark.parametrize("rounds", [3, 5])
+def test_a_step_of_few_rounds_says_that_its_band_lacks_its_variation(tmp_path, rounds):
+    made = estimate.from_measured(rows_of(tmp_path, "weak", devices=(1,), rounds=rounds), 2, "1gbit", SLOW)
+    said = "was measured in 3 rounds, too few for a confidence interval, so the band does not include its variation."
+    assert any(note.endswith(said) for note in made.notes) == (rounds == 3)
+
+
 def test_the_messages_of_a_compiled_step_are_taken_where_there_are_some(tmp_path):
     rows = rows_of(tmp_path, "weak", devices=(1, 2))
     made = estimate.from_measured(rows, 2, "1gbit", SLOW)

@@ -24,6 +24,7 @@ from jaxbench.features.time_to_target.targets import Model, TargetStudy, Wanted,
 from jaxbench.features.time_to_target.worker import HowEnded
 from jaxbench.machine import energy
 from jaxbench.machine.energy import Counter
+from jaxbench.sweep import progress
 from jaxbench.workloads import TrainWorkload, make_optimizer
 from jaxbench.workloads.optimizers import warmed
 
@@ -131,6 +132,34 @@ def test_each_training_has_its_own_joules_where_a_counter_can_be_read(tmp_path, 
     assert second.joules is None, "a part of it is not known"
     assert first.price_per_hour == 2.5
     assert study._one(Trainer({}), wanted[0]) == first, "it has ended: it is not trained again"
+
+
+def test_a_long_training_does_not_silence_a_log(tmp_path, monkeypatch):
+    monkeypatch.setattr(progress, "SILENT_S", 0.02)
+    console = Console(file=io.StringIO(), width=200)
+
+    class Slow(Trainer):
+        def ask(self, request, timeout_s):
+            until = time.monotonic() + 10
+            while "0 s: 0 trainings ended; now mlp-devices1-batch256-" not in console.file.getvalue():
+                assert time.monotonic() < until
+                time.sleep(0.01)
+            return super().ask(request, timeout_s)
+
+    (model,) = models_of(parse(composed(models="mlp")))
+    model = Model(**{**vars(model), "examples": 1438})
+    study = TargetStudy(parse(composed()), tmp_path, {"platform": "cpu"}, console)
+    study._one(Slow({}), Wanted(model=model, devices=1, batch=256, rule="sqrt", seed=0, rate=0.1))
+
+
+@pytest.mark.full
+def test_a_smoke_run_reaches_its_targets(tmp_path):
+    words = ("run", "time_to_target", "--preset=smoke", "--config.models=mlp", "--config.seeds=1")
+    done = jaxbench(*words, "--config.mesh.devices=1", f"--workdir={tmp_path}")
+    assert done.returncode == 0, done.stdout + done.stderr
+    with open(tmp_path / "targets.csv") as file:
+        assert [(row["batch"], row["reached"]) for row in csv.DictReader(file)] == [("16", "true"), ("64", "true")]
+    assert f"Page, figure and table: {tmp_path / 'report.html'}\n" in done.stdout
 
 
 @pytest.mark.full

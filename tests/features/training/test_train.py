@@ -12,6 +12,7 @@ import os
 import re
 import signal
 import sys
+import time
 import types
 
 import jax
@@ -29,6 +30,7 @@ from jaxbench.features.training import loop as train_loop
 from jaxbench.features.training import metrics, run
 from jaxbench.features.training.metrics import EpochMeans, Evaluator, MetricLog
 from jaxbench.parallel import of_any_model
+from jaxbench.sweep import progress
 from jaxbench.workloads import inspection
 
 STEPS = 4 * STEPS_PER_EPOCH
@@ -177,6 +179,21 @@ def test_settings_read_only_by_measuring_may_change(whole):
     train_toy(whole[0])
     with pytest.raises(UserError, match="batch_norm.momentum was None and is now 0.9"):
         train_toy(whole[0], elsewhere={"batch_norm": {"momentum": 0.9}})
+
+
+def test_a_long_epoch_does_not_silence_a_log(tmp_path, monkeypatch):
+    """An epoch may last for an hour, and it prints a line only at its end."""
+    monkeypatch.setattr(progress, "SILENT_S", 0.02)
+    text = io.StringIO()
+
+    def wait():
+        until = time.monotonic() + 10
+        while f"s: step 1 of at most {STEPS_PER_EPOCH} (" not in text.getvalue():
+            assert time.monotonic() < until, text.getvalue()
+            time.sleep(0.01)
+
+    console = Console(file=text, width=200)
+    train_toy(tmp_path, epochs=1, wrap=lambda program: before_step(program, 2, wait), console=console)
 
 
 def test_an_edited_experiment_is_refused(tmp_path):

@@ -124,9 +124,11 @@ def test_a_training_leaves_a_page_that_report_makes_again(tmp_path):
     done = jaxbench("train", "mlp", f"--workdir={tmp_path}", "--config.mesh.platform=cpu", "--config.train.epochs=1")
     page = tmp_path / "training.html"
     assert "starting the process" in done.stdout and page.exists(), done.stdout + done.stderr
+    assert f"Page: {page}\n" in done.stdout
     page.unlink()
     again = jaxbench("report", f"--run={tmp_path}")
     assert again.returncode == 0 and "Goodput" in again.stdout and page.exists(), again.stderr
+    assert f"Page: {page}\n" in again.stdout
 
 
 SEED = 20260101

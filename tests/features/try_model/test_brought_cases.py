@@ -58,6 +58,7 @@ class Here:
     [
         ("r_fft", {}, ("fsdp", "zero2")),
         ("c20_partitioned", {"logical": False}, ("fsdp", "jit_auto", "jit_explicit", "pmap")),
+        ("c20_partitioned", {"logical": True}, ("jit_explicit",)),
         ("c20b_nnx_sharded", {}, ("fsdp", "jit_explicit", "shard_map")),
         ("c11_multisteps", {"every": 8}, ("fsdp", "jit_auto")),
     ],
