@@ -27,6 +27,7 @@ from jaxbench.features.forecast.forecasts import ForecastRecord
 from jaxbench.levers.compiler import COMPILER
 
 _OPTIONS = {"xla_tpu_max_hbm_size_mib": "1", **COMPILER.of({COMPILER.name: "async_all_gather"})}
+LIMIT_S = 300.0  # for one answer; the published models, of up to 80 blocks, take about a minute
 COUNTS = (16, 256)  # the device counts to extrapolate from; smaller slices gather all parameters at once
 NOTE = (
     "Memory is the compiler's need for all blocks when it schedules to save memory. With memory to spare it uses more. "
@@ -59,7 +60,7 @@ def needs(
     kept in `folder`. Raises UserError."""
     from jaxbench.sweep import compile_only  # imported here, because only this needs jax
 
-    compile_only.run(experiment, config, target.text, folder, console, options=_OPTIONS)
+    compile_only.run(experiment, config, target.text, folder, console, options=_OPTIONS, limit_s=LIMIT_S)
     sizes: Needs = {}
     unknown = []
     for row in compiled.rows(RunFolder(folder)):
