@@ -83,24 +83,24 @@ class StepFacts:
     Attributes:
       devices: the size of the mesh. platform: the one that the step is compiled for.
       metrics: scalars that the step returns, including the loss. weights: further scalars, which divide weighted means.
-      fewer: returns how many metrics devices must sum at least; a metric that depends on no example need not be summed.
+      least_metrics: returns how many metrics devices must sum: those that depend on examples.
       sums: the number of mesh axes that each metric is summed over, one all-reduce after the other.
       sizes: of the axes with more than one device.
       statistics: batch statistics, which the step may also reduce.
-      equal: returns how many numbers of the gradient repeat other numbers of it; the compiler need not send those.
+      repeated: returns how many numbers of the gradient repeat other numbers of it. The compiler need not send those.
       widest: bytes of the widest number that may travel.
 
-    `fewer` and `equal` trace the loss, so they are functions, which `verify` calls only when they matter.
+    The two functions trace the loss, so `verify` calls them only when they matter.
     """
 
     devices: int
     platform: str = "cpu"
     metrics: int = 1
-    fewer: Callable[[], int] | None = None
+    least_metrics: Callable[[], int] | None = None
     sums: int = 1
     sizes: tuple[int, ...] = ()
     statistics: Statistics = Statistics()
-    equal: Callable[[], int] | None = None
+    repeated: Callable[[], int] | None = None
     widest: int = 4
     weights: int = 0
 
@@ -142,8 +142,8 @@ def bounds_of(
 ) -> tuple[CollectiveBounds, StepFacts, int]:
     """The arguments of `verify`: (the expected communication, the step's facts, the number of rank-0 parameters).
 
-    devices: the number that the point asked for; None: the size of the mesh. A strategy that builds a smaller mesh is
-    judged as data parallelism over the requested devices, whatever its own expected communication says.
+    devices: the number that the point asked for; None: the size of the mesh. A program with another mesh size ignored
+    that number. It is judged as data parallelism over the requested devices, whatever it expects itself.
     """
     params, model_state = jax.eval_shape(workload.init, KEY)
     devices = devices or program.mesh.size
@@ -151,21 +151,21 @@ def bounds_of(
         return {}, StepFacts(devices=1), 0
     if program.mesh.size != devices:
         program = dataclasses.replace(program, expected=None)
-    gradients = workload.reduced(params)
+    reduced = workload.reduced(params)
     step = StepFacts(
         devices=devices, platform=program.mesh.devices.flat[0].platform, metrics=metrics, weights=weights(workload),
-        fewer=partial(scalars_of_examples, workload), sums=program.sums, widest=program.widest,
+        least_metrics=partial(scalars_of_examples, workload), sums=program.sums, widest=program.widest,
         sizes=tuple(size for size in program.mesh.shape.values() if size > 1),
-        statistics=Statistics.of(workload, model_state), equal=partial(equal_gradients, workload),
+        statistics=Statistics.of(workload, model_state), repeated=partial(equal_gradients, workload),
     )  # fmt: skip
     if workload.sent:
-        bounds = data_parallel(gradients)
+        bounds = data_parallel(reduced)
     elif program.expected is None:
         bounds = _unused(data_parallel(params, unused_gradients(workload, canonical_avals(workload))), workload)
     else:
         bounds = _unused(program.expected(global_batch), workload)
     bounds = _gathered(bounds, workload, program, global_batch)
-    return bounds, step, sum(not leaf.shape for leaf in jax.tree.leaves(gradients))
+    return bounds, step, sum(not leaf.shape for leaf in jax.tree.leaves(reduced))
 
 
 def _unused(bounds: CollectiveBounds, workload: TrainWorkload) -> CollectiveBounds:
@@ -175,8 +175,8 @@ def _unused(bounds: CollectiveBounds, workload: TrainWorkload) -> CollectiveBoun
     The compiler does not gather an unused parameter either.
     """
     # A parameter is gathered at most in the forward and in the backward pass of each micro-batch.
-    most = 2 * workload.micro_batches * without_gradient(workload)
-    return {kind: (max(0, least - most), many) for kind, (least, many) in bounds.items()} if most else bounds
+    unused = 2 * workload.micro_batches * without_gradient(workload)
+    return {kind: (max(0, least - unused), most) for kind, (least, most) in bounds.items()} if unused else bounds
 
 
 def _gathered(
@@ -228,8 +228,8 @@ def verify(collectives: Iterable[Collective], bounds: CollectiveBounds, step: St
         least = max(0.0, least - rank_0)
     else:
         metrics = step.metrics if step.sums else 0
-        if metrics and step.fewer is not None and counted.get(SUM, 0) < least + metrics:
-            metrics = min(metrics, step.fewer())
+        if metrics and step.least_metrics is not None and counted.get(SUM, 0) < least + metrics:
+            metrics = min(metrics, step.least_metrics())
         least, most = least + metrics, most + (step.metrics + step.weights) * step.sums
     # Numbers packed in pairs fill whole tiles, and the program's text does not say how much of them is padding.
     padding = by_kind[SUM].packed if SUM in by_kind else 0
@@ -268,9 +268,9 @@ def _with_statistics(numbers: float, least: float, most: float, step: StepFacts)
     The statistics are summed a whole number of times: the number that fits `numbers`, or once if none fits. Equal
     gradients may be sent only once.
     """
-    # `step.equal` traces the gradient, so it is called only if the numbers do not fit without it.
-    for fewer in (lambda: 0, step.equal or (lambda: 0)):
-        low = max(0.0, least - fewer())
+    # `step.repeated` traces the gradient, so it is called only if the numbers do not fit without it.
+    for left_out in (lambda: 0, step.repeated or (lambda: 0)):
+        low = max(0.0, least - left_out())
         for extra, scalars in step.statistics.sums(step.platform):
             if low + extra <= numbers <= most + extra + scalars:
                 return low + extra, most + extra + scalars

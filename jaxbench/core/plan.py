@@ -41,7 +41,7 @@ class Point(StepPlace):
     # These only choose the worker and are not sent to it. Its record takes the first two from the devices themselves.
     platform: str = ""
     processes: int = 1  # the number of processes that run it together
-    part_of: int = 0  # of the ablation "alone", one device's share of a step on n devices: n; 0: not that ablation
+    part_of: int = 0  # of the ablation "alone", in which one device does its share of a step on n devices: n; else 0
     memory_share: float = 0.0  # the share of an accelerator's memory for each process; 0: JAX's default
 
     def to_json(self) -> dict[str, Any]:

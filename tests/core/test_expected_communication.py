@@ -88,7 +88,7 @@ def test_a_program_with_batch_statistics_that_reduces_its_gradients_again(fault)
 
 
 def test_equal_gradients_need_not_be_sent_twice():
-    step = StepFacts(devices=2, equal=lambda: 2)
+    step = StepFacts(devices=2, repeated=lambda: 2)
     assert verify([summed(6)], FORM, step).ok and not verify([summed(5)], FORM, step).ok
     stateful = dataclasses.replace(step, statistics=Statistics(floats=5))
     assert verify([summed(11)], FORM, stateful).ok and not verify([summed(10)], FORM, stateful).ok
@@ -110,7 +110,7 @@ def test_gradients_and_metrics_in_one_array(step):
 
 
 def test_a_metric_of_no_example_need_not_be_summed():
-    step = StepFacts(devices=2, platform="gpu", metrics=2, fewer=lambda: 1)
+    step = StepFacts(devices=2, platform="gpu", metrics=2, least_metrics=lambda: 1)
     assert verify([summed(9)], FORM, step).ok and verify([summed(10)], FORM, step).ok
     assert not verify([summed(8)], FORM, step).ok
 
@@ -175,6 +175,6 @@ def test_parameters_of_rank_0_look_like_a_loss_on_a_cpu():
     params = {"w": jax.ShapeDtypeStruct((8,), "float32"), "scale": jax.ShapeDtypeStruct((), "float32")}
     form = data_parallel(params)
     assert form == {"all-reduce": (9, 9)}
-    assert verify([summed(8, scalars=3)], form, CPU, single=1).ok
-    assert verify([summed(11)], form, GPU, single=1).ok
-    assert not verify([summed(10)], form, GPU, single=1).ok
+    assert verify([summed(8, scalars=3)], form, CPU, rank_0=1).ok
+    assert verify([summed(11)], form, GPU, rank_0=1).ok
+    assert not verify([summed(10)], form, GPU, rank_0=1).ok
