@@ -14,6 +14,7 @@ import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -85,9 +86,11 @@ class OwnReference(Movement):
                 parts[part][path] = saved[name]
             text, held = saved["one"].tobytes() if "one" in saved else b"", parts.pop("array")
             one = OneDevice(text, []) if text else None
-            for i, like in enumerate(one.exported.in_avals if one else ()):
-                one.arrays.append(np.frombuffer(held[str(i)].tobytes(), like.dtype).reshape(like.shape))
-            return cls(**parts, one=one, **json.loads(str(saved["about"])))
+            if one is not None:
+                for i, like in enumerate(one.exported.in_avals):
+                    one.arrays.append(np.frombuffer(held[str(i)].tobytes(), like.dtype).reshape(like.shape))
+            about: dict[str, Any] = {**parts, **json.loads(str(saved["about"]))}
+            return cls(one=one, **about)
 
 
 def run(program: OwnProgram, call: Callable[..., PyTree], start: TrainState | None = None) -> Movement:
