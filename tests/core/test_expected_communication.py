@@ -67,7 +67,7 @@ def test_batch_statistics_are_summed_whole_times_and_gradients_once():
     assert not verify([summed(24)], FORM, own).ok and not verify([summed(24)], FORM, of_all).ok
     assert not verify([summed(12)], FORM, own).ok and not verify([summed(18)], FORM, own).ok
     assert verify([summed(28)], FORM, of_all).ok and not verify([summed(33)], FORM, of_all).ok
-    counters = StepFacts(devices=2, platform="gpu", metrics=0, statistics=Statistics(floats=5, others=2, scalars=1))
+    counters = StepFacts(devices=2, platform="gpu", metrics=0, statistics=Statistics(floats=5, integers=2, scalars=1))
     assert verify([summed(15, scalars=1)], FORM, counters).ok and not verify([summed(17)], FORM, counters).ok
 
 
