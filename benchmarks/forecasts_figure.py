@@ -65,5 +65,7 @@ def draw(families: Sequence[Family]) -> Figure:
         "the other runs of its family",
     ]
     if any(row.bound for family in families for row in family.rows):
-        notes.append("caret: kernels are so short that the forecast is a bound, which a run left of 1 would contradict")
+        notes.append(
+            "caret: kernels are so short that the forecast is a bound: such a run may lie anywhere but left of the band"
+        )
     return sheet.finish("Forecasts of published training runs", [*handles, marks.guide_handle("equal")], notes)

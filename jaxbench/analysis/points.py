@@ -395,7 +395,7 @@ def _counted(lines: dict[str, PointLines], places: Mapping[str, Place]) -> dict[
     """The rounds that count, of each point that has any."""
     rounds = {name: about.rounds_in_order for name, about in lines.items() if about.rounds}
     planned = [places[name] for name in rounds if name in places]
-    claiming = [place.point for place in planned if not (place.oversubscribed or getattr(place, "explains", ""))]
+    claiming = [place.point for place in planned if not (place.oversubscribed or bool(getattr(place, "explains", "")))]
     return contended.counted(rounds, claiming)
 
 

@@ -112,6 +112,7 @@ class CaseBench:
             step, compile_s = runnable.compile_for(chain)
         mesh = {} if chain.mesh is None else dict(chain.mesh.shape)
         memory, module = step.memory_analysis(), parse(step.as_text() or "")
+        assert memory is not None
         checks: tuple[Verdict, ...] = (check.judge_host_calls(operations.host_calls(module)),)
         if isinstance(case, CollectiveWorkload):
             checks = implementation(placement.impl, collective_counts.kinds(module)), *checks

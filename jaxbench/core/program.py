@@ -251,7 +251,8 @@ def optimizer_update(
             f"{'a gradient for each example' if missing[3] else missing[1] or missing[2]}, but a step passes it only "
             "mean gradients, its state and parameters: use another one, such as optax.adamw(1e-3)."
         ) from error
-    if jax.tree.structure(opt_state) != jax.tree.structure(new_state):
+    structure: Callable[[PyTree], object] = jax.tree.structure  # the stubs of PyTreeDef lack a comparison
+    if structure(opt_state) != structure(new_state):
         raise UserError(
             f"the optimizer of '{workload.name}' returns a state with another structure than its input, which the "
             "next step cannot take: remove transformations that extend it, such as optax.monitor."

@@ -23,6 +23,9 @@ AXES = {
     "context": False,  # the positions
     "tensor": False,  # heads, hidden units and vocabulary
 }
+# The axes of a mesh with stages. The stages run other branches in a tick, and a ring or an exchange inside one of them
+# would wait for all devices.
+PIPELINED = ("data", "fsdp", "stage", "tensor")
 # A model's table names the logical axis of each dimension of a parameter (`core.workload.Partition`). This maps
 # logical axes to mesh axes.
 LIES_ON = {"heads": "tensor", "hidden": "tensor", "vocab": "tensor", "experts": "expert"}
@@ -39,6 +42,12 @@ def parse(text: str) -> dict[str, int]:
         if not equals or not number.isdecimal() or int(number) < 1 or name in sizes:
             raise UserError(f"--config.lever.mesh={text} is not a mesh: use data=2,tensor=4, for example.")
         sizes[name] = int(number)
+    for name, size in sizes.items() if "stage" in sizes else ():
+        if name not in PIPELINED and size > 1:
+            raise UserError(
+                f"--config.lever.mesh={text} has stages and {name}={size}, but a pipeline takes only the axes "
+                f"{', '.join(PIPELINED)}: remove one of the two."
+            )
     return {name: sizes[name] for name in AXES if name in sizes}
 
 

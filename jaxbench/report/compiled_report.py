@@ -6,7 +6,6 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 from jaxbench.analysis import compiled
 from jaxbench.analysis.compiled import MARK, CompiledRow, gigabytes
@@ -78,11 +77,11 @@ def _fold(row: CompiledRow) -> Fold:
     return Fold(name=row.name, state=state, tables=(fill(COLLECTIVES, record.collectives),), notes=(row.why,))
 
 
-def _planned(name: str) -> Callable[[CompiledRow], Any]:
+def _planned(name: str) -> Callable[[CompiledRow], object]:
     return lambda row: row.point.get(name)
 
 
-def _of_record(function: Callable[[CompiledRecord], Any]) -> Callable[[CompiledRow], Any]:
+def _of_record(function: Callable[[CompiledRecord], object]) -> Callable[[CompiledRow], object]:
     return lambda row: function(row.record) if row.record is not None else None
 
 

@@ -11,7 +11,6 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
 
 import jinja2
 from markdown_it import MarkdownIt
@@ -145,7 +144,7 @@ class Page:
     sections: Sequence[Section]
     folds: Sequence[Fold] = ()
     links: Sequence[tuple[str, str]] = ()
-    sources: Sequence[tuple[str, Any]] = ()
+    sources: Sequence[tuple[str, object]] = ()
     definition: str = ""
     made_from: str = "manifest.json, config.json and records.jsonl"
 
@@ -198,7 +197,7 @@ def inline(svg: bytes, name: str) -> str:
     return re.sub(r'width="[\d.]+pt" height="[\d.]+pt"', f'role="img" aria-label="{name} figure"', text, count=1)
 
 
-def pretty(value: Any) -> str:
+def pretty(value: object) -> str:
     """The value as indented JSON."""
     return json.dumps(value, indent=1, sort_keys=True, ensure_ascii=False)
 

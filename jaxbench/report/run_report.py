@@ -84,8 +84,8 @@ RATIOS = f"{BASELINE}; x faster: examples/s over the baseline's. "
 PEAKS = " % of peak: of the binding ceiling, named under Peaks."
 MAX_LINES = 40  # of the terminal's table; the page has all
 TRAINING, ARMS, CASES = "training", "levers", "cases"
-# By kind: the section of docs/metrics that defines the numbers in the headlines, the columns, and the fields of a point
-# whose change begins a group of lines.
+# By kind: the section of docs/metrics that defines the numbers in the headlines, the columns, and fields of a point. A
+# change of these fields begins a group of lines.
 _KINDS: dict[str, tuple[str, Kind, tuple[str, ...]]] = {
     TRAINING: ("speed-up-and-efficiency", columns.T, ("strategy", "scaling")),
     ARMS: ("levers", columns.L, ("strategy", "scaling", "devices")),

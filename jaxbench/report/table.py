@@ -26,7 +26,7 @@ from rich.text import Text
 from jaxbench.analysis.quantities import interval, percent
 from jaxbench.statistics.bootstrap import Estimate
 
-Get = str | tuple[str, ...] | Callable[[Any], object]
+Get = str | tuple[str, ...] | Callable[..., object]
 NUMBER, TEXT, FOLD = "", "text", "fold"  # FOLD: a text that may wrap
 ALWAYS, DISTINCT = 9, 8  # ranks on the terminal: always shown; shown unless all lines have the same value
 TEXT_MAX = 24  # if the terminal is narrow, it wraps longer texts before it drops columns
@@ -79,11 +79,11 @@ class Column:
 
     name: str
     get: Get = ""
-    show: Callable[[Any], str] = str
+    show: Callable[..., str] = str
     _: KW_ONLY
     heading: str = ""
     kind: str = NUMBER
-    style: Callable[[Any], str] | None = None
+    style: Callable[..., str] | None = None
     terminal: int = 0
     interval: int = 0
     short: str = ""
@@ -262,8 +262,8 @@ def fill(
     columns: Sequence[Column],
     rows: Iterable[object],
     *,
-    group: Callable[[Any], object] | None = None,
-    soft: Callable[[Any], bool] | None = None,
+    group: Callable[..., object] | None = None,
+    soft: Callable[..., bool] | None = None,
     note: str = "",
 ) -> Table:
     """Makes a table from rows. Columns without any value are left out.
@@ -289,7 +289,7 @@ def plain(
     headings: Mapping[str, str],
     rows: Iterable[tuple[str | Cell, ...]],
     *,
-    first: Callable[[Any], bool] = lambda row: False,
+    first: Callable[..., bool] = lambda row: False,
     note: str = "",
 ) -> Table:
     """A table of texts. headings: {column name: kind}. first: whether a row begins a group."""
@@ -304,7 +304,7 @@ def facts(pairs: Iterable[tuple[str, str]], kind: str = TEXT) -> Table:
     return Table(columns=columns, lines=tuple(TableRow(cells=pair) for pair in pairs))
 
 
-def _begins(rows: Sequence[object], group: Callable[[Any], object] | None) -> list[bool]:
+def _begins(rows: Sequence[object], group: Callable[..., object] | None) -> list[bool]:
     """For each row, whether it begins a group."""
     if group is None:
         return [False] * len(rows)
@@ -340,7 +340,7 @@ def take(get: Get, row: object) -> Any:
     return None
 
 
-def _known(value: Any) -> Any:
+def _known(value: object) -> object:
     """The value; None if it is empty, unknown or not finite."""
     unknown = isinstance(value, Estimate) and not value.known
     return None if unknown or value == "" or (isinstance(value, float) and not math.isfinite(value)) else value

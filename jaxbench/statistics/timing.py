@@ -9,7 +9,7 @@ import re
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Protocol
+from typing import Any, Protocol
 
 import numpy as np
 
@@ -26,6 +26,15 @@ class TimedPoint(Protocol):
 
     @property
     def point(self) -> str: ...
+
+    @property
+    def record(self) -> Any: ...
+
+    @property
+    def devices(self) -> int: ...
+
+    @property
+    def processes(self) -> int: ...
 
     @property
     def rounds(self) -> tuple[RoundRecord, ...]: ...

@@ -47,10 +47,12 @@ def run(
     *,
     keep: bool = False,
     options: Mapping[str, object] | None = None,
+    limit_s: float = LIMIT_S,
 ) -> None:
     """Compiles the points that the folder lacks for the target `text`. Raises UserError. An interrupt loses nothing.
 
     keep: also keep the compiled texts, in the files of `text_file`. options: further compiler options for all points.
+    limit_s: for one compilation.
     """
     target = targets.parse(text)
     start_lib.require_target(target)
@@ -72,7 +74,8 @@ def run(
         with SweepProgress(console, [("prepare", point.point) for point in todo]) as progress:
             for devices in sorted({_devices(point) for point in todo}):
                 group = [point for point in todo if _devices(point) == devices]
-                _Compiler(folder, target.part(devices), setup, progress, options or {}, keep=keep).compile(group)
+                part = target.part(devices)
+                _Compiler(folder, part, setup, progress, options or {}, limit_s, keep=keep).compile(group)
     finally:
         folder.close()
 
@@ -136,10 +139,11 @@ class _Compiler:
         setup: Setup,
         progress: SweepProgress,
         options: Mapping[str, object],
+        limit_s: float,
         *,
         keep: bool,
     ):
-        self._folder, self._target, self._progress, self._keep = folder, target, progress, keep
+        self._folder, self._target, self._progress, self._keep, self._limit_s = folder, target, progress, keep, limit_s
         environment = {**start_lib.target_environment(target), **_fake_devices(setup, target)}
         self._options = dict(options)
         self._setup = dataclasses.replace(setup, target=target.text, devices=target.devices, environment=environment)
@@ -159,7 +163,7 @@ class _Compiler:
             for point in points:
                 self._progress.begin("prepare", point.point, f"compile {point.text} for {self._target.text}")
                 try:
-                    record = worker.ask(self._request(point), LIMIT_S).record
+                    record = worker.ask(self._request(point), self._limit_s).record
                 except WorkerError as error:
                     if error.stage == "model":
                         raise UserError(str(error)) from error

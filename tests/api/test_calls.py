@@ -11,6 +11,7 @@ from pathlib import Path
 
 import doorway
 import pytest
+from thin import thin
 
 import jaxbench as jb
 from jaxbench.api import calls
@@ -61,11 +62,14 @@ def test_a_run_measures_shows_its_progress_and_returns_a_table(capsys):
 
 @pytest.mark.parametrize(
     ("model", "settings", "words"),
-    [
-        ("mpl", {}, ["run", "mpl"]),
-        ("mlp", {"bacth": 3}, ["run", "mlp", "--config.bacth=3"]),
-        ("mlp", {"batch": -1}, ["run", "mlp", "--config.batch=-1"]),
-    ],
+    thin(
+        [
+            ("mpl", {}, ["run", "mpl"]),
+            ("mlp", {"bacth": 3}, ["run", "mlp", "--config.bacth=3"]),
+            ("mlp", {"batch": -1}, ["run", "mlp", "--config.batch=-1"]),
+        ],
+        2,
+    ),
 )
 def test_errors_are_the_sentence_of_the_command_line_and_leave_nothing(model, settings, words):
     with pytest.raises(jb.JaxbenchError) as caught:

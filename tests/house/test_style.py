@@ -32,7 +32,7 @@ def broad_excepts(path: str, text: str) -> list[str]:
         if isinstance(node, ast.ExceptHandler):
             if node.type is not None:
                 caught = node.type.elts if isinstance(node.type, ast.Tuple) else [node.type]
-        elif isinstance(node, ast.Call) and ast.unparse(node.func).endswith("suppress"):
+        elif isinstance(node, ast.Call) and getattr(node.func, "attr", getattr(node.func, "id", "")) == "suppress":
             caught = node.args
         else:
             continue

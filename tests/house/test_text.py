@@ -16,12 +16,8 @@ REGISTRY = re.compile("|".join([r"py" + r"pi\.org", r"python" + r"hosted\.org", 
 
 
 def personal(path: str, text: str) -> list[str]:
-    found = []
-    for number, line in enumerate(text.splitlines(), start=1):
-        for pattern in (MACHINE, REGISTRY):
-            if match := pattern.search(line):
-                found.append(f"{path}:{number}: {match.group()}")
-    return found
+    matches = [match for pattern in (MACHINE, REGISTRY) for match in pattern.finditer(text)]
+    return [f"{path}:{text.count(chr(10), 0, match.start()) + 1}: {match.group()}" for match in matches]
 
 
 def is_text(path: Path) -> bool:

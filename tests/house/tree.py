@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import functools
 import shutil
 import subprocess
 from collections.abc import Callable
@@ -15,6 +16,7 @@ _CACHES = {"__pycache__", "results", "build", "dist"}
 Checker = Callable[[str, str], list[str]]
 
 
+@functools.cache
 def files() -> list[Path]:
     """Every file git has or would take, relative to ROOT. Without git: all but hidden folders and caches."""
     command = ["git", "ls-files", "--cached", "--others", "--exclude-standard", "-z"]

@@ -22,6 +22,8 @@ def test_a_mesh_is_read_in_the_order_of_its_axes():
         ("data", "is not a mesh: use data=2,tensor=4"),
         ("data=0", "is not a mesh"),
         ("data=2,data=2", "is not a mesh"),
+        ("context=2,stage=2", "has stages and context=2, but a pipeline takes only the axes data, fsdp, stage, tensor"),
+        ("expert=2,stage=2", "has stages and expert=2"),
     ],
 )
 def test_an_illegal_mesh_is_refused(text, said):

@@ -5,6 +5,6 @@ settle                what `build(config)` of an experiment returned, and the se
 program               the step as a Program; what makes it unfit
 reference, references how parameters move, compared with one device; which process makes the reference
 bench                 one point in one process
-collectives, shares   the ablations: the step's collectives alone, and one device's share on all devices
+collectives, shares   the step's collectives alone; the step of one device, elsewhere
 trial                 `jaxbench try`
 """

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import dataclasses
 import itertools
+import math
 import types
 from collections import Counter
 from collections.abc import Sequence
@@ -32,6 +33,7 @@ from jaxbench.measure.arm import require_options
 from jaxbench.measure.compile_report import CompiledStep, StepWork, compile_step
 from jaxbench.parallel import multihost
 from jaxbench.processes import messages
+from jaxbench.processes.group import ProcessGroup
 from jaxbench.processes.messages import Explained, Fields, Request, Same
 from jaxbench.processes.server import stage
 from jaxbench.records.documents import decode
@@ -107,6 +109,10 @@ class OwnBench(AblationBench):
     def carry_out(self, request: Request) -> Same | Explained | None:
         """Also takes the reference that a request brings."""
         if reference := getattr(request, "reference", None):
+            file = Path(reference.get("file", ""))
+            members = ProcessGroup.of(self.devices[: decode(Point, request.point).devices])  # type: ignore[attr-defined]
+            if not members.all(file.exists()):
+                reference = {"why": f"not all hosts see '{file}': give a --workdir in a folder that they share"}
             self.proof.reference = reference
         match request:
             case messages.Refer():
@@ -196,6 +202,7 @@ class OwnBench(AblationBench):
         compared, others = state.params, state.opt_state
         largest = sorted(compared, key=lambda path: -compared[path].size)[:3]
         aside = ", ".join(map(repr, [*leaves.constants][:3]))
+        here = sum(math.prod(x.sharding.shard_shape(x.shape)) * x.dtype.itemsize for x in arrays.values())
         facts = [
             ("state", f"{len(arrays)} arrays, {size(sum(x.size * x.dtype.itemsize for x in arrays.values()))}"),
             ("parameters", f"{report.parameters:,} in {len(compared)} arrays; largest: {', '.join(largest)}"),
@@ -211,7 +218,7 @@ class OwnBench(AblationBench):
             "state": specs([programs.spec(x.sharding) for x in arrays.values()]),
             "batch": specs([programs.spec(x.sharding) for x in batch.values()]),
             "collectives": "; ".join(listed) or "none",
-            "state_bytes": size(sum(programs.bytes_here(x) for x in arrays.values())),
+            "state_bytes": size(here),
             "peak": size(report.peak_bytes),
         }
         return Explained(

@@ -69,13 +69,9 @@ def _items(module: Module, computation: str, mesh: Mesh) -> tuple[list[Item], in
         elif line.opcode in ("call", "conditional"):
             branches = [_items(module, name, mesh) for name in line.called if name in module.computations]
             if branches and (most := max(branches, key=lambda branch: len(branch[0])))[0]:
-                items += [_later(item, before) for item in most[0]]
+                items += [dataclasses.replace(item, rank=item.rank + before) for item in most[0]]
                 rank[line.name] = before + most[1]
     return items, max(rank.values(), default=0)
-
-
-def _later(item: Item, ranks: int) -> Item:
-    return dataclasses.replace(item, rank=item.rank + ranks)
 
 
 def _call(line: Instruction, module: Module, mesh: Mesh, rank: int) -> CompiledCall:

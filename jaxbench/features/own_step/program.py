@@ -11,7 +11,6 @@ from __future__ import annotations
 import dataclasses
 import hashlib
 import inspect
-import math
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -78,11 +77,9 @@ class Leaves:
 
     def whole(self, arrays: Mapping[str, PyTree]) -> PyTree:
         """The tree with these arrays."""
-        arrays = {path: self._key(path, x) if path in self.keys else x for path, x in arrays.items()}
-        return jax.tree.unflatten(self.tree, [{**self.constants, **arrays}[path] for path in self.paths])
-
-    def _key(self, path: str, numbers: PyTree) -> PyTree:
-        return jax.random.wrap_key_data(numbers, impl=self.keys[path])
+        keys = {path: jax.random.wrap_key_data(arrays[path], impl=impl) for path, impl in self.keys.items()}
+        leaves = {**self.constants, **arrays, **keys}
+        return jax.tree.unflatten(self.tree, [leaves[path] for path in self.paths])
 
 
 def _is_array(leaf: PyTree, numbers: bool) -> bool:
@@ -314,11 +311,6 @@ def parameters(program: OwnProgram) -> int:
 
     mapped = all(map(has_row_each, arrays)) and any(map(has_row_each, program.batch_of(0).values()))
     return sum(x.size for x in arrays) // (count if mapped else 1)
-
-
-def bytes_here(x: PyTree) -> int:
-    """The bytes of an array, given as a shape with a sharding, on one device."""
-    return math.prod(x.sharding.shard_shape(x.shape)) * x.dtype.itemsize
 
 
 def spec(sharding: PyTree) -> str:

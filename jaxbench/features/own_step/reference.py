@@ -14,6 +14,7 @@ import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -85,9 +86,11 @@ class OwnReference(Movement):
                 parts[part][path] = saved[name]
             text, held = saved["one"].tobytes() if "one" in saved else b"", parts.pop("array")
             one = OneDevice(text, []) if text else None
-            for i, like in enumerate(one.exported.in_avals if one else ()):
-                one.arrays.append(np.frombuffer(held[str(i)].tobytes(), like.dtype).reshape(like.shape))
-            return cls(**parts, one=one, **json.loads(str(saved["about"])))
+            if one is not None:
+                for i, like in enumerate(one.exported.in_avals):
+                    one.arrays.append(np.frombuffer(held[str(i)].tobytes(), like.dtype).reshape(like.shape))
+            about: dict[str, Any] = {**parts, **json.loads(str(saved["about"]))}
+            return cls(one=one, **about)
 
 
 def run(program: OwnProgram, call: Callable[..., PyTree], start: TrainState | None = None) -> Movement:
@@ -234,23 +237,28 @@ def judge_timed(program: OwnProgram, call: Callable[..., PyTree], state: TrainSt
     if not program.members.all(not why):
         return Verdict(name=TIMED_UPDATE, ok=True, reason=f"the timed state was not compared: {why or 'too large'}")
 
+    few = "one device"
+
     def judged(state: TrainState) -> Verdict:
         start = {path: np.array(multihost.on_host(x), copy=True) for path, x in state.params.items()}
         with program.context():
             new, _ = jax.block_until_ready(program.members.after_barrier(call)(state, batch))
         ended = _floats(new.params)
         del new, state  # one device may need their memory
-        right = _perturbed(
-            lambda: step(start),
-            lambda random: step({path: last_bit_changed(x, random) for path, x in start.items()}),
-        )
         try:
+            right = _perturbed(
+                lambda: step(start),
+                lambda random: step({path: last_bit_changed(x, random) for path, x in start.items()}),
+            )
             end = _aligned(ended, right.end, program.mesh.size, 1)
         except OwnCopies as error:
             return Verdict(name="parameters", ok=False, reason=str(error))
-        moved, few = Movement(right.start, end, {}).moved, "one device"
-        verdict = _parameters(moved, right, platform=_platform(program), few=few, steps=1)
-        return _drawn(verdict, program, few)
+        except jax.errors.JaxRuntimeError as error:
+            if "RESOURCE_EXHAUSTED" not in str(error):
+                raise
+            return Verdict(name="parameters", ok=True, reason="not compared, because one device ran out of memory")
+        moved = Movement(right.start, end, {}).moved
+        return _parameters(moved, right, platform=_platform(program), few=few, steps=1)
 
     verdict, after = judged(state), f"from the state after {int(timed.step)} timed steps"
     if program.members.broadcast(verdict.unchecked):
@@ -258,6 +266,7 @@ def judge_timed(program: OwnProgram, call: Callable[..., PyTree], state: TrainSt
         others = {path: multihost.put(x, first.opt_state[path].sharding) for path, x in timed.opt_state.items()}
         verdict = judged(dataclasses.replace(first, opt_state=others))
         after = f"from the first parameters, because rounding alone moves those {after}"
+    verdict = _drawn(verdict, program, few)
     return dataclasses.replace(verdict, name=TIMED_UPDATE, reason=f"{after}: {verdict.reason}")
 
 

@@ -24,7 +24,7 @@ from jax.sharding import PartitionSpec
 from jaxbench.core import weighted
 from jaxbench.core.program import Program, TrainState, mean_over, update
 from jaxbench.core.workload import KEY, Batch, CollectiveBounds, DeviceShare, Metrics, PyTree, TrainWorkload
-from jaxbench.errors import Unsupported, UserError
+from jaxbench.errors import Unsupported
 from jaxbench.levers import remat
 from jaxbench.parallel import pipeline_layout, sharded_step
 from jaxbench.parallel import schedule as schedules
@@ -35,17 +35,14 @@ from jaxbench.parallel.schedule import BACKWARD, FORWARD, Schedule
 from jaxbench.parallel.stage import AXIS, Stage
 from jaxbench.workloads import rng_keys, sharding_context
 
-# Not context: the stages run other branches in a tick, and a ring inside one of them would wait for all devices.
-WITH = ("data", "fsdp", "stage", "tensor")
-
 
 def build(workload: TrainWorkload, devices: list[jax.Device], sizes: Sizes, *, schedule: str = "gpipe") -> Program:
     """Returns the Program over `devices`, with as many micro-batches as the workload has.
 
-    sizes: of a mesh with the axes of `WITH`. schedule: gpipe | 1f1b | interleaved.
+    sizes: of a mesh with the axes of `axes.PIPELINED`. schedule: gpipe | 1f1b | interleaved.
 
-    Raises UserError for a model without stages, for blocks that do not divide over them, for an axis that a pipeline
-    cannot have, and for activations offloaded to the host.
+    Raises UserError for a model without stages, for blocks that do not divide over them, and for activations offloaded
+    to the host.
     """
     _require(workload, sizes)
     table = schedules.make(schedule, sizes.get(AXIS, 1), workload.micro_batches)
@@ -109,7 +106,9 @@ def _as_micro_batches(parts: int, count: int, batch: Batch) -> Batch:
 def _require(workload: TrainWorkload, sizes: Sizes) -> None:
     sharded_step.require(workload, sizes)
     if not splits(workload.partition, AXIS):
-        raise Unsupported(f"'{workload.name}' is not a stack of blocks that a pipeline can divide into stages; gpt is.")
+        raise Unsupported(
+            f"'{workload.name}' is not a stack of blocks that a pipeline divides into stages; gpt without experts is."
+        )
     if workload.loss_scale is not None:
         raise Unsupported(
             "--config.lever.precision=float16 scales the loss before it is differentiated, but a pipeline "
@@ -121,9 +120,6 @@ def _require(workload: TrainWorkload, sizes: Sizes) -> None:
             "a pipeline cannot offload activations to the host: use --config.lever.remat=dots_saveable, not "
             f"{workload.partition.stages.remat}."
         )
-    for axis, size in sizes.items():
-        if axis not in WITH and size > 1:
-            raise UserError(f"a pipeline takes the axes {', '.join(WITH)}, but the mesh has {axis}={size}: remove it.")
 
 
 def expected(

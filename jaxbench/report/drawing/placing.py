@@ -84,7 +84,7 @@ def _move(text: Annotation, axes: Axes, boxes: Sequence[Bbox], lines: Sequence[P
         bad += _CROSSED * int(((box.min < points) & (points < box.max)).all(axis=1).sum())
         return bad + _CROSSED * sum(path.intersects_bbox(box, filled=False) for path in lines)
 
-    best = cost(text.get_window_extent()), first
+    best: tuple[float, tuple[tuple[float, float], str, str]] = cost(text.get_window_extent()), first
     for offset in _OFFSETS if best[0] else ():
         for ha, va in _AROUND:
             side = {"left": 1, "right": -1}.get(ha, 0), _SIDES[va]

@@ -21,7 +21,7 @@ from jaxbench.statistics.bootstrap import Estimate
 
 Value = Callable[[Row], Estimate]
 Curve = Value | tuple[Value, dict[str, Any]]  # with a style of `marks.line`
-Axis = Callable[[Axes], Any]
+Axis = Callable[[Axes], object]
 
 
 def log(which: str, show: Show = plain, **settings: Any) -> Axis:
@@ -49,7 +49,7 @@ class Panel:
     x: str = ""
     values: Sequence[Curve] = ()
     made: Sequence[Mark] = ()
-    draw: Callable[[Axes, Sequence[Mark]], Any] = marks.dots
+    draw: Callable[[Axes, Sequence[Mark]], object] = marks.dots
     axis: Axis | None = None
     level: float | None = None
     extra: Axis | None = None

@@ -6,7 +6,6 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 from matplotlib.axes import Axes
@@ -14,6 +13,7 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.ticker import FixedLocator, FuncFormatter, NullLocator
 from matplotlib.typing import LineStyleType
+from numpy.typing import ArrayLike
 
 from jaxbench.analysis import studies
 from jaxbench.analysis.arms import ArmGroup
@@ -147,11 +147,11 @@ def _axes(axes: Axes, counts: Sequence[int]) -> None:
     right.spines["right"].set_visible(True)
 
 
-def _gigabytes(per_parameter: Any) -> Any:
+def _gigabytes(per_parameter: ArrayLike) -> np.ndarray:
     return np.asarray(per_parameter) * BILLIONS
 
 
-def _bytes(gigabytes: Any) -> Any:
+def _bytes(gigabytes: ArrayLike) -> np.ndarray:
     return np.asarray(gigabytes) / BILLIONS
 
 

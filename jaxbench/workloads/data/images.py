@@ -98,10 +98,10 @@ def _digits(*, seed: int, size: Size, classes: int) -> Splits:
     spare = [edge - times * EDGE for edge in size]
     image = np.pad(image, [(0, 0), *((gap // 2, gap - gap // 2) for gap in spare)])
     train, test = _split_by_class(label, seed)
-    parts = (
+    first, second = (
         _bundle(image[rows], label[rows], classes=classes, where="scikit-learn's digits") for rows in (train, test)
     )
-    return Splits(*parts, "digits")
+    return Splits(first, second, "digits")
 
 
 def _split_by_class(label: np.ndarray, seed: int) -> tuple[np.ndarray, np.ndarray]:
@@ -220,7 +220,7 @@ def _npz(path: Path, *, size: Size, classes: int) -> Splits:
     except (OSError, ValueError, EOFError, zipfile.BadZipFile, zlib.error) as error:
         raise UserError(f"{path} cannot be read as an .npz file of numbers ({error}): save it again.") from error
     train, test = (
-        _npz_split(path, *arrays[at : at + 2], part, size, classes) for at, part in ((0, "train"), (2, "test"))
+        _npz_split(path, x, y, part, size, classes) for x, y, part in ((*arrays[:2], "train"), (*arrays[2:], "test"))
     )
     return Splits(train, test, path.stem)
 
