@@ -168,10 +168,11 @@ def test_a_figure_prints_the_verdict_of_every_claim(id: str, tmp_path: Path) -> 
 
 def test_a_symbol_has_one_meaning_in_all_panels(tmp_path: Path) -> None:
     both(made.kernels(0.8), made.all_reduces(0.0), made.follows(made.AMDAHL, "strong"))(tmp_path)
+    paper, found = library.load("williams2009"), Evidence(tmp_path)
     with canvas.style():
-        drawn = figure.draw(library.load("williams2009"), Evidence(tmp_path), [])
+        drawn = figure.draw(paper, found, [judged(claim, found) for claim in paper.claims])
     handles = drawn.legends[0].legend_handles
-    styles = {(str(line.get_color()), line.get_marker(), line.get_linestyle()) for line in handles}
+    styles = {(str(line.get_color()), line.get_marker(), str(line._unscaled_dash_pattern)) for line in handles}
     assert len(styles) == len(handles) > 3
 
 
