@@ -155,8 +155,8 @@ def test_sums_that_are_none_are_refused_in_one_sentence():
     [
         ([["a", 1.0]], [1], "the column number 1 has text"),
         ([[1.0, np.nan], [1.0, 2.0]], [0, 1], "the column number 2 has no finite number in 1 of 2 rows"),
-        ([[1.0], [2.0]], [1, 1], "one class only, 1:"),
-        (np.zeros((0, 3)), [], "has no rows"),
+        ([[1.0], [2.0]], [1, 1], "have 1 classes: give rows of at least two"),
+        (np.zeros((0, 3)), [], "have 0 classes"),
     ],
 )
 def test_a_bad_table_is_refused_in_one_sentence(columns, target, words):
