@@ -206,6 +206,7 @@ def judged(row: dict[str, str], folder: Path, console: Console) -> Judged:
             "from": None,
         }
     )
+    asked = dataclasses.replace(asked, memory=False)
     workload = inspected(made, "gpt")
     (record,) = forecast_command.of_target("gpt", made, asked, target, folder / row["id"], console)
     if record.work_s is None or record.hidden_s is None or record.bare_s is None or record.scheduled_s is None:

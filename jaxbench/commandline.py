@@ -99,6 +99,8 @@ def _check_flags(name: str, verb: Verb) -> None:
         if flags.FLAGS[flag].present and flag not in verb.flags:
             takes = f"it takes --{', --'.join(verb.flags)}" if verb.flags else "it takes no flags"
             raise UserError(f"jaxbench {name} does not take --{flag}: {takes}.")
+        if flag in verb.required and not flags.FLAGS[flag].value:
+            raise UserError(f"jaxbench {name} needs --{flag}: jaxbench {verb.usage}.")
 
 
 def _check_arguments(name: str, verb: Verb, arguments: list[str]) -> None:
@@ -200,18 +202,24 @@ def _follows() -> bool:
 
 
 def explained(action: Callable[[Any], Any]) -> Callable[[Any], Any]:
-    """Wraps `action`: a UserError ends the program with its sentence, and with the stack trace at --verbosity=1."""
+    """Wraps `action`: a UserError ends the program with its sentence, and with the stack trace at --verbosity=1.
+
+    So does an error of the operating system that no other code expects, such as a folder that may not be written.
+    """
 
     def run(argument: Any) -> Any:
         try:
             return action(argument)
-        except UserError as error:
+        except (UserError, OSError) as error:
+            said = str(error)
+            if isinstance(error, OSError):
+                said = f"cannot use '{error.filename}' ({error.strerror})." if error.filename else f"{error}."
             name = next((word for word in sys.argv[1:] if not word.startswith("-")), "")
             if logging.level_debug():
                 traceback.print_exc()
             if not (action is parse and _follows()):
-                trains = str(error).replace("--config.strategy=", "--config.train.strategy=")
-                sys.stderr.write(f"jaxbench: {as_typed(trains if name == 'train' else str(error))}\n")
+                trains = said.replace("--config.strategy=", "--config.train.strategy=")
+                sys.stderr.write(f"jaxbench: {as_typed(trains if name == 'train' else said)}\n")
             answers = name in VERBS and VERBS[name].answers
             sys.exit(NO_ANSWER if answers else 2)  # a comparing verb returns 2 for "inconclusive"
 

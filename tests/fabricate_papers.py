@@ -16,7 +16,7 @@ import numpy as np
 from fabricate_arms import arm
 
 from jaxbench.core.store import RECORDS
-from jaxbench.suites.papers import evidence
+from jaxbench.features.training.trainings import Trained, write_trained
 
 Make = Callable[[Path], Any]
 Law = Callable[[int], float]  # by batch
@@ -171,15 +171,20 @@ def trainings(steps: Law, accuracy: Law = lambda batch: 0.97, *, noise_scale: fl
     """Five seeds per batch, from 8 to 1,024, which differ by one per cent."""
 
     def make(folder: Path) -> None:
-        lines = [",".join(evidence.COLUMNS)]
+        trained = []
         for batch in (8, 16, 32, 64, 128, 256, 512, 1024):
             for seed in range(5):
                 many, right = steps(batch) * (1 + 0.005 * (seed - 2)), accuracy(batch) + 1e-4 * (seed - 2)
-                reached = many < 1e6
-                for rule in ("linear", "tuned"):
-                    lines.append(f"mlp,{batch},1,{seed},{rule},{many:.3f},{reached},{right},{noise_scale},")
+                # A hundred times the steps: they are whole numbers, and claims are about their ratios.
+                trained += [
+                    Trained(
+                        model="mlp", batch=batch, devices=1, seed=seed, learning_rate=0.1, rule=rule, target=0.97,
+                        steps=round(100 * many), reached=many < 1e6, diverged=None, accuracy=right, step_s=None,
+                        noise=((10, 1.0, noise_scale),), folder="",
+                    ) for rule in ("linear", "tuned")
+                ]  # fmt: skip
         (folder / "targets").mkdir(parents=True)
-        (folder / "targets" / evidence.TARGETS).write_text("\n".join(lines) + "\n")
+        write_trained(folder / "targets", trained)
 
     return make
 

@@ -112,6 +112,7 @@ WRONG = [
     (["run", "cnn", "--config.mesh.platform=cpu", "--config.mesh.devices=3"], "does not divide over 3 devices"),
     (["run", "cnn", *QUICK, "--config.optimizer.name=sdg"], "did you mean 'sgd'?"),
     (["run", "cnn", *QUICK, "--workdir=/proc/nothing"], "cannot write to '/proc/nothing'"),
+    (["new", "no/such/folder/mine.py"], "cannot use 'no/such/folder/mine.py' (No such file or directory)."),
     (["run", "cnn", "--config.experiment=<b>x</b>"], "--config.experiment cannot be set"),
     (["run", "cnn", "--config.report.view=nosuch"], "choose one of: context, contrastive"),
     (["run", "cnn", "--dry_run=maybe"], "--dry_run=maybe is not true or false"),
@@ -121,7 +122,8 @@ WRONG = [
     (["try", "cnn", "--config.optimizer.name=adamm"], "did you mean 'adam'?"),
     (["try", "cnn", "--config.strategy=pmap"], "--config.strategy=pmap has no effect on jaxbench try"),
     (["try", "cnn", "--config.lever.remat=full"], "--config.lever.remat=full has no effect on jaxbench try"),
-    (["report"], "needs --run=DIR"),
+    (["run", "matmul", "--price_per_hour=1"], "--price_per_hour needs a model, which has steps"),
+    (["report"], "jaxbench report needs --run: jaxbench report --run=DIR."),
     (["report", "--run=/no/such"], "'/no/such' is not a folder"),
 ]
 

@@ -26,6 +26,7 @@ from jaxbench.features.forecast import page as forecast
 from jaxbench.features.forecast.figures import draw_forecast
 from jaxbench.features.machine_profile import page as machine_page
 from jaxbench.features.training import trainings
+from jaxbench.records import identity
 from jaxbench.report import build, page, views
 from jaxbench.report.drawing import canvas
 from jaxbench.report.drawing.canvas import Look
@@ -225,7 +226,7 @@ def load(path: str | os.PathLike[str]) -> Run | Forecast | Machine:
     card = machine_profile.read(path / machine_profile.NAME)
     if card is None or (path / RECORDS).exists():
         return Run(build.find(path))
-    name = machine_page.machine_name(card["machine"])
+    name = identity.machine_name(card["machine"])
     about = Page(
         name=name, heading=f"{name}: machine profile", headlines=machine_page.headlines(card), pictures=(),
         table=machine_page.table(card), sections=[Section("Doubts", machine_profile.doubts(card))],

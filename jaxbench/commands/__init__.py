@@ -57,7 +57,7 @@ class Verb:
       details: a paragraph at the end of the help, about its flags.
       argument: the name of its single argument; "" for none, "..." for any number of words.
       example: a command with an argument.
-      flags: the flags that it takes.
+      flags: the flags that it takes. required: those that it cannot do without.
       configured: whether it takes --config settings of its experiment. refused: kinds of experiment that it does not
         take, by what they measure.
       trains: its config is that of a training.
@@ -72,6 +72,7 @@ class Verb:
     argument: str = ""
     example: str = ""
     flags: tuple[str, ...] = ()
+    required: tuple[str, ...] = ()
     configured: bool = False
     refused: tuple[str, ...] = ()
     trains: bool = False

@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-import math
 import shlex
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -53,26 +52,14 @@ def main(arguments: list[str], workdir: Path, console: Console) -> int:
     from jaxbench.commands.compare import answer
     from jaxbench.features.comparison import ab as runner
     from jaxbench.features.comparison import judge
-    from jaxbench.features.comparison.comparison import Comparison
 
     (experiment,) = arguments
     sides = side_of(FLAGS.config, FLAGS.a or ""), side_of(FLAGS.config, FLAGS.b or "")
-    if not 0 < FLAGS.budget_s < math.inf:
-        raise UserError(f"--budget_s={FLAGS.budget_s} must be above 0 and finite: use 600 for ten minutes.")
     by, margin = judge.metric_named(FLAGS.metric), judge.margin_of(FLAGS.margin)
     budget = runner.Budget(seconds=FLAGS.budget_s, metric=by, margin=margin)
-    outcome = runner.run(experiment, sides, workdir, budget, console)
-    console.print(outcome.why[:1].upper() + outcome.why[1:] + ".", highlight=False)
-    names = [f"{which} ({words or 'default settings'})" for which, words in (("A", FLAGS.a), ("B", FLAGS.b))]
-    found = Comparison(
-        a=names[0],
-        b=names[1],
-        answers=outcome.answers,
-        left_out=outcome.left_out,
-        software=outcome.software,
-        across=outcome.across,
-    )
-    return answer(found, workdir, f"{experiment}: {names[0]} against {names[1]}", console)
+    found, why = runner.run(experiment, sides, workdir, budget, console)
+    console.print(why[:1].upper() + why[1:] + ".", highlight=False)
+    return answer(found, workdir, f"{experiment}: {found.a} against {found.b}", console)
 
 
 def side_of(config: ConfigDict, text: str) -> Side:
@@ -88,4 +75,4 @@ def side_of(config: ConfigDict, text: str) -> Side:
     refs = [word for word in words if word.startswith(PREFIX)]
     if len(refs) > 1:
         raise UserError(f"{text!r} names two commits, {refs[0]} and {refs[1]}: each arm measures one.")
-    return Side(commandline.changed(config, [word for word in words if word not in refs]), *refs)
+    return Side(commandline.changed(config, [word for word in words if word not in refs]), text, *refs)

@@ -8,21 +8,23 @@ from pathlib import Path
 from rich.console import Console
 
 from jaxbench.commands import FLAGS, Verb
-from jaxbench.errors import UserError
 
 VERB = Verb(
-    usage="baseline --run=DIR --name=N", help="keep a run as a baseline", group="compare", flags=("run", "name"),
+    usage="baseline --run=DIR --name=N",
+    help="keep a run as a baseline",
+    group="compare",
+    flags=("run", "name"),
+    required=("run", "name"),
     answers=True,
-)  # fmt: skip
+)
 
 
 def main(arguments: list[str], workdir: Path, console: Console) -> int:
     from jaxbench.features.comparison import comparable
     from jaxbench.statistics.bootstrap import MIN_PROCESSES
 
-    if not (FLAGS.run and FLAGS.name):
-        raise UserError("jaxbench baseline needs --run=DIR, the folder of a run, and --name=NAME.")
     path = comparable.keep_baseline(Path(FLAGS.run), FLAGS.name)
+    # Too few processes are allowed: then `check` relies on the calibration.
     few = [n for n, one in comparable.samples_of(comparable.read(path)).items() if len(one.processes) < MIN_PROCESSES]
     console.print(f"Kept as {path}.", highlight=False, soft_wrap=True)
     if few:

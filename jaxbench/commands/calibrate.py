@@ -55,7 +55,7 @@ def main(arguments: list[str], workdir: Path, console: Console) -> int:
     time = datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds")
     name = str(run.config["experiment"])
     found = calibration.calibrate(comparable.samples_of(run), name, time, comparable.measured(run))
-    earlier = calibration.load(run.manifest, name)
+    earlier = calibration.load(run.manifest, name)  # perhaps of another experiment, if this one has none
     found = found.after(earlier if earlier and earlier.experiment == name else None)
     path = calibration.save(run.manifest, found)
     threshold = max(MIN_THRESHOLD, found.threshold)

@@ -8,16 +8,17 @@ from pathlib import Path
 from rich.console import Console
 
 from jaxbench.commands import FLAGS, Verb
-from jaxbench.errors import UserError
 
 VERB = Verb(
-    usage="card --run=DIR", help="write a run as one document, its result card", group="compare", flags=("run",)
+    usage="card --run=DIR",
+    help="write a run as one document, its result card",
+    group="compare",
+    flags=("run",),
+    required=("run",),
 )
 
 
 def main(arguments: list[str], workdir: Path, console: Console) -> int:
     from jaxbench.features.cards import card, gallery
 
-    if not FLAGS.run:
-        raise UserError("jaxbench card needs --run=DIR, the folder of a run.")
     return card.save(Path(FLAGS.run), gallery.FOLDER, console)

@@ -14,7 +14,6 @@ from absl import flags
 from rich.console import Console
 
 from jaxbench.commands import FLAGS, Verb
-from jaxbench.errors import UserError
 
 if TYPE_CHECKING:
     from jaxbench.features.comparison.comparison import Comparison
@@ -28,6 +27,7 @@ VERB = Verb(
     details="compare and ab take --metric=step_s|throughput and --margin=0.02; compare also --across=FIELD,... Of two "
     "trainings, or of two folders with seeds of one each, compare says which reaches its target sooner.",
     flags=("a", "b", "across", "metric", "margin", "workdir"),
+    required=("a", "b"),
     answers=True,
 )
 
@@ -37,8 +37,6 @@ def main(arguments: list[str], workdir: Path, console: Console) -> int:
     from jaxbench.features.comparison import comparison, judge
     from jaxbench.features.training import trainings
 
-    if not (FLAGS.a and FLAGS.b):
-        raise UserError("jaxbench compare needs --a=DIR and --b=DIR, the folders of two runs.")
     if any(trainings.holds_trainings(Path(side)) for side in (FLAGS.a, FLAGS.b)):
         return _compare_trainings(Path(FLAGS.a), Path(FLAGS.b), workdir if FLAGS.workdir else None, console)
     by, across = judge.metric_named(FLAGS.metric), [word for word in FLAGS.across.split(",") if word]
@@ -67,7 +65,7 @@ def _compare_trainings(a: Path, b: Path, folder: Path | None, console: Console) 
         console.print(
             f"\nWritten to {folder}: summary.md, figures/{draw_learning.name}.svg", highlight=False, soft_wrap=True
         )
-    return judge.EXIT[found[0].verdict]
+    return judge.EXIT[found[0].verdict]  # in seconds: fewer steps may take longer
 
 
 def answer(found: Comparison, folder: Path | None, name: str, console: Console) -> int:

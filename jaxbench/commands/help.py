@@ -29,6 +29,7 @@ def main(arguments: list[str], workdir: Path, console: Console) -> int:
     console.print("jaxbench VERB ...", highlight=False)
     for group in GROUPS:
         console.print(f"\n{group}", style="bold", highlight=False)
+        # First the verb that most people came for.
         for verb in sorted(every.values(), key=lambda verb: verb.usage != "run EXPERIMENT"):
             if verb.group == group:
                 console.print(f"  {verb.usage:<{width}}  {verb.help}", highlight=False, soft_wrap=True)

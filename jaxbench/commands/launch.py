@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 from absl import flags
 from rich.console import Console
@@ -33,33 +34,28 @@ VERB = Verb(
 def main(arguments: list[str], workdir: Path, console: Console) -> int:
     from jaxbench import commandline
     from jaxbench.commands.report import report
-    from jaxbench.features.launch import engines
-    from jaxbench.features.launch.job import LaunchRequest
+    from jaxbench.features.launch import engines, job
     from jaxbench.records import launched
     from jaxbench.sweep import run as runner
 
-    engine, *command = arguments
-    request = LaunchRequest(
-        engine=engine,
-        command=tuple(command),
-        workdir=workdir,
-        nodes=FLAGS.nodes,
-        devices=FLAGS.devices,
-        processes_per_node=FLAGS.processes_per_node,
-        minutes=FLAGS.minutes,
-        options=FLAGS.options,
-    )
-    dry_run = FLAGS.dry_run
-    engines.require(request)
+    name, *command = arguments
+    # All flags of launch are read here: checking the command parses the flags anew, as its processes will.
+    engine, dry_run = engines.load(name), FLAGS.dry_run
+    names = ("nodes", "devices", "processes_per_node", "minutes", "options")
+    asked: dict[str, Any] = {flag: FLAGS[flag].value for flag in names}
+    jobs = job.jobs(command, workdir, **asked)
+    for each in jobs:
+        engine.check(each)
     commandline.check_command(command)  # now, and not after hours in a queue
     if command[0] == "run" and FLAGS.config.get("measures") == "targets":
         raise UserError(f"'{command[1]}' trains in one process on one host: use jaxbench run, without launch.")
     if command[0] == "run":
         runner.check(command[1], FLAGS.config)
     if dry_run:
-        engines.show(request, console)
+        for each in jobs:
+            console.out(f"# {each.text}\n{engine.text(each)}\n", highlight=False)
         return 0
-    code = engines.submit(request, console)
+    code = engines.submit(name, command, jobs, workdir, console)
     if code is None:
         console.print(f"What is there at any time: jaxbench report --run={workdir}", highlight=False, soft_wrap=True)
     if code is None or command[0] == "train" or not launched.begun(workdir):

@@ -34,14 +34,14 @@ def main(arguments: list[str], workdir: Path, console: Console) -> int:
 def write(path: Path, style: str) -> None:
     """Writes the example `style`, a name in TEMPLATES, and names its experiment after the file.
 
-    Raises:
-      UserError: the style is unknown; the file exists, cannot be written, is not a Python file, or would hide an
-        installed module.
+    Raises UserError if the style is unknown, or if the file exists, is not a Python file, or would hide an installed
+    module.
     """
     if style not in TEMPLATES:
         raise UserError(f"--from={style} is unknown: {did_you_mean(style, TEMPLATES)}")
     if path.suffix != ".py":
         raise UserError(f"'{path}' is not the name of a Python file: write jaxbench new {path.with_suffix('.py')}.")
+    # Python puts the folder of a script first, so `equinox.py` would be imported in place of the library.
     if path.stem.isidentifier() and not path.exists() and importlib.util.find_spec(path.stem) is not None:
         raise UserError(f"'{path}' would hide the library of that name: choose another name, such as my_{path.name}.")
     licence, text = TEMPLATES[style].read_text().split("\n", 1)
@@ -51,5 +51,3 @@ def write(path: Path, style: str) -> None:
             file.write(text.replace("mine.py", path.name).replace('name="mine"', f'name="{path.stem}"'))
     except FileExistsError as error:
         raise UserError(f"'{path}' already exists and is not overwritten: choose another name.") from error
-    except OSError as error:
-        raise UserError(f"'{path}' cannot be written ({error.strerror}): name a folder that exists.") from error

@@ -10,13 +10,13 @@ from typing import Any
 from rich.console import Console
 
 from jaxbench.commands import FLAGS, Verb
-from jaxbench.errors import UserError
 
 VERB = Verb(
     usage="report --run=DIR",
     help="rebuild the tables, figures and page of a run or a training",
     group="explain",
     flags=("run",),
+    required=("run",),
     configured=True,
 )
 
@@ -24,8 +24,6 @@ VERB = Verb(
 def main(arguments: list[str], workdir: Path, console: Console) -> int:
     from jaxbench import config as config_lib
 
-    if not FLAGS.run:
-        raise UserError("jaxbench report needs --run=DIR, the folder of a run.")
     return report(Path(FLAGS.run), console, config_lib.check_look(FLAGS.config))
 
 

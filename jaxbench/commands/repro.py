@@ -8,13 +8,13 @@ from pathlib import Path
 from rich.console import Console
 
 from jaxbench.commands import FLAGS, Verb
-from jaxbench.errors import UserError
 
 VERB = Verb(
     usage="repro --card=FILE",
     help="rerun a result card: is the result within 20 %?",
     group="compare",
     flags=("card", "margin", "workdir", "share_machine"),
+    required=("card",),
     answers=True,
 )
 
@@ -24,7 +24,5 @@ def main(arguments: list[str], workdir: Path, console: Console) -> int:
     from jaxbench.features.cards.repro import MARGIN
     from jaxbench.features.comparison import judge
 
-    if not FLAGS.card:
-        raise UserError("jaxbench repro needs --card=FILE, the file of a result card.")
     asked = judge.margin_of(FLAGS.margin) if FLAGS["margin"].present else MARGIN
     return repro.repro(Path(FLAGS.card), workdir, console, margin=asked)

@@ -7,7 +7,7 @@ import math
 import time
 from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from absl import flags
 from rich.console import Console
@@ -37,6 +37,7 @@ def main(arguments: list[str], workdir: Path, console: Console, followers: Follo
     from jaxbench.core.store import RunFolder
     from jaxbench.features.comparison import calibration
     from jaxbench.features.machine_profile.machine_command import add_links, adopt
+    from jaxbench.machine import energy
     from jaxbench.statistics import looks
     from jaxbench.sweep import compile_only
     from jaxbench.sweep import run as runner
@@ -44,7 +45,9 @@ def main(arguments: list[str], workdir: Path, console: Console, followers: Follo
     (experiment,) = arguments
     if FLAGS.config.get("measures") == "targets":
         return _targets(experiment, workdir, console, followers)
-    meter = Meter(FLAGS.price_per_hour, FLAGS.config)
+    require_price(per_hour := FLAGS.price_per_hour)
+    if per_hour and FLAGS.config.get("measures") == "cases":
+        raise UserError("--price_per_hour needs a model, which has steps: use jaxbench run cnn, for example.")
     if FLAGS.target and not FLAGS.dry_run:
         raise UserError(f"--target={FLAGS.target} is absent hardware, so points are only compiled: add --dry_run.")
     if FLAGS.target:
@@ -52,14 +55,18 @@ def main(arguments: list[str], workdir: Path, console: Console, followers: Follo
         return report(workdir, console)
     if FLAGS.dry_run:
         return 0 if runner.dry_run(experiment, FLAGS.config, console, followers) else 1
+    before, started = energy.read() if per_hour else {}, time.monotonic()
     runner.run(experiment, FLAGS.config, workdir, console, looks.look, followers)
-    meter.stop()
+    used = energy.between(before, energy.read()) if per_hour else {}  # before the report, which uses energy, too
+    wall_s = time.monotonic() - started
     if FLAGS.config.get("measures") == "cases" and FLAGS.preset != "smoke":
         add_links(workdir, console)
+    # Into the run folder, so that its report needs no other file.
     adopt(workdir, console)
     calibration.adopt(workdir, RunFolder(workdir).manifest(), str(FLAGS.config.experiment))
     code = report(workdir, console)
-    meter.show(workdir, console)
+    if per_hour:
+        show_cost(workdir, per_hour, used, wall_s, console)
     return code
 
 
@@ -95,41 +102,20 @@ def require_price(per_hour: float | None) -> None:
         raise UserError(f"--price_per_hour={per_hour:g} is not a price: use 2.50, for example.")
 
 
-class Meter:
-    """Counts the energy from its creation until `stop`. Without a price it does nothing."""
+def show_cost(workdir: Path, per_hour: float, used: Mapping[str, float], wall_s: float, console: Console) -> None:
+    """Prints the cost of a thousand steps of each point and of the training to target, and the joules.
 
-    def __init__(self, per_hour: float | None, config: Mapping[str, Any]):
-        """Raises UserError for a price that is not above 0, and for a run without steps."""
-        from jaxbench.machine import energy
+    used: joules by counter, in `wall_s` seconds.
+    """
+    from jaxbench.analysis import points, run_rows
+    from jaxbench.core.store import RunFolder
+    from jaxbench.features.training import goodput
+    from jaxbench.statistics import variance
 
-        require_price(per_hour)
-        if per_hour is not None and config.get("measures") == "cases":
-            raise UserError("--price_per_hour needs a model, which has steps: use jaxbench run cnn, for example.")
-        self._per_hour = per_hour
-        self._before, self._started = energy.read() if per_hour else {}, time.monotonic()
-        self._used: dict[str, float] = {}
-        self._wall_s = 0.0
-
-    def stop(self) -> None:
-        from jaxbench.machine import energy
-
-        if self._per_hour is not None:
-            self._used = energy.between(self._before, energy.read())
-            self._wall_s = time.monotonic() - self._started
-
-    def show(self, workdir: Path, console: Console) -> None:
-        """Prints the cost of a thousand steps of each point and of the training to target, and the joules."""
-        from jaxbench.analysis import points, run_rows
-        from jaxbench.core.store import RunFolder
-        from jaxbench.features.training import goodput
-        from jaxbench.statistics import variance
-
-        if self._per_hour is None:
-            return
-        run = RunFolder(workdir)
-        config = run.config()
-        rows = run_rows.analyse(points.load(run), config=config, spread=variance.read(run.path))
-        known = goodput.steps_to_target(workdir, config)
-        console.print(f"\nAt {self._per_hour:g} an hour for this machine", style="bold", highlight=False)
-        for sentence in goodput.price_sentences(rows, self._per_hour, known, self._used, self._wall_s):
-            console.print(f"  {sentence}", highlight=False, soft_wrap=True)
+    run = RunFolder(workdir)
+    config = run.config()
+    rows = run_rows.analyse(points.load(run), config=config, spread=variance.read(run.path))
+    known = goodput.steps_to_target(workdir, config)
+    console.print(f"\nAt {per_hour:g} an hour for this machine", style="bold", highlight=False)
+    for sentence in goodput.price_sentences(rows, per_hour, known, used, wall_s):
+        console.print(f"  {sentence}", highlight=False, soft_wrap=True)

@@ -38,6 +38,6 @@ def main(arguments: list[str], workdir: Path, console: Console, followers: Follo
     (experiment,) = arguments
     faults = runner.Faults(timeout_s=FLAGS.fault_timeout, elastic=FLAGS.elastic)
     code = runner.train(experiment, FLAGS.config, workdir, console, faults, followers)
-    page.write(workdir)
+    page.write(workdir, console)
     console.print(f"Page: {workdir / page.PAGE}", highlight=False, soft_wrap=True)
     return code

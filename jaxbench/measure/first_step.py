@@ -15,10 +15,12 @@ from jaxbench import discovery
 from jaxbench.core import reference
 from jaxbench.core.program import TrainState, create_state, gradients, jit_once, update
 from jaxbench.core.schema import Verdict
+from jaxbench.core.weighted import WeightedMean
 from jaxbench.core.workload import Batch, PyTree, TrainWorkload
 from jaxbench.parallel import multihost
 
 EXAMPLES = 16  # enough for the probes: most faults of a step show on a few examples
+FACTOR, NEARLY = 8, 1e-3  # a power of two, which does not change rounding; relative error of the gradient
 
 
 def explained(
@@ -69,7 +71,7 @@ def diagnosis(workload: TrainWorkload, key: jax.Array, batch: Batch, *, device: 
             return [_not_finite(workload, state, batch, metrics)]
         if workload.loss_scale is None and (bad := _bad(grads)):  # a scaled loss may overflow: its step is skipped
             return [f"the loss is finite, but the gradient of {_names(bad)} is not{_line(workload, state, batch)}"]
-        more = _unchanged(workload, state, grads, model_state)
+        more = _unchanged(workload, state, grads, model_state) or _not_linear(workload, state, batch, grads)
     return [more] if more else []
 
 
@@ -109,6 +111,30 @@ def _unchanged(workload: TrainWorkload, state: TrainState, grads: PyTree, model_
     if all(np.array_equal(a, b) for a, b in pairs) and not reference.collects(state, new):
         return "a step changes nothing: gradients are not 0 but the optimizer's updates are: is its learning rate 0?"
     return ""
+
+
+def _not_linear(workload: TrainWorkload, state: TrainState, batch: Batch, grads: PyTree) -> str:
+    """A sentence if the gradient of FACTOR times the loss is not FACTOR times the gradient; otherwise "".
+
+    On n devices the backward pass starts from n times as much, because each device averages its own examples.
+    """
+
+    def loss(*given: PyTree) -> PyTree:
+        value, about = workload.loss(*given)
+        if isinstance(value, WeightedMean):
+            return WeightedMean(FACTOR * value.total, value.weight), about
+        return FACTOR * value, about
+
+    scaled = dataclasses.replace(workload, loss=loss)
+    larger = jit_once(lambda s, b: gradients(scaled, s, b)[0])(state, batch)
+    distance = reference.relative_l2(jax.device_get(larger), jax.device_get(jax.tree.map(lambda g: FACTOR * g, grads)))
+    if not distance > NEARLY:
+        return ""
+    return (
+        f"the backward pass is not linear: for {FACTOR} times the loss the gradient is {distance:.1e} (relative) from "
+        f"{FACTOR} times the gradient, as if it clips, so devices that have a part of the batch each cannot give the "
+        "gradient of the whole batch: use --config.strategy=jit_auto"
+    )
 
 
 def _bad(tree: PyTree) -> list[str]:

@@ -1,5 +1,5 @@
 # Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
-"""JSON values as dataclasses, and back: decoding, JSON schemas, hashes.
+"""JSON values as dataclasses, and back: decoding and hashes.
 
 The types of a dataclass's fields say what its JSON may hold, so a new field is one line. `Range` adds limits to a
 number. Rules that concern several fields belong in a method `validate`, which raises ValueError.
@@ -94,6 +94,7 @@ def _scalar_decoder(kind: Any, origin: object, parts: tuple[Any, ...]) -> Decode
     accepted, words = _ACCEPTED[kind], _WORDS[kind]
 
     def scalar(value: object) -> object:
+        # bool is an int in Python, and `true` is no number in JSON.
         if not isinstance(value, accepted) or (isinstance(value, bool) and kind is not bool):
             _refuse(value, words)
         number = typing.cast(float, value)  # only numbers have limits
@@ -118,7 +119,8 @@ def _tagged_decoder(kinds: tuple[Any, ...]) -> Decoder:
 def _object_decoder(kind: Any) -> Decoder:
     hints = typing.get_type_hints(kind, include_extras=True)
     fields = {field.name: _decoder(hints[field.name]) for field in dataclasses.fields(kind)}
-    required = [field.name for field in dataclasses.fields(kind) if _required(field)]
+    missing = dataclasses.MISSING
+    required = [f.name for f in dataclasses.fields(kind) if f.default is missing and f.default_factory is missing]
 
     def decoded(value: object) -> object:
         values = {}
@@ -129,18 +131,14 @@ def _object_decoder(kind: Any) -> Decoder:
                 values[name] = fields[name](each)
             except ValueError as error:
                 raise ValueError(f"{name}: {error}") from error
-        if missing := [name for name in required if name not in values]:
-            raise ValueError(f"no field '{missing[0]}'")
+        if absent := [name for name in required if name not in values]:
+            raise ValueError(f"no field '{absent[0]}'")
         made = kind(**values)
         if hasattr(made, "validate"):
             made.validate()
         return made
 
     return decoded
-
-
-def _required(field: dataclasses.Field) -> bool:
-    return field.default is dataclasses.MISSING and field.default_factory is dataclasses.MISSING
 
 
 def _typed(value: object, kind: type[T], words: str) -> T:
@@ -163,47 +161,6 @@ def plain(value: object) -> Any:
     if isinstance(value, dict):
         return {name: plain(each) for name, each in value.items()}
     return None if isinstance(value, float) and not math.isfinite(value) else value
-
-
-def json_schema(kind: Any, definitions: JsonObject, *, written: bool = False) -> JsonObject:
-    """The JSON schema of a type. Dataclasses and named tuples become entries of `definitions`, with the first line of
-    their docstring. written: describes what `plain` writes, with every field and null for what is not finite."""
-    origin, parts = typing.get_origin(kind), typing.get_args(kind)
-
-    def of(part: object) -> JsonObject:
-        return json_schema(part, definitions, written=written)
-
-    if dataclasses.is_dataclass(kind) or hasattr(kind, "_fields"):
-        if kind.__name__ not in definitions:
-            hints, optional = typing.get_type_hints(kind, include_extras=True), getattr(kind, "_field_defaults", ())
-            if dataclasses.is_dataclass(kind):
-                hints = {field.name: hints[field.name] for field in dataclasses.fields(kind)}
-                optional = () if written else [f.name for f in dataclasses.fields(kind) if not _required(f)]
-            definitions[kind.__name__] = {
-                "type": "object",
-                "description": (kind.__doc__ or "").partition("\n")[0],
-                "properties": {name: of(hint) for name, hint in hints.items()},
-                "required": [name for name in hints if name not in optional],
-                "additionalProperties": False,
-            }
-        return {"$ref": f"#/$defs/{kind.__name__}"}
-    if origin in (typing.Union, types.UnionType):
-        return {"anyOf": [of(part) for part in parts]}
-    if origin is dict:
-        return {"type": "object", "additionalProperties": of(parts[1])}
-    if origin is tuple and parts[-1] is Ellipsis:
-        return {"type": "array", "items": of(parts[0])}
-    if origin is tuple:
-        return {"type": "array", "prefixItems": [of(part) for part in parts], "items": False}
-    if origin is typing.Literal:
-        return {"enum": [*parts]}
-    if origin is Annotated:
-        limits: dict[str, float] = {"minimum": parts[1].least, "exclusiveMinimum": parts[1].above}
-        return {**of(parts[0]), **{name: limit for name, limit in limits.items() if limit > -math.inf}}
-    names = {int: "integer", str: "string", bool: "boolean", types.NoneType: "null"}
-    if kind in (Any, object):
-        return {}
-    return {"type": (["number", "null"] if written else "number") if kind is float else names[kind]}
 
 
 def digest(document: Mapping[str, object], before: str = "") -> str:

@@ -74,6 +74,14 @@ def sentence(found: Differences) -> str:
     return "; ".join(f"{FACTS[name]} {a!r}, here {b!r}" for name, (a, b) in found.items())
 
 
+def machine_name(machine: Mapping[str, Any]) -> str:
+    """The accelerator or the processor of a manifest, with the number of devices or cores."""
+    if machine.get("platform") != "cpu":
+        return f"{machine.get('devices', '?')} x {machine.get('device_kind')}"
+    name, cores = machine.get("cpu_model") or "CPU", machine.get("cores")
+    return f"{name}, {cores} core{'s' if cores != 1 else ''}" if cores else str(name)
+
+
 def changes(then: Any, now: Any) -> str:
     """Each field that differs: "jax 0.10.1, now 0.10.2; flax 0.12, now none". Both values if they have no fields."""
     if not isinstance(then, Mapping) or not isinstance(now, Mapping):

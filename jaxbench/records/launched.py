@@ -66,7 +66,7 @@ class Launch:
 def note(workdir: Path, engine: str, command: Sequence[str], job: Job) -> None:
     """Adds a job to the list in `workdir`. It replaces an earlier job with the same run folder.
 
-    Raises UserError if the folder has jobs of another command, or cannot be written.
+    Raises UserError if the folder has jobs of another command.
     """
     launch = Launch(engine=engine, command=tuple(command))
     before = read(workdir) if is_launched(workdir) else launch
@@ -77,11 +77,8 @@ def note(workdir: Path, engine: str, command: Sequence[str], job: Job) -> None:
     if not is_launched(workdir) and (workdir / CONFIG).exists():
         raise UserError(f"'{workdir}' is the folder of a run that was not launched: choose a new --workdir.")
     jobs = {each.folder: each for each in (*before.jobs, job)}.values()
-    try:
-        workdir.mkdir(parents=True, exist_ok=True)
-        _write(workdir, dataclasses.replace(launch, jobs=tuple(sorted(jobs, key=lambda each: each.nodes))))
-    except OSError as error:
-        raise UserError(f"cannot write to '{workdir}' ({error.strerror}): choose another --workdir.") from error
+    workdir.mkdir(parents=True, exist_ok=True)
+    _write(workdir, dataclasses.replace(launch, jobs=tuple(sorted(jobs, key=lambda each: each.nodes))))
 
 
 def forget(workdir: Path, folder: str) -> None:
@@ -129,6 +126,7 @@ def gather(workdir: Path) -> None:
     parts = [RunFolder(workdir / job.folder) for job in begun]
     first = [job.nodes * SESSIONS for job in begun]
     config, manifest = _config(parts), _manifest(parts, first)
+    # Rounds of two jobs share no drift, so each job keeps sessions of its own.
     records = [
         _moved_record(each, session) for part, session in zip(parts, first, strict=True) for each in part.records()
     ]
@@ -166,6 +164,7 @@ def _manifest(parts: Sequence[RunFolder], first: Sequence[int]) -> Manifest:
         if found:
             differing = "; ".join(f"{identity.FACTS[name]} {a!r} and {b!r}" for name, (a, b) in found.items())
             apart.append(f"{parts[0].path.name} and {part.path.name}: {differing}.")
+    # Each job has planned its own device count; together they are the plan of one run.
     plan: Plan = {
         **plans[0],
         "points": [*points.values()],

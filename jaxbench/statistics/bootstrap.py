@@ -327,6 +327,15 @@ def estimate(value: float, draws: np.ndarray, *, rounds: int) -> Estimate:
     return Estimate(value=value, lo=min(float(lo), value), hi=max(float(hi), value))
 
 
+def student(values: Sequence[float] | np.ndarray) -> Estimate:
+    """The mean of independent values with its 95 % Student interval; of a single value, without one."""
+    mean, count = float(np.mean(values)), len(values)
+    if count < 2:
+        return Estimate(value=mean)
+    half = float(special.stdtrit(count - 1, 0.975) * np.std(values, ddof=1)) / math.sqrt(count)
+    return Estimate(value=mean, lo=mean - half, hi=mean + half)
+
+
 def over_seeds(values: Iterable[float | None]) -> Estimate:
     """The geometric mean with its 95 % interval (Student's t on the logarithms). A single value has no interval.
 
@@ -335,8 +344,5 @@ def over_seeds(values: Iterable[float | None]) -> Estimate:
     logs = [math.log(value) for value in values if value is not None and value > 0]
     if not logs:
         return UNKNOWN
-    mean = float(np.mean(logs))
-    if len(logs) < 2:
-        return Estimate(value=math.exp(mean))
-    half = float(special.stdtrit(len(logs) - 1, 0.975) * np.std(logs, ddof=1) / math.sqrt(len(logs)))
-    return Estimate(value=math.exp(mean), lo=math.exp(mean - half), hi=math.exp(mean + half))
+    mean = student(logs)
+    return Estimate(value=math.exp(mean.value), lo=math.exp(mean.lo), hi=math.exp(mean.hi))

@@ -68,6 +68,7 @@ def _waited(process: subprocess.Popen[bytes]) -> bool:
 
 def last_line(log: Path) -> str:
     """The last line that starts with "jaxbench:", else the last line, such as the error below a stack trace."""
+    # Without the colours that a library may have printed although its output is a file.
     text = re.sub(r"\x1b\[[0-9;?]*[A-Za-z]", "", log.read_bytes()[-20000:].decode(errors="replace"))
     lines = [line.strip() for line in text.splitlines() if line.strip()]
     own = [line.removeprefix("jaxbench: ") for line in lines if line.startswith("jaxbench: ")]

@@ -164,6 +164,7 @@ def first_run(
     with lock_folder(folder):
         machine, every = _machine_and_parts(console)
         document = begin(folder, machine, every)
+        # Parts that are broken or amiss are repeated: their cause may be gone.
         todo = [part for part in every if document["parts"][part.run]["outcome"] != DONE]
         heading = f"running {len(todo)} of {len(every)} parts, within {format_s(BUDGET_S)}, into {folder}"
         console.print(heading, highlight=False, soft_wrap=True)

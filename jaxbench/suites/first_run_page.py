@@ -14,7 +14,6 @@ from jaxbench import __version__
 from jaxbench.analysis import quantities
 from jaxbench.analysis.expectations import CANNOT_TELL, NO, YES
 from jaxbench.core.store import write_atomic
-from jaxbench.errors import UserError
 from jaxbench.features.machine_profile import page as machine_page
 from jaxbench.records import identity
 from jaxbench.report import page
@@ -38,21 +37,16 @@ Document = Mapping[str, Any]
 
 
 def write(folder: Path, document: Document) -> None:
-    """Writes `first-run.html` into `folder` from the document and the figures of its runs.
-
-    Raises:
-      UserError: the folder cannot be written.
-    """
-    try:
-        write_atomic(folder / PAGE, render(document, _pictures(folder)))
-    except OSError as error:
-        raise UserError(f"cannot write the page into '{folder}' ({error.strerror}).") from error
+    """Writes `first-run.html` into `folder` from the document and the figures of its runs."""
+    files = [(folder / f"{name}.svg", name.replace("/figures/", "-"), caption) for name, caption in FIGURES]
+    pictures = [Picture(name=name, svg=file.read_bytes(), caption=text) for file, name, text in files if file.is_file()]
+    write_atomic(folder / PAGE, render(document, pictures))
 
 
 def render(document: Document, pictures: list[Picture]) -> str:
     """The page as HTML. Everything that comes from the run is escaped; the figures are this package's own."""
     entries = items(document)
-    heading = f"First run on {machine_page.machine_name(document['machine'])}"
+    heading = f"First run on {identity.machine_name(document['machine'])}"
     made = dict(
         name=heading,
         heading=heading,
@@ -118,11 +112,6 @@ def show(document: Document, console: Console) -> None:
                 )
 
 
-def _pictures(folder: Path) -> list[Picture]:
-    files = [(folder / f"{name}.svg", name.replace("/figures/", "-"), caption) for name, caption in FIGURES]
-    return [Picture(name=name, svg=file.read_bytes(), caption=text) for file, name, text in files if file.is_file()]
-
-
 # The question of each stage, in the order of the page.
 STAGES = {
     "smoke": "Is every strategy right with every model?",
@@ -156,7 +145,7 @@ def expectations(items: Sequence[Item]) -> Table:
     rows: list[tuple[str | Cell, ...]] = []
     for stage, question in STAGES.items():
         of_stage = [item for item in items if item["stage"] == stage]
-        groups: dict[tuple[str, str], list[Item]] = {}
+        groups: dict[tuple[str, str], list[Item]] = {}  # runs that agree are one line, or 100 lines would hide one
         for item in of_stage:
             groups.setdefault((item["expected"], item["agrees"]), []).append(item)
         order = list(dict.fromkeys(expected for expected, _ in groups))
@@ -165,7 +154,9 @@ def expectations(items: Sequence[Item]) -> Table:
         )  # one expectation's answers together
         for number, ((expected, agrees), group) in enumerate(ordered):
             asked = question if not number else ""
-            rows.append((asked, expected, _found(group), Cell(agrees, _KINDS[agrees]), _where(group)))
+            runs = [item["run"] for item in group]
+            where = ", ".join(runs if len(runs) <= _NAMED else [*runs[:2], f"and {len(runs) - 2} more"])
+            rows.append((asked, expected, _found(group), Cell(agrees, _KINDS[agrees]), where))
     headings = {"question": FOLD, "expected": FOLD, "found": FOLD, "agrees": TEXT, "folder": FOLD}
     return plain(headings, rows, first=lambda row: bool(row[0]))
 
@@ -181,11 +172,6 @@ def _found(group: Sequence[Item]) -> str:
     return " ".join(dict.fromkeys(f"{item['about']}: {why(item) or item['found']}" for item in group))
 
 
-def _where(group: Sequence[Item]) -> str:
-    names = [item["run"] for item in group]
-    return ", ".join(names) if len(names) <= _NAMED else f"{', '.join(names[:2])} and {len(names) - 2} more"
-
-
 def why(item: Item) -> str:
     """The first reasons why an item does not agree."""
     reasons = "; ".join(item["why"][:_SENTENCES])
@@ -198,16 +184,15 @@ def grid(document: Mapping[str, Any]) -> Table:
     grids = {run: result["grid"] for run, result in document["found"].items() if result.get("grid")}
     rows = {document["parts"][run]["about"]: answers for run, answers in grids.items()}
     strategies = sorted({strategy for answers in rows.values() for strategy in answers})
-    lines = [(model, *(_answer(answers.get(strategy)) for strategy in strategies)) for model, answers in rows.items()]
+    lines = [
+        (model, *(Cell(answer, _KINDS[answer]) if (answer := answers.get(name)) else Cell("") for name in strategies))
+        for model, answers in rows.items()
+    ]
     note = (
         "A strategy distributes one training step over devices. yes: it compiles, runs, ends with the parameters that "
         "one device computes, and communicates as expected. Empty: the strategy does not support this model."
     )
     return plain(dict.fromkeys(("model", *strategies), TEXT), lines, note=note)
-
-
-def _answer(answer: str | None) -> Cell:
-    return Cell(answer, _KINDS[answer]) if answer else Cell("")
 
 
 def machine(document: Mapping[str, Any]) -> Table:

@@ -14,6 +14,8 @@ import pytest
 from rich.console import Console
 
 from benchmarks import goodput
+from jaxbench.features.training.goodput import Costs
+from jaxbench.features.training.trainings import KINDS, Save, Start
 
 ROOT = Path(__file__).parents[2]
 
@@ -28,6 +30,16 @@ def test_times_before_faults_are_exponential_and_follow_the_seed():
 
 def train(code: str, times: list[float], most: int = 9) -> tuple[int, float]:
     return goodput.train([sys.executable, "-c", code], iter(times), most, Console(file=io.StringIO()))
+
+
+def test_the_observed_rate_counts_the_time_in_which_a_kill_could_happen():
+    """100 s with 5 s without a process and one kill: one kill in 95 s."""
+    ns = dict.fromkeys(KINDS, 0)
+    first = Start(0, {**ns, "start": 10 * 10**9, "steps": 16 * 10**9}, 0, 15, (Save(10, 10 * 10**9),), 1, 0, False)
+    last = Start(31 * 10**9, {**ns, "steps": 69 * 10**9}, 10, 60, (Save(60, 50 * 10**9),), 1, 0, False)
+    costs = Costs(interval_s=30.0, checkpoint_s=2.0, latency_s=0.0, restart_s=10.0, down_s=5.0, useful=0.9)
+    seen_s, share = goodput.expected([first, last], costs, 1)
+    assert seen_s == pytest.approx(95) and 0.3 < share < 0.9
 
 
 @pytest.mark.full

@@ -83,7 +83,6 @@ def test_the_written_file_is_called_by_its_name_and_has_no_licence(tmp_path):
             "nnx",
             "equinox.py' would hide the library of that name: choose another name, such as my_equinox.py",
         ),
-        ("no/mine.py", "nnx", r"cannot be written \(No such file or directory\): name a folder that exists"),
     ],
 )
 def test_an_unwritable_folder_is_one_sentence(tmp_path, name, style, sentence):

@@ -53,11 +53,11 @@ def search(folder, monkeypatch, *, limit, model=None):
 def test_it_is_exact_to_an_eighth_and_in_few_compilations(tmp_path, monkeypatch):
     Compiler.asked, limit = 0, 10_000_000
     found = search(tmp_path, monkeypatch, limit=limit)
-    assert [row["devices"] for row in found["rows"]] == list(COUNTS)
-    for row in found["rows"]:
-        fits, n = row["longest"], row["devices"]
+    assert [row.devices for row in found.rows] == list(COUNTS)
+    for row in found.rows:
+        fits, n = row.longest, row.devices
         assert peak(fits, n) <= limit < peak(round(fits * (1 + 1 / studies.SHARPNESS)) + 2 * n, n)
-        assert dict(map(tuple, row["tried"]))[fits] == peak(fits, n)
+        assert dict(row.tried)[fits] == peak(fits, n)
     assert Compiler.asked <= 12 * len(COUNTS)
 
 

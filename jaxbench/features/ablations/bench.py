@@ -76,6 +76,7 @@ class AblationBench(Bench):
             return (host,)
         if part == COMMUNICATION:
             return host, check.judge_communication(compiled.report, self._whole(point))
+        # A part that still communicates would be counted as computation.
         silent = check.judge_silent(compiled.report)
         if part not in (LOCAL, SCHEDULE):
             return host, silent

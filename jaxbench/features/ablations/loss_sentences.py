@@ -107,6 +107,7 @@ def advice(waterfalls: Sequence[Waterfall]) -> list[str]:
     families: dict[str, list[Waterfall]] = {}
     for one in waterfalls:
         families.setdefault(one.family, []).append(one)
+    # On the most devices a loss is largest, and its remedy worth most.
     largest = {name: max(members, key=lambda one: one.point.devices) for name, members in families.items()}
     found = []
     for factor in (SMALLER_BATCH, CONTENTION, BUBBLE, INPUT, COMMUNICATION):
@@ -240,6 +241,7 @@ def _one_payload(last: Waterfall) -> str:
     record = last.point.record
     if record is None or record.processes == 1 or record.platform != "cpu":
         return ""
+    # Only if all of its communication are all-reduces: the other strategies have no gradient arrays to join.
     sums = [each for each in record.passport.collectives if each.kind == "all-reduce"]
     arrays = sum(each.count - each.scalars for each in sums)
     if arrays < FEW or len(sums) < len(record.passport.collectives):

@@ -35,6 +35,7 @@ def points(settings: Settings, planned: Sequence[Point]) -> list[Point]:
     """
     if settings.explain == "off" or settings.swept:
         return []
+    # Without a point on one device there is no efficiency to explain.
     ones = {(point.strategy, point.scaling): point for point in planned if point.devices == 1}
     found: list[Point] = []
     peaks: set[int] = set()
@@ -45,10 +46,14 @@ def points(settings: Settings, planned: Sequence[Point]) -> list[Point]:
             found.append(_part(point, PEAK))
             peaks.add(point.devices)
         if INPUT.of(point.levers).kind != "device":
-            found.append(_resident(point))
+            levers = {**point.levers, INPUT.name: INPUT.default}
+            name = f"{point.point}/{RESIDENT}"
+            found.append(dataclasses.replace(point, point=name, explains=point.point, levers=levers))
         if point.devices == 1:
             factors = LARGER if settings.explain == "more" and point.scaling == "strong" else ()
-            found += [_larger(point, factor) for factor in factors]
+            for factor in factors:
+                name, batch = f"{point.point}/batch={factor}x", factor * point.global_batch
+                found.append(dataclasses.replace(point, point=name, explains=point.point, global_batch=batch))
         elif not (point.scaling == "weak" and settings.weak == "model"):  # the parts of a model that grows with devices
             found += _parts(point)
     return found
@@ -81,16 +86,6 @@ def _parts(point: Point) -> list[Point]:
 def _part(point: Point, part: str, **changed: Any) -> Point:
     levers = {**point.levers, PART.name: part, INPUT.name: INPUT.default}
     return dataclasses.replace(point, point=f"{point.point}/{part}", explains=point.point, levers=levers, **changed)
-
-
-def _resident(point: Point) -> Point:
-    levers = {**point.levers, INPUT.name: INPUT.default}
-    return dataclasses.replace(point, point=f"{point.point}/{RESIDENT}", explains=point.point, levers=levers)
-
-
-def _larger(point: Point, factor: int) -> Point:
-    name, batch = f"{point.point}/batch={factor}x", factor * point.global_batch
-    return dataclasses.replace(point, point=name, explains=point.point, global_batch=batch)
 
 
 def devices_of(point: Point) -> int:

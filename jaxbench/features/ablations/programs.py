@@ -80,6 +80,7 @@ def trace(workload: TrainWorkload, program: Program, global_batch: int) -> Trace
         traced = program.step.trace(state, batch)
     outer = traced.jaxpr.jaxpr
     mapped = [equation for equation in outer.eqns if equation.primitive.name == "shard_map"]
+    # Anything outside of shard_map is work on whole arrays, which no single device does.
     if len(mapped) != 1 or len(outer.eqns) != 1:
         raise Unsupported(WHOLE_ARRAYS)
     params, count = mapped[0].params, len(outer.constvars)
@@ -351,7 +352,7 @@ def _of(equation: core.JaxprEqn, given: list[Value]) -> tuple[list[CollectiveCal
 
     if name in SENDS:
         return [CollectiveCall(equation, first)], results(first + 1)
-    if name in CASTS:
+    if name in CASTS:  # a collective of the same value in another type is still the same collective
         return [], given
     bodies = [body for body, _ in inner(equation)]
     if not any(map(communicates, bodies)):

@@ -245,7 +245,7 @@ def _factors(base: Row, row: Row, times: dict[str, np.ndarray]) -> tuple[dict[st
         factors[SLOWEST_PROCESS] = mean / times["local"]
         if "alone" in times:
             factors[CONTENTION] = alone / mean
-        seen = all_ - local
+        seen = all_ - local  # what communication adds to the step: the part that is not hidden
         if "communication" in times:
             seen = np.clip(seen, 0, times["communication"])
             known["hidden"] = 1 - seen / times["communication"]

@@ -21,7 +21,6 @@ from rich.console import Console
 from rich.text import Text
 
 from jaxbench.analysis import machine_profile
-from jaxbench.core import schema
 from jaxbench.core.store import CONFIG, MANIFEST, RECORDS, RunFolder, read_json, write_atomic, write_json
 from jaxbench.errors import UserError
 from jaxbench.features.cards.redact import redact
@@ -99,23 +98,6 @@ class CardDocument:
     sha256: str
 
 
-def json_schema() -> dict[str, Any]:
-    """The JSON schema of a card, from the types above, those of the records and the columns of the results."""
-    definitions: dict[str, Any] = {}
-    document = documents.json_schema(CardDocument, definitions)
-    fields = definitions["CardDocument"]["properties"]
-    fields["records"]["items"] = {"oneOf": [documents.json_schema(kind, definitions) for kind in schema.KINDS.values()]}
-    results = [("point", *own, *COMMON) for own in (TRAINING, CASES)]
-    fields["points"]["items"] = {
-        "oneOf": [
-            {"properties": {name: {} for name in names}, "required": [*names], "additionalProperties": False}
-            for names in results
-        ]
-    }
-    head = {"$schema": "https://json-schema.org/draft/2020-12/schema", "$id": "jaxbench-card-1", "title": KIND}
-    return {**head, **document, "$defs": definitions}
-
-
 @dataclass(frozen=True, kw_only=True)
 class Card:
     """A card that was read and verified. points: one entry per point, derived from its records."""
@@ -134,6 +116,7 @@ class Card:
 
     def run(self) -> FinishedRun:
         """The run that the card was made from, analysed again from the samples."""
+        # Through a run folder, so that a card passes every check of a run, and no second reader can differ.
         with tempfile.TemporaryDirectory() as name:
             folder = Path(name)
             write_json(folder / CONFIG, self.data["config"])
@@ -157,6 +140,7 @@ def make(run: Path) -> dict[str, Any]:
     measured = comparable.read(run)
     machine = machine_profile.read(run / machine_profile.NAME)
     why_not = "the run has no machine.json: 'jaxbench machine' makes one, and later runs take it with them."
+    # Peaks of another machine would turn right rates into wrong shares.
     if machine is not None and (why_not := machine_profile.matches(machine, measured.manifest)):
         machine = None
     folder = RunFolder(run)
@@ -185,23 +169,17 @@ def make(run: Path) -> dict[str, Any]:
 def write(card: dict[str, Any], folder: Path) -> Path:
     """Writes the card into `folder` under a name made from its content, so the same card is always the same file.
 
-    Raises:
-      UserError: another file has that name, or the folder cannot be written.
+    Raises UserError if another file has that name.
     """
     name = card["name"]
     path = (
         folder / f"{_slug(name['experiment'])}-{_slug(name['device_kind'])}-{name['devices']}-{card['sha256'][:8]}.json"
     )
     text = _text(card)
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-        if path.exists():
-            if path.read_bytes() != text.encode():
-                raise UserError(f"'{path}' exists and is not this card: move it away, because it is not overwritten.")
-            return path
-        write_atomic(path, text)
-    except OSError as error:
-        raise UserError(f"cannot write '{path}' ({error.strerror}): choose another folder.") from error
+    folder.mkdir(parents=True, exist_ok=True)
+    if path.exists() and path.read_bytes() != text.encode():
+        raise UserError(f"'{path}' exists and is not this card: move it away, because it is not overwritten.")
+    write_atomic(path, text)
     return path
 
 
@@ -288,9 +266,6 @@ def read(path: Path) -> Card:
     def decoded(data: Any) -> Card:
         if not isinstance(data, dict) or data.get("kind") != KIND:
             raise UserError(f"'{path}' is not a result card: make one of a run with 'jaxbench card --run=DIR'.")
-        if data.get("schema") is not SCHEMA:
-            problem = f"the card '{path}' has schema {data.get('schema')!r}, but this jaxbench reads schema {SCHEMA}"
-            raise UserError(f"{problem}: use the jaxbench that wrote it, or make the card again from its run.")
         documents.unsealed(data)
         documents.decode(CardDocument, data)
         run = Card(path=path, data=data).run()

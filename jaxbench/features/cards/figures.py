@@ -8,7 +8,6 @@ from dataclasses import dataclass, replace
 
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
-from matplotlib.lines import Line2D
 from matplotlib.typing import LineStyleType
 
 from jaxbench.report.drawing import marks, notes
@@ -51,7 +50,16 @@ def draw_cards(lines: Sequence[CardCurve], *, title: str, further: Sequence[str]
         _panel(axes, [line for line in drawn if line.experiment == experiment], styles, title=experiment)
     for axes in panels[len(experiments) :]:
         axes.set_axis_off()
-    return sheet.finish(title, _cards_handles(drawn, styles), [*_cards_notes(drawn), *further], even=False)
+    names = [f"{short(machine, 34)}: {short(strategy, 34)}" for machine, strategy in styles]
+    handles = [marks.handle(place, name) for place, name in enumerate(names)]
+    scalings = [name for name in _CARDS_STYLES if any(line.scaling == name for line in drawn)]
+    if len(scalings) > 1:
+        handles += [marks.style_handle(name, linestyle=_CARDS_STYLES[name]) for name in scalings]
+    every = [mark for line in drawn for mark in line.marks]
+    states = {mark.state for mark in every}
+    remarks = [f"{notes.BARS}; n is in each card"] if any(mark.value.has_interval for mark in every) else []
+    remarks += [note for state, note in (("hollow", notes.HOLLOW), ("wrong", notes.WRONG)) if state in states]
+    return sheet.finish(title, [*handles, marks.guide_handle("ideal")], [*remarks, *further], even=False)
 
 
 def _panel(axes: Axes, lines: Sequence[CardCurve], styles: list[tuple[str, str]], *, title: str) -> None:
@@ -63,18 +71,3 @@ def _panel(axes: Axes, lines: Sequence[CardCurve], styles: list[tuple[str, str]]
     devices_axis(axes, sorted({int(mark.at) for line in lines for mark in line.marks}))
     efficiency_axis(axes)
     entitle(axes, f"{short(title, 18)}: efficiency, %")
-
-
-def _cards_handles(lines: Sequence[CardCurve], styles: list[tuple[str, str]]) -> list[Line2D]:
-    names = [f"{short(machine, 34)}: {short(strategy, 34)}" for machine, strategy in styles]
-    scalings = [name for name in _CARDS_STYLES if any(line.scaling == name for line in lines)]
-    kinds = [marks.style_handle(name, linestyle=_CARDS_STYLES[name]) for name in scalings]
-    ours = [marks.handle(place, name) for place, name in enumerate(names)]
-    return [*ours, *(kinds if len(kinds) > 1 else []), marks.guide_handle("ideal")]
-
-
-def _cards_notes(lines: Sequence[CardCurve]) -> list[str]:
-    every = [mark for line in lines for mark in line.marks]
-    states = {mark.state for mark in every}
-    bars = [f"{notes.BARS}; n is in each card"] if any(mark.value.has_interval for mark in every) else []
-    return bars + [note for state, note in (("hollow", notes.HOLLOW), ("wrong", notes.WRONG)) if state in states]

@@ -21,6 +21,7 @@ from jaxbench.features.cards import card as cards_lib
 from jaxbench.features.cards.card import Card
 from jaxbench.features.cards.figures import CardCurve, draw_cards
 from jaxbench.features.comparison.sentences import clean
+from jaxbench.records import identity
 from jaxbench.report.drawing import canvas
 from jaxbench.report.drawing.marks import Mark
 from jaxbench.report.run_report import OVERSUBSCRIBED
@@ -65,13 +66,8 @@ def printable(text: Any) -> str:
 
 def machine(card: Card) -> str:
     """The accelerator or the processor, with the number of devices or cores."""
-    manifest = card.manifest
-    kind = printable(card.data["name"]["device_kind"])
-    if kind != "cpu":
-        return f"{manifest.get('devices', '?')} x {kind}"
-    cores = manifest.get("cores")
-    name = printable(manifest.get("cpu_model") or "cpu")
-    return f"{name}, {cores} core{'s' if cores != 1 else ''}" if cores else name
+    kind = card.data["name"]["device_kind"]  # manifests of older cards may have none
+    return printable(identity.machine_name({**card.manifest, "platform": kind, "device_kind": kind}))
 
 
 def rows_of(card: Card) -> list[GalleryRow]:
@@ -92,6 +88,7 @@ def rows_of(card: Card) -> list[GalleryRow]:
         groups.setdefault(key, []).append(point)
     rows = []
     for group in groups.values():
+        # One row for all payloads of an operation: the largest shows its bandwidth rather than its latency.
         largest = max(group, key=lambda p: (p["step_s"] is not None, p.get("payload_bytes") or p.get("elements") or 0))
         states = {state_of(point["status"], point["check_ok"]) for point in group}
         own = {
@@ -133,11 +130,6 @@ def read_filters(words: Sequence[str]) -> dict[str, list[str]]:
     return filters
 
 
-def matches(row: GalleryRow, filters: dict[str, list[str]]) -> bool:
-    """Whether every filtered field matches one of its patterns, ignoring case."""
-    return all(any(fnmatchcase(row.fields[name].lower(), p) for p in patterns) for name, patterns in filters.items())
-
-
 def curves_of(rows: Sequence[GalleryRow]) -> list[CardCurve]:
     """The curves of the figure: one for each card, strategy and scaling, over the points with an efficiency."""
     groups: dict[tuple[Any, ...], list[GalleryRow]] = {}
@@ -161,8 +153,7 @@ def cards(folder: Path, filters: Sequence[str], console: Console) -> int:
 
     filters: `field=pattern` words; every field must match one of its patterns.
 
-    Raises:
-      UserError: the folder does not exist, a filter is invalid, or the figure cannot be written.
+    Raises UserError if the folder does not exist, or a filter is invalid.
     """
     asked = read_filters(filters)
     if not folder.is_dir():
@@ -178,8 +169,12 @@ def cards(folder: Path, filters: Sequence[str], console: Console) -> int:
         console.print(f"{folder} holds no result card: make the first with 'jaxbench card --run=DIR'.", soft_wrap=True)
         return 0
     every = [row for card in readable for row in rows_of(card)]
-    shown = [row for row in every if matches(row, asked)]
+    shown = [
+        row for row in every
+        if all(any(fnmatchcase(row.fields[name].lower(), p) for p in patterns) for name, patterns in asked.items())
+    ]  # fmt: skip
     console.print(_table(shown, damaged).terminal(console.width))
+    # From the records and not from the cards' own tables, which somebody may have edited.
     note = "Medians with 95 % bootstrap confidence intervals, from the records of each card."
     console.print(Text(note + (OVERSUBSCRIBED if any(row.oversubscribed for row in shown) else ""), style="dim"))
     sentences = [*damaged.values(), *_twins(readable)]
@@ -193,6 +188,7 @@ def cards(folder: Path, filters: Sequence[str], console: Console) -> int:
 def _twins(readable: Sequence[Card]) -> list[str]:
     """A sentence for each pair of files that hold the same run."""
     sentences = []
+    # A run that is counted twice looks like a result that was reproduced.
     for card, other in itertools.combinations(readable, 2):
         names, start = f"'{card.path.name}' and '{other.path.name}'", card.manifest.get("started")
         if card.data["sha256"] == other.data["sha256"]:
@@ -252,8 +248,5 @@ def _draw(shown: Sequence[GalleryRow], folder: Path, filters: Sequence[str]) -> 
     files = canvas.render(lambda: draw_cards(curves, title=printable(title), further=left_out))
     if not files:
         return [f"The figure was not drawn: no card {'that matches ' if filters else ''}has two device counts."]
-    try:
-        canvas.write(files, folder, draw_cards.name)
-    except OSError as error:
-        raise UserError(f"cannot write the figure into '{folder}' ({error.strerror}).") from error
+    canvas.write(files, folder, draw_cards.name)
     return [f"Figure: {folder / draw_cards.name}.svg, .pdf, .png", *(f"In the figure {reason}." for reason in left_out)]

@@ -32,23 +32,25 @@ _PATH = re.compile(r"(?<![\w.~/>)-])/(?:[\w.+@-]+/)+([\w.+@-]+)")
 def redact(value: Any, *, private: bool = False) -> Any:
     """A copy of a JSON value without private data. private: whether it is inside one of the `PRIVATE` fields."""
     if isinstance(value, dict):
-        return {key: _field(key, inner, private=private) for key, inner in value.items()}
+        return {
+            name: REMOVED
+            if private and isinstance(inner, str) and _SECRET & set(name.upper().split("_"))
+            else redact(inner, private=private or name in PRIVATE)
+            for name, inner in value.items()
+        }
     if isinstance(value, list | tuple):
         return [redact(inner, private=private) for inner in value]
     return redact_text(value, private=private) if isinstance(value, str) else value
 
 
-def _field(name: str, value: Any, *, private: bool) -> Any:
-    if private and isinstance(value, str) and _SECRET & set(name.upper().split("_")):
-        return REMOVED
-    return redact(value, private=private or name in PRIVATE)
-
-
 def redact_text(string: str, *, private: bool = False) -> str:
     """One string without private data."""
-    for folder in _folders():
+    # Longest first, so that a folder inside another is replaced before it.
+    folders = {str(Path.cwd()), str(Path(__file__).resolve().parents[3])} - {"/", str(Path.home())}
+    for folder in sorted(folders, key=len, reverse=True):
         string = re.sub(rf"(?<![\w.]){re.escape(folder)}/", "", string)
         string = re.sub(rf"(?<![\w.]){re.escape(folder)}(?![\w.-])", ".", string)
+    # After the folders above: they may lie in the home folder, and relative paths say more than "~".
     string = _HOME.sub("~", string)
     if not private:
         return string
@@ -57,12 +59,6 @@ def redact_text(string: str, *, private: bool = False) -> str:
     if len(host) > 2 and host != "localhost":  # a shorter name would also match parts of ordinary words
         string = re.sub(rf"(?<![\w.]){re.escape(host)}(?![\w])", "<host>", string)
     return re.sub(rf"(?<=/){re.escape(user)}(?=/|$)|\b{re.escape(user)}(?=@)", "<user>", string) if user else string
-
-
-def _folders() -> list[str]:
-    """The folders that become ".", longest first, so that a folder inside another is replaced before it."""
-    folders = {str(Path.cwd()), str(Path(__file__).resolve().parents[3])} - {"/", str(Path.home())}
-    return sorted(folders, key=len, reverse=True)
 
 
 def _user() -> str:

@@ -33,50 +33,39 @@ from jaxbench.features.cards.gallery import machine as machine_name
 from jaxbench.features.cards.gallery import printable
 from jaxbench.features.comparison import calibration, comparable, judge
 from jaxbench.features.comparison import ratio as ratios
-from jaxbench.features.comparison.comparable import FinishedRun, NotComparable
-from jaxbench.features.comparison.judge import CANNOT_TELL
+from jaxbench.features.comparison.comparable import FinishedRun
+from jaxbench.features.comparison.judge import CANNOT_TELL, Answer
 from jaxbench.features.comparison.ratio import Drawn, Ratio
 from jaxbench.records import identity
 from jaxbench.records.documents import flatten
 from jaxbench.records.manifest import Machine
 from jaxbench.report.table import ALWAYS, TEXT, Column, fill, milliseconds, ratio
 from jaxbench.statistics import looks
-from jaxbench.statistics.bootstrap import UNKNOWN, Estimate
+from jaxbench.statistics.bootstrap import Estimate
 from jaxbench.statistics.variance import RunVariance
 
-NOT_COMPARABLE = 3
 ALPHA = 0.05  # the probability that anything in a table is outside by chance
 MARGIN = 0.2  # a smaller difference counts as reproduced
 WITHIN, OUTSIDE, CONSISTENT, NOT_JUDGED = "within", "outside", "consistent", ""
 _VERDICTS = {judge.SAME: WITHIN, judge.FASTER: OUTSIDE, judge.SLOWER: OUTSIDE}
-Any_ = MeasuredPoint | MeasuredPoint
 
 
-@dataclass(frozen=True, kw_only=True)
-class Question:
-    """One ratio and its verdict.
-
-    Attributes:
-      card, now: seconds per step, or efficiencies.
-      ratio: now over card, with the joint interval.
-      why: what makes it inconclusive; "" otherwise.
-    """
-
-    verdict: str = NOT_JUDGED
-    card: float = math.nan
-    now: float = math.nan
-    ratio: Estimate = UNKNOWN
-    why: str = ""
+NO_ANSWER = Answer(name="", verdict=NOT_JUDGED)
 
 
 @dataclass(frozen=True, kw_only=True)
 class PointAgreement:
-    """The verdicts on one point. outcome: set if the point cannot be compared; OUTSIDE if it was correct in the card
-    and is not now. why: the reason for `outcome`."""
+    """The verdicts on one point.
+
+    Attributes:
+      time, efficiency: a in the card, b now, and the ratio of now over the card with the joint interval.
+      outcome: set if the point cannot be compared; OUTSIDE if it was correct in the card and is not now.
+      why: the reason for `outcome`.
+    """
 
     point: str
-    time: Question = Question()
-    efficiency: Question = Question()
+    time: Answer = NO_ANSWER
+    efficiency: Answer = NO_ANSWER
     outcome: str = NOT_JUDGED
     why: str = ""
 
@@ -107,6 +96,7 @@ def agree(
     rows = [_rows(run) for run in (card, now)]
     times = {name: ratios.ratio([drawn[0][name]], [drawn[1][name]], spreads[1]) for name in both}
     shares = {name: quotient for name in both if (quotient := _share(name, rows, drawn)) is not None}
+    # Bonferroni, over the questions that are judged.
     alpha = ALPHA / max(1, (len(times) if same_machine else 0) + len(shares))
     answers = []
     for name in dict.fromkeys((*mine, *theirs)):
@@ -116,21 +106,21 @@ def agree(
         time = _question(times[name], alpha, margin, [math.exp(side[name].value) for side in drawn])
         if not same_machine:
             time = dataclasses.replace(time, verdict=NOT_JUDGED)
-        share = Question()
+        share = NO_ANSWER
         if name in shares:
             share = _question(shares[name], alpha, margin, [side[name].efficiency.value for side in rows])
         answers.append(PointAgreement(point=name, time=time, efficiency=share))
     return answers
 
 
-def _fault(point: Any_) -> str:
+def _fault(point: MeasuredPoint) -> str:
     """Why the point has no time to compare; "" if it has a correct time."""
     if not point.rounds or point.status in ("failed", "unsupported"):
         return f"{point.status} ({point.reason})"
     return f"wrong ({point.reason})" if point.check_ok is False else ""
 
 
-def _absent(name: str, card: Any_ | None, now: Any_ | None) -> PointAgreement:
+def _absent(name: str, card: MeasuredPoint | None, now: MeasuredPoint | None) -> PointAgreement:
     """The answer for a point without a correct time on at least one side."""
     then, here = (None if point is None else _fault(point) for point in (card, now))
     if then is None:
@@ -158,6 +148,7 @@ def _share(name: str, rows: list[dict[str, Row]], drawn: list[dict[str, Drawn]])
     """
     pair = [side[name] for side in rows if name in side]
     bases = {row.base.point for row in pair if row.base is not None and not row.point.oversubscribed}
+    # Ratios of efficiencies need the same base on both sides, or they would compare two definitions.
     whole = len(pair) == 2 and all(row.base is not None and not row.point.oversubscribed for row in pair)
     if not whole or len(bases) != 1 or name in bases or any(not bases <= side.keys() for side in drawn):
         return None
@@ -168,16 +159,17 @@ def _share(name: str, rows: list[dict[str, Row]], drawn: list[dict[str, Drawn]])
     return ratios.ratio(over[:1], over[1:])
 
 
-def _question(quotient: Ratio, alpha: float, margin: float, values: list[float]) -> Question:
+def _question(quotient: Ratio, alpha: float, margin: float, values: list[float]) -> Answer:
     half = quotient.half(alpha)
     card, now = values
     if not math.isfinite(half):
-        return Question(verdict=CANNOT_TELL, card=card, now=now, why="one side has only 1 round: measure at least 2")
+        why = "one side has only 1 round: measure at least 2"
+        return Answer(name="", verdict=CANNOT_TELL, a=card, b=now, why=why)
     ratio = quotient.estimate(alpha) if half < 700 else Estimate(value=math.exp(quotient.log))  # else exp overflows
     unclear = CONSISTENT if abs(quotient.log) <= half else CANNOT_TELL
     verdict = _VERDICTS.get(judge.decide(quotient, alpha, margin), unclear)
     why = "it differs, but by more or by less than the margin" if verdict == CANNOT_TELL else ""
-    return Question(verdict=verdict, card=card, now=now, ratio=ratio, why=why)
+    return Answer(name="", verdict=verdict, a=card, b=now, ratio=ratio, why=why)
 
 
 def exit_code(answers: list[PointAgreement]) -> int:
@@ -249,12 +241,12 @@ def _style(word: str) -> str:
     return _STYLES.get(word, "unsupported")
 
 
-def _change(question: Question, show: Callable[[float], str]) -> str:
-    known = [show(value) for value in (question.card, question.now) if math.isfinite(value)]
+def _change(question: Answer, show: Callable[[float], str]) -> str:
+    known = [show(value) for value in (question.a, question.b) if math.isfinite(value)]
     return " → ".join(known) if len(known) == 2 else ""
 
 
-def _ratio(question: Question) -> Estimate:
+def _ratio(question: Answer) -> Estimate:
     """The ratio, without its interval if that is too wide to be informative."""
     ratio = question.ratio
     return ratio if ratio.has_interval and ratio.hi < 100 else ratio.alone()
@@ -273,10 +265,8 @@ _COLUMNS = (
 )  # fmt: skip
 
 
-def repro(card_path: Path, workdir: Path, console: Console, *, experiment: str = "", margin: float = MARGIN) -> int:
+def repro(card_path: Path, workdir: Path, console: Console, *, margin: float = MARGIN) -> int:
     """Reruns the card's config in `workdir` and compares. Continues an earlier run of that config in `workdir`.
-
-    experiment: the file of the experiment, for an experiment outside jaxbench that has been moved.
 
     Returns:
       0 all within, 1 some outside, 2 inconclusive, 3 not comparable.
@@ -291,7 +281,7 @@ def repro(card_path: Path, workdir: Path, console: Console, *, experiment: str =
 
     card = cards_lib.read(card_path)
     then = card.run()
-    name = source(card, experiment)
+    name = source(card)
     config, notes = config_of(card, name)
     jax.config.update("jax_platforms", "cpu")  # only workers may start accelerators
     here = manifest_lib.probe(str(config.mesh.platform))
@@ -308,17 +298,15 @@ def repro(card_path: Path, workdir: Path, console: Console, *, experiment: str =
 
 
 def compare(card: Card, then: FinishedRun, workdir: Path, console: Console, margin: float = MARGIN) -> int:
-    """Compares a finished run with the card and prints the table. then: the card's own run. Returns the exit code."""
-    try:
-        now = comparable.read(workdir)
-    except NotComparable as error:
-        console.print(Text(f"Not comparable: {error}", style="bold red"), soft_wrap=True)
-        return NOT_COMPARABLE
+    """Compares a finished run with the card and prints the table. then: the card's own run. Returns the exit code.
+
+    Raises UserError if the run measured nothing, or another model.
+    """
+    now = comparable.read(workdir)
     other = comparable.models(then, now)
     if {*other} - {"flops"}:  # a newer version may count the FLOPs of the same model differently
         differences = identity.model_sentence(other, "in the card", "now")
-        console.print(Text(f"Not comparable: the model differs ({differences}).", style="bold red"), soft_wrap=True)
-        return NOT_COMPARABLE
+        raise UserError(f"the model of '{workdir}' is not that of the card ({differences}): compare equal models.")
     same = not identity.hardware(then.manifest, now.manifest)
     named = str(card.data["name"].get("experiment", ""))
     spreads = calibration.spread_of(then.manifest, named), calibration.spread_of(now.manifest, named)
@@ -329,8 +317,8 @@ def compare(card: Card, then: FinishedRun, workdir: Path, console: Console, marg
     return exit_code(answers)
 
 
-def source(card: Card, experiment: str = "") -> str:
-    """The card's experiment: `experiment` if given, else the file in the card's command, else its name.
+def source(card: Card) -> str:
+    """The card's experiment: the file in the card's command, else its name.
 
     Raises UserError if it does not exist here.
     """
@@ -338,14 +326,10 @@ def source(card: Card, experiment: str = "") -> str:
     command = card.manifest.get("command")
     words = [str(word) for word in command] if isinstance(command, list) else []
     file = next((word for word in words if word.endswith(".py") and Path(word).expanduser().is_file()), "")
-    if experiment or file:
-        return experiment or file
-    if name not in discovery.experiments():
+    if not file and name not in discovery.experiments():
         known = did_you_mean(name, discovery.experiments())
-        raise UserError(
-            f"the experiment '{name}' of the card '{card.path}' does not exist here: give its file, or {known}"
-        )
-    return name
+        raise UserError(f"the experiment '{name}' of the card '{card.path}' does not exist here: {known}")
+    return file or name
 
 
 def config_of(card: Card, experiment: str) -> tuple[ConfigDict, list[str]]:
@@ -358,8 +342,6 @@ def config_of(card: Card, experiment: str) -> tuple[ConfigDict, list[str]]:
     except UserError as error:
         raise UserError(f"the card '{card.path}' cannot be run again: {error}") from error
     fields, given = flatten(config_lib.plain(config)), flatten(card.data["config"])
-    if empty := [name for name, value in given.items() if value is None]:
-        raise UserError(f"the card '{card.path}' cannot be run again: its setting {empty[0]} has no value.")
     missing = [name for name in fields if name not in given]
     return config, [f"The card is older than the setting {name}, which is now {fields[name]!r}." for name in missing]
 

@@ -33,6 +33,7 @@ from jaxbench.core import schema
 from jaxbench.core.store import MANIFEST, RunFolder, write_json
 from jaxbench.errors import UserError
 from jaxbench.features.comparison import comparable, other_commit, sequential
+from jaxbench.features.comparison.comparison import Comparison
 from jaxbench.features.comparison.judge import CANNOT_TELL, Answers, Metric
 from jaxbench.features.comparison.other_commit import OTHER_PROTOCOL, Checkout, OtherCommit
 from jaxbench.processes.client import WorkerError
@@ -56,29 +57,14 @@ class Budget:
 
 @dataclass(frozen=True)
 class Side:
-    """What one arm measures. ref: "ref:NAME" for a commit; "" for the working tree."""
+    """What one arm measures. text: as it was typed. ref: "ref:NAME" for a commit; "" for the working tree."""
 
     config: ConfigDict
+    text: str = ""
     ref: str = ""
 
 
-@dataclass(frozen=True)
-class AbOutcome:
-    """The result of the measurement.
-
-    Attributes:
-      answers: from the finished pairs.
-      across: the fields in which A and B differ.
-      left_out: the points that are not compared.
-      software: a sentence for each difference in software or in the model.
-      why: why measuring ended, as a clause.
-    """
-
-    answers: Answers
-    across: tuple[str, ...]
-    left_out: tuple[comparable.LeftOut, ...]
-    software: tuple[str, ...]
-    why: str
+Outcome = tuple[Comparison, str]  # of the finished pairs; and why measuring ended, as a clause
 
 
 class _Arm:
@@ -88,13 +74,15 @@ class _Arm:
         self,
         name: str,
         experiment: str,
-        config: ConfigDict,
+        side: Side,
         checkout: Checkout | None,
         workdir: Path,
         console: Console,
         stack: ExitStack,
     ):
         """checkout: the files of the commit that is measured; None: the working tree."""
+        config = side.config
+        self.title = f"{name} ({side.text or 'default settings'})"
         if config.measure.processes != 1:
             raise UserError(
                 f"--config.measure.processes={config.measure.processes} has no effect on ab, which starts processes in "
@@ -192,7 +180,7 @@ class _Arm:
 def run(
     experiment: str, sides: tuple[Side, Side], workdir: Path, budget: Budget, console: Console,
     clock: Clock = time.monotonic,
-) -> AbOutcome:  # fmt: skip
+) -> Outcome:  # fmt: skip
     """Measures pairs until the overall verdict is reached or the budget is spent. Raises UserError."""
     signal.signal(signal.SIGTERM, runner.interrupt)
     with ExitStack() as stack:
@@ -202,7 +190,7 @@ def run(
                 console.print(f"{name} is {checkout or 'the working tree'}.", highlight=False, soft_wrap=True)
         arms = []
         for name, side, checkout in zip("AB", sides, opened, strict=True):
-            arms.append(_Arm(name, experiment, side.config, checkout, workdir, console, stack))
+            arms.append(_Arm(name, experiment, side, checkout, workdir, console, stack))
         if arms[0].rounds != arms[1].rounds:
             raise UserError(
                 f"--config.measure.rounds is {arms[0].rounds} in A and {arms[1].rounds} in B: it must be equal in both."
@@ -215,16 +203,16 @@ def run(
         return _measure(arms, budget, console, clock, random.Random(int(arms[0].job.config["seed"])))
 
 
-def _measure(arms: list[_Arm], budget: Budget, console: Console, clock: Clock, order: random.Random) -> AbOutcome:
+def _measure(arms: list[_Arm], budget: Budget, console: Console, clock: Clock, order: random.Random) -> Outcome:
     begun, longest, pairs, text, warned = clock(), 0.0, min(arm.pairs for arm in arms), "", False
     # Refreshed by hand: a refreshing thread would run on the cores that are measured.
     with Live(console=console, auto_refresh=False, transient=True) as line, heartbeat(console, lambda: text):
         while True:
             start = clock()
             if pairs:
-                outcome = _outcome(arms, pairs, budget, start - begun, longest)
-                if outcome.why:
-                    return outcome
+                found, why = _outcome(arms, pairs, budget, start - begun, longest)
+                if why:
+                    return found, why
             look = sequential.next_look(pairs) or 0
             left_s = (look - pairs) * longest
             if start - begun + left_s > budget.seconds and not warned:
@@ -237,12 +225,13 @@ def _measure(arms: list[_Arm], budget: Budget, console: Console, clock: Clock, o
             pairs += 1
             for arm in arms:
                 arm.done(pairs)
-            longest = max(longest, clock() - start)
+            longest = max(longest, clock() - start)  # the longest, so that the budget is kept rather than filled
 
 
-def _outcome(arms: list[_Arm], pairs: int, budget: Budget, seconds: float, longest: float) -> AbOutcome:
+def _outcome(arms: list[_Arm], pairs: int, budget: Budget, seconds: float, longest: float) -> Outcome:
     """The outcome of the first `pairs` pairs. An interrupted pair is ignored. seconds, longest: as in `_ended`."""
     a, b = (comparable.read(arm.folder.path) for arm in arms)
+    # Whatever differs between the arms was asked for, so all of it is declared.
     across = tuple({**comparable.differences(a, b), **comparable.places(a, b)})
     if any(arm.checkout for arm in arms):  # a commit may change the model; then the difference is reported
         implied = comparable.follows(across)
@@ -251,7 +240,10 @@ def _outcome(arms: list[_Arm], pairs: int, budget: Budget, seconds: float, longe
     left, right = ({n: sample.only(range(pairs)) for n, sample in side.items()} for side in (pair.a, pair.b))
     answers = sequential.judge(left, right, budget.metric, margin=budget.margin)
     software = tuple(dict.fromkeys((*(note for arm in arms for note in arm.notes), *pair.software)))
-    return AbOutcome(answers, across, pair.left_out, software, _ended(answers, pairs, seconds, longest, budget))
+    found = Comparison(
+        a=arms[0].title, b=arms[1].title, answers=answers, left_out=pair.left_out, software=software, across=across
+    )
+    return found, _ended(answers, pairs, seconds, longest, budget)
 
 
 def _ended(answers: Answers, pairs: int, seconds: float, longest: float, budget: Budget) -> str:

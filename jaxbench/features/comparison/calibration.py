@@ -15,7 +15,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 
@@ -33,7 +33,6 @@ from jaxbench.statistics.variance import ASSUMED, CALIBRATED, RunVariance
 
 FOLDER = Path("baselines")
 FILE = "calibration.json"
-SCHEMA = 1
 MIN_CALIBRATION_PROCESSES = 2 * MIN_PROCESSES  # the run is split in two, and each half needs MIN_PROCESSES
 MAX_SPLIT_PROCESSES = 12  # 12 processes split into two halves in 462 ways; each extra pair about quadruples that
 MIN_SESSIONS = 3
@@ -117,6 +116,7 @@ class Calibration:
         for session in reversed(earlier.sessions if earlier else ()):
             same = (session.software, session.logs.keys()) == (kept[0].software, kept[0].logs.keys())
             times = [datetime.datetime.fromisoformat(each.time) for each in (session, kept[0])]
+            # Other software is another program, and an hour later the machine is still in the same state.
             if same and (times[1] - times[0]).total_seconds() >= APART_S:
                 kept.insert(0, session)
         sd, df = pooled(kept)
@@ -129,12 +129,10 @@ def calibrate(side: Side, experiment: str, time: str, software: str = "") -> Cal
     side: the samples of its points. experiment: its name. time: now, ISO 8601. software: as in `CalibrationSession`.
     Raises UserError if fewer than MIN_CALIBRATION_PROCESSES processes measured a point.
     """
-    counts = {name: len(sample.processes) for name, sample in side.items()}
-    few = {name: count for name, count in counts.items() if count < MIN_CALIBRATION_PROCESSES}
-    if few or not side:
-        name, count = next(iter(few.items()), ("no point", 0))
-        least = MIN_CALIBRATION_PROCESSES
-        raise UserError(f"{name} was measured by {count} processes: a calibration needs at least {least}.")
+    for name, sample in side.items():
+        if sample.count < MIN_CALIBRATION_PROCESSES:
+            needs = f"a calibration needs at least {MIN_CALIBRATION_PROCESSES}"
+            raise UserError(f"{name} was measured by {sample.count} processes: {needs}.")
     differences, alarms = _against_itself(side)
     session = session_of(side, time, software)
     return Calibration(
@@ -154,6 +152,7 @@ def session_of(side: Side, time: str, software: str = "") -> CalibrationSession:
     variances = [float(np.var(sample.log_medians(), ddof=1)) for sample in side.values()]
     groups = {sample.names: len(sample.processes) - 1 for sample in side.values()}
     logs = {name: float(np.mean(sample.log_medians())) for name, sample in side.items()}
+    # Variances are averaged, not deviations: their mean is unbiased.
     sd = math.sqrt(float(np.mean(variances)))
     return CalibrationSession(time=time, sd=sd, df=sum(groups.values()), logs=logs, software=software)
 
@@ -192,7 +191,7 @@ class CalibrationFile:
         change how much processes differ.
     """
 
-    schema: int = SCHEMA
+    schema: Literal[1] = 1
     machines: dict[str, dict[str, Calibration]]
     facts: dict[str, dict[str, Any]] = dataclasses.field(default_factory=dict)
 
@@ -216,6 +215,7 @@ def _find(manifest: Manifest, experiment: str, folder: Path) -> tuple[Calibratio
     key = file.key_of(manifest) or ""
     calibrations = [*file.machines.get(key, {}).values()]
     same_experiment = [each for each in calibrations if each.experiment == experiment]
+    # The largest one of other experiments, because too wide an interval only decides less.
     known = max(same_experiment or calibrations, key=lambda each: each.sd, default=None)
     return known, UNSURE if identity.cannot_tell(file.facts.get(key, {}), manifest) else ""
 
@@ -259,9 +259,5 @@ def _read(path: Path) -> CalibrationFile:
     if not path.exists():
         return CalibrationFile(machines={})
 
-    def decoded(content: dict[str, Any]) -> CalibrationFile:
-        if content["schema"] != SCHEMA:
-            raise UserError(f"'{path}' has schema {content['schema']}, this jaxbench reads {SCHEMA}: calibrate again.")
-        return decode(CalibrationFile, unsealed(content))
-
-    return read_json(path, decoded, "delete it and run jaxbench calibrate.")
+    advice = "delete it and run jaxbench calibrate."
+    return read_json(path, lambda content: decode(CalibrationFile, unsealed(content)), advice)

@@ -41,10 +41,6 @@ _BASELINE = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}")  # a name, also of a 
 SPREAD, RESHAPED = ("strategy", "scaling", "devices", "batch", "lever.", "mesh."), "lever.freeze"
 
 
-class NotComparable(UserError):
-    """The two runs cannot be compared."""
-
-
 @dataclass(frozen=True, kw_only=True)
 class FinishedRun:
     """A finished run in memory. explaining: its ablation points, which are not compared."""
@@ -90,17 +86,12 @@ class Pair:
 
 
 def read(path: Path) -> FinishedRun:
-    """Reads a run folder. Raises NotComparable if it is no run folder, has another schema, or measured nothing."""
-    try:
-        if not path.is_dir():
-            raise UserError(f"'{path}' is not a folder: give the results folder of a 'jaxbench run'.")
-        folder = RunFolder(path)
-        manifest, config = folder.manifest(), folder.config()
-        loaded = points.load(folder)
-    except UserError as error:
-        raise NotComparable(str(error)) from error
+    """Reads a run folder. Raises UserError if it is no run folder, has another schema, or measured nothing."""
+    folder = RunFolder(path)
+    manifest, config = folder.manifest(), folder.config()
+    loaded = points.load(folder)
     if not any(point.rounds for point in loaded):
-        raise NotComparable(f"'{path}' has no measured round: continue it with --workdir={path}.")
+        raise UserError(f"'{path}' has no measured round: continue it with --workdir={path}.")
     explaining = [point for point in loaded if point.explains]
     own = [point for point in loaded if not point.explains]
     return FinishedRun(path=path, config=config, manifest=manifest, points=own, explaining=explaining)
@@ -109,25 +100,27 @@ def read(path: Path) -> FinishedRun:
 def pair(a: FinishedRun, b: FinishedRun, across: Sequence[str] = ()) -> Pair:
     """Matches the points of two runs. across: the fields that may differ, or prefixes of their names.
 
-    Raises NotComparable for the same run twice, for undeclared differences (it lists all), and without a common point.
+    Raises UserError for the same run twice, for undeclared differences (it lists all), and without a common point.
     """
     if a.path.resolve() == b.path.resolve():
-        raise NotComparable(f"A and B are both '{a.path}': give two runs.")
+        raise UserError(f"A and B are both '{a.path}': give two runs.")
     differing = {**differences(a, b), **places(a, b)}
     of_models = models(a, b, tuple(field for field in across if field in differing))
     for field in across:
         if not any(_covered(name, [field]) for name in (*differing, *of_models)):
             known = ", ".join((*differing, *of_models)) or "nothing"
-            raise NotComparable(f"--across={field}: A and B do not differ in that field; they differ in {known}.")
+            raise UserError(f"--across={field}: A and B do not differ in that field; they differ in {known}.")
+    # A declared field may change facts of the model: another batch has other FLOPs. These need no declaration.
     implied = follows(name for name in differing if _covered(name, across))
     of_models = {name: both for name, both in of_models.items() if name not in implied}
     if undeclared := {n: both for n, both in {**differing, **of_models}.items() if not _covered(n, across)}:
         shown = "; ".join(f"{name} is {x!r} in A and {y!r} in B" for name, (x, y) in undeclared.items())
-        raise NotComparable(
+        raise UserError(
             f"these runs did not measure the same thing: {shown}. "
             f"To compare across this difference, add --across={','.join(undeclared)}."
         )
     sides = [_by_name(run, across) for run in (a, b)]
+    # A physically impossible time is no time: one such point must not decide the whole table.
     refused, common, left_out = {**impossible(a, "A"), **impossible(b, "B")}, [], []
     for name in dict.fromkeys((*sides[0], *sides[1])):
         faults = [_fault(side.get(name), which, refused) for side, which in zip(sides, "AB", strict=True)]
@@ -137,10 +130,10 @@ def pair(a: FinishedRun, b: FinishedRun, across: Sequence[str] = ()) -> Pair:
             common.append(name)
     if not common:
         reasons = "; ".join(map(str, left_out)) or "no points"
-        raise NotComparable(f"no point was measured and correct in both runs: {reasons}.")
+        raise UserError(f"no point was measured and correct in both runs: {reasons}.")
     left, right = ({name: _sample(side[name]) for name in common} for side in sides)
     if any(np.array_equal(left[name].blocks, right[name].blocks) for name in common):
-        raise NotComparable(f"'{a.path}' and '{b.path}' have the same samples: one is a copy, so give two runs.")
+        raise UserError(f"'{a.path}' and '{b.path}' have the same samples: one is a copy, so give two runs.")
     of_model = [identity.model_sentence({name: both}, "in A", "in B") for name, both in of_models.items()]
     return Pair(a=left, b=right, left_out=tuple(left_out), software=(*of_model, *software(a, b)))
 
@@ -220,9 +213,7 @@ def _by_name(run: FinishedRun, across: Sequence[str]) -> dict[str, MeasuredPoint
     for point in run.points:
         name = name_of(point, across)
         if name in result:
-            raise NotComparable(
-                f"'{run.path}' has several points that are '{name}' when {', '.join(across)} may differ."
-            )
+            raise UserError(f"'{run.path}' has several points that are '{name}' when {', '.join(across)} may differ.")
         result[name] = point
     return result
 
@@ -246,12 +237,12 @@ def _fault(point: MeasuredPoint | None, which: str, impossible: dict[tuple[str, 
 
 
 def samples_of(run: FinishedRun) -> Side:
-    """Every measured point by its own name. Raises NotComparable if all of them are physically impossible."""
+    """Every measured point by its own name. Raises UserError if all of them are physically impossible."""
     refused = impossible(run)
     found = {point.point: _sample(point) for point in run.points if point.rounds and ("", point.point) not in refused}
     if not found:
         reasons = "; ".join(f"{name} is impossible ({why})" for (_, name), why in refused.items())
-        raise NotComparable(f"'{run.path}' has no point that can be true: {reasons}.")
+        raise UserError(f"'{run.path}' has no point that can be true: {reasons}.")
     return found
 
 

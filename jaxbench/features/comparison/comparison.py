@@ -83,6 +83,7 @@ def _changes(point: str, a: Waterfall, b: Waterfall) -> list[Change]:
     for name in NAMES:
         left, right = a.factor(name), b.factor(name)
         if left or right:
+            # A factor that a run does not have is exactly 1 in it.
             one, two = (factor.value if factor else Estimate(value=1.0) for factor in (left, right))
             found.append(Change(point=point, name=name, a=one, b=two, faster=_ratio(two, one)))
     return found
@@ -96,6 +97,7 @@ def _ratio(top: Estimate, bottom: Estimate) -> Estimate:
     known = [each for each in (top, bottom) if each.has_interval and each.lo > 0]
     if not known:
         return Estimate(value=value)
+    # On logarithms, where the intervals of ratios are symmetric.
     half = math.sqrt(sum((math.log(each.hi / each.lo) / 2) ** 2 for each in known))
     return Estimate(value=value, lo=value * math.exp(-half), hi=value * math.exp(half))
 
@@ -111,6 +113,7 @@ def factor_sentences(changes: Sequence[Change], answers: Sequence[Answer]) -> li
         if not parts or answer.verdict not in (FASTER, SLOWER):
             continue
         sign = 1 if answer.verdict == FASTER else -1
+        # A factor that may be 1 explains nothing. The time on one device has no interval to say so.
         able = [part for part in parts if part.resolved or part.name == ONE_DEVICE]
         gains = {part.name: sign * math.log(part.faster.value) for part in able if part.faster.known}
         most = max(gains, key=lambda name: gains[name], default="")
@@ -159,7 +162,7 @@ def compare(a: Path, b: Path, metric: Metric, *, margin: float, across: Sequence
     """Compares the run folders `a` and `b`.
 
     margin: the relative difference that counts as none, between 0 and 1. across: as in `comparable.pair`.
-    Raises NotComparable.
+    Raises UserError.
     """
     left, right = comparable.read(a), comparable.read(b)
     pair = comparable.pair(left, right, across)
@@ -202,17 +205,15 @@ class Reached:
         if not answer:
             lost = self.a_lost or self.b_lost
             answer = "cannot tell which reaches the target sooner"
-            answer += f" ({'a seed did not reach it' if lost else self._why()})"
+            why = "the difference is within the variation between seeds"
+            if min(self.seeds) < 2:
+                why = "one seed does not show how much seeds differ: train more with --config.seed=1, and so on"
+            answer += f" ({'a seed did not reach it' if lost else why})"
         interval = ""
         if self.times.se > 0 and not (self.a_lost or self.b_lost):
             found = self.times.estimate()
             interval = f"; B over A is {digits(found.value)} [{digits(found.lo)}, {digits(found.hi)}]"
         return f"In {self.what}: {answer}. {numbers}{interval}."
-
-    def _why(self) -> str:
-        if min(self.seeds) < 2:
-            return "one seed does not show how much seeds differ: train more with --config.seed=1, and so on"
-        return "the difference is within the variation between seeds"
 
 
 def compare_trainings(
@@ -231,19 +232,15 @@ def compare_trainings(
 
 
 def _reached(what: str, a: Sequence[LearningCurve], b: Sequence[LearningCurve], margin: float) -> Reached:
-    sides = [np.log([_taken(one, what) for one in side]) for side in (a, b)]
+    # A training that has not reached its target counts with what it has used so far, which is a lower limit.
+    sides = [np.log([position(one.at_target() or one.rows[-1], what, one.batch) for one in side]) for side in (a, b)]
     lost = [sum(one.at_target() is None for one in side) for side in (a, b)]
     times = of_seeds(*sides)
     verdict = decide(times, ALPHA, margin)
-    if any(lost):
+    if any(lost):  # the losing side's time is a lower limit, so only a verdict against that side stands
         stands = {SLOWER} if not lost[0] else {FASTER} if not lost[1] else set()
         verdict = verdict if verdict in stands else CANNOT_TELL
     return Reached(
         what=what, verdict=verdict, a=math.exp(float(np.mean(sides[0]))), b=math.exp(float(np.mean(sides[1]))),
         times=times, a_lost=lost[0], b_lost=lost[1], seeds=(len(a), len(b)),
     )  # fmt: skip
-
-
-def _taken(one: LearningCurve, what: str) -> float:
-    """The seconds or steps that a training needed to its target, or has used so far."""
-    return position(one.at_target() or one.rows[-1], what, one.batch)

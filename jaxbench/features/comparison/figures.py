@@ -16,7 +16,7 @@ from matplotlib.ticker import FixedLocator
 from jaxbench.features.ablations.figures import WATERFALL_MOST, handles, panel, remarks
 from jaxbench.features.comparison import sentences as words
 from jaxbench.features.comparison.comparison import Comparison
-from jaxbench.features.comparison.judge import CANNOT_TELL, FASTER, SAME, SLOWER, Answer, Answers, Metric
+from jaxbench.features.comparison.judge import CANNOT_TELL, FASTER, SAME, SLOWER, Answer, Answers
 from jaxbench.report.drawing import marks, notes
 from jaxbench.report.drawing.axes import entitle, log_axis, plain, round_ticks
 from jaxbench.report.drawing.canvas import Sheet, short
@@ -60,8 +60,12 @@ def draw_verdicts(comparison: Comparison) -> Figure | None:
 
 def selected(points: Sequence[Answer]) -> list[Answer]:
     """At most LIMIT points, in their order: slower points are kept first, then the most changed ones."""
-    ranked = sorted(points, key=lambda answer: (answer.verdict != SLOWER, -_change(answer)))[:LIMIT]
-    chosen = {id(answer) for answer in ranked}
+
+    def rank(answer: Answer) -> tuple[bool, float]:
+        return answer.verdict != SLOWER, -abs(math.log(answer.ratio.value)) if answer.ratio.known else 1.0
+
+    # Ranked for the choice, but drawn in the order of the table.
+    chosen = {id(answer) for answer in sorted(points, key=rank)[:LIMIT]}
     return [answer for answer in points if id(answer) in chosen]
 
 
@@ -71,22 +75,20 @@ def drawable(text: str) -> str:
     return "".join(letter if ord(letter) in known else "?" for letter in words.clean(text))
 
 
-def _change(answer: Answer) -> float:
-    return abs(math.log(answer.ratio.value)) if answer.ratio.known else -1.0
-
-
 def _axis(axes: Axes, rows: Sequence[Answer], answers: Answers) -> None:
     """Sets a logarithmic axis around 1 and draws the margin's band. Ticks are round numbers."""
     inside = 1 / (1 + answers.margin), 1 + answers.margin
     ends = [end for row in rows for end in (row.ratio.value, row.ratio.lo, row.ratio.hi) if math.isfinite(end)]
     log_axis(axes, "x", show=lambda value: plain(round(value, 6)))
+    # The band is always in view: without it, a small difference would fill the panel and look large.
     low, high = min(*ends, inside[0]), max(*ends, inside[1])
     room = max((high / low) ** 0.06, 1.005)
     axes.set_xlim(low / room, high * room)
     axes.xaxis.set_major_locator(FixedLocator(ticks(low / room, high * room)))
     axes.axvspan(*inside, color=BAND, linewidth=0, zorder=0)
     marks.unity(axes)
-    entitle(axes, x=f"{words.called(answers.metric)}, B over A  ({_ways(answers.metric)})")
+    left, right = (SLOWER, FASTER) if answers.metric.more_is_better else (FASTER, SLOWER)
+    entitle(axes, x=f"{words.called(answers.metric)}, B over A  (left: B is {left}, right: B is {right})")
 
 
 def ticks(low: float, high: float) -> list[float]:
@@ -98,11 +100,6 @@ def ticks(low: float, high: float) -> list[float]:
         if len(multiples) <= 9:
             return multiples
     return round_ticks(low, high)
-
-
-def _ways(metric: Metric) -> str:
-    left, right = (SLOWER, FASTER) if metric.more_is_better else (FASTER, SLOWER)
-    return f"left: B is {left}, right: B is {right}"
 
 
 def _row(axes: Axes, y: int, answer: Answer, *, overall: bool) -> None:

@@ -129,6 +129,7 @@ def judge(a: Side, b: Side, metric: Metric, spread: RunVariance, *, margin: floa
     """
     if metric.power < 0:
         a, b = per_example(a), per_example(b)
+    # Different seeds: the two runs are independent, so their bootstrap samples must be.
     left, right = ratios.draw(a, spread, 0), ratios.draw(b, spread, 1)
     each = {name: ratios.ratio([left[name]], [right[name]], spread) for name in a}
     alpha = ALPHA / 2 / len(each)
@@ -158,6 +159,7 @@ def _answer(
     alpha: float,
     spread: RunVariance,
 ) -> Answer:
+    # An assumed variation between processes may be wrong, so it never decides.
     few = min(side.count for side in sides) < MIN_PROCESSES and spread.kind != CALIBRATED
     verdict = CANNOT_TELL if few else decide(times, alpha, margin)
     why = help_for(times, alpha, margin, sides, spread) if verdict == CANNOT_TELL else ""
@@ -169,7 +171,7 @@ def make_answer(
     shown: float = 0.05,
 ) -> Answer:  # fmt: skip
     """The answer to one question. shown: 1 - confidence level of the interval to show; 0: show none."""
-    ratio = times if metric.power > 0 else times.inverse()
+    ratio = times if metric.power > 0 else dataclasses.replace(times, log=-times.log)
     values = [math.nan if name == OVERALL else math.exp(metric.power * float(np.mean(s.log_medians()))) for s in sides]
     return Answer(
         name=name,
@@ -207,11 +209,12 @@ def help_for(times: Ratio, alpha: float, margin: float, sides: Sequence[Sample],
             f"(--config.measure.processes={MIN_PROCESSES}), or use jaxbench calibrate or jaxbench ab"
         )
     goal, between = wanted(times, limit) ** 2, (half / times.se) ** 2 * times.session
-    if between >= goal:
+    if between >= goal:  # even endless processes would leave the interval this wide
         return (
             f"more processes would not help, because sessions differ by {100 * spread.session_sd:.2g} % "
             f"({spread.session_kind}): use jaxbench ab, which measures both sides in the same session"
         )
+    # Only the part of the variance within a session falls as 1 / processes.
     factor = (half**2 - between) / (goal - between)
     processes, rounds = (float(np.mean([getattr(side, name) for side in sides])) for name in ("count", "rounds"))
     if few:
@@ -224,6 +227,7 @@ def help_for(times: Ratio, alpha: float, margin: float, sides: Sequence[Sample],
 def wanted(times: Ratio, limit: float) -> float:
     """The half width at which the interval decides: "same" inside the margin, "slower" or "faster" beyond it."""
     size = abs(times.log)
+    # A ratio exactly at the margin could not be decided by any number of processes: 5 % of the margin is the least.
     return size if size > limit else max(limit - size, 0.05 * limit)
 
 

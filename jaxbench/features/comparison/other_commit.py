@@ -10,7 +10,6 @@ from __future__ import annotations
 import contextlib
 import json
 import os
-import shutil
 import subprocess
 import sys
 import tempfile
@@ -34,26 +33,18 @@ from jaxbench.records.manifest import Manifest
 Fields = dict[str, Any]  # the fields of a config by path
 
 PREFIX = "ref:"
-# The parts that a process starts, imports or reads. A commit from before worker.py has another layout.
-NEEDED = ("jaxbench/__init__.py", "jaxbench/worker.py", "experiments", "configs")
 OTHER_PROTOCOL = "its measuring protocol differs from that of this jaxbench, so choose another commit"
-ANSWER_LIMIT_S = 120.0
 SHOWN = 20  # names of a repository that a sentence lists
 # Run with the commit's own copy of this package. It uses only functions that the copy needs anyway to measure.
 ASK = """
 import json, sys
 from pathlib import Path
 from jaxbench import config, discovery
-from jaxbench.errors import UserError
-from jaxbench.machine import source
 
 name = sys.argv[1]
-try:
-    made = config.compose(Path(name).stem, discovery.load_experiment(name), discovery.load_preset("auto"), tiny=False)
-    answer = {"config": config.plain(made), "experiment_sha256": discovery.digest(name), "source": source.HERE}
-except UserError as error:
-    answer = {"error": str(error)}
-sys.stdout.write(chr(10) + json.dumps(answer) + chr(10))
+made = config.compose(Path(name).stem, discovery.load_experiment(name), discovery.load_preset("auto"), tiny=False)
+answer = {"config": config.plain(made), "experiment_sha256": discovery.digest(name)}
+sys.stdout.write(chr(10) + json.dumps(answer))  # on a line of its own: an experiment may print
 """
 
 
@@ -91,70 +82,50 @@ class Checkout:
         return name_or_path if known else str(self.folder / inside)
 
     def facts(self, experiment: str) -> dict[str, Any]:
-        """What its own package says about an experiment: the defaults of its config, and hashes. Raises UserError."""
-        copy = source.of(self.folder / "jaxbench")
-        child = {**os.environ, **source.environment(copy), "JAX_PLATFORMS": "cpu", "TF_CPP_MIN_LOG_LEVEL": "2"}
-        command = [sys.executable, "-P", "-c", ASK, experiment]
-        try:
-            done = subprocess.run(command, capture_output=True, text=True, env=child, timeout=ANSWER_LIMIT_S)
-        except subprocess.TimeoutExpired as error:
-            raise UserError(f"{self} does not load '{experiment}' within {ANSWER_LIMIT_S:.0f} s.") from error
+        """What its own package says about an experiment: the defaults of its config, and a hash. Raises UserError."""
+        copy = source.environment(source.of(self.folder / "jaxbench"))
+        child = {**os.environ, **copy, "JAX_PLATFORMS": "cpu", "TF_CPP_MIN_LOG_LEVEL": "2"}
+        done = subprocess.run([sys.executable, "-P", "-c", ASK, experiment], capture_output=True, text=True, env=child)
         if done.returncode:
             raise UserError(f"{self} cannot report what it measures ({_last_line(done.stderr)}): {OTHER_PROTOCOL}.")
-        answer: dict[str, Any] = json.loads(done.stdout.splitlines()[-1])
-        if "error" in answer:
-            raise UserError(f"{self}: {answer['error']}")
-        source.require_same(answer["source"], copy)
-        return answer
+        return dict(json.loads(done.stdout.splitlines()[-1]))
 
 
 @contextmanager
 def files(ref: str) -> Iterator[Checkout]:
     """Yields the files of `ref`. They are removed when the context ends, even by an exception.
 
-    Raises UserError if there is no git, no repository or no such commit, or the commit lacks this package.
+    Raises UserError if there is no repository or no such commit, or git cannot write its files.
     """
-    repository = _repository()
+    # An installed package is in no repository. Then the user's own repository has the commits.
+    folder = source.PACKAGE.parent if (source.PACKAGE.parent / ".git").exists() else Path.cwd()
+    with _explained():
+        repository = Path(git(folder, "rev-parse", "--show-toplevel")).resolve()
     commit = _resolved(repository, ref.removeprefix(PREFIX))
     with tempfile.TemporaryDirectory(prefix=f"jaxbench-{commit[:12]}-") as scratch:
         folder = Path(scratch).resolve() / "files"
         try:
-            git(repository, "worktree", "add", "--detach", str(folder), commit)
-            checkout = Checkout(ref, commit, repository, folder)
-            if missing := [name for name in NEEDED if not (folder / name).exists()]:
-                raise UserError(f"{checkout} has no {missing[0]}: choose a commit that has one.")
-            yield checkout
-        except subprocess.CalledProcessError as error:
-            raise UserError(
-                f"git cannot write the files of commit {commit} into '{scratch}' ({_last_line(error.stderr)}): fetch "
-                "it completely, or set TMPDIR to a folder with more room."
-            ) from error
+            with _explained():
+                git(repository, "worktree", "add", "--detach", str(folder), commit)
+            yield Checkout(ref, commit, repository, folder)
         finally:
             with contextlib.suppress(subprocess.CalledProcessError):
                 git(repository, "worktree", "remove", "--force", str(folder))
 
 
-def _repository() -> Path:
-    if shutil.which("git") is None:
-        raise UserError(f"{PREFIX}NAME needs git, which is not installed: install it, or compare settings only.")
-    folder = source.PACKAGE.parent
-    if not (folder / ".git").exists():
-        folder = Path.cwd()
+@contextmanager
+def _explained() -> Iterator[None]:
+    """Turns a failure of git into a UserError with git's own reason."""
     try:
-        return Path(git(folder, "rev-parse", "--show-toplevel")).resolve()
+        yield
     except subprocess.CalledProcessError as error:
-        raise UserError(
-            f"{PREFIX}NAME needs a git repository, and '{folder}' is in none ({_last_line(error.stderr)}): start in a "
-            "clone of jaxbench."
-        ) from error
+        raise UserError(f"git cannot give the files of another commit ({_last_line(error.stderr)}).") from error
 
 
 def _resolved(repository: Path, name: str) -> str:
     """The hash of a commit."""
     try:
-        if not name or name.startswith("-"):  # git would take it for an option
-            raise subprocess.CalledProcessError(1, "git")
-        return git(repository, "rev-parse", "--verify", "--quiet", f"{name}^{{commit}}")
+        return git(repository, "rev-parse", "--verify", "--quiet", "--end-of-options", f"{name}^{{commit}}")
     except subprocess.CalledProcessError as error:
         newest = ("--sort=-creatordate", f"--count={SHOWN}", "refs/heads", "refs/tags", "refs/remotes")
         known = git(repository, "for-each-ref", "--format=%(refname:short)", *newest).split()
@@ -170,9 +141,10 @@ def require_same_commit(folder: Path, then: Mapping[str, Any], now: Checkout | N
     """
     old, new = (then["commit"] if "ref" in then else "", now.commit if now else "")
     if old != new:
-        tree = "the working tree"
-        was, found = f"{then['ref']}, commit {old}" if old else tree, now or tree
-        raise UserError(f"'{folder}' was measured at {was}, now it is {found}: choose a new --workdir.")
+        was = f"{then['ref']}, commit {old}" if old else "the working tree"
+        raise UserError(
+            f"'{folder}' was measured at {was}, now it is {now or 'the working tree'}: choose a new --workdir."
+        )
 
 
 @dataclass(frozen=True)
@@ -194,7 +166,7 @@ class OtherCommit:
     @staticmethod
     def of(checkout: Checkout, experiment: str, config: ConfigDict) -> OtherCommit:
         """Raises UserError if the commit does not have the experiment, or does not know a setting."""
-        there = checkout.experiment(experiment)
+        there, copy = checkout.experiment(experiment), source.of(checkout.folder / "jaxbench")
         facts = checkout.facts(there)
         module, preset = discovery.load_experiment(experiment), discovery.load_preset("auto")
         ours = _fields(config_lib.plain(config_lib.compose(Path(experiment).stem, module, preset, tiny=False)))
@@ -202,13 +174,14 @@ class OtherCommit:
         require_known(checkout, theirs, ours, _fields(config_lib.plain(config)))
         manifest: Manifest = {
             "git": {"commit": checkout.commit, "dirty": False, "ref": checkout.ref},
-            "source_sha256": facts["source"]["sha256"],
+            "source_sha256": copy["sha256"],
             "experiment_sha256": facts["experiment_sha256"],
         }
+        # Both arms get the settings of this working tree, so a changed default is not measured. Say so.
         names = [name for name in ours if name in theirs and not name.startswith(comparable.HOW)]
         other = [f"{name} {theirs[name]!r}, here {ours[name]!r}" for name in names if theirs[name] != ours[name]]
         note = f"{checkout} has other default settings, which are not measured: {'; '.join(other)}"
-        return OtherCommit(there, facts["source"], manifest, (note,) if other else ())
+        return OtherCommit(there, copy, manifest, (note,) if other else ())
 
 
 def require_known(checkout: Checkout, theirs: Fields, ours: Fields, asked: Fields) -> None:
@@ -217,6 +190,7 @@ def require_known(checkout: Checkout, theirs: Fields, ours: Fields, asked: Field
 
     theirs, ours: the defaults of the commit and of this package. asked: the settings of the arm.
     """
+    # A setting that nobody reads would be measured as if it had an effect.
     unknown = [name for name in asked if name not in theirs and asked[name] != ours.get(name)]
     if unknown:
         raise UserError(f"{checkout} does not know --config.{unknown[0]}: {OTHER_PROTOCOL}.")

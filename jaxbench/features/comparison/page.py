@@ -5,8 +5,7 @@ from __future__ import annotations
 
 import html
 import re
-from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any
 from xml.etree import ElementTree
 from xml.etree.ElementTree import Element, SubElement
 
@@ -14,12 +13,12 @@ from rich.console import Console
 from rich.text import Text
 
 from jaxbench.features.comparison import sentences as words
-from jaxbench.features.comparison.comparison import Change, Comparison
+from jaxbench.features.comparison.comparison import Comparison
 from jaxbench.features.comparison.judge import ALPHA, CANNOT_TELL, FASTER, SAME, SLOWER, Answer
-from jaxbench.features.comparison.sentences import Level
 from jaxbench.records import documents
 from jaxbench.report.page import section
 
+SCHEMA = 1  # of comparison.json
 STYLES = {FASTER: "green", SLOWER: "bold red", SAME: "", CANNOT_TELL: "yellow"}
 
 
@@ -35,6 +34,7 @@ def show(comparison: Comparison, console: Console) -> None:
         section(heading, sentences, console)
 
 
+# CI services show the summary of a job as Markdown, where the name of a run must not become a link or an image.
 _MARKS = re.compile(r"([\\`*_{}\[\]#~$!])")  # characters that are special in Markdown but not in HTML
 
 
@@ -74,7 +74,14 @@ def junit(comparison: Comparison, name: str) -> bytes:
     attributes = {"name": words.named(name), **{key: str(count) for key, count in counts.items()}}
     root = Element("testsuites", attributes)
     suite = SubElement(root, "testsuite", attributes)
-    _add_properties(suite, _of_all(comparison))
+    judged = comparison.answers
+    _add_properties(
+        suite,
+        {
+            "verdict": comparison.verdict, "a": comparison.a, "b": comparison.b, "metric": judged.metric.name,
+            "margin": f"{judged.margin:g}", "spread": judged.spread.source,
+        },
+    )  # fmt: skip
     for answer in answers:
         _case(suite, name, answer, comparison)
     for each in comparison.left_out:
@@ -102,125 +109,46 @@ def _case(suite: Element, name: str, answer: Answer, comparison: Comparison) -> 
         SubElement(case, "skipped", message=f"cannot tell: {message}; {words.clean(answer.why)}")
 
 
-def _of_all(comparison: Comparison) -> dict[str, str]:
-    answers = comparison.answers
-    return {
-        "verdict": comparison.verdict, "a": comparison.a, "b": comparison.b, "metric": answers.metric.name,
-        "margin": f"{answers.margin:g}", "spread": answers.spread.source,
-    }  # fmt: skip
-
-
 def _add_properties(parent: Element, named: dict[str, str]) -> None:
     properties = SubElement(parent, "properties")
     for name, value in named.items():
         SubElement(properties, "property", name=name, value=words.clean(value))
 
 
-SCHEMA: Literal[1] = 1
-
-
-@dataclass(frozen=True, kw_only=True)
-class MetricEntry:
-    """What is compared. more_is_better: a ratio above 1 is faster."""
-
-    name: str
-    unit: str
-    more_is_better: bool
-
-
-@dataclass(frozen=True, kw_only=True)
-class Confidence:
-    """The confidence levels of the intervals for a point, and for the overall answer."""
-
-    point: Level
-    overall: Level
-
-
-@dataclass(frozen=True, kw_only=True)
-class SpreadEntry:
-    """Run-to-run variance, used if a side has fewer than 3 processes.
-
-    Attributes:
-      sd, df: of the logarithm of processes' medians; null if pairs of processes show it.
-      source: whether it was calibrated or assumed, as a clause.
-      session_sd: between sessions, such as two days; null if pairs were measured at the same time.
-    """
-
-    sd: float
-    df: float
-    source: str
-    session_sd: float | None
-
-
-@dataclass(frozen=True, kw_only=True)
-class ComparisonDocument:
-    """Two runs, compared point by point.
-
-    Attributes:
-      a, b: names of the runs. B is judged against A.
-      verdict: slower if any answer is, otherwise the overall one.
-      exit_code: 0 same or faster, 1 slower, 2 cannot tell.
-      margin: a smaller difference counts as none: ratios from 1 / (1 + margin) to 1 + margin.
-      alpha: the largest chance of any false "faster" or "slower" in the table.
-      paired: whether ratios are within pairs of processes, measured until the verdict was clear.
-      autocorrelation: of neighbouring pairs; null without pairs.
-      overall: the geometric mean over points; processes and rounds are those of the point with the fewest processes.
-      factors: of each point with ablations in both runs, in the order of its waterfall.
-      across: the fields that were declared to differ.
-      software: software differences that may change the time.
-      left_out: each point that is not compared: name, colon, reason.
-    """
-
-    schema: Literal[1] = SCHEMA
-    kind: Literal["comparison"] = "comparison"
-    a: str
-    b: str
-    verdict: str
-    exit_code: int
-    metric: MetricEntry
-    margin: float
-    alpha: float = ALPHA
-    paired: bool
-    confidence: Confidence
-    spread: SpreadEntry
-    autocorrelation: float
-    overall: Answer
-    points: tuple[Answer, ...]
-    factors: tuple[Change, ...]
-    across: tuple[str, ...]
-    software: tuple[str, ...]
-    left_out: tuple[str, ...]
-
-
-def json_schema() -> dict[str, Any]:
-    """The JSON schema of a comparison."""
-    definitions: dict[str, Any] = {}
-    head = {"$schema": "https://json-schema.org/draft/2020-12/schema", "$id": f"urn:jaxbench:comparison:{SCHEMA}"}
-    return {**head, **documents.json_schema(ComparisonDocument, definitions, written=True), "$defs": definitions}
-
-
 def as_json(comparison: Comparison) -> dict[str, Any]:
+    """The comparison for a program. Unknown numbers are null.
+
+    margin: ratios from 1 / (1 + margin) to 1 + margin count as the same. alpha: the largest chance of any false
+    "faster" or "slower" in the table. paired: whether the ratios are within pairs of processes, which show themselves
+    how much processes and sessions differ, so `spread` has no numbers.
+    """
     answers, metric, spread = comparison.answers, comparison.answers.metric, comparison.answers.spread
     point, overall = words.levels(answers)
-    document = ComparisonDocument(
-        a=comparison.a,
-        b=comparison.b,
-        verdict=comparison.verdict,
-        exit_code=comparison.exit_code,
-        metric=MetricEntry(name=metric.name, unit=metric.unit, more_is_better=metric.more_is_better),
-        margin=answers.margin,
-        paired=words.paired(answers),
-        confidence=Confidence(point=point, overall=overall),
-        spread=SpreadEntry(
-            sd=spread.sd, df=spread.df, source=spread.source,
-            session_sd=None if words.paired(answers) else spread.session_sd,
-        ),
-        autocorrelation=answers.autocorrelation,
-        overall=answers.overall,
-        points=answers.points,
-        factors=comparison.factors,
-        across=comparison.across,
-        software=comparison.software,
-        left_out=tuple(str(each) for each in comparison.left_out),
-    )  # fmt: skip
+    paired = words.paired(answers)
+    document = {
+        "schema": SCHEMA,
+        "kind": "comparison",
+        "a": comparison.a,
+        "b": comparison.b,
+        "verdict": comparison.verdict,
+        "exit_code": comparison.exit_code,
+        "metric": {"name": metric.name, "unit": metric.unit, "more_is_better": metric.more_is_better},
+        "margin": answers.margin,
+        "alpha": ALPHA,
+        "paired": paired,
+        "confidence": {"point": point, "overall": overall},
+        "spread": {
+            "sd": spread.sd,
+            "df": spread.df,
+            "source": spread.source,
+            "session_sd": None if paired else spread.session_sd,
+        },
+        "autocorrelation": answers.autocorrelation,
+        "overall": answers.overall,
+        "points": answers.points,
+        "factors": comparison.factors,
+        "across": comparison.across,
+        "software": comparison.software,
+        "left_out": [str(each) for each in comparison.left_out],
+    }
     return dict(documents.plain(document))

@@ -25,7 +25,6 @@ freedom for the sum of both sides' variances (Welch 1947, doi:10.1093/biomet/34.
 
 from __future__ import annotations
 
-import dataclasses
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -34,7 +33,7 @@ import numpy as np
 from scipy import special
 
 from jaxbench.core.schema import RoundRecord
-from jaxbench.statistics.bootstrap import MIN_PROCESSES, Estimate
+from jaxbench.statistics.bootstrap import MIN_PROCESSES, Estimate, weighted_median
 from jaxbench.statistics.variance import RunVariance
 
 DRAWS = 2000
@@ -135,9 +134,6 @@ class Ratio:
         half, value = self.half(alpha), math.exp(self.log)
         return Estimate(value=value, lo=value * math.exp(-half), hi=value * math.exp(half))
 
-    def inverse(self) -> Ratio:
-        return dataclasses.replace(self, log=-self.log)
-
 
 def draw(side: Side, spread: RunVariance, seed: int) -> dict[str, Drawn]:
     """The bootstrap samples of each point of one run. Points without samples are left out."""
@@ -148,19 +144,20 @@ def draw(side: Side, spread: RunVariance, seed: int) -> dict[str, Drawn]:
 
 def _draw(sample: Sample, spread: RunVariance, random: np.random.Generator, resampled: dict) -> Drawn:
     count = sample.count
+    # Points of the same processes share the weights, so that their draws are correlated as their times are.
     if count >= MIN_PROCESSES:
         if sample.names not in resampled:
             resampled[sample.names] = random.multinomial(count, np.full(count, 1 / count), size=DRAWS) / count
         medians = sample.log_medians()
         value = float(np.mean(medians))
-        wider = math.sqrt(count / (count - 1))
+        wider = math.sqrt(count / (count - 1))  # resampling gives the variance over n, and not over n - 1
         return Drawn(value=value, draws=wider * (resampled[sample.names] @ medians - value), df=count - 1)
     if sample.names not in resampled:
         resampled[sample.names] = spread.sd / math.sqrt(count) * random.standard_normal(DRAWS)
     between = resampled[sample.names]
     within = _rounds(sample, random)
     value = float(np.mean(sample.log_medians()))
-    if within is None:
+    if within is None:  # one round shows no variation, so no ratio with this point has an interval
         return Drawn(value=value, draws=np.full(DRAWS, math.nan), df=math.inf)
     parts = ((float(np.var(within)), sample.rounds - count), (spread.sd**2 / count, spread.df))
     return Drawn(value=value, draws=within + between, df=welch(parts))
@@ -173,20 +170,11 @@ def _rounds(sample: Sample, random: np.random.Generator) -> np.ndarray | None:
         count = len(rounds)
         if count < 2:
             return None
-        chosen = random.integers(count, size=(DRAWS, count))
-        logs = np.log(_medians(rounds, chosen))
+        owners = np.repeat(np.arange(count), [len(blocks) for blocks in rounds])
+        weights = random.multinomial(count, np.full(count, 1 / count), size=DRAWS)
+        logs = np.log(weighted_median(np.concatenate(rounds), owners, weights))
         total += math.sqrt(count / (count - 1)) * (logs - math.log(np.median(np.concatenate(rounds))))
     return total / sample.count
-
-
-def _medians(rounds: Sequence[np.ndarray], chosen: np.ndarray) -> np.ndarray:
-    """(DRAWS,): the median over all blocks of the chosen rounds. chosen: (DRAWS, rounds) indices."""
-    if len({len(one) for one in rounds}) == 1:
-        return np.median(np.stack(rounds)[chosen].reshape(len(chosen), -1), axis=1)
-    table = np.full((len(rounds), max(len(one) for one in rounds)), np.nan)
-    for row, one in zip(table, rounds, strict=True):
-        row[: len(one)] = one
-    return np.nanmedian(table[chosen].reshape(len(chosen), -1), axis=1)
 
 
 def ratio(a: Sequence[Drawn], b: Sequence[Drawn], sessions: RunVariance | None = None) -> Ratio:
@@ -195,9 +183,11 @@ def ratio(a: Sequence[Drawn], b: Sequence[Drawn], sessions: RunVariance | None =
     sessions: the variation between sessions, because A and B are two of them. None adds nothing, as for a ratio of two
     efficiencies, where the effect of a session cancels.
     """
+    # Draw by draw over the points of a side: what they share does not average out.
     log = float(np.mean([two.value - one.value for one, two in zip(a, b, strict=True)]))
     sides = [np.mean([point.draws for point in points], axis=0) for points in (a, b)]
     parts = [(float(np.var(side)), min(p.df for p in points)) for side, points in zip(sides, (a, b), strict=True)]
+    # One effect for each of the two sessions.
     between = 2 * sessions.session_sd**2 if sessions else 0.0
     if sessions and between:
         parts.append((between, sessions.session_df))

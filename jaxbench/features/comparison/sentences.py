@@ -27,6 +27,7 @@ def clean(text: str) -> str:
     return " ".join("".join(" " if _harmful(letter) else letter for letter in text).split())
 
 
+# Names come from the files of other people: a run folder may be downloaded.
 def _harmful(letter: str) -> bool:
     control = unicodedata.category(letter) in ("Cc", "Cs", "Zl", "Zp") or ord(letter) & 0xFFFE == 0xFFFE
     return control or unicodedata.bidirectional(letter) in _TURNS
@@ -53,6 +54,7 @@ def ratio(estimate: Estimate) -> str:
     """A ratio with its interval: "1.023 [1.012, 1.034]", with more digits if it is narrow; "" if unknown."""
     if not estimate.known:
         return ""
+    # Two digits of the half width: more would suggest a precision that the interval denies.
     finest = (estimate.hi - estimate.lo) / 2 if estimate.has_interval else estimate.value / 50
     digits = min(6, max(0, -math.floor(math.log10(max(finest, 1e-6)))))
     digits = max(digits, 3 if estimate.value < 10 else 1)
@@ -107,7 +109,9 @@ def headline(comparison: Comparison) -> str:
         return f"{verdict}: {overall.why or 'no point has a verdict'}."
     about = f"B's {called(answers.metric)} is {ratio(overall.ratio)} times A's"
     count = len(answers.points)
-    over = f", the geometric mean over {_counted(answers.points)}" if count > 1 else ""
+    alike = len({point.ratio.has_interval for point in answers.points}) == 1
+    counted = f"{count} points" if alike else f"the points with an interval, of {count}"
+    over = f", the geometric mean over {counted}" if count > 1 else ""
     if slow := deciding(comparison):
         which = ", ".join(slow[:3]) + (f" and {len(slow) - 3} more" if len(slow) > 3 else "")
         return f"{verdict} at {len(slow)} of {count} points ({which}). Overall {about}{over}: {overall.verdict}."
@@ -119,22 +123,6 @@ def deciding(comparison: Comparison) -> list[str]:
     if comparison.answers.overall.verdict == SLOWER:
         return []
     return [named(point.name) for point in comparison.answers.points if point.verdict == SLOWER]
-
-
-def _counted(points: Sequence[Answer]) -> str:
-    if len({point.ratio.has_interval for point in points}) == 1:
-        return f"{len(points)} points"
-    return f"the points with an interval, of {len(points)}"
-
-
-def help_lines(comparison: Comparison) -> list[str]:
-    """For each inconclusive answer, a line with what would decide it."""
-    return [f"{named(answer.name)}: {clean(answer.why)}" for answer in _lines(comparison.answers) if answer.why]
-
-
-def direction(metric: Metric) -> str:
-    """How to read the ratio: "above 1, B is slower"."""
-    return f"above 1, B is {'faster' if metric.more_is_better else 'slower'}"
 
 
 Section = tuple[str, list[str]]
@@ -169,12 +157,20 @@ def sections(comparison: Comparison, *, helping: bool = True) -> list[Section]:
     """(heading, notes) in order, without empty ones. helping: whether to include what would decide the verdict."""
     answers = comparison.answers
     intervals, alarms = (_of_pairs, _alarms_of_looks) if paired(answers) else (_intervals, _alarms)
+    help_lines = [f"{named(answer.name)}: {clean(answer.why)}" for answer in _lines(answers) if answer.why]
+    band = f"{1 / (1 + answers.margin):.3f} to {1 + answers.margin:.3f}"
+    margin = (
+        f"differences within {100 * answers.margin:.3g} % count as none: same if the whole confidence interval is "
+        f"inside {band}; faster or slower if the interval excludes 1 and the ratio is outside that band; otherwise "
+        "cannot tell"
+    )
+    above = f"above 1, B is {'faster' if answers.metric.more_is_better else 'slower'}"
     every = [
-        ("What would help", help_lines(comparison) if helping else []),
+        ("What would help", help_lines if helping else []),
         ("Which factor", [clean(each) for each in factor_sentences(comparison.factors, answers.points)]),
         ("Compared", compared(comparison)),
-        ("Ratio", [f"B's {called(answers.metric)} over A's: {direction(answers.metric)}", *intervals(answers)]),
-        ("Verdicts", [_margin(answers.margin), alarms(answers)]),
+        ("Ratio", [f"B's {called(answers.metric)} over A's: {above}", *intervals(answers)]),
+        ("Verdicts", [margin, alarms(answers)]),
         ("What else differs", [clean(sentence) for sentence in comparison.software]),
         ("Left out", [clean(str(each)) for each in comparison.left_out]),
     ]
@@ -185,14 +181,6 @@ def compared(comparison: Comparison) -> list[str]:
     """Notes on what A and B are, and on how often each was measured."""
     across = [f"declared to differ: {clean(', '.join(comparison.across))}"] if comparison.across else []
     return [f"A is {clean(comparison.a)}", f"B is {clean(comparison.b)}", *across, *_counts(comparison.answers)]
-
-
-def _margin(margin: float) -> str:
-    band = f"{1 / (1 + margin):.3f} to {1 + margin:.3f}"
-    return (
-        f"differences within {100 * margin:.3g} % count as none: same if the whole confidence interval is inside "
-        f"{band}; faster or slower if the interval excludes 1 and the ratio is outside that band; otherwise cannot tell"
-    )
 
 
 def _alarms(answers: Answers) -> str:

@@ -66,7 +66,7 @@ def judge(a: Side, b: Side, metric: Metric, *, margin: float) -> Answers:
         a, b = judges.per_example(a), judges.per_example(b)
     pairs = min(len(sample.processes) for side in (a, b) for sample in side.values())
     look = looks(pairs)
-    used = LOOKS[look - 1] if look else pairs
+    used = LOOKS[look - 1] if look else pairs  # pairs since the last look would be an unplanned look
     a, b = ({name: sample.only(range(used)) for name, sample in side.items()} for side in (a, b))
     logs = {name: _logs(a[name], b[name]) for name in a}
     alpha = ALPHA * (share(look) if look else 0.0)
@@ -102,6 +102,7 @@ def correlation(logs: np.ndarray) -> tuple[float, float]:
     logs: (pairs,), at least 2. Differences below FLOOR count as independent noise.
     """
     seen, count = autocorrelation(logs), len(logs)
+    # Raising their deviation to FLOOR adds independent noise to the pairs, which weakens their correlation this much.
     counted = seen * min(1.0, float(np.var(logs)) / FLOOR**2)
     return seen, min(max(0.0, counted + 1 / count + 1.5 / math.sqrt(count)), MAX_AUTOCORRELATION)
 
@@ -115,6 +116,7 @@ def of_pairs(logs: np.ndarray) -> Ratio:
     if count < 2:
         return Ratio(log=float(np.mean(logs)), se=math.nan, df=0)
     _, most = correlation(logs)
+    # The effective number of independent pairs of a first-order autoregressive series.
     worth = count * (1 - most) / (1 + most)
     se = max(float(np.std(logs, ddof=1)), FLOOR) / math.sqrt(worth)
     return Ratio(log=float(np.mean(logs)), se=se, df=max(1.0, worth - 1))

@@ -14,10 +14,10 @@ from rich.live import Live
 from rich.text import Text
 
 from jaxbench.core.store import write_json
-from jaxbench.errors import UserError
 from jaxbench.features.doctor import gpus, speed, system
 from jaxbench.features.doctor.finding import DoctorFinding, worst
 from jaxbench.machine import manifest
+from jaxbench.records.documents import plain as plain_json
 from jaxbench.report.table import FOLD, TEXT, Cell, plain
 from jaxbench.sweep.progress import heartbeat
 
@@ -86,9 +86,5 @@ def show(findings: Sequence[DoctorFinding], console: Console) -> None:
 
 
 def write(findings: Sequence[DoctorFinding], path: Path) -> None:
-    """Writes `doctor.json`: every finding with its numbers, and the verdict. Raises UserError."""
-    value = {"ok": ok(findings), "verdict": verdict(findings), "findings": [each.as_json() for each in findings]}
-    try:
-        write_json(path, value)
-    except OSError as error:
-        raise UserError(f"cannot write '{path}' ({error.strerror}): start doctor in another folder.") from error
+    """Writes `doctor.json`: every finding with its numbers, and the verdict."""
+    write_json(path, {"ok": ok(findings), "verdict": verdict(findings), "findings": plain_json(list(findings))})

@@ -6,9 +6,9 @@ from __future__ import annotations
 import functools
 import math
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Literal, ParamSpec
+from typing import Literal, ParamSpec
 
 State = Literal["good", "doubtful", "bad", "unknown"]
 Result = tuple[State, str, str, Mapping[str, float]]  # (state, sentence, advice, numbers)
@@ -24,11 +24,6 @@ class DoctorFinding:
     message: str
     advice: str = ""
     numbers: Mapping[str, float] = field(default_factory=dict)
-
-    def as_json(self) -> dict[str, Any]:
-        """The finding as JSON values, without NaN and infinity, which JSON cannot hold."""
-        numbers = {name: value for name, value in self.numbers.items() if math.isfinite(value)}
-        return {**asdict(self), "numbers": numbers}
 
 
 def check(name: str, subject: str = "") -> Callable[[Callable[P, Result | None]], Callable[P, DoctorFinding]]:

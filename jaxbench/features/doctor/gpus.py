@@ -155,7 +155,7 @@ def slots(gpus: Sequence[Gpu]) -> Result | None:
     if not known:
         return None
     narrow = [f"GPU {g.index} uses {g.width} of {g.slot_width} lanes" for g in known if g.width != g.slot_width]
-    slow = [
+    slow = [  # only of busy GPUs: an idle one lowers its link to save power
         f"GPU {g.index} uses PCIe {g.generation}.0 of {g.slot_generation}.0 while it works"
         for g in known if g.busy and g.generation and g.generation != g.slot_generation
     ]  # fmt: skip

@@ -122,6 +122,7 @@ def measure_cores(cores: Sequence[int], seconds: float) -> CoreRates:
     alone, together = [], []
     try:
         ask(workers, TURN_S / 4)  # returns when all workers have started
+        # In turns, so that a drift of the machine hits both alike.
         for _ in range(rounds):
             alone.append([ask([workers[index]], TURN_S)[0, 0] for index in sampled])
             together.append(ask(workers, TURN_S))
@@ -174,7 +175,7 @@ def side_by_side(rates: CoreRates) -> Result:
 @check("equal cores")
 def evenness(rates: CoreRates) -> Result:
     """The slowest sampled core over the fastest, each alone. Cores of two sizes or a busy neighbour make it small."""
-    speed = np.median(rates.alone, axis=0)
+    speed = np.median(rates.alone, axis=0)  # alone, because together the slowest may just share a core
     ratio = float(speed.min() / speed.max())
     message = f"Alone, the slowest core runs at {100 * ratio:.0f} % of the speed of the fastest."
     advice = "Devices on unequal cores wait for the slowest: pin to equal ones (taskset)."

@@ -47,6 +47,7 @@ class ForecastRequest:
       source: a measured run to start from.
       links: links between hosts, and paths over PCIe within one, with their texts.
       card: a machine profile with measured links.
+      memory: whether to ask for the memory of all blocks if `depths` are compiled, which takes minutes.
     """
 
     targets: tuple[Target, ...] = ()
@@ -56,6 +57,7 @@ class ForecastRequest:
     source: Path | None = None
     links: tuple[tuple[str, AlphaBetaLink | PciePath], ...] = ()
     card: Path | None = None
+    memory: bool = True
 
     def network(self, target: Target) -> Network:
         if self.card is not None:
@@ -127,15 +129,15 @@ class Programs:
     Attributes:
       folders: one for each depth that was asked for, else one.
       blocks: of the whole model; 0 without depths.
-      memory: the memory of the whole model by family and device count, and sentences on what is unknown; None: the
-        compiled points have it.
+      memory: the memory of the whole model by family and device count, and sentences on what is unknown; empty if it
+        was not asked for.
     """
 
     experiment: str
     asked: ForecastRequest
     folders: tuple[Path, ...]
     blocks: int
-    memory: tuple[forecast_memory.Needs, list[str]] | None
+    memory: tuple[forecast_memory.Needs, Sequence[str]] = dataclasses.field(default_factory=lambda: ({}, ()))
 
     def on(self, target: Target, counts: tuple[int, ...]) -> list[ForecastRecord]:
         """The forecasts on a target, for these device counts or, without any, for those compiled. Raises UserError."""
@@ -155,10 +157,8 @@ class Programs:
                 reckoned.append(other or shallow)
             else:
                 reckoned.append(estimate.at_depth(shallow, other, (low, high), self.blocks))
-        if self.memory is None:
-            return [forecast_memory.not_refused(each) if each.status == "ok" else each for each in reckoned]
-        sizes, unknown = self.memory
-        return [forecast_memory.replaced(each, sizes, unknown) if each.status == "ok" else each for each in reckoned]
+        remembered = forecast_memory.replaced if target.platform == "tpu" else forecast_memory.on_a_gpu
+        return [remembered(each, *self.memory) if each.status == "ok" else each for each in reckoned]
 
 
 def compile_programs(
@@ -168,14 +168,17 @@ def compile_programs(
     folders = tuple(
         _compile(experiment, config, asked, target, depth, workdir, console) for depth in asked.depths or (0,)
     )
-    blocks, memory = 0, None
-    if asked.depths:
-        blocks = _blocks(config, experiment)
-    if asked.depths and target.platform == "tpu":
-        wide = target.part(forecast_memory.COUNTS[-1]) if asked.counts else target
-        placed = _placed(config, asked, wide, forecast_memory.COUNTS)
-        memory = forecast_memory.needs(experiment, placed, wide, workdir / f"{_name(wide)}-memory", console)
-    return Programs(experiment=config.experiment, asked=asked, folders=folders, blocks=blocks, memory=memory)
+    blocks = _blocks(config, experiment) if asked.depths else 0
+    made = Programs(experiment=config.experiment, asked=asked, folders=folders, blocks=blocks)
+    tpu = target.platform == "tpu"
+    if not asked.depths or not asked.memory or (asked.counts and not tpu):
+        return made
+    if not tpu and all(forecast_memory.certain(each) for each in made.on(target, ()) if each.status == "ok"):
+        return made
+    wide = target.part(forecast_memory.COUNTS[-1]) if asked.counts else target
+    placed = _placed(config, asked, wide, forecast_memory.COUNTS)
+    memory = forecast_memory.needs(experiment, placed, wide, workdir / f"{_name(wide)}-memory", console)
+    return dataclasses.replace(made, memory=memory)
 
 
 def _name(target: Target) -> str:

@@ -7,13 +7,13 @@ import importlib
 import re
 import shlex
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from jaxbench.command_form import with_extra
-from jaxbench.errors import UserError, did_you_mean
+from jaxbench.errors import UserError
 
 PLATFORMS = ("cpu", "gpu", "tpu")
 VERBS = ("run", "train")  # what may be launched
@@ -80,52 +80,36 @@ def _count(number: int, noun: str) -> str:
     return f"{number} {noun}{'s' if number != 1 else ''}"
 
 
-@dataclass(frozen=True, kw_only=True)
-class LaunchRequest:
-    """A request of `jaxbench launch`: its flags as typed, and the command after the `--`."""
+def jobs(
+    command: Sequence[str], workdir: Path, *, nodes: str = "1", devices: str = "gpu:1", processes_per_node: int = 1,
+    minutes: int = 60, options: str = "",
+) -> list[Job]:  # fmt: skip
+    """The jobs of `jaxbench launch`, one for each node count, smallest first. Raises UserError.
 
-    engine: str
-    command: tuple[str, ...]
-    workdir: Path
-    nodes: str = "1"
-    devices: str = "gpu:1"
-    processes_per_node: int = 1
-    minutes: int = 60
-    options: str = ""
-
-    def jobs(self) -> list[Job]:
-        """One job for each node count, smallest first. Raises UserError."""
-        counts, (platform, per_node) = node_counts(self.nodes), devices_per_node(self.devices)
-        _require_launchable(self.command, counts)
-        for name, value in (("processes_per_node", self.processes_per_node), ("minutes", self.minutes)):
-            if value < 1:
-                raise UserError(f"--{name}={value} is not above 0: use 1, for example.")
-        if per_node % self.processes_per_node:
-            raise UserError(
-                f"--devices={self.devices} does not divide over --processes_per_node={self.processes_per_node}: use "
-                f"1 process, or {per_node} of one device each."
-            )
-        try:
-            options = tuple(shlex.split(self.options))
-        except ValueError as error:
-            raise UserError(
-                f"--options={self.options} cannot be split into words ({error}): close its quotes."
-            ) from None
-        words = [absolute(word) for word in self.command]
-        return [
-            Job(
-                name=job_name(words[1], nodes),
-                nodes=nodes,
-                processes_per_node=self.processes_per_node,
-                platform=platform,
-                devices_per_node=per_node,
-                command=(sys.executable, "-m", "jaxbench", *words, *_mesh(words, platform, nodes * per_node)),
-                folder=self.workdir.resolve() / f"nodes-{nodes}",
-                minutes=self.minutes,
-                options=options,
-            )
-            for nodes in counts
-        ]
+    command: the words after the `--`. The other arguments are the flags as typed.
+    """
+    counts, (platform, per_node) = node_counts(nodes), devices_per_node(devices)
+    _require_launchable(command, counts)
+    if processes_per_node < 1 or per_node % processes_per_node:
+        raise UserError(
+            f"--devices={devices} does not divide over --processes_per_node={processes_per_node}: use 1 process, or "
+            f"{per_node} of one device each."
+        )
+    words = [absolute(word) for word in command]
+    return [
+        Job(
+            name=job_name(words[1], count),
+            nodes=count,
+            processes_per_node=processes_per_node,
+            platform=platform,
+            devices_per_node=per_node,
+            command=(sys.executable, "-m", "jaxbench", *words, *_mesh(words, platform, count * per_node)),
+            folder=workdir.resolve() / f"nodes-{count}",
+            minutes=minutes,
+            options=tuple(shlex.split(options)),
+        )
+        for count in counts
+    ]
 
 
 def node_counts(text: str) -> list[int]:
@@ -146,13 +130,11 @@ def devices_per_node(text: str) -> tuple[str, int]:
 
 
 def _require_launchable(command: Sequence[str], counts: Sequence[int]) -> None:
-    example = "jaxbench launch slurm --nodes=1,2 --devices=gpu:8 -- run gpt"
-    if not command:
-        raise UserError(f"jaxbench launch needs a command after '--': {example}")
-    if command[0] not in VERBS:
-        raise UserError(f"jaxbench launch cannot start '{command[0]}': {did_you_mean(command[0], VERBS)}")
-    if len(command) < 2 or command[1].startswith("-"):
-        raise UserError(f"jaxbench launch needs the experiment right after '{command[0]}': {example}")
+    if len(command) < 2 or command[0] not in VERBS or command[1].startswith("-"):
+        raise UserError(
+            "jaxbench launch needs run or train and its experiment after '--': jaxbench launch slurm --nodes=1,2 "
+            "--devices=gpu:8 -- run gpt"
+        )
     for word in command:
         if word.split("=")[0] in OURS:
             raise UserError(f"'{word}' is for launch: write it before the '--'.")
@@ -164,7 +146,7 @@ def _require_launchable(command: Sequence[str], counts: Sequence[int]) -> None:
 
 def _mesh(words: Sequence[str], platform: str, devices: int) -> list[str]:
     """The settings that make a job measure its own devices, unless the command already has them."""
-    if words[0] == "train":
+    if words[0] == "train":  # it uses all devices of the launch by itself
         return []
     own = (f"{PLATFORM}{platform}", f"{DEVICES}{devices}")
     return [word for word in own if not any(other.startswith(word.split("=")[0] + "=") for other in words)]
@@ -182,6 +164,20 @@ def job_name(experiment: str, nodes: int) -> str:
     """ "my_gpt.py" on 4 nodes -> "my-gpt-4", as Kubernetes wants names."""
     stem = re.sub("[^a-z0-9]+", "-", Path(experiment).stem.lower()).strip("-") or "job"
     return f"{stem[:40].strip('-')}-{nodes}"
+
+
+def named(job: Job, engine: str, known: str, legal: Callable[[str], bool]) -> dict[str, str]:
+    """["image=a", "pool.example/kind=large"] -> {"image": "a", "pool.example/kind": "large"}. Raises UserError.
+
+    known: the options of the engine, for the sentence. legal: whether it has an option of this name.
+    """
+    options = {}
+    for word in job.options:
+        name, _, value = word.partition("=")
+        if not value or not legal(name):
+            raise UserError(f"'{word}' in --options is unknown to {engine}: use {known}.")
+        options[name] = value
+    return options
 
 
 def optional(module: str, package: str, extra: str) -> Any:

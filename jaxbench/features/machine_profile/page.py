@@ -18,8 +18,8 @@ from jaxbench.analysis.alpha_beta import POOR
 from jaxbench.analysis.points import between
 from jaxbench.analysis.quantities import devices, seconds
 from jaxbench.core.store import RunFolder, write_atomic
-from jaxbench.errors import UserError
-from jaxbench.records.manifest import CopyRate, LaunchCost, LinkFit, Machine, MachineProfile, Peak
+from jaxbench.records import identity
+from jaxbench.records.manifest import CopyRate, LaunchCost, LinkFit, MachineProfile, Peak
 from jaxbench.report import page, run_report, views
 from jaxbench.report.build import RunOutcome
 from jaxbench.report.drawing import canvas
@@ -48,17 +48,13 @@ def write(
       runs: the run folders, in `folder` or next to it, each with its report.
       card: the machine profile, from `machine_profile.build`.
 
-    Raises:
-      UserError: a run folder is damaged or is not one, or `folder` cannot be written.
+    Raises UserError if a run folder is damaged, or is not one.
     """
     folder = Path(folder)
     analysed = [(path, run_report.find(RunFolder(path))) for path in runs]
-    try:
-        pictures = [*_roofline(folder, analysed, card), *_pictures(analysed)]
-        made = _page(folder, analysed, card, pictures)
-        write_atomic(folder / PAGE, page.render(made))
-    except OSError as error:
-        raise UserError(f"cannot write the page into '{folder}' ({error.strerror}).") from error
+    pictures = [*_roofline(folder, analysed, card), *_pictures(analysed)]
+    made = _page(folder, analysed, card, pictures)
+    write_atomic(folder / PAGE, page.render(made))
     sentences = _shortfalls(analysed) if analysed else ["No run was measured."]
     if console is not None:
         page.show(made, console)
@@ -78,7 +74,7 @@ def _page(folder: Path, runs: Sequence[Run], card: MachineProfile, pictures: Seq
         Section(heading="Is this normal?", sentences=normal, definition="is-this-normal"),
         Section(heading="Notes", sentences=_of_runs(runs, lambda report: report.repairs)),
     ]
-    name = machine_name(card["machine"])
+    name = identity.machine_name(card["machine"])
     return Page(
         name=name,
         heading=f"{name}: machine profile",
@@ -112,7 +108,7 @@ def _shortfalls(runs: Sequence[Run]) -> list[str]:
 def _roofline(folder: Path, runs: Sequence[Run], card: MachineProfile) -> list[Picture]:
     """The roofline: every kernel of all runs under the profile's ceilings."""
     spots = of_cases([row for _, report in runs for row in report.rows])
-    title = f"{machine_name(card['machine'])}: kernels under this machine's ceilings"
+    title = f"{identity.machine_name(card['machine'])}: kernels under this machine's ceilings"
     files = canvas.render(lambda: roofline.under(spots, card=card, title=title, dtype="float32"))
     canvas.write(files, folder / "figures", "roofline")
     return [Picture(name="roofline", svg=files["svg"], caption=roofline.draw_roofline.caption)] if files else []
@@ -160,10 +156,11 @@ def numbers(card: MachineProfile) -> Iterator[Number]:
         shown = partial(quantities.flops, dtype=str(peak["dtype"])) if flop else quantities.per_second
         value, ends = _value(peak, "value", shown)
         how = " ".join(str(peak.get(name) or "") for name in ("op", "impl")).strip()
+        size = peak.get("shape") or (f"{peak['elements']:,}" if peak.get("elements") else "")
         yield Number(
             what="matrix product" if flop else f"streaming, {peak['level']}" if peak["level"] else "streaming",
             of=str(peak["dtype"]), where=_place(peak), value=value, interval=ends,
-            by=f"{how} {peak.get('shape') or _count(peak.get('elements'))}".strip(),
+            by=f"{how} {size}".strip(),
         )  # fmt: skip
     for launch in card["launch"]:
         value, ends = _value(launch, "value", seconds)
@@ -192,6 +189,7 @@ def headlines(card: MachineProfile) -> list[str]:
     for platform in dict.fromkeys(peak["platform"] for peak in card["peaks"]):
         peaks = [peak for peak in card["peaks"] if peak["platform"] == platform]
         cores = max(peak["cores"] or 0 for peak in peaks)
+        # On a CPU, the peak of fewer cores is not that of the machine.
         peaks = [peak for peak in peaks if platform != "cpu" or peak["cores"] == cores]
         flops = [
             f"{p['dtype']} {quantities.flops(p['value'], p['dtype'])}" for p in peaks if p["quantity"] == "flop_per_s"
@@ -205,6 +203,7 @@ def headlines(card: MachineProfile) -> list[str]:
         sentences += [f"Streaming{where}: {', '.join(streams)}."] if streams else []
     calls = [f"{call['op']} {call['impl']} {seconds(call['value'])}" for call in card["launch"]]
     sentences += [f"One call: {', '.join(calls)}."] if calls else []
+    # Devices that share a core wait for each other, so their times are not those of a link.
     links = [link for link in card["links"] if not link["oversubscribed"]]
     count = max((link["devices"] for link in links), default=0)
     parts = [
@@ -218,14 +217,6 @@ def headlines(card: MachineProfile) -> list[str]:
 def _poor(link: LinkFit) -> bool:
     """As `AlphaBetaFit.poor`. Older profiles have no misfit."""
     return (link.get("misfit") or 0.0) >= POOR
-
-
-def machine_name(machine: Machine) -> str:
-    """The accelerator or the processor, with the number of devices or cores."""
-    if machine.get("platform") != "cpu":
-        return f"{machine.get('devices')} x {machine.get('device_kind')}"
-    cores = machine.get("cores")
-    return f"{machine.get('cpu_model') or 'CPU'}, {cores} core{'s' if cores != 1 else ''}"
 
 
 def table(card: MachineProfile) -> Table:
@@ -263,7 +254,3 @@ def _value(entry: Mapping[str, Any], field: str, show: Callable[[float], str]) -
     prefix = "" if field == "value" else f"{field}_"
     lo, hi = entry.get(f"{prefix}lo"), entry.get(f"{prefix}hi")
     return show(float(entry[field])), "" if lo is None or hi is None else f"[{show(lo)}, {show(hi)}]"
-
-
-def _count(elements: int | None) -> str:
-    return f"{elements:,}" if isinstance(elements, int) else ""

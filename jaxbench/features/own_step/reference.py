@@ -14,7 +14,6 @@ import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -84,13 +83,13 @@ class OwnReference(Movement):
             for name in (name for name in saved.files if "/" in name):
                 part, _, path = name.partition("/")
                 parts[part][path] = saved[name]
-            text, held = saved["one"].tobytes() if "one" in saved else b"", parts.pop("array")
-            one = OneDevice(text, []) if text else None
-            if one is not None:
-                for i, like in enumerate(one.exported.in_avals):
-                    one.arrays.append(np.frombuffer(held[str(i)].tobytes(), like.dtype).reshape(like.shape))
-            about: dict[str, Any] = {**parts, **json.loads(str(saved["about"]))}
-            return cls(one=one, **about)
+            one = None
+            if "one" in saved:
+                one = OneDevice(saved["one"].tobytes(), [])
+                held = ((parts["array"][str(i)].tobytes(), x) for i, x in enumerate(one.exported.in_avals))
+                one.arrays.extend(np.frombuffer(raw, x.dtype).reshape(x.shape) for raw, x in held)
+            movement = parts["start"], parts["end"], parts["others"]
+            return cls(*movement, one=one, **json.loads(str(saved["about"])))
 
 
 def run(program: OwnProgram, call: Callable[..., PyTree], start: TrainState | None = None) -> Movement:

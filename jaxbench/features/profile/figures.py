@@ -8,7 +8,6 @@ from collections.abc import Sequence
 from matplotlib.figure import Figure
 
 from jaxbench.analysis.quantities import devices
-from jaxbench.analysis.run_rows import Row
 from jaxbench.core.schema import ProfileRecord
 from jaxbench.report.details import IDLE
 from jaxbench.report.drawing import marks, notes
@@ -41,7 +40,9 @@ def draw_profile(run: RunReport) -> Figure | None:
     longest = max(profile.wall_s / profile.steps for _, profile in profiled)
     zero_axis(axes, "x", longest, show=seconds_tick, room=1.03, max_ticks=8)
     entitle(axes, "time per traced step")
-    sheet.names(axes, [short(_profile_name(row), 34) for row, _ in profiled], abreast=2)
+    points = [row.point for row, _ in profiled]
+    names = [", ".join(filter(None, (p.strategy, p.scaling, devices(p.devices), p.arm))) for p in points]
+    sheet.names(axes, [short(name, 34) for name in names], abreast=2)
     handles = [marks.bar_handle(style, kind) for style, kind in enumerate(kinds)]
     hollow = [notes.HOLLOW] if any(row.point.oversubscribed for row, _ in profiled) else []
     remarks = [*hollow, "shares of the traced time; those below 6 % are not labelled"]
@@ -55,7 +56,3 @@ def _kinds(profiles: Sequence[ProfileRecord]) -> list[str]:
         for kind, seconds in profile.kinds.items():
             totals[kind] = totals.get(kind, 0.0) + seconds / profile.wall_s
     return sorted((k for k, v in totals.items() if v > 0.001), key=lambda kind: (kind == IDLE, -totals[kind]))
-
-
-def _profile_name(row: Row) -> str:
-    return ", ".join(filter(None, (row.point.strategy, row.point.scaling, devices(row.point.devices), row.point.arm)))

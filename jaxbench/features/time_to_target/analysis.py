@@ -144,6 +144,7 @@ def _curve(model: str, rule: str, trained: list[Trained]) -> Curve:
     noise = [each.value if each.known else None for each in noises]
     knees, low, high = [knee for _, knee in fits], min(reached) / REACH, max(reached) * REACH
     known = dict(model=model, rule=rule, places=places, noise_scale=over_seeds(noise))
+    # At an end of the search, the best knee says only that the data show none in between.
     if max(knees) > high / 1.5 or min(knees) < low * 1.5:
         mean = math.exp(float(np.mean(np.log(knees))))
         return Curve(**known, straight=mean > max(reached), flat=mean < min(reached))  # type: ignore[arg-type]

@@ -64,6 +64,7 @@ def _steps(axes: Axes, curves: Sequence[Curve], styles: Mapping[str, LineStyleTy
         for devices in curve.counts:
             place, between = counts.index(devices), styles[curve.rule]
             _targets_line(axes, curve.on(devices), lambda one: one.steps, place=place, between=between)
+    # The guide starts at the smallest batch, where doubling the batch still halves the steps if it ever does.
     drawn = [place for place in curves[0].on(curves[0].counts[0]) if not place.censored]
     batches = np.array([place.batch for curve in curves for place in curve.places], float)
     if drawn:

@@ -12,7 +12,6 @@ from rich.console import Console
 
 from jaxbench.core.store import RunFolder, write_atomic
 from jaxbench.digits import digits
-from jaxbench.errors import UserError
 from jaxbench.features.time_to_target import analysis
 from jaxbench.features.time_to_target.analysis import Curve, SeedGroup
 from jaxbench.features.time_to_target.figures import draw_targets
@@ -37,7 +36,7 @@ _FILE = tuple(
 def write(folder: Path, console: Console | None = None, *, look: Mapping[str, Any] | None = None) -> None:
     """Writes targets.csv, report.html and figures/targets. With a `console`, it also prints the page.
 
-    Raises UserError: the folder has no trainings to a target, or cannot be written.
+    Raises UserError if the folder has no trainings to a target.
     """
     trained = trainings.read_trained(folder)
     curves = analysis.curves(trained)
@@ -45,12 +44,9 @@ def write(folder: Path, console: Console | None = None, *, look: Mapping[str, An
     title = f"{config.get('experiment', folder.name)}: steps and time to a target"
     files = canvas.render(lambda: draw_targets(curves, title=title), canvas.look_of(config, look))
     made = _page(folder, title, trained, curves, files)
-    try:
-        write_atomic(folder / CSV, to_csv(_FILE, trained))
-        canvas.write(files, folder / "figures", draw_targets.name)
-        write_atomic(folder / PAGE, page.render(made))
-    except OSError as error:
-        raise UserError(f"cannot write the page into '{folder}' ({error.strerror}).") from error
+    write_atomic(folder / CSV, to_csv(_FILE, trained))
+    canvas.write(files, folder / "figures", draw_targets.name)
+    write_atomic(folder / PAGE, page.render(made))
     if console is not None:
         page.show(made, console)
         console.print(f"\nPage, figure and table: {folder / PAGE}", highlight=False, soft_wrap=True)
@@ -62,6 +58,7 @@ def _page(
     pictures = [Picture(name=draw_targets.name, svg=files["svg"], caption=draw_targets.caption)] if files else []
     places = [place for curve in curves for place in curve.places]
     sections = []
+    # A mean with a censored seed is only a lower limit, and a reader must know that before comparing batches.
     if lost := [_not_reached(place) for place in places if place.censored]:
         sections.append(Section("Not reached", lost, Purpose.NOTE, DEFINITION))
     if tried := [trainings.trained_sentence(one) for one in trained if one.rule == trainings.GRID]:
@@ -69,7 +66,7 @@ def _page(
     return Page(
         name=folder.name,
         heading=title,
-        headlines=[sentence for curve in curves for sentence in _headlines(curve)],
+        headlines=[sentence for curve in curves for sentence in (_knee(curve), *_seconds(curve))],
         pictures=pictures,
         table=fill(_COLUMNS, places, group=lambda place: (place.model, place.rule, place.devices)),
         sections=sections,
@@ -79,17 +76,14 @@ def _page(
     )
 
 
-def _headlines(curve: Curve) -> list[str]:
-    return [f"{curve.model}, learning rate {curve.rule}: {_knee(curve)}", *_seconds(curve)]
-
-
 def _knee(curve: Curve) -> str:
-    noise = f" The measured gradient noise scale is {_text(curve.noise_scale)} examples" if _has(curve) else ""
+    of, scale = f"{curve.model}, learning rate {curve.rule}", curve.noise_scale
+    noise = f" The measured gradient noise scale is {_text(scale)} examples" if scale.known else ""
     if curve.knee.known:
         ratio = f"; knee over noise scale is {_text(curve.ratio)}." if curve.ratio.known else ("." if noise else "")
         return (
-            f"steps to the target fall as 1/batch up to a knee of about {_text(curve.knee)} examples. At the knee, the "
-            f"training needs twice the least number of steps, {_text(curve.least)}.{noise}{ratio}"
+            f"{of}: steps to the target fall as 1/batch up to a knee of about {_text(curve.knee)} examples. At the "
+            f"knee, the training needs twice the least number of steps, {_text(curve.least)}.{noise}{ratio}"
         )
     most = max(place.batch for place in curve.places)
     knee = "too few batches reached the target for a knee"
@@ -99,11 +93,7 @@ def _knee(curve: Curve) -> str:
         knee = "steps do not fall with the batch: the knee is below the smallest"
     elif len({place.batch for place in curve.places if not place.censored}) >= analysis.LEAST_BATCHES:
         knee = "the seeds do not agree on a knee"
-    return f"{knee}.{noise}{'.' if noise else ''}"
-
-
-def _has(curve: Curve) -> bool:
-    return curve.noise_scale.known
+    return f"{of}: {knee}.{noise}{'.' if noise else ''}"
 
 
 def _seconds(curve: Curve) -> list[str]:
@@ -117,16 +107,12 @@ def _seconds(curve: Curve) -> list[str]:
 def _not_reached(place: SeedGroup) -> str:
     blown = sum(one.diverged is not None for one in place.trained)
     how = f", {blown} of them diverged" if blown else ""
+    steps = place.trained[0].steps if blown else max(one.steps for one in place.trained if not one.reached)
     return (
         f"{place.model}, {place.rule}, batch {place.batch}, {place.devices} "
         f"device{'s' if place.devices > 1 else ''}: {place.censored} of "
-        f"{len(place.trained)} seeds did not reach it in {place.trained[0].steps if blown else _budget(place)} "
-        f"steps{how}: this number counts as a lower limit."
+        f"{len(place.trained)} seeds did not reach it in {steps} steps{how}: this number counts as a lower limit."
     )
-
-
-def _budget(place: SeedGroup) -> int:
-    return max(one.steps for one in place.trained if not one.reached)
 
 
 def _text(value: Estimate) -> str:

@@ -30,7 +30,6 @@ from jaxbench.errors import UserError
 from jaxbench.features.time_to_target.worker import DescribeModel, HowEnded, TrainModel
 from jaxbench.features.training import trainings
 from jaxbench.features.training.folder import writing
-from jaxbench.features.training.metrics import METRICS
 from jaxbench.features.training.trainings import Trained
 from jaxbench.machine import energy
 from jaxbench.machine import manifest as manifest_lib
@@ -116,7 +115,7 @@ class TargetStudy:
         """Trains what is missing. Raises UserError."""
         for model in models:
             for devices in counts:
-                with self._process(devices) as worker:
+                with self._process(devices) as worker:  # one for all batches: starting devices takes seconds
                     asked = DescribeModel(experiment=model.experiment, config=model.config.to_dict())
                     known = replace(model, examples=_ask(worker, asked, model.experiment).examples)
                     for rule in self.settings.rule:
@@ -221,7 +220,7 @@ def _ask(worker: Worker, request: Request[Answer], of: str | Path) -> Answer:
 
 def _result(folder: Path, wanted: Wanted, answer: HowEnded) -> dict[str, Any]:
     """The result of a training that has ended, from its own files."""
-    rows = [json.loads(line) for line in (folder / METRICS).read_text().splitlines()]
+    rows = [json.loads(line) for line in (folder / trainings.METRICS).read_text().splitlines()]
     spent = trainings.totals(trainings.read_ledger(folder))
     # A training that did not reach its target counts as the whole budget of steps.
     budget = wanted.model.epochs * (wanted.model.examples // wanted.batch)

@@ -16,9 +16,9 @@ from ml_collections import ConfigDict
 from rich.console import Console
 
 from jaxbench.errors import Diverged
-from jaxbench.features.training.metrics import METRICS
 from jaxbench.features.training.plan import count, read_data
-from jaxbench.features.training.train import ProcessRole, TrainOrder, trained
+from jaxbench.features.training.train import ProcessRole, trained
+from jaxbench.features.training.trainings import METRICS
 from jaxbench.measure.arm import build_workload
 from jaxbench.processes import server
 from jaxbench.processes.messages import Fields, Message, Request, Setup, TrainSetup
@@ -77,10 +77,13 @@ def carry_out(trainer: Trainer, request: Request) -> Examples | HowEnded:
         return Examples(examples=count(read_data(workload, seed=config.seed).train))
     assert isinstance(request, TrainModel)
     train = TrainSetup(workdir=request.workdir, command=request.command, begun_ns=time.time_ns())
-    order = TrainOrder(experiment=request.experiment, config=request.config, train=train)
+    console = Console(file=io.StringIO())
     try:
-        result = trained(order, trainer.devices, trainer.machine, Console(file=io.StringIO()), ProcessRole())
+        result = trained(
+            request.experiment, request.config, train, trainer.devices, trainer.machine, console, ProcessRole()
+        )
     except Diverged as error:
+        # A training may diverge before its first row, and a result needs the file.
         (Path(request.workdir) / METRICS).touch()
         return HowEnded(finished=True, reached=False, diverged=error.step)
     return HowEnded(finished=result.finished, reached=result.reached, diverged=None)

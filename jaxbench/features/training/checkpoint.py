@@ -21,7 +21,6 @@ from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
-from types import TracebackType
 from typing import Any
 
 import absl.logging
@@ -135,9 +134,7 @@ class Writer:
         self._quiet.enter_context(_quiet_orbax())
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *error: object) -> None:
         with self._quiet, self._thread:
             self.wait()
 
@@ -148,6 +145,7 @@ class Writer:
         """
         leaves = named_leaves(state)
         header = {"format": FORMAT, "shapes": shapes(leaves), "progress": progress}
+        # Hashed here and not in the background: the hash must be that of the state, not of what was written.
         header |= {"sha256": sha256(leaves)} if self._members.leads else {}  # only the leader writes the seal
         text = json.dumps(header)  # now, because the caller may change `progress` later
         stored: dict[str, Any] = {name: leaf for name, leaf in leaves.items() if leaf.size}  # orbax refuses empty ones
@@ -163,6 +161,7 @@ class Writer:
     def _commit(self, written: ocp.AsyncResponse[None], part: Path, header: str, saved: float) -> None:
         written.result()
         if self._members.leads:
+            # The files' own hashes find a damaged file before orbax reads it, and name it.
             names = sorted(str(file.relative_to(part)) for file in part.rglob("*") if file.is_file())
             files = {name: _file_sha256(part / name) for name in names}
             text = json.dumps({**json.loads(header), "files": files})
@@ -189,6 +188,7 @@ def _shared_out(leaves: dict[str, np.ndarray], members: ProcessGroup) -> dict[st
 
     So each process writes its part.
     """
+    # One device per process is enough: the state is in host memory, and its parts only say who writes what.
     count = len(members.processes)
     firsts = [next(d for d in jax.devices() if d.process_index == process) for process in members.processes]
     mesh = Mesh(np.array(firsts), ("process",))
@@ -223,7 +223,7 @@ def restore_latest(folder: Path, like: TrainState, members: ProcessGroup = Proce
             damaged.append(path)
             notes.append(f"checkpoint {folder / str(step)} is damaged ({error}) and is skipped.")
             continue
-        if members.leads:
+        if members.leads:  # only now: with no intact one left, the damaged ones may still be of use to somebody
             for bad in damaged:
                 _move_aside(bad)
         return Restored(state, progress, tuple(notes))

@@ -15,7 +15,7 @@ from jaxbench.catalog import published
 from jaxbench.digits import digits
 from jaxbench.features.training import goodput
 from jaxbench.features.training.goodput import Costs
-from jaxbench.features.training.trainings import ACCURACY, LABELS, LearningCurve
+from jaxbench.features.training.trainings import ACCURACY, HOUR_S, LABELS, LearningCurve
 from jaxbench.report.drawing import marks
 from jaxbench.report.drawing.axes import efficiency_axis, entitle, log_axis, plain, si
 from jaxbench.report.drawing.canvas import Sheet, short
@@ -67,22 +67,19 @@ _NAMED = 6  # parts of the bar with their own style; the smallest parts share on
 
 
 @plot("goodput")
-def draw_goodput(spent: Mapping[str, int], costs: Costs | None, *, title: str, forecast: float | None = None) -> Figure:
+def draw_goodput(spent: Mapping[str, int], costs: Costs | None, *, title: str) -> Figure:
     """Above: the wall time of the training, over all its starts. Below, for trainings of ten minutes or more: the
     expected goodput (share of time in steps that count) with the measured costs of a checkpoint and a restart, if the
     failure of any device ends the job."""
     if sum(spent.values()) / 1e9 < LEAST_S:
         costs = None
     sheet = Sheet(2, 1, heights=[0.75, 2.2]) if costs else Sheet(heights=0.75)
-    parts = _bar(sheet.panels[0, 0], spent, forecast)
+    parts = _bar(sheet.panels[0, 0], spent)
     handles = [marks.bar_handle(style, label) for style, label in enumerate(parts)]
-    notes = [] if forecast is None else ["dashed line: expected end of the steps that count"]
-    if costs:
-        notes += _goodput_devices(sheet.panels[1, 0], costs)
-    return sheet.finish(title, handles, notes)
+    return sheet.finish(title, handles, _goodput_devices(sheet.panels[1, 0], costs) if costs else [])
 
 
-def _bar(axes: Axes, spent: Mapping[str, int], forecast: float | None) -> list[str]:
+def _bar(axes: Axes, spent: Mapping[str, int]) -> list[str]:
     """Draws one bar of seconds. Returns its parts by style."""
     whole = sum(spent.values()) / 1e9
     largest = sorted(spent, key=lambda name: -spent[name])[:_NAMED]
@@ -90,8 +87,6 @@ def _bar(axes: Axes, spent: Mapping[str, int], forecast: float | None) -> list[s
     if (rest := whole - sum(parts.values())) > 1e-9:
         parts["all else"] = rest
     marks.stack(axes, 0, [(size, style) for style, size in enumerate(parts.values())], thick=0.8)
-    if forecast is not None:
-        marks.unity(axes, at=forecast * whole)
     axes.set_yticks([])
     axes.set_xlim(0, whole)
     axes.set_ylim(-0.5, 0.5)
@@ -118,7 +113,7 @@ def _goodput_devices(axes: Axes, costs: Costs) -> list[str]:
             axes.plot([10**power], [share], marker=marks.MARKERS[style], color=marks.COLOURS[style])
             side: marks.Style = dict(xytext=(0, -3), va="top") if style else {}
             marks.write(axes, 10**power, share, _duration(at), above=True, **side)
-    used = [100 * goodput.expected_goodput(costs, goodput.HOUR_S / (int(n) * known.per_device_hour)) for n in counts]
+    used = [100 * goodput.expected_goodput(costs, HOUR_S / (int(n) * known.per_device_hour)) for n in counts]
     axes.plot(counts, used, color=marks.COLOURS[0], linestyle=marks.DASHED)
     marks.published(axes, [known.devices], [100 * known.goodput], shape="^", joined=False)
     marks.write(axes, known.devices, 100 * known.goodput, "Llama 3 (> 90 %)", xytext=(0, 10), color=GREY)

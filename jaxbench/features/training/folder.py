@@ -10,7 +10,6 @@ import contextlib
 import datetime
 import errno
 import json
-import os
 import time
 import uuid
 from collections.abc import Iterator
@@ -63,6 +62,7 @@ def locked_folder(folder: Path, config: dict[str, Any], members: ProcessGroup = 
         _claim(folder, json.loads(json.dumps(config, default=str)))
 
     with contextlib.ExitStack() as stack:
+        # The lock must be held by one process for all: the others would refuse each other.
         members.on_leader(begin)
         _require_shared(folder, members)
         yield folder / CHECKPOINTS
@@ -109,11 +109,7 @@ def _claim(folder: Path, config: dict[str, Any]) -> None:
     if (folder / RECORDS).exists():
         raise UserError(f"'{folder}' holds measurements ({RECORDS}): choose a new --workdir for a training.")
     if any((folder / CHECKPOINTS).glob("*")):  # before the first checkpoint any config may start
-        if not (folder / CONFIG).exists():
-            raise UserError(f"'{folder}' has checkpoints but no {CONFIG}: choose a new --workdir.")
         _require_continuation(folder, flatten(RunFolder(folder).config()), flatten(config))
-    if not os.access(folder, os.W_OK):
-        raise UserError(f"cannot write to '{folder}': choose another --workdir.")
     with writing(folder):
         write_json(folder / CONFIG, config)
 
@@ -122,6 +118,7 @@ def _require_continuation(folder: Path, old: dict[str, Any], new: dict[str, Any]
     wrong = []
     for name in sorted(old.keys() | new.keys()):
         before, now = (fields.get(name, {**ADDED, **ADDED_WORDS}.get(name)) for fields in (old, new))
+        # Equal results are what counts: a field that changes at most the order of sums may differ.
         if before == now or name in FREE or name.startswith(FREE_GROUPS):
             continue
         falls = name == "train.target" and trainings.minimised(*({**ADDED_WORDS, **new}[word] for word in ADDED_WORDS))
@@ -204,8 +201,10 @@ def _place(devices: int, strategy: str, layout: str, *, processes: int) -> str:
     return f"{where}, {layout}" if layout else where
 
 
-def record(folder: Path, session: Session, *, step: int) -> None:
+def record(folder: Path, session: Session, members: ProcessGroup, *, step: int) -> None:
     """Writes the manifest of `folder`, or adds this start to it. step: the step at which this start begins."""
+    if not members.leads:
+        return
     now = datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds")
     entry = {"started": now, "command": session.command, "from_step": step, **session.facts()}
     with writing(folder):

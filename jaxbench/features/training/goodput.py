@@ -21,10 +21,8 @@ from jaxbench.analysis.run_rows import Row
 from jaxbench.digits import digits
 from jaxbench.errors import UserError
 from jaxbench.features.training import trainings
-from jaxbench.features.training.trainings import Start
+from jaxbench.features.training.trainings import HOUR_S, Start
 from jaxbench.statistics.bootstrap import Estimate
-
-HOUR_S = 3600.0
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -47,62 +45,41 @@ class Costs:
     down_s: float
     useful: float
 
-    def at_interval(self, interval_s: float) -> Costs:
-        return replace(self, interval_s=interval_s)
-
-
-def young(checkpoint_s: float, mtbf_s: float) -> float:
-    """The best seconds of progress between checkpoints to first order, sqrt(2 C M). Raises UserError.
-
-    checkpoint_s: C. mtbf_s: M, the mean time between failures. Source: J. W. Young, Communications of the ACM 17, 1974.
-    """
-    _require(checkpoint_s=checkpoint_s, mtbf_s=mtbf_s)
-    return math.sqrt(2 * checkpoint_s * mtbf_s)
-
 
 def daly(checkpoint_s: float, mtbf_s: float) -> float:
-    """The best seconds of progress between checkpoints to higher order. Raises UserError.
+    """The best seconds of progress between checkpoints.
 
-    sqrt(2 C M) (1 + sqrt(C / 2M) / 3 + (C / 2M) / 9) - C, or M if C >= 2 M. Arguments as in `young`.
-    Source: J. T. Daly, Future Generation Computer Systems 22, 2006.
+    sqrt(2 C M) (1 + sqrt(C / 2M) / 3 + (C / 2M) / 9) - C, or M if C >= 2 M. checkpoint_s: C. mtbf_s: M, the mean time
+    between failures. The first factor is the best interval to first order (J. W. Young, Communications of the ACM 17,
+    1974). Source: J. T. Daly, Future Generation Computer Systems 22, 2006.
     """
-    first, ratio = young(checkpoint_s, mtbf_s), checkpoint_s / (2 * mtbf_s)
+    first, ratio = math.sqrt(2 * checkpoint_s * mtbf_s), checkpoint_s / (2 * mtbf_s)
     return mtbf_s if ratio >= 1 else first * (1 + math.sqrt(ratio) / 3 + ratio / 9) - checkpoint_s
 
 
 def expected_goodput(costs: Costs, mtbf_s: float) -> float:
-    """The expected goodput of a long training: the share of the wall time in steps that count. Raises UserError.
+    """The expected goodput of a long training: the share of the wall time in steps that count.
 
     useful tau exp(-(R + L) / M) / ((M + D) (exp((tau + C) / M) - 1)). A failure comes every M + D seconds on average,
     and at least k checkpoints are sealed before it with probability exp(-(R + L + k (tau + C)) / M). For L = 0 this is
     Daly's model (2006) with the down time D of M. Bougeret et al., "Checkpointing strategies for parallel jobs", SC
     2011.
     """
-    _require(mtbf_s=mtbf_s, interval_s=costs.interval_s)
+    # A failure costs what was not sealed yet, so the first checkpoint of a life must be complete and sealed to count.
     late = (costs.restart_s + costs.latency_s + costs.interval_s + costs.checkpoint_s) / mtbf_s
     segment = (costs.interval_s + costs.checkpoint_s) / mtbf_s
+    # -expm1(-x) is 1 - exp(-x) without cancellation: failures are rare, so x is small.
     return costs.useful * costs.interval_s * math.exp(-late) / ((mtbf_s + costs.down_s) * -math.expm1(-segment))
 
 
-def expected_wall_s(costs: Costs, mtbf_s: float, *, intervals: float) -> float:
-    """The expected wall time in seconds of a training of `intervals` intervals, including its first start.
-
-    It is the time of a first start that may fail, (M + D) (exp(R / M) - 1), plus the useful time over `expected`.
-    Raises UserError.
-    """
-    first = (mtbf_s + costs.down_s) * math.expm1(costs.restart_s / mtbf_s)
-    return first + intervals * costs.useful * costs.interval_s / expected_goodput(costs, mtbf_s)
-
-
 def at_devices(costs: Costs, *, devices: int, failures_per_device_hour: float) -> tuple[float, float]:
-    """(best seconds between checkpoints, the goodput with it) on `devices` devices. Raises UserError.
+    """(best seconds between checkpoints, the goodput with it) on `devices` devices.
 
     A failure of any device ends the job. The measured costs are assumed not to depend on the number of devices.
     """
-    _require(devices=devices, failures_per_device_hour=failures_per_device_hour)
     mtbf_s = HOUR_S / (devices * failures_per_device_hour)
     best = daly(costs.checkpoint_s, mtbf_s)
-    return best, expected_goodput(costs.at_interval(best), mtbf_s)
+    return best, expected_goodput(replace(costs, interval_s=best), mtbf_s)
 
 
 def measured_costs(starts: Sequence[Start]) -> Costs | None:
@@ -117,6 +94,7 @@ def measured_costs(starts: Sequence[Start]) -> Costs | None:
     spent = trainings.totals(starts)
     if not (kept and sealed and spent["steps"]):
         return None
+    # A start that was killed before its first step shows how long a part of a restart takes, and not the whole.
     trained = [start for start in starts if start.ns["steps"]]
     before = sum(start.ns[kind] for start in trained for kind in ("start", "compile", "restore"))
     whole = sum(start.ns[kind] for start in starts for kind in ("steps", "input", "evaluation"))
@@ -129,12 +107,6 @@ def measured_costs(starts: Sequence[Start]) -> Costs | None:
         down_s=statistics.median(trainings.idle_ns(starts) or [0]) / 1e9,
         useful=useful,
     )
-
-
-def _require(**values: float) -> None:
-    for name, value in values.items():
-        if not 0 < value < math.inf:
-            raise UserError(f"{name}={value:g} is not a positive number: use a number such as 100.")
 
 
 THOUSAND = 1000
@@ -151,6 +123,7 @@ def steps_to_target(run: Path, config: Mapping[str, Any]) -> dict[int, int]:
     Only trainings of the same experiment and model count, because another model needs another number of steps.
     """
     found: dict[int, int] = {}
+    # The neighbours may hold anything, even a training that is being written. What cannot be read is no training.
     for metrics in sorted(run.resolve().parent.glob("*/metrics.jsonl")):
         with contextlib.suppress(UserError, OSError, ValueError, KeyError, TypeError):
             trained = json.loads((metrics.parent / "config.json").read_text(encoding="utf-8"))
@@ -170,7 +143,7 @@ def price_sentences(
     lines = []
     for row in rows:
         step = row.timing.step_s
-        if not step.known or row.wrong:
+        if not step.known or row.wrong:  # a step that computes something else has no price
             continue
         thousand = _money(of_steps(step, THOUSAND, per_hour))
         steps = to_target.get(row.point.global_batch)

@@ -10,7 +10,6 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from types import TracebackType
 
 from jaxbench.errors import UserError
 from jaxbench.features.training import trainings
@@ -73,24 +72,19 @@ class TimeLedger:
         self._path, self._silent = folder / LEDGER, not kept
         self._ended = threading.Event()
         if kept:
-            self._open()
+            with writing(folder), open(self._path, "a+b") as file:
+                self._at = file.tell()  # where the lines of this start begin
+                file.seek(max(0, self._at - 1))
+                if file.read() not in (b"", b"\n"):
+                    file.write(b"\n")  # after a line that a crash cut off
         self._thread = threading.Thread(target=self._beat, name="ledger", daemon=True)
         self.write()
-
-    def _open(self) -> None:
-        with writing(self._folder), open(self._path, "a+b") as file:
-            self._at = file.tell()  # where the lines of this start begin
-            file.seek(max(0, self._at - 1))
-            if file.read() not in (b"", b"\n"):
-                file.write(b"\n")  # after a line that a crash cut off
 
     def __enter__(self) -> TimeLedger:
         self._thread.start()
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
         self._ended.set()
         self._thread.join()
         if error is None:
@@ -147,23 +141,8 @@ class TimeLedger:
                 file.write(json.dumps(line, separators=(",", ":")).encode() + b"\n")
 
     def _beat(self) -> None:
-        first = self._clock()
+        first, pause_s = self._clock(), SHORTEST_BEAT_S
         with contextlib.suppress(UserError):  # a full disk: the training thread meets and reports it too
-            while not self._ended.wait(self._pause_s((self._clock() - first) / 1e9)):
+            while not self._ended.wait(pause_s):
                 self.write()
-
-    @staticmethod
-    def _pause_s(age_s: float) -> float:
-        return min(LONGEST_BEAT_S, max(SHORTEST_BEAT_S, BEAT * age_s))
-
-
-def summary(folder: Path) -> str:
-    """The table of time by kind, over all starts of the training in `folder`, with its goodput."""
-    starts = trainings.read_ledger(folder)
-    spent = trainings.totals(starts)
-    whole = sum(spent.values())
-    times = "once" if len(starts) == 1 else f"{len(starts)} times"
-    lines = [f"where the time went, started {times}:"]
-    for name, ns in [*((trainings.LABELS[name], ns) for name, ns in spent.items() if ns), ("total", whole)]:
-        lines.append(f"  {name:<26} {ns / 1e9:10.2f} s  {ns / max(whole, 1):6.1%}")
-    return "\n".join([*lines, f"goodput (steps that count, over the total): {trainings.goodput(spent):.1%}"])
+                pause_s = min(LONGEST_BEAT_S, max(SHORTEST_BEAT_S, BEAT * (self._clock() - first) / 1e9))

@@ -12,7 +12,7 @@ import signal
 import threading
 import time
 from collections.abc import Callable, Iterator
-from types import FrameType, TracebackType
+from types import FrameType
 from typing import Any
 
 import jax
@@ -66,9 +66,7 @@ class Stop:
         while self._before:
             signal.signal(*self._before.popitem())
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *error: object) -> None:
         self._restore()  # so that a second signal acts at once
 
 
@@ -198,7 +196,13 @@ class TrainLoop:
                         self.members.barrier()  # the other processes wait here
                     bar.refresh()
                     if self.members.leads and self.plan.saves(self.step):
-                        console.print(_sentence(log.rows[-1], self.plan.metric), highlight=False, soft_wrap=True)
+                        row, metric = log.rows[-1], self.plan.metric
+                        console.print(
+                            f"epoch {row['epoch']:3d}  step {row['step']:6d}  train loss {row['train_loss']:.4f}  "
+                            f"test {metric} {shown(row[f'test_{metric}'])}  {row['elapsed_s']:7.1f} s",
+                            highlight=False,
+                            soft_wrap=True,
+                        )
                 # Only the first process has the new row, so it decides for all.
                 finished = self.members.broadcast(self.plan.finished(self.step, log.rows))
                 if not (agreed.name or finished or self.plan.saves(self.step)):
@@ -271,10 +275,3 @@ def _progress(console: Console) -> Progress:
 
 def shown(value: float | None) -> str:
     return "not finite" if value is None else f"{value:.4f}"
-
-
-def _sentence(row: dict[str, Any], metric: str) -> str:
-    return (
-        f"epoch {row['epoch']:3d}  step {row['step']:6d}  train loss {row['train_loss']:.4f}  "
-        f"test {metric} {shown(row[f'test_{metric}'])}  {row['elapsed_s']:7.1f} s"
-    )

@@ -14,7 +14,6 @@ import math
 from collections.abc import Callable
 from importlib.util import find_spec
 from pathlib import Path
-from types import TracebackType
 from typing import Any
 
 import jax
@@ -28,10 +27,9 @@ from jaxbench.core.workload import Batch, Metrics, PyTree, TrainWorkload
 from jaxbench.errors import Diverged, UserError
 from jaxbench.features.training.folder import writing
 from jaxbench.features.training.plan import Plan, Row
+from jaxbench.features.training.trainings import METRICS
 from jaxbench.parallel import multihost
 from jaxbench.workloads.data.order import words
-
-METRICS = "metrics.jsonl"
 
 
 class EpochMeans:
@@ -69,12 +67,12 @@ class EpochMeans:
 
     def to_json(self) -> dict[str, Any]:
         """The arguments to continue with, ``EpochMeans(**...)``. Waits for the newest step."""
-        self._settle()  # the previous step, which has had time to finish
+        self._settle()
         return {"sums": dict(self._sums), "count": self._count}
 
     def means(self) -> dict[str, float]:
         """Waits for the newest step."""
-        self._settle()  # the previous step, which has had time to finish
+        self._settle()
         return {name: value / self._count for name, value in self._sums.items()}
 
 
@@ -98,9 +96,7 @@ class MetricLog:
     def __enter__(self) -> MetricLog:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *error: object) -> None:
         with writing(self._folder):
             self._file.close()
         if self._board is not None:
@@ -148,6 +144,7 @@ class Evaluator:
         self._device = device
         self._key = jax.device_put(np.zeros(2, np.uint32), device)
         examples = len(next(iter(test.values())))
+        # The last chunk is shorter instead of padded, so that the means need no mask. It costs a second compilation.
         cuts = [slice(at, min(at + CHUNK, examples)) for at in range(0, examples, CHUNK)]
         self._sizes = [cut.stop - cut.start for cut in cuts]
         self._chunks = [jax.device_put({k: v[cut] for k, v in test.items()}, device) for cut in cuts]
@@ -237,6 +234,7 @@ class NoiseMeter:
         independent. The draw depends on the seed and the step.
         """
         count, examples = self._plan.noise_examples, self._plan.examples
+        # From the seed and the step alone, so that a training that was killed measures the same again.
         drawn = (words(count, self._plan.seed, step, DRAWN) % np.uint64(examples)).astype(np.int64)
         arguments = jax.device_put((params, model_state), self._device)
         total, squares = self._zero, []

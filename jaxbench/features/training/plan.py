@@ -85,6 +85,7 @@ def read_plan(config: ConfigDict, examples: int) -> Plan:
         if value < lower:
             raise UserError(f"--config.{field}={value} is too small: it must be at least {lower}.")
     metric = train.get("metric", ACCURACY)
+    # Only an accuracy has known limits: any finite number may be the target of a loss.
     if metric == ACCURACY and not 0 < train.target <= 1 or not math.isfinite(train.target):
         raise UserError(f"--config.train.target={train.target} is not an {metric}: use a number such as 0.97.")
     if train.batch > examples:

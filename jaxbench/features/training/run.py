@@ -39,11 +39,6 @@ from jaxbench.sweep.run import free_cores
 VARIABLE = "JAXBENCH_CONCURRENT_COLLECTIVES"  # passes the number of collectives to the new process
 
 
-def concurrent_collectives() -> int:
-    """The number of collectives of one program for which this process must have threads."""
-    return int(os.environ.get(VARIABLE, start.CONCURRENT_COLLECTIVES))
-
-
 @dataclass(frozen=True)
 class Before:
     """This process before it starts devices, which pins it to cores and sets environment variables of XLA."""
@@ -53,12 +48,13 @@ class Before:
         default_factory=lambda: os.sched_getaffinity(0) if hasattr(os, "sched_getaffinity") else None
     )
 
+    # A new process is needed, because XLA makes its thread pool once, when the backend starts.
     def restart(self, collectives: int, workdir: Path, console: Console) -> NoReturn:
         """Runs the same command again in `workdir`, with threads for `collectives` collectives. Does not return."""
         text = f"{collectives} collectives of the step can wait at once: starting again with threads for them."
         console.print(text, highlight=False, soft_wrap=True)
         console.file.flush()
-        if self.cores is not None:
+        if self.cores is not None:  # this process is pinned by now, and its successor would inherit the pins
             os.sched_setaffinity(0, self.cores)
         command = [sys.executable, *sys.orig_argv[1:]]
         if f"--workdir={workdir}" not in command:  # the default is named by the time
@@ -76,10 +72,6 @@ class Faults:
 
     timeout_s: float = 60.0
     elastic: bool = False
-
-    def __post_init__(self) -> None:
-        if not 1 <= self.timeout_s < float("inf"):
-            raise UserError(f"--fault_timeout={self.timeout_s:g} is too short: use seconds, at least 1, such as 60.")
 
 
 def train(
@@ -106,7 +98,7 @@ def train(
     setup = Setup(
         platform=machine["platform"],
         devices=devices,
-        concurrent_collectives=concurrent_collectives(),
+        concurrent_collectives=int(os.environ.get(VARIABLE, start.CONCURRENT_COLLECTIVES)),
         experiment=experiment,
         config=config_lib.plain(config),
         machine=machine,
@@ -121,9 +113,7 @@ def train(
     except MoreCollectives as error:
         before.restart(error.count, workdir, console)
     except KeyboardInterrupt:  # the second one, or one before the loop could answer with a checkpoint
-        text = f"stopped before the first checkpoint: the same command with --workdir={workdir} starts again."
-        if saved_steps(workdir / CHECKPOINTS):
-            text = f"stopped at once: the same command with --workdir={workdir} continues{_from(workdir)}."
+        text = f"stopped at once: the same command with --workdir={workdir} continues{_from(workdir)}."
         console.print(text, highlight=False, soft_wrap=True)
         return 130
 
@@ -143,14 +133,15 @@ def _together(
             try:
                 with Team(setup, slots, limit_s=faults.timeout_s, logs=Path(logs), followers=followers) as team:
                     return team.run(stop, console)
-            except MoreCollectives as error:
+            except MoreCollectives as error:  # the workers are new processes each time, so this one can stay
                 setup = replace(setup, concurrent_collectives=error.count)
             except Lost as lost:
                 losses += 1
                 left = _left(slots, lost, followers, batch=batch, share=share)
                 # `most` limits the restarts: a fault that every group of processes meets would repeat forever.
                 if not faults.elastic or not lost.again or losses >= most or not left or stop.name:
-                    raise UserError(f"{lost}{_again(workdir, lost)}") from Detail(lost.detail)
+                    again = f": the same command with --workdir={workdir} continues{_from(workdir)}"
+                    raise UserError(f"{lost}{'' if lost.slot is None else again}.") from Detail(lost.detail)
                 slots = left
                 setup = replace(setup, devices=share * len(slots), train=replace(shown, begun_ns=time.time_ns()))
                 text = f"{lost}: continuing with {len(slots)} process{'es' if len(slots) > 1 else ''}{_from(workdir)}."
@@ -175,14 +166,6 @@ def _left(
     return tuple(left[:count])
 
 
-def _again(workdir: Path, lost: Lost) -> str:
-    if lost.slot is None:
-        return "."
-    steps = saved_steps(workdir / CHECKPOINTS)
-    where = f"continues{_from(workdir)}" if steps else "starts again"
-    return f": the same command with --workdir={workdir} {where}."
-
-
 def _from(workdir: Path) -> str:
     steps = saved_steps(workdir / CHECKPOINTS)
     return f" from the checkpoint at step {steps[0]}" if steps else " from the start"
@@ -200,27 +183,19 @@ def devices_and_processes(settings: config_lib.Settings, machine: Machine, batch
         count = plan.device_counts(settings, machine)[0]
     else:
         limit = machine["cores"] if machine["platform"] == "cpu" else machine["devices"]
-        least = _least(settings, machine)
+        # Each process must have a device.
+        asked = int(settings.mesh_processes) if settings.mesh_processes.strip().isdecimal() else 1
+        least = len(machine["hosts"]) if "hosts" in machine else max(1, asked)
+        # More devices than cores would only take turns, and a batch that does not divide is refused later.
         counts = [n for n in plan.device_counts(settings, machine) if n <= limit and batch % n == 0 and n % least == 0]
         count = max(counts, default=least)
-    if "hosts" in machine:
-        return count, _of_launch(settings, count, machine)
-    return count, plan.host_process_counts(settings, (count,), machine)[count]
-
-
-def _least(settings: config_lib.Settings, machine: Machine) -> int:
-    """The smallest number of devices: each process must have one."""
-    if "hosts" in machine:
-        return len(machine["hosts"])
-    return max(1, int(settings.mesh_processes)) if settings.mesh_processes.strip().isdecimal() else 1
-
-
-def _of_launch(settings: config_lib.Settings, count: int, machine: Machine) -> int:
-    """The number of processes of the launch: all take part. Raises UserError if one of them would have no device."""
+    if "hosts" not in machine:
+        return count, plan.host_process_counts(settings, (count,), machine)[count]
+    # All processes of a launch take part: one without a device would wait for the others forever.
     used, started = plan.launched_process_counts(settings, (count,), machine)[count], len(machine["hosts"])
     if used < started:
         raise UserError(
             f"--config.mesh.devices={count} leaves some of the {started} processes that were started without a device: "
             f"use {started}, for example."
         )
-    return used
+    return count, used

@@ -11,7 +11,7 @@ import dataclasses
 import signal
 import socket
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -119,7 +119,6 @@ class Team:
         limit_s: float,
         logs: Path,
         followers: Followers | None,
-        clock: Callable[[], float] = time.monotonic,
     ):
         """Starts the workers. setup: of each, with `train`. limit_s: see `Watch`.
 
@@ -129,13 +128,13 @@ class Team:
         assert setup.train is not None
         train = dataclasses.replace(setup.train, beat_s=beat_s)
         setup = dataclasses.replace(setup, module=MODULE, processes=len(slots), train=train)
-        self._slots, self._followers, self._beat_s, self._clock = tuple(slots), followers, beat_s, clock
+        self._slots, self._followers, self._beat_s = tuple(slots), followers, beat_s
         setups = followers.setups(setup, slots) if followers else client.setups(setup)
         self._children: list[Child | Remote] = []
         for number, (slot, each) in enumerate(zip(slots, setups, strict=True)):
             remote = followers is not None and slot > 0
             self._children.append(followers.start(slot, each) if remote else Child(each, logs / f"rank{number}"))  # type: ignore[union-attr]
-        self._watch = Watch(len(slots), limit_s, clock())
+        self._watch = Watch(len(slots), limit_s, time.monotonic())
         self._done: dict[int, int] = {}
         self._failed: dict[int, _Failure] = {}
         self._first_failed = 0.0
@@ -172,7 +171,7 @@ class Team:
             return
         match message_of(line, NEWS):
             case Beat() as beat:
-                self._watch.heard(number, beat, self._clock())
+                self._watch.heard(number, beat, time.monotonic())
             case Say(text=text):
                 console.file.write(text)
                 console.file.flush()
@@ -190,13 +189,13 @@ class Team:
 
     def _fail(self, number: int, failure: _Failure) -> None:
         if not self._failed:
-            self._first_failed = self._clock()
+            self._first_failed = time.monotonic()
         self._failed[number] = failure
         self._watch.done(number)
 
     def _raise_if_lost(self) -> None:
         """Raises Lost once it is known which process failed."""
-        now = self._clock()
+        now = time.monotonic()
         if not self._failed:
             if fault := self._watch.fault(now):
                 number, reason = fault

@@ -29,7 +29,7 @@ from jaxbench.core.workload import Dataset, TrainWorkload
 from jaxbench.errors import UserError
 from jaxbench.features.training.checkpoint import Restored, Writer, params_sha256, restore_latest
 from jaxbench.features.training.folder import Session, locked_folder, record
-from jaxbench.features.training.ledger import TimeLedger, summary
+from jaxbench.features.training.ledger import TimeLedger
 from jaxbench.features.training.loop import Stop, TrainLoop, of_signals, shown
 from jaxbench.features.training.metrics import MetricLog
 from jaxbench.features.training.plan import Plan, Row, count, read_data, read_plan
@@ -41,7 +41,7 @@ from jaxbench.measure.proof import Proof, require_micro_batchable
 from jaxbench.parallel import multihost
 from jaxbench.parallel.layout import canonical_avals
 from jaxbench.processes.group import ProcessGroup
-from jaxbench.processes.messages import Setup, TrainSetup
+from jaxbench.processes.messages import Fields, Setup, TrainSetup
 from jaxbench.records.manifest import Machine
 from jaxbench.sweep.progress import heartbeat
 from jaxbench.workloads import inspection
@@ -62,7 +62,6 @@ class TrainResult:
         loading data, nor work that a kill has discarded.
       compile_s: the part of elapsed_s spent compiling.
       params_sha256: of the parameters, see `params_sha256`.
-      notes: a sentence for each checkpoint that could not be used.
     """
 
     reached: bool
@@ -75,7 +74,6 @@ class TrainResult:
     elapsed_s: float
     compile_s: float
     params_sha256: str
-    notes: tuple[str, ...]
 
 
 @dataclass
@@ -116,6 +114,7 @@ def train(
         finite, a full disk, a folder that not all processes see.
     """
     members = (role := role or ProcessRole()).members
+    # All processes run the same code, and one of them prints.
     console = console if members.leads else Console(file=io.StringIO())
     inspection.require_trainable(workload, config.train.get("metric", ACCURACY))
     data = read_data(workload, seed=config.seed)
@@ -134,17 +133,18 @@ def train(
         facts = _facts(data, session, restored.progress, members)
         with _metric_log(folder, rows, plan, members) as log:
             # Nothing is left to train: the program is not even built, and this start leaves no trace in the ledger.
+            # A target that was raised since makes the training unfinished again.
             if restored.state is not None and plan.finished(restored.step, rows):
                 ledger.discard()
-                _record(folder, session, members, step=restored.step)
-                result = _result(plan, restored.state, rows, notes=restored.notes, was_finished=True)
+                record(folder, session, members, step=restored.step)
+                result = _result(plan, restored.state, rows, was_finished=True)
             else:
                 with discovery.explaining(f"the training step of '{workload.name}'"):
                     program = program_builder(workload)
                     parts = {"parts": program.parts, "micro_batches": workload.micro_batches}
                     require_equal_parts("train.batch", plan.batch, **parts)
                 ledger.from_step = restored.step
-                _record(folder, session, members, step=restored.step)
+                record(folder, session, members, step=restored.step)
                 _print_start(console, workload, data, plan=plan, restored=restored, session=session)
                 with discovery.explaining(f"the training step of '{workload.name}'"):
                     about: dict[str, Any] = {"plan": plan, "data": data, "restored": restored, "session": session}
@@ -153,10 +153,10 @@ def train(
                     state, stopped_by = loop.run(log, writer, facts=facts, console=console, stop=role.stop)
                     rows = members.broadcast(log.rows)
                 ended: dict[str, Any] = {"stopped_by": stopped_by, "clock": loop.clock.to_json()}
-                result = _result(plan, state, rows, notes=restored.notes, **ended)
+                result = _result(plan, state, rows, **ended)
                 ledger.finished = result.finished
     if members.leads:
-        _print_end(console, result, plan, spent=summary(folder))
+        _print_end(console, result, plan)
     return result
 
 
@@ -171,20 +171,17 @@ def _metric_log(folder: Path, rows: list[Row], plan: Plan, members: ProcessGroup
             yield stack.enter_context(MetricLog(Path(scratch), rows, tensorboard=False))
 
 
-def _record(folder: Path, session: Session, members: ProcessGroup, *, step: int) -> None:
-    if members.leads:
-        record(folder, session, step=step)
-
-
 def _facts(data: Dataset, session: Session, progress: dict[str, Any], members: ProcessGroup) -> dict[str, Any]:
     """The facts about this training that its checkpoints store.
 
     Raises UserError if the newest checkpoint, or another process, has other data or another experiment file.
     """
     session.require_same_experiment(progress)
+    # By content: another file under the same path would silently continue with other examples.
     digest = params_sha256({"train": dict(data.train), "test": dict(data.test)})
     if progress.get("data_sha256", digest) != digest:
         raise UserError(f"the data '{data.name}' have changed since this training started: choose a new --workdir.")
+    # Each process reads its own rows of a batch, so different files would mix into a data set that nobody has.
     others = members.all_gather(digest)
     if wrong := [process for process, other in zip(members.processes, others, strict=True) if other != others[0]]:
         raise UserError(
@@ -198,7 +195,6 @@ def _result(
     state: TrainState,
     rows: list[Row],
     *,
-    notes: tuple[str, ...],
     was_finished: bool = False,
     stopped_by: str | None = None,
     clock: dict[str, float] | None = None,
@@ -217,7 +213,6 @@ def _result(
         elapsed_s=elapsed["elapsed_s"],
         compile_s=elapsed["compile_s"],
         params_sha256=params_sha256(state.params),
-        notes=notes,
     )
 
 
@@ -238,9 +233,8 @@ def _print_start(
         console.print(text, highlight=False, soft_wrap=True)
 
 
-def _print_end(console: Console, result: TrainResult, plan: Plan, *, spent: str) -> None:
+def _print_end(console: Console, result: TrainResult, plan: Plan) -> None:
     score = f"test {plan.metric} {shown(result.score)} after {result.epoch} epochs"
-    console.print(spent, highlight=False, soft_wrap=True)
     if result.stopped_by:
         text = f"stopped by {result.stopped_by} after step {result.step}; it is saved, and the same command continues."
     elif result.reached:
@@ -261,32 +255,23 @@ def take(setup: Setup, console: Console, role: ProcessRole) -> TrainResult:
     assert threads is not None and setup.train is not None
     with native_log.aside():
         devices = start.start(setup.platform, setup.devices, concurrent_collectives=threads, place=place)
-    order = TrainOrder(experiment=setup.experiment, config=setup.config, train=setup.train)
-    result = trained(order, devices, setup.machine, console, role)
+    result = trained(setup.experiment, setup.config, setup.train, devices, setup.machine, console, role)
     console.print(f"params_sha256: {result.params_sha256}", highlight=False, soft_wrap=True)
     return result
 
 
-@dataclass(frozen=True, kw_only=True)
-class TrainOrder:
-    """One training that a process carries out."""
-
-    experiment: str
-    config: dict[str, object]
-    train: TrainSetup
-
-
 def trained(
-    order: TrainOrder, devices: list[jax.Device], machine: Machine, console: Console, role: ProcessRole
-) -> TrainResult:
+    experiment: str, settings: Fields, order: TrainSetup, devices: list[jax.Device], machine: Machine,
+    console: Console, role: ProcessRole,
+) -> TrainResult:  # fmt: skip
     """Trains on devices that have started. machine: the manifest. Errors: as in `take`."""
-    config, experiment = ConfigDict(order.config), order.experiment
+    config = ConfigDict(settings)
     strategy = str(config.train.strategy)
     levers = levers_of(config_lib.parse(config, parallel.strategy_names(), parallel.of_any_model()))
     role.members, mine = ProcessGroup.of(devices), multihost.first_here(devices)
     require_options(levers, mine)
     session = Session(
-        command=list(order.train.command),
+        command=list(order.command),
         devices=len(devices),
         processes=len(role.members.processes),
         strategy=strategy,
@@ -294,10 +279,11 @@ def trained(
         experiment_file=discovery.experiment_path(experiment).name,
         experiment_sha256=discovery.digest(experiment),
         machine=machine,
-        begun_ns=order.train.begun_ns,
+        begun_ns=order.begun_ns,
     )
     arms = Arms(config, experiment, mine, warmup=max(0, config.train.warmup))
     plain = inspected(arms.config({}), experiment)
+    # What the loss is made of decides whether the step may split its batch; the same proof as in a run.
     proof = Proof(arms, plain, devices, jax.random.PRNGKey(config.seed), own=False)
 
     def build(workload: TrainWorkload) -> Program:
@@ -305,10 +291,11 @@ def trained(
         require_micro_batchable(workload, program, proof.loss_kind)
         return program
 
-    folder = Path(order.train.workdir)
+    # Built with the levers, because a lever may change the workload itself, such as recomputation.
     return train(
-        arms.workload(levers), build, config=config, folder=folder, console=console, session=session, role=role
-    )
+        arms.workload(levers), build, config=config, folder=Path(order.workdir), console=console, session=session,
+        role=role,
+    )  # fmt: skip
 
 
 def code_of(result: TrainResult) -> int:

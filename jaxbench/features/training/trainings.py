@@ -111,6 +111,7 @@ def require_possible(starts: list[Start]) -> None:
 def kept_saves(starts: list[Start]) -> list[tuple[Save, ...]]:
     """For each start, the checkpoints at or before the earliest step that a later start restored."""
     kept, limit = [], float("inf")
+    # Backwards, because what a start saved counts only as far as no later start went back behind it.
     for start in reversed(starts):
         kept.append(tuple(save for save in start.saves if save.step <= limit))
         if start.from_step is not None:
@@ -207,16 +208,11 @@ def read_curve(folder: Path) -> LearningCurve:
         read_lines(path, lambda row: {name: row[name] for name in _ROW} | row, "train anew, in a new --workdir.")
     )
     train = config.get("train", {})
-    try:
-        return LearningCurve(
-            name=folder.name, experiment=str(config["experiment"]), batch=int(train["batch"]),
-            target=float(train["target"]), seed=int(config["seed"]), rows=rows,
-            metric=str(train.get("metric", ACCURACY)), mode=str(train.get("mode", AUTO)),
-        )  # fmt: skip
-    except (KeyError, TypeError, ValueError) as error:
-        raise UserError(
-            f"'{folder}' has a config.json without {error}: give the folder of a 'jaxbench train'."
-        ) from error
+    return LearningCurve(
+        name=folder.name, experiment=str(config["experiment"]), batch=int(train["batch"]),
+        target=float(train["target"]), seed=int(config["seed"]), rows=rows,
+        metric=str(train.get("metric", ACCURACY)), mode=str(train.get("mode", AUTO)),
+    )  # fmt: skip
 
 
 def is_training(folder: Path) -> bool:
@@ -304,6 +300,7 @@ class Trained:
         at, signal, noise = 0, 0.0, 0.0
         for step, square, trace in self.noise:
             signal, noise, at = signal + (step - at) * square, noise + (step - at) * trace, step
+        # Both are averaged first: single estimates of |G|^2 are noisy, and may even be negative.
         return noise / signal if signal > 0 and noise > 0 else None
 
 

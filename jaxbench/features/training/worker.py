@@ -102,6 +102,7 @@ def serve(lines: Iterator[str], send: Sender) -> None:
     setup = message_of(json.loads(next(lines)), [Setup])
     assert setup.train is not None
     training = Training()
+    # From the first line on, so that a process that hangs while it imports or compiles is noticed, too.
     threading.Thread(target=_beat, args=(send, training, setup.train.beat_s), daemon=True).start()
     if setup.platform == "cpu":  # before anything imports jax: threads inherit the cores of the one that makes them
         here = setup.world.devices_here if setup.world else None

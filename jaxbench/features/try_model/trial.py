@@ -103,10 +103,10 @@ def _try_all(
     outcomes: dict[tuple[str, int], StrategyTrial] = {}
     total = len(waiting)
 
-    def said() -> str:
-        return f"{len(outcomes)} of {total} points tried, {total - len(outcomes)} left"
-
-    with heartbeat(console, said), Progress(console=console, transient=True) as progress:
+    with (
+        heartbeat(console, lambda: f"{len(outcomes)} of {total} points tried"),
+        Progress(console=console, transient=True) as progress,
+    ):
         task = progress.add_task("trying", total=total)
 
         def work(worker: Worker, take: Callable[[], tuple[str, int]]) -> None:
@@ -204,12 +204,15 @@ LARGEST = 3  # number of the largest parameters that are listed
 
 def describe(bench: Bench) -> Description:
     """Sizes, the kind of loss, and the strategies that are tried. Raises StageError."""
-    plain = bench.plain
+    plain = bench.plain  # without levers, as the user wrote it
     with stage("model"):
         loss, draws = bench.proof.loss_kind.label, bench.proof.draws
     params, model_state = jax.eval_shape(plain.init, bench.key)
     leaves = sorted(jax.tree.leaves_with_path(params), key=lambda found: -found[1].size)[:LARGEST]
-    largest = [(jax.tree_util.keystr(path, simple=True, separator="/"), _shape_text(leaf)) for path, leaf in leaves]
+    largest = [
+        (jax.tree_util.keystr(path, simple=True, separator="/"), "x".join(map(str, leaf.shape)) or "one number")
+        for path, leaf in leaves
+    ]
     return Description(
         name=plain.name,
         unit=plain.unit,
@@ -266,7 +269,3 @@ def _state_bytes(program: Program, key: jax.Array) -> int:
 
 def _numbers(tree: PyTree) -> int:
     return sum(leaf.size for leaf in jax.tree.leaves(tree))
-
-
-def _shape_text(leaf: jax.ShapeDtypeStruct) -> str:
-    return "x".join(map(str, leaf.shape)) or "one number"

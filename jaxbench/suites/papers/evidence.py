@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -11,22 +10,19 @@ from types import MappingProxyType
 from typing import Any
 
 import numpy as np
-from scipy import special
 
 from jaxbench.analysis.arms import ArmGroup
 from jaxbench.analysis.run_rows import Row
 from jaxbench.core.store import MANIFEST
-from jaxbench.errors import UserError
 from jaxbench.features.comparison import judge
-from jaxbench.features.time_to_target.analysis import fit_knee, over_seeds
+from jaxbench.features.time_to_target.analysis import LEAST_BATCHES, fit_knee
+from jaxbench.features.training.trainings import TARGETS, Trained, read_trained
 from jaxbench.records.manifest import Manifest
 from jaxbench.report import build
 from jaxbench.report.run_report import ARMS, CASES, TRAINING, RunReport
-from jaxbench.statistics.bootstrap import UNKNOWN, Estimate
+from jaxbench.statistics.bootstrap import UNKNOWN, Estimate, over_seeds
 from jaxbench.suites.command import ASKED, BROKEN, DONE, STOPPED
 
-TARGETS = "targets.csv"  # of a run of the experiment time_to_target: one line per training, with these columns:
-COLUMNS = ("model", "batch", "devices", "seed", "rule", "steps", "reached", "accuracy", "noise_scale", "diverged")
 LEARNT = 0.5
 _UNFINISHED = {ASKED: "was not started", STOPPED: "was interrupted", BROKEN: "broke off"}
 
@@ -91,6 +87,7 @@ class Evidence:
 def most_devices(rows: Iterable[Row]) -> Row:
     """The quotable row of weak scaling on most devices, more than its base has. Raises NotTestable."""
     weak = [row for row in rows if row.point.scaling == "weak"]
+    # On more devices than its base, which has an efficiency of 1 by definition.
     good = [row for row in weak if row.quotable and row.efficiency.known and row.relative_devices > 1]
     if not good:
         raise NotTestable("It needs two device counts of at most as many devices as cores, correct and with 5 rounds.")
@@ -128,44 +125,36 @@ class TrainingsByBatch:
         """The critical batch B of steps = S (1 + B / batch), fitted to the logarithms of the mean steps (McCandlish
         2018). Its interval is Student's over seeds: one fit for each. UNKNOWN with fewer than three batches."""
         seeds = min((len(steps) for steps in self.steps.values()), default=0)
-        if len(self.steps) < 3 or not seeds:
+        if len(self.steps) < LEAST_BATCHES:
             return UNKNOWN
         batches = [float(batch) for batch in self.steps]
         return over_seeds(fit_knee(batches, [steps[i] for steps in self.steps.values()])[1] for i in range(seeds))
 
 
-def trainings(runs: Evidence, rule: str, run: str = "targets") -> TrainingsByBatch:
+def trainings(runs: Evidence, rule: str) -> TrainingsByBatch:
     """The trainings under a rule for the learning rate. Raises NotTestable without any, UserError if damaged."""
-    path = runs.path(run, TARGETS) / TARGETS
-    import pandas as pd  # here: few papers need it
-
-    try:
-        table = pd.read_csv(path)
-    except ValueError as error:
-        raise UserError(f"'{path}' is damaged ({error}): delete it, and the run makes it again.") from error
-    if missing := [name for name in COLUMNS if name not in table]:
-        raise UserError(f"'{path}' is damaged, it has no column '{missing[0]}': the run makes it again.")
-    rows = table[(table["rule"] == rule) & (table["model"] == table["model"].min())]
-    rows = rows[rows["devices"] == rows["devices"].min()]
-    if rows.empty:
+    every = [one for one in read_trained(runs.path("targets", TARGETS)) if one.rule == rule]
+    if not every:
         raise NotTestable(f"No training used the rule '{rule}' for its learning rate.")
-    rows = rows.assign(reached=rows["reached"].astype(str).str.lower().isin(["true", "1", "1.0"]))
-    groups = {int(batch): group for batch, group in sorted(rows.groupby("batch"))}
-    noise = rows["noise_scale"].to_numpy(dtype=float)
-    least = LEARNT * rows.groupby("batch")["accuracy"].mean().max()
-    blown = rows["diverged"].notna() | ~(rows["accuracy"] >= least)  # an unknown accuracy is none
+    model, devices = min((one.model, one.devices) for one in every)
+    groups: dict[int, list[Trained]] = {}
+    for one in sorted(every, key=lambda one: one.batch):
+        if (one.model, one.devices) == (model, devices):
+            groups.setdefault(one.batch, []).append(one)
+    # An unknown accuracy is none: a training that diverges before its first evaluation has no accuracy.
+    accuracy = {batch: np.array([one.accuracy or 0.0 for one in group]) for batch, group in groups.items()}
+    least = LEARNT * max(float(values.mean()) for values in accuracy.values())
+    scales = [one.noise_scale for group in groups.values() for one in group]
     return TrainingsByBatch(
-        steps={batch: g["steps"].to_numpy(dtype=float) for batch, g in groups.items() if g["reached"].all()},
-        accuracy={batch: g["accuracy"].to_numpy(dtype=float) for batch, g in groups.items()},
-        diverged={batch: int(blown[g.index].sum()) for batch, g in groups.items()},
-        noise=noise[np.isfinite(noise) & (noise > 0)],
+        steps={
+            batch: np.array([float(one.steps) for one in group])
+            for batch, group in groups.items()
+            if all(one.reached for one in group)
+        },
+        accuracy=accuracy,
+        diverged={
+            batch: sum(one.diverged is not None or (one.accuracy or 0.0) < least for one in group)
+            for batch, group in groups.items()
+        },
+        noise=np.array([scale for scale in scales if scale is not None]),
     )
-
-
-def student(values: np.ndarray) -> Estimate:
-    """The mean with its 95 % Student interval; of a single value, without one."""
-    mean, count = float(np.mean(values)), len(values)
-    if count < 2:
-        return Estimate(value=mean)
-    half = float(special.stdtrit(count - 1, 0.975)) * float(np.std(values, ddof=1)) / math.sqrt(count)
-    return Estimate(value=mean, lo=mean - half, hi=mean + half)

@@ -41,6 +41,7 @@ def draw(paper: Paper, runs: Evidence, claims: Sequence[Mapping[str, Any]]) -> F
         for call in panel.published:
             for series in series_lib.make(call):
                 legend.draw(axes, panel, series)
+        # All series of a panel are made before one is drawn: half a panel would look complete.
         try:
             for series in [each for call in panel.measured for each in series_lib.make(call, runs)]:
                 legend.draw(axes, panel, series)

@@ -24,7 +24,7 @@ from jaxbench.features.comparison.judge import (
     NOT_MEASURED,
     NOT_TESTABLE,
 )
-from jaxbench.features.machine_profile import page as machine_page
+from jaxbench.records import identity
 from jaxbench.report import page
 from jaxbench.report.page import Picture
 from jaxbench.report.table import FOLD, TEXT, Cell, Table, plain
@@ -87,12 +87,9 @@ def command_of(document: Mapping[str, Any]) -> str:
 
 
 def write(folder: Path, document: Mapping[str, Any]) -> None:
-    """Writes `paper.html` into the folder of a paper. Raises UserError if it cannot be written."""
+    """Writes `paper.html` into the folder of a paper."""
     made = render(str(document["title"]), [entry(folder, document)], [document], made_from=DOCUMENT)
-    try:
-        write_atomic(folder / PAGE, made)
-    except OSError as error:
-        raise UserError(f"cannot write the page into '{folder}' ({error.strerror}).") from error
+    write_atomic(folder / PAGE, made)
 
 
 def render(heading: str, entries: Sequence[PaperEntry], papers: Sequence[Mapping[str, Any]], *, made_from: str) -> str:
@@ -122,7 +119,7 @@ def entry(folder: Path, document: Mapping[str, Any]) -> PaperEntry:
 
 def machine(document: Mapping[str, Any]) -> str:
     """The name of the machine; "" before anything was measured."""
-    return machine_page.machine_name(document["machine"]) if document["machine"] else ""
+    return identity.machine_name(document["machine"]) if document["machine"] else ""
 
 
 def counts(judged: Sequence[Mapping[str, Any]]) -> str:
@@ -159,11 +156,8 @@ def claims(judged: Sequence[Mapping[str, Any]]) -> Table:
 def gallery(folder: Path, console: Console, docs: Path | None = None) -> None:
     """Writes gallery.html into `folder`, and GALLERY.md with its figures into `docs`, else into `folder` too.
 
-    Raises:
-      UserError: the folder has no paper, or one that cannot be read; there is no folder `docs`.
+    Raises UserError if the folder has no paper, or one that cannot be read.
     """
-    if docs is not None and not docs.is_dir():
-        raise UserError(f"--docs={docs} is not a folder: give one that exists, such as docs.")
     files = sorted(folder.glob(f"*/{DOCUMENT}"))
     if not files:
         raise UserError(f"'{folder}' has no paper yet: run one first, such as jaxbench paper rajbhandari2020.")
@@ -171,7 +165,7 @@ def gallery(folder: Path, console: Console, docs: Path | None = None) -> None:
     entries = [entry(file.parent, paper) for file, paper in zip(files, papers, strict=True)]
     write_atomic(folder / GALLERY, render(TITLE, entries, papers, made_from=f"{len(papers)} paper.json"))
     console.print(f"Page of {len(papers)} papers: {folder / GALLERY}", highlight=False, soft_wrap=True)
-    docs = docs or folder
+    docs = docs or folder  # never the tracked docs unless asked: results/ belongs to this machine
     (docs / GALLERY_FIGURES).mkdir(parents=True, exist_ok=True)
     for file, paper in zip(files, papers, strict=True):
         drawn = file.parent / FIGURES / f"{FIGURE}.png"

@@ -21,9 +21,9 @@ from jaxbench.features.comparison.ratio import of_seeds
 from jaxbench.levers import SCHEDULE
 from jaxbench.report.figures import memory
 from jaxbench.statistics import paired_ratio
-from jaxbench.statistics.bootstrap import Estimate, estimate
+from jaxbench.statistics.bootstrap import Estimate, estimate, student
 from jaxbench.suites.papers import evidence
-from jaxbench.suites.papers.evidence import Evidence, NotTestable, arm_of, most_devices, student
+from jaxbench.suites.papers.evidence import Evidence, NotTestable, arm_of, most_devices
 from jaxbench.suites.papers.paper import Claim
 
 Reading = tuple[Estimate, dict[str, Any]]
@@ -71,6 +71,7 @@ def law(runs: Evidence, run: str, name: str) -> Reading:
     if fit is None or fit.why_not:
         raise NotTestable(f"{name}'s law: {fit.why_not if fit else 'its scaling was not measured'}.")
     rows = [r for r in training.rows if r.quotable and r.speedup.known and r.point.scaling == fit.scaling]
+    # The law is fitted to the same points, so the comparison is as kind to it as can be.
     top = max(rows, key=lambda row: row.point.devices)
     values = [value.value for _, _, value in fit.parameters]
     expected = float(scaling_laws.predict(name, np.array([top.relative_devices]), *values)[0])
@@ -247,6 +248,7 @@ def accuracy_lost(runs: Evidence, rule: str, least: int = 2, most: int = FAR) ->
     large = max((batch for batch in accuracy if least <= batch / small <= most), default=None)
     if large is None:
         raise NotTestable(f"No batch is {least} to {most} times the smallest, {small}.")
+    # A network that has not learnt says that its learning rate is wrong, and nothing about its batch.
     for batch in (small, large):
         if count := trained.diverged[batch]:
             how = f"diverged ({100 - 100 * accuracy[batch].mean():.3g} % error): its learning rate is too high here."

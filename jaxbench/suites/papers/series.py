@@ -3,22 +3,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from jaxbench.analysis import scaling_laws
+from jaxbench.analysis.run_rows import Row
 from jaxbench.catalog import published
 from jaxbench.features.ablations import waterfall
-from jaxbench.features.time_to_target.analysis import over_seeds
 from jaxbench.report.drawing import marks
 from jaxbench.report.drawing.marks import Mark, exact, n_of
 from jaxbench.report.figures import memory
-from jaxbench.statistics.bootstrap import Estimate
+from jaxbench.statistics.bootstrap import Estimate, over_seeds, student
 from jaxbench.suites.papers import evidence, readers
-from jaxbench.suites.papers.evidence import Evidence, NotTestable, arm_of, student
+from jaxbench.suites.papers.evidence import Evidence, NotTestable, arm_of
 from jaxbench.suites.papers.paper import Call
 
 
@@ -128,49 +128,37 @@ def pipeline_throughput(runs: Evidence, run: str, stages: list[int]) -> list[Ser
     if base is None:
         raise NotTestable("Two stages with one micro-batch were not measured.")
     step_s = base.timing.step_s.value
-    return [
-        Measured(
-            label=f"K = {count} here",
-            marks=marks.of(
-                [row for row in rows if waterfall.stages(row.point) == count],
-                lambda r: waterfall.micro_batches(r.point),
-                lambda r: r.timing.step_s.under(step_s),
-            ),
-        )
-        for count in stages
-    ]
+    return by(rows, _stages, [f"K = {count}" for count in stages], lambda some: marks.of(
+        some, lambda r: waterfall.micro_batches(r.point), lambda r: r.timing.step_s.under(step_s)
+    ))  # fmt: skip
 
 
 def pipeline_idle(runs: Evidence, run: str, stages: list[int]) -> list[Series]:
     """Idle slots in %, over micro-batches."""
     rows = sorted(readers.pipelines(runs, run), key=lambda row: waterfall.micro_batches(row.point))
-    return [
-        Measured(
-            label=f"K = {count} here",
-            marks=[
-                Mark(at=waterfall.micro_batches(row.point), value=exact(100 * readers.idle(row)))
-                for row in rows
-                if waterfall.stages(row.point) == count
-            ],
-        )
-        for count in stages
-    ]
+    return by(rows, _stages, [f"K = {count}" for count in stages], lambda some: [
+        Mark(at=waterfall.micro_batches(row.point), value=exact(100 * readers.idle(row))) for row in some
+    ])  # fmt: skip
 
 
 def model_state(runs: Evidence, run: str) -> list[Series]:
     """Bytes of model state per parameter on a device, over devices."""
     rows = [row for row in runs.training(run).rows if not row.wrong]
-    return [
-        Measured(
-            label=f"{strategy} here",
-            marks=[
-                Mark(at=row.point.devices, value=exact(memory.per_parameter(row)))
-                for row in rows
-                if row.point.strategy == strategy
-            ],
-        )
-        for strategy in ("jit_auto", *readers.STAGES)
-    ]
+    return by(rows, lambda row: row.point.strategy, ("jit_auto", *readers.STAGES), lambda some: [
+        Mark(at=row.point.devices, value=exact(memory.per_parameter(row))) for row in some
+    ])  # fmt: skip
+
+
+def by(
+    rows: Sequence[Row], key: Callable[[Row], str], names: Sequence[str],
+    made: Callable[[Sequence[Row]], Sequence[Mark]],
+) -> list[Series]:  # fmt: skip
+    """A series for each name, with the marks of the rows that have this key."""
+    return [Measured(label=f"{name} here", marks=made([row for row in rows if key(row) == name])) for name in names]
+
+
+def _stages(row: Row) -> str:
+    return f"K = {waterfall.stages(row.point)}"
 
 
 def all_reduce_times(runs: Evidence, label: str, run: str) -> Series:

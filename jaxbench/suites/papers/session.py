@@ -76,6 +76,7 @@ def paper(
                     else:
                         limit_s = LIMIT_S[preset]
                         command.measure(words, folder, run.name, limit_s, launch=launch, clock=clock, record=record)
+                # After each run, so that a suite that is stopped leaves the verdicts of what it has measured.
                 judge(document, asked, Evidence(folder, document["runs"]))
                 about = document["runs"][run.name]
                 line = f"  {run.name:<14} {about['outcome']:<8} {format_s(about['seconds']):>12}"
@@ -125,7 +126,7 @@ def write(paper: Paper, folder: Path, document: Document) -> None:
 def judge(document: Document, paper: Paper, runs: Evidence) -> None:
     """Reads every claim of the paper from the runs so far, and writes the document."""
     document["claims"] = [redact(judged(claim, runs), private=True) for claim in paper.claims]
-    if manifests := runs.manifests():
+    if manifests := runs.manifests():  # all runs of a suite are of one machine
         document["machine"] = redact({name: value for name, value in manifests[0].items() if name != "plan"})
     write_json(runs.folder / page.DOCUMENT, document)
 

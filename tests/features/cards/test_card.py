@@ -3,14 +3,12 @@
 
 from __future__ import annotations
 
-import dataclasses
 import io
 import json
 from pathlib import Path
 from typing import Any
 
 import fabricate_losses
-import jsonschema
 import pytest
 from fabricate_cases import case_folder, collective, matmul
 from features.cards import card_cases
@@ -22,8 +20,7 @@ from jaxbench.core import schema
 from jaxbench.core.store import CONFIG, MANIFEST, RECORDS, RunFolder
 from jaxbench.errors import UserError
 from jaxbench.features.cards import card
-
-DOCUMENT = card.json_schema()
+from jaxbench.records import documents
 
 
 @pytest.fixture
@@ -32,8 +29,10 @@ def run(tmp_path: Path) -> Path:
 
 
 def valid(data: dict[str, Any]) -> None:
-    jsonschema.Draft202012Validator.check_schema(DOCUMENT)
-    jsonschema.Draft202012Validator(DOCUMENT).validate(data)
+    documents.decode(card.CardDocument, data)
+    for line in data["records"]:
+        schema.from_json(line)
+    json.dumps(data, allow_nan=False)
 
 
 def test_holds_the_whole_run(run: Path, tmp_path: Path) -> None:
@@ -131,7 +130,7 @@ def test_a_run_of_another_schema(run: Path) -> None:
 
 
 def test_a_folder_that_is_not_a_run(tmp_path: Path) -> None:
-    with pytest.raises(UserError, match="not a folder"):
+    with pytest.raises(UserError, match="not a run folder"):
         card.make(tmp_path / "nowhere")
     with pytest.raises(UserError, match="not a run folder"):
         card.make(tmp_path)
@@ -174,8 +173,8 @@ def test_any_changed_byte_is_seen(run: Path, tmp_path: Path) -> None:
         ("", "is damaged"),
         ('{"kind": "jaxbench card", "sche', "is damaged"),
         ("[]", "not a result card"),
-        ('{"kind": "jaxbench card", "schema": 2}', "schema 2, .* reads schema 1"),
-        ('{"kind": "jaxbench card", "schema": true}', "schema True"),
+        ('{"kind": "jaxbench card", "schema": 2}', "schema: 2 is not 1"),
+        ('{"kind": "jaxbench card", "schema": true}', "schema: True is not 1"),
         ('{"kind": "jaxbench card", "schema": 1, "sha256": "", "a": NaN}', "not finite"),
         ('{"kind": "jaxbench card", "schema": 1, "sha256": "", "a": 1e999}', "not finite"),
         ('{"kind": "jaxbench card", "schema": 1}', "no field 'name'"),
@@ -243,16 +242,6 @@ def test_records_that_are_none(run: Path, tmp_path: Path) -> None:
     with pytest.raises(UserError, match="does not hold a run") as caught:
         card.read(path).run()
     assert path.name in str(caught.value)
-
-
-def test_the_document_describes_every_field() -> None:
-    """Fields of records and of results are in the schema, with their types, as soon as they are declared."""
-    for kind in schema.KINDS.values():
-        described = DOCUMENT["$defs"][kind.__name__]
-        assert list(described["properties"]) == [field.name for field in dataclasses.fields(kind)]
-    rounds = DOCUMENT["$defs"]["RoundRecord"]["properties"]
-    assert rounds["block_s"] == {"type": "array", "items": {"type": "number", "exclusiveMinimum": 0}}
-    assert rounds["kind"] == {"enum": ["round"]} and rounds["loss_after"]["anyOf"][1] == {"type": "null"}
 
 
 def test_points_that_explain_others_are_kept_and_are_no_points_of_the_card(tmp_path: Path) -> None:

@@ -58,7 +58,6 @@ REFUSED = [
     (("--a=", "--b=", "--config.measure.processes=2"), "--config.measure.processes=2 has no effect on ab"),
     (("--a=", "--b=--config.batch=0"), "batch"),
     (("--a=", "--b=", "--margin=-2"), "--margin=-2.0"),
-    (("--a=", "--b=", "--budget_s=nan"), "--budget_s=nan"),
 ]
 
 

@@ -193,18 +193,18 @@ def test_after_the_first_pair_it_says_what_a_verdict_needs(seconds, warned, monk
 
     def outcome(arms, pairs, budget, since, longest):
         open_ = sequential.judge(side(processes=6), side(processes=6, seed=1), STEP_S, margin=0.02)
-        return ab.AbOutcome(open_, (), (), (), ab._ended(open_, pairs, since, longest, budget))
+        return open_, ab._ended(open_, pairs, since, longest, budget)
 
     monkeypatch.setattr(ab, "_pair", pair)
     monkeypatch.setattr(ab, "_outcome", outcome)
     arm = type("Arm", (), {"pairs": 0, "done": lambda self, pairs: None})()
     console = Console(file=io.StringIO(), width=200)
     budget = ab.Budget(seconds=seconds, metric=STEP_S, margin=0.02)
-    ended = ab._measure([arm, arm], budget, console, lambda: now[0], random.Random(0))
+    _, why = ab._measure([arm, arm], budget, console, lambda: now[0], random.Random(0))
     said = console.file.getvalue()
     needs = "one pair takes 5 min 0 s, the next verdict needs 6, 30 min 0 s: add --budget_s=1800"
     assert (f"The budget is too short: {needs}." in said) is warned and said.count("--budget_s") == warned
-    assert (needs in ended.why) is warned and measured[0] == seconds // 300
+    assert (needs in why) is warned and measured[0] == seconds // 300
 
 
 def test_a_log_of_ab_says_which_pair_is_under_way(monkeypatch):

@@ -240,14 +240,11 @@ def test_the_source_of_the_clock_is_named(tmp_path: Path) -> None:
     assert "(hpet)" in found.message and found.state == "doubtful"
 
 
-@pytest.mark.parametrize(
-    ("step_s", "state"), [(5e-8, "good"), (1e-5, "doubtful"), (1e-2, "bad"), (0.0, "bad"), (-1e-6, "bad")]
-)
+@pytest.mark.parametrize(("step_s", "state"), [(5e-8, "good"), (1e-5, "doubtful"), (1e-2, "bad")])
 def test_the_timer(step_s: float, state: str) -> None:
     found = system.timer(np.arange(1000) * step_s)
     assert found.state == state
-    if step_s > 0:
-        assert found.numbers["timer_step_s"] == pytest.approx(step_s, rel=1e-6)
+    assert found.numbers["timer_step_s"] == pytest.approx(step_s, rel=1e-6)
 
 
 def test_a_coarse_clock_that_is_read_fast_shows_its_step() -> None:

@@ -300,11 +300,16 @@ def test_one_count_says_nothing_of_another():
     assert memory.replaced(at(16), found, ()).peak_bytes is None
 
 
-@pytest.mark.parametrize(("gb", "peak", "fits"), [(80, 80 * 10**9, True), (98, None, None)])
-def test_a_line_through_two_depths_never_says_that_a_gpu_is_too_small(gb, peak, fits):
-    """A published hybrid layout on 8 x 128 H100 ran, and the line through its depths was at 98 of 85 GB."""
-    made = memory.not_refused(dataclasses.replace(at(64), peak_bytes=gb * 10**9))
-    assert (made.peak_bytes, made.fits) == (peak, fits)
+@pytest.mark.parametrize(
+    ("line", "whole", "peak", "fits"),
+    [(60, None, 60, True), (80, None, None, None), (98, None, None, None), (80, 70, 70, True), (198, 84, 84, True),
+     (80, 98, None, None)],
+)  # fmt: skip
+def test_memory_of_a_gpu_is_that_of_all_blocks_or_a_certain_line_and_never_too_much(line, whole, peak, fits):
+    """A published hybrid layout on 8 x 128 H100 ran, and the line through its depths was at 98 of 85 GB. A 7B needed 49
+    GB with all blocks, and the line said 42."""
+    asked = {("fsdp", "weak", ""): {64: whole * 10**9}} if whole else {}
+    made = memory.on_a_gpu(dataclasses.replace(at(64), peak_bytes=line * 10**9), asked, ["No answer."])
+    assert (made.peak_bytes, made.fits) == (peak and peak * 10**9, fits)
     assert any("unknown whether the step fits" in note for note in made.notes) is (fits is None)
-    refused = dataclasses.replace(at(64), status="too large", peak_bytes=None)
-    assert memory.not_refused(refused).fits is False, "the compiler's own refusal stays"
+    assert ("No answer." in made.notes) is (fits is None)

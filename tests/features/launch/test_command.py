@@ -47,7 +47,7 @@ def test_a_dry_run_for_slurm_needs_nothing_that_is_not_installed(tmp_path: Path)
             (("mpi", *CPU, "--", "run", "mlq"), "unknown experiment 'mlq': did you mean 'mlp'?"),
             (("mpi", *CPU, "--", "run", "mlp", "--worksdir=x"), "there is no flag --worksdir"),
             (("slrm", *CPU, "--", "run", "mlp"), "there is no engine 'slrm' to launch with: did you mean 'slurm'?"),
-            (("mpi", *CPU), "jaxbench launch needs a command after '--'"),
+            (("mpi", *CPU), "jaxbench launch needs run or train and its experiment after '--'"),
             (("mpi", "--strategy=x", "--", "run", "mlp"), "there is no flag --strategy"),
             (("mpi", "--nodes=0", "--", "run", "mlp"), "--nodes=0 is not a list of different node counts"),
             ((), "jaxbench launch takes one engine"),

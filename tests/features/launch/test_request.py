@@ -10,27 +10,27 @@ import pytest
 
 from jaxbench.errors import UserError
 from jaxbench.features.launch import engines
-from jaxbench.features.launch.job import LaunchRequest
+from jaxbench.features.launch import job as launch
+from jaxbench.features.launch.job import Job
 
 
-def request(*command: str, **changes: Any) -> LaunchRequest:
-    facts: dict[str, Any] = {"engine": "slurm", "command": command or ("run", "gpt"), "workdir": Path("/runs/gpt")}
-    return LaunchRequest(**{**facts, **changes})
+def jobs(*command: str, **flags: Any) -> list[Job]:
+    return launch.jobs(command, Path("/runs/gpt"), **flags)
 
 
 def test_each_node_count_is_a_job_that_measures_its_own_devices_in_its_own_folder() -> None:
-    jobs = request("run", "gpt", "--config.model.text=a b", nodes="4,1,2", devices="gpu:8").jobs()
-    assert [(job.nodes, job.devices, job.folder) for job in jobs] == [
+    made = jobs("run", "gpt", "--config.model.text=a b", nodes="4,1,2", devices="gpu:8")
+    assert [(job.nodes, job.devices, job.folder) for job in made] == [
         (n, 8 * n, Path(f"/runs/gpt/nodes-{n}")) for n in (1, 2, 4)
     ]
-    assert jobs[1].argv()[1:] == [
+    assert made[1].argv()[1:] == [
         *("-m", "jaxbench", "run", "gpt", "--config.model.text=a b"),
         *("--config.mesh.platform=gpu", "--config.mesh.devices=16", "--workdir=/runs/gpt/nodes-2"),
     ]
 
 
 def test_one_job_may_say_its_devices_itself() -> None:
-    (job,) = request("run", "gpt", "--config.mesh.devices=1,2", "--config.mesh.platform=cpu", devices="cpu:2").jobs()
+    (job,) = jobs("run", "gpt", "--config.mesh.devices=1,2", "--config.mesh.platform=cpu", devices="cpu:2")
     assert [word for word in job.argv() if "mesh" in word] == [
         "--config.mesh.devices=1,2",
         "--config.mesh.platform=cpu",
@@ -38,12 +38,12 @@ def test_one_job_may_say_its_devices_itself() -> None:
 
 
 def test_a_training_chooses_its_devices_itself() -> None:
-    (job,) = request("train", "gpt", nodes="2").jobs()
+    (job,) = jobs("train", "gpt", nodes="2")
     assert not [word for word in job.argv() if "mesh" in word]
 
 
 def test_paths_hold_in_any_folder() -> None:
-    (job,) = request("run", "mine.py", "--preset=sub/own.py", "--config.data.path=x.py").jobs()
+    (job,) = jobs("run", "mine.py", "--preset=sub/own.py", "--config.data.path=x.py")
     here = Path.cwd()
     assert job.argv()[4:7] == [str(here / "mine.py"), f"--preset={here / 'sub/own.py'}", "--config.data.path=x.py"]
     assert job.name == "mine-1"
@@ -56,12 +56,11 @@ def test_paths_hold_in_any_folder() -> None:
         (("run", "gpt"), {"nodes": "2,2"}, "--nodes=2,2 is not a list of different node counts"),
         (("run", "gpt"), {"devices": "h100:8"}, "--devices=h100:8 is not what one node gives: use gpu:8"),
         (("run", "gpt"), {"devices": "gpu:0"}, "--devices=gpu:0 is not what one node gives"),
-        (("run", "gpt"), {"processes_per_node": 0}, "--processes_per_node=0 is not above 0"),
-        (("run", "gpt"), {"minutes": -1}, "--minutes=-1 is not above 0"),
+        (("run", "gpt"), {"processes_per_node": 0}, "does not divide over --processes_per_node=0: use 1 process"),
         (("run", "gpt"), {"devices": "gpu:8", "processes_per_node": 3}, "--devices=gpu:8 does not divide over"),
-        (("run", "gpt"), {"options": "--a='b"}, "cannot be split"),
-        (("ru", "gpt"), {}, "launch cannot start 'ru': did you mean 'run'?"),
-        (("run", "--config.batch=4"), {}, "needs the experiment right after 'run'"),
+        ((), {}, "needs run or train and its experiment after '--': jaxbench launch slurm"),
+        (("ru", "gpt"), {}, "needs run or train and its experiment after '--'"),
+        (("run", "--config.batch=4"), {}, "needs run or train and its experiment"),
         (("run", "gpt", "--workdir=x"), {}, "'--workdir=x' is for launch: write it before the '--'"),
         (("run", "gpt", "--dry_run"), {}, "'--dry_run' is for launch"),
         (("train", "gpt"), {"nodes": "1,2"}, "would train several times"),
@@ -70,13 +69,8 @@ def test_paths_hold_in_any_folder() -> None:
 )
 def test_bad_words_are_one_sentence(command: tuple[str, ...], changes: dict[str, Any], sentence: str) -> None:
     with pytest.raises(UserError) as caught:
-        request(*command, **changes).jobs()
+        jobs(*command, **changes)
     assert sentence in str(caught.value)
-
-
-def test_a_command_is_needed() -> None:
-    with pytest.raises(UserError, match="needs a command after '--'"):
-        LaunchRequest(engine="mpi", command=(), workdir=Path("x")).jobs()
 
 
 def test_engines_are_found_by_their_files() -> None:

@@ -149,7 +149,3 @@ def test_a_folder_that_is_no_run_is_one_sentence(tmp_path: Path) -> None:
     (tmp_path / "empty").mkdir()
     with pytest.raises(UserError, match="not a run folder"):
         machine.write(tmp_path, [tmp_path / "empty"], fab.card())
-    folders, card = made(tmp_path / "runs")
-    (tmp_path / "file").write_text("")
-    with pytest.raises(UserError, match="cannot write the page"):
-        machine.write(tmp_path / "file", folders[:1], card)

@@ -21,6 +21,7 @@ from jaxbench.core.bench import Bench
 from jaxbench.core.plan import Point
 from jaxbench.features.try_model import trial
 from jaxbench.levers import DEFAULTS
+from jaxbench.measure import first_step
 from jaxbench.processes.client import WorkerError
 from jaxbench.processes.messages import Failed, Tried, Try
 from jaxbench.processes.server import _attempt
@@ -90,11 +91,17 @@ def test_an_optimizer_of_single_gradients_is_refused_alike_under_every_strategy(
     assert word == "cannot" and "needs a gradient for each example" in note, note
 
 
-def test_a_backward_pass_that_clips_is_wrong_where_devices_have_parts() -> None:
+def test_a_backward_pass_that_clips_is_named() -> None:
     here = Here("c17_custom_vjp")
     word, note = here.tried("shard_map")
-    assert word == "wrong" and "NOT within" in note, note
+    assert word == "wrong" and "the backward pass is not linear" in note and "--config.strategy=jit_auto" in note, note
     assert here.tried("jit_auto")[0] == "right"
+
+
+def test_a_backward_pass_that_clips_each_example_is_linear_in_the_loss() -> None:
+    bench = Here("c16_dpsgd", how="custom_vjp").bench
+    batch = bench.plain.synthetic(KEY, 16)
+    assert first_step.diagnosis(bench.plain, KEY, batch, device=jax.devices()[0]) == []
 
 
 def test_a_loss_that_is_no_number_names_the_line_and_no_distance() -> None:

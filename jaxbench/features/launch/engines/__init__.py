@@ -11,12 +11,14 @@ from __future__ import annotations
 import dataclasses
 import importlib
 import pkgutil
+from collections.abc import Sequence
+from pathlib import Path
 from types import ModuleType
 
 from rich.console import Console
 
 from jaxbench.errors import UserError, did_you_mean
-from jaxbench.features.launch.job import LaunchRequest
+from jaxbench.features.launch.job import Job
 from jaxbench.records import launched
 
 
@@ -31,36 +33,23 @@ def load(name: str) -> ModuleType:
     return importlib.import_module(f"{__name__}.{name}")
 
 
-def require(request: LaunchRequest) -> None:
-    """Raises UserError for an unknown engine, an illegal flag or an illegal option."""
-    engine = load(request.engine)
-    for job in request.jobs():
-        engine.check(job)
-
-
-def show(request: LaunchRequest, console: Console) -> None:
-    """Prints exactly what would be submitted. Raises UserError."""
-    engine = load(request.engine)
-    for job in request.jobs():
-        console.out(f"# {job.text}\n{engine.text(job)}\n", highlight=False)
-
-
-def submit(request: LaunchRequest, console: Console) -> int | None:
+def submit(name: str, command: Sequence[str], jobs: Sequence[Job], workdir: Path, console: Console) -> int | None:
     """Submits every job. Returns the largest exit code if they were run here, None if they are still to run.
 
     Raises UserError if the engine is missing, or refuses a job. Jobs that were submitted before it stay submitted.
     """
-    engine, codes = load(request.engine), []
+    engine, codes = load(name), []
     engine.require_here()
-    for job in request.jobs():
+    for job in jobs:
+        # Noted before it is submitted: a process of the job may begin before `submit` returns.
         about = launched.Job(folder=job.folder.name, nodes=job.nodes, text=job.text, id="")
-        launched.note(request.workdir, request.engine, request.command, about)
+        launched.note(workdir, name, command, about)
         try:
             done = engine.submit(job)
         except UserError:
-            launched.forget(request.workdir, job.folder.name)
+            launched.forget(workdir, job.folder.name)
             raise
-        launched.note(request.workdir, request.engine, request.command, dataclasses.replace(about, id=done.id))
+        launched.note(workdir, name, command, dataclasses.replace(about, id=done.id))
         console.print(f"{job.text}: {done.sentence}", highlight=False, soft_wrap=True)
         codes += [] if done.code is None else [done.code]
     return max(codes, default=None)

@@ -41,7 +41,7 @@ def line(job: Job, *, root: bool, slots: int) -> list[str]:
         words += ["--map-by", f"ppr:{job.processes_per_node}:node"]
     elif job.processes > slots and not _hosts(job.options):
         words += ["--oversubscribe"]
-    words += ["--allow-run-as-root"] if root else []
+    words += ["--allow-run-as-root"] if root else []  # mpirun refuses root, which is the usual user of a container
     for name in sorted(name for name in os.environ if name.startswith(PASSED_ON)):
         words += ["-x", name]
     return [*words, *job.options, *job.argv()]

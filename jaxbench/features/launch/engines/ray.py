@@ -13,18 +13,15 @@ import sys
 from typing import Any
 
 from jaxbench.errors import UserError
-from jaxbench.features.launch.job import Job, Submitted, last_line, optional
+from jaxbench.features.launch.job import Job, Submitted, last_line, named, optional
 
 OPTIONS = "address=ADDRESS of a Ray cluster, and for TPUs topology=4x4 and accelerator_type=TPU-V6E"
 KNOWN = ("address", "topology", "accelerator_type")
 
 
-def check(job: Job) -> None:
-    """Raises UserError for unknown options."""
-    for word in job.options:
-        name, _, value = word.partition("=")
-        if name not in KNOWN or not value:
-            raise UserError(f"'{word}' in --options is unknown to ray: use {OPTIONS}.")
+def check(job: Job) -> dict[str, str]:
+    """The options by name. Raises UserError for unknown ones."""
+    return named(job, "ray", OPTIONS, lambda name: name in KNOWN)
 
 
 def text(job: Job) -> str:
@@ -37,13 +34,12 @@ def scaling(job: Job) -> dict[str, Any]:
     """The fields of Ray's ScalingConfig."""
     share = job.devices_per_node // job.processes_per_node
     resource = {"cpu": "CPU", "gpu": "GPU", "tpu": "TPU"}[job.platform]
-    options = dict(word.split("=", 1) for word in job.options if not word.startswith("address="))
     return {
         "num_workers": job.processes,
         "use_gpu": job.platform == "gpu",
         "use_tpu": job.platform == "tpu",
         "resources_per_worker": {resource: share},
-        **options,
+        **{name: value for name, value in check(job).items() if name != "address"},
     }
 
 
@@ -89,6 +85,7 @@ def run_command(config: dict[str, Any]) -> None:
         address = broadcast_from_rank_zero(f"{get_node_ip_address()}:{_free_port()}")
         world = [f"--coordinator={address}", f"--processes={context.get_world_size()}"]
         world += [f"--process={context.get_world_rank()}"]
+    # Ray reports only the exception of a worker, so the last line of the command becomes its message.
     last = ""
     with subprocess.Popen([*config["argv"], *world], stderr=subprocess.PIPE, text=True) as command:
         for line in command.stderr or ():
@@ -106,4 +103,4 @@ def _free_port() -> int:
 
 def _init(job: Job) -> dict[str, str]:
     """The arguments of ray.init. Without arguments it uses RAY_ADDRESS or a cluster on this machine, or starts one."""
-    return dict(word.split("=", 1) for word in job.options if word.startswith("address="))
+    return {name: value for name, value in check(job).items() if name == "address"}
