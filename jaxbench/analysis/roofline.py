@@ -12,9 +12,7 @@ from jaxbench.analysis import quantities
 from jaxbench.analysis.points import MeasuredPoint
 from jaxbench.catalog import hardware
 from jaxbench.records.manifest import MachineProfile, Manifest, Peak
-from jaxbench.statistics import paired_ratio
 from jaxbench.statistics.bootstrap import UNKNOWN, Estimate
-from jaxbench.statistics.paired_ratio import Timed
 
 CACHES = 4  # a working set larger than this many last-level caches is in memory
 UNKNOWN_CACHE_BYTES = 2**30  # the same limit when the size of the cache is unknown
@@ -436,27 +434,3 @@ def utilisation(
     note = f"{100 * share:.3g} % of this machine's measured matmul peak, {quantities.flops(ceiling.rate)} per {unit}"
     slack = SLACK["measured"] * ceiling.room
     return dataclasses.replace(use, measured_peak_share=share, measured_note=note, measured_slack=slack)
-
-
-def with_product(use: Utilisation, row: Timed, product: Timed) -> Utilisation:
-    """Adds the share of the rate of a large matrix product on the same number of devices, over the rounds that both
-    share.
-
-    Without a catalogued peak, that product is the measured peak. It replaces the machine profile's peak, because it was
-    measured at the same time.
-    """
-    record, step_s = product.point.record, product.timing.inside.step_s
-    work = record.passport.flops_per_step if record is not None else 0.0
-    if not work > 0:
-        return use
-    use = dataclasses.replace(use, product_flop_per_s=work / step_s.value / product.point.devices)
-    if not use.flops_per_step > 0:
-        return use
-    share = paired_ratio.ratio(product, row).times(use.flops_per_step / work)
-    use = dataclasses.replace(use, product_share=share)
-    if math.isfinite(use.mfu):
-        return use
-    slack = SLACK["measured"] * (step_s.value / step_s.lo if step_s.has_interval else 1.0)
-    return dataclasses.replace(
-        use, measured_peak_share=share.value, measured_note=use.product_note, measured_slack=slack
-    )

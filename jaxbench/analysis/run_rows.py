@@ -239,8 +239,32 @@ def _alone(row: Row, config: Mapping[str, Any], machine: MachineProfile | None, 
         return row
     use = roofline.utilisation(point, timing.step_s.value, dtype=dtype_of(point, config), machine=machine)
     if product is not None:
-        use = roofline.with_product(use, row, product)
+        use = _with_product(use, row, product)
     return dataclasses.replace(row, use=use).gated(gates.judge_step(point, timing.inside, use))
+
+
+def _with_product(use: Utilisation, row: Row, product: Row) -> Utilisation:
+    """Adds the share of the rate of a large matrix product on the same number of devices, over the rounds that both
+    share.
+
+    Without a catalogued peak, that product is the measured peak. It replaces the machine profile's peak, because it was
+    measured at the same time.
+    """
+    passport, step_s = product.point.passport, product.timing.inside.step_s
+    work = passport.flops_per_step if passport is not None else 0.0
+    if not work > 0:
+        return use
+    use = dataclasses.replace(use, product_flop_per_s=work / step_s.value / product.point.devices)
+    if not use.flops_per_step > 0:
+        return use
+    share = paired_ratio.ratio(product, row).times(use.flops_per_step / work)
+    use = dataclasses.replace(use, product_share=share)
+    if math.isfinite(use.mfu):
+        return use
+    slack = roofline.SLACK["measured"] * (step_s.value / step_s.lo if step_s.has_interval else 1.0)
+    return dataclasses.replace(
+        use, measured_peak_share=share.value, measured_note=use.product_note, measured_slack=slack
+    )
 
 
 def dtype_of(point: MeasuredPoint, config: Mapping[str, Any]) -> str:

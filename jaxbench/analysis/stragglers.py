@@ -21,7 +21,6 @@ from jaxbench.analysis.run_rows import Row, fault
 from jaxbench.core.schema import RoundRecord
 from jaxbench.records.manifest import Surroundings
 from jaxbench.statistics.bootstrap import MIN_PROCESSES, MIN_ROUNDS, Estimate, Unit, estimate
-from jaxbench.statistics.paired_ratio import Timed
 from jaxbench.statistics.timing import measure as timing_of
 
 LEAST = 0.01  # a process that is slower by less than this is not called slow, however certain that is
@@ -85,7 +84,7 @@ def find(rows: Sequence[Row]) -> list[Stragglers]:
     return [found for row in rows if (found := of(row)) is not None]
 
 
-def usable(row: Timed) -> list[tuple[Unit, RoundRecord]]:
+def usable(row: Row) -> list[tuple[Unit, RoundRecord]]:
     """The rounds of a point that all of its processes timed, each with its (session, round)."""
     rounds = zip(row.point.units, row.point.rounds, strict=True)
     return [(unit, each) for unit, each in rounds if len(each.process_block_s) == row.point.processes]
@@ -111,7 +110,7 @@ def averaged(row: Row) -> Row | None:
     return dataclasses.replace(row, point=point, timing=timing)
 
 
-def pace(row: Timed) -> Pace:
+def pace(row: Row) -> Pace:
     """The pace of a point with `usable` rounds. Its intervals are for these starts of the processes."""
     units, rounds = zip(*usable(row), strict=True)
     blocks = [over_median(each) for each in rounds]
@@ -130,7 +129,7 @@ def pace(row: Timed) -> Pace:
     )
 
 
-def _relative(row: Timed, units: Sequence[Unit], logs: np.ndarray) -> tuple[Estimate, ...]:
+def _relative(row: Row, units: Sequence[Unit], logs: np.ndarray) -> tuple[Estimate, ...]:
     """The geometric mean of each process with Student's intervals. The units are starts of the process group if there
     are at least MIN_PROCESSES, else rounds.
 

@@ -122,7 +122,7 @@ class CaseBench:
             flops=placement.flops, product_flops=product_flops.count(module), compile_s=compile_s,
             collectives=collective_counts.count(module, mesh or None), peak_bytes=peak_bytes(memory),
             compiler_peak_bytes=getattr(memory, "peak_memory_in_bytes", None) or None,
-            temp_bytes=int(memory.temp_size_in_bytes),
+            temp_bytes=None if memory is None else int(memory.temp_size_in_bytes),
         )  # fmt: skip
 
     def _chain(self, case: KernelWorkload | CollectiveWorkload, placement: Placement) -> Chain:

@@ -9,7 +9,7 @@ import re
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any, Protocol
+from typing import Protocol
 
 import numpy as np
 
@@ -22,19 +22,10 @@ CLOCK_LIMIT = 0.05  # a row gets a note if its two clocks differ by more than th
 
 
 class TimedPoint(Protocol):
-    """A measured training point or case (`analysis.points.Measured`)."""
+    """A measured training point or case (`analysis.points.MeasuredPoint`)."""
 
     @property
     def point(self) -> str: ...
-
-    @property
-    def record(self) -> Any: ...
-
-    @property
-    def devices(self) -> int: ...
-
-    @property
-    def processes(self) -> int: ...
 
     @property
     def rounds(self) -> tuple[RoundRecord, ...]: ...

@@ -77,7 +77,7 @@ SEVERAL = ["run", "mlp", *QUICK_MLP, "--config.strategy=jit_auto,shard_map,fsdp"
 def test_strict_settings_do_not_stop_us(words, tmp_path):
     environ = {**environment(), **STRICT}
     done = subprocess.run(sketching(*words), capture_output=True, text=True, env=environ, cwd=tmp_path)
-    assert done.returncode == 0 and "wrong" not in done.stdout and "error" not in done.stdout, done.stdout + done.stderr
+    assert done.returncode == 0, done.stdout + done.stderr
 
 
 def test_a_platform_that_is_not_here_is_named(monkeypatch):

@@ -26,7 +26,6 @@ from jaxbench.report.drawing.canvas import Sheet, short
 from jaxbench.report.drawing.marks import COLOURS, GREY
 from jaxbench.report.drawing.plot import plot
 from jaxbench.report.run_report import RunReport
-from jaxbench.statistics.paired_ratio import Timed
 from jaxbench.statistics.timing import session
 
 POINTS = 16  # most rows that fit; the points with the longest steps are shown
@@ -155,7 +154,7 @@ def draw_ranks(run: RunReport) -> Figure | None:
     return sheet.finish(f"{run.experiment}: which process is slow", _ranks_handles(top), remarks)
 
 
-def _programs(row: Row) -> list[Timed]:
+def _programs(row: Row) -> list[Row]:
     found = stragglers.of(row)
     return [row, row.ablations["local"]] if found is not None and found.local is not None else [row]
 
@@ -165,19 +164,19 @@ def _cost(row: Row) -> float:
     return found.clearest.slowest_over_median.value if found is not None else 0.0
 
 
-def _grid(one: Timed) -> np.ndarray:
+def _grid(one: Row) -> np.ndarray:
     """Shape (processes, rounds): time over the median process's, minus 1; the median over the blocks of a round."""
     rounds = [np.median(stragglers.over_median(each), axis=1) for _, each in stragglers.usable(one)]
     return np.array(rounds).T - 1
 
 
-def _starts(one: Timed) -> list[int]:
+def _starts(one: Row) -> list[int]:
     """The rounds, counted from 0, before which the processes were restarted."""
     workers = [each.worker for _, each in stragglers.usable(one)]
     return [at for at in range(1, len(workers)) if workers[at] != workers[at - 1]]
 
 
-def _heat(axes: Axes, one: Timed, top: float) -> None:
+def _heat(axes: Axes, one: Row, top: float) -> None:
     grid = _grid(one)
     processes, rounds = grid.shape
     axes.grid(False)
@@ -205,7 +204,7 @@ def _percent(delay: float) -> str:
     return f"{100 * delay:+z.0f}".replace("-", "−").replace("+0", "0")
 
 
-def _title(line: Sequence[Timed], at: int) -> str:
+def _title(line: Sequence[Row], at: int) -> str:
     """Writes the title of a panel. The last panel of a row gets the verdict: there processes wait least for others."""
     found, what = stragglers.pace(line[at]), "slow" if at else "last"
     head = "without communication" if at else f"{short(found.point, 30)}, whole step"
