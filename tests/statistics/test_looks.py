@@ -252,7 +252,7 @@ def ended(path, noise, **changes):
 def test_a_run_that_was_stopped_by_hand_is_no_precise_one(tmp_path):
     """Looking after each round and stopping at a favourable number gives an interval without coverage."""
     assert ended(tmp_path / "quiet", QUIET)[0].startswith(
-        "Stopped after 6 rounds in 3 processes, because every confidence interval"
+        "Stopped after 6 rounds in 3 processes, once every confidence interval was within"
     )
     (said,) = ended(tmp_path / "noisy", NOISY)
     assert said.startswith("Stopped by hand and not by its own rule: it claims that every interval is within ± 3")

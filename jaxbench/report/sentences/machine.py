@@ -91,7 +91,8 @@ def of_rounds(
     count = f"{last['rounds']} rounds in {shared}"
     widest = f"{last['point']} is known to ± {100 * last['half_width']:.1f} points"
     if about["ended"] == "precise":
-        ended = f"Stopped after {count}, because every confidence interval is within ± {GOAL}: the widest, {widest}."
+        # A closing round of each set follows the look that ended the run, and may widen an interval.
+        ended = f"Stopped after {count}, once every confidence interval was within ± {GOAL}. At the end {widest}."
         return [" ".join([ended, *_left_out(points)])]
     means, more = {
         "budget": (f"its budget of {about['budget_s']:g} s for rounds is spent", "--config.measure.budget_s"),
