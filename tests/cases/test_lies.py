@@ -125,7 +125,7 @@ def refused(row: Row) -> set[str]:
 def test_only_a_noisy_clock_refuses_the_truth(tmp_path: Path) -> None:
     row = measure(tmp_path)
     assert refused(row) <= {"two clocks agree"}, row.gate_reason
-    assert row.point.record is not None and row.point.record.wrong == 0
+    assert row.point.case is not None and row.point.case.wrong == 0
 
 
 def test_work_hoisted_out_of_the_loop(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -178,7 +178,7 @@ def test_a_constant_that_is_called_a_product(tmp_path: Path) -> None:
     constant = constant.replace("answer=np.matmul", "answer=lambda a, b: np.full((N, N), 7.0, np.float32)")
     row = measure(tmp_path, product=constant, queue=Queue())
     assert refused(row) == {"FLOPs in the program"}
-    assert row.point.record is not None and row.point.record.wrong == 0
+    assert row.point.case is not None and row.point.case.wrong == 0
 
 
 def test_a_kernel_that_asks_the_host(tmp_path: Path) -> None:
@@ -195,7 +195,7 @@ def test_a_kernel_that_asks_the_host(tmp_path: Path) -> None:
     assert (
         "the compiled step does NOT run by itself, it waits for the host: pure_callback of 'on_host'" in row.gate_reason
     )
-    assert row.point.record is not None and row.point.record.wrong == 0
+    assert row.point.case is not None and row.point.case.wrong == 0
 
 
 def test_more_than_the_peak(tmp_path: Path) -> None:

@@ -212,7 +212,7 @@ def test_each_line_is_labelled_at_its_own_height(drawn: Drawn) -> None:
         assert min(heights, key=lambda height: abs(height / text.xyann[1] - 1)) == own
 
 
-@pytest.mark.parametrize("name", ["cnn", "machine/matmul", "machine/stream", "zero"])
+@pytest.mark.parametrize("name", ["machine/matmul", "machine/stream", "zero"])
 def test_the_memory_roof_rises_inside_the_panel_and_bears_its_name(drawn: Drawn, name: str) -> None:
     (figure,) = [figure for kind, figure in drawn(name) if kind == "roofline"]
     (axes,) = figure.axes

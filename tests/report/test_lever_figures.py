@@ -11,6 +11,7 @@ import pytest
 from matplotlib.figure import Figure
 from matplotlib.patches import Rectangle
 
+from jaxbench.analysis import studies
 from jaxbench.core import store
 from jaxbench.core.store import RunFolder
 from jaxbench.report import run_report, views
@@ -137,7 +138,7 @@ def test_the_knee_is_named_and_the_search_has_its_limit(tmp_path: Path) -> None:
     with canvas.style():
         figure = draw_search(found)
     assert figure is not None
-    assert found.search is not None and found.search.sentence in draw_search.more(found)
+    assert found.search is not None and studies.search_sentence(found.search) in draw_search.more(found)
     said = texts(figure)
     assert "✓" in said and "✗" in said and "limit, 2.00 GB" in said and "half of the memory that was free" in said
 

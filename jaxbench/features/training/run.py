@@ -73,6 +73,11 @@ class Faults:
     timeout_s: float = 60.0
     elastic: bool = False
 
+    def __post_init__(self) -> None:
+        # A person may type 0 to switch it off, and then every process would be lost at once.
+        if not 1 <= self.timeout_s < float("inf"):
+            raise UserError(f"--fault_timeout={self.timeout_s:g} is too short: use seconds, at least 1, such as 60.")
+
 
 def train(
     experiment: str,

@@ -104,7 +104,7 @@ def _try_all(
     total = len(waiting)
 
     with (
-        heartbeat(console, lambda: f"{len(outcomes)} of {total} points tried"),
+        heartbeat(console, lambda: f"{len(outcomes)} of {total} points tried, {total - len(outcomes)} left"),
         Progress(console=console, transient=True) as progress,
     ):
         task = progress.add_task("trying", total=total)

@@ -183,7 +183,7 @@ def test_ray_is_asked_for_a_worker_a_process() -> None:
         (slurm, {"options": ("-p", "a100")}, "'-p' in --options is no option of sbatch: use --partition=NAME"),
         (k8s, {}, "k8s needs an image with jaxbench in it: add --options=image="),
         (k8s, {"options": ("image=",)}, "'image=' in --options is unknown to k8s: use image=NAME"),
-        (k8s, {"options": ("image=a", "clam=b")}, "'clam' in --options is unknown to k8s"),
+        (k8s, {"options": ("image=a", "clam=b")}, "'clam=b' in --options is unknown to k8s"),
         (k8s, {"options": ("image=a",), "processes_per_node": 8}, "--processes_per_node=8 is not possible with k8s"),
         (ray, {"options": ("adress=auto",)}, "'adress=auto' in --options is unknown to ray"),
     ],
