@@ -333,3 +333,7 @@ def test_rounding_by_ticks_of_the_kernel_is_nobody():
     (record,) = measured(WHOLE[:1], 1, {})
     assert not contended.taken_by(neighbour(record, 0.042, 1)) and contended.taken_by(neighbour(record, 0.043, 1))
     assert not contended.taken_by(dataclasses.replace(record, others_s=(1.0,))), "the number of CPUs is unknown"
+
+
+def test_a_run_without_points_has_no_rounds_to_leave_out():
+    assert machine._left_out([]) == []

@@ -115,8 +115,8 @@ def _not_ended(about: Auto, last: LookEntry, rounds: int, rows: Sequence[Row]) -
 
 def _left_out(points: Sequence[MeasuredPoint]) -> list[str]:
     """A sentence on the rounds that do not count; [] if all do."""
-    most = max(points, key=lambda point: len(point.left_out))
-    if not most.left_out:
+    most = max(points, key=lambda point: len(point.left_out), default=None)
+    if most is None or not most.left_out:
         return []
     return [
         f"{len(most.left_out)} of {len(most.every_round)} rounds do not count, because other programs took more than "
