@@ -4,6 +4,7 @@
 import gc
 import os
 
+import doorway
 import hypothesis
 import pytest
 from doorway import UNOPTIMISED
@@ -30,6 +31,12 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         left_out = [item for item in items if item.get_closest_marker("full") and not in_quarter(item.nodeid, quarter)]
         config.hook.pytest_deselected(items=left_out)
         items[:] = [item for item in items if item not in set(left_out)]
+
+
+def pytest_runtest_setup(item: pytest.Item) -> None:
+    # Drawing takes half of a short run's time, and test_every_figure.py draws each figure, so only `make test-all`
+    # draws those of every run.
+    doorway.drawn = ("svg",) if item.get_closest_marker("full") else ()
 
 
 @pytest.fixture

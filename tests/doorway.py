@@ -47,6 +47,9 @@ QUICK = (
 QUICK_MLP = (*QUICK, "--config.optimizer.name=sgd", "--config.optimizer.learning_rate=0.1")
 
 
+drawn: tuple[str, ...] = ()  # set by conftest.py for each test
+
+
 def command(*words: str) -> list[str]:
     return [sys.executable, "-m", "jaxbench", *words]
 
@@ -81,9 +84,9 @@ def jaxbench(
 ) -> subprocess.CompletedProcess[str]:
     """Runs a command to its end, in a process that begins with the app's imports; `command` is for a new process.
 
-    formats: of the figures. By default none are drawn.
+    formats: of the figures. By default those of the pages in further cases of products (`full`), and none in others.
     """
-    ran, forking = sketching(*words), _forking()
+    ran, forking, formats = sketching(*words), _forking(), formats or drawn
     assert forking.stdin and forking.stdout
     with tempfile.NamedTemporaryFile("r+") as out, tempfile.NamedTemporaryFile("r+") as err:
         asked = {"command": ran, "words": words, "cwd": str(cwd or ROOT), "environment": environment()}
