@@ -366,12 +366,12 @@ def _remat(arm: Row, base: str) -> str:
 
 
 def _freeze(arm: Row, base: str) -> str:
-    passport, baseline = arm.point.passport, arm.baseline.point.passport
-    if passport is None or baseline is None:
+    compiled, baseline = arm.point.compile_report, arm.baseline.point.compile_report
+    if compiled is None or baseline is None:
         return _general(arm, base)
-    counts = (passport.product_flops_per_step, baseline.product_flops_per_step)
+    counts = (compiled.product_flops_per_step, baseline.product_flops_per_step)
     flops = f"{counts[0] / counts[1]:.2f} of the compiled program's products" if counts[0] and counts[1] else ""
-    share = f"{100 * (1 - passport.parameters / baseline.parameters):.0f} % fewer trained parameters"
+    share = f"{100 * (1 - compiled.parameters / baseline.parameters):.0f} % fewer trained parameters"
     return _sentence(_time(arm, base), share, flops, _outcome(arm))
 
 

@@ -143,15 +143,15 @@ def check(lines: PointLines) -> tuple[bool | None, str]:
     return (True, "") if checks and not unchecked else (None, "; ".join(unchecked))
 
 
-def _miscounted(record: RoundRecord, passport: PointRecord | CaseRecord | None) -> str:
+def _miscounted(record: RoundRecord, prepared: PointRecord | CaseRecord | None) -> str:
     """A clause if a round has times of another number of steps or processes than it ran; "" otherwise."""
     stated, made = record.counted, record.steps_made
     if stated and stated != made:
         return f"steps: the state counted {stated} updates, and the blocks of round {record.round} have {made} steps"
-    if passport is None:
+    if prepared is None:
         return ""
-    beside = TRAININGS.of(passport.levers).at_once if isinstance(passport, PointRecord) else 1
-    expected = beside * passport.processes  # each of several trainings at once is a process of its own
+    trainings = TRAININGS.of(prepared.levers).at_once if isinstance(prepared, PointRecord) else 1
+    expected = trainings * prepared.processes  # each of several trainings at once is a process of its own
     if len(record.process_block_s) in (0, expected):
         return ""
     return f"processes: round {record.round} has {len(record.process_block_s)} of {expected} processes"
@@ -236,7 +236,7 @@ class MeasuredPoint(StepPlace, CasePlace):
         return self.record or self.case
 
     @property
-    def passport(self) -> CompileReport | None:
+    def compile_report(self) -> CompileReport | None:
         """What the compiler says of the step; None for a case."""
         return self.record.passport if self.record is not None else None
 
@@ -259,12 +259,12 @@ class MeasuredPoint(StepPlace, CasePlace):
     @property
     def peak_bytes(self) -> float:
         """Peak memory of a step per device; NaN: unknown."""
-        return float(self.passport.peak_bytes or math.nan) if self.passport is not None else math.nan
+        return float(self.compile_report.peak_bytes or math.nan) if self.compile_report is not None else math.nan
 
     @property
     def temp_bytes(self) -> float:
         """Scratch memory of the compiled step per device, which includes activations; NaN: unknown."""
-        temp = self.passport.temp_bytes if self.passport is not None else None
+        temp = self.compile_report.temp_bytes if self.compile_report is not None else None
         return math.nan if temp is None else float(temp)
 
     @property

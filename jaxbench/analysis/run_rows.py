@@ -145,9 +145,9 @@ class Row:
     @property
     def gradient_bytes(self) -> int | None:
         """The bytes that a device all-reduces in a step, without scalars (loss and metrics); None: unknown."""
-        if self.point.passport is None:
+        if self.point.compile_report is None:
             return None
-        reduced = [c for c in self.point.passport.collectives if c.kind == "all-reduce"]
+        reduced = [c for c in self.point.compile_report.collectives if c.kind == "all-reduce"]
         return sum(c.bytes - c.scalar_bytes for c in reduced)
 
     @property
@@ -250,8 +250,8 @@ def _with_product(use: Utilisation, row: Row, product: Row) -> Utilisation:
     Without a catalogued peak, that product is the measured peak. It replaces the machine profile's peak, because it was
     measured at the same time.
     """
-    passport, step_s = product.point.passport, product.timing.inside.step_s
-    work = passport.flops_per_step if passport is not None else 0.0
+    compiled, step_s = product.point.compile_report, product.timing.inside.step_s
+    work = compiled.flops_per_step if compiled is not None else 0.0
     if not work > 0:
         return use
     use = dataclasses.replace(use, product_flop_per_s=work / step_s.value / product.point.devices)

@@ -114,8 +114,8 @@ def _row(axes: Axes, y: int, answer: Answer, *, overall: bool) -> None:
             elinewidth=1.8 if overall else 0.9, capthick=0.8,
         )  # fmt: skip
     ink = "#333333" if answer.verdict == CANNOT_TELL else colour
-    marks.beside(axes, y, answer.verdict, color=ink, fontweight=weight)
-    marks.beside(axes, y, words.ratio(ratio), right=52, fontweight=weight)
+    marks.write_at_right(axes, y, answer.verdict, color=ink, fontweight=weight)
+    marks.write_at_right(axes, y, words.ratio(ratio), right=52, fontweight=weight)
 
 
 def _verdicts_handles(rows: Sequence[Answer], margin: float) -> list[Line2D | Patch]:

@@ -167,7 +167,7 @@ def _capacities(axes: Axes, records: Sequence[ForecastRecord]) -> None:
     known = {record.target.partition(":")[0]: record.memory_bytes for record in records if record.memory_bytes}
     for name, size in known.items():
         axes.axhline(size / 1e9, color=marks.GREY, linewidth=0.9, linestyle=(0, (1, 1.5)))
-        marks.beside(axes, size / 1e9, f"{name} has\n{size / 1e9:.3g} GB", color=marks.GREY)
+        marks.write_at_right(axes, size / 1e9, f"{name} has\n{size / 1e9:.3g} GB", color=marks.GREY)
 
 
 def _published(axes: Axes, records: Sequence[ForecastRecord], counts: Sequence[int]) -> list[Line2D]:

@@ -64,14 +64,14 @@ def remarks(timed: Sequence[Row], drawn: Sequence[Row]) -> list[str]:
 
 def compile_report(row: Row, name: str) -> float:
     """A number from the compile report, such as `temp_bytes`; NaN: unknown."""
-    value = getattr(row.point.passport, name, None)
+    value = getattr(row.point.compile_report, name, None)
     return math.nan if value is None else float(value)
 
 
 def received(row: Row) -> dict[str, float]:
     """The bytes that one device receives in a step, by kind of collective: the sizes of the collectives' results."""
     sizes: dict[str, float] = {}
-    for each in row.point.passport.collectives if row.point.passport is not None else ():
+    for each in row.point.compile_report.collectives if row.point.compile_report is not None else ():
         sizes[each.kind] = sizes.get(each.kind, 0.0) + each.bytes
     return sizes
 

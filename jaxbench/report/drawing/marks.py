@@ -226,7 +226,7 @@ def write(axes: Axes, x: float, y: float, text: str, *, above: bool = False, siz
     written.set_label(placing.MOVABLE)
 
 
-def beside(axes: Axes, y: float, text: str, *, right: float = 5, **style: Any) -> None:
+def write_at_right(axes: Axes, y: float, text: str, *, right: float = 5, **style: Any) -> None:
     """Writes a text to the right of the panel in the row at y. right: the distance in points."""
     axes.annotate(
         text, (1.0, y), xycoords=("axes fraction", "data"), xytext=(right, 0), textcoords="offset points", va="center",

@@ -59,7 +59,7 @@ def line(axes: Axes, places: Sequence[ArmGroup], at: Callable[[Row], float], val
         marks.line(axes, marks.of(place.arms, at, value), place=number, **style)
 
 
-def beside(
+def side_by_side(
     places: Sequence[ArmGroup], names: Sequence[str], *, apart: float = 0.74
 ) -> Iterator[tuple[Row, int, float]]:
     """(arm, number of its group, its y) for each arm in `names`. apart: the share of a row's height that the groups
@@ -80,7 +80,7 @@ def rows(
 ) -> list[Mark]:
     """A mark for each arm with a known value, in the row of its label (those in `names`, or all)."""
     made = []
-    for arm, number, at in beside(places, names or labels(places), apart=apart):
+    for arm, number, at in side_by_side(places, names or labels(places), apart=apart):
         mark = Mark(at=at, value=value(arm), style=number, state=marks.state(arm))
         if mark.value.known:
             made.append(mark if show is None else replace(mark, text=show(mark.drawn)))

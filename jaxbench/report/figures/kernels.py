@@ -58,9 +58,9 @@ def draw_curves(run: RunReport) -> Figure | None:
             one.draw(line[1], elements, per_second)
         _crossings(line[:2], _inside(op, run) if few else [])
         _knees(line[1], _half(op, run), of_op)
-        for beside in line[2:]:  # the column of explanations, which exists only if there are marks to explain
-            beside.axis("off")
-            beside.text(0, 1, "\n".join(words[op]), va="top", fontsize=6.3, linespacing=1.2, color="#222222")
+        for column in line[2:]:  # the column of explanations, which exists only if there are marks to explain
+            column.axis("off")
+            column.text(0, 1, "\n".join(words[op]), va="top", fontsize=6.3, linespacing=1.2, color="#222222")
     _axes(sheet.panels, operations)
     handles = [one.handle() for one in every]
     return sheet.finish(f"{run.experiment}: from latency to throughput", handles, notes.of_marks(rows))

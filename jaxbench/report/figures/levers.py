@@ -56,7 +56,7 @@ def draw_arms(run: RunReport) -> Figure | None:
 
     def verdicts(axes: Axes) -> None:
         for mark, (_, _, arm) in zip(made, shown, strict=True):
-            marks.beside(axes, mark.at, _text(arm, mark.drawn))
+            marks.write_at_right(axes, mark.at, _text(arm, mark.drawn))
 
     names = [", ".join(filter(None, [a.label, place.name if len(run.groups) > 1 else ""])) for place, _, a in shown]
     title, axis = "time per example over the baseline's", log("x", max_ticks=8, span=[*ends, 1.0])
@@ -157,28 +157,28 @@ def draw_freeze(run: RunReport) -> Figure | None:
 
 def most(place: ArmGroup) -> float:
     """Trained parameters of the arm that trains the most; NaN if no arm was compiled."""
-    counts = [arm.point.passport.parameters for arm in place.arms if arm.point.passport is not None]
+    counts = [arm.point.compile_report.parameters for arm in place.arms if arm.point.compile_report is not None]
     return float(max(counts, default=0)) or math.nan
 
 
 def frozen(arm: Row, whole: float) -> float:
     """Share (0 to 1) of `whole` parameters that this arm does not train; NaN if unknown."""
-    return 1 - arm.point.passport.parameters / whole if arm.point.passport is not None else math.nan
+    return 1 - arm.point.compile_report.parameters / whole if arm.point.compile_report is not None else math.nan
 
 
 def gradient(arm: Row) -> float:
     """Bytes of gradient per step and device; NaN if unknown."""
-    passport = arm.point.passport
-    if passport is None:
+    report = arm.point.compile_report
+    if report is None:
         return math.nan
-    return float(arm.gradient_bytes or 0) if arm.point.devices > 1 else 4.0 * passport.parameters
+    return float(arm.gradient_bytes or 0) if arm.point.devices > 1 else 4.0 * report.parameters
 
 
 def _flops(arm: Row) -> Estimate:
-    passport, other = arm.point.passport, arm.baseline.point.passport
-    if passport is None or other is None:
+    report, other = arm.point.compile_report, arm.baseline.point.compile_report
+    if report is None or other is None:
         return UNKNOWN
-    flops, base = passport.product_flops_per_step, other.product_flops_per_step
+    flops, base = report.product_flops_per_step, other.product_flops_per_step
     return exact(flops / base) if flops and base else UNKNOWN
 
 
@@ -233,7 +233,7 @@ def draw_inputs(run: RunReport) -> Figure | None:
     )
     waits = [
         (100 * arm.point.outcome("waited_share"), y + 0.24)
-        for arm, _, y in places.beside(run.groups, places.labels(run.groups), apart=0.5)
+        for arm, _, y in places.side_by_side(run.groups, places.labels(run.groups), apart=0.5)
         if math.isfinite(arm.point.outcome("waited_share"))
     ]
 

@@ -84,9 +84,9 @@ def stage(strategy: str) -> ZeroStage | None:
 
 def per_parameter(row: Row) -> float:
     """Bytes of state and gradients on one device divided by the model's parameters; NaN if not measured."""
-    if row.point.passport is None or not row.point.passport.parameters:
+    if row.point.compile_report is None or not row.point.compile_report.parameters:
         return math.nan
-    return (row.point.fact("state_bytes") + row.point.fact("held_gradient_bytes")) / row.point.passport.parameters
+    return (row.point.fact("state_bytes") + row.point.fact("held_gradient_bytes")) / row.point.compile_report.parameters
 
 
 def mixed(row: Row) -> bool:
@@ -247,9 +247,9 @@ def _contrastive_handles(groups: Families) -> list[Line2D]:
 
 def products(row: Row) -> Estimate:
     """FLOP of one device, recomputation included: counted in the compiled program, else by the workload's formula."""
-    passport = row.point.passport
-    assert passport is not None
-    return exact((passport.product_flops_per_step or passport.flops_per_step) / row.point.devices)
+    compiled = row.point.compile_report
+    assert compiled is not None
+    return exact((compiled.product_flops_per_step or compiled.flops_per_step) / row.point.devices)
 
 
 def gathered(row: Row) -> Estimate:

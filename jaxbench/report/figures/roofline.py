@@ -165,9 +165,9 @@ def _earlier_names(axes: Axes, spots: Sequence[Spot]) -> None:
         while any(abs(x - a) < 0.16 and abs(y - b) < 0.045 for a, b in taken):
             y -= 0.02
         taken.append((x, y))
-        beside, side = (x - 0.01, "right") if x > 0.8 else (x + 0.01, "left")
+        x_text, side = (x - 0.01, "right") if x > 0.8 else (x + 0.01, "left")
         axes.text(
-            beside, y, short(spot.label, 24), transform=axes.transAxes, fontsize=6, color=GREY, va="center", ha=side,
+            x_text, y, short(spot.label, 24), transform=axes.transAxes, fontsize=6, color=GREY, va="center", ha=side,
             zorder=3.5, bbox=_PAPER,
         )  # fmt: skip
 

@@ -57,7 +57,7 @@ def draw_blocks(run: RunReport) -> Figure | None:
             shapes |= _strip(axes, blocks, place, colour, inside)
     for height, text in ((-EDGE, f"+{100 * REACH:.0f} %"), (0, "median"), (EDGE, f"−{100 * REACH:.0f} %")):
         axes.axhline(height, color=GREY, linewidth=0.4, linestyle=":", zorder=0)  # only the first row shows the scale
-        marks.beside(axes, height, text)
+        marks.write_at_right(axes, height, text)
     axes.set_xlabel("minutes since the first round")
     sheet.names(axes, [short(point.point, 48) for point in points], abreast=2)
     notes = [

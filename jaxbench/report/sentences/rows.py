@@ -129,13 +129,13 @@ def utilisation(rows: Sequence[Row]) -> list[str]:
     """
     honest = [row for row in rows if not row.point.oversubscribed]
     same = [row for row in honest if row.use.product_share.known]
-    beside = [f"{who}: {'; '.join(map(_beside_product, ends))}." for who, ends in _families(same)]
+    of_product = [f"{who}: {'; '.join(map(_share_of_product, ends))}." for who, ends in _families(same)]
     known = [row for row in honest if math.isfinite(row.use.mfu)]
     if known:
         mfu = [f"{who}: {', '.join(map(_mfu, ends))}; {ends[0].use.note}." for who, ends in _families(known)]
-        return [*beside, *mfu]
-    if beside:
-        return beside
+        return [*of_product, *mfu]
+    if of_product:
+        return of_product
     shares = [row for row in honest if math.isfinite(row.use.measured_peak_share)]
     sentences = [f"{who}: {', '.join(map(_measured, ends))}." for who, ends in _families(shares)]
     reasons = dict.fromkeys(row.use.note for row in rows)
@@ -151,7 +151,7 @@ def _families(rows: Sequence[Row]) -> list[tuple[str, list[Row]]]:
     return [(f"{s} {scaling}", members[:: max(1, len(members) - 1)]) for (s, scaling, _), members in families.items()]
 
 
-def _beside_product(row: Row) -> str:
+def _share_of_product(row: Row) -> str:
     return f"on {devices(row.point.devices)} {row.use.product_note}"
 
 
