@@ -35,6 +35,8 @@ _SLICES = re.compile(
     r'rendezvous="([^"]*)".*_xla_megascale_target="\{([^}]*)\}x\{([^}]*)\}".*_xla_megascale_transfer_type="(\w+)"'
 )
 _BETWEEN = " between slices"  # of an axis that spans slices and goes on within them
+_WHOLE = ("bitcast", "copy", "copy-start", "copy-done")  # do not change what an array has
+_TILE = 1024  # numbers of 32 bits
 _PAIRS = re.compile(r"source_target_pairs=\{(\{[\d,{} ]*\})\}")
 
 Groups = tuple[tuple[int, ...], ...]  # places of devices in the mesh, row by row
@@ -128,7 +130,7 @@ def _unpadded(operand: str, module: Module) -> Array | None:
     line = module.instructions.get(operand)
     while line is not None and line.target != "ZeroCrop":
         source = module.instructions.get(line.operands[0]) if line.operands else None
-        if line.opcode in ("bitcast", "copy", "copy-start", "copy-done"):
+        if line.opcode in _WHOLE or (line.opcode == "all-reduce" and len(line.operands) == 1):
             line = source
         elif line.opcode == "get-tuple-element" and source is not None and source.opcode == "all-reduce":
             line = module.instructions.get(source.operands[int(line.attributes["index"])])
@@ -162,8 +164,10 @@ def flat(collectives: Iterable[Collective]) -> tuple[Collective, ...]:
     if any(each.kind == "all-gather" for each in between):
         both, gathers = both * max(each.group for each in within), []  # parameters are gathered, and no sum need be
     else:  # what is gathered was sent between slices in parts, the rest whole
-        gathers = gathers if sum(each.elements for each in gathers) <= whole else []
         both += sum(each.elements - each.elements // each.group for each in gathers)
+        # Parts of an array that slices sum by all-reduce are filled up to tiles.
+        tiles = sum(_TILE * each.group * each.count for each in sums if each.kind == "all-reduce")
+        gathers = gathers if sum(each.elements for each in gathers) <= whole + tiles else []
     numbers = min(whole, both)
     size = sum(each.bytes * (each.group if each.kind == "reduce-scatter" else 1) for each in sums)
     one = Collective(

@@ -129,6 +129,18 @@ def test_a_sum_within_slices_and_between_them_is_the_sum_that_is_expected():
     assert len(collective_counts.flat((*SUM_OF_SLICES, within("all-to-all", 9, 2, "expert")))) == 2
 
 
+def test_parts_that_are_filled_up_to_tiles_are_gathered_as_parts_of_a_sum():
+    """gpt tiny under hybrid with data=4,fsdp=2 on v5e:2x2x2: 421,248 numbers of gradients and two metrics. Its small
+    gradients, 2,688 numbers, are summed together and gathered as 4,096."""
+    found = (
+        within("all-gather", 422_656, 2), within("all-reduce", 211_330, 2, ACROSS), within("all-reduce", 2, 4),
+        dataclasses.replace(within("all-reduce", 101_760, 2), count=9), within("reduce-scatter", 159_744, 2),
+    )  # fmt: skip
+    parameters = within("all-gather", 1_625_600, 2, "fsdp")
+    one, other = collective_counts.flat((*found, parameters))
+    assert (one.kind, one.elements, other) == ("all-reduce", 421_250, parameters)
+
+
 TILES = """\
 HloModule tiles
 
