@@ -35,7 +35,7 @@ _SLICES = re.compile(
     r'rendezvous="([^"]*)".*_xla_megascale_target="\{([^}]*)\}x\{([^}]*)\}".*_xla_megascale_transfer_type="(\w+)"'
 )
 _BETWEEN = " between slices"  # of an axis that spans slices and goes on within them
-_WHOLE = ("bitcast", "copy", "copy-start", "copy-done")  # do not change what an array has
+_SAME = ("bitcast", "copy", "copy-start", "copy-done")  # leave the numbers of an array as they are
 _TILE = 1024  # numbers of 32 bits
 _PAIRS = re.compile(r"source_target_pairs=\{(\{[\d,{} ]*\})\}")
 
@@ -130,7 +130,7 @@ def _unpadded(operand: str, module: Module) -> Array | None:
     line = module.instructions.get(operand)
     while line is not None and line.target != "ZeroCrop":
         source = module.instructions.get(line.operands[0]) if line.operands else None
-        if line.opcode in _WHOLE or (line.opcode == "all-reduce" and len(line.operands) == 1):
+        if line.opcode in _SAME or (line.opcode == "all-reduce" and len(line.operands) == 1):
             line = source
         elif line.opcode == "get-tuple-element" and source is not None and source.opcode == "all-reduce":
             line = module.instructions.get(source.operands[int(line.attributes["index"])])
