@@ -20,7 +20,7 @@ from jaxbench.core import store
 from jaxbench.core.store import RunFolder
 from jaxbench.errors import UserError
 from jaxbench.report import build, details, page, run_report, table
-from jaxbench.report.sentences import rows as of_rows
+from jaxbench.report import sentences
 from jaxbench.statistics.bootstrap import Estimate
 
 HOSTILE = '<script>alert("x")</script>&{{ 7 * 7 }}'
@@ -85,7 +85,7 @@ def test_refused_rows_are_shown_and_do_not_fail_the_run(tmp_path: Path) -> None:
     runs.folder(tmp_path, "matmul", [fab.matmul(512, call_s=0.01), runs.removed(fab.matmul(256, call_s=0.01))])
     outcome = build.write(tmp_path)
     assert outcome.ok
-    (refused,) = of_rows.refusals(run_report.find(RunFolder(tmp_path)).rows)
+    (refused,) = sentences.refusals(run_report.find(RunFolder(tmp_path)).rows)
     assert refused.startswith(
         "matmul/float32/256x256x256/jit: two clocks agree: an iteration takes 0.099 % of the time"
     )
@@ -96,7 +96,7 @@ def test_refused_rows_are_shown_and_do_not_fail_the_run(tmp_path: Path) -> None:
 def test_refused_rows_of_one_reason_share_a_sentence(tmp_path: Path) -> None:
     zeros = [renamed(fab.matmul(n, call_s=0.01), zeros=1.0) for n in (64, 128, 256, 512, 1024)]
     found = runs.findings(tmp_path, "matmul", zeros)
-    (said,) = of_rows.refusals(found.rows)
+    (said,) = sentences.refusals(found.rows)
     assert said.count("matmul/float32/") == 5 and said.endswith("inputs not all zeros: every input value is zero.")
 
 
@@ -116,7 +116,7 @@ def test_missing_failed_partial_wrong_and_unchecked_are_shortfalls(tmp_path: Pat
         "matmul/float32/512x512x512/jit is wrong: result: 3 values are wrong.",
         "matmul/float32/1024x1024x1024/jit is unchecked.",
     ]
-    assert of_rows.refusals(run_report.find(RunFolder(tmp_path)).rows) == [], "said once, as wrong"
+    assert sentences.refusals(run_report.find(RunFolder(tmp_path)).rows) == [], "said once, as wrong"
     text = shown(tmp_path)
     for word in ("missing", "failed", "partial", "wrong", "unchecked", "passed"):
         assert re.search(rf"x\d+ .* {word} *\n", text), word
