@@ -39,11 +39,9 @@ from jaxbench.features.ablations.waterfall import Waterfall
 from jaxbench.levers import LEVERS, PART
 from jaxbench.records.manifest import MachineProfile, Manifest
 from jaxbench.records.studies import Search
-from jaxbench.report import columns, table
+from jaxbench.report import columns, sentences, table
 from jaxbench.report.details import fold
 from jaxbench.report.page import Fold, Page, Picture, Section, sections
-from jaxbench.report import sentences
-from jaxbench.report import sentences
 from jaxbench.report.table import Kind, Table, take
 from jaxbench.statistics import variance
 from jaxbench.statistics.bootstrap import MIN_ROUNDS

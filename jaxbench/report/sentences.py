@@ -7,25 +7,17 @@ import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
-from jaxbench.analysis import gates
-from jaxbench.analysis.arms import ArmGroup
-from jaxbench.analysis.quantities import devices, scaled, seconds
-from jaxbench.analysis.run_rows import Row, state
-from jaxbench.levers.compiler import every_set
-from jaxbench.records.manifest import Manifest
-
-
-import math
-from collections.abc import Sequence
-
 import numpy as np
 
-from jaxbench.analysis import load
+from jaxbench.analysis import gates, load
+from jaxbench.analysis.arms import ArmGroup
 from jaxbench.analysis.points import MeasuredPoint
-from jaxbench.analysis.run_rows import Row
+from jaxbench.analysis.quantities import devices, scaled, seconds
+from jaxbench.analysis.run_rows import Row, state
 from jaxbench.analysis.scaling import Control, half_widths
 from jaxbench.catalog import jax_settings
 from jaxbench.digits import digits
+from jaxbench.levers.compiler import every_set
 from jaxbench.records.manifest import Auto, LookEntry, Manifest
 from jaxbench.statistics.contended import MOST_TAKEN
 from jaxbench.statistics.looks import HALF_WIDTH

@@ -19,8 +19,7 @@ from thin import thin
 from jaxbench.core import store
 from jaxbench.core.store import RunFolder
 from jaxbench.errors import UserError
-from jaxbench.report import build, details, page, run_report, table
-from jaxbench.report import sentences
+from jaxbench.report import build, details, page, run_report, sentences, table
 from jaxbench.statistics.bootstrap import Estimate
 
 HOSTILE = '<script>alert("x")</script>&{{ 7 * 7 }}'

@@ -18,10 +18,9 @@ from jaxbench.analysis import points
 from jaxbench.core import schema
 from jaxbench.core.schema import ProfileRecord, RoundRecord
 from jaxbench.core.store import RunFolder
-from jaxbench.report import details, page, run_report
+from jaxbench.report import details, page, run_report, sentences
 from jaxbench.report.drawing import canvas
 from jaxbench.report.figures.rounds import _strip, draw_blocks
-from jaxbench.report import sentences
 
 
 def test_every_section_is_safe_to_carry() -> None:

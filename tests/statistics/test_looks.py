@@ -17,8 +17,7 @@ from jaxbench.analysis import load, points, run_rows, scaling
 from jaxbench.core import store
 from jaxbench.core.schema import RoundRecord
 from jaxbench.core.store import RunFolder
-from jaxbench.report import run_report
-from jaxbench.report import sentences
+from jaxbench.report import run_report, sentences
 from jaxbench.statistics import contended, looks
 from jaxbench.statistics.bootstrap import OPTIONAL_STOPPING, BootstrapSamples
 from jaxbench.statistics.timing import elapsed_s

@@ -15,7 +15,7 @@ from ml_collections import ConfigDict
 from thin import thin
 
 from jaxbench.errors import Unsupported, UserError
-from jaxbench.workloads.models import attention, flash_attention, gpt
+from jaxbench.workloads.models import attention, gpt
 
 KEY = jax.random.PRNGKey(0)
 
@@ -25,7 +25,7 @@ def interpreted(monkeypatch):
     """Runs the kernels in Python, because there is neither a TPU nor a GPU."""
     from jax.experimental.pallas.ops.tpu.splash_attention import splash_attention_kernel as splash
 
-    triton = flash_attention.triton_kernel()
+    triton = attention.triton_kernel()
     monkeypatch.setattr(triton, "mha", partial(triton.mha, interpret=True))
     monkeypatch.setattr(splash, "make_splash_mha", partial(splash.make_splash_mha, interpret=True))
 
@@ -46,7 +46,7 @@ def gradients(attend, q, k, v):
 def test_the_kernels_compute_plain_attention(interpreted, platform, width, positions):
     qkv = drawn(positions, width)
     expected = gradients(attention._plain, *qkv)
-    found = gradients(flash_attention.kernels(qkv[0].shape)[platform], *qkv)
+    found = gradients(attention.flash_kernels(qkv[0].shape)[platform], *qkv)
     for name, x, y in zip(("out", "dq", "dk", "dv"), found, expected, strict=True):
         np.testing.assert_allclose(x, y, rtol=2e-2, atol=3e-3, err_msg=name)
 
@@ -58,7 +58,7 @@ def test_they_are_traced_where_arrays_have_types_of_a_mesh(platform):
     heads = P(None, "tensor")
 
     def attend(q, k, v):
-        return flash_attention.kernels(q.shape)[platform](q, k, v)
+        return attention.flash_kernels(q.shape)[platform](q, k, v)
 
     split = jax.shard_map(attend, mesh=mesh, in_specs=heads, out_specs=heads)
     traced = jax.jit(partial(gradients, split)).trace(*drawn(128, 64))
@@ -82,7 +82,7 @@ def test_where_the_compiler_places_arrays_a_device_has_its_own_examples(platform
     def examples(count):
         qkv = [jnp.zeros((count, 2, 128, 64), jnp.bfloat16)] * 3
         with jax.set_mesh(mesh):
-            traced = jax.jit(flash_attention.kernels(qkv[0].shape)[platform]).trace(*qkv)
+            traced = jax.jit(attention.flash_kernels(qkv[0].shape)[platform]).trace(*qkv)
         return {shape[0] for shape in shapes(traced.jaxpr.jaxpr)}
 
     assert examples(4) == {2} and examples(3) == {3}, "three examples do not divide over two devices"
@@ -93,7 +93,7 @@ def test_where_the_compiler_places_arrays_a_device_has_its_own_examples(platform
 def test_a_kept_result_is_not_computed_again(platform, kept, kernels):
     """A forward and a backward kernel, and with recomputation another forward one."""
     qkv = drawn(128, 64)
-    attend = flash_attention.kernels(qkv[0].shape, "attention_output")[platform]
+    attend = attention.flash_kernels(qkv[0].shape, "attention_output")[platform]
     policy = jax.checkpoint_policies.save_only_these_names(kept)
 
     def loss(q, k, v):
@@ -105,16 +105,16 @@ def test_a_kept_result_is_not_computed_again(platform, kept, kernels):
 
 def test_auto_is_flash_for_sixteen_bits():
     q = jnp.zeros((1, 1, 8, 64), jnp.bfloat16)
-    assert flash_attention.takes(q)
-    assert not flash_attention.takes(q.astype(jnp.float32))
-    assert not flash_attention.takes(jnp.zeros((1, 1, 8, 512), jnp.bfloat16))
+    assert attention.flash_takes(q)
+    assert not attention.flash_takes(q.astype(jnp.float32))
+    assert not attention.flash_takes(jnp.zeros((1, 1, 8, 512), jnp.bfloat16))
 
 
 def test_unknown_kernels_and_wide_heads_are_refused():
     with pytest.raises(UserError, match=r"attention=flsh is unknown: did you mean 'flash'"):
         gpt.kernel(ConfigDict({"attention": "flsh"}))
     with pytest.raises(Unsupported, match=r"heads of at most 256 numbers, and this model's have 264: use plain"):
-        flash_attention.kernels((1, 4, 8, 264))
+        attention.flash_kernels((1, 4, 8, 264))
 
 
 def test_every_kernel_is_plain_attention_on_a_cpu():

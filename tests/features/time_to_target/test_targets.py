@@ -18,7 +18,7 @@ from rich.console import Console
 
 from jaxbench import config as config_lib
 from jaxbench import discovery
-from jaxbench.config_targets import parse, rates
+from jaxbench.config import parse_targets, rates
 from jaxbench.errors import UserError
 from jaxbench.features.time_to_target.targets import Model, TargetStudy, Wanted, models_of
 from jaxbench.features.time_to_target.worker import HowEnded
@@ -40,7 +40,7 @@ def composed(preset: str = "auto", **changes: object):
 @pytest.mark.parametrize("preset", sorted(discovery.presets()))
 def test_every_preset_takes_it(preset):
     if preset != "machine":  # it changes the settings of kernels
-        assert parse(composed(preset)).models == ("mlp", "cnn")
+        assert parse_targets(composed(preset)).models == ("mlp", "cnn")
 
 
 def test_the_updates_of_a_warm_up_grow_to_their_size():
@@ -79,11 +79,11 @@ def test_the_rules_from_the_models_own_rate():
 )
 def test_bad_settings_are_one_sentence(field, value, says):
     with pytest.raises(UserError, match=says):
-        parse(composed(**{field: value}))
+        parse_targets(composed(**{field: value}))
 
 
 def test_the_fields_of_the_experiment_are_those_that_are_parsed():
-    settings = parse(composed())
+    settings = parse_targets(composed())
     assert (settings.rule, settings.target, settings.epochs) == (("sqrt",), 0.95, 60)
     assert settings.devices is None and settings.batches == tuple(2**n for n in range(3, 11))
 
@@ -94,7 +94,7 @@ def test_the_fields_of_the_experiment_are_those_that_are_parsed():
 )
 def test_models_that_cannot_be_trained(names, says):
     with pytest.raises(UserError, match=says):
-        models_of(parse(composed(models=names)))
+        models_of(parse_targets(composed(models=names)))
 
 
 def test_other_verbs_refuse_it(tmp_path):
@@ -122,9 +122,11 @@ class Trainer:
 def test_each_training_has_its_own_joules_where_a_counter_can_be_read(tmp_path, monkeypatch, counted):
     counters = {"package-0": 7.0, "GPU 0": 90.0} if counted else {}
     monkeypatch.setattr(energy, "read", lambda: {name: Counter(joules) for name, joules in counters.items()})
-    (model,) = models_of(parse(composed(models="mlp")))
+    (model,) = models_of(parse_targets(composed(models="mlp")))
     model = Model(**{**vars(model), "examples": 1438})
-    study = TargetStudy(parse(composed()), tmp_path, {"platform": "cpu"}, Console(file=io.StringIO()), per_hour=2.5)
+    study = TargetStudy(
+        parse_targets(composed()), tmp_path, {"platform": "cpu"}, Console(file=io.StringIO()), per_hour=2.5
+    )
     wanted = [Wanted(model=model, devices=1, batch=256, rule="sqrt", seed=seed, rate=0.1) for seed in range(2)]
     (tmp_path / "trainings" / wanted[1].folder).mkdir(parents=True)  # left by a kill
     first, second = (study._one(Trainer(counters), one) for one in wanted)
@@ -146,9 +148,9 @@ def test_a_long_training_does_not_silence_a_log(tmp_path, monkeypatch):
                 time.sleep(0.01)
             return super().ask(request, timeout_s)
 
-    (model,) = models_of(parse(composed(models="mlp")))
+    (model,) = models_of(parse_targets(composed(models="mlp")))
     model = Model(**{**vars(model), "examples": 1438})
-    study = TargetStudy(parse(composed()), tmp_path, {"platform": "cpu"}, console)
+    study = TargetStudy(parse_targets(composed()), tmp_path, {"platform": "cpu"}, console)
     study._one(Slow({}), Wanted(model=model, devices=1, batch=256, rule="sqrt", seed=0, rate=0.1))
 
 
