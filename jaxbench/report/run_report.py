@@ -19,7 +19,6 @@ from jaxbench.analysis import (
     machine_profile,
     points,
     run_rows,
-    scaling,
     scaling_laws,
     stragglers,
     studies,
@@ -27,10 +26,10 @@ from jaxbench.analysis import (
 from jaxbench.analysis.alpha_beta import AlphaBetaFit
 from jaxbench.analysis.arms import ArmGroup
 from jaxbench.analysis.case_comparisons import CallSplit, Crossing, HalfPerformance, PublishedVerdict, Way
+from jaxbench.analysis.headline import Control
 from jaxbench.analysis.lever_results import Knee, Phases
 from jaxbench.analysis.points import MeasuredPoint
 from jaxbench.analysis.run_rows import Row
-from jaxbench.analysis.scaling import Control
 from jaxbench.analysis.scaling_laws import Fit
 from jaxbench.analysis.studies import Law
 from jaxbench.core.store import RunFolder
@@ -137,7 +136,7 @@ class RunReport:
 
     @functools.cached_property
     def controls(self) -> list[Control]:
-        return scaling.controls(self.rows) if self.kind == TRAINING else []
+        return headline.controls(self.rows) if self.kind == TRAINING else []
 
     @functools.cached_property
     def fits(self) -> list[Fit]:

@@ -11,10 +11,10 @@ import numpy as np
 
 from jaxbench.analysis import gates, load
 from jaxbench.analysis.arms import ArmGroup
+from jaxbench.analysis.headline import Control, half_widths
 from jaxbench.analysis.points import MeasuredPoint
 from jaxbench.analysis.quantities import devices, scaled, seconds
 from jaxbench.analysis.run_rows import Row, state
-from jaxbench.analysis.scaling import Control, half_widths
 from jaxbench.catalog import jax_settings
 from jaxbench.digits import digits
 from jaxbench.levers.compiler import every_set

@@ -11,7 +11,7 @@ from typing import Any
 import fabricate
 import pytest
 
-from jaxbench.analysis import points, run_rows, scaling
+from jaxbench.analysis import headline, points, run_rows
 from jaxbench.analysis.headline import headlines
 from jaxbench.analysis.quantities import percent, seconds
 from jaxbench.core.store import RunFolder
@@ -84,7 +84,7 @@ def test_few_rounds_have_a_time_and_no_speed_up(tmp_path: Path, rounds: int) -> 
         assert row.timing.step_s.known and math.isnan(row.timing.step_s.lo)
         assert not (row.speedup.known or row.efficiency.known), row.point.point
         assert any(f"{rounds} of the 5 rounds" in note for note in row.notes)
-    assert not scaling.controls([*rows.values()])
+    assert not headline.controls([*rows.values()])
     assert all(row.efficiency.has_interval for row in analyse(tmp_path / "five", rounds=5).values())
 
 
@@ -129,7 +129,7 @@ def test_a_run_continued_as_a_whole_keeps_its_intervals(tmp_path: Path) -> None:
 
 def test_two_sessions_give_no_noise_floor(tmp_path: Path) -> None:
     rows = list(analyse(tmp_path, session=late("shard_map/weak/1")).values())
-    assert not scaling.controls(rows)
+    assert not headline.controls(rows)
 
 
 def test_a_fixed_cost_per_block_makes_the_clocks_disagree(tmp_path: Path) -> None:
@@ -140,7 +140,7 @@ def test_a_fixed_cost_per_block_makes_the_clocks_disagree(tmp_path: Path) -> Non
 
 def test_strong_and_weak_at_the_base_are_a_control(tmp_path: Path) -> None:
     run = RunFolder(fabricate.run_folder(tmp_path, strategies=("pmap", "shard_map")))
-    found = scaling.controls(run_rows.analyse(points.load(run), config={}))
+    found = headline.controls(run_rows.analyse(points.load(run), config={}))
     assert [c.strategy for c in found] == ["pmap", "shard_map"]
     assert found[0].ratio.value == pytest.approx(1, abs=0.03)
     assert "A/A spread" in found[0].sentence

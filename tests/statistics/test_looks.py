@@ -13,7 +13,7 @@ import fabricate
 import numpy as np
 import pytest
 
-from jaxbench.analysis import load, points, run_rows, scaling
+from jaxbench.analysis import headline, load, points, run_rows
 from jaxbench.core import store
 from jaxbench.core.schema import RoundRecord
 from jaxbench.core.store import RunFolder
@@ -186,7 +186,7 @@ def looked_at(path, noise, *, rounds=6, every_s=1.0, budget_s=60.0, most=20, dev
 def look_of(run, ended=""):
     """A look, as in the manifest."""
     rows = run_rows.analyse(points.load(run), config=run.config())
-    width, point = max(scaling.half_widths(rows))
+    width, point = max(headline.half_widths(rows))
     return {"rounds": 6, "ended": ended, "half_width": width, "point": point, "spent_s": 12.0}
 
 
@@ -213,7 +213,7 @@ def test_time_between_sessions_is_not_spent(tmp_path):
 def test_only_what_a_report_claims_must_be_narrow(tmp_path):
     run = looked_at(tmp_path, QUIET, devices=(1, 2, 4), cores=2)
     rows = run_rows.analyse(points.load(run), config=run.config())
-    assert [name for _, name in scaling.half_widths(rows)] == ["shard_map/strong/2"]
+    assert [name for _, name in headline.half_widths(rows)] == ["shard_map/strong/2"]
 
 
 def test_the_intervals_of_a_run_that_looked_are_wider():

@@ -26,7 +26,7 @@ from jaxbench.features.comparison.judge import (
 from jaxbench.features.training.trainings import read_trained, write_trained
 from jaxbench.report.drawing import canvas
 from jaxbench.statistics.bootstrap import UNKNOWN, Estimate, student
-from jaxbench.suites.papers import evidence, figure, readers, series
+from jaxbench.suites.papers import evidence, page, readers, series
 from jaxbench.suites.papers import paper as library
 from jaxbench.suites.papers.evidence import Evidence
 from jaxbench.suites.papers.paper import Claim
@@ -161,7 +161,7 @@ def test_a_figure_prints_the_verdict_of_every_claim(id: str, tmp_path: Path) -> 
     answers = [FAILS, CANNOT_TELL, HOLDS, DIVERGED]
     claims = [judged(claim, found) | {"verdict": answers[at]} for at, claim in enumerate(paper.claims[:4])]
     with canvas.style():
-        drawn = figure.draw(paper, found, claims)
+        drawn = page.draw_figure(paper, found, claims)
     text = " ".join(" ".join(each.get_text().split()) for each in drawn.findobj(Text))
     assert paper.title in text and all(f"{claim['name']}: {claim['verdict']}" in text for claim in claims)
 
@@ -170,7 +170,7 @@ def test_a_symbol_has_one_meaning_in_all_panels(tmp_path: Path) -> None:
     both(made.kernels(0.8), made.all_reduces(0.0), made.follows(made.AMDAHL, "strong"))(tmp_path)
     paper, found = library.load("williams2009"), Evidence(tmp_path)
     with canvas.style():
-        drawn = figure.draw(paper, found, [judged(claim, found) for claim in paper.claims])
+        drawn = page.draw_figure(paper, found, [judged(claim, found) for claim in paper.claims])
     handles = drawn.legends[0].legend_handles
     styles = {(str(line.get_color()), line.get_marker(), str(line._unscaled_dash_pattern)) for line in handles}
     assert len(styles) == len(handles) > 3

@@ -26,13 +26,12 @@ from jaxbench.core.program import Program, TrainState, mean_over, update
 from jaxbench.core.workload import KEY, Batch, CollectiveBounds, DeviceShare, Metrics, PyTree, TrainWorkload
 from jaxbench.errors import Unsupported
 from jaxbench.levers import remat
-from jaxbench.parallel import pipeline_layout, sharded_step
 from jaxbench.parallel import schedule as schedules
+from jaxbench.parallel import sharded_step, stage
 from jaxbench.parallel.axes import Sizes, batch_parts, mesh_of, splits
 from jaxbench.parallel.optimizer import unused_gradients
-from jaxbench.parallel.pipeline_layout import BLOCKS, OUTER, PipelineLayout
 from jaxbench.parallel.schedule import BACKWARD, FORWARD, Schedule
-from jaxbench.parallel.stage import AXIS, Stage
+from jaxbench.parallel.stage import AXIS, BLOCKS, OUTER, PipelineLayout, Stage
 from jaxbench.workloads import rng_keys, sharding_context
 
 
@@ -47,7 +46,7 @@ def build(workload: TrainWorkload, devices: list[jax.Device], sizes: Sizes, *, s
     _require(workload, sizes)
     table = schedules.make(schedule, sizes.get(AXIS, 1), workload.micro_batches)
     layout, mesh = PipelineLayout(workload, sizes, schedules.CHUNKS[schedule]), mesh_of(devices, sizes)
-    means, gathered = sharded_step.mean_axes(sizes), pipeline_layout.gathered_update(workload, mesh, layout)
+    means, gathered = sharded_step.mean_axes(sizes), stage.gathered_update(workload, mesh, layout)
     dims = layout.fsdp_dims()
 
     def reduced(part: str, grad: jax.Array, dim: int) -> jax.Array:
