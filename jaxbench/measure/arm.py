@@ -28,7 +28,7 @@ from jaxbench.parallel import data_parallel
 from jaxbench.workloads import inspection
 from jaxbench.workloads import levers as transforms
 from jaxbench.workloads.adapters import pure
-from jaxbench.workloads.levers.freeze import stateful
+from jaxbench.workloads.levers import stateful
 from jaxbench.workloads.optimizers import warmed
 from jaxbench.workloads.own_step import StepWorkload
 

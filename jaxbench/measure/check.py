@@ -35,7 +35,7 @@ from jaxbench.measure import memory
 from jaxbench.measure.step_facts import loss_of
 from jaxbench.parallel import multihost
 from jaxbench.workloads import flops, sharding_context
-from jaxbench.workloads.levers.freeze import not_frozen
+from jaxbench.workloads.levers import not_frozen
 from jaxbench.workloads.rng_keys import by_parts
 
 REDUCED_PRECISION = 1e-3  # parameters, relative: the default matrix precision of accelerators keeps 8 to 11 bits

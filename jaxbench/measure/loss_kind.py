@@ -33,7 +33,7 @@ from jaxbench.core.workload import KEY, Batch, PyTree, TrainWorkload
 from jaxbench.measure.compile_report import example_flops
 from jaxbench.workloads import jaxprs, sharding_context
 from jaxbench.workloads.jaxprs import aval_of, equations
-from jaxbench.workloads.levers.freeze import not_frozen
+from jaxbench.workloads.levers import not_frozen
 from jaxbench.workloads.rng_keys import PARTS, together
 
 EXAMPLES = 4

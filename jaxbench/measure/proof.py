@@ -25,7 +25,7 @@ from jaxbench.measure.compile_report import CompiledStep
 from jaxbench.measure.loss_kind import ACROSS, CONSTANT, EXAMPLES, HIDDEN, PARTLY, SUM, LossKind
 from jaxbench.parallel import axes, multihost
 from jaxbench.processes.group import ProcessGroup
-from jaxbench.workloads.levers.freeze import stateful
+from jaxbench.workloads.levers import stateful
 
 MAX_CPU_FLOPS = 1e12  # FLOPs of a step; a larger unoptimized program would delay the run
 

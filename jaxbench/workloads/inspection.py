@@ -22,7 +22,7 @@ from jaxbench import discovery
 from jaxbench.core import weighted
 from jaxbench.core.workload import KEY, Field, PyTree, TrainWorkload
 from jaxbench.errors import UserError
-from jaxbench.workloads.levers.freeze import stateful
+from jaxbench.workloads.levers import stateful
 
 CALL = "a model is called as `y, model_state = model.apply(params, model_state, x, key)`"
 LOSS = "a loss returns (scalar, (model_state, metrics))"

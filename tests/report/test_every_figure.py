@@ -35,7 +35,7 @@ from jaxbench.features.training.figures import draw_goodput
 from jaxbench.features.training.goodput import Costs
 from jaxbench.features.training.trainings import Trained
 from jaxbench.report import build, views
-from jaxbench.report.drawing import canvas, marks, placing
+from jaxbench.report.drawing import canvas, marks
 from jaxbench.report.drawing.canvas import Look
 from jaxbench.report.drawing.notes import display
 from jaxbench.report.run_report import RunReport
@@ -192,8 +192,8 @@ def test_a_figure_can_be_as_narrow_as_a_column(tmp_path: Path, name: str) -> Non
 def test_no_line_crosses_the_label_of_a_mark(drawn: Drawn, name: str) -> None:
     for figure_name, figure in drawn(name):
         for axes in figure.axes:
-            lines = list(placing._paths(axes))
-            for text in (text for text in axes.texts if text.get_label() == placing.MOVABLE):
+            lines = list(canvas._paths(axes))
+            for text in (text for text in axes.texts if text.get_label() == canvas.MOVABLE):
                 box = Text.get_window_extent(text)
                 crossed = any(line.intersects_bbox(box, filled=False) for line in lines)
                 assert not crossed, f"{figure_name}: {text.get_text()}"

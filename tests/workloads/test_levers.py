@@ -20,8 +20,8 @@ from jaxbench.core.program import create_state, gradients
 from jaxbench.errors import UserError
 from jaxbench.measure import check
 from jaxbench.measure.compile_report import compile_step
-from jaxbench.workloads import Field, TrainWorkload, classification, flops, from_nnx
-from jaxbench.workloads.levers import apply, freeze, precision
+from jaxbench.workloads import Field, TrainWorkload, classification, flops, from_nnx, levers
+from jaxbench.workloads.levers import apply
 from jaxbench.workloads.models.image_layers import BatchNorm
 
 BATCH = 32
@@ -271,13 +271,13 @@ def test_frozen_parameters_are_cast_as_the_others_are():
 @pytest.mark.parametrize("stateful", [False, True])
 def test_frozen_parameters_are_no_state_of_the_model(stateful):
     for workload in (layers_workload(stateful), frozen(layers_workload(stateful), "^0/")):
-        assert freeze.stateful(jax.eval_shape(workload.init, KEY)[1]) == stateful
+        assert levers.stateful(jax.eval_shape(workload.init, KEY)[1]) == stateful
 
 
 def test_paths_of_a_model_are_unchanged():
     workload = experiment_workload("cnn")
     params, _ = jax.eval_shape(workload.init, KEY)
-    assert "convolutions/0/kernel" in freeze.paths(params)
+    assert "convolutions/0/kernel" in levers.paths(params)
 
 
 @pytest.mark.parametrize(
@@ -409,7 +409,7 @@ def test_without_loss_scaling_a_small_gradient_is_zero():
 
 @pytest.mark.parametrize("strategy", thin(parallel.of_any_model(), KINDS))
 def test_an_overflow_is_survived(strategy, monkeypatch):
-    monkeypatch.setattr(precision, "GROW_AFTER", 2)
+    monkeypatch.setattr(levers, "GROW_AFTER", 2)
     workload = in_precision(overflowing(), "float16")
     program = parallel.build(strategy, workload, jax.devices()[:2])
     good = {"x": np.full(8, 0.25, np.float32)}

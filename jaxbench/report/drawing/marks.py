@@ -21,7 +21,7 @@ from matplotlib.typing import LineStyleType
 from numpy.typing import ArrayLike
 
 from jaxbench.analysis.run_rows import Row
-from jaxbench.report.drawing import placing
+from jaxbench.report.drawing import canvas
 from jaxbench.statistics.bootstrap import Estimate
 
 Style = dict[str, Any]  # keyword arguments of matplotlib, which differ by function
@@ -223,7 +223,7 @@ def write(axes: Axes, x: float, y: float, text: str, *, above: bool = False, siz
     place |= style
     written = axes.annotate(text, (x, y), textcoords="offset points", fontsize=size, **place)
     written.set_in_layout(False)
-    written.set_label(placing.MOVABLE)
+    written.set_label(canvas.MOVABLE)
 
 
 def write_at_right(axes: Axes, y: float, text: str, *, right: float = 5, **style: Any) -> None:
@@ -281,7 +281,7 @@ def end_labels(axes: Axes, lines: Sequence[Line2D], *, reach: float = 1.45, size
             str(line.get_label()), (x, value), xytext=(x * reach, value), textcoords="data", fontsize=size,
             color="#444444", va="center", annotation_clip=False, zorder=0,
             arrowprops=dict(arrowstyle="-", color=PALE, linewidth=0.4, shrinkA=0, shrinkB=2, relpos=(0, 0.5)),
-        ).set_label(placing.SPREAD)  # fmt: skip
+        ).set_label(canvas.SPREAD)  # fmt: skip
 
 
 def bar_style(place: int, *, hollow: bool = False) -> Style:
