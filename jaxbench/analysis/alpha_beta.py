@@ -180,6 +180,7 @@ def solve(sizes: np.ndarray, times: np.ndarray) -> np.ndarray:
     grid = np.concatenate([[-np.inf], np.arange(-24, 18, 0.25), [np.inf]])
     best = np.stack([distances(odds[None]).var(axis=1) for odds in grid]).argmin(axis=0)
     low, high = (grid[np.clip(best + step, 1, len(grid) - 2)] for step in (-1, 1))
+    # Ternary search: the variance has one minimum between the neighbours of the best grid point.
     for _ in range(SEARCHES):
         left, right = low + (high - low) / 3, high - (high - low) / 3
         lower = distances(left).var(axis=1) <= distances(right).var(axis=1)

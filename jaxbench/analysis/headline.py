@@ -51,6 +51,7 @@ def headlines(rows: list[Row], controls: list[Control] | None = None) -> list[st
     }
     doubts = {name: reason for name, reason in reasons.items() if reason}
     sentences = [_sentence(largest) for name, largest in claims.items() if largest and name not in doubts]
+    # A run without a headline always says why, so that a missing sentence is never taken for a good result.
     return sentences or [f"No headline: {next(iter(doubts.values()), '') or _why_not(rows)}."]
 
 
@@ -434,6 +435,7 @@ def controls(rows: list[Row]) -> list[Control]:
         (r.point.strategy, r.point.scaling, r.point.devices, r.point.arm): r for r in rows if r.timing.step_s.known
     }
     for (strategy, scaling, count, arm), strong in measured.items():
+        # At the base count both scalings have the same batch, so one program was compiled and measured twice.
         weak = measured.get((strategy, "weak", count, arm))
         if scaling != "strong" or weak is None or strong.base is None or strong.base.devices != count:
             continue

@@ -38,6 +38,7 @@ class Array:
 
     @property
     def bytes(self) -> int:
+        # The first number of a dtype is its width, also in names such as f8e4m3fn.
         bits = 8 if self.dtype == "pred" else int(re.findall(r"\d+", self.dtype)[0])
         return self.size * max(1, bits // 8)
 
@@ -167,6 +168,7 @@ class Module:
         after = self.instructions.get(self.roots.get(loop.body, ""))
         if test is None or carried is None or after is None or {carried.opcode, after.opcode} != {"tuple"}:
             return None
+        # Any other loop stays unknown. A wrong count would multiply collectives and FLOPs without a trace.
         if test.opcode != "compare" or test.attributes.get("direction") != "LT" or len(test.operands) != 2:
             return None
         counter, end = self._place(test.operands[0]), self._number(test.operands[1])

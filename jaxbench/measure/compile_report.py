@@ -127,6 +127,7 @@ def compile_step(
     # Everything below reads the finished executable: none of it is part of the times above.
     memory, hlo = compiled.memory_analysis(), compiled.as_text()
     module = parse(hlo)
+    # XLA's own count omits products that its CPU compiler hands to a library, so the text is counted, too.
     counted = product_flops.count(module)
     products = None if counted is None else counted * devices
     report = CompileReport(
@@ -206,6 +207,7 @@ def peak_bytes(memory: Any) -> int:
 
 def _counted(compiled: Any, what: str, devices: int) -> float | None:
     """XLA's own count for one step on all devices; None if it has none."""
+    # It is that of one device's program. A number that is not above 0 is no count.
     cost = compiled.cost_analysis()
     counted = float(cost.get(what, 0)) if cost else 0.0
     return counted * devices if math.isfinite(counted) and counted > 0 else None

@@ -97,6 +97,7 @@ class Cut:
         # The axes of devices come first, so that each row is the flattened part of one device.
         rows = jnp.moveaxis(x.reshape(shape), indices, range(len(indices))).reshape(*self.sizes, -1)
         padding = padded(rows.shape[-1], self.flat) - rows.shape[-1]
+        # Zeros, because an elementwise optimizer leaves a zero with a zero gradient alone, and norms do not see it.
         return jnp.pad(rows, [(0, 0)] * len(indices) + [(0, padding)])
 
     def join(self, x: PyTree) -> PyTree:

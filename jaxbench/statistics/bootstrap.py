@@ -308,8 +308,8 @@ def _sizes(owners: np.ndarray, weights: np.ndarray) -> np.ndarray:
 def _ranked(values: np.ndarray, owners: np.ndarray, weights: np.ndarray, ranks: list[np.ndarray]) -> list[np.ndarray]:
     """For each of `ranks`, (draws,) the value at this 0-based rank among the sorted, repeated values of each draw."""
     order, count = np.argsort(values, kind="stable"), len(values)
-    # Sorting each of the 2,000 samples would take most of a report's time. The values are sorted once instead, and a
-    # cumulative count gives the rank of each of them in every sample.
+    # The values are sorted once, not in each of the 2,000 samples: a cumulative count gives the rank of each of them in
+    # every sample.
     before = np.zeros((count + 1, weights.shape[1]), dtype=weights.dtype)  # of each column, among the first i values
     before[np.arange(count) + 1, owners[order]] = 1
     before = np.cumsum(before, axis=0)
