@@ -101,6 +101,7 @@ class Knee:
 def knee(place: ArmGroup) -> Knee | None:
     """The knee of a group of arms that differ only in the batch; None with fewer than three batches."""
     arms = sorted((arm for arm in place.arms if arm.usable), key=lambda arm: arm.point.global_batch)
+    # Of two batches the larger one is nearly always the better, and no knee is between them.
     if len({arm.point.global_batch for arm in arms}) < 3:
         return None
     best = max(arms, key=lambda arm: arm.point.global_batch / arm.timing.step_s.value)
@@ -216,6 +217,7 @@ def find_phases(places: Sequence[ArmGroup]) -> list[Phases]:
 
 def _phases(place: ArmGroup, setting: str, arms: list[Row]) -> Phases:
     measured = paired_ratio.times(arms)
+    # From 0, so that the first prefix, the forward pass, is a difference like all others.
     step_s = np.concatenate([[0.0], measured.step_s])
     draws = np.concatenate([np.zeros_like(measured.draws[:1]), measured.draws])
     stops = [-1, *(PREFIXES.index(arm.point.levers["part"]) for arm in arms)]

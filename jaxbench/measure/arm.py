@@ -57,7 +57,6 @@ def build_workload(config: ConfigDict, experiment: str, *, grown: int = 1) -> Tr
         raise UserError(f"'{workload.name}' is your own step, not a model: use jaxbench run, try or forecast.")
     if not isinstance(workload, TrainWorkload):
         raise UserError(f"build(config) of '{experiment}' returned {type(workload).__name__}, not a TrainWorkload.")
-    # A person may write init without a model state, and a loss without one. Everything after this line sees one form.
     return dataclasses.replace(workload, init=pure.either_form(workload.init), loss=pure.either_form(workload.loss))
 
 

@@ -111,7 +111,7 @@ class PipelineLayout:
         if structure(params, is_leaf=layouts.masked) != structure(self.canonical.params):
             return False
         first, *others = map(structure, self._rows(params))
-        return all(other == first for other in others)
+        return all(other == first for other in others)  # else one spec cannot describe the stack
 
     def merged(self, params: PyTree, merge: Callable[..., PyTree]) -> PyTree:
         """A params-shaped tree with one subtree for all blocks. merge: (a value for each block) -> the common value."""
@@ -188,6 +188,7 @@ def stacks_like_blocks(workload: TrainWorkload, layout: PipelineLayout) -> bool:
         rounding = 64 * float(jnp.finfo(x.dtype).eps) if jnp.issubdtype(x.dtype, jnp.inexact) else 0.0
         return bool(np.allclose(np.float64(x), np.float64(y), rounding, rounding * 1e-3, equal_nan=True))
 
+    # Three updates: the first one alone does not show what depends on the moments.
     params, *gradients = (jax.tree.map(small, layout.canonical.params) for _ in range(4))
     with jax.default_device(mesh_lib.host_device()):
         opt_state = rng_keys.stored(workload.optimizer.init(params))
@@ -326,7 +327,7 @@ class Stage:
 
     def _sent(self, x: jax.Array, step: int) -> jax.Array:
         """Sends x to the neighbour `step` further; with several chunks the stages form a ring."""
-        around = self._chunks > 1
+        around = self._chunks > 1  # the last stage's chunk v is followed by the first stage's chunk v + 1
         pairs = [(s, (s + step) % self._count) for s in range(self._count) if around or 0 <= s + step < self._count]
         return jax.lax.ppermute(x, AXIS, pairs) if self._count > 1 else x
 

@@ -32,7 +32,7 @@ Keys = Callable[[jax.Array], jax.Array]
 def local_key(key: jax.Array, axes: tuple[str, ...]) -> jax.Array:
     """The key of a device's part of the batch: `key`, folded with its position on each axis that splits the batch."""
     for axis in axes:
-        key = jax.random.fold_in(key, jax.lax.axis_index(axis))
+        key = jax.random.fold_in(key, jax.lax.axis_index(axis))  # in the order of the axes, as in `keys_of_parts`
     return key
 
 

@@ -71,6 +71,7 @@ class Feed:
         number, self._next = self._next, self._next + 1
         if self._thread is None:
             return self._fetch(number)
+        # Submitted before the wait, so that the thread goes on while this step still waits for its batch.
         batch = self._prefetched.popleft()
         self._prefetched.append(self._thread.submit(self._fetch, number + self._ahead))
         return batch.result()
