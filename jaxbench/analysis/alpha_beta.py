@@ -25,7 +25,7 @@ from jaxbench.digits import digits
 from jaxbench.records.manifest import LinkFit, MachineProfile, Surroundings
 from jaxbench.statistics.bootstrap import UNKNOWN, Estimate, estimate
 
-MIN_SIZES = 3
+MIN_SIZES = 3  # two sizes lie on a line whatever they are
 SEARCHES = 40  # each keeps two thirds of the interval of log-odds, so 0.5 units shrink by a factor of 1e-7
 POOR = 0.25  # with at least this misfit, the line does not describe the times
 

@@ -46,7 +46,7 @@ CALL_LAUNCHES = 15.0
 # their devices wait for each other, and rows with too few rounds for an interval, because one disturbed round may
 # decide.
 CROWDED = 2.0
-FEW_ROUNDS = 4.0
+FEW_ROUNDS = 4.0  # wide, because there is no interval to say how wide
 # An iteration of an empty program takes no time: a slope below this share of a launch counts as zero, with either sign.
 NOTHING = 0.01
 # Without a loop, the second clock is the slope between blocks of K and 2 K calls.

@@ -66,7 +66,7 @@ class ZeroStage:
         return " + ".join(filter(None, parts))
 
 
-DP = ZeroStage(name="DP", whole=16, shared=0, column="")
+DP = ZeroStage(name="DP", whole=16, shared=0, column="")  # weights and gradients 2 + 2 bytes, copy and two moments 12
 OS = ZeroStage(name="P_os", whole=4, shared=12, column="pos_7.5B")
 GRADIENTS = ZeroStage(name="P_os+g", whole=2, shared=14, column="posg_7.5B")
 PARAMETERS = ZeroStage(name="P_os+g+p", whole=0, shared=16, column="posgp_7.5B")

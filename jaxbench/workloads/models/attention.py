@@ -46,7 +46,7 @@ def causal(q_BNTH: jax.Array, k_BNTH: jax.Array, v_BNTH: jax.Array, kernel: str 
     plain. "auto" is flash for numbers of 16 bits if its kernels take the heads. A sequence that is split over devices
     always takes the ring. Raises Unsupported for sizes that the kernels do not take.
     """
-    q_BNTH = q_BNTH * q_BNTH.shape[-1] ** -0.5
+    q_BNTH = q_BNTH * q_BNTH.shape[-1] ** -0.5  # before the product: T H multiplications, and not T S
     axis = sharding_context.current().context
     if axis is None and (kernel == "flash" or (kernel == "auto" and flash_takes(q_BNTH))):
         kernels = flash_kernels(q_BNTH.shape, ATTENTION)
@@ -96,7 +96,7 @@ def _ring(axis: str) -> Any:
         k, v, gradient = jax.lax.optimization_barrier((k, v, gradient))
         inner = jnp.sum(gradient.astype(jnp.float32) * out, -1, keepdims=True)
         saved = jnp.concatenate([weight, inner, gradient.astype(jnp.float32)], -1)
-        dq = jnp.zeros_like(q, jnp.float32)
+        dq = jnp.zeros_like(q, jnp.float32)  # a sum of 2 devices + 1 products, which 16 bits would round
         travelling: Arrays = k, v
         d_travelling: Arrays = jnp.zeros_like(k, jnp.float32), jnp.zeros_like(v, jnp.float32)
         for step in range(devices):

@@ -168,7 +168,7 @@ def image_classifier(
 STEMS = ("imagenet", "cifar")  # 7x7 of stride 2 and a max-pool of stride 2; or 3x3
 KERNELS = {"basic": (3, 3), "bottleneck": (1, 3, 1), "preactivation": (1, 3, 1)}
 STRIDED = {"basic": 0, "bottleneck": 1, "preactivation": 0}  # the kernel with the stride
-EXPANSION = {"basic": 1, "bottleneck": 4, "preactivation": 4}
+EXPANSION = {"basic": 1, "bottleneck": 4, "preactivation": 4}  # output channels of a block over its inner ones
 
 
 class ResNet(nnx.Module):
