@@ -19,7 +19,6 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.patches import Rectangle
 from report import runs
-from thin import thin
 
 from jaxbench.catalog import published
 from jaxbench.core import store
@@ -44,7 +43,6 @@ from jaxbench.statistics.bootstrap import Estimate
 
 FIGURES = {name: plot.views for name, plot in views.figures().items()}
 EVERY = [(view, name) for view in runs.VIEWS for name, shown in FIGURES.items() if f"cases/{view}" in shown]
-NOTHING = {("fusion", "roofline")}  # its fabricated kernels state no FLOPs
 
 
 def drawn(module: Any, found: RunReport) -> Figure:
@@ -76,25 +74,6 @@ def marked(axes: Axes, **style: Any) -> list[Line2D]:
     return [
         line for line in axes.lines if all(getattr(line, f"get_{name}")() == value for name, value in style.items())
     ]
-
-
-@pytest.mark.usefixtures("every_format")
-@pytest.mark.parametrize(("view", "name"), thin(EVERY, 1))
-def test_three_formats_seven_inches_and_the_same_bytes_every_time(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, view: str, name: str
-) -> None:
-    made = runs.both() if name == "devices" else None
-    facts: dict[str, Any] = dict(manifest=runs.GPU_MANIFEST) if name == "devices" else dict(machine=fab.card())
-    found = runs.findings(tmp_path, view, made, **facts)
-    first = canvas.render(lambda: views.figures()[name].draw(found))
-    monkeypatch.setenv("SOURCE_DATE_EPOCH", "86400")  # another day for matplotlib
-    second = canvas.render(lambda: views.figures()[name].draw(found))
-    if (view, name) in NOTHING:
-        assert first == {}
-        return
-    assert first == second and set(first) == {"svg", "pdf", "png"}
-    assert int.from_bytes(first["png"][16:20], "big") == 1400  # pixels at 200 dpi
-    assert b"<text" not in first["svg"] and b"<image" not in first["svg"], "shapes only, in any reader's fonts"
 
 
 @pytest.mark.parametrize(("view", "name"), EVERY)

@@ -191,6 +191,25 @@ def test_a_figure_can_be_as_narrow_as_a_column(tmp_path: Path, name: str) -> Non
         assert min(axes.get_window_extent().width for axes in panels) > 0.8 * figure.dpi, what
 
 
+@pytest.mark.usefixtures("every_format")
+@pytest.mark.parametrize("name", thin([*MADE, "machine/matmul"], ["cases/dispatch"]))
+def test_three_formats_seven_inches_and_the_same_bytes_every_time(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str
+) -> None:
+    run = found(name, tmp_path)
+
+    def rendered() -> dict[str, dict[str, bytes]]:
+        return {plot.name: canvas.render(lambda plot=plot: plot(run)) for plot in views.of(run).values()}  # type: ignore[misc]
+
+    first = rendered()
+    monkeypatch.setenv("SOURCE_DATE_EPOCH", "86400")  # another day for matplotlib
+    assert first == rendered() and any(first.values())
+    for files in filter(None, first.values()):
+        assert set(files) == {"svg", "pdf", "png"} and files["pdf"].startswith(b"%PDF")
+        assert files["png"].startswith(b"\x89PNG") and int.from_bytes(files["png"][16:20], "big") == 1400  # at 200 dpi
+        assert b"<text" not in files["svg"] and b"<image" not in files["svg"], "shapes only, in any reader's fonts"
+
+
 @pytest.mark.parametrize("name", ["remat", "versus"])
 def test_no_line_crosses_the_label_of_a_mark(drawn: Drawn, name: str) -> None:
     for figure_name, figure in drawn(name):

@@ -329,26 +329,6 @@ def markers(figure: Figure, face: str) -> list[int]:
     return sorted(found)
 
 
-@pytest.mark.full
-@pytest.mark.usefixtures("every_format")
-def test_three_formats_with_the_same_bytes_every_time(tmp_path: Path) -> None:
-    rows = rows_of(tmp_path / "run", cores=2)
-    first, second = (rendered(rows, overlaid=P100) for _ in range(2))
-    assert first == second
-    canvas.write(first, tmp_path / "one", "scaling")
-    assert {p.name: p.read_bytes() for p in (tmp_path / "one").iterdir()} == {
-        f"scaling.{k}": v for k, v in first.items()
-    }
-    assert first["png"].startswith(b"\x89PNG") and first["pdf"].startswith(b"%PDF") and b"<svg" in first["svg"]
-    assert b"<text" not in first["svg"], "text is drawn as paths, so no reader's fonts can change it"
-
-
-@pytest.mark.usefixtures("every_format")
-def test_seven_inches_wide(tmp_path: Path) -> None:
-    png = rendered(rows_of(tmp_path))["png"]
-    assert int.from_bytes(png[16:20], "big") == 1400  # pixels at 200 dpi
-
-
 def test_oversubscribed_is_hollow_and_explained(tmp_path: Path) -> None:
     figure = draw(rows_of(tmp_path, cores=2, scalings=("strong",)))
     assert markers(figure, "white") == [4, 8] and markers(figure, "filled") == [1, 2]
