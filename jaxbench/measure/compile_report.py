@@ -115,7 +115,7 @@ def compile_step(
         else:
             work = StepWork.of(workload, global_batch, asked or devices)
         state, batch = _avals(workload, program, global_batch)
-        start = clock()
+        start = clock()  # after the shapes are known: they are no part of tracing
         trace = getattr(program.step, "trace", None)  # a pmapped function cannot be traced separately from its lowering
         traced = trace(state, batch) if trace else None
         traced_at = clock()
@@ -134,7 +134,7 @@ def compile_step(
         trace_s=traced_at - start if trace else None,
         lower_s=lowered_at - traced_at,
         compile_s=compiled_at - lowered_at,
-        first_run_s=0.0,
+        first_run_s=0.0,  # filled in by the bench, which runs it
         parameters=work.parameters,
         flops_per_step=(products or 0.0) if work.flops is None else work.flops,
         compiler_flops_per_step=_counted(compiled, "flops", devices),

@@ -112,7 +112,7 @@ def train_briefly(
                 batches = order(examples, batch, seed=seed, epoch=epoch)
             host: PyTree = {name: array[batches[position]] for name, array in data.train.items()}
             state, metrics = call(state, program.put(host))
-        final = jax.device_get(program.export(state))
+        final = jax.device_get(program.export(state))  # canonical: scored alike for every strategy
     device = multihost.first_here(program.mesh.devices.flat)
     results = {"steps": float(steps), **_score(workload, final, data.test, device=device)}
     if "skipped_steps" in metrics:

@@ -222,7 +222,7 @@ class SplitVjp:
         jaxpr = jax.make_jaxpr(lambda params, x: jax.tree.leaves(self._vjp(params, x, given)[1]))(params, x)
         # Residuals that depend only on the parameters (a transposed kernel, or one cast to 16 bits) are not stored but
         # recomputed: they are as large as the parameters, and the same for every micro-batch.
-        self._keep = reached(jaxpr.jaxpr, jaxpr.jaxpr.invars[-1:])
+        self._keep = reached(jaxpr.jaxpr, jaxpr.jaxpr.invars[-1:])  # from x, the last argument
         self.kept = [aval for aval, keep in zip(jaxpr.out_avals, self._keep, strict=True) if keep]
 
     def forward(self, params: PyTree, x: jax.Array, *given: PyTree) -> tuple[jax.Array, list[jax.Array]]:

@@ -252,13 +252,13 @@ def _hint(error: Exception, workload: TrainWorkload, given: tuple[PyTree, ...], 
         return f"{CALL[:1].upper()}{CALL[1:]}."
     if len(given) < 3:  # init takes no batch
         return ""
-    if isinstance(error, KeyError):
+    if isinstance(error, KeyError):  # a field, a parameter or a state that does not exist
         trees = ("the parameters have", given[0]), ("the state has", given[1])
         more = [f"{what} {_names(tree)}" for what, tree in trees if isinstance(tree, Mapping) and tree]
         return "; ".join([f"The batch has {_names(workload.example)}", *more]) + "."
     fields = workload.example.items()
     description = ", ".join(f"'{name}' {jnp.dtype(f.dtype)} {(batch, *f.shape)}" for name, f in fields)
-    firsts = {tuple(field.shape)[:1] for _, field in fields}
+    firsts = {tuple(field.shape)[:1] for _, field in fields}  # equal first sizes: the batch axis, written by mistake
     if len(firsts) == 1 and (len(fields) > 1 or firsts == {(batch,)}) and firsts != {()}:
         return (
             f"The batch has {description}: if {firsts.pop()[0]} is the number of examples, leave it out of every Field."

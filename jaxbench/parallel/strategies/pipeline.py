@@ -79,7 +79,7 @@ def build(workload: TrainWorkload, devices: list[jax.Device], sizes: Sizes, *, s
     step = sharded_step.Step(local_gradients, updating, layout.specs().params, gathered)
     bounds = partial(expected, workload, layout, sizes, table, platform=devices[0].platform)
     program = sharded_step.program(workload, layout, mesh, sizes, step, bounds, sums=1 + bool(means))
-    passes = workload.micro_batches * schedules.CHUNKS[schedule]
+    passes = workload.micro_batches * schedules.CHUNKS[schedule]  # of a stage's chunks
     order = partial(_as_micro_batches, batch_parts(sizes), workload.micro_batches)
     return dataclasses.replace(program, order=order, passes=passes)
 
@@ -150,7 +150,7 @@ def expected(
         if dim >= 0 and sizes["fsdp"] > 1:
             sharded_step.add(bounds, "all-gather", on_device * sizes["fsdp"])
             sharded_step.add(bounds, "reduce-scatter", is_used * on_device, on_device)
-        averaged = any(sizes[axis] > 1 for axis in _rest(means, dim))
+        averaged = any(sizes[axis] > 1 for axis in _rest(means, dim))  # one sum over all of them
         summed = (path[0].key == OUTER and sizes.get(AXIS, 1) > 1) + averaged
         # XLA for a GPU merges the sums over the two axes into one.
         least = is_used * (min(1, summed) if platform == "gpu" else summed)
