@@ -45,10 +45,9 @@ from jaxbench.features.training.trainings import Trained, read_trained, write_tr
 from jaxbench.report.drawing import canvas
 from jaxbench.statistics.bootstrap import UNKNOWN, Estimate, student
 from jaxbench.suites.command import Ended
-from jaxbench.suites.papers import evidence, page, readers, series, session
+from jaxbench.suites.papers import page, paper, readers, series, session
 from jaxbench.suites.papers import paper as library
-from jaxbench.suites.papers.evidence import Evidence
-from jaxbench.suites.papers.paper import Claim
+from jaxbench.suites.papers.paper import Claim, Evidence
 from jaxbench.suites.papers.session import judged
 from jaxbench.sweep import progress
 
@@ -432,13 +431,13 @@ def test_why_names_the_limit_that_the_interval_contains() -> None:
 
 def test_the_knee_of_a_quadratic_is_its_noise_scale(tmp_path: Path) -> None:
     trainings(quadratic)(tmp_path)
-    knee = evidence.trainings(Evidence(tmp_path), "linear").knee()
+    knee = paper.trainings(Evidence(tmp_path), "linear").knee()
     assert knee.lo <= 64 <= knee.hi or abs(knee.value / 64 - 1) < 0.01
 
 
 def test_a_batch_that_did_not_reach_the_target_has_no_steps(tmp_path: Path) -> None:
     trainings(lambda batch: 1e7 if batch == 1024 else 100.0)(tmp_path)
-    found = evidence.trainings(Evidence(tmp_path), "linear")
+    found = paper.trainings(Evidence(tmp_path), "linear")
     assert 1024 in found.accuracy and 1024 not in found.steps and 512 in found.steps
 
 

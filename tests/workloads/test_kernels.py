@@ -363,18 +363,18 @@ def test_an_experiment_that_trains_nothing_is_refused_with_those_that_do() -> No
     assert str(caught.value) == f"--config.sizes_from=transfer is not a training experiment: {said}"
 
 
-def test_one_that_asks_for_itself_is_refused_before_it_is_built(tmp_path: Path) -> None:
-    (tmp_path / "mine.py").write_text(
+@pytest.mark.parametrize(
+    "text",
+    [
         f"{HEADER}from jaxbench.workloads.cases import gradient_sizes\n"
         "def get_config():\n    return ConfigDict({'measures': 'cases'})\n"
-        "def build(config):\n    return gradient_sizes(__file__)\n"
-    )
-    with pytest.raises(UserError, match="is not a training experiment: choose alexnet, cnn, "):
-        gradient_sizes(str(tmp_path / "mine.py"))
-
-
-def test_one_that_builds_something_else_is_refused(tmp_path: Path) -> None:
-    (tmp_path / "mine.py").write_text("def build(config):\n    return 3\n")
+        "def build(config):\n    return gradient_sizes(__file__)\n",
+        "def build(config):\n    return 3\n",
+    ],
+    ids=["asks for itself", "builds something else"],
+)
+def test_one_that_is_no_training_is_refused_before_it_is_built(tmp_path: Path, text: str) -> None:
+    (tmp_path / "mine.py").write_text(text)
     with pytest.raises(UserError, match="is not a training experiment: choose alexnet, cnn, "):
         gradient_sizes(str(tmp_path / "mine.py"))
 

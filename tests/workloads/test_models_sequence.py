@@ -122,6 +122,8 @@ def test_parameters_of_the_published_models(preset: str, parameters: int) -> Non
     [
         ({"preset": "smal"}, "--config.model.preset=smal is unknown: did you mean 'small'"),
         ({"heads": 5}, "--config.model.heads=5 does not divide the width 16: use 4"),
+        ({"kv_heads": 3, "heads": 4}, "kv_heads=3 does not divide the 4 heads: use 2"),
+        ({"gated": 1, "experts": 4}, "experts=4 have biases and no gate"),
     ],
 )
 def test_a_shape_that_cannot_be_is_one_sentence(changes: dict, message: str) -> None:
@@ -327,18 +329,6 @@ def test_its_products_split_over_tensor(sequence):
     program = parallel.load("hybrid").build(workload, jax.devices()[:2], sizes={"tensor": 2}, sequence=sequence)
     check = expected_communication.judge(workload, program, compile_step(workload, program, 4).report, 4)
     assert check.ok, check
-
-
-@pytest.mark.parametrize(
-    ("changes", "message"),
-    [
-        ({"kv_heads": 3, "heads": 4}, "kv_heads=3 does not divide the 4 heads: use 2"),
-        ({"gated": 1, "experts": 4}, "experts=4 have biases and no gate"),
-    ],
-)
-def test_shapes_that_do_not_fit(changes, message):
-    with pytest.raises(UserError, match=message):
-        gpt.dimensions(config(**changes))
 
 
 DEPTH, WIDTH, BATCH = 9, 16, 1024

@@ -38,8 +38,7 @@ from jaxbench.report.page import Picture
 from jaxbench.report.table import FOLD, TEXT, Cell, Table, plain
 from jaxbench.suites import first_run_page as first_run
 from jaxbench.suites.papers import series as series_lib
-from jaxbench.suites.papers.evidence import Evidence, NotTestable
-from jaxbench.suites.papers.paper import Panel, Paper
+from jaxbench.suites.papers.paper import Evidence, NotTestable, Panel, Paper
 from jaxbench.suites.papers.series import Measured, PublishedSeries
 
 DOCUMENT, KIND = "paper.json", "jaxbench paper"

@@ -25,8 +25,7 @@ from jaxbench.suites import command
 from jaxbench.suites.command import ASKED, DONE, SKIPPED, Document, Launch
 from jaxbench.suites.papers import page, readers
 from jaxbench.suites.papers import paper as library
-from jaxbench.suites.papers.evidence import Evidence, NotTestable
-from jaxbench.suites.papers.paper import Claim, Paper
+from jaxbench.suites.papers.paper import Claim, Evidence, NotTestable, Paper
 from jaxbench.sweep.progress import format_s, heartbeat
 from jaxbench.sweep.run import interrupt
 
