@@ -216,7 +216,7 @@ def cross(axes: Axes, x: float, y: float, *, refused: bool = False) -> None:
 
 
 def write(axes: Axes, x: float, y: float, text: str, *, above: bool = False, size: float = 6.5, **style: Any) -> None:
-    """Writes a text to the right of its mark, or above it. `placing` moves it if something is in the way."""
+    """Writes a text to the right of its mark, or above it. The canvas moves it if something is in the way."""
     if not text:
         return
     place: Style = dict(xytext=(0, 2), ha="center", va="bottom") if above else dict(xytext=(4, 0), va="center")
@@ -270,8 +270,7 @@ def published_bars(axes: Axes, entries: Sequence[tuple[float, float, str]]) -> N
 
 
 def end_labels(axes: Axes, lines: Sequence[Line2D], *, reach: float = 1.45, size: float = 5.5) -> None:
-    """Writes a name to the right of each line's last point, with a thin line to the point. `placing` spreads names that
-    overlap.
+    """Writes a name to the right of each line's last point, with a thin line to it. The canvas spreads names that overlap.
 
     reach: the x of a name over the x of its point. size: of the letters in points.
     """

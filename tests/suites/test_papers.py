@@ -1,5 +1,5 @@
 # Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
-"""Each claim of each paper, with fabricated records on both sides of it; and the rules of the verdicts."""
+"""Each claim of each paper, with fabricated records on both sides; the rules of the verdicts; the pages and gallery."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
 # Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
-"""Intervals and verdicts are right on simulated runs with a known truth. Seeds are fixed."""
+"""Intervals and verdicts: on simulated runs with a known truth (seeds are fixed), on measured pairs and gates."""
 
 from __future__ import annotations
 
