@@ -288,7 +288,8 @@ def sources(path: Path, module: ModuleType, experiments: Mapping[str, Path]) -> 
         if file not in found and not _installed(file):
             found.add(file)
             ahead += _imports(file, experiments)
-            ahead += [other for known in _loaded(file) for other in _holds(known)]
+            made = [each for each in [*sys.modules.values()] if _file_of(each) == file]
+            ahead += [other for known in made for other in _holds(known)]
     others = sorted(found - {path.resolve()}, key=lambda file: os.path.relpath(file, path.parent))
     return [path.resolve(), *others]
 
@@ -299,11 +300,6 @@ def _installed(file: Path) -> bool:
         return not file.is_relative_to(_PACKAGE / "_bundled")
     libraries = any(file.is_relative_to(folder) for folder in _LIBRARIES)
     return libraries or bool({"site-packages", "dist-packages"} & {*file.parts})
-
-
-def _loaded(file: Path) -> list[ModuleType]:
-    """The modules of this process that were made from a file."""
-    return [module for module in [*sys.modules.values()] if _file_of(module) == file]
 
 
 def _file_of(module: object) -> Path | None:

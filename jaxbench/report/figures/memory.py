@@ -13,7 +13,6 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.ticker import FixedLocator, FuncFormatter, NullLocator
 from matplotlib.typing import LineStyleType
-from numpy.typing import ArrayLike
 
 from jaxbench.analysis import studies
 from jaxbench.analysis.arms import ArmGroup
@@ -137,7 +136,9 @@ def _axes(axes: Axes, counts: Sequence[int]) -> None:
     devices_axis(axes, counts, label="data-parallel degree N, devices")
     axes.xaxis.set_ticks(counts)
     entitle(axes, "bytes per parameter and device")
-    right = axes.secondary_yaxis("right", functions=(_gigabytes, _bytes))
+    right = axes.secondary_yaxis(
+        "right", functions=(lambda x: np.asarray(x) * BILLIONS, lambda x: np.asarray(x) / BILLIONS)
+    )
     low, high = axes.get_ylim()
     right.set_yscale("log")
     right.yaxis.set_major_locator(FixedLocator(round_ticks(low * BILLIONS, high * BILLIONS)))
@@ -145,14 +146,6 @@ def _axes(axes: Axes, counts: Sequence[int]) -> None:
     right.yaxis.set_major_formatter(FuncFormatter(lambda value, _: plain(value)))
     right.set_ylabel(f"GB for {BILLIONS:g} billion parameters")
     right.spines["right"].set_visible(True)
-
-
-def _gigabytes(per_parameter: ArrayLike) -> np.ndarray:
-    return np.asarray(per_parameter) * BILLIONS
-
-
-def _bytes(gigabytes: ArrayLike) -> np.ndarray:
-    return np.asarray(gigabytes) / BILLIONS
 
 
 def _zero_handles(groups: dict[str, list[Row]], *, overlay: bool) -> list[Line2D]:
