@@ -87,6 +87,7 @@ def _arm(row: Row, baseline: Row, swept: Sequence[str]) -> Row:
         why = f"its baseline {baseline.point.point} has no times"
         return dataclasses.replace(row, verdict="cannot tell", why=why)
     ratio = paired_ratio.ratio(row, baseline)
+    # Arms may have other batches, so they are judged by examples per second.
     gain = ratio.under(row.point.examples / baseline.point.examples)
     # A part of a step does less work, so "faster" would say nothing.
     same_part = row.point.levers.get("part") == baseline.point.levers.get("part")

@@ -230,6 +230,7 @@ class PeakShare:
 
 def share_of_peak(demands: tuple[Demand, ...]) -> PeakShare:
     """The share of the binding ceiling that a case reaches. The ceiling binds at which a call would take longest."""
+    # A case that may be bound by an unknown ceiling has no share: its share of the known one would look like waste.
     shared = [d for d in demands if d.limit.counts and _may_bind(d, demands)]
     if not shared:
         limits = [d.limit for d in demands if _may_bind(d, demands)]
@@ -432,6 +433,7 @@ def utilisation(
         return use
     workers, unit = point.devices, "device"
     if point.platform == "cpu":
+        # More CPU devices than cores compute no faster, so only as many as there are cores count.
         workers, unit = min(point.devices, int(machine["machine"].get("cores") or point.devices)), "core"
     share = use.flop_per_s / (workers * ceiling.rate)
     note = f"{100 * share:.3g} % of this machine's measured matmul peak, {quantities.flops(ceiling.rate)} per {unit}"

@@ -215,6 +215,7 @@ def analyse(
         for row in timed
         if not row.point.explains
     ]
+    # An ablation's id is the id of its point, a slash and its own name.
     parts: dict[str, dict[str, Row]] = {}
     for row in measured_ablations:
         parts.setdefault(row.point.explains, {})[row.point.point.removeprefix(f"{row.point.explains}/")] = row

@@ -115,6 +115,7 @@ def pace(row: Row) -> Pace:
     """The pace of a point with `usable` rounds. Its intervals are for these starts of the processes."""
     units, rounds = zip(*usable(row), strict=True)
     blocks = [over_median(each) for each in rounds]
+    # The median of a round's blocks, so that one interrupted block does not make a process the slowest of its round.
     of_rounds = np.array([np.median(each, axis=1) for each in blocks])
     samples = np.concatenate([each.max(axis=0) for each in blocks])
     owners = np.repeat(np.arange(len(blocks)), [each.shape[1] for each in blocks])

@@ -187,6 +187,8 @@ def from_equinox(constructor: Callable[[jax.Array], Any]) -> PureModel:
     _refuse_states(eqx, abstract)
     takes = parameters(type(abstract).__call__)
     trained, other, static = _parts(eqx, abstract)
+    # Both forms are made once here: whether it is trained is a Python value, so that each form is traced as its own
+    # program.
     statics = {training: eqx.nn.inference_mode(static, not training) for training in (False, True)}
 
     def init(key: jax.Array) -> tuple[PyTree, PyTree]:
