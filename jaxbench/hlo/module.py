@@ -19,7 +19,7 @@ _ATTRIBUTE = re.compile(r'\b(\w+)=(?:"([^"]*)"|\{([^{}]*)\}|%?([^\s,{}"]+))')
 _TRIPS = re.compile(r'known_trip_count"?:\{"n":"(\d+)"\}')  # in the JSON of a loop's backend_config
 # The attributes that name computations which the instruction runs; of `branch_computations` exactly one runs.
 _RUNS = ("calls", "to_apply", "body", "condition", "called_computations", "true_computation", "false_computation")
-_NUMBER = re.compile(r"^(-?\d+)\)")
+_NUMBER = re.compile(r"^(-?\d+)\)")  # of a constant: "4)" in `constant(4)`
 # Operations that pass an integer on unchanged.
 _SAME = ("copy", "bitcast", "convert", "reshape")
 
@@ -207,6 +207,7 @@ def parse(hlo: str) -> Module:
         elif match := _INSTRUCTION.match(line):
             name = match["name"]
             module.instructions[name] = Instruction(match["opcode"], match["rest"], match["type"], name)
+            # By name over the whole module, because XLA gives every instruction of a module its own name.
             module.computations.setdefault(inside, []).append(name)
             if match["root"]:
                 module.roots[inside] = name

@@ -52,6 +52,7 @@ class ShardingContext:
 
 
 WHOLE = ShardingContext()
+# A variable of the context, not an argument: the layers of any library read it, and their signatures are not ours.
 _current: ContextVar[ShardingContext] = ContextVar("sharding_context", default=WHOLE)
 
 
