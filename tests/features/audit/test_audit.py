@@ -355,6 +355,6 @@ def test_bad_input_gets_one_sentence(tmp_path: Path, text: str, facts: tuple[str
 
 
 def test_no_jax_is_needed() -> None:
-    code = "import sys; from jaxbench.features.audit import checks, page, table, work; print('jax' in sys.modules)"
+    code = "import sys; from jaxbench.features.audit import checks, page, table; print('jax' in sys.modules)"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, cwd=audits.ROOT)
     assert done.stdout.strip() == "False", done.stderr
