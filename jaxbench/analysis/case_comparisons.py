@@ -258,6 +258,11 @@ class CallSplit:
         return f"{self.op}, {rows} on {self.where}: {interval(self.whole, seconds)} = {' + '.join(words)}."
 
 
+def _shape(rows: int) -> str:
+    """The name that `workloads/kernels/versus.py` gives to the size."""
+    return f"{rows} row{'s' * (rows != 1)}"
+
+
 def _part(name: str, value: Estimate, told: bool) -> str:
     if told:
         return f"{name} {interval(value, seconds)}"
@@ -280,8 +285,7 @@ def find_splits(rows: Sequence[Row]) -> list[CallSplit]:
     for row in wholes:
         size = row.point.elements or 0
         sizes = [other.point.elements or 0 for other in wholes if other.point.op == row.point.op]
-        shape = f"{size} row{'s' * (size != 1)}"  # the name that `workloads/kernels/versus.py` gives to the size
-        waited, start = (by_key.get(key(row, shape, impl)) for impl in (WAITED, START))
+        waited, start = (by_key.get(key(row, _shape(size), impl)) for impl in (WAITED, START))
         if size not in (min(sizes), max(sizes)) or waited is None or start is None:  # latency, and throughput
             continue
         times = paired_ratio.times([row, waited, start])

@@ -71,7 +71,7 @@ class Estimate:
     def has_interval(self) -> bool:
         return math.isfinite(self.lo) and math.isfinite(self.hi)
 
-    def alone(self) -> Estimate:  # for numbers whose interval would say less than it seems to
+    def alone(self) -> Estimate:  # where an interval would promise more than it shows
         """The value without its interval."""
         return Estimate(value=self.value)
 

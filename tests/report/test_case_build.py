@@ -22,8 +22,6 @@ from jaxbench.errors import UserError
 from jaxbench.report import build, details, run_report, sentences, table
 from jaxbench.statistics.bootstrap import Estimate
 
-HOSTILE = '<script>alert("x")</script>&{{ 7 * 7 }}'
-
 
 def shown(path: Path, width: int = 100) -> str:
     """The report on a terminal of this width."""
@@ -134,16 +132,6 @@ def test_nothing_measured_still_makes_a_page(tmp_path: Path, view: str) -> None:
     assert not outcome.ok and "No headline: nothing was measured." in (tmp_path / "report.html").read_text()
 
 
-@pytest.mark.parametrize("view", thin(list(runs.VIEWS), 3))
-def test_hostile_text_is_escaped_everywhere(tmp_path: Path, view: str) -> None:
-    made = [renamed(m, op=HOSTILE, dtype=HOSTILE, impl=HOSTILE, experiment=HOSTILE) for m in runs.VIEWS[view]()[:4]]
-    made[0] = dataclasses.replace(made[0], failure=HOSTILE)
-    runs.folder(tmp_path, view, made, left_out=[HOSTILE], config={"measures": "cases", "name": HOSTILE})
-    text, seen = both(tmp_path, width=400)
-    assert "<script" not in text and "&lt;script&gt;" in text and "49" not in text.split("</title>")[0]
-    assert HOSTILE in seen
-
-
 NAMES = ["[/x]", r"my$\bad$x", "--><b>", "x[bs]", "[bold]x[/bold]", ":smile:"]
 
 
@@ -153,13 +141,6 @@ def test_markup_in_a_name_is_not_obeyed(tmp_path: Path, name: str) -> None:
     text, seen = both(tmp_path)
     assert f"{name}  float32" in seen
     assert "<b>" not in text and "<!--" not in text
-
-
-def test_no_request_can_leave_the_page(collectives: tuple[str, str]) -> None:
-    text, _ = collectives
-    assert "default-src 'none'" in text
-    assert not re.search(r"https?://|@import|<script|<link|<iframe|<img|<image|<object|\bon\w+=", text)
-    assert set(re.findall(r'(?:href|src)="([^"]{0,1})', text)) <= {"#"} and not re.search(r"url\((?!#)", text)
 
 
 def test_ids_of_one_figure_are_not_those_of_another(collectives: tuple[str, str]) -> None:

@@ -7,6 +7,7 @@ import io
 import json
 import re
 from collections.abc import Callable
+from functools import partial
 from html import escape
 from pathlib import Path
 from typing import Any
@@ -23,7 +24,7 @@ from jaxbench.errors import UserError
 from jaxbench.report import build, details, page
 from jaxbench.report.run_report import find
 
-HOSTILE = '<script>alert("x")</script>&{{ 7 * 7 }}'
+HOSTILE = '<script>alert("x")</script>&{{ 7 * 7 }}[bold]$x$'
 
 
 def _summary(path: Path) -> dict[tuple[str, str, str], dict[str, str]]:
@@ -118,15 +119,36 @@ def test_nothing_measured_still_makes_a_page(tmp_path: Path) -> None:
     assert "No headline: nothing was measured." in (tmp_path / "report.html").read_text()
 
 
-def test_hostile_names_are_escaped_everywhere(tmp_path: Path) -> None:
-    fabricate.run_folder(tmp_path, experiment=HOSTILE, config={"report": {"overlay": ""}, "name": HOSTILE})
-    console = Console(width=100, record=True, quiet=False, file=open(tmp_path / "out.txt", "w"))
-    build.write(tmp_path, console)
-    console.file.close()
+def hostile_steps(path: Path) -> None:
+    fabricate.run_folder(path, experiment=HOSTILE, config={"report": {"overlay": ""}, "name": HOSTILE})
+
+
+def hostile_levers(path: Path) -> None:
+    made = [fabricate_arms.arm(0.01, freeze="none"), fabricate_arms.arm(0.005, freeze=HOSTILE)]
+    made.append(fabricate_arms.arm(0.005, freeze="x", failed=HOSTILE))
+    fabricate_arms.lever_folder(path, made, ["freeze"], experiment=HOSTILE)
+
+
+def hostile_cases(path: Path, view: str) -> None:
+    names = dict.fromkeys(("op", "dtype", "impl", "experiment"), HOSTILE)
+    made = [dataclasses.replace(m, record=dataclasses.replace(m.record, **names)) for m in runs.VIEWS[view]()[:4]]
+    made[0] = dataclasses.replace(made[0], failure=HOSTILE)
+    runs.folder(path, view, made, left_out=[HOSTILE], config={"measures": "cases", "name": HOSTILE})
+
+
+VIEWS = {view: partial(hostile_cases, view=view) for view in thin([*runs.VIEWS], 3)}
+
+
+@pytest.mark.parametrize("make", [hostile_steps, hostile_levers, *VIEWS.values()], ids=["steps", "levers", *VIEWS])
+def test_hostile_names_are_escaped_everywhere(tmp_path: Path, make: Callable[[Path], None]) -> None:
+    make(tmp_path)
+    with open(tmp_path / "out.txt", "w") as file:
+        build.write(tmp_path, Console(width=400, file=file))
     html = (tmp_path / "report.html").read_text()
     assert "<script" not in html and "&lt;script&gt;" in html and "49" not in html.split("</title>")[0]
     assert HOSTILE in (tmp_path / "out.txt").read_text()
-    assert _summary(tmp_path)["shard_map", "strong", "1"]["experiment"] == HOSTILE
+    if make is hostile_steps:
+        assert _summary(tmp_path)["shard_map", "strong", "1"]["experiment"] == HOSTILE
 
 
 NAMES = ["[/x]", "--><b>", "cnn[bs]", "[bold]x[/bold]", ":smile:", "back\\", r"my$\bad$x"]
@@ -157,12 +179,18 @@ def test_on_paper_nothing_is_cut_off_or_headed_without_content(tmp_path: Path) -
     assert "section.folds:not(:has(> details[open]))" in paper and html.count("<section") == html.count("</section>")
 
 
-def test_no_request_can_leave_the_page(tmp_path: Path) -> None:
-    config = {"report": {"overlay": "tf_dgx1_p100_synth"}}
-    build.write(fabricate.run_folder(tmp_path, config=config))
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda path: fabricate.run_folder(path, config={"report": {"overlay": "tf_dgx1_p100_synth"}}),
+        lambda path: runs.folder(path, "collectives"),
+    ],
+)
+def test_no_request_can_leave_the_page(tmp_path: Path, make: Callable[[Path], Path]) -> None:
+    build.write(make(tmp_path))
     html = (tmp_path / "report.html").read_text()
     assert "default-src 'none'" in html
-    assert not re.search(r"https?://|//\w+\.\w+|@import|<script|<link|<iframe|<img|<object|\bon\w+=", html)
+    assert not re.search(r"https?://|//\w+\.\w+|@import|<script|<link|<iframe|<img|<image|<object|\bon\w+=", html)
     assert set(re.findall(r'(?:href|src)="([^"]{0,1})', html)) <= {"#"}
     assert not re.search(r"url\((?!#)", html)
 
