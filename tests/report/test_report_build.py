@@ -7,7 +7,6 @@ import io
 import json
 import re
 from collections.abc import Callable
-from functools import partial
 from html import escape
 from pathlib import Path
 from typing import Any
@@ -119,35 +118,30 @@ def test_nothing_measured_still_makes_a_page(tmp_path: Path) -> None:
     assert "No headline: nothing was measured." in (tmp_path / "report.html").read_text()
 
 
-def hostile_steps(path: Path) -> None:
-    fabricate.run_folder(path, experiment=HOSTILE, config={"report": {"overlay": ""}, "name": HOSTILE})
+def hostile(path: Path, kind: str) -> None:
+    """A run with hostile text wherever a name can be. kind: "steps", "levers", or a view of cases."""
+    if kind == "steps":
+        fabricate.run_folder(path, experiment=HOSTILE, config={"report": {"overlay": ""}, "name": HOSTILE})
+    elif kind == "levers":
+        arms = [fabricate_arms.arm(0.01, freeze="none"), fabricate_arms.arm(0.005, freeze=HOSTILE)]
+        arms.append(fabricate_arms.arm(0.005, freeze="x", failed=HOSTILE))
+        fabricate_arms.lever_folder(path, arms, ["freeze"], experiment=HOSTILE)
+    else:
+        names = dict.fromkeys(("op", "dtype", "impl", "experiment"), HOSTILE)
+        cases = [dataclasses.replace(m, record=dataclasses.replace(m.record, **names)) for m in runs.VIEWS[kind]()[:4]]
+        cases[0] = dataclasses.replace(cases[0], failure=HOSTILE)
+        runs.folder(path, kind, cases, left_out=[HOSTILE], config={"measures": "cases", "name": HOSTILE})
 
 
-def hostile_levers(path: Path) -> None:
-    made = [fabricate_arms.arm(0.01, freeze="none"), fabricate_arms.arm(0.005, freeze=HOSTILE)]
-    made.append(fabricate_arms.arm(0.005, freeze="x", failed=HOSTILE))
-    fabricate_arms.lever_folder(path, made, ["freeze"], experiment=HOSTILE)
-
-
-def hostile_cases(path: Path, view: str) -> None:
-    names = dict.fromkeys(("op", "dtype", "impl", "experiment"), HOSTILE)
-    made = [dataclasses.replace(m, record=dataclasses.replace(m.record, **names)) for m in runs.VIEWS[view]()[:4]]
-    made[0] = dataclasses.replace(made[0], failure=HOSTILE)
-    runs.folder(path, view, made, left_out=[HOSTILE], config={"measures": "cases", "name": HOSTILE})
-
-
-VIEWS = {view: partial(hostile_cases, view=view) for view in thin([*runs.VIEWS], 3)}
-
-
-@pytest.mark.parametrize("make", [hostile_steps, hostile_levers, *VIEWS.values()], ids=["steps", "levers", *VIEWS])
-def test_hostile_names_are_escaped_everywhere(tmp_path: Path, make: Callable[[Path], None]) -> None:
-    make(tmp_path)
+@pytest.mark.parametrize("kind", ["steps", "levers", *thin([*runs.VIEWS], 3)])
+def test_hostile_names_are_escaped_everywhere(tmp_path: Path, kind: str) -> None:
+    hostile(tmp_path, kind)
     with open(tmp_path / "out.txt", "w") as file:
         build.write(tmp_path, Console(width=400, file=file))
     html = (tmp_path / "report.html").read_text()
     assert "<script" not in html and "&lt;script&gt;" in html and "49" not in html.split("</title>")[0]
     assert HOSTILE in (tmp_path / "out.txt").read_text()
-    if make is hostile_steps:
+    if kind == "steps":
         assert _summary(tmp_path)["shard_map", "strong", "1"]["experiment"] == HOSTILE
 
 
