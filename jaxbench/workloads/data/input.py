@@ -263,6 +263,7 @@ class Pipeline:
 
     def batch(self, number: int) -> Example:
         """The batch with this number. Exceptions of decoding pass through."""
+        # `map` keeps the order, so the batch does not depend on which thread is faster.
         parts = list(self._pool.map(functools.partial(self._decode, number * self._size), self._parts))
         examples = [example for part in parts for example in part]
         return {name: np.stack([example[name] for example in examples]) for name in examples[0]}
