@@ -38,7 +38,7 @@ from jaxbench.sweep.workers import References, Workers, affordable, failure_of, 
 # after its preparation, and an interrupted run keeps the points that it has finished.
 FEW = 5
 DOUBLE_EVERY = 4  # one of this number of visits of a process to a point has the second clock
-AUTO_DOUBLE_EVERY = 8  # the same with rounds=auto, which has many visits; each last visit has the second clock, too
+AUTO_DOUBLE_EVERY = 8  # the same with rounds=auto, which has many visits
 ABLATION_SETS = 3  # sets of processes that measure ablations: as few as show how processes differ
 
 
@@ -287,9 +287,6 @@ class _Sweep:
         for name in names:
             if name not in together:
                 self.prepare_new(workers, name)
-        if together and not self.checked:  # the other points take the kind of its loss
-            first = together.pop(0)
-            self.prepare_new(workers, first, self.new(first, paced=False))
         requests = {name: self.new(name, paced=False) for name in together}
         for name, request in requests.items():
             workers.send_ahead(name, request)
@@ -324,7 +321,8 @@ class _Sweep:
             self.sets.pop().close()
 
     def new(self, name: str, *, paced: bool = True) -> messages.Prepare:
-        """The request to prepare a point for the first time. All points have the same kind of loss."""
+        """The request to prepare a point for the first time. All points have the same kind of loss. The processes that
+        start the run each find it, because none should wait while another compiles."""
         loss = next((record.loss for record in self.checked.values()), "")
         point, reference = self.points[name].to_json(), self.references.told(self.points[name])
         return messages.Prepare(point=point, loss=loss, paced=paced, reference=reference)
@@ -378,8 +376,10 @@ class _Sweep:
             return
         visit = self.visits[workers.number, name]
         if self.job.automatic:  # not in the first visits, because the ablations wait for them
-            # An ablation has too few rounds for an interval of its second clock, so one set shows that it agrees.
-            double = last or (visit % AUTO_DOUBLE_EVERY == 1 and not (workers.number and self.is_ablation(name)))
+            # An ablation has too few rounds for an interval of its second clock, so one set shows that it agrees. Few
+            # sets need the last visits for an interval of the second clock.
+            due = visit % AUTO_DOUBLE_EVERY == 1 or (last and len(self.sets) < FEW)
+            double = due and not (workers.number and self.is_ablation(name))
         else:
             double = visit % every == 0
         trains = isinstance(point, Point)
