@@ -7,7 +7,8 @@
 A row of `jaxbench/catalog/published/forecast_configurations.csv` is a run of `gpt`. Two shallow models are compiled
 for its target (`--depths`), and a line through them is the forecast. Nothing is fitted to a row: the band that judges
 it is from the *other* runs of its family of programs (`band`). The results and the figure are in
-`docs/figures/forecasts` (`accountability.csv`); `--only=` judges them without a compiler.
+`docs/figures/forecasts` (`accountability.csv`); `--only=` judges them without a compiler, and renews the bands that
+forecasts use (`jaxbench/catalog/forecast_errors.csv`).
 
 The goals: a median error of 8 % for TPUs and of 7 % for programs that XLA compiled for GPUs, a band no wider than 35 %
 for the latter, and nine published values of ten in their band. The exit code is 1 if a goal is missed.
@@ -41,6 +42,7 @@ from jaxbench.measure.arm import inspected
 
 RESULTS = Path("docs/figures/forecasts")
 FILE = "accountability.csv"
+BANDS = Path("jaxbench/catalog/forecast_errors.csv")
 # The families of programs. The value is the name that tables show.
 PROGRAMS = {
     "tpu": "XLA, TPU", "xla_remat": "XLA, GPU, recomputing", "xla": "XLA, GPU", "torch_compiled": "PyTorch, compiled",
@@ -241,6 +243,20 @@ def write(rows: Sequence[Judged], path: Path) -> None:
     path.write_text(out.getvalue(), encoding="utf-8")
 
 
+def bands(rows: Sequence[Judged]) -> str:
+    """The catalogue's file of bands: of each family, from all of its recent runs."""
+    shortest = {tpu: min((row.kernel_s for row in rows if (row.program == "tpu") == tpu and not row.bound), default=0)
+                for tpu in (True, False)}  # fmt: skip
+    lines = ["family,low,high,runs,kernel_s,source"]
+    for family in families(rows):
+        runs, (low, high) = sum(row.year >= RECENT for row in family.banded), family.band
+        if high < math.inf:
+            kernel = f"{shortest[family.program == 'tpu']:.4g}"
+            source = f"python -m benchmarks.forecasts ({RESULTS / FILE})"
+            lines.append(f"{family.program},{low:.3f},{high:.3f},{runs},{kernel},{source}")
+    return "\n".join([*lines, ""])
+
+
 def read(path: Path) -> list[Judged]:
     """Written results; [] without a file."""
     if not path.exists():
@@ -343,6 +359,8 @@ def main() -> None:
     rows = [known[each["id"]] for each in every if each["id"] in known]
     show(rows, every, console)
     forecasts_figure.save(families(rows), asked.results)
+    if asked.results == RESULTS:
+        BANDS.write_text(bands(rows), encoding="utf-8")
     for sentence in (goals := missed(rows)):
         console.print(f"missed: {sentence}")
     raise SystemExit(int(bool(goals)))

@@ -1,14 +1,14 @@
 # Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
 """Redraws the committed figures from the committed runs, in the committed formats; measures nothing.
 
-Figures of runs that are not committed (papers, flags, compiled and forecast steps) do not change until those runs are
-repeated.
+Figures of runs that are not committed (papers, flags, compiled steps) do not change until those runs are repeated.
 
 Run: python -m benchmarks.redraw
 """
 
 from __future__ import annotations
 
+import functools
 import json
 import subprocess
 import sys
@@ -16,13 +16,18 @@ from pathlib import Path
 
 from jaxbench.analysis import machine_profile
 from jaxbench.core.store import RunFolder, write_json
+from jaxbench.features.forecast import forecasts
+from jaxbench.features.forecast import page as forecast_page
+from jaxbench.features.forecast.figures import draw_forecast
 from jaxbench.features.machine_profile import machine_command
 from jaxbench.features.machine_profile import page as machine
 from jaxbench.features.time_to_target import page as targets
 from jaxbench.records import documents
 from jaxbench.report import build
+from jaxbench.report.drawing import canvas
 
 FIGURES = Path("docs/figures")
+FORECAST = FIGURES / "forecasts" / "maxtext_16b"  # its records; docs/FORECASTS.md has the command that makes them
 
 
 def rebuild_card() -> None:
@@ -38,8 +43,15 @@ def rebuild_card() -> None:
             write_json(path, card)
 
 
+def redraw_forecast() -> None:
+    records = forecasts.read(FORECAST)
+    files = canvas.render(functools.partial(draw_forecast, records, title=forecast_page.title(records)))
+    canvas.write({suffix: files[suffix] for suffix in ("svg", "png")}, FORECAST.parent, FORECAST.name)
+
+
 def main() -> None:
     rebuild_card()
+    redraw_forecast()
     tracked = subprocess.run(["git", "ls-files", FIGURES], capture_output=True, text=True, check=True).stdout.split()
     pictures = [Path(file) for file in tracked if Path(file).suffix in (".svg", ".png", ".pdf")]
     for path in sorted({picture.parent.parent for picture in pictures if picture.parent.name == "figures"}):

@@ -24,16 +24,18 @@ from jaxbench.machine import start as start_lib
 
 FOLDER = Path(__file__).parent / "compiled"
 TARGETS = ("v5e:2x4", "h100:8")
+SLICES = ("v5e:2x2x2",)  # two slices of 2 x 2
 BATCH = 64
 # Source files and lines: they contain folders and are not read.
 _TABLES = re.compile(r"^(FileNames|FunctionNames|FileLocations|StackFrames)\n(.+\n)*", re.MULTILINE)
 _GPT = {"model.width": 32, "model.heads": 8, "model.context": 16, "model.vocab": 64, "model.layers": 2}
+_WIDE = {**_GPT, "model.width": 128, "model.heads": 4, "model.layers": 1}  # tiles of its heads are mostly padding
 
 
 @dataclass(frozen=True)
 class Case:
     """strategy: "broken/FAULT" for a wrong one. levers: as for `build_program`. clips: by the norm of all
-    gradients; the wrong variant is then of fsdp."""
+    gradients; the wrong variant is then of fsdp. targets: for which its text is kept."""
 
     name: str
     experiment: str
@@ -41,6 +43,7 @@ class Case:
     changes: dict[str, Any] = field(default_factory=dict)
     levers: dict[str, str] = field(default_factory=dict)
     clips: bool = False
+    targets: tuple[str, ...] = TARGETS
 
     @property
     def broken(self) -> bool:
@@ -82,6 +85,11 @@ CASES = [
     *(Case(f"gpt-{strategy}", "gpt", strategy, _GPT) for strategy in ("tensor", "context")),
     Case("gpt-expert", "gpt", "expert", {**_GPT, "model.experts": 8}),
     Case("gpt-pipeline", "gpt", "hybrid", {**_GPT, "lever.accumulate": "4"}, {"mesh": "data=4,stage=2"}),
+    Case("slices-data2-fsdp4", "gpt", "hybrid", _WIDE, {"mesh": "data=2,fsdp=4"}, targets=SLICES),
+    Case("slices-data4-fsdp2", "gpt", "hybrid", _WIDE, {"mesh": "data=4,fsdp=2"}, targets=SLICES),
+    Case("slices-tensor2", "gpt", "hybrid", _WIDE, {"mesh": "data=2,fsdp=2,tensor=2"}, targets=SLICES),
+    *(Case(f"slices-{strategy}", "mlp", strategy, targets=SLICES) for strategy in ("jit_auto", "zero1", "zero2")),
+    *(Case(f"slices-{fault}", "mlp", f"broken/{fault}", targets=SLICES) for fault in communication.FAULTS),
 ]
 BY_NAME = {case.name: case for case in CASES}
 
@@ -99,7 +107,8 @@ def make(target: str, names: str = "") -> None:
     from jaxbench.measure.compile_report import compile_step
 
     devices = start_lib.target_devices(targets.parse(target))
-    for case in (BY_NAME[name] for name in names.split(",")) if names else CASES:
+    mine = [case for case in CASES if target in case.targets]
+    for case in (BY_NAME[name] for name in names.split(",")) if names else mine:
         workload, program = case.build(devices)
         hlo = compile_step(workload, program, BATCH).hlo
         hlo = re.sub(r", metadata=\{[^}]*\}", "", _TABLES.sub("", hlo))
@@ -112,7 +121,7 @@ def main() -> None:
     if len(sys.argv) > 1:
         make(sys.argv[1])
         return
-    for target in TARGETS:
+    for target in (*TARGETS, *SLICES):
         environment = {**os.environ, **start_lib.target_environment(targets.parse(target))}
         subprocess.run([sys.executable, "-m", "compiled_cases", target], check=True, env=environment)
 

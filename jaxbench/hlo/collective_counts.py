@@ -35,7 +35,8 @@ _SLICES = re.compile(
     r'rendezvous="([^"]*)".*_xla_megascale_target="\{([^}]*)\}x\{([^}]*)\}".*_xla_megascale_transfer_type="(\w+)"'
 )
 _BETWEEN = " between slices"  # of an axis that spans slices and goes on within them
-_PADDING = 0.06  # most of what slices sum in parts, which fill whole tiles
+_SAME = ("bitcast", "copy", "copy-start", "copy-done")  # leave the numbers of an array as they are
+_TILE = 1024  # numbers of 32 bits
 _PAIRS = re.compile(r"source_target_pairs=\{(\{[\d,{} ]*\})\}")
 
 Groups = tuple[tuple[int, ...], ...]  # places of devices in the mesh, row by row
@@ -53,19 +54,22 @@ def count(module: Module, mesh: Mapping[str, int] | None = None) -> tuple[Collec
     turns = module.turns()
     results: dict[tuple[str, str, int], list[Array]] = {}
     packed: Counter[tuple[str, str, int]] = Counter()
+    tiles: Counter[tuple[str, str, int]] = Counter()  # bytes that slices send to fill tiles
     for computation in module.computations:
         lines = module.lines(computation)
         # By operand, the instruction that uses it: for a -start this is its -done.
         done = {operand: line for line in lines for operand in line.operands}
         for line in lines:
-            if line.opcode == "recv" and (between := between_slices(line)) is not None:
+            if line.opcode == "send" and (between := between_slices(line)) is not None:
                 key = between[1], _across(mesh or {}, between[2]), between[2]
-                results.setdefault(key, []).extend([line.arrays[0]] * turns[computation])
+                sent, unpadded = _between(line, module)
+                results.setdefault(key, []).extend([unpadded] * turns[computation])
+                tiles[key] += (sent.bytes - unpadded.bytes) * turns[computation]
             if line.kind in COLLECTIVES and not continued(line):
                 key = line.kind, *_axis(line, mesh or {})
                 results.setdefault(key, []).extend(_results(line, module, done.get(line.name)) * turns[computation])
                 packed[key] += _packed(line) * turns[computation]
-    return tuple(_collective(*key, results[key], packed[key]) for key in sorted(results))
+    return tuple(_collective(*key, results[key], packed[key], tiles[key]) for key in sorted(results))
 
 
 def continued(line: Instruction) -> bool:
@@ -107,9 +111,32 @@ def of_slices(line: Instruction, module: Module, mesh: Mapping[str, int]) -> tup
     found = between_slices(line)
     if found is None:
         return None
-    name, kind, slices, devices = found
+    _, kind, slices, devices = found
+    sent, unpadded = _between(line, module)
+    return _collective(kind, _across(mesh, slices), slices, [unpadded], 0, sent.bytes - unpadded.bytes), devices
+
+
+def _between(send: Instruction, module: Module) -> tuple[Array, Array]:
+    """(the array that a collective between slices results in, the same without what fills its last tiles)."""
+    found = between_slices(send)
+    name, kind = (found[0], found[1]) if found else ("", "")
     received = (each for each in module.instructions.values() if each.opcode == "recv" and f'"{name}"' in each.rest)
-    return _collective(kind, _across(mesh, slices), slices, [next(received, line).arrays[0]], 0), devices
+    result = next(received, send).arrays[0]
+    return result, (_unpadded(send.operands[0], module) if kind == "all-reduce" else None) or result
+
+
+def _unpadded(operand: str, module: Module) -> Array | None:
+    """The array that a TPU extended to whole tiles before it was sent; None if it was not extended."""
+    line = module.instructions.get(operand)
+    while line is not None and line.target != "ZeroCrop":
+        source = module.instructions.get(line.operands[0]) if line.operands else None
+        if line.opcode in _SAME or (line.opcode == "all-reduce" and len(line.operands) == 1):
+            line = source
+        elif line.opcode == "get-tuple-element" and source is not None and source.opcode == "all-reduce":
+            line = module.instructions.get(source.operands[int(line.attributes["index"])])
+        else:
+            return None
+    return module.instructions[line.operands[0]].arrays[0] if line is not None else None
 
 
 def _across(mesh: Mapping[str, int], slices: int) -> str:
@@ -122,7 +149,7 @@ def flat(collectives: Iterable[Collective]) -> tuple[Collective, ...]:
     """The collectives of the same step if its devices were in one slice, from those of several.
 
     Over an axis that spans slices and goes on within them, the compiler sums whole arrays in each slice, then each
-    device's part of them between slices, and gathers the parts. That is one all-reduce. Its padding is in `packed`.
+    device's part of them between slices, and gathers the parts; small arrays it sums whole. That is one all-reduce.
     """
     collectives = tuple(collectives)
     between = [each for each in collectives if each.axis.endswith(_BETWEEN)]
@@ -130,23 +157,28 @@ def flat(collectives: Iterable[Collective]) -> tuple[Collective, ...]:
     within = [each for each in collectives if spans and spans in each.axis.split("+")]
     if not within:
         return collectives
-
-    def summed(some: list[Collective], name: str) -> int:
-        """A quantity of the arrays that are summed, all parts of each."""
-        parts = [(each, {"all-reduce": 1, "reduce-scatter": each.group}.get(each.kind, 0)) for each in some]
-        return sum(getattr(each, name) * count for each, count in parts)
-
-    whole = summed(within, "elements") + summed(within, "scalars")
-    numbers = min(whole, max(each.group for each in within) * summed(between, "elements"))
-    padding = round(_PADDING * numbers)
+    sums = [each for each in within if each.kind in ("all-reduce", "reduce-scatter")]
+    gathers = [each for each in within if each.kind == "all-gather"]
+    whole = sum(_whole(each) for each in sums)
+    both = sum(_whole(each) for each in between if each.kind in ("all-reduce", "reduce-scatter"))
+    if any(each.kind == "all-gather" for each in between):
+        both, gathers = both * max(each.group for each in within), []  # parameters are gathered, and no sum need be
+    else:  # what is gathered was sent between slices in parts, the rest whole
+        both += sum(each.elements - each.elements // each.group for each in gathers)
+        # Parts of an array that slices sum by all-reduce are filled up to tiles.
+        tiles = sum(_TILE * each.group * each.count for each in sums if each.kind == "all-reduce")
+        gathers = gathers if sum(each.elements for each in gathers) <= whole + tiles else []
+    numbers = min(whole, both)
+    size = sum(each.bytes * (each.group if each.kind == "reduce-scatter" else 1) for each in sums)
     one = Collective(
-        kind="all-reduce", count=1, axis=within[0].axis, elements=numbers - padding, packed=padding,
-        bytes=summed(within, "bytes") * (numbers - padding) // max(1, whole),
-    )  # fmt: skip
-    sums = not any(each.kind == "all-gather" for each in between)  # then slices gather the parts of sums only
-    done = [each for each in within if each.kind in ("all-reduce", "reduce-scatter")]
-    done += [each for each in within if sums and each.kind == "all-gather" and each.elements <= numbers]
-    return (one, *(each for each in collectives if each not in done and each not in between))
+        kind="all-reduce", count=1, axis=within[0].axis, elements=numbers, bytes=size * numbers // max(1, whole)
+    )
+    return (one, *(each for each in collectives if each not in (*sums, *gathers, *between)))
+
+
+def _whole(summed: Collective) -> int:
+    """The numbers of the arrays that an all-reduce or a reduce-scatter sums, all parts of each."""
+    return (summed.elements + summed.scalars) * (summed.group if summed.kind == "reduce-scatter" else 1)
 
 
 def kinds(module: Module) -> tuple[str, ...]:
@@ -190,6 +222,8 @@ def _results(line: Instruction, module: Module, done: Instruction | None) -> lis
         padded = module.instructions.get(operands[0])
         if padded is not None and padded.opcode == "pad":
             return list(module.instructions[padded.operands[0]].arrays)
+    if line.opcode == "all-reduce" and len(line.operands) == len(line.arrays):
+        return [_unpadded(name, module) or array for name, array in zip(line.operands, line.arrays, strict=True)]
     if not line.opcode.endswith("-start"):
         return list(line.arrays)
     if done is not None and done.opcode == f"{line.kind}-done":
@@ -200,7 +234,8 @@ def _results(line: Instruction, module: Module, done: Instruction | None) -> lis
     return found if line.kind == "all-reduce" else found[len(found) // 2 :]
 
 
-def _collective(kind: str, axis: str, group: int, results: list[Array], packed: int) -> Collective:
+def _collective(kind: str, axis: str, group: int, results: list[Array], packed: int, tiles: int = 0) -> Collective:
+    """tiles: bytes that are sent in addition to the results, to fill whole tiles."""
     size, scalars = sum(array.bytes for array in results), [array for array in results if not array.shape]
     return Collective(
         kind=kind,
@@ -211,7 +246,7 @@ def _collective(kind: str, axis: str, group: int, results: list[Array], packed: 
         axis=axis,
         group=group,
         scalars=len(scalars),
-        wire_bytes=round(size * sent(kind, group)),
+        wire_bytes=round((size + tiles) * sent(kind, group)),
         packed=packed,
     )
 

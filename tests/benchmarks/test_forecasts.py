@@ -128,6 +128,7 @@ def test_results_are_read_as_they_were_written(tmp_path):
 def test_the_catalogues_bands_are_what_the_results_show():
     """Each family's band is from all of its recent runs, and most of these runs lie in it."""
     rows = forecasts.read(RESULTS)
+    assert forecasts.bands(rows) == (RESULTS.parents[3] / forecasts.BANDS).read_text()
     for program in forecasts.PROGRAMS:
         some = [row for row in rows if row.program == program and row.year >= forecasts.RECENT and not row.bound]
         if len(some) < 2:

@@ -111,7 +111,7 @@ def _title(document: Line) -> str:
 def _page(document: Line, table: Table, brief: Table, pictures: list[Picture]) -> Page:
     sections = [Section("Assumed", document["assumed"], definition=DEFINITION)]
     if document["missing"]:
-        sections.insert(0, Section("Not estimated, or too large", document["missing"]))
+        sections.insert(0, Section("Not estimated", document["missing"]))
     if grown := [_growth(each) for each in document.get("growth", [])]:
         sections.insert(0, Section("What another GPU brings, and what NVLink is worth", grown, definition=DEFINITION))
     if prices := _old(document["candidates"]):
@@ -127,7 +127,7 @@ def _page(document: Line, table: Table, brief: Table, pictures: list[Picture]) -
 def _answers(document: Line) -> list[str]:
     lines = [line for line in document["candidates"] if line["meets_deadline"] != "no"]
     if not lines:
-        return ["No candidate fits and ends by the deadline." if document["candidates"] else "No candidate fits."]
+        return ["No candidate ends by the deadline." if document["candidates"] else "No device is known to fit."]
     unit, scale = clock(document["candidates"])
     sentences = []
     for grade, how in (

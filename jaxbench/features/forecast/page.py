@@ -44,7 +44,7 @@ def _utilisation(record: ForecastRecord) -> str:
 
 
 def _fits(record: ForecastRecord) -> str:
-    return {True: "yes", False: "NO", None: ""}[record.fits]
+    return {True: "yes", False: "NO", None: "not known"}[record.fits]
 
 
 _COLUMNS = (

@@ -207,8 +207,15 @@ class _Reader:
                 yield Wait(line.name)
 
     def _start_of(self, done: Instruction) -> str:
-        """The start of an asynchronous collective from its end, through the fusions that carry its state; "": none."""
-        seen, ahead = set[str](), [*done.operands]
+        """The start of an asynchronous collective from its end, through the fusions that carry its state; "": none.
+
+        A fusion may carry several collectives, so arrays like the result are followed first."""
+
+        def alike_first(names: list[str]) -> list[str]:
+            known = self._module.instructions
+            return sorted(names, key=lambda name: name not in known or known[name].shape != done.shape)
+
+        seen, ahead = set[str](), alike_first(done.operands)
         while ahead:
             name = ahead.pop(0)
             line = self._module.instructions.get(name)
@@ -218,7 +225,7 @@ class _Reader:
             if line.opcode == "fusion" and any("AsyncCollectiveStart" in each.rest for each in self._inner(line)):
                 return name
             if line.opcode == "get-tuple-element" or (line.opcode == "fusion" and self._carries(line)):
-                ahead += line.operands
+                ahead = alike_first(line.operands) + ahead
         return ""
 
     def _inner(self, line: Instruction) -> list[Instruction]:

@@ -5,17 +5,33 @@ from __future__ import annotations
 
 import csv
 import dataclasses
+import datetime
+import gzip
+import io
 
 import pytest
+from experiment_cases import composed
 from fabricate_forecasts import at, compiled_tpu, in_kernels
 from ml_collections import ConfigDict
 from rich.console import Console
 
 from jaxbench.analysis.compiled import CompiledRow
 from jaxbench.catalog import targets
+from jaxbench.core.schema import CompiledRecord
 from jaxbench.errors import UserError
-from jaxbench.features.forecast import estimate, forecast_command, forecasts, network, page
+from jaxbench.features.forecast import (
+    advice_page,
+    advise_command,
+    estimate,
+    forecast_command,
+    forecasts,
+    network,
+    page,
+)
 from jaxbench.machine import start as start_lib
+from jaxbench.processes.client import WorkerError
+from jaxbench.processes.messages import Recorded
+from jaxbench.sweep import compile_only
 
 NONE = dict.fromkeys(("targets", "counts", "depths", "from", "link", "card"))
 
@@ -115,3 +131,86 @@ def test_table_file_and_page_show_three_grades(tmp_path):
 def test_a_model_without_layers_has_no_depths():
     with pytest.raises(UserError, match=r"no config\.model\.layers"):
         forecast_command._require_layers(ConfigDict({"model": {}}))
+
+
+TEXT = """\
+HloModule block
+ENTRY %main (p: f32[250000000]) -> f32[250000000] {
+  %p = f32[250000000]{0} parameter(0)
+  ROOT %sum = f32[250000000]{0} add(%p, %p)
+}
+"""
+
+
+class Compiler:
+    """Stands in for XLA: 20 GB for each block of a shallow model, and `whole` for the model with all blocks."""
+
+    whole: int | str = "no answer within 300 s"
+
+    def __init__(self, setup, log):
+        self.blocks, self.kind = setup.config["model"]["layers"], setup.platform
+
+    def ask(self, request, limit_s):
+        memory = self.blocks * 20 * 10**9 if self.blocks <= 2 else self.whole
+        if isinstance(memory, str):
+            raise WorkerError(memory, stage="compile")
+        if request.text:
+            with gzip.open(request.text, "wt") as file:
+                file.write(TEXT)
+        about = {name: request.point[name] for name in ("point", "devices", "strategy", "scaling", "global_batch")}
+        record = CompiledRecord(
+            **about, experiment="gpt", platform=self.kind, device_kind="", mesh={"fsdp": about["devices"]},
+            compile_s=1.0, collectives=(), checks=(), peak_bytes=memory, compiler_peak_bytes=memory, temp_bytes=0,
+            flops=1e12, product_flops=1e12,
+        )  # fmt: skip
+        return Recorded(record=record)
+
+    def close(self):
+        pass
+
+
+@pytest.fixture
+def blocks(installed, monkeypatch):
+    monkeypatch.setattr(compile_only, "Worker", Compiler)
+    return composed("gpt", **{"model.layers": 8, "mesh.devices": "8", "scaling": "weak", "strategy": "fsdp"})
+
+
+UNKNOWN = [("h100:8", "no answer within 300 s"), ("h100:8", 98 * 10**9), ("v5e:2x4", "no answer within 300 s")]
+
+
+@pytest.mark.parametrize(("target", "whole"), UNKNOWN)
+def test_memory_that_cannot_be_known_is_not_known_from_the_flags_to_the_page(
+    blocks, monkeypatch, tmp_path, target, whole
+):
+    """The line through two depths says 160 GB, twice what an H100 has."""
+    monkeypatch.setattr(Compiler, "whole", whole)
+    asked = forecast_command.request({**NONE, "targets": target, "depths": "1,2"})
+    records = forecast_command.forecast("gpt", blocks, asked, tmp_path, Console(file=io.StringIO()))
+    assert [(each.status, each.fits) for each in records] == [("ok", None)] and records[0].low_s
+    assert forecast_command.smallest_need(records) == ""
+    console = Console(record=True, width=200, file=io.StringIO())
+    page.write(tmp_path, console)
+    written = (tmp_path / page.PAGE).read_text().replace("never &quot;does not fit&quot;", "")  # of the definition
+    for shown in (console.export_text(), written):
+        assert "not known" in shown and "nknown" in shown
+        assert not any(wrong in shown for wrong in ("not fit", "too large", "NO<", "NO ", "enough memory"))
+    with open(tmp_path / page.CSV) as file:
+        assert [row["fits"] for row in csv.DictReader(file)] == [""]
+
+
+def test_memory_above_the_device_is_a_no_where_the_compiler_refused_the_whole_model(blocks, monkeypatch, tmp_path):
+    monkeypatch.setattr(Compiler, "whole", "RESOURCE_EXHAUSTED: Used 60.00G of 15.75G hbm.")
+    asked = forecast_command.request({**NONE, "targets": "v5e:2x4", "depths": "1,2"})
+    (record,) = forecast_command.forecast("gpt", blocks, asked, tmp_path, Console(file=io.StringIO()))
+    assert record.fits is False
+
+
+def test_advice_on_memory_that_is_not_known_never_says_that_it_does_not_fit(blocks, tmp_path):
+    texts = dict.fromkeys(("tokens", "examples", "deadline", "prices", "targets", "counts"))
+    asked = advise_command.request({**texts, "tokens": "1e12"}, today=datetime.date(2026, 11, 20))
+    assert not advise_command.advise("gpt", blocks, asked, tmp_path, Console(file=io.StringIO()))
+    console = Console(record=True, width=200, file=io.StringIO())
+    advice_page.write(tmp_path, console)
+    for shown in (console.export_text(), (tmp_path / advice_page.PAGE).read_text()):
+        assert "No device is known to fit." in shown and "its time or its memory is unknown" in shown
+        assert not any(wrong in shown for wrong in ("does not fit", "too large", "candidate fits", "enough memory"))

@@ -22,7 +22,7 @@ CHIP = Chip(
     attention_flop_per_s=5e11,
 )  # fmt: skip
 MESH = {"data": 8}
-EVERY = [(case.name, target) for case in cases.CASES for target in cases.TARGETS]
+EVERY = [(case.name, target) for case in cases.CASES for target in case.targets]
 
 
 def message(size: int = 1000, kind: str = "all-reduce", group: int = 8) -> Collective:
