@@ -6,6 +6,7 @@ import subprocess
 import sys
 
 import doorway
+import pytest
 from house.tree import ROOT
 
 # Only how much is measured differs from what a reader types.
@@ -20,6 +21,7 @@ assert run.table["devices"].tolist() == [1, 2] and len(run.records) >= 4
 """
 
 
+@pytest.mark.full  # half a minute on two busy cores
 def test_the_code_of_the_page_runs(tmp_path):
     blocks = re.findall(r"^```python\n(.*?)^```", (ROOT / "docs/PYTHON.md").read_text(), re.MULTILINE | re.DOTALL)
     assert len(blocks) == 3
