@@ -15,7 +15,7 @@ import traceback
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
-from types import ModuleType
+from types import ModuleType, TracebackType
 from typing import Any
 
 from jaxbench import imported
@@ -52,7 +52,7 @@ def load_experiment(name_or_path: str) -> ModuleType:
 def build(name_or_path: str, config: Any) -> Any:
     """The result of the experiment's ``build(config)``. Raises UserError, also for any exception of `build`."""
     module = load_experiment(name_or_path)
-    with explaining(file=experiment_path(name_or_path)):
+    with _Explained(experiment_path(name_or_path)):
         return module.build(config)
 
 
@@ -71,30 +71,19 @@ def changed(function: Callable[..., Any], **settings: Any) -> Callable[..., Any]
 
 def explained(module: ModuleType) -> AbstractContextManager[None]:
     """A context in which any exception from the module's file becomes a UserError that names the line."""
-    return explaining(file=Path(getattr(module, "__file__", None) or str(module)))
+    return _Explained(Path(getattr(module, "__file__", None) or str(module)))
 
 
-@contextmanager
 def explaining(
-    otherwise: str = "", hint: Callable[[Exception], str] = lambda error: "", *, file: Path | None = None
-) -> Iterator[None]:
+    otherwise: str = "", hint: Callable[[Exception], str] = lambda error: ""
+) -> AbstractContextManager[None]:
     """A context in which an exception that passed through a line of the user's files becomes a UserError naming it.
 
-    otherwise: the place to name if the exception passed through no such line; a UserError raised in a user's function
-      then gets its line, too. With "", such an exception and every UserError pass unchanged.
+    otherwise: the place to name if the exception passed through no such line. With "", such an exception and every
+      UserError pass unchanged.
     hint: exception -> a sentence to append; "": none.
-    file: to name if no line is known.
     """
-    try:
-        yield
-    except UserError as error:
-        if not otherwise or not (found := line_of(error)):
-            raise
-        raise UserError(f"'{found[0]}', line {found[1]}: {error}") from error
-    except (Exception, SystemExit) as error:
-        if (located := with_user_line(error, f"'{file}'" if file else otherwise, hint)) is error:
-            raise
-        raise located from error
+    return _Explained(None, otherwise, hint)
 
 
 def line_of(error: BaseException) -> tuple[str, int] | None:
@@ -188,7 +177,7 @@ def _load(what: str, path: Path) -> ModuleType:
     module = importlib.util.module_from_spec(spec)
     sys.modules[name] = module  # dataclasses and pickle look a class's module up here
     try:
-        with _siblings_importable(path), explaining(file=path):
+        with _siblings_importable(path), _Explained(path):
             spec.loader.exec_module(module)
     except UserError:
         del sys.modules[name]
@@ -214,6 +203,29 @@ def _siblings_importable(file: Path) -> Iterator[None]:
     finally:
         if str(folder) in sys.path:  # the file may have removed it
             sys.path.remove(str(folder))
+
+
+class _Explained(AbstractContextManager[None]):
+    """Turns any exception from the user's file into a UserError that names the line. It suppresses no exception."""
+
+    def __init__(self, path: Path | None, otherwise: str = "", hint: Callable[[Exception], str] = lambda error: ""):
+        """path: the file to name if no line is known; None: name `otherwise`, or if "" keep the exception."""
+        self.otherwise = f"'{path}'" if path is not None else otherwise
+        self.lines = path is None and bool(otherwise)  # a UserError raised inside a user's function gets the line, too
+        self.hint = hint
+
+    def __enter__(self) -> None:
+        pass
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if isinstance(error, UserError) and self.lines and (found := line_of(error)):
+            raise UserError(f"'{found[0]}', line {found[1]}: {error}") from error
+        if isinstance(error, (Exception, SystemExit)):
+            located = with_user_line(error, self.otherwise, self.hint)
+            if located is not error:
+                raise located
 
 
 def with_user_line(
