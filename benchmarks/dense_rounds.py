@@ -36,9 +36,9 @@ KINDS = (
     *(f"{LASTING[3]} {d} s" for d in LASTS),
 )  # fmt: skip
 EFFECTS = (0.0, 0.01, 0.03, 0.05)
-SETS = (3, 4, 8)
+SETS = (3, 4, 6, 8)
 BUDGET_S = 30.0  # as measure.budget_s is by default
-MORE_SETS, MORE_S = 4, 40.0  # of a run with more sets than that, which make fewer turns in the same time
+MORE_SETS, MORE_S = 6, 40.0  # of a run with more sets than that, which make fewer turns in the same time
 NAMES = ("one/strong", "two/strong", "one/weak", "two/weak")
 POINTS: dict[str, dict[str, Any]] = {
     name: {

@@ -48,7 +48,7 @@ def main(arguments: list[str], workdir: Path, console: Console) -> int:
     if other := identity.differences(old.manifest, manifest.probe(str(config.mesh.platform))):
         raise UserError(f"baseline '{name}' was measured on another machine ({identity.sentence(other)}).")
     if config.measure.rounds != config_lib.AUTO:  # with "auto" there are enough processes anyway
-        rounds, processes = config_lib.counts(config.measure.rounds, config.measure.processes)
+        rounds, processes = config_lib.counts(config.measure.rounds, config.measure.processes, live=False)
         with config.unlocked():
             config.measure.processes = max(processes, MIN_PROCESSES)
             config.measure.rounds = max(rounds, config.measure.processes)

@@ -435,7 +435,7 @@ class Bench(Compiler):
         if ready.point.levers.get(PART.name) != "inference":
             return timer
         # A block of one step is a latency. All rounds together need enough of them for a percentile.
-        rounds, _ = counts(self.config.measure.rounds, self.config.measure.processes)
+        rounds, _ = counts(self.config.measure.rounds, self.config.measure.processes, live=False)
         blocks = max(timer.blocks, -(-LATENCIES // rounds))
         return dataclasses.replace(timer, blocks=blocks, max_steps=1)
 

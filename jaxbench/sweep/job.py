@@ -119,12 +119,17 @@ class SweepJob:
     @property
     def counts(self) -> tuple[int, int]:
         """(rounds, sets of processes) that the config asks for; with rounds=auto the smallest number of rounds."""
-        return counts(self.config["measure"]["rounds"], self.config["measure"]["processes"])
+        return counts(self.config["measure"]["rounds"], self.config["measure"]["processes"], live=self.live)
 
     @property
     def live(self) -> bool:
-        """Whether all sets of processes may live at the same time.
+        return live(self.points, self.followers)
 
-        They may not on an accelerator, which belongs to one process, nor in a launch, because the free memory of the
-        other hosts is unknown here."""
-        return not self.followers and all(point.worker()[1].platform == "cpu" for point in self.points)
+
+def live(points: Sequence[Placed], followers: Followers | None) -> bool:
+    """Whether all sets of processes may live at the same time.
+
+    They may not on an accelerator, which belongs to one process, nor in a launch, because the free memory of the other
+    hosts is unknown here.
+    """
+    return not followers and all(point.worker()[1].platform == "cpu" for point in points)

@@ -44,7 +44,7 @@ from jaxbench.records import identity
 from jaxbench.records.documents import JsonObject
 from jaxbench.records.manifest import Machine, Manifest, Plan, PlannedPoint
 from jaxbench.sweep import studies, sweep
-from jaxbench.sweep.job import Automatic, Look, SweepJob
+from jaxbench.sweep.job import Automatic, Look, SweepJob, live
 from jaxbench.sweep.progress import AGAIN, GUESS_S, format_s, heartbeat, working
 from jaxbench.sweep.studies import Study, limit
 from jaxbench.sweep.workers import References, Workers
@@ -62,6 +62,12 @@ class Asked:
     points: Sequence[plan.Placed]
     notes: list[str]
     facts: Plan  # further fields of the manifest's plan
+    live: bool  # all sets of processes live at the same time
+
+    @property
+    def counts(self) -> tuple[int, int]:
+        """(rounds, sets of processes); with rounds=auto, the least rounds."""
+        return config_lib.counts(self.settings.rounds, self.settings.processes, live=self.live)
 
 
 def ask(experiment: str, config: ConfigDict, console: Console, followers: Followers | None = None) -> Asked:
@@ -73,7 +79,7 @@ def ask(experiment: str, config: ConfigDict, console: Console, followers: Follow
         machine = launch.all_hosts(followers, machine, experiment, config) if followers else machine
         placed, left_out = placement.place(cases, chosen, machine)
         facts = Plan(measures="cases", view=cases.view, left_out=left_out)
-        return Asked(chosen, machine, placed, left_out, facts)
+        return Asked(chosen, machine, placed, left_out, facts, live(placed, followers))
     if followers and studies.asked(config_lib.plain(config)):
         raise UserError(
             f"what '{config.experiment}' searches for is found by one process: start it without a launcher, or choose "
@@ -96,7 +102,7 @@ def ask(experiment: str, config: ConfigDict, console: Console, followers: Follow
     facts = Plan(measures="levers", swept=list(settings.swept)) if settings.swept else Plan()
     if compiler_sets := {name: about for point in points for name, about in compiler.named(point.levers).items()}:
         facts["compiler_sets"] = compiler_sets
-    return Asked(settings, machine, points, notes, facts)
+    return Asked(settings, machine, points, notes, facts, live(points, followers))
 
 
 def check(experiment: str, config: ConfigDict) -> None:
@@ -233,7 +239,7 @@ def _dry_point(
         blocks += 1 + 3 * settings.blocks
     cells = [f"{compile_s:.1f} s", f"{(answer.peak_bytes or 0) / 1e6:.1f} MB"]
     prepare_s = 2 * compile_s + (GUESS_CASE_S if isinstance(settings, CaseSettings) else GUESS_S["prepare"] / 2)
-    rounds, sets = settings.counts
+    rounds, sets = asked.counts
     again_s = 0 if point.oversubscribed else (sets - 1) * GUESS_S[AGAIN] / 2
     block_s = max(0.0 if point.oversubscribed else settings.block_s, step_s)
     return cells, prepare_s + again_s + plan.rounds_of(point, rounds) * blocks * block_s
@@ -278,7 +284,7 @@ def free_cores() -> list[int]:
 
 def size_of(asked: Asked) -> str:
     """The amount of measuring in words, such as "8 points x 10 rounds"."""
-    rounds, sets = asked.settings.counts
+    rounds, sets = asked.counts
     least = "at least " if asked.settings.rounds is None else ""
     return f"{len(asked.points)} points x {least}{rounds} rounds" + (
         f" in {sets} sets of processes" if sets > 1 else ""
@@ -313,7 +319,7 @@ def absolute(experiment: str) -> str:
 def session_of(asked: Asked, experiment: str) -> Manifest:
     """The manifest of this start of the run."""
     source, settings, machine = discovery.experiment_path(experiment), asked.settings, asked.machine
-    rounds, _ = settings.counts
+    rounds, _ = asked.counts
     points = [
         {**point.to_json(), "rounds": plan.rounds_of(point, rounds), "processes": point.processes}
         for point in asked.points

@@ -287,9 +287,6 @@ class _Sweep:
         for name in names:
             if name not in together:
                 self.prepare_new(workers, name)
-        if together and not self.checked:  # the other points take the kind of its loss
-            first = together.pop(0)
-            self.prepare_new(workers, first, self.new(first, paced=False))
         requests = {name: self.new(name, paced=False) for name in together}
         for name, request in requests.items():
             workers.send_ahead(name, request)
@@ -324,7 +321,8 @@ class _Sweep:
             self.sets.pop().close()
 
     def new(self, name: str, *, paced: bool = True) -> messages.Prepare:
-        """The request to prepare a point for the first time. All points have the same kind of loss."""
+        """The request to prepare a point for the first time. All points have the same kind of loss. The processes that
+        start the run each find it, because none should wait while another compiles."""
         loss = next((record.loss for record in self.checked.values()), "")
         point, reference = self.points[name].to_json(), self.references.told(self.points[name])
         return messages.Prepare(point=point, loss=loss, paced=paced, reference=reference)

@@ -16,7 +16,7 @@ from jaxbench.processes.client import WorkerError
 from jaxbench.processes.messages import Pace, Paced, Prepare, PrepareAgain, Recorded, Round, Same
 from jaxbench.sweep import sweep
 from jaxbench.sweep import workers as workers_lib
-from jaxbench.sweep.job import Automatic
+from jaxbench.sweep.job import Automatic, SweepJob
 
 
 class Scripted:
@@ -155,7 +155,8 @@ def test_points_that_explain_are_prepared_with_the_others_and_timed_alone(tmp_pa
     named = ("p1", "p2", "p2/local")
     assert first == [*(("prepare", each) for each in named), *(("pace", each) for each in named), ("prepare", "p8")]
     requests = {point: request for do, point, _, request in script.asked if do == "prepare"}
-    assert requests["p1"].loss == "" and requests["p2"].loss == "a mean over examples"
+    # No process waits for another one to find the kind of the loss. Those that start later are told it.
+    assert {requests[each].loss for each in named} == {""} and requests["p8"].loss == "a mean over examples"
     assert not any(request.paced for request in requests.values())
 
 
@@ -213,6 +214,16 @@ class Looks:
         return Found("precise" if rounds >= self.end else "", visits)
 
 
+@pytest.mark.parametrize(
+    "rounds, processes, followers, sets",
+    [("auto", "auto", None, 6), ("auto", "auto", "a launch", 4), ("auto", 3, None, 3), (10, "auto", None, 4)],
+)
+def test_there_are_more_sets_where_all_live_at_the_same_time(rounds, processes, followers, sets):
+    config = {"measure": {"rounds": rounds, "processes": processes}}
+    job = SweepJob(run=None, points=planned(), config=config, experiment="mlp", session=0, followers=followers)
+    assert job.counts == (2 * sets if rounds == "auto" else rounds, sets)
+
+
 AUTO = {"rounds": "auto", "processes": 3, "explained": True}
 
 
@@ -256,13 +267,13 @@ def test_a_run_that_ends_by_its_budget(tmp_path):
     how = ("--config.mesh.devices=1,2", "--config.measure.rounds=auto", "--config.measure.processes=auto")
     done = jaxbench("run", "mlp", f"--workdir={run}", *QUICK_MLP, *how, "--config.measure.budget_s=0.001")
     assert done.returncode == 0, done.stdout + done.stderr
-    assert "2 points x at least 8 rounds in 4 sets of processes" in done.stdout
-    assert "4 sets of 2 processes take turns." in done.stdout
+    assert "2 points x at least 12 rounds in 6 sets of processes" in done.stdout
+    assert "6 sets of 2 processes take turns." in done.stdout
     looks = RunFolder(run).manifest()["plan"]["auto"]["looks"]
-    assert [(look["ended"], look["rounds"]) for look in looks] == [("", 4), ("budget", 8)]
-    assert {(p.status, len(p.rounds), p.auto_rounds) for p in points.load(RunFolder(run))} == {("ok", 8, True)}
+    assert [(look["ended"], look["rounds"]) for look in looks] == [("", 6), ("budget", 12)]
+    assert {(p.status, len(p.rounds), p.auto_rounds) for p in points.load(RunFolder(run))} == {("ok", 12, True)}
     shown = " ".join(done.stdout.split())
-    assert "Stopped after 8 rounds in 4 sets of processes" in shown
+    assert "Stopped after 12 rounds in 6 sets of processes" in shown
 
 
 class Idle:
