@@ -53,8 +53,8 @@ class Program:
       state_sharding, batch_sharding: trees (or prefixes) of shardings; None: `avals` has them.
       put: a canonical batch, host or device, (global_batch, ...) -> the layout that `step` takes, on the devices.
       export: state -> canonical TrainState (device or host arrays), the same for every strategy and device count.
-      load: canonical TrainState (host or device) -> state in this program's layout. Inverse of `export`. A program of
-        which nobody asks for another layout needs neither.
+      load: canonical TrainState (host or device) -> state in this program's layout. Inverse of `export`.
+        Without them, the state is its own canonical form.
       expected: global batch -> the expected communication of the step, without metrics: for each kind of collective,
         bounds on the numbers in its results on one device. None: an all-reduce of every gradient, as in plain data
         parallelism.
