@@ -202,8 +202,8 @@ def judge(program: OwnProgram, call: Callable[..., PyTree], expected: OwnReferen
                 "them by the same random numbers, then place them"
             ),
         )
-    moved = Movement(start, end, {}).moved
-    verdict = _drawn(_parameters(moved, expected, program, few), program, few)
+    moved, platform = Movement(start, end, {}).moved, program.mesh.devices.flat[0].platform
+    verdict = _drawn(_parameters(moved, expected, platform=platform, few=few), program, few)
     if here == expected.devices:
         verdict = dataclasses.replace(verdict, reason=f"the reference of the other points: {verdict.reason}")
     return (verdict,) if verdict.unchecked else (verdict, *_others(found, expected, here, few=few))
@@ -255,8 +255,8 @@ def judge_timed(program: OwnProgram, call: Callable[..., PyTree], state: TrainSt
             if "RESOURCE_EXHAUSTED" not in str(error):
                 raise
             return Verdict(name="parameters", ok=True, reason="not compared, because one device ran out of memory")
-        moved = Movement(right.start, end, {}).moved
-        return _parameters(moved, right, program, few, steps=1)
+        moved, platform = Movement(right.start, end, {}).moved, program.mesh.devices.flat[0].platform
+        return _parameters(moved, right, platform=platform, few=few, steps=1)
 
     verdict, after = judged(state), f"from the state after {int(timed.step)} timed steps"
     if program.members.broadcast(verdict.unchecked):
@@ -293,8 +293,8 @@ def _norm(arrays: Arrays) -> float:
     return math.sqrt(sum(float(np.linalg.norm(np.abs(x))) ** 2 for x in arrays.values()))
 
 
-def _parameters(moved: Arrays, expected: OwnReference, program: OwnProgram, few: str, *, steps: int = STEPS) -> Verdict:
-    right, noise, platform = expected.moved, expected.noise, program.mesh.devices.flat[0].platform
+def _parameters(moved: Arrays, expected: OwnReference, *, platform: str, few: str, steps: int = STEPS) -> Verdict:
+    right, noise = expected.moved, expected.noise
     norms = {path: _norm({path: x}) for path, x in right.items()}
     # A last-bit change of the first state moves these as much as their gradient does: it is rounding alone.
     rounding = [path for path, norm in norms.items() if noise[path] > SHARE * norm]
