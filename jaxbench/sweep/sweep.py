@@ -38,7 +38,7 @@ from jaxbench.sweep.workers import References, Workers, affordable, failure_of, 
 # after its preparation, and an interrupted run keeps the points that it has finished.
 FEW = 5
 DOUBLE_EVERY = 4  # one of this number of visits of a process to a point has the second clock
-AUTO_DOUBLE_EVERY = 8  # the same with rounds=auto, which has many visits; each last visit has the second clock, too
+AUTO_DOUBLE_EVERY = 8  # the same with rounds=auto, which has many visits
 ABLATION_SETS = 3  # sets of processes that measure ablations: as few as show how processes differ
 
 
@@ -376,8 +376,10 @@ class _Sweep:
             return
         visit = self.visits[workers.number, name]
         if self.job.automatic:  # not in the first visits, because the ablations wait for them
-            # An ablation has too few rounds for an interval of its second clock, so one set shows that it agrees.
-            double = last or (visit % AUTO_DOUBLE_EVERY == 1 and not (workers.number and self.is_ablation(name)))
+            # An ablation has too few rounds for an interval of its second clock, so one set shows that it agrees. Few
+            # sets need the last visits for an interval of the second clock.
+            due = visit % AUTO_DOUBLE_EVERY == 1 or (last and len(self.sets) < FEW)
+            double = due and not (workers.number and self.is_ablation(name))
         else:
             double = visit % every == 0
         trains = isinstance(point, Point)
